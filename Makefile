@@ -9,13 +9,14 @@ FUZZTIME     ?= 5s
 TOOL         := $(GO) tool -modfile=tools/go.mod
 LINT         := $(GO) tool -modfile=tools/lint/go.mod
 MODULES      := controlplane tools/image examples/function-greet
+TOOL_MODULES := tools tools/lint tools/helm
 SOURCES      := apis cmd controlplane examples hack internal pkg test tools
 XPKG         := $(BIN)/xpkg
 CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl image demo test test-short test-race lint generate check-generated bench clean fuzz hostile attack
+.PHONY: help build build-xpkg build-controlplane build-kubectl image demo test test-short test-race lint generate check-generated bench clean fuzz hostile attack faults
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -56,16 +57,20 @@ hostile: build build-kubectl ## Run the demo and tests of the commands without H
 attack: build ## Install hostile packages one after another, with a restart of the control plane after each
 	XPKG_ATTACK=full $(GO) test -count 1 -v -timeout 2h ./test/attack
 
+faults: build ## Inject every fault at every call of the manager and of a migration, instead of a part of them
+	XPKG_FAULTS=full $(GO) test -count 1 -v -timeout 2h ./test/faults ./test/core
+
 test-short: ## Run the tests that need no control plane and no corpus
 	$(GO) test -short $(TEST_FLAGS) ./...
 
 test-race: ## Run the short tests of all packages with goroutines or locks under the race detector
 	$(GOTEST) $(TEST_FLAGS) -race -short $$(sh hack/concurrent.sh)
 
-lint: ## Run gofmt, go vet, go mod tidy and golangci-lint
+lint: ## Run gofmt, go vet, go mod tidy and golangci-lint, and check that no binary file is tracked
+	@! git diff --cached --numstat $$(git hash-object -t tree /dev/null) | grep '^-' || { echo "these files are binary: remove them with git rm --cached" >&2; exit 1; }
 	@test -z "$$(gofmt -l $(SOURCES))" || { gofmt -l $(SOURCES); echo "run gofmt -w on these files" >&2; exit 1; }
 	@for module in $(MODULES); do (cd $$module && $(GO) vet ./...) || exit 1; done
-	$(GO) mod tidy -diff
+	@for module in . $(MODULES) $(TOOL_MODULES); do (cd $$module && $(GO) mod tidy -diff) || { echo "run go mod tidy in $$module" >&2; exit 1; }; done
 	$(LINT) golangci-lint run ./...
 
 generate: ## Generate deepcopy, CRDs, the reference documentation and the Helm chart

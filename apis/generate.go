@@ -1,4 +1,4 @@
-// Package apis holds the Kubernetes API types of xpkg, a folder per group and
+// Package apis holds the Kubernetes API types of xpkg, with a folder for each group and
 // version.
 package apis
 

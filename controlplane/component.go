@@ -73,7 +73,7 @@ func watch(ctx context.Context, components ...*component) (context.Context, cont
 	return ctx, func() { cancel(nil) }
 }
 
-// reason is why a context of watch ended: the failure of a component, or errStopped.
+// reason returns the cause of the end of a context of watch: the failure of a component, or errStopped.
 func reason(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause

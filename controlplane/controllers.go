@@ -9,10 +9,11 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// controllers are the controllers that packages need: they aggregate roles and create service accounts, pods and
-// endpoints. The garbage collector is a separate component (see collector). The quota controller is excluded, because
-// it watches every kind. The controller of token Secrets is excluded, because every runtime may create Secrets, and would
-// get a token of every ServiceAccount. Tokens are requested from the API server.
+// controllers returns the controllers that packages need: they aggregate roles and create service accounts,
+// pods and endpoints. The garbage collector is a separate component (see collector). The quota controller is
+// excluded, because it watches every kind. The controller of token Secrets is excluded, because every runtime
+// may create Secrets, and would get a token of every ServiceAccount. Tokens are requested from the API
+// server.
 func controllers() []string {
 	return []string{
 		names.ClusterRoleAggregationController,

@@ -39,7 +39,7 @@ greet() {
 
 # program prints the process ID of the provider that was started last.
 program() {
-	sed -n 's/.*a program was started.* program=provider-hello-[^ ]* pid=\([0-9]*\).*/\1/p' "$work/data/logs/up.log" | tail -n 1
+	sed -n 's/.*program started.* program=provider-hello-[^ ]* pid=\([0-9]*\).*/\1/p' "$work/data/logs/up.log" | tail -n 1
 }
 
 # pem prints a part of the client certificate of the provider.
@@ -55,10 +55,6 @@ call() {
 	END
 }
 
-echo "building the runtime images of the provider and the function"
-for example in provider-hello function-greet; do
-	go run ./hack/programimage -o "$work/$example.tar" "./examples/$example/cmd/$example"
-done
 go build -C examples/function-greet -o "$work/call-function" ./cmd/call-function
 
 run xpkg up --detach --data-dir "$work/data"
@@ -67,7 +63,7 @@ for example in provider-hello function-greet configuration-hello; do
 	folder=examples/$example
 	[ ! -d "$folder/package" ] || folder=$folder/package
 	set --
-	[ ! -f "$work/$example.tar" ] || set -- --embed-runtime-image-tarball "$work/$example.tar"
+	[ ! -d "examples/$example/cmd" ] || set -- --embed-go-program "examples/$example/cmd/$example"
 	run xpkg build -f "$folder" -o "$work/$example.xpkg" "$@"
 	run xpkg push -f "$work/$example.xpkg" "$registry/examples/$example:v0.1.0"
 	# The composition refers to the function by the name that it has as a dependency.

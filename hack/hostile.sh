@@ -21,6 +21,12 @@ echo "secret of another program" >"$work/secret"
 # The tools that compile need their caches, which they find below HOME otherwise.
 GOPATH=$(go env GOPATH) GOCACHE=$(go env GOCACHE) GOMODCACHE=$(go env GOMODCACHE)
 export GOPATH GOCACHE GOMODCACHE
+# So does the unpacked corpus of real packages.
+unpack="$(dirname "$0")/../../shared/corpus/unpack"
+if [ -z "${XPKG_CORPUS:-}" ] && [ -x "$unpack" ]; then
+	XPKG_CORPUS=$("$unpack")
+	export XPKG_CORPUS
+fi
 KUBECONFIG=$work/kubeconfig
 export KUBECONFIG
 for proxy in HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy; do

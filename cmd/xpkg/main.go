@@ -11,6 +11,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/descriptors"
+	_ "github.com/xpkg-dev/xpkg/internal/gcstart"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Content returns the canonical JSON of one object of the package.
+// Content returns the canonical JSON of an object of the package.
 type Content func(plan.Ref) ([]byte, error)
 
 // Run carries out p, with one call for each change, and returns the written objects, including those written before
@@ -40,7 +40,7 @@ type run struct {
 
 func (r *run) stage(ctx context.Context, changes []plan.Change) error {
 	group, going := errgroup.WithContext(ctx)
-	// No more can be under way, so no more need to wait for their turn.
+	// More calls cannot be in progress, so more workers are not needed.
 	group.SetLimit(maxLimit)
 	for _, ch := range changes {
 		group.Go(func() error { return r.one(going, ch) })
@@ -48,7 +48,7 @@ func (r *run) stage(ctx context.Context, changes []plan.Change) error {
 	return group.Wait()
 }
 
-// one carries out one change, unless ctx has ended.
+// one carries out a change, unless ctx has ended.
 func (r *run) one(ctx context.Context, ch plan.Change) error {
 	written, err := r.cluster.write(ctx, ch, r.content)
 	if err != nil {

@@ -31,8 +31,8 @@ func definition(name string) plan.Ref {
 	return plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: name}
 }
 
-// content is a definition of a kind in the group, with a description that makes
-// one version of it differ from another.
+// content returns a definition of a kind in the group, with a description that makes one
+// version of it differ from another.
 func content(t *testing.T, plural, group, description string) []byte {
 	t.Helper()
 	kind := strings.ToUpper(plural[:1]) + plural[1:len(plural)-1]

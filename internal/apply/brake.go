@@ -11,7 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Attempt is a write that is about to be made.
+// Attempt is a planned write.
 type Attempt struct {
 	Ref plan.Ref
 	// Subresource is the part of the object that is written, or empty for the object itself.
@@ -22,14 +22,14 @@ type Attempt struct {
 	Base string
 }
 
-// Brake decides about writes.
+// Brake limits writes.
 type Brake interface {
 	// Begin fails if the write must not be made. Otherwise end is called with the resourceVersion that the write
 	// returned, which is empty after a deletion, or with its error.
 	Begin(ctx context.Context, a Attempt) (end func(resourceVersion string, err error), err error)
 }
 
-// WithBrake returns a cluster whose writes b decides about. Dry runs are always made.
+// WithBrake returns a cluster that consults b before each write. Dry runs are always allowed.
 func (c *Cluster) WithBrake(b Brake) *Cluster {
 	limited := *c
 	limited.brake = b

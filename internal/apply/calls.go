@@ -12,8 +12,7 @@ const (
 	// throttledTries is the number of attempts for a call that the server throttles, and lostTries the number of attempts
 	// for a call without a response.
 	throttledTries, lostTries = 6, 3
-	// lostPause is how long a call waits after its first lost answer. It waits
-	// longer after each further one.
+	// lostPause is the pause after the first lost response of a call. Further pauses are longer.
 	lostPause = 200 * time.Millisecond
 )
 
@@ -54,13 +53,13 @@ func (c *Cluster) call(ctx context.Context, class callClass, r request) (raw []b
 	}
 }
 
-// attempt makes a call once.
+// attempt makes one attempt of a call.
 func (c *Cluster) attempt(ctx context.Context, class callClass, r request) ([]byte, verdict, error) {
 	t, err := c.limiter.acquire(ctx, class)
 	if err != nil {
 		return nil, verdict{}, err
 	}
-	// The request is made now and not earlier: only so many exist at once.
+	// The request is created now and not earlier, to limit the number of requests in memory.
 	req, size, err := r()
 	if err != nil {
 		c.limiter.cancel(class)
@@ -93,7 +92,7 @@ func send(ctx context.Context, req *rest.Request) ([]byte, error) {
 	return result.Raw()
 }
 
-// pause waits, and reports whether ctx lasted as long.
+// pause waits, and returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -105,7 +104,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// get reads one path in the form that accept names.
+// get reads a path with the given media type.
 func (c *Cluster) get(ctx context.Context, accept string, params map[string]string, path ...string) ([]byte, error) {
 	raw, _, err := c.call(ctx, readAny, func() (*rest.Request, int, error) {
 		req := c.rest.Get().AbsPath(path...).SetHeader("Accept", accept)

@@ -29,13 +29,12 @@ type Cluster struct {
 	brake   Brake
 }
 
-// requestTimeout bounds one call, so that a server that hangs does not hold a
-// worker for ever. It is longer than the API server's own limit of a minute.
+// requestTimeout bounds one call, so that a server that does not respond does not block a worker. It is
+// longer than the API server's own limit of a minute.
 const requestTimeout = 70 * time.Second
 
-// NewCluster makes a Cluster of a client configuration. The client library's own
-// limit of the rate of calls is off: the Cluster decides how many are under way at
-// once, and the API server's fairness does the rest.
+// NewCluster returns a Cluster for a client configuration. It disables the rate limit of the client library:
+// the Cluster limits concurrent calls, and the API server applies priority and fairness.
 func NewCluster(cfg *rest.Config) (*Cluster, error) {
 	c := rest.CopyConfig(cfg)
 	c.QPS = -1
@@ -43,7 +42,7 @@ func NewCluster(cfg *rest.Config) (*Cluster, error) {
 	c.ContentType = runtime.ContentTypeJSON
 	c.GroupVersion = &metav1.SchemeGroupVersion
 	c.APIPath = "/apis"
-	// Objects are bytes here; the scheme decodes the Status of a refused call.
+	// The scheme is only needed to decode the Status of a refused call.
 	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return hearing{next} })
 	client, err := rest.RESTClientFor(c)

@@ -9,12 +9,12 @@ const (
 	// the other.
 	minLimit, maxLimit = 1, 32
 
-	// good and slow compare the cost of calls with the lowest recent cost. A window with a cost of up to good times the
-	// lowest raises the limit; one above slow times lowers it. In between, the limit stays: costs of calls to one server
-	// vary by that much.
+	// good and slow compare the cost of calls with the lowest recent cost. A window with a cost of up to good
+	// times the lowest raises the limit; one above slow times lowers it. In between, the limit does not
+	// change, because the costs of calls to a server vary by that much.
 	good, slow = 1.5, 1.8
-	// probeEvery is the number of windows after which the limit is halved for one window. A server that is busy with our
-	// own calls answers each of them late; only fewer calls show its true cost.
+	// probeEvery is the number of windows after which the limit is halved for one window. A server that is
+	// busy with these calls responds late, so the lowest cost can only be measured with fewer calls.
 	probeEvery = 20
 	// minWindow is the minimum number of responses in a window.
 	minWindow = 5
@@ -22,7 +22,7 @@ const (
 	// defaultPause is the pause of new calls when a throttling server states no delay. maxPause bounds the delay that it
 	// states.
 	defaultPause, maxPause = time.Second, 30 * time.Second
-	// ceilingLasts is the time in which a limit that the server throttled is not tried again.
+	// ceilingLasts is the time before a limit that the server throttled is tried again.
 	ceilingLasts = time.Minute
 )
 
@@ -67,8 +67,8 @@ func (a result) weight() float64 {
 	return call
 }
 
-// concurrency computes the limit of concurrent writes from the results of earlier ones. It is pure: the time is an input. It
-// is not safe for concurrent use.
+// concurrency computes the limit of concurrent writes from the results of earlier ones. It is pure: the time
+// is an input. It is not safe for concurrent use.
 //
 // The limit grows by one while calls cost about the lowest cost, shrinks slowly while they cost more, and is halved
 // when the server throttles. The lowest cost is measured again at intervals, with half the limit.
@@ -99,8 +99,8 @@ type window struct {
 
 func newConcurrency() concurrency { return concurrency{limit: startLimit, ceiling: maxLimit} }
 
-// limits returns the limits of concurrent writes and of concurrent reads. Reads have a limit of their own, so they
-// never wait for writes.
+// limits returns the limits of concurrent writes and of concurrent reads. Reads have a separate limit, so
+// they never wait for writes.
 func (c *concurrency) limits() (writes, reads int) { return c.limit, max(2, c.limit/2) }
 
 // record adds the result of a call.
@@ -200,7 +200,7 @@ func (c *concurrency) ratio(w window) float64 {
 	return seconds / best
 }
 
-// remember replaces the lowest costs by the costs of a window where they are lower, or where former costs have
+// remember replaces the lowest costs with the costs of a window that are lower, or whose predecessors have
 // expired. Failed calls can be cheap and are ignored.
 func (c *concurrency) remember(w window, anew bool) {
 	if w.failed {

@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Delete deletes an object as it was read: it fails with a conflict if the object has changed since. It
-// succeeds if the object does not exist, and does not wait for finalizers.
+// Delete deletes an object with the resourceVersion that was read: it fails with a conflict if the
+// object has changed since. It succeeds if the object does not exist, and does not wait for finalizers.
 func (c *Cluster) Delete(ctx context.Context, ref plan.Ref, uid types.UID, resourceVersion string) error {
 	path, err := collection(ref)
 	if err != nil {

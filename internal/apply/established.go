@@ -12,8 +12,8 @@ import (
 
 const discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// Served returns the resources that the API server serves. A custom resource is among them exactly when its CRD is
-// Established, so one cheap call answers for thousands of large CRDs.
+// Served returns the resources that the API server serves. It contains a custom resource exactly if its CRD
+// is Established, so one call is sufficient for thousands of CRDs.
 func (c *Cluster) Served(ctx context.Context) (map[schema.GroupResource]bool, error) {
 	doc, err := c.discover(ctx, "/apis")
 	if err != nil {

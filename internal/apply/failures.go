@@ -15,7 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// The codes of reading a cluster and of carrying out a plan.
+// Codes for reading a cluster and carrying out a plan.
 var (
 	ErrRefused = errcode.Code{
 		Name: "ForeignOwner", Class: errcode.Conflict,
@@ -34,23 +34,28 @@ var (
 	}
 	ErrImmutable = errcode.Code{
 		Name: "ImmutableField", Class: errcode.Conflict, Final: true,
-		Cause: "The package changes a field of a CRD or XRD in the cluster that can never change, such as its scope.",
+		Cause: "The package changes a field that can never change: of a CRD, XRD or MRD in the cluster, such as its scope, or the type of a Composition.",
 		Fix:   "Keep the installed version, or ask the author of the package for a version that renames the resource. Nothing was written.",
 	}
 	ErrStoredVersion = errcode.Code{
 		Name: "StoredVersionInUse", Class: errcode.Conflict, Final: true,
-		Cause: "The package drops a version of a CRD in which custom resources may be stored.",
+		Cause: "The package drops a version of a CRD in which custom resources can be stored.",
 		Fix:   "Rewrite the custom resources in the storage version with `xpkg migrate-storage --all`, and try again. Nothing was written.",
 	}
 	ErrDefinitionNotFound = errcode.Code{
 		Name: "CRDNotFound", Class: errcode.NotFound,
-		Cause: "The cluster has no CRD of that name.",
+		Cause: "The cluster has no CRD with that name.",
 		Fix:   "List the CRDs with `kubectl get crds`.",
 	}
 	ErrNameTaken = errcode.Code{
 		Name: "NameTaken", Class: errcode.Conflict, Final: true,
-		Cause: "A CRD of the package has a kind, plural, singular or short name that another CRD of its group has. The API server would never serve it.",
-		Fix:   "Uninstall the package that holds the other CRD, or ask the author of the package for another name. Nothing was written.",
+		Cause: "A CRD, XRD or MRD of the package has a kind, plural, singular or short name that another CRD or XRD of its group has. The API server would not serve it.",
+		Fix:   "Uninstall the package that holds the other CRD or XRD, or ask the author of the package for another name. Nothing was written.",
+	}
+	ErrAggregated = errcode.Code{
+		Name: "AggregatedAPI", Class: errcode.Conflict, Final: true,
+		Cause: "An aggregated API serves the group and version of a CRD, XRD or MRD of the package. The API server would send all requests for the custom resources to it.",
+		Fix:   "If nothing needs the aggregated API, delete its APIService with `kubectl delete apiservice`. Otherwise ask the author of the package for another group or version. Nothing was written.",
 	}
 	ErrDenied = errcode.Code{
 		Name: "AdmissionDenied", Class: errcode.Unauthorized, Final: true,
@@ -60,7 +65,7 @@ var (
 	ErrMoved = errcode.Code{
 		Name: "ObjectMoved", Class: errcode.Conflict,
 		Cause: "Another client changed an object between the plan and its execution.",
-		Fix:   "Nothing needs to be done: the manager makes a new plan and tries again.",
+		Fix:   "No action needed: the manager computes a new plan and tries again.",
 	}
 	ErrRejected = errcode.Code{
 		Name: "ObjectRejected", Class: errcode.Invalid, Final: true,
@@ -80,17 +85,17 @@ var (
 	ErrKindNotServed = errcode.Code{
 		Name: "KindNotServed", Class: errcode.NotFound,
 		Cause: "A package contains objects of a kind that the cluster does not serve, such as Compositions after the CRD of Composition was deleted.",
-		Fix:   "Install what defines the kind. Where Crossplane is not installed, the manager installs the kinds of Crossplane when it starts: start it again.",
+		Fix:   "Install the CRD of the kind. Without Crossplane, the manager installs the kinds of Crossplane when it starts: restart it.",
 	}
 	ErrKindUnknown = errcode.Code{
 		Name: "KindNotInstallable", Class: errcode.Unsupported,
 		Cause: "An object is of a kind that no package can install.",
-		Fix:   "Remove the object from the package, or use a version of xpkg that knows the kind.",
+		Fix:   "Remove the object from the package, or use a version of xpkg that supports the kind.",
 	}
 	ErrContent = errcode.Code{
 		Name: "ContentUnusable", Class: errcode.Internal,
 		Cause: "The content of an object that a plan writes is missing, or it is not a JSON object.",
-		Fix:   "Make a new plan; report the whole message if it stays.",
+		Fix:   "Compute a new plan. If the error persists, report the whole message.",
 	}
 	ErrStopped = errcode.Code{
 		Name: "PlanInterrupted", Class: errcode.Interrupted,
@@ -125,7 +130,7 @@ func classify(err error, what string, args ...any) error {
 	}
 	failed := code.New(err, what, args...)
 	if dropsStored(err) {
-		return failed.WithDo("Objects may be stored in the version that is missing. Update to a version of the package in between that still has it; " +
+		return failed.WithDo("Objects can be stored in the missing version. First update to a version of the package that still contains it; " +
 			"once no object is stored in it, remove it from status.storedVersions of the CRD.")
 	}
 	return failed
@@ -140,7 +145,7 @@ func deniedByAdmission(err error) bool {
 }
 
 // tooLargeForDatabase reports whether the database of the API server refused an object because
-// of its size. The API server answers with an internal error then.
+// of its size. The API server then returns an internal error.
 func tooLargeForDatabase(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -162,10 +167,10 @@ func stopped(err error) bool {
 	return !errors.Is(err, errNoAnswer) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
-// errNoAnswer marks calls whose result is unknown.
+// errNoAnswer is the cause of calls without a response, whose result is unknown.
 var errNoAnswer = errors.New("the API server did not respond")
 
-// IsUnreachable reports whether an error is that the API server did not respond, also not to repeated calls.
+// IsUnreachable reports whether the API server did not respond, even to repeated calls.
 func IsUnreachable(err error) bool { return errors.Is(err, errNoAnswer) }
 
 // anotherUID reports whether a patch was refused because the object of that name is
@@ -210,6 +215,7 @@ func refusalCode(refusals []plan.Refusal) errcode.Code {
 	}{
 		{plan.ForeignOwner, ErrRefused}, {plan.ImmutableField, ErrImmutable},
 		{plan.StoredVersionInUse, ErrStoredVersion}, {plan.NameTaken, ErrNameTaken},
+		{plan.AggregatedAPI, ErrAggregated},
 		{plan.NeedsAdoption, ErrNeedsAdoption},
 	} {
 		if slices.ContainsFunc(refusals, func(r plan.Refusal) bool { return r.Cause == c.cause }) {

@@ -48,7 +48,7 @@ func play(t testing.TB, replies ...reply) (*apply.Cluster, *fakeServer) {
 	return c, p
 }
 
-// answers is a reply with a body.
+// answers returns a reply with a body.
 func answers(code int, contentType, body string, headers ...string) reply {
 	return func(r *http.Request) (*http.Response, error) {
 		w := httptest.NewRecorder()
@@ -73,12 +73,12 @@ func statusReply(code int, reason metav1.StatusReason, headers ...string) reply 
 	return answers(code, "application/json", encode(status), headers...)
 }
 
-// holdsObject is a reply with the metadata of an object.
+// holdsObject returns a reply with the metadata of an object.
 func holdsObject(m metav1.ObjectMeta) reply {
 	return answers(http.StatusOK, "application/json", encode(metav1.PartialObjectMetadata{ObjectMeta: m}))
 }
 
-// loses is a reply that does not arrive.
+// loses returns a reply that does not arrive.
 func loses(err error) reply {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }

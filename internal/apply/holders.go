@@ -5,24 +5,29 @@ import (
 	"path"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Holder is an object that is being deleted and has finalizers, so that its owner is not gone either.
+// Holder is an object that is being deleted and has finalizers, so that its owner is not deleted either.
 type Holder struct {
-	// Resource is the resource as kubectl names it, such as "greetings.hello.xpkg.dev".
+	// Resource is the resource in the form of kubectl, such as "greetings.hello.xpkg.dev".
 	Resource        string
 	Namespace, Name string
 	Finalizers      []string
+	// Terminating is the message of the condition Terminating of a CRD that the API server keeps until its custom resources
+	// are deleted, Defines the resource that the CRD defines, and Remaining how many of them exist, or -1 if they cannot be listed.
+	Terminating, Defines string
+	Remaining            int
 }
 
 // cleanupFinalizer is the finalizer with which the API server keeps a CRD until its custom resources are deleted.
 const cleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io"
 
 // Holders returns the objects with finalizers among refs, and the custom resources with finalizers of the CRDs among
-// refs, of those that are being deleted.
+// refs, of those that are being deleted. A CRD follows its custom resources.
 func (c *Cluster) Holders(ctx context.Context, refs []plan.Ref) ([]Holder, error) {
 	collections, err := byCollection(refs)
 	if err != nil {
@@ -49,17 +54,52 @@ func (c *Cluster) Holders(ctx context.Context, refs []plan.Ref) ([]Holder, error
 			return nil, err
 		}
 		for _, ref := range held {
-			d, exists, err := c.definition(ctx, ref)
-			if err != nil || !exists || len(d.Served) == 0 {
-				return out, err
-			}
-			folder := path.Join("/apis", d.Group, d.Served[0], d.Plural)
-			if err := c.eachHolder(ctx, folder, ref.Name, func(h Holder) { out = append(out, h) }); err != nil {
+			found, err := c.crdHolders(ctx, ref)
+			if err != nil {
 				return nil, err
 			}
+			out = append(out, found...)
 		}
 	}
 	return out, nil
+}
+
+// crdHolders returns the custom resources with finalizers that keep a CRD, and the CRD. Custom resources that the API
+// server cannot list, for example because a webhook refuses to convert them, are not an error: the condition of the CRD
+// states the problem.
+func (c *Cluster) crdHolders(ctx context.Context, ref plan.Ref) ([]Holder, error) {
+	raw, exists, err := c.object(ctx, ref)
+	if err != nil || !exists {
+		return nil, err
+	}
+	d, err := parseDefinition(ref, raw)
+	if err != nil {
+		return nil, err
+	}
+	crd := Holder{Resource: "customresourcedefinitions.apiextensions.k8s.io", Name: ref.Name, Finalizers: []string{cleanupFinalizer}, Defines: ref.Name, Remaining: -1}
+	for _, cond := range d.Status.Conditions {
+		if cond.Type == string(apiextensionsv1.Terminating) && cond.Status == string(apiextensionsv1.ConditionTrue) {
+			crd.Terminating = cond.Message
+		}
+	}
+	var out []Holder
+	for _, v := range d.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		remaining := 0
+		err := c.each(ctx, path.Join("/apis", d.Spec.Group, v.Name, d.Spec.Names.Plural), func(p partial) {
+			remaining++
+			if m := p.Metadata; m.DeletionTimestamp != "" && len(m.Finalizers) > 0 {
+				out = append(out, Holder{Resource: ref.Name, Namespace: m.Namespace, Name: m.Name, Finalizers: m.Finalizers})
+			}
+		})
+		if err == nil {
+			crd.Remaining = remaining
+		}
+		break
+	}
+	return append(out, crd), nil
 }
 
 // eachHolder calls a function for the objects of a collection that are being deleted and have finalizers. A collection
@@ -76,7 +116,7 @@ func (c *Cluster) eachHolder(ctx context.Context, folder, resource string, do fu
 	return classify(err, "list %s", resource)
 }
 
-// resourceOf returns the resource of the path of a collection as kubectl names it.
+// resourceOf returns the resource of the path of a collection in the form of kubectl.
 func resourceOf(folder string) string {
 	group, _, _ := strings.Cut(strings.TrimPrefix(folder, "/apis/"), "/")
 	return path.Base(folder) + "." + group

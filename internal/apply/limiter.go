@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// limiter admits calls in the order of their requests, and no more at once than the limit allows. All calls of a
-// Cluster share it.
+// limiter admits calls in the order of their requests, up to the limit. All calls of a Cluster share it.
 type limiter struct {
 	mu          sync.Mutex
 	concurrency concurrency
@@ -27,7 +26,7 @@ type queue struct {
 
 // token admits one call. It is released with the result of the call.
 type token struct {
-	// epoch and saturated are those of the result; see [result].
+	// epoch and saturated have the meaning of the fields of [result].
 	epoch     int
 	saturated bool
 }

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// fewObjects is up to how many objects of one kind are read one by one. Above
-	// it, one list of the whole kind is cheaper.
+	// fewObjects is the maximum number of objects of a kind that are read one by one. A list of the whole
+	// kind is cheaper for more objects.
 	fewObjects = 8
-	// pageSize bounds the memory that one answer takes.
+	// pageSize bounds the memory for a response.
 	pageSize = "500"
 	// listTries is the number of attempts for a list whose continue token expires.
 	listTries = 3
 )
 
-// Metadata returns the metadata of the objects that exist. It costs one paginated list for each kind, or one call for
-// each object of a kind with few objects.
+// Metadata returns the metadata of the objects that exist. It sends one paginated list for each kind, or one
+// call for each object of a kind with few objects.
 //
 // If the cluster does not serve a kind, the error is KindNotServed, and the result contains the objects of the other
 // kinds: such an object cannot be written, and does not exist for a caller that releases it. Every error has a code.
@@ -108,7 +108,7 @@ func (c *Cluster) list(ctx context.Context, path string, refs []plan.Ref, live m
 		var err error
 		next, err = c.page(ctx, path, next, wanted, live)
 		if apierrors.IsResourceExpired(err) && tries < listTries {
-			// A list that takes longer than the server remembers begins anew.
+			// A list whose continue token has expired is restarted.
 			next = ""
 			tries++
 			clear(live)

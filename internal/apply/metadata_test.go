@@ -15,7 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// listed is a reply with a page of definitions.
+// listed returns a reply with a page of definitions.
 func listed(next string, names ...string) reply {
 	list := metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{Continue: next}}
 	for _, name := range names {

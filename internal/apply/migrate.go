@@ -20,7 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// rewritesAtOnce is how many custom resources of one CRD are rewritten at the same time.
+// rewritesAtOnce is the maximum number of custom resources of a CRD that are rewritten concurrently.
 const rewritesAtOnce = 8
 
 // Migration is the migration of the custom resources of one CRD to its storage version.
@@ -29,7 +29,7 @@ type Migration struct {
 	// Storage is the version in which objects are stored, and Former the other versions of status.storedVersions.
 	Storage string   `json:"storageVersion"`
 	Former  []string `json:"formerVersions,omitempty"`
-	// Resources is the number of custom resources, and Rewritten the number of those that were rewritten. Resources that
+	// Resources is the number of custom resources, and Rewritten the number of rewritten ones. Resources that
 	// were changed or deleted meanwhile need no rewrite.
 	Resources int `json:"customResources"`
 	Rewritten int `json:"rewritten"`
@@ -75,7 +75,7 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOpt
 	case err != nil:
 		return m, classify(err, "read CustomResourceDefinition %s", crd)
 	case !exists:
-		return m, ErrDefinitionNotFound.New(nil, "there is no CustomResourceDefinition %s", crd)
+		return m, ErrDefinitionNotFound.New(nil, "CustomResourceDefinition %s does not exist", crd)
 	}
 	m.Storage, m.Former = live.Storage, slices.DeleteFunc(slices.Clone(live.Stored), func(v string) bool { return v == live.Storage })
 	m.Migrated = len(m.Former) == 0
@@ -100,8 +100,8 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOpt
 	return m, nil
 }
 
-// rewriteAll rewrites all custom resources, and returns the first failure after it has tried all of them. It stops when
-// the API server does not respond.
+// rewriteAll rewrites all custom resources, and returns the first error after all attempts. It stops if the
+// API server does not respond.
 func (c *Cluster) rewriteAll(ctx context.Context, d plan.Definition, version string, o MigrationOptions, m *Migration) error {
 	var mu sync.Mutex
 	var failed int
@@ -150,8 +150,8 @@ func (o MigrationOptions) rewritten() {
 	}
 }
 
-// rewrite makes the API server store an object in the storage version, with a patch that changes nothing. An object
-// that another client has written or created meanwhile is stored in that version already.
+// rewrite makes the API server store an object in the storage version, with a patch that changes nothing. An
+// object that another client has written or created meanwhile is already stored in that version.
 func (c *Cluster) rewrite(ctx context.Context, folder, plural string, p partial) (bool, error) {
 	path := []string{folder, plural, p.Metadata.Name}
 	if p.Metadata.Namespace != "" {
@@ -229,8 +229,8 @@ func (c *Cluster) setStoredVersions(ctx context.Context, folder, name string, ui
 	return m, json.Unmarshal(raw, &m)
 }
 
-// each calls a function with the metadata of all objects of a collection, page by page. A list that takes longer than
-// the API server remembers begins anew, so an object may be seen twice.
+// each calls a function with the metadata of all objects of a collection, page by page. A list whose continue
+// token has expired is restarted, so the function can be called twice for an object.
 func (c *Cluster) each(ctx context.Context, path string, do func(partial)) error {
 	for next, tries := "", 1; ; {
 		params := map[string]string{"limit": pageSize}

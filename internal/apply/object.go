@@ -14,16 +14,16 @@ import (
 // Object is a live object with its content.
 type Object struct {
 	plan.Live
-	// JSON is the whole object.
+	// JSON is the complete object.
 	JSON []byte
-	// Writer is the field manager other than plan.FieldManager that wrote the content last, and WrittenAt the time of
-	// that write. They are empty if the managed fields name none.
+	// Writer is the field manager other than plan.FieldManager that wrote the content last, and WrittenAt the
+	// time of that write. They are empty if the managed fields contain none.
 	Writer    string
 	WrittenAt time.Time
 }
 
-// Object reads an object with its content. It is for the few objects whose content is compared; see Metadata for the
-// objects of packages.
+// Object reads an object with its content. Use it for the few objects whose content is compared, and Metadata
+// for the objects of packages.
 func (c *Cluster) Object(ctx context.Context, ref plan.Ref) (o Object, exists bool, err error) {
 	path, err := collection(ref)
 	if err != nil {

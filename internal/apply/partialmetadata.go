@@ -105,7 +105,7 @@ func (f *fields) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// keys are the names of the fields of a map, in order.
+// keys returns the names of the fields of a map, in order.
 func keys(m map[string]json.RawMessage) []string {
 	var out []string
 	for k := range m {

@@ -21,7 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// readsAtOnce is how many definitions Preflight reads at the same time.
+// readsAtOnce is the maximum number of concurrent reads of definitions.
 const readsAtOnce = 16
 
 // kindXRD and kindMRD define resources through Crossplane.
@@ -30,32 +30,42 @@ const (
 	kindMRD = "ManagedResourceDefinition"
 )
 
-// Preflight returns the plan with a refusal for each CRD, XRD and MRD that the API server would reject or never serve:
-// one that changes an immutable field, drops a version in which objects are stored, or has the name of another kind. It
-// reads only objects whose content the plan writes. A dropped version of a kind without custom resources is pruned
-// with the write.
+// Preflight returns the plan with a refusal for each CRD, XRD and MRD that the API server would reject or not
+// serve: one that changes an immutable field, drops a version in which objects are stored, has the name of
+// another kind, or a version that an aggregated API serves. It reads only objects whose content the plan
+// writes. A dropped version of a kind without custom resources is pruned with the write.
 func (c *Cluster) Preflight(ctx context.Context, p plan.Plan, content Content) (plan.Plan, error) {
 	f := preflight{cluster: c, content: content, refusals: slices.Clone(p.Refusals)}
 	p.Changes = slices.Clone(p.Changes)
 	group, going := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtOnce)
-	var created []plan.Ref
+	var created, written []plan.Ref
 	for i := range p.Changes {
 		ch := &p.Changes[i]
+		if ch.MetadataOnly {
+			continue
+		}
+		definition := defines(ch.Ref.Kind)
+		if definition {
+			written = append(written, ch.Ref)
+		}
 		switch {
-		case ch.MetadataOnly || !defines(ch.Ref.Kind):
-		case ch.Action == plan.Create:
-			if ch.Ref.Kind == plan.DefinitionKind {
-				created = append(created, ch.Ref)
-			}
-		default:
+		case ch.Action != plan.Create:
 			group.Go(func() error { return f.update(going, ch) })
+		case definition:
+			created = append(created, ch.Ref)
 		}
 	}
 	if err := group.Wait(); err != nil {
 		return p, classify(err, "check for changes that the API server rejects")
 	}
 	if err := f.names(ctx, created); err != nil {
+		return p, err
+	}
+	if err := f.held(ctx, p.Changes); err != nil {
+		return p, err
+	}
+	if err := f.aggregated(ctx, written); err != nil {
 		return p, err
 	}
 	slices.SortStableFunc(f.refusals, func(a, b plan.Refusal) int { return a.Ref.Compare(b.Ref) })
@@ -81,22 +91,20 @@ func (f *preflight) refuse(r ...plan.Refusal) {
 	f.refusals = append(f.refusals, r...)
 }
 
-// update compares a live definition with the one that replaces it.
+// update compares a live object with the one that replaces it.
 func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
-	raw, err := f.content(ch.Ref)
-	if err != nil {
-		return err
-	}
-	want, err := decodeDefinition(ch.Ref, raw)
-	if err != nil {
-		return err
-	}
-	if ch.Ref.Kind == kindXRD {
-		live, exists, err := f.cluster.definition(ctx, ch.Ref)
-		if err != nil || !exists {
+	if fixedFields[ch.Ref.Kind] != nil {
+		exists, err := f.fixed(ctx, ch.Ref)
+		if err != nil || !exists && ch.Ref.Kind == kindXRD {
 			return err
 		}
-		f.refuse(plan.Immutable(ch.Ref, live, want)...)
+	}
+	if !defines(ch.Ref.Kind) {
+		return nil
+	}
+	want, err := f.wanted(ch.Ref)
+	if err != nil {
+		return err
 	}
 	// Crossplane updates the CRD of an XRD or MRD to its spec.
 	live, exists, err := f.cluster.definition(ctx, crdRef(ch.Ref.Name))
@@ -106,6 +114,8 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 	var refused []plan.Refusal
 	if ch.Ref.Kind != kindXRD {
 		refused = plan.Immutable(ch.Ref, live, want)
+	}
+	if ch.Ref.Kind == plan.DefinitionKind {
 		f.refuse(refused...)
 	}
 	dropped := plan.DroppedStored(live, want)
@@ -124,64 +134,104 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 	return nil
 }
 
-// names refuses new CRDs with the names of another kind in their group. It reads the content of the group only if the
-// API server already serves it.
+// wanted returns the definition in the content of the plan.
+func (f *preflight) wanted(ref plan.Ref) (plan.Definition, error) {
+	raw, err := f.content(ref)
+	if err != nil {
+		return plan.Definition{}, err
+	}
+	return decodeDefinition(ref, raw)
+}
+
+// names refuses new definitions with the names of another kind in their group. It reads the content of the group only if
+// the API server already serves it, or if an XRD defines kinds of it.
 func (f *preflight) names(ctx context.Context, created []plan.Ref) error {
 	if len(created) == 0 {
 		return nil
 	}
-	served, err := f.cluster.names(ctx)
+	taken, err := f.cluster.names(ctx)
 	if err != nil {
 		return err
 	}
+	groups := map[string]bool{}
 	for _, ref := range created {
-		_, group, _ := strings.Cut(ref.Name, ".")
-		if len(served[group]) == 0 {
+		groups[groupOf(ref)] = true
+	}
+	if err := f.cluster.addComposites(ctx, groups, taken); err != nil {
+		return err
+	}
+	for _, ref := range created {
+		if len(taken[groupOf(ref)]) == 0 {
 			continue
 		}
-		raw, err := f.content(ref)
+		d, err := f.definition(ref)
 		if err != nil {
 			return err
 		}
-		var d definition
-		if err := json.Unmarshal(raw, &d); err != nil {
-			return ErrContent.New(err, "read %s %s", ref.Kind, ref.Name)
+		for _, names := range d.kinds() {
+			f.refuse(plan.NamesTaken(ref, names, taken[groupOf(ref)])...)
 		}
-		f.refuse(plan.NamesTaken(ref, d.names(), served[group])...)
 	}
 	return nil
 }
 
+// groupOf returns the group of the kinds of a CRD, an XRD or an MRD.
+func groupOf(ref plan.Ref) string {
+	_, group, _ := strings.Cut(ref.Name, ".")
+	return group
+}
+
+// definition returns the definition in the content of the plan.
+func (f *preflight) definition(ref plan.Ref) (definition, error) {
+	raw, err := f.content(ref)
+	if err != nil {
+		return definition{}, err
+	}
+	return parseDefinition(ref, raw)
+}
+
+func parseDefinition(ref plan.Ref, raw []byte) (d definition, err error) {
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return d, ErrContent.New(err, "read %s %s", ref.Kind, ref.Name)
+	}
+	return d, nil
+}
+
 // definition reads a live CRD or XRD.
 func (c *Cluster) definition(ctx context.Context, ref plan.Ref) (d plan.Definition, exists bool, err error) {
-	folder, err := collection(ref)
-	if err != nil {
+	raw, exists, err := c.object(ctx, ref)
+	if err != nil || !exists {
 		return d, false, err
-	}
-	raw, err := c.get(ctx, runtime.ContentTypeJSON, nil, folder, ref.Name)
-	if apierrors.IsNotFound(err) {
-		return d, false, nil
-	}
-	if err != nil {
-		return d, false, fmt.Errorf("read %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	d, err = decodeDefinition(ref, raw)
 	return d, err == nil, err
 }
 
+// object reads a live object completely.
+func (c *Cluster) object(ctx context.Context, ref plan.Ref) (raw []byte, exists bool, err error) {
+	folder, err := collection(ref)
+	if err != nil {
+		return nil, false, err
+	}
+	raw, err = c.get(ctx, runtime.ContentTypeJSON, nil, folder, ref.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return raw, true, nil
+}
+
 // definition is the part of a CRD, an XRD or an MRD that Preflight compares.
 type definition struct {
 	Spec struct {
-		Group string `json:"group"`
-		Scope string `json:"scope"`
-		Names struct {
-			Plural     string   `json:"plural"`
-			Singular   string   `json:"singular"`
-			Kind       string   `json:"kind"`
-			ListKind   string   `json:"listKind"`
-			ShortNames []string `json:"shortNames"`
-		} `json:"names"`
-		Versions []struct {
+		Group string          `json:"group"`
+		Scope string          `json:"scope"`
+		Names definitionNames `json:"names"`
+		// ClaimNames are the names of the claim of an XRD.
+		ClaimNames definitionNames `json:"claimNames"`
+		Versions   []struct {
 			Name    string `json:"name"`
 			Served  bool   `json:"served"`
 			Storage bool   `json:"storage"`
@@ -189,32 +239,45 @@ type definition struct {
 	} `json:"spec"`
 	Status struct {
 		Conditions []struct {
-			Type   string `json:"type"`
-			Status string `json:"status"`
+			Type    string `json:"type"`
+			Status  string `json:"status"`
+			Message string `json:"message"`
 		} `json:"conditions"`
 		StoredVersions []string `json:"storedVersions"`
 	} `json:"status"`
 }
 
-func (d *definition) names() plan.Names {
-	n := d.Spec.Names
-	singular, list := n.Singular, n.ListKind
-	if singular == "" {
-		singular = strings.ToLower(n.Kind)
-	}
-	if list == "" {
-		list = n.Kind + "List"
-	}
-	return plan.Names{Plural: n.Plural, Resources: append([]string{n.Plural, singular}, n.ShortNames...), Kinds: []string{n.Kind, list}}
+type definitionNames struct {
+	Plural     string   `json:"plural"`
+	Singular   string   `json:"singular"`
+	Kind       string   `json:"kind"`
+	ListKind   string   `json:"listKind"`
+	ShortNames []string `json:"shortNames"`
 }
 
-// fixedOfXRD are the fields of the spec of an XRD that Crossplane does not change.
-var fixedOfXRD = []string{"names", "claimNames", "enforcedCompositionRef"}
+// kinds returns the names of the kinds of a definition: two for an XRD with a claim.
+func (d *definition) kinds() []plan.Names {
+	var out []plan.Names
+	for _, n := range []definitionNames{d.Spec.Names, d.Spec.ClaimNames} {
+		if n.Plural == "" {
+			continue
+		}
+		singular, list := n.Singular, n.ListKind
+		if singular == "" {
+			singular = strings.ToLower(n.Kind)
+		}
+		if list == "" {
+			list = n.Kind + "List"
+		}
+		out = append(out, plan.Names{Plural: n.Plural, Resources: append([]string{n.Plural, singular}, n.ShortNames...), Kinds: []string{n.Kind, list}})
+	}
+	return out
+}
 
 func decodeDefinition(ref plan.Ref, raw []byte) (plan.Definition, error) {
-	var d definition
-	if err := json.Unmarshal(raw, &d); err != nil {
-		return plan.Definition{}, ErrContent.New(err, "read %s %s", ref.Kind, ref.Name)
+	d, err := parseDefinition(ref, raw)
+	if err != nil {
+		return plan.Definition{}, err
 	}
 	s := d.Spec
 	out := plan.Definition{Group: s.Group, Plural: s.Names.Plural, Kind: s.Names.Kind, Scope: s.Scope, Stored: d.Status.StoredVersions}
@@ -228,7 +291,7 @@ func decodeDefinition(ref plan.Ref, raw []byte) (plan.Definition, error) {
 		}
 	}
 	if ref.Kind == kindXRD {
-		return compositeDefinition(ref, raw, out)
+		return compositeDefinition(ref, out), nil
 	}
 	for _, cond := range d.Status.Conditions {
 		out.Established = out.Established || cond.Type == string(apiextensionsv1.Established) && cond.Status == string(apiextensionsv1.ConditionTrue)
@@ -236,36 +299,16 @@ func decodeDefinition(ref plan.Ref, raw []byte) (plan.Definition, error) {
 	return out, nil
 }
 
-// compositeDefinition adds the fields of an XRD. Its versions are not those in which
-// objects are stored, and it is immutable from the start.
-func compositeDefinition(ref plan.Ref, raw []byte, d plan.Definition) (plan.Definition, error) {
-	var fields struct {
-		Spec map[string]json.RawMessage `json:"spec"`
-	}
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return d, ErrContent.New(err, "read %s %s", ref.Kind, ref.Name)
-	}
-	d.Established, d.Plural, d.Kind, d.Fixed = true, "", "", map[string]string{}
+// compositeDefinition returns a definition with the fields of an XRD. No objects are stored in its versions, and it is immutable from the start.
+func compositeDefinition(ref plan.Ref, d plan.Definition) plan.Definition {
+	d.Established, d.Plural, d.Kind = true, "", ""
 	if d.Scope == "" {
 		d.Scope = "LegacyCluster"
 		if strings.HasSuffix(ref.APIVersion, "/v2") {
 			d.Scope = "Namespaced"
 		}
 	}
-	for _, name := range fixedOfXRD {
-		if raw, ok := fields.Spec[name]; ok {
-			var v any
-			if err := json.Unmarshal(raw, &v); err != nil {
-				return d, ErrContent.New(err, "read %s %s", ref.Kind, ref.Name)
-			}
-			canonical, err := json.Marshal(v)
-			if err != nil {
-				return d, err
-			}
-			d.Fixed["spec."+name] = string(canonical)
-		}
-	}
-	return d, nil
+	return d
 }
 
 // names returns the names of all kinds that the API server serves, by group.
@@ -300,7 +343,7 @@ func (c *Cluster) empty(ctx context.Context, d plan.Definition) (empty bool, unk
 	raw, err := c.get(ctx, metadataList, map[string]string{"limit": "1"}, "/apis", d.Group, d.Served[0], d.Plural)
 	switch {
 	case apierrors.IsForbidden(err):
-		return false, "xpkg may not list them", nil
+		return false, "xpkg is not allowed to list them", nil
 	case apierrors.IsNotFound(err):
 		return false, kindNotServed, nil
 	case err != nil:
@@ -325,7 +368,7 @@ const (
 	servedPause = 50 * time.Millisecond
 )
 
-// emptyOnceServed is empty for a CRD that was just written: the API server needs a moment to serve a changed kind.
+// emptyOnceServed is like empty for a CRD that was just written. It retries until the API server serves the kind.
 func (c *Cluster) emptyOnceServed(ctx context.Context, d plan.Definition) (empty bool, unknown string, err error) {
 	for try := 0; ; try++ {
 		empty, unknown, err = c.empty(ctx, d)
@@ -366,7 +409,7 @@ func withDropped(content []byte, dropped []string) ([]byte, error) {
 // pruneStored prepares a CRD for a write that drops stored versions: it moves the storage
 // version, checks that no custom resource was created meanwhile, and removes the dropped
 // versions from status.storedVersions. It returns the change with the resourceVersion
-// after that. A CRD that it leaves half-way keeps every version readable.
+// after that. If it is interrupted, every version stays readable.
 func (c *Cluster) pruneStored(ctx context.Context, folder string, ch plan.Change, content Content) (plan.Change, error) {
 	moved := ch
 	moved.PruneStored, moved.Annotations = nil, map[string]string{}
@@ -375,7 +418,7 @@ func (c *Cluster) pruneStored(ctx context.Context, folder string, ch plan.Change
 			moved.Annotations[k] = v
 		}
 	}
-	// Without the digest of the package's content, a plan after an interruption writes it.
+	// The object lacks the content digest, so that the next plan after an interruption writes it.
 	moved.Annotations[plan.ContentDigestAnnotation] = "moving-storage-version"
 	if _, err := c.write(ctx, moved, func(ref plan.Ref) ([]byte, error) {
 		raw, err := content(ref)

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -243,6 +244,86 @@ func TestPreflightRefusesNamesThatAreTaken(t *testing.T) {
 	}
 }
 
+// A CRD, XRD or MRD with a version that an aggregated API serves is refused, and the refusal names the APIService: the
+// API server would accept the CRD and never serve it.
+func TestPreflightRefusesVersionsOfAggregatedAPIs(t *testing.T) {
+	const group = "aggregated.preflight.test"
+	c := newCluster(t, nil)
+	service := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1." + group},
+		"spec": map[string]any{
+			"group": group, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
+			"service": map[string]any{"namespace": "marina", "name": "boats"},
+		},
+	}}
+	if err := other(t).Create(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := other(t).Delete(context.WithoutCancel(t.Context()), service); err != nil {
+			t.Error(err)
+		}
+	})
+	named := func(kind string) plan.Ref {
+		return plan.Ref{APIVersion: "apiextensions.crossplane.io/v1", Kind: kind, Name: "boats." + group}
+	}
+	aggregated, free, stopped := boats(group), boats(group), boats(group)
+	free.Spec.Versions[1].Name = "v2"
+	stopped.Spec.Versions[1].Served = false
+	elsewhere := boats("free.preflight.test")
+	for name, tc := range map[string]struct {
+		crd     *apiextensionsv1.CustomResourceDefinition
+		ref     plan.Ref
+		refused bool
+	}{
+		"CRD": {aggregated, definition(aggregated.Name), true}, "XRD": {aggregated, named("CompositeResourceDefinition"), true},
+		"MRD": {aggregated, named("ManagedResourceDefinition"), true}, "OtherVersion": {free, definition(free.Name), false},
+		"NotServed": {stopped, definition(stopped.Name), false}, "OtherGroup": {elsewhere, definition(elsewhere.Name), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, action := range []plan.Action{plan.Create, plan.Update} {
+				p, err := c.Preflight(t.Context(), plan.Plan{Changes: []plan.Change{{Action: action, Ref: tc.ref}}}, always(marshal(t, tc.crd)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				refused := len(p.Refusals) == 1 && p.Refusals[0].Cause == plan.AggregatedAPI
+				if refused != tc.refused || len(p.Refusals) > 1 {
+					t.Fatalf("refusals of %s: %+v", action, p.Refusals)
+				}
+				if !refused {
+					continue
+				}
+				failed := apply.Refused(p.Refusals, "refused")
+				for _, want := range []string{"APIService v1." + group, "marina/boats"} {
+					if !strings.Contains(failed.Error(), want) {
+						t.Errorf("the error does not name %s: %v", want, failed)
+					}
+				}
+				if want := "kubectl delete apiservice v1." + group; !strings.Contains(failed.Do, want) {
+					t.Errorf("the advice %q has no command %q", failed.Do, want)
+				}
+			}
+		})
+	}
+	// The API server accepts the CRD, serves the other version, and sends the requests of this one to the aggregated API.
+	if err := run(t, c, marshal(t, aggregated), plan.Change{Action: plan.Create, Ref: definition(aggregated.Name)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { remove(t, definition(aggregated.Name)) })
+	list := func(version string) error {
+		l := &unstructured.UnstructuredList{}
+		l.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: "BoatList"})
+		return other(t).List(t.Context(), l)
+	}
+	wait.Until(t, limit, "the API server serves v1beta1", func() (string, bool) {
+		err := list("v1beta1")
+		return fmt.Sprint(err), err == nil
+	})
+	if err := list("v1"); err == nil {
+		t.Error("the API server serves the version of the aggregated API")
+	}
+}
+
 // A refusal has its own code, and its commands are the advice.
 func TestCodesOfRefusals(t *testing.T) {
 	foreign := plan.Refusal{Holder: "Provider/other", Reason: "a"}
@@ -254,7 +335,7 @@ func TestCodesOfRefusals(t *testing.T) {
 	}{
 		{[]plan.Refusal{foreign, fixed}, apply.ErrRefused}, {[]plan.Refusal{deleting}, apply.ErrDeleting},
 		{[]plan.Refusal{deleting, stored, fixed}, apply.ErrImmutable}, {[]plan.Refusal{stored}, apply.ErrStoredVersion},
-		{[]plan.Refusal{{Cause: plan.NameTaken}}, apply.ErrNameTaken},
+		{[]plan.Refusal{{Cause: plan.NameTaken}}, apply.ErrNameTaken}, {[]plan.Refusal{{Cause: plan.AggregatedAPI}}, apply.ErrAggregated},
 	} {
 		err := apply.Refused(tc.refusals, "refused")
 		if err.Code.Name != tc.want.Name {

@@ -10,10 +10,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// recognize looks whether an object is as a change would make it. The answer to an
-// earlier attempt was lost, and the last one was refused because the object
-// exists or has changed: most likely the earlier one was carried out. If it was
-// not, the change ends with refusal.
+// recognize checks whether an object already has the state of a change. The response to an earlier attempt
+// was lost, and the last attempt was refused because the object exists or has changed, so the earlier one was
+// probably carried out. Otherwise it returns refusal.
 func (c *Cluster) recognize(ctx context.Context, path string, ch plan.Change, refusal error) (plan.Written, error) {
 	live, err := c.metadataOf(ctx, path, ch.Ref)
 	switch {
@@ -26,8 +25,8 @@ func (c *Cluster) recognize(ctx context.Context, path string, ch plan.Change, re
 	}
 	w := plan.Written{UID: live.UID, Generation: live.Generation}
 	if live.OthersWrote {
-		// Another client may have changed the object since. Managed fields show that; the generation already includes
-		// the change.
+		// If another client has changed the object since, only the managed fields show it, because the
+		// generation already includes the change.
 		w.Generation = 0
 	}
 	return w, nil

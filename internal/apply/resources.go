@@ -27,7 +27,7 @@ var resources = map[schema.GroupKind]string{
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                       "rolebindings",
 }
 
-// collection is the path of all objects of the kind of ref, in its namespace.
+// collection returns the path of all objects of the kind of ref, in its namespace.
 func collection(ref plan.Ref) (string, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {

@@ -19,13 +19,13 @@ type heard struct {
 
 type heardKey struct{}
 
-// hear returns a context whose calls record their response.
+// hear returns a context that records the response of a call.
 func hear(ctx context.Context) (context.Context, *heard) {
 	h := &heard{}
 	return context.WithValue(ctx, heardKey{}, h), h
 }
 
-// hearing is the transport that listens.
+// hearing is a transport that records responses.
 type hearing struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -37,7 +37,7 @@ func (t hearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// verdict is the consequence of a response, besides its error.
+// verdict is the classification of a response, in addition to its error.
 type verdict struct {
 	// lost reports whether the call may have been carried out despite its error.
 	lost bool

@@ -116,7 +116,7 @@ func TestEveryAnswerIsClassified(t *testing.T) {
 	}
 }
 
-// truncated is an answer that ends too early.
+// truncated returns an answer that ends too early.
 func truncated(r *http.Request) (*http.Response, error) {
 	res, err := answers(200, "application/json", "")(r)
 	res.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"metadata":`), broken{}))

@@ -169,7 +169,7 @@ func change(t *testing.T, ref plan.Ref, patch string) {
 	}
 }
 
-// other is a client that has nothing to do with the Cluster.
+// other returns a client that has nothing to do with the Cluster.
 func other(t *testing.T) client.Client {
 	t.Helper()
 	c, err := client.New(cluster.Start(t), client.Options{})

@@ -15,7 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// inStages is a plan with objects of three ranks.
+// inStages returns a plan with objects of three ranks.
 func inStages() plan.Plan {
 	create := func(api, kind, name string) plan.Change {
 		return plan.Change{Action: plan.Create, Ref: plan.Ref{APIVersion: api, Kind: kind, Name: name}}

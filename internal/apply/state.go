@@ -17,7 +17,7 @@ func keepsState(ch plan.Change) bool {
 	return ch.Ref.Kind == "ManagedResourceDefinition" && ch.Action != plan.Create && !ch.MetadataOnly
 }
 
-// state reads spec.state of an object. It is empty where the object has none.
+// state reads spec.state of an object. It is empty if the object has none.
 func (c *Cluster) state(ctx context.Context, path, name string) (string, error) {
 	raw, err := c.get(ctx, "application/json", nil, path, name)
 	if err != nil {

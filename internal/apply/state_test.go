@@ -18,7 +18,7 @@ func managedDefinition(name string) plan.Ref {
 	return plan.Ref{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceDefinition", Name: name}
 }
 
-// mrd is a ManagedResourceDefinition with a state, or without any.
+// mrd returns a ManagedResourceDefinition with a state, or without any.
 func mrd(state string) string {
 	spec := map[string]any{"group": "a.test"}
 	if state != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// DryRun returns a cluster whose writes the API server checks and does not carry out.
+// DryRun returns a cluster whose writes are dry runs.
 func (c *Cluster) DryRun() *Cluster {
 	d := *c
 	d.dryRun = true
@@ -42,7 +42,7 @@ func (c *Cluster) Undo(ctx context.Context, p plan.Plan, written map[plan.Ref]pl
 	return remaining
 }
 
-// undo deletes a CRD without custom resources, and reports whether it does not exist any more.
+// undo deletes a CRD without custom resources, and reports whether it no longer exists.
 func (c *Cluster) undo(ctx context.Context, ref plan.Ref, w plan.Written) bool {
 	for range undoTries {
 		o, exists, err := c.Object(ctx, ref)

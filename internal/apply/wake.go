@@ -14,14 +14,14 @@ import (
 
 const (
 	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	// installing is the reason of the condition Established between the moment in
-	// which the names are accepted and that in which the kind is served.
+	// installing is the reason of the condition Established after the names are accepted and before the kind
+	// is served.
 	installing = "Installing"
-	// askedAgain takes the place of the message of that condition.
+	// askedAgain replaces the message of that condition.
 	askedAgain = "the initial names have been accepted, and the API server was triggered to continue"
 )
 
-// Wake makes the API server continue with a CRD that is half established.
+// Wake makes the API server complete the establishment of a CRD.
 //
 // An API server that stops between accepting the names of a CRD and establishing it does not resume after a restart
 // until the CRD changes, or for five minutes (k8s.io/apiextensions-apiserver, customresource_handler.go: only an update
@@ -43,7 +43,7 @@ func (c *Cluster) Wake(ctx context.Context, name string) error {
 	if at < 0 {
 		return nil
 	}
-	// A message that stays the same would be no change.
+	// An unchanged message would not be a change.
 	if was := &conditions[at].Message; *was == askedAgain {
 		*was = ""
 	} else {

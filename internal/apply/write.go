@@ -82,7 +82,7 @@ func (c *Cluster) verb(ch plan.Change, path string) *rest.Request {
 	return c.rest.Put().AbsPath(path, ch.Ref.Name).SetHeader("Content-Type", runtime.ContentTypeJSON)
 }
 
-// body is the JSON of a write.
+// body returns the JSON of a write.
 func body(ch plan.Change, content Content, keep string) ([]byte, error) {
 	if ch.MetadataOnly {
 		return metadataPatch(ch)
@@ -98,15 +98,16 @@ func body(ch plan.Change, content Content, keep string) ([]byte, error) {
 	return out, nil
 }
 
-// whole returns an object with the metadata of the plan instead of the package's. Status is removed, because packages
-// do not write it. State is the value that spec.state of the live object must keep; it may be empty.
+// whole returns an object with the metadata of the plan instead of the metadata of the package. Status is
+// removed, because packages do not write it. State is the value that spec.state of the live object must keep;
+// it may be empty.
 func whole(ch plan.Change, content []byte, state string) ([]byte, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(content, &object); err != nil {
 		return nil, fmt.Errorf("content: %w", err)
 	}
 	if object == nil {
-		return nil, errors.New("content: null is no object")
+		return nil, errors.New("content: null is not an object")
 	}
 	metadata, err := json.Marshal(metav1.ObjectMeta{
 		Name: ch.Ref.Name, UID: ch.UID, ResourceVersion: ch.ResourceVersion,
@@ -125,8 +126,8 @@ func whole(ch plan.Change, content []byte, state string) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// metadataPatch is a merge patch of metadata (RFC 7396). Its preconditions are the
-// uid and the resourceVersion: the API server refuses to change either.
+// metadataPatch returns a merge patch of metadata (RFC 7396). Its preconditions are the uid and the
+// resourceVersion: the API server refuses to change either.
 func metadataPatch(ch plan.Change) ([]byte, error) {
 	metadata := map[string]any{"uid": ch.UID, "resourceVersion": ch.ResourceVersion, "ownerReferences": ch.Owners}
 	if m := mapPatch(ch.Labels, ch.RemoveLabels); len(m) > 0 {

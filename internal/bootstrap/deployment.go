@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// metricsPort and healthPort are where the manager listens.
+	// metricsPort and healthPort are the ports on which the manager listens.
 	metricsPort, healthPort = 8080, 8081
 	// user is the numeric user that the manager runs as. It has no account on a node.
 	user = 65532
@@ -26,7 +26,7 @@ func (o Options) deployment() Object {
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &o.Replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: labels()},
-			// A new manager stands by before an old one ends, and takes over then.
+			// A new manager is on standby before the old one stops, and then takes over.
 			Strategy: appsv1.DeploymentStrategy{
 				Type: appsv1.RollingUpdateDeploymentStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateDeployment{
@@ -79,7 +79,8 @@ func (o Options) container() corev1.Container {
 		}, o.chosenArgs(), o.Args),
 		Env: []corev1.EnvVar{
 			{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}},
-			// Near its limit a manager works harder, instead of being ended.
+			// Near its limit the garbage collector runs more often, so that the manager
+			// is not killed.
 			{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}},
 			// The folder stays empty; some libraries fail without HOME.
 			{Name: "HOME", Value: cacheMount},
@@ -100,8 +101,8 @@ func (o Options) container() corev1.Container {
 	}
 }
 
-// startupProbe gives a manager two minutes to start, for example on a node that is busy,
-// before the liveness probe applies.
+// startupProbe returns a probe that gives a manager two minutes to start, for example on
+// a node that is busy, before the liveness probe applies.
 func startupProbe() *corev1.Probe {
 	p := probe("/healthz")
 	p.PeriodSeconds, p.FailureThreshold = 2, 60

@@ -82,7 +82,7 @@ func (s *testEnv) clear(t *testing.T) {
 // policy is the name of the ConfigMap with the policy for requested permissions.
 const policy = "policy"
 
-// options are the options of the manager of these tests: it may grant the permissions
+// options returns the options of the manager of these tests: it may grant the permissions
 // that the packages of the tests need.
 func options() bootstrap.Options {
 	return bootstrap.Options{Version: "test", PackageGroups: []string{"bootstrap.example.org", "hello.xpkg.dev"}, PermissionPolicy: policy, RemoveOrphans: true}
@@ -178,7 +178,7 @@ func (s *testEnv) change(t *testing.T, p v1.Package, do func(*v1.PackageSpec)) {
 	s.WaitReady(t, p)
 }
 
-// stream is a package of a kind with objects.
+// stream returns a package of a kind with objects.
 func stream(kind, name string, objects ...string) string {
 	requests := ""
 	if kind == v1.ProviderKind {

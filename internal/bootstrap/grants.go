@@ -9,10 +9,10 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fence"
 )
 
-// Scope is where a grant holds.
+// Scope is the scope of a grant.
 type Scope string
 
-// The scopes.
+// Scopes of grants.
 const (
 	// Everywhere is the whole cluster.
 	Everywhere Scope = "everywhere"
@@ -34,7 +34,7 @@ type Grant struct {
 }
 
 var (
-	// follow is how objects are kept up with that are read from memory.
+	// follow are the verbs for objects that are read from a cache.
 	follow = []string{"list", "watch"}
 	read   = []string{"get", "list", "watch"}
 	write  = []string{"create", "update", "patch"}
@@ -103,6 +103,11 @@ func Grants() []Grant {
 				rule("apiextensions.k8s.io", words("customresourcedefinitions"), slices.Concat(words("delete"), read, write)),
 				rule("apiextensions.k8s.io", words("customresourcedefinitions/status"), words("patch")),
 			},
+		},
+		{
+			Name: "aggregation", Scope: Everywhere,
+			Reason: "Refuse CRDs of a group and version that an aggregated API serves.",
+			Rules:  []rbacv1.PolicyRule{rule("apiregistration.k8s.io", words("apiservices"), words("list"))},
 		},
 		{
 			Name: "compositions", Scope: Everywhere,

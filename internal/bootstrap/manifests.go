@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
@@ -22,10 +23,13 @@ type Object interface {
 	runtime.Object
 }
 
-// Name is the name of every object, or the beginning of it.
+// Name is the name of every object, or its prefix.
 const Name = "xpkg"
 
-// labels are on every object, and select the pods.
+// FieldManager is the field manager of applied manifests.
+const FieldManager = "xpkg-bootstrap"
+
+// labels returns the labels of every object, which also select the pods.
 func labels() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": Name, "app.kubernetes.io/component": "package-manager"}
 }
@@ -44,8 +48,8 @@ func Manifests(o Options) ([]Object, error) {
 	out := append([]Object{o.namespace()}, definitions...)
 	out = append(out, labeled(fence.Runtimes(o.fenced()))...)
 	if len(o.CoreAccounts) > 0 {
-		// Core must not write packages once the manager does.
-		out = append(out, labeled(crossplane.Fence(o.CoreAccounts...))...)
+		// Core must not write packages after the manager has started to.
+		out = append(out, CoreFence(o.CoreAccounts...)...)
 	}
 	out = append(out, o.serviceAccount())
 	out = append(out, RolesOf(o.Grants(), o.Namespace)...)
@@ -59,6 +63,11 @@ func Manifests(o Options) ([]Object, error) {
 // fenced returns the objects that runtimes must not write.
 func (o Options) fenced() fence.Manager {
 	return fence.Manager{Namespace: o.Namespace, Lease: Lease, PolicyConfigMap: o.PermissionPolicy}
+}
+
+// CoreFence returns the policy, and its binding, that deny these ServiceAccounts of Crossplane core writes of packages.
+func CoreFence(accounts ...types.NamespacedName) []Object {
+	return labeled(crossplane.Fence(accounts...))
 }
 
 // labeled returns the objects of a fence with the labels of the manager.
@@ -82,7 +91,7 @@ func Definitions() ([]Object, error) {
 	for i, d := range objects.Desired() {
 		crd := all[i]
 		if crd.Name != d.Ref.Name {
-			return nil, fmt.Errorf("definition %s has become %s", crd.Name, d.Ref.Name)
+			return nil, fmt.Errorf("definition %s was converted to %s", crd.Name, d.Ref.Name)
 		}
 		crd.SetGroupVersionKind(schemaOf(d.Ref))
 		if crd.Annotations == nil {

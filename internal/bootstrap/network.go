@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// metricsService is where Prometheus finds every manager.
+// metricsService returns the headless Service with which Prometheus discovers every
+// manager.
 func (o Options) metricsService() Object {
 	return &corev1.Service{
 		TypeMeta: typeMeta(corev1.SchemeGroupVersion, "Service"), ObjectMeta: o.metadata(Name + "-metrics"),
@@ -30,8 +31,9 @@ func (o Options) disruptionBudget() Object {
 	}
 }
 
-// networkPolicy only allows traffic to the metrics and health ports of the manager, and
-// from the manager to the API server, registries and DNS. A registry can use any port.
+// networkPolicy returns a NetworkPolicy that only allows traffic to the metrics and
+// health ports of the manager, and from the manager to the API server, registries and
+// DNS. A registry can use any port.
 func (o Options) networkPolicy() Object {
 	tcp, udp := new(corev1.ProtocolTCP), new(corev1.ProtocolUDP)
 	port := func(protocol *corev1.Protocol, n int32) networkingv1.NetworkPolicyPort {

@@ -53,7 +53,7 @@ func (o Options) Grants() []Grant {
 	return all
 }
 
-// chosenArgs are the arguments of the manager that follow from the same options.
+// chosenArgs returns the arguments of the manager that follow from the same options.
 func (o Options) chosenArgs() []string {
 	var args []string
 	if o.PermissionPolicy != "" {

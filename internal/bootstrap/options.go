@@ -15,8 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// Options are the settings that differ between clusters. The zero value fits an ordinary
-// cluster.
+// Options are the settings that differ between clusters. The zero value is suitable for most clusters.
 type Options struct {
 	// Namespace is the namespace of the manager and of the runtimes. Empty means
 	// DefaultNamespace.
@@ -26,18 +25,17 @@ type Options struct {
 	Image, Version string
 	// ImagePullSecrets are names of secrets with credentials for the image.
 	ImagePullSecrets []string
-	// Replicas is how many managers there are. One works, the others stand by. Zero
-	// means DefaultReplicas.
+	// Replicas is the number of managers. One is active, the others are on standby. Zero means
+	// DefaultReplicas.
 	Replicas int32
-	// Resources of the container. Nothing means DefaultResources.
+	// Resources of the container. Empty means defaultResources.
 	Resources corev1.ResourceRequirements
 	// CacheClaim is the PersistentVolumeClaim of the package cache. With several
 	// managers it must be one that several nodes can mount. Empty means that the
 	// cache is lost with the pod.
 	CacheClaim string
-	// CacheSize bounds a cache without a claim: the pod is ended when there is more.
-	// CacheLimit is how much the manager keeps at most. Empty means DefaultCacheSize
-	// and DefaultCacheLimit.
+	// CacheSize bounds the volume of a cache without a claim; the pod is evicted if it is exceeded.
+	// CacheLimit is the maximum size of the cache. Empty means defaultCacheSize and defaultCacheLimit.
 	CacheSize, CacheLimit string
 	// NodeSelector, Tolerations, Affinity and PriorityClassName are settings of the pods.
 	NodeSelector      map[string]string
@@ -63,27 +61,27 @@ type Options struct {
 	// CoreAccounts are the ServiceAccounts of Crossplane core beside which the manager runs. The manifests
 	// contain the policy that denies them writes of packages.
 	CoreAccounts []types.NamespacedName
-	// NoNetworkPolicy leaves out the NetworkPolicy.
+	// NoNetworkPolicy omits the NetworkPolicy.
 	NoNetworkPolicy bool
 }
 
 const (
-	// DefaultNamespace is the namespace that the field expects.
+	// DefaultNamespace is the default namespace of Crossplane.
 	DefaultNamespace = "crossplane-system"
-	// DefaultRepository is where images of the manager are.
-	DefaultRepository = "ghcr.io/xpkg-dev/xpkg"
+	// defaultRepository is the repository of images of the manager.
+	defaultRepository = "ghcr.io/xpkg-dev/xpkg"
 	// DefaultReplicas lets one manager take over from another at once.
 	DefaultReplicas = 2
-	// DefaultCacheSize is the size of the volume of the package cache. It leaves room for
+	// defaultCacheSize is the size of the volume of the package cache. It leaves room for
 	// downloads in progress.
-	DefaultCacheSize = "2Gi"
-	// DefaultCacheLimit is the size limit of the package cache.
-	DefaultCacheLimit = "1Gi"
+	defaultCacheSize = "2Gi"
+	// defaultCacheLimit is the size limit of the package cache.
+	defaultCacheLimit = "1Gi"
 )
 
-// DefaultResources are sized for a manager of a few hundred packages. There is no CPU
+// defaultResources are sized for a manager of a few hundred packages. There is no CPU
 // limit: it would only make installs slower.
-func DefaultResources() corev1.ResourceRequirements {
+func defaultResources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi"),
@@ -112,13 +110,14 @@ func (o Options) check() error {
 	}
 	for name, size := range map[string]string{"size of the cache": o.CacheSize, "limit of the cache": o.CacheLimit} {
 		if q, err := resource.ParseQuantity(size); err != nil || q.Sign() <= 0 {
-			return ErrOption.New(err, "the %s %q is no size such as 1Gi", name, size)
+			return ErrOption.New(err, "the %s %q is not a size such as 1Gi", name, size)
 		}
 	}
 	return nil
 }
 
-// checkNames refuses names that the API server would not accept, and an image that is no reference.
+// checkNames returns an error for names that the API server would reject, and for an image that is not a
+// reference.
 func (o Options) checkNames() error {
 	names := map[string][]string{
 		"image pull secret": o.ImagePullSecrets, "PersistentVolumeClaim": {o.CacheClaim},
@@ -130,43 +129,43 @@ func (o Options) checkNames() error {
 	}
 	for _, name := range namespaces {
 		if len(validation.IsDNS1123Label(name)) > 0 {
-			return ErrOption.New(nil, "%.80q is no name of a namespace", name)
+			return ErrOption.New(nil, "%.80q is not a valid name of a namespace", name)
 		}
 	}
 	for kind, all := range names {
 		for _, name := range all {
 			if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
-				return ErrOption.New(nil, "%.80q is no name of a %s", name, kind)
+				return ErrOption.New(nil, "%.80q is not a valid name of a %s", name, kind)
 			}
 		}
 	}
 	if _, err := oci.ParseReference(o.Image, oci.ParseOptions{DefaultRegistry: "docker.io", AllowUntagged: true}); err != nil {
-		return ErrOption.New(err, "%.80q is no image of the manager", o.Image)
+		return ErrOption.New(err, "%.80q is not a valid image reference", o.Image)
 	}
 	return nil
 }
 
-// checkGroup refuses groups in which no package can define types. All permissions in a group
+// checkGroup returns an error for groups in which packages cannot define types. All permissions in a group
 // such as rbac.authorization.k8s.io allow a subject to get every permission.
 func checkGroup(group string) error {
 	switch {
 	case group == rbacv1.APIGroupAll:
 		return nil
 	case len(validation.IsDNS1123Subdomain(group)) > 0:
-		return ErrOption.New(nil, "%.80q is no API group such as s3.aws.upbound.io", group)
+		return ErrOption.New(nil, "%.80q is not an API group such as s3.aws.upbound.io", group)
 	case rbac.Reserved(schema.GroupResource{Group: group}):
-		return ErrOption.New(nil, "packages may not define types of the API group %s", group)
+		return ErrOption.New(nil, "packages must not define types in the API group %s", group)
 	}
 	return nil
 }
 
 func (o Options) withDefaults() Options {
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
-	o.Image = cmp.Or(o.Image, DefaultRepository+":"+o.Version)
+	o.Image = cmp.Or(o.Image, defaultRepository+":"+o.Version)
 	o.Replicas = cmp.Or(o.Replicas, DefaultReplicas)
-	o.CacheSize, o.CacheLimit = cmp.Or(o.CacheSize, DefaultCacheSize), cmp.Or(o.CacheLimit, DefaultCacheLimit)
+	o.CacheSize, o.CacheLimit = cmp.Or(o.CacheSize, defaultCacheSize), cmp.Or(o.CacheLimit, defaultCacheLimit)
 	if len(o.Resources.Requests)+len(o.Resources.Limits) == 0 {
-		o.Resources = DefaultResources()
+		o.Resources = defaultResources()
 	}
 	return o
 }

@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Reference writes a page with every right of the manager and the reason for it, as
+// Reference writes a page with every permission of the manager and its reason, as
 // Markdown.
 func Reference(w io.Writer) error {
 	_, err := fmt.Fprint(w, "# Permissions of the manager\n\n",

@@ -35,7 +35,7 @@ func bound(scope Scope, rules []rbacv1.PolicyRule, namespace string) []Object {
 	}
 	meta.Namespace = namespace
 	if scope == Default {
-		// It could be the same namespace, and then the other role has this name.
+		// If both namespaces are the same, the other role has this name.
 		meta.Namespace, meta.Name = metav1.NamespaceDefault, Name+"-events"
 	}
 	ref.Kind, ref.Name = "Role", meta.Name

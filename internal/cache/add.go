@@ -100,7 +100,7 @@ func keysOf(names []string, root oci.Digest) ([]string, error) {
 	return keys, nil
 }
 
-// assignNames writes down the names of content that is in the store.
+// assignNames records the names of content in the store.
 func (c *Cache) assignNames(ctx context.Context, keys []string, parts []oci.Digest) error {
 	return c.store.Exclusive(ctx, func() error {
 		var errs []error

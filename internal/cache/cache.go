@@ -21,23 +21,21 @@ import (
 const (
 	// storeDir is the store within the folder of the cache.
 	storeDir = "store"
-	// grace is for how long after its last use a package counts as in use.
+	// grace is the time after its last use in which a package is treated as in use.
 	grace = 10 * time.Minute
 
-	// limitKind is the record of the limit that holds for all.
+	// limitKind is the kind of the record with the limit for all processes.
 	limitKind = "limit"
 
 	dirMode fs.FileMode = 0o755
 )
 
-// Options change how a cache works.
+// Options configures a cache.
 type Options struct {
-	// Limit is the maximum size of the cache in bytes. Sideloaded files beside the store
-	// do not count. 0 means the limit stored in the cache, if any, and otherwise no
-	// limit.
+	// Limit is the maximum size of the cache in bytes. It does not include sideloaded files.
+	// 0 means the limit stored in the cache, if any, and otherwise no limit.
 	Limit int64
-	// LimitForAll sets the limit for all that open the cache without one of their own,
-	// from now on.
+	// LimitForAll stores the limit in the cache, for processes that open it without a limit.
 	LimitForAll bool
 	// OCILimits are the limits for reading one package.
 	OCILimits oci.Limits
@@ -47,7 +45,7 @@ type Options struct {
 	Before func(change string) error
 }
 
-// Cache is an open package cache. It can be used by many goroutines.
+// Cache is an open package cache. It is safe for concurrent use.
 type Cache struct {
 	dir    string
 	root   *os.Root
@@ -56,16 +54,17 @@ type Cache struct {
 	limits oci.Limits
 	now    func() time.Time
 
-	// docs remembers what manifests refer to: content does not change.
+	// docs caches the references of manifests, which do not change.
 	docs documents
-	// importing lets one file at a time be read into the store.
+	// importing serializes imports of files into the store.
 	importing chan struct{}
 	mu        sync.Mutex
 	imported  map[string]imported
 }
 
 // Open opens the package cache in dir, and creates it if it does not exist. It fails as
-// [store.Open] does. A cache above its limit is reduced as far as possible.
+// [store.Open] does, and refuses a directory that another user can replace, except in a pod.
+// A cache above its limit is reduced as far as possible.
 func Open(dir string, o Options) (*Cache, error) {
 	c, err := openCache(dir, o)
 	var failed *errcode.Error
@@ -82,8 +81,15 @@ func openCache(dir string, o Options) (*Cache, error) {
 	if err != nil {
 		return nil, store.ErrStoreWrite.New(err, "cannot open the package cache %s", dir)
 	}
+	if err := checkAncestors(dir); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, store.ErrStoreWrite.New(err, "cannot create the package cache %s", dir)
+	}
+	// Another user may have created a directory since the first check.
+	if err := checkAncestors(dir); err != nil {
+		return nil, err
 	}
 	c := &Cache{
 		dir: dir, limit: o.Limit, limits: o.OCILimits.WithDefaults(), now: o.Now,
@@ -107,13 +113,31 @@ func openCache(dir string, o Options) (*Cache, error) {
 	return c, nil
 }
 
-// settleLimit finds out which limit holds, and sets it for all.
+// podVariable is set in every container of a pod.
+const podVariable = "KUBERNETES_SERVICE_HOST"
+
+// checkAncestors refuses a cache that another user can replace, with the names of packages
+// in it. In a pod all users can write to a volume, and there is only one user.
+func checkAncestors(dir string) error {
+	if os.Getenv(podVariable) != "" {
+		return nil
+	}
+	err := fileutil.CheckAncestors(filepath.Join(dir, storeDir))
+	var replaceable *fileutil.ReplaceableError
+	if errors.As(err, &replaceable) {
+		return store.ErrUnsafeStore.New(err, "another user can replace the package cache %s", dir).WithDo("%s", replaceable.Do("--cache-dir"))
+	}
+	// Every other error occurs again when the directory is used.
+	return nil
+}
+
+// settleLimit determines the limit, and stores it if LimitForAll is set.
 func (c *Cache) settleLimit(ctx context.Context, o Options) error {
 	kept, err := c.store.GetRecord(ctx, limitKind, "")
 	if err != nil && !errors.Is(err, oci.ErrBlobNotFound) {
 		return err
 	}
-	// A limit that cannot be parsed counts as no limit.
+	// A limit that cannot be parsed is ignored.
 	forAll, err := strconv.ParseInt(strings.TrimSpace(string(kept.Data)), 10, 64)
 	if err != nil || forAll < 0 {
 		forAll = 0
@@ -128,10 +152,10 @@ func (c *Cache) settleLimit(ctx context.Context, o Options) error {
 	return c.store.PutRecord(store.Record{Kind: limitKind, Data: fmt.Appendln(nil, o.Limit)})
 }
 
-// Store is where the content is.
+// Store returns the store of the content.
 func (c *Cache) Store() *store.Store { return c.store }
 
-// Dir is the folder of the cache.
+// Dir returns the folder of the cache.
 func (c *Cache) Dir() string { return c.dir }
 
 // Close closes the cache. Open content stays readable.

@@ -8,8 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// documents caches which blobs are manifests or indexes, and their references, so that
-// each is read once.
+// documents caches the references of manifests and indexes, so that each is read once.
 type documents struct {
 	mu   sync.Mutex
 	refs map[oci.Digest][]oci.Digest
@@ -33,7 +32,7 @@ func (d *documents) of(ctx context.Context, s *store.Store, entries []store.Entr
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
-				continue // It was put aside, and may come back.
+				continue // It was quarantined, and may be fetched again.
 			}
 		}
 		known[e.Digest] = refs
@@ -41,7 +40,7 @@ func (d *documents) of(ctx context.Context, s *store.Store, entries []store.Entr
 			docs[e.Digest] = refs
 		}
 	}
-	d.refs = known // What is gone is forgotten.
+	d.refs = known // Entries of evicted documents are dropped.
 	return docs, nil
 }
 

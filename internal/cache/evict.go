@@ -59,12 +59,12 @@ func (c *Cache) shrink(ctx context.Context, need store.Need) error {
 		}
 	}
 	if over > 0 {
-		return c.busy(need, "the rest is open")
+		return c.busy(need, "the rest is in use by other processes")
 	}
 	return nil
 }
 
-// over is how many bytes there would be above the limit.
+// over returns the number of bytes above the limit.
 func (c *Cache) over(ctx context.Context, need int64) (int64, error) {
 	total, err := c.store.Bytes(ctx)
 	return total + need - c.limit, err
@@ -91,7 +91,7 @@ func (c *Cache) busy(need store.Need, why string) error {
 func withoutLastResort(all []candidate) []candidate {
 	for i, c := range all {
 		if c.lastResort {
-			return all[:i] // They come last.
+			return all[:i] // Candidates of last resort come last.
 		}
 	}
 	return all

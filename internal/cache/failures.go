@@ -2,15 +2,15 @@ package cache
 
 import "github.com/xpkg-dev/xpkg/pkg/errcode"
 
-// Failures of the package cache.
+// Codes for the package cache.
 var (
-	// ErrNotInCache is the failure of a name that nothing in the cache has.
+	// ErrNotInCache is the code for a name that is not in the cache.
 	ErrNotInCache = errcode.Code{
 		Name: "NotInCache", Class: errcode.NotFound,
 		Cause: "With packagePullPolicy Never, spec.package must be the name of a package in the package cache, and there is none with this name.",
 		Fix:   "Copy a file with this name and the extension .xpkg into the folder of the package cache, or add the file with `xpkg cache add` and this name as --as.",
 	}
-	// ErrCacheName is the failure of a name that content in the cache cannot have.
+	// ErrCacheName is the code for an invalid name.
 	ErrCacheName = errcode.Code{
 		Name: "CacheName", Class: errcode.Usage,
 		Cause: "The name is neither letters, digits, '.', '_' and '-', nor the full reference of a package.",
@@ -19,7 +19,7 @@ var (
 	// ErrCacheFull is the code for a write that cannot fit.
 	ErrCacheFull = errcode.Code{
 		Name: "CacheFull", Class: errcode.Unavailable,
-		Cause: "The package does not fit into the package cache, because all packages in it are in use or have a name.",
+		Cause: "The package does not fit into the package cache, because all packages in it are in use or named.",
 		Fix:   "Raise --cache-limit, or list the packages with `xpkg cache ls` and remove unused ones with `xpkg cache prune --all`.",
 	}
 	// ErrCacheBusy is the code for a write that does not fit yet.

@@ -57,7 +57,7 @@ func open(t testing.TB, dir string, o Options) *Cache {
 	return c
 }
 
-// image is a Configuration with some bytes that do not compress.
+// image returns a Configuration with some bytes that do not compress.
 func image(t testing.TB, name string, size int) *ociimage.Image {
 	t.Helper()
 	image, err := buildImage(context.Background(), name, size)

@@ -18,7 +18,7 @@ type Entry struct {
 	Digest oci.Digest `json:"digest,omitzero"`
 	// Names from [Cache.Add].
 	Names []string `json:"names,omitempty"`
-	// Files lie in the folder of the cache and have this content.
+	// Files lists the sideloaded files with this content.
 	Files []string `json:"files,omitempty"`
 	// Kind and Package are from the metadata of the package, if it can be read.
 	Kind    string `json:"kind,omitempty"`
@@ -26,9 +26,9 @@ type Entry struct {
 	// Size is the number of bytes in the store that only this package needs. Shared blobs
 	// are not counted, nor are sideloaded files.
 	Size int64 `json:"size"`
-	// LastUsed is when it was written or read last.
+	// LastUsed is the time of the last write or read.
 	LastUsed time.Time `json:"lastUsed,omitzero"`
-	// InUse are the owners that need it.
+	// InUse lists the owners that use the package.
 	InUse []string `json:"inUse,omitempty"`
 	// Problem is the reason why the package cannot be read.
 	Problem string `json:"problem,omitempty"`
@@ -101,7 +101,7 @@ func (s *snapshot) own(h *holding, owners map[oci.Digest][]*holding) int64 {
 	return n
 }
 
-// entry describes one package.
+// entry returns the entry of a package.
 func (c *Cache) entry(ctx context.Context, root oci.Digest) (Entry, error) {
 	s, err := c.scan(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Cache) entry(ctx context.Context, root oci.Digest) (Entry, error) {
 	return e, nil
 }
 
-// withFiles adds the files that lie in the folder, to the packages that they are.
+// withFiles adds the sideloaded files to the packages with their content.
 func (c *Cache) withFiles(ctx context.Context, all []Entry) ([]Entry, error) {
 	files, err := c.sideloadedFiles()
 	if err != nil {

@@ -19,7 +19,7 @@ func blobPath(c *Cache, d oci.Digest) string {
 	return filepath.Join(c.Store().Dir(), "blobs", d.Hex()[:2], d.Hex())
 }
 
-// layer is the blob with the content of a package.
+// layer returns the blob with the content of a package.
 func layer(t *testing.T, c *Cache, root oci.Digest) oci.Digest {
 	t.Helper()
 	a, err := c.Store().Peek().Artifact(t.Context(), root, oci.Limits{})

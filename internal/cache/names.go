@@ -4,24 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/internal/spelling"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	ociarchive "github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
-// plainName is a name without a registry. It is the name of a file, too, so
-// nothing in it can lead to another folder.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,198}[A-Za-z0-9])?$`)
+// plainName is a name without a registry. It is also the name of a file, so it must not
+// contain a path separator.
+var plainName = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,198}[A-Za-z0-9])?$`)
 
 // canonical returns the canonical spelling of a name, and whether it is a plain name. All
 // other names are references with a registry.
 func canonical(name string) (key string, plain bool, err error) {
-	if plainName.MatchString(name) {
+	if plainName().MatchString(name) {
 		return name, true, nil
 	}
 	ref, err := oci.ParseReference(name, oci.ParseOptions{})
@@ -54,8 +54,8 @@ func (c *Cache) Named(ctx context.Context, name string) (oci.Digest, error) {
 	return oci.Digest{}, c.notFound(ctx, key, fmt.Sprintf("there is no file %s and no folder %s in it", strings.Join(filesOf(key), ", "), key))
 }
 
-// added returns the content with a name from Add. It fails with BlobNotFound if there is
-// no such name, and with NotInCache if its content was damaged.
+// added returns the content with a name from Add. It fails with ErrBlobNotFound if there
+// is no such name, and with ErrNotInCache if its content is damaged.
 func (c *Cache) added(ctx context.Context, key string) (oci.Digest, error) {
 	r, err := c.store.GetRecord(ctx, namesKind, key)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Cache) added(ctx context.Context, key string) (oci.Digest, error) {
 	return n.Digest, nil
 }
 
-// byReference finds the content of a reference with a digest, which needs no name.
+// byReference returns the content of a reference with a digest, which need not be named.
 func (c *Cache) byReference(ctx context.Context, key string) (oci.Digest, error) {
 	ref, err := oci.ParseReference(key, oci.ParseOptions{})
 	if err == nil && c.store.Has(ref.Digest) {
@@ -96,7 +96,7 @@ func (c *Cache) notFound(ctx context.Context, key, why string) error {
 	return failure
 }
 
-// alike lists names with a similar spelling, the most similar first.
+// alike returns names with a similar spelling, most similar first.
 func (c *Cache) alike(ctx context.Context, key string) []string {
 	var all []string
 	if names, err := c.names(ctx); err == nil {

@@ -16,7 +16,7 @@ type candidate struct {
 	lastResort bool
 }
 
-// candidates lists the entries that may be evicted, in eviction order: least recently
+// candidates returns the entries that can be evicted, in eviction order: least recently
 // used packages first; within a package derived data, then layers, then the root; and
 // finally the derived data of wanted packages.
 func candidates(s *snapshot, all []*holding) []candidate {
@@ -52,8 +52,8 @@ func (c candidate) compare(other candidate, s *snapshot) int {
 	return cmp.Or(c.holding.lastUsed.Compare(other.holding.lastUsed), c.holding.root.Compare(other.holding.root))
 }
 
-// rank orders the entries of one package: a part of it is worth nothing without
-// its root.
+// rank orders the entries of a package. The root is evicted last, because other parts are
+// useless without it.
 func rank(c candidate, s *snapshot) int {
 	_, isDocument := s.docs[c.Digest]
 	switch {
@@ -77,7 +77,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// sizeOf adds up entries.
+// sizeOf returns the total size of entries.
 func sizeOf(all []candidate) int64 {
 	var n int64
 	for _, c := range all {

@@ -11,7 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// d is the digest of a letter, and entry something of it that was used some hours
+// d returns the digest of a letter, and entry something of it that was used some hours
 // ago.
 func d(name string) oci.Digest { return oci.DigestOf([]byte(name)) }
 

@@ -48,7 +48,7 @@ func child(t *testing.T, words ...string) *exec.Cmd {
 	return cmd
 }
 
-// hurried is a clock on which ten minutes pass in a second, from a start that all
+// hurried returns a clock on which ten minutes pass in a second, from a start that all
 // processes share.
 func hurried(nanoseconds string) (func() time.Time, error) {
 	n, err := strconv.ParseInt(nanoseconds, 10, 64)

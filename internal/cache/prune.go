@@ -18,8 +18,8 @@ type PruneOptions struct {
 	MaxBytes int64
 	// OlderThan removes packages that were not used for that time; 0 removes none.
 	OlderThan time.Duration
-	// All lets packages go that have a name, and their names with them. Alone it
-	// removes all that is not in use.
+	// All also removes named packages, together with their names. Without other options
+	// it removes all packages that are not in use.
 	All bool
 	// DryRun reports the result without removing anything.
 	DryRun bool
@@ -102,9 +102,8 @@ func (c *Cache) removed(ctx context.Context, s *snapshot, lost map[oci.Digest]bo
 	return all
 }
 
-// forget deletes the names of content that is summary to be removed, or already missing.
-// The names go first, so that a process that is killed does not leave a name without
-// content.
+// forget deletes the names of content that is about to be removed or already missing. It
+// deletes names first, so that a killed process leaves no name without content.
 func (c *Cache) forget(ctx context.Context, lost map[oci.Digest]bool) error {
 	names, err := c.names(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// The kinds of records, and their format version. A record of another version counts as
+// Kinds of records, and their format version. A record of another version is treated as
 // damaged, because it is unknown which content it protects.
 const (
 	namesKind     = "names"
@@ -95,7 +95,7 @@ func readRecords[T any](ctx context.Context, s *store.Store, kind string, decode
 // plane with a unique name. The record replaces the previous one of that owner, and is
 // effective for all processes until it is replaced; without roots it is deleted. The
 // roots need not be in the cache yet. The manifests and layers of roots stay in the
-// cache; data derived from them is only removed if there is no other room for content.
+// cache; data derived from them is removed only if there is no other space for content.
 func (c *Cache) Use(owner string, roots []oci.Digest) error {
 	ctx := context.Background()
 	sorted := slices.SortedFunc(slices.Values(roots), oci.Digest.Compare)

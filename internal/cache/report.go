@@ -5,16 +5,16 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// Report is what Verify and Prune found and did.
+// Report is the result of Verify and Prune.
 type Report struct {
 	// Entries and Bytes are the number and size of the examined blobs and derived data.
 	Entries int   `json:"entries"`
 	Bytes   int64 `json:"bytes"`
 	// Removed are the packages that were removed, or would be.
 	Removed []Entry `json:"removed,omitempty"`
-	// Freed is how many bytes were removed, or would be.
+	// Freed is the number of bytes that were removed, or would be.
 	Freed int64 `json:"freed"`
-	// Damaged was put aside, and is fetched or computed again when it is needed.
+	// Damaged lists the quarantined content, which is fetched or computed again on demand.
 	Damaged []Fault `json:"damaged,omitempty"`
 	// Missing lists the missing content of packages that are in use or named.
 	Missing []Fault `json:"missing,omitempty"`
@@ -23,7 +23,7 @@ type Report struct {
 	Unreadable []Entry `json:"unreadable,omitempty"`
 }
 
-// Fault is something that is wrong with a package in the cache.
+// Fault is a damaged or missing entry of the cache.
 type Fault struct {
 	// Digest is the blob; zero for a record.
 	Digest oci.Digest `json:"digest,omitzero"`

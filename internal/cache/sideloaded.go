@@ -18,7 +18,7 @@ import (
 // endings are the extensions of sideloaded files, in lookup order.
 var endings = []string{".xpkg", ".xpkg.gz", ".tar"}
 
-// layoutIndex is the file that changes when an OCI layout does.
+// layoutIndex is the file that changes with every change of an OCI layout.
 const layoutIndex = "index.json"
 
 // imported records a sideloaded file that was copied into the store.
@@ -32,7 +32,7 @@ func (i imported) current(now fs.FileInfo) bool {
 	return i.info != nil && os.SameFile(i.info, now) && i.info.Size() == now.Size() && i.info.ModTime().Equal(now.ModTime())
 }
 
-// stem is a file name without its ending.
+// stem returns a file name without its extension.
 func stem(file string) string {
 	for _, e := range slices.Backward(endings) {
 		if s, ok := strings.CutSuffix(file, e); ok {
@@ -42,7 +42,7 @@ func stem(file string) string {
 	return file
 }
 
-// filesOf lists the files that a name may mean.
+// filesOf returns the possible file names for a name.
 func filesOf(name string) []string {
 	var files []string
 	if stem(name) != name {
@@ -115,7 +115,7 @@ func (c *Cache) addFrom(ctx context.Context, file string) (_ []oci.Digest, err e
 	return parts, err
 }
 
-// sideloadedFiles lists the sideloaded files that have a valid name.
+// sideloadedFiles returns the sideloaded files that have a valid name.
 func (c *Cache) sideloadedFiles() ([]string, error) {
 	f, err := c.root.Open(".")
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *Cache) sideloadedFiles() ([]string, error) {
 	var files []string
 	for _, e := range entries {
 		name := e.Name()
-		if name == storeDir || !plainName.MatchString(name) {
+		if name == storeDir || !plainName().MatchString(name) {
 			continue
 		}
 		if stem(name) == name {
@@ -142,7 +142,7 @@ func (c *Cache) sideloadedFiles() ([]string, error) {
 	return files, nil
 }
 
-// sideloadedNames lists the names of the sideloaded files.
+// sideloadedNames returns the names of the sideloaded files.
 func (c *Cache) sideloadedNames() ([]string, error) {
 	files, err := c.sideloadedFiles()
 	for i, f := range files {

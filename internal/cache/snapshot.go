@@ -52,14 +52,14 @@ func (c *Cache) scan(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
-// holding is a package in the store, or a part of one whose manifest is not there.
+// holding is a package in the store, or a part of a package whose manifest is missing.
 type holding struct {
 	root oci.Digest
-	// digests are the root and all that hangs from it.
+	// digests are the digests of the root and all content below it.
 	digests map[oci.Digest]bool
 	// isPackage is set if the root exists and is a manifest or an index.
 	isPackage bool
-	// lastUsed is when any of it was used, and age how long that is ago.
+	// lastUsed is the time of the last use of any part, and age the time since then.
 	lastUsed time.Time
 	age      time.Duration
 	names    []string
@@ -72,8 +72,8 @@ func (h *holding) recent() bool { return h.age < grace }
 // wanted reports whether the package has a name or an owner.
 func (h *holding) wanted() bool { return len(h.names)+len(h.owners) > 0 }
 
-// holdings puts the entries together to packages, in the order of the roots. What
-// several packages share belongs to each of them.
+// holdings groups entries by package, in the order of the roots. Shared content belongs
+// to each of its packages.
 func (s *snapshot) holdings() []*holding {
 	var all []*holding
 	reached := map[oci.Digest]bool{}
@@ -120,7 +120,7 @@ func (s *snapshot) roots() map[oci.Digest]bool {
 	return roots
 }
 
-// collect adds a digest and all that hangs from it.
+// collect adds a digest and all content below it.
 func (s *snapshot) collect(d oci.Digest, to map[oci.Digest]bool) {
 	if to[d] {
 		return
@@ -134,7 +134,7 @@ func (s *snapshot) collect(d oci.Digest, to map[oci.Digest]bool) {
 	}
 }
 
-// date finds out when the holdings were used last.
+// date sets the time of the last use of the holdings.
 func (s *snapshot) date(all []*holding) {
 	used := map[oci.Digest]time.Time{}
 	for _, e := range s.entries {

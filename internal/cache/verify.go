@@ -17,7 +17,7 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 	if err := c.verifyRecords(ctx, &r); err != nil {
 		return r, err
 	}
-	// Looking at manifests puts damaged ones aside, so everything is read before.
+	// Scanning quarantines damaged manifests, so all content is verified first.
 	damaged, err := c.verifyEntries(ctx, &r)
 	if err != nil {
 		return r, err
@@ -114,8 +114,8 @@ func readable(r store.Record) bool {
 	return err == nil
 }
 
-// missing lists the missing content of a wanted package. A package in use without any
-// content has not been fetched yet and lacks nothing.
+// missing returns the missing content of a wanted package. A package in use without any content has
+// not been fetched yet and lacks nothing.
 func (c *Cache) missing(ctx context.Context, s *snapshot, h *holding) []Fault {
 	if !h.wanted() {
 		return nil
@@ -123,7 +123,7 @@ func (c *Cache) missing(ctx context.Context, s *snapshot, h *holding) []Fault {
 	return c.lacking(ctx, s, h)
 }
 
-// lacking lists the missing content of a package.
+// lacking returns the missing content of a package.
 func (c *Cache) lacking(ctx context.Context, s *snapshot, h *holding) []Fault {
 	var faults []Fault
 	lacks := func(d oci.Digest, what string) {
@@ -144,7 +144,7 @@ func (c *Cache) lacking(ctx context.Context, s *snapshot, h *holding) []Fault {
 	peek := c.store.Peek()
 	a, err := peek.Artifact(ctx, h.root, c.limits)
 	if err != nil {
-		return faults // It was told already that it is damaged.
+		return faults // The damage is already reported.
 	}
 	if m, err := oci.FindManifest(ctx, a, oci.Platform{}, c.limits); err == nil && m.Base != nil && !slices.Contains(s.parts[h.root], m.Base.Digest) {
 		lacks(m.Base.Digest, "layer "+m.Base.Digest.String())

@@ -20,8 +20,8 @@ type CA struct {
 	// Orphan is a key without its certificate.
 	Orphan crypto.Signer
 
-	// Carried records the bundle that every Secret has, and Replaced the CA that signed every certificate, each with
-	// the time since when.
+	// Carried records the bundle that every Secret has, and Replaced the CA that signed every certificate,
+	// each with the time of the first observation.
 	Carried, Replaced Mark
 	// Rotate reports whether a rotation of the CA was requested.
 	Rotate bool
@@ -76,8 +76,8 @@ func (ca CA) retired(now time.Time) []*x509.Certificate {
 	})
 }
 
-// readCA reads the CA Secret; it returns nil if the Secret does not exist. A damaged CA counts as missing, but a
-// certificate without its key stays trusted: it may have signed certificates in use.
+// readCA reads the CA Secret; it returns nil if the Secret does not exist. A damaged CA is treated as
+// missing, but a certificate without its key stays trusted: it may have signed certificates in use.
 func readCA(secret *corev1.Secret, now time.Time) CA {
 	if secret == nil {
 		return CA{}
@@ -89,10 +89,10 @@ func readCA(secret *corev1.Secret, now time.Time) CA {
 		Replaced: parseMark(secret.Annotations[annotationCARotatedAt]),
 		Rotate:   rotate, Foreign: ofCertManager(secret),
 	}
-	ca.Current = readSigner(secret, KeyCertificate, KeyPrivate, now)
+	ca.Current = readSigner(secret, KeyCertificate, keyPrivate, now)
 	if ca.Current == nil {
 		ca.Trusted = append(ca.Trusted, authoritiesIn(secret.Data[KeyCertificate])...)
-		if key, err := privateKey(secret.Data[KeyPrivate]); err == nil {
+		if key, err := privateKey(secret.Data[keyPrivate]); err == nil {
 			ca.Orphan = key
 		}
 	}
@@ -126,7 +126,7 @@ func (ca CA) write(secret *corev1.Secret, now time.Time) error {
 		secret.Data = map[string][]byte{}
 	}
 	if !ca.Foreign {
-		if err := ca.Current.write(secret, KeyCertificate, KeyPrivate); err != nil {
+		if err := ca.Current.write(secret, KeyCertificate, keyPrivate); err != nil {
 			return err
 		}
 		if err := ca.Next.write(secret, keyNextCertificate, keyNextPrivate); err != nil {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// newCrossplaneSimulation is a cluster in which Crossplane made all certificates.
+// newCrossplaneSimulation returns a cluster in which Crossplane made all certificates.
 func newCrossplaneSimulation(t *testing.T) *simulation {
 	t.Helper()
 	x := newCrossplane(t, 0)
@@ -99,7 +99,7 @@ func TestReplacedCAIsTrusted(t *testing.T) {
 	}
 }
 
-// foreignSecrets is an authority that is neither Crossplane's nor ours.
+// foreignSecrets returns an authority that is neither Crossplane's nor ours.
 func foreignSecrets(t *testing.T, n int) crossplane {
 	t.Helper()
 	key := rsaKeys()[n]
@@ -151,7 +151,7 @@ func TestForeignCertificatesAreUsedUnchanged(t *testing.T) {
 // cert-manager is not raced for a Secret that it has not filled yet.
 func TestSecretOfCertManagerIsLeftAloneUntilItIsFilled(t *testing.T) {
 	for name, data := range map[string]map[string][]byte{
-		"empty": nil, "only a key": {KeyPrivate: rsaPEM(rsaKeys()[0])},
+		"empty": nil, "only a key": {keyPrivate: rsaPEM(rsaKeys()[0])},
 		"expired": foreignSecrets(t, 0).leafUntil(t, wanted[0], start.Add(-time.Hour)).Data,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestCAOfCertManagerIsUsed(t *testing.T) {
 		t.Error("the Secret was written")
 	}
 	w.edit(RootSecret, func(s *corev1.Secret) {
-		s.Data[KeyCertificate], s.Data[KeyPrivate] = second.root().Data[KeyCertificate], second.root().Data[KeyPrivate]
+		s.Data[KeyCertificate], s.Data[keyPrivate] = second.root().Data[KeyCertificate], second.root().Data[keyPrivate]
 	})
 	w.ensure(wanted...)
 	w.versions[RootSecret] = w.versions[RootSecret][len(w.versions[RootSecret])-1:]

@@ -10,17 +10,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Failures of keeping certificates.
+// Codes for certificates.
 var (
 	ErrSecretTaken = errcode.Code{
 		Name: "CertificateSecretTaken", Class: errcode.Conflict,
-		Cause: "A Secret has the name that the certificate of a package needs, and holds something else.",
+		Cause: "A Secret with the name of a package's certificate has other content.",
 		Fix:   "Remove or rename the Secret, or rename the package.",
 	}
 	ErrNotReady = errcode.Code{
 		Name: "CertificateNotReady", Class: errcode.Unavailable,
 		Cause: "A Secret whose certificate is issued by another program, such as cert-manager, is incomplete, or its certificate is not valid now.",
-		Fix:   "Look at the Certificate that the Secret belongs to; remove the Secret's annotations of cert-manager to have xpkg fill it.",
+		Fix:   "Inspect the Certificate of the Secret; to let xpkg issue the certificate, remove the cert-manager annotations of the Secret.",
 	}
 	ErrAuthority = errcode.Code{
 		Name: "AuthorityUnusable", Class: errcode.Untrusted,
@@ -30,7 +30,7 @@ var (
 	ErrContended = errcode.Code{
 		Name: "CertificatesContended", Class: errcode.Conflict,
 		Cause: "Another client kept changing the Secrets of certificates while xpkg updated them.",
-		Fix:   "Nothing needs to be done: it is tried again. If it stays, look for another manager that writes the Secrets.",
+		Fix:   "No action needed: xpkg retries. If the error persists, look for another manager that writes the Secrets.",
 	}
 )
 
@@ -48,7 +48,7 @@ func classify(err error, what string, args ...any) error {
 	return code.New(err, what, args...)
 }
 
-// moved reports whether a write failed since something else was written first.
+// moved reports whether a write failed because another client has written first.
 func moved(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }

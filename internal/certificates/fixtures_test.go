@@ -65,7 +65,7 @@ func rsaPEM(key *rsa.PrivateKey) []byte {
 }
 
 func (x crossplane) root() *corev1.Secret {
-	return secretOf(RootSecret, map[string][]byte{KeyCertificate: certificatePEM(x.cert), KeyPrivate: rsaPEM(x.key)})
+	return secretOf(RootSecret, map[string][]byte{KeyCertificate: certificatePEM(x.cert), keyPrivate: rsaPEM(x.key)})
 }
 
 func (x crossplane) leaf(t testing.TB, w Requirement) *corev1.Secret {
@@ -85,7 +85,7 @@ func (x crossplane) leafUntil(t testing.TB, w Requirement, end time.Time) *corev
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageDataEncipherment,
 		ExtKeyUsage: []x509.ExtKeyUsage{w.Usage.extended()}, BasicConstraintsValid: true,
 	}, x.cert, key, x.key)
-	return secretOf(w.Secret, map[string][]byte{KeyCertificate: certificatePEM(c), KeyPrivate: rsaPEM(key), KeyBundle: certificatePEM(x.cert)})
+	return secretOf(w.Secret, map[string][]byte{KeyCertificate: certificatePEM(c), keyPrivate: rsaPEM(key), KeyBundle: certificatePEM(x.cert)})
 }
 
 // ourSecrets are made once: making an authority is slow.
@@ -106,7 +106,7 @@ var ourSecrets = sync.OnceValue(func() []client.Object {
 	return out
 })
 
-// ourWorld is a cluster in which all certificates are there.
+// ourWorld returns a cluster in which all certificates are there.
 func ourWorld(t testing.TB) *simulation {
 	t.Helper()
 	var secrets []client.Object

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// Crossplane reads the key of a CA only in the form PKCS #1 with RSA, and fails to start otherwise.
+	// rsaBits is the key size of a CA. Crossplane supports only RSA keys in PKCS #1, and fails to start
+	// otherwise.
 	rsaBits = 2048
 	// serialBits is the maximum of RFC 5280, section 4.1.2.2, rounded down to whole bytes of a positive number.
 	serialBits = 152
@@ -126,7 +127,7 @@ func (a *Signer) accepts(c *x509.Certificate, now time.Time, usage Usage) error 
 	return err
 }
 
-// maxCommonName is the longest common name (RFC 5280, appendix A.1).
+// maxCommonName is the maximum length of a common name (RFC 5280, appendix A.1).
 const maxCommonName = 64
 
 func commonName(names []string) string {

@@ -34,14 +34,14 @@ type Leaf struct {
 
 // readLeaf reads a Secret; nil if it does not exist.
 func readLeaf(name string, secret *corev1.Secret, want *Requirement, ca CA, now time.Time) Leaf {
-	leaf := Leaf{Secret: name, Required: want, Fault: "there is no Secret"}
+	leaf := Leaf{Secret: name, Required: want, Fault: "the Secret does not exist"}
 	if secret == nil {
 		return leaf
 	}
 	ours := secret.Labels[labelCertificate] != ""
 	leaf.Bundle = authoritiesIn(secret.Data[KeyBundle])
 	leaf.Certificate, leaf.Issuer, leaf.Fault = usable(secret, want, ca, now)
-	leaf.Taken = !ours && len(secret.Data) > 0 && !hasAny(secret, KeyCertificate, KeyPrivate, KeyBundle)
+	leaf.Taken = !ours && len(secret.Data) > 0 && !hasAny(secret, KeyCertificate, keyPrivate, KeyBundle)
 	leaf.Foreign = ofCertManager(secret) || leaf.Certificate != nil && !ours && !akin(leaf.Issuer, ca, now)
 	leaf.Unowned = want != nil && !leaf.Foreign && !owned(secret, want.Owners)
 	if want != nil && leaf.Certificate != nil {
@@ -64,8 +64,8 @@ func ofCertManager(secret *corev1.Secret) bool {
 	return false
 }
 
-// akin reports whether a CA was created by xpkg or by Crossplane: such a CA issued certificates in use before the
-// CA Secret was replaced.
+// akin reports whether a CA was created by xpkg or by Crossplane: such a CA issued certificates in use before
+// the CA Secret was replaced.
 func akin(issuer *x509.Certificate, ca CA, now time.Time) bool {
 	return slices.ContainsFunc(ca.Bundle(now), issuer.Equal) || slices.Contains(issuer.Subject.Organization, organization)
 }
@@ -74,14 +74,14 @@ func akin(issuer *x509.Certificate, ca CA, now time.Time) bool {
 func usable(secret *corev1.Secret, want *Requirement, ca CA, now time.Time) (c, issuer *x509.Certificate, fault string) {
 	c = firstCertificate(secret.Data[KeyCertificate])
 	if c == nil {
-		return nil, nil, "there is no certificate"
+		return nil, nil, "the Secret contains no certificate"
 	}
-	key, err := privateKey(secret.Data[KeyPrivate])
+	key, err := privateKey(secret.Data[keyPrivate])
 	if err != nil {
 		return nil, nil, "the private key cannot be read: " + err.Error()
 	}
 	if !belongs(key, c) {
-		return nil, nil, "the private key is another certificate's"
+		return nil, nil, "the private key belongs to another certificate"
 	}
 	usage := usageOf(c)
 	if want != nil {

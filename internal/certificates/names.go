@@ -9,7 +9,7 @@ const RootSecret = v1.RootCASecretName
 // key.
 const (
 	KeyCertificate = "tls.crt"
-	KeyPrivate     = "tls.key"
+	keyPrivate     = "tls.key"
 	KeyBundle      = "ca.crt"
 )
 

@@ -76,7 +76,7 @@ func fingerprint(certificates ...*x509.Certificate) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-var errNoKey = errors.New("there is no private key")
+var errNoKey = errors.New("the Secret contains no private key")
 
 // privateKey parses a key in PKCS #8, PKCS #1 or SEC 1.
 func privateKey(text []byte) (crypto.Signer, error) {

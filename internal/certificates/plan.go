@@ -10,7 +10,7 @@ import (
 // Action is one write.
 type Action string
 
-// The actions. Actions before Publish write the CA Secret.
+// Actions. Actions before Publish write the CA Secret.
 const (
 	// Create creates a CA that signs at once, because no other CA exists.
 	Create Action = "create"
@@ -20,17 +20,17 @@ const (
 	Adopt Action = "adopt"
 	// Announce creates the next CA, which signs nothing yet.
 	Announce Action = "announce"
-	// MarkCarried records since when every Secret has the bundle.
+	// MarkCarried records the time from which every Secret has the bundle.
 	MarkCarried Action = "mark carried"
 	// Unmark removes that record, because a Secret does not have the bundle.
 	Unmark Action = "unmark"
 	// Promote makes the next CA the signing one.
 	Promote Action = "promote"
-	// MarkReplaced records since when one CA has signed all certificates.
+	// MarkReplaced records the time from which one CA has signed all certificates.
 	MarkReplaced Action = "mark replaced"
 	// Retire removes former CAs from the bundle.
 	Retire Action = "retire"
-	// Publish writes the bundle, and leaves the certificate alone.
+	// Publish writes the bundle and keeps the certificate.
 	Publish Action = "publish"
 	// Issue writes a new certificate with its key, and the bundle.
 	Issue Action = "issue"
@@ -126,7 +126,7 @@ func (p *planner) ensureCA() []Step {
 			}
 		}
 	}
-	return p.root(Create, "there is no CA that can sign")
+	return p.root(Create, "no CA can sign certificates")
 }
 
 // adopt trusts the issuers of certificates in use: after the CA Secret was replaced or lost, its certificates stay in
@@ -173,7 +173,7 @@ func (p *planner) secrets() []Step {
 		}
 	}
 	if len(publish) > 0 && p.ca.Carried.holds(bundle, p.now) {
-		return p.root(Unmark, "a Secret lacks the bundle that every one had")
+		return p.root(Unmark, "a Secret no longer has the bundle")
 	}
 	return append(publish, others...)
 }
@@ -192,7 +192,7 @@ func (p *planner) own(l Leaf) (Step, bool) {
 	case p.now.Before(renewAt(l.Certificate)):
 		p.at(renewAt(l.Certificate))
 	case p.longer(l):
-		return Step{Action: Issue, Secret: l.Secret, Why: "two thirds of its life are over"}, true
+		return Step{Action: Issue, Secret: l.Secret, Why: "two thirds of its lifetime have passed"}, true
 	}
 	if l.Unowned {
 		return Step{Action: Own, Secret: l.Secret, Why: "it lacks an owner"}, true

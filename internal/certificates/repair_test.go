@@ -22,13 +22,13 @@ func TestHalfFilledSecrets(t *testing.T) {
 	}{
 		"no data":                 {do: func(s *corev1.Secret) { s.Data = nil }},
 		"no certificate":          {do: func(s *corev1.Secret) { delete(s.Data, KeyCertificate) }},
-		"no key":                  {do: func(s *corev1.Secret) { delete(s.Data, KeyPrivate) }},
+		"no key":                  {do: func(s *corev1.Secret) { delete(s.Data, keyPrivate) }},
 		"no bundle":               {do: func(s *corev1.Secret) { delete(s.Data, KeyBundle) }, keeps: true},
 		"only a bundle":           {do: func(s *corev1.Secret) { s.Data = map[string][]byte{KeyBundle: s.Data[KeyBundle]} }},
-		"empty values":            {do: func(s *corev1.Secret) { s.Data[KeyCertificate], s.Data[KeyPrivate] = nil, []byte{} }},
+		"empty values":            {do: func(s *corev1.Secret) { s.Data[KeyCertificate], s.Data[keyPrivate] = nil, []byte{} }},
 		"garbage":                 {do: func(s *corev1.Secret) { s.Data[KeyCertificate] = []byte("garbage") }},
-		"a cut key":               {do: func(s *corev1.Secret) { s.Data[KeyPrivate] = s.Data[KeyPrivate][:100] }},
-		"another's key":           {do: func(s *corev1.Secret) { s.Data[KeyPrivate] = rsaPEM(rsaKeys()[1]) }},
+		"a cut key":               {do: func(s *corev1.Secret) { s.Data[keyPrivate] = s.Data[keyPrivate][:100] }},
+		"another's key":           {do: func(s *corev1.Secret) { s.Data[keyPrivate] = rsaPEM(rsaKeys()[1]) }},
 		"a certificate as bundle": {do: func(s *corev1.Secret) { s.Data[KeyBundle] = s.Data[KeyCertificate] }, keeps: true},
 		"another's bundle":        {do: func(s *corev1.Secret) { s.Data[KeyBundle] = certificatePEM(other.cert) }, keeps: true},
 		"for clients":             {do: func(s *corev1.Secret) { use(s, newCrossplane(t, 0).leaf(t, wanted[1])) }},
@@ -75,10 +75,10 @@ func TestDamagedCA(t *testing.T) {
 	}{
 		"no data":                {do: func(s *corev1.Secret) { s.Data = nil }},
 		"no certificate":         {do: func(s *corev1.Secret) { delete(s.Data, KeyCertificate) }, same: true},
-		"no key":                 {do: func(s *corev1.Secret) { delete(s.Data, KeyPrivate) }},
+		"no key":                 {do: func(s *corev1.Secret) { delete(s.Data, keyPrivate) }},
 		"garbage as certificate": {do: func(s *corev1.Secret) { s.Data[KeyCertificate] = []byte("x") }, same: true},
-		"garbage as key":         {do: func(s *corev1.Secret) { s.Data[KeyPrivate] = []byte("x") }},
-		"another's key":          {do: func(s *corev1.Secret) { s.Data[KeyPrivate] = rsaPEM(rsaKeys()[1]) }},
+		"garbage as key":         {do: func(s *corev1.Secret) { s.Data[keyPrivate] = []byte("x") }},
+		"another's key":          {do: func(s *corev1.Secret) { s.Data[keyPrivate] = rsaPEM(rsaKeys()[1]) }},
 		"both of a server":       {do: func(s *corev1.Secret) { use(s, newCrossplane(t, 0).leaf(t, wanted[0])) }},
 		"a damaged next":         {do: func(s *corev1.Secret) { s.Data[keyNextCertificate] = []byte("x") }, same: true},
 		"a next without its key": {do: func(s *corev1.Secret) { s.Data[keyNextCertificate] = certificatePEM(newCrossplane(t, 1).cert) }, same: true},
@@ -169,12 +169,12 @@ func FuzzReadSecrets(f *testing.F) {
 	w := ourWorld(f)
 	s := w.secret(wanted[0].Secret).Data
 	root := w.secret(RootSecret).Data
-	f.Add(s[KeyCertificate], s[KeyPrivate], s[KeyBundle], "")
-	f.Add(root[KeyCertificate], root[KeyPrivate], root[KeyCertificate], Mark{fingerprint(), start}.String())
+	f.Add(s[KeyCertificate], s[keyPrivate], s[KeyBundle], "")
+	f.Add(root[KeyCertificate], root[keyPrivate], root[KeyCertificate], Mark{fingerprint(), start}.String())
 	f.Add(root[KeyCertificate], rsaPEM(rsaKeys()[0]), []byte("x"), "y")
 	f.Fuzz(func(t *testing.T, certificate, key, bundle []byte, mark string) {
 		secret := secretOf("x", map[string][]byte{
-			KeyCertificate: certificate, KeyPrivate: key, KeyBundle: bundle, keyTrusted: bundle, keyNextCertificate: certificate, keyNextPrivate: key,
+			KeyCertificate: certificate, keyPrivate: key, KeyBundle: bundle, keyTrusted: bundle, keyNextCertificate: certificate, keyNextPrivate: key,
 		})
 		secret.Annotations = map[string]string{annotationCADistributedAt: mark, annotationCARotatedAt: mark}
 		ca := readCA(secret, start)

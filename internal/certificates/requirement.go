@@ -9,7 +9,7 @@ import (
 // Usage is the usage of a certificate.
 type Usage string
 
-// The usages.
+// Usages of certificates.
 const (
 	Server Usage = "server"
 	Client Usage = "client"

@@ -62,7 +62,7 @@ func TestManagersStartAtOnceOnTheAPIServer(t *testing.T) {
 		for i, from := range results {
 			for _, to := range results {
 				a, b := from[server.Secret], to[wanted[3].Secret]
-				err := connect(map[string][]byte{KeyCertificate: a.Cert, KeyPrivate: a.Key, KeyBundle: a.Bundle}, map[string][]byte{KeyCertificate: b.Cert, KeyPrivate: b.Key, KeyBundle: b.Bundle}, time.Now())
+				err := connect(map[string][]byte{KeyCertificate: a.Cert, keyPrivate: a.Key, KeyBundle: a.Bundle}, map[string][]byte{KeyCertificate: b.Cert, keyPrivate: b.Key, KeyBundle: b.Bundle}, time.Now())
 				if err != nil {
 					t.Errorf("manager %d: %v", i, err)
 				}
@@ -108,7 +108,7 @@ func newHook(t *testing.T, api client.Client, namespace string) *hook {
 		if err := api.Get(context.WithoutCancel(t.Context()), client.ObjectKey{Namespace: namespace, Name: wanted[0].Secret}, s); err != nil {
 			return nil, err
 		}
-		c, err := tls.X509KeyPair(s.Data[KeyCertificate], s.Data[KeyPrivate])
+		c, err := tls.X509KeyPair(s.Data[KeyCertificate], s.Data[keyPrivate])
 		return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{c}}, err
 	}}
 	h.server.StartTLS()

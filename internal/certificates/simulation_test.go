@@ -221,7 +221,7 @@ func (w *simulation) handshake(server, clientSide version, now time.Time) {
 // connect is one call over mutual TLS, as between Crossplane and a function.
 func connect(server, clientSide map[string][]byte, now time.Time) error {
 	pair := func(data map[string][]byte) (tls.Certificate, *x509.CertPool, error) {
-		c, err := tls.X509KeyPair(data[KeyCertificate], data[KeyPrivate])
+		c, err := tls.X509KeyPair(data[KeyCertificate], data[keyPrivate])
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(data[KeyBundle])
 		return c, pool, err

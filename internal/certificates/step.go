@@ -32,7 +32,7 @@ func (s *Store) changed(v *view, step Step) (CA, error) {
 	ca.forget(step.Action)
 	switch step.Action {
 	case Create, Announce:
-		made, err := newSigner(v.now, orDefault(s.AuthorityValidity, DefaultAuthorityValidity), s.Random)
+		made, err := newSigner(v.now, orDefault(s.AuthorityValidity, defaultAuthorityValidity), s.Random)
 		if err != nil {
 			return ca, err
 		}
@@ -89,7 +89,7 @@ func (s *Store) fill(v *view, step Step, secret *corev1.Secret) error {
 	if step.Action == Own {
 		return nil
 	}
-	r := request{validity: orDefault(s.LeafValidity, DefaultLeafValidity)}
+	r := request{validity: orDefault(s.LeafValidity, defaultLeafValidity)}
 	if leaf.Required != nil {
 		r.usage, r.names = leaf.Required.Usage, leaf.Required.DNSNames
 	} else {
@@ -100,7 +100,7 @@ func (s *Store) fill(v *view, step Step, secret *corev1.Secret) error {
 		return ErrAuthority.New(err, "cannot issue the certificate for Secret %s", step.Secret)
 	}
 	s.publish(v, secret)
-	secret.Data[KeyCertificate], secret.Data[KeyPrivate] = certificate, key
+	secret.Data[KeyCertificate], secret.Data[keyPrivate] = certificate, key
 	if secret.Labels == nil {
 		secret.Labels = map[string]string{}
 	}

@@ -14,9 +14,9 @@ import (
 
 // Defaults of a [Store].
 const (
-	DefaultLeafValidity      = 90 * 24 * time.Hour
-	DefaultAuthorityValidity = 10 * 365 * 24 * time.Hour
-	DefaultOverlap           = 24 * time.Hour
+	defaultLeafValidity      = 90 * 24 * time.Hour
+	defaultAuthorityValidity = 10 * 365 * 24 * time.Hour
+	defaultOverlap           = 24 * time.Hour
 )
 
 // Store keeps certificates in the Secrets of a namespace. Several stores can work on the same namespace
@@ -49,21 +49,22 @@ func (s *Store) Ensure(ctx context.Context, want []Requirement) (map[string]Issu
 	return s.ensure(ctx, turn{store: s, want: want, written: map[string]*corev1.Secret{}})
 }
 
-// Keep is Ensure for all existing certificates: it advances a rotation of the CA as far as possible and writes the
-// bundle into every Secret. It creates a missing CA. It costs one list and the writes.
+// Keep is like Ensure for all existing certificates: it advances a rotation of the CA as far as possible and
+// writes the bundle into every Secret. It creates a missing CA. It requires one list and the writes.
 func (s *Store) Keep(ctx context.Context) (time.Time, error) {
 	_, next, err := s.ensure(ctx, turn{store: s, all: true, written: map[string]*corev1.Secret{}})
 	return next, err
 }
 
-// Issue is Ensure for one user of many. It leaves rotations of the CA to Keep, and therefore reads only the requested
-// Secrets and the CA Secret. It reads all Secrets only if the CA was lost. The time is zero if no step becomes due.
+// Issue is like Ensure for a single user of certificates. It leaves rotations of the CA to Keep, and
+// therefore reads only the requested Secrets and the CA Secret. It reads all Secrets only if the CA was lost.
+// The time is zero if no step becomes due.
 func (s *Store) Issue(ctx context.Context, want []Requirement) (map[string]Issued, time.Time, error) {
 	return s.ensure(ctx, turn{store: s, want: want, leavesOnly: true, written: map[string]*corev1.Secret{}})
 }
 
 func (s *Store) ensure(ctx context.Context, work turn) (map[string]Issued, time.Time, error) {
-	// Concurrent writers win or lose single writes, which takes a few turns; a rotation of the CA takes more.
+	// Conflicts with concurrent writers require a few turns; a rotation of the CA requires more.
 	const turns = 30
 	for range turns {
 		v, err := work.read(ctx)
@@ -83,7 +84,7 @@ func (s *Store) ensure(ctx context.Context, work turn) (map[string]Issued, time.
 			}
 		}
 	}
-	return nil, time.Time{}, ErrContended.New(nil, "cannot keep the certificates in namespace %s", s.Namespace)
+	return nil, time.Time{}, ErrContended.New(nil, "cannot maintain the certificates in namespace %s", s.Namespace)
 }
 
 // Bundle returns the CA certificates that are trusted now, in PEM, for the caBundle of webhooks. It contains no
@@ -107,7 +108,7 @@ func (s *Store) Bundle(ctx context.Context) ([]byte, error) {
 // plan calls Settled only if no other step is due.
 func (t *turn) plan(ctx context.Context, v *view) ([]Step, time.Time, error) {
 	s := t.store
-	policy := Policy{Overlap: orDefault(s.Overlap, DefaultOverlap), Settled: s.Settled == nil, LeavesOnly: t.leavesOnly}
+	policy := Policy{Overlap: orDefault(s.Overlap, defaultOverlap), Settled: s.Settled == nil, LeavesOnly: t.leavesOnly}
 	steps, next := Plan(v.now, v.ca, v.leaves, policy)
 	if len(steps) > 0 || policy.Settled || policy.LeavesOnly || !v.whole || !v.changing() {
 		return steps, next, nil
@@ -155,7 +156,7 @@ func (v *view) issued() map[string]Issued {
 	for _, l := range v.leaves {
 		if l.Required != nil && l.Certificate != nil && !l.Taken {
 			data := maps.Clone(v.secrets[l.Secret].Data)
-			out[l.Secret] = Issued{Cert: data[KeyCertificate], Key: data[KeyPrivate], Bundle: data[KeyBundle]}
+			out[l.Secret] = Issued{Cert: data[KeyCertificate], Key: data[keyPrivate], Bundle: data[KeyBundle]}
 		}
 	}
 	return out

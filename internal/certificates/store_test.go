@@ -20,17 +20,17 @@ func TestNewCertificates(t *testing.T) {
 	w := newSimulation(t)
 	issued, next := w.ensure(wanted...)
 	w.connectAll(wanted)
-	if want := start.Add(-backdate + (DefaultLeafValidity+backdate)/3*2); !next.Equal(want) {
+	if want := start.Add(-backdate + (defaultLeafValidity+backdate)/3*2); !next.Equal(want) {
 		t.Errorf("next at %s, want %s", next, want)
 	}
 	serials := map[string]bool{}
 	for _, x := range wanted {
 		s := w.secret(x.Secret)
-		if diff := cmp.Diff(issued[x.Secret], Issued{Cert: s.Data[KeyCertificate], Key: s.Data[KeyPrivate], Bundle: s.Data[KeyBundle]}); diff != "" {
+		if diff := cmp.Diff(issued[x.Secret], Issued{Cert: s.Data[KeyCertificate], Key: s.Data[keyPrivate], Bundle: s.Data[KeyBundle]}); diff != "" {
 			t.Error(diff)
 		}
 		c := firstCertificate(s.Data[KeyCertificate])
-		if diff := cmp.Diff(x.DNSNames, c.DNSNames); diff != "" || !c.NotAfter.Equal(start.Add(DefaultLeafValidity)) {
+		if diff := cmp.Diff(x.DNSNames, c.DNSNames); diff != "" || !c.NotAfter.Equal(start.Add(defaultLeafValidity)) {
 			t.Errorf("%s: until %s %s", x.Secret, c.NotAfter, diff)
 		}
 		serials[c.SerialNumber.String()] = true
@@ -39,7 +39,7 @@ func TestNewCertificates(t *testing.T) {
 		t.Error("serial numbers are not distinct")
 	}
 	// Crossplane reads the authority's key like this and no other way.
-	block, _ := pem.Decode(w.secret(RootSecret).Data[KeyPrivate])
+	block, _ := pem.Decode(w.secret(RootSecret).Data[keyPrivate])
 	if _, err := x509.ParsePKCS1PrivateKey(block.Bytes); err != nil || block.Type != "RSA PRIVATE KEY" {
 		t.Errorf("Crossplane cannot read the authority's key: %v", err)
 	}

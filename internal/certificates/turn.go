@@ -140,7 +140,7 @@ func (t *turn) carryOut(ctx context.Context, v *view, step Step) error {
 	switch {
 	case err == nil:
 		t.written[step.Secret] = secret
-	case moved(err) && (existed || !apierrors.IsNotFound(err)): // There may be no namespace.
+	case moved(err) && (existed || !apierrors.IsNotFound(err)): // The namespace may not exist.
 		delete(t.written, step.Secret)
 	default:
 		return classify(err, "cannot write Secret %s/%s", t.store.Namespace, step.Secret)

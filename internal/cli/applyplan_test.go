@@ -227,7 +227,7 @@ func TestApplyRefusesAChangedPlan(t *testing.T) {
 		}, "changed since the plan: the custom resources of kepts.resources.apply.test was absent and is 1\n"},
 		"updated": {uninstall, func(t *testing.T, name string) {
 			b.must(t, 0, "update", name, "v2", "--yes", "--wait", "1m")
-		}, "changed since the plan: what is installed was "},
+		}, "changed since the plan: the installed version was "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v1 := b.push(t, name, "v1", "Kept", "Dropped")

@@ -12,19 +12,23 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
-// packageArgument is the value of the struct tag `complete` of arguments that name an installed package.
+// packageArgument is the value of the struct tag `complete` for arguments that name an installed package.
 const packageArgument = "package"
 
-// installArgument is the value of the struct tag `complete` of arguments that are a kind of package, which may be left out,
-// before a reference.
+// installArgument is the value of the struct tag `complete` for arguments that are an optional kind of
+// package before a reference.
 const installArgument = "kind-or-reference"
 
-// kindArgument is the value of the struct tag `complete` of arguments that are a kind of package.
+// kindArgument is the value of the struct tag `complete` for arguments that are a kind of package.
 const kindArgument = "kind"
 
-// expandShorthand returns the arguments with the forms that users of other commands type: `xpkg` and
-// `xpkg help COMMAND` show the help, and `xpkg --version` shows the version.
+// expandShorthand expands the shorthands of other command-line tools: `xpkg` and `xpkg help COMMAND` show the
+// help, and `xpkg --version` shows the version. The Crossplane CLI has its package commands below `xpkg`, so that
+// `kubectl crossplane xpkg build` is `kubectl crossplane build`.
 func expandShorthand(args []string) []string {
+	if len(args) > 0 && args[0] == "xpkg" {
+		args = args[1:]
+	}
 	switch {
 	case len(args) == 0:
 		return []string{"--help"}
@@ -42,22 +46,23 @@ func normalize(app *kong.Application, args []string) []string {
 	return addKind(app, joinKinds(app, args))
 }
 
-// addKind returns the arguments with an empty kind before the reference of a package, where a command accepts a kind
-// before it and the user wrote none.
+// addKind returns the arguments with an empty kind before the reference of a package, if a command accepts a
+// kind before it and there is none.
 func addKind(app *kong.Application, args []string) []string {
 	command, rest := commandOf(app, args)
 	if len(command.Positional) < 2 || !command.Positional[0].Tag.Optional || command.Positional[0].Tag.Get(completion.Tag) != installArgument {
 		return args
 	}
 	words := positionals(command, rest)
-	// A word without any of these characters is a kind, possibly a misspelled one, or the name of a file.
+	// A word without any of these characters is a kind (possibly misspelled) or the name of a file.
 	if len(words) == 0 || !strings.ContainsAny(rest[words[0]], "/:@") && !location.IsPackageFile(rest[words[0]]) {
 		return args
 	}
 	return slices.Insert(slices.Clone(args), len(args)-len(rest)+words[0], "")
 }
 
-// joinKinds returns the arguments with each installed package in the form KIND/NAME, where a user wrote KIND NAME.
+// joinKinds returns the arguments with each installed package in the form KIND/NAME, if it was written as
+// KIND NAME.
 func joinKinds(app *kong.Application, args []string) []string {
 	command, rest := commandOf(app, args)
 	first := slices.IndexFunc(command.Positional, func(p *kong.Positional) bool { return p.Tag.Get(completion.Tag) == packageArgument })
@@ -120,8 +125,8 @@ func takesNext(command *kong.Node, word string) bool {
 	})
 }
 
-// checkEmpty returns an error for an empty argument, or an empty path in a flag: an unset variable of a shell must not
-// select the default, such as all packages, this folder or another cluster.
+// checkEmpty returns an error for an empty argument, or an empty path in a flag: an unset shell variable must
+// not select a default, such as all packages, the current folder or another cluster.
 func checkEmpty(app *kong.Application, args []string) error {
 	command, rest := commandOf(app, args)
 	for _, at := range positionals(command, rest) {
@@ -145,7 +150,7 @@ func checkEmpty(app *kong.Application, args []string) error {
 }
 
 func emptyValue(what string) error {
-	return terminal.ErrUsage.New(nil, "%s is empty", what).WithDo("Pass a value, or leave it out. A variable of the shell that is not set is empty.")
+	return terminal.ErrUsage.New(nil, "%s is empty", what).WithDo("Pass a value, or omit it. An unset shell variable is empty.")
 }
 
 // takesPath reports whether the value of a flag is a file or a folder.

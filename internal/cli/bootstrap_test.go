@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -84,6 +85,7 @@ func TestBootstrapApplies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { deleteDeployments(t, c, "applied", "xpkg") })
 	args := []string{"--apply", "--kubeconfig", kubeconfig, "--namespace", "applied"}
 	foreign := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "providers.pkg.crossplane.io"}}
 	ours := c.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign) == nil
@@ -128,6 +130,17 @@ func TestBootstrapApplies(t *testing.T) {
 	// There is no node for the manager here.
 	if code, _, errs := bootstrapped(t, append(args, "--wait", "1s")...); code != errcode.Timeout.Exit || !strings.Contains(errs, manager.ErrManagerNotReady.Name) {
 		t.Errorf("waited for a manager that does not come: exit code %d, %s", code, errs)
+	}
+}
+
+// deleteDeployments deletes Deployments, which other tests would take for those of their own managers.
+func deleteDeployments(t *testing.T, c client.Client, namespace string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		if err := c.Delete(context.WithoutCancel(t.Context()), d); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
 	}
 }
 

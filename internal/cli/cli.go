@@ -1,5 +1,5 @@
-// Package cli is the command line: the grammar, the dispatch to the commands, and the exit
-// codes. The commands are in one package for each group of the help.
+// Package cli implements the command line: the grammar, the dispatch to the commands, and the exit codes. The
+// commands are in one package for each group of the help.
 //
 // Rules of the command line:
 //   - Standard output carries only the result: a table, or objects as JSON or YAML with -o.
@@ -18,7 +18,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 
@@ -37,7 +40,7 @@ import (
 // Env is the environment of a command.
 type Env = terminal.Env
 
-// System is the world of the real process.
+// System returns the environment of the process.
 func System() *terminal.Env {
 	exe, err := os.Executable()
 	if err != nil {
@@ -47,6 +50,7 @@ func System() *terminal.Env {
 }
 
 type grammar struct {
+	Init   author.InitCmd   `cmd:"" group:"author" help:"Create the files of a new package."`
 	Build  author.BuildCmd  `cmd:"" group:"author" help:"Build a package from a folder."`
 	Lint   author.LintCmd   `cmd:"" group:"author" help:"Check a package and report every problem."`
 	Push   author.PushCmd   `cmd:"" group:"author" help:"Push a package to a registry."`
@@ -61,8 +65,9 @@ type grammar struct {
 	Logout  artifact.LogoutCmd  `cmd:"" group:"artifact" help:"Log out of a registry."`
 
 	Install        packages.InstallCmd        `cmd:"" group:"packages" help:"Install a package."`
-	Update         packages.UpdateCmd         `cmd:"" group:"packages" aliases:"upgrade" help:"Update an installed package."`
-	Uninstall      packages.UninstallCmd      `cmd:"" group:"packages" help:"Uninstall a package."`
+	Update         packages.UpdateCmd         `cmd:"" group:"packages" aliases:"upgrade" help:"Update an installed package, or all of them."`
+	Sync           packages.SyncCmd           `cmd:"" group:"packages" help:"Install, update and uninstall packages until they are those of a lock file."`
+	Uninstall      packages.UninstallCmd      `cmd:"" group:"packages" help:"Uninstall packages."`
 	Autoremove     packages.AutoremoveCmd     `cmd:"" group:"packages" help:"Uninstall dependencies that no package needs any more."`
 	Approve        packages.ApproveCmd        `cmd:"" group:"packages" help:"Approve the permissions and webhooks that a new version of a package requests."`
 	Plan           packages.PlanCmd           `cmd:"" group:"packages" help:"Show the changes of a command without making them."`
@@ -70,7 +75,7 @@ type grammar struct {
 	MigrateStorage packages.MigrateStorageCmd `cmd:"" group:"packages" help:"Rewrite custom resources in the storage version of their CRD, so that an update can drop former versions."`
 	History        packages.HistoryCmd        `cmd:"" group:"packages" help:"Show the revisions of a package."`
 	Rollback       packages.RollbackCmd       `cmd:"" group:"packages" help:"Return a package to the content of a former revision."`
-	Describe       packages.DescribeCmd       `cmd:"" group:"packages" help:"Show everything about an installed package: version, conditions, objects, permissions, dependencies, revisions and events."`
+	Describe       packages.DescribeCmd       `cmd:"" group:"packages" help:"Show everything about installed packages: version, conditions, objects, permissions, dependencies, revisions and events."`
 	List           packages.ListCmd           `cmd:"" group:"packages" aliases:"ls" help:"List the installed packages."`
 
 	Resolve  dependencies.ResolveCmd  `cmd:"" group:"dependencies" help:"Resolve packages and their dependencies to versions and digests."`
@@ -89,6 +94,7 @@ type grammar struct {
 
 	Manager   manager.ManagerCmd   `cmd:"" group:"manager" help:"Run the manager for a cluster."`
 	Bootstrap manager.BootstrapCmd `cmd:"" group:"manager" help:"Print or apply the manifests of the manager for a cluster."`
+	Migrate   manager.MigrateCmd   `cmd:"" group:"manager" help:"Move the packages of a cluster from Crossplane core to the manager, or back."`
 	Doctor    manager.DoctorCmd    `cmd:"" group:"manager" help:"Check a cluster before and after the installation of the manager."`
 
 	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`
@@ -96,6 +102,34 @@ type grammar struct {
 	Version versionCmd `cmd:"" group:"other" help:"Show the version."`
 
 	RuntimeInit manager.RuntimeInitCmd `cmd:"" hidden:""`
+}
+
+// grammarOf returns the part of the grammar that a command line needs: the first command, or everything if the first
+// argument is no command. Reading the whole grammar takes as long as all other work of a short command.
+func grammarOf(args []string) any {
+	if len(args) == 0 || args[0] == "" {
+		return &grammar{}
+	}
+	all := reflect.TypeFor[grammar]()
+	for i := range all.NumField() {
+		field := all.Field(i)
+		if args[0] == commandName(field) || slices.Contains(strings.Split(field.Tag.Get("aliases"), ","), args[0]) {
+			return reflect.New(reflect.StructOf([]reflect.StructField{field})).Interface()
+		}
+	}
+	return &grammar{}
+}
+
+// commandName returns the name of the command of a field, as kong derives it: MigrateStorage is migrate-storage.
+func commandName(field reflect.StructField) string {
+	var name strings.Builder
+	for i, r := range field.Name {
+		if i > 0 && unicode.IsUpper(r) {
+			name.WriteByte('-')
+		}
+		name.WriteRune(unicode.ToLower(r))
+	}
+	return name.String()
 }
 
 // Main runs one command line and returns the exit code.
@@ -128,7 +162,7 @@ func Main(ctx context.Context, argv []string, env *terminal.Env) int {
 // kubectlCompletion is the name under which kubectl runs the completion of the plug-in `kubectl crossplane`.
 const kubectlCompletion = "kubectl_complete-crossplane"
 
-// programName is how the user calls the program: kubectl runs a plug-in as
+// programName returns the name by which the user runs the program: kubectl runs a plug-in as
 // "kubectl-crossplane" for "kubectl crossplane".
 func programName(arg0 string) string {
 	name := strings.TrimSuffix(filepath.Base(arg0), ".exe")
@@ -139,9 +173,9 @@ func programName(arg0 string) string {
 }
 
 func run(env *terminal.Env, name string) error {
-	var g grammar
 	exit := -1
-	parser, err := kong.New(&g,
+	args := expandShorthand(env.Args)
+	parser, err := kong.New(grammarOf(args),
 		kong.Name(name),
 		kong.Description("The package manager for Crossplane control planes."),
 		kong.Writers(env.Stdout, env.Stderr),
@@ -162,12 +196,14 @@ func run(env *terminal.Env, name string) error {
 		return err
 	}
 	showExamples(parser.Model)
-	args := expandShorthand(env.Args)
 	if completion.IsRequest(args) {
 		words, kind := completionWords(parser.Model, args[1:])
 		return completion.Complete(env, completion.Tree(parser.Model, completionValues(kind)), append([]string{args[0]}, words...))
 	}
 	if err := checkEmpty(parser.Model, args); err != nil {
+		return err
+	}
+	if err := replaced(name, args); err != nil {
 		return err
 	}
 	command, err := parser.Parse(normalize(parser.Model, args))

@@ -38,8 +38,8 @@ func (c completionCmd) Run(env *terminal.Env) error {
 // completionTimeout limits how long the completion of a name waits for a cluster. A shell shows nothing meanwhile.
 const completionTimeout = 2 * time.Second
 
-// completionValues are the completions by their names in the struct tags of commands. With a kind, an installed package
-// is completed by its name.
+// completionValues returns the completions by their names in the struct tags of commands. If a kind precedes
+// it, an installed package is completed by its name.
 func completionValues(kind string) map[string]completion.Values {
 	installed := func(ctx context.Context, line completion.Line) []string { return installedPackages(ctx, line, kind) }
 	return map[string]completion.Values{
@@ -100,8 +100,8 @@ func clusterOf(ctx context.Context, line completion.Line) (client.Client, *inven
 	return inventory.Read(ctx, connection.ClusterFlags{Kubeconfig: line.Flags["kubeconfig"], Context: line.Flags["context"]}, inventory.LoadPackages)
 }
 
-// installedPackages returns KIND/NAME of the packages of a cluster, or the names of the packages of one kind, with their
-// references. It returns nothing if the cluster cannot be read: completion reports no errors.
+// installedPackages returns KIND/NAME of the packages of a cluster, or the names of the packages of one kind,
+// with their references. It returns nil if the cluster cannot be read, because completion reports no errors.
 func installedPackages(ctx context.Context, line completion.Line, kind string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -121,8 +121,8 @@ func installedPackages(ctx context.Context, line completion.Line, kind string) [
 	return out
 }
 
-// namedPackage returns the cluster of a command line, and the installed package that its first argument names; nil if
-// there is none.
+// namedPackage returns the cluster of a command line, and the installed package of its first argument, or nil
+// if there is none.
 func namedPackage(ctx context.Context, line completion.Line) (client.Client, v1.Package) {
 	cluster, all, err := clusterOf(ctx, line)
 	if err != nil || len(line.Args) == 0 {
@@ -135,7 +135,7 @@ func namedPackage(ctx context.Context, line completion.Line) (client.Client, v1.
 	return cluster, p
 }
 
-// packageVersions returns the versions in the repository of the package before them, newest first.
+// packageVersions returns the versions in the repository of the preceding package, newest first.
 func packageVersions(ctx context.Context, line completion.Line) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -151,7 +151,7 @@ func packageVersions(ctx context.Context, line completion.Line) []string {
 	return versions
 }
 
-// packageRevisions returns the numbers of the revisions of the package before them, with their references.
+// packageRevisions returns the numbers of the revisions of the preceding package, with their references.
 func packageRevisions(ctx context.Context, line completion.Line) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()

@@ -6,57 +6,60 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// examples are the lines that one types first of each command, without the name of the
-// program.
+// examples are typical command lines of each command, without the name of the program.
 var examples = map[string][]string{
-	"build":           {"build -f package -o boats.xpkg", "build -f package --embed-runtime-image-tarball image.tar -o boats.xpkg"},
-	"lint":            {"lint package", "lint ghcr.io/acme/boats:v1.0.0 --strict"},
-	"push":            {"push -f boats.xpkg ghcr.io/acme/boats:v1.0.0"},
-	"append":          {"append ghcr.io/acme/boats:v1.0.0 --extensions-root extensions"},
-	"pull":            {"pull ghcr.io/acme/boats:v1.0.0 -o boats.xpkg"},
-	"copy":            {"copy ghcr.io/acme/boats:v1.0.0 registry.example.com/boats:v1", "copy boats.xpkg oci:layout"},
-	"inspect":         {"inspect ghcr.io/acme/boats:v1.0.0 --objects", "inspect boats.xpkg -o json"},
-	"extract":         {"extract boats.xpkg -o package.yaml"},
-	"diff":            {"diff ghcr.io/acme/boats:v1.0.0 ghcr.io/acme/boats:v2.0.0", "diff boats-v1.xpkg boats-v2.xpkg --fail-on breaking -o markdown"},
-	"login":           {"login ghcr.io --username alice"},
-	"logout":          {"logout ghcr.io"},
-	"resolve":         {"resolve --lock xpkg.lock", "resolve ghcr.io/acme/boats:v1.0.0 -o json"},
-	"deps vendor":     {"deps vendor --lock xpkg.lock --to packages"},
-	"deps push":       {"deps push packages registry.example.com/mirror"},
-	"install":         {"install provider ghcr.io/acme/boats:v1.0.0 boats --wait 2m", "install --lock xpkg.lock --wait 5m"},
-	"update":          {"update boats v2.0.0 --wait 2m", "update provider/boats --revision-history-limit 3"},
-	"uninstall":       {"uninstall provider boats --wait 2m"},
-	"autoremove":      {"autoremove --dry-run"},
-	"approve":         {"approve boats"},
-	"plan install":    {"plan install provider ghcr.io/acme/boats:v1.0.0 boats"},
-	"plan update":     {"plan update boats v2.0.0 --out plan.json"},
-	"plan uninstall":  {"plan uninstall provider boats"},
-	"apply":           {"apply plan.json --wait 2m"},
-	"migrate-storage": {"migrate-storage provider/boats --dry-run", "migrate-storage --all"},
-	"history":         {"history boats"},
-	"rollback":        {"rollback boats --wait 2m", "rollback provider boats --to 3 --dry-run"},
-	"describe":        {"describe boats", "describe provider boats -o json"},
-	"list":            {"list -o wide", "list -l team=ships -o name"},
-	"tree":            {"tree", "tree provider/boats", "tree --lock xpkg.lock"},
-	"why":             {"why boats", "why boats --lock xpkg.lock"},
-	"versions":        {"versions ghcr.io/acme/boats", "versions ghcr.io/acme/boats --all"},
-	"outdated":        {"outdated", "outdated --lock xpkg.lock --all"},
-	"cache ls":        {"cache ls"},
-	"cache add":       {"cache add boats.xpkg --as ghcr.io/acme/boats:v1.0.0"},
-	"cache verify":    {"cache verify"},
-	"cache prune":     {"cache prune --older-than 720h --dry-run"},
-	"up":              {"up --detach", "up --data-dir plane --port 0 --registry-port 0"},
-	"down":            {"down"},
-	"status":          {"status"},
-	"logs":            {"logs provider/boats --follow --tail 20"},
-	"manager":         {"manager --kubeconfig admin.conf", "manager --leader-election --metrics-address :8080"},
-	"completion":      {"completion bash"},
-	"version":         {"version", "version --server -o json"},
-	"doctor":          {"doctor", "doctor --namespace crossplane-system -o json"},
-	"bootstrap":       {"bootstrap --image registry.example.org/xpkg:v0.1.0 --apply --wait 2m"},
+	"init":              {"init provider provider-boats --module github.com/acme/provider-boats", "init configuration boats -d package"},
+	"build":             {"build -f package -o boats.xpkg", "build -f package --embed-runtime-image-tarball image.tar -o boats.xpkg", "build -f package --embed-go-program ./cmd/boats --platform linux/arm64"},
+	"lint":              {"lint package", "lint ghcr.io/acme/boats:v1.0.0 --strict"},
+	"push":              {"push -f boats.xpkg ghcr.io/acme/boats:v1.0.0"},
+	"append":            {"append ghcr.io/acme/boats:v1.0.0 --extensions-root extensions"},
+	"pull":              {"pull ghcr.io/acme/boats:v1.0.0 -o boats.xpkg"},
+	"copy":              {"copy ghcr.io/acme/boats:v1.0.0 registry.example.com/boats:v1", "copy boats.xpkg oci:layout"},
+	"inspect":           {"inspect ghcr.io/acme/boats:v1.0.0 --objects", "inspect boats.xpkg -o json"},
+	"extract":           {"extract boats.xpkg -o package.yaml"},
+	"diff":              {"diff ghcr.io/acme/boats:v1.0.0 ghcr.io/acme/boats:v2.0.0", "diff boats-v1.xpkg boats-v2.xpkg --fail-on breaking -o markdown"},
+	"login":             {"login ghcr.io --username alice"},
+	"logout":            {"logout ghcr.io"},
+	"resolve":           {"resolve --lock xpkg.lock", "resolve ghcr.io/acme/boats:v1.0.0 -o json"},
+	"deps vendor":       {"deps vendor --lock xpkg.lock --to packages"},
+	"deps push":         {"deps push packages registry.example.com/mirror"},
+	"install":           {"install provider ghcr.io/acme/boats:v1.0.0 boats --wait 2m", "install --lock xpkg.lock --wait 5m"},
+	"update":            {"update boats v2.0.0 --wait 2m", "update --all --wait 5m", "update provider/boats --revision-history-limit 3"},
+	"sync":              {"sync --lock xpkg.lock --prune --dry-run", "sync --lock xpkg.lock --prune --yes --wait 5m"},
+	"uninstall":         {"uninstall provider boats --wait 2m", "uninstall boats provider/rafts"},
+	"autoremove":        {"autoremove --dry-run"},
+	"approve":           {"approve boats"},
+	"plan install":      {"plan install provider ghcr.io/acme/boats:v1.0.0 boats"},
+	"plan update":       {"plan update boats v2.0.0 --out plan.json"},
+	"plan uninstall":    {"plan uninstall provider boats"},
+	"apply":             {"apply plan.json --wait 2m"},
+	"migrate-storage":   {"migrate-storage provider/boats --dry-run", "migrate-storage --all"},
+	"history":           {"history boats"},
+	"rollback":          {"rollback boats --wait 2m", "rollback provider boats --to 3 --dry-run"},
+	"describe":          {"describe boats", "describe provider boats -o json", "describe boats rafts"},
+	"list":              {"list -o wide", "list -l team=ships -o name", "list --watch"},
+	"tree":              {"tree", "tree provider/boats", "tree --lock xpkg.lock"},
+	"why":               {"why boats", "why boats --lock xpkg.lock"},
+	"versions":          {"versions ghcr.io/acme/boats", "versions ghcr.io/acme/boats --all"},
+	"outdated":          {"outdated", "outdated --lock xpkg.lock --all"},
+	"cache ls":          {"cache ls"},
+	"cache add":         {"cache add boats.xpkg --as ghcr.io/acme/boats:v1.0.0"},
+	"cache verify":      {"cache verify"},
+	"cache prune":       {"cache prune --older-than 720h --dry-run"},
+	"up":                {"up --detach", "up --data-dir plane --port 0 --registry-port 0"},
+	"down":              {"down"},
+	"status":            {"status"},
+	"logs":              {"logs provider/boats --follow --tail 20"},
+	"manager":           {"manager --kubeconfig admin.conf", "manager --leader-election --metrics-address :8080"},
+	"completion":        {"completion bash"},
+	"version":           {"version", "version --server -o json"},
+	"doctor":            {"doctor", "doctor --namespace crossplane-system -o json"},
+	"bootstrap":         {"bootstrap --image registry.example.org/xpkg:v0.1.0 --apply --wait 2m"},
+	"migrate from-core": {"migrate from-core --dry-run", "migrate from-core --image registry.example.org/xpkg:v0.1.0 --yes"},
+	"migrate to-core":   {"migrate to-core --dry-run", "migrate to-core --yes"},
 }
 
-// examplesOf are the examples of one command as they are typed.
+// examplesOf returns the examples of a command as complete command lines.
 func examplesOf(program string, command *kong.Node) []string {
 	var lines []string
 	for _, line := range examples[wordsOf(command)] {
@@ -65,7 +68,7 @@ func examplesOf(program string, command *kong.Node) []string {
 	return lines
 }
 
-// wordsOf is how a command is called, without its other names.
+// wordsOf returns the words of a command, without aliases.
 func wordsOf(command *kong.Node) string {
 	if command.Parent == nil || command.Parent.Type == kong.ApplicationNode {
 		return command.Name
@@ -73,11 +76,11 @@ func wordsOf(command *kong.Node) string {
 	return wordsOf(command.Parent) + " " + command.Name
 }
 
-// showExamples puts the examples of each command into its help.
+// showExamples adds the examples of each command to its help.
 func showExamples(app *kong.Application) {
 	for _, command := range app.Leaves(true) {
 		if lines := examplesOf(app.Name, command); len(lines) > 0 {
-			// Lines that are set in are neither joined nor wrapped.
+			// Indented lines are neither joined nor wrapped.
 			command.Detail = "Examples:\n\n  " + strings.Join(lines, "\n  ")
 		}
 	}

@@ -28,8 +28,14 @@ func TestExamplesParse(t *testing.T) {
 			if len("    xpkg "+line) > 80 {
 				t.Errorf("too long: %s", line)
 			}
-			parsed, err := parser.Parse(normalize(parser.Model, strings.Fields(line)))
-			if err != nil || parsed.Selected() != command {
+			args := strings.Fields(line)
+			// A parser keeps the flags of the line before.
+			fresh, err := kong.New(grammarOf(args), kong.Name("xpkg"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed, err := fresh.Parse(normalize(fresh.Model, args))
+			if err != nil || wordsOf(parsed.Selected()) != name {
 				t.Errorf("xpkg %s: %v", line, err)
 			}
 		}
@@ -43,16 +49,17 @@ func TestExamplesParse(t *testing.T) {
 // The error of an invalid command contains the syntax under the name that was used.
 func TestUsageErrorContainsTheSyntax(t *testing.T) {
 	for line, want := range map[string]string{
-		"uninstall": "Write `xpkg uninstall <name> [flags]`, such as `xpkg uninstall provider boats --wait 2m`. See more with `xpkg uninstall --help`.\n",
-		"uninstall provider": "error: Usage: xpkg uninstall provider: <name>: the name of the provider is missing\n" +
-			"  Write `xpkg uninstall <name> [flags]`, such as `xpkg uninstall provider boats --wait 2m`. See more with `xpkg uninstall --help`.\n",
-		"uninstall provder/x":       "error: Usage: xpkg uninstall provder/x: <name>: the kind of provder/x is not provider, configuration or function\n",
+		"uninstall": "Write `xpkg uninstall <name> ... [flags]`, such as `xpkg uninstall provider boats --wait 2m`. See more with `xpkg uninstall --help`.\n",
+		"uninstall provider": "error: Usage: xpkg uninstall provider: uninstall: the name of the provider is missing\n" +
+			"  Write `xpkg uninstall <name> ... [flags]`, such as `xpkg uninstall provider boats --wait 2m`. See more with `xpkg uninstall --help`.\n",
+		"uninstall provder/x":       "error: Usage: xpkg uninstall provder/x: uninstall: the kind of provder/x is not provider, configuration or function\n",
 		"tree -o yml":               "error: Usage: xpkg tree -o yml: --output: \"yml\" is not json, yaml, name, wide, or jsonpath= and a template\n",
-		"update":                    "Write `xpkg update <name> [<ref>] [flags]`, such as `xpkg update boats v2.0.0 --wait 2m`. See more with `xpkg update --help`.\n",
+		"update":                    "Write `xpkg update [<name> [<ref>]] [flags]`, such as `xpkg update boats v2.0.0 --wait 2m`. See more with `xpkg update --help`.\n",
 		"list --wait":               "unknown flag --wait",
-		"install provider b --wait": "--wait: expected duration value and nothing is there\n",
+		"install provider b --wait": "--wait: expected duration value but nothing is given\n",
 		"plan":                      "  Write `xpkg plan <command>`. See more with `xpkg plan --help`.\n",
-		"remove":                    "  See the commands with `xpkg --help`.\n",
+		"remove":                    "error: Usage: xpkg has no command remove\n  Use `xpkg uninstall NAME`.\n",
+		"frobnicate":                "  See the commands with `xpkg --help`.\n",
 	} {
 		var errs bytes.Buffer
 		code := Main(t.Context(), append([]string{"xpkg"}, strings.Fields(line)...), &terminal.Env{Stdin: strings.NewReader(""), Stdout: &errs, Stderr: &errs})

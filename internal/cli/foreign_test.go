@@ -112,7 +112,7 @@ func TestForeignRegistry(t *testing.T) {
 
 type packageFolder struct{ name, path string }
 
-// foreignFolders are the examples of this repository and, where the corpus is, real
+// foreignFolders returns the examples of this repository and, where the corpus is, real
 // packages of each kind.
 func foreignFolders(t *testing.T) []packageFolder {
 	t.Helper()

@@ -135,7 +135,8 @@ func parseCommand(t *testing.T, words []string) error {
 // isIncomplete reports whether a command only lacks arguments or values.
 func isIncomplete(err error) bool {
 	message := err.Error()
-	return strings.HasPrefix(message, "expected ") || strings.HasPrefix(message, "missing flags") || strings.Contains(message, `but got "EOL"`)
+	return strings.HasPrefix(message, "expected ") || strings.HasPrefix(message, "missing flags") || strings.Contains(message, `but got "EOL"`) ||
+		strings.HasSuffix(message, "no package is given")
 }
 
 // printed runs a command and returns its standard output.

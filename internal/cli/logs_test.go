@@ -19,7 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
-// packagesServer is a cluster with a provider, a function of the same name, and a
+// packagesServer returns a cluster with a provider, a function of the same name, and a
 // configuration.
 func packagesServer(t *testing.T) *httptest.Server {
 	t.Helper()
@@ -99,7 +99,7 @@ func TestLogs(t *testing.T) {
 		"unknown":          {here, "absent", 5, "", []string{"PackageNotFound"}},
 		"brought back":     {here, "back --tail 1", 0, "two\tcolumns\n", nil},
 		"waits for rights": {here, "waits --tail 1", 0, "two\tcolumns\n", nil},
-		"never started":    {here, "quiet", 5, "", []string{"NoLogs", "there is no log of quiet"}},
+		"never started":    {here, "quiet", 5, "", []string{"NoLogs", "quiet has no log"}},
 		"no revision":      {here, "new", 5, "", []string{"NoLogs", "no revision yet"}},
 		"no program":       {here, "platform", 5, "", []string{"NoLogs", "Configuration"}},
 		"of a cluster":     {other, "quiet -f --tail 5", 13, "", []string{"LogsElsewhere", "kubectl logs deployment/quiet-0123456789ab --namespace crossplane-system --container package-runtime --kubeconfig " + kubeconfig + " --follow --tail=5"}},

@@ -12,8 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 )
 
-// Reference writes the documentation of every command, from the same
-// declarations that read the command line.
+// Reference writes the documentation of all commands, generated from the grammar.
 func Reference(w io.Writer) error {
 	parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
 	if err != nil {
@@ -39,8 +38,8 @@ func Reference(w io.Writer) error {
 	return nil
 }
 
-// writeLimits writes the flags that no command shows in its help, because all
-// commands that read packages have them.
+// writeLimits writes the limit flags, which all commands that read packages have and the
+// help does not show.
 func writeLimits(w io.Writer, commands []*kong.Node) {
 	defaults := flags.LimitDefaults()
 	rows, names := map[string]string{}, []string{}

@@ -79,7 +79,7 @@ func programCopy(t *testing.T) string {
 	return path
 }
 
-// sharedDir is a temporary folder that other users can enter.
+// sharedDir returns a temporary folder that other users can enter.
 func sharedDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -11,8 +11,8 @@ import (
 
 // usageError returns the error of an invalid command line, with the syntax of the command.
 func usageError(err error, program string, args []string) error {
-	// The parser lists the empty value among the valid ones, and calls the end of the line EOL.
-	why := strings.NewReplacer(`one of "",`, "one of ", `but got "EOL" (<EOL>)`, "and nothing is there").Replace(err.Error())
+	// The parser lists the empty value as a valid one, and reports the end of the line as EOL.
+	why := strings.NewReplacer(`one of "",`, "one of ", `but got "EOL" (<EOL>)`, "but nothing is given").Replace(err.Error())
 	failed := terminal.ErrUsage.New(errors.New(why), "%s %s", program, strings.Join(args, " "))
 	var at *kong.ParseError
 	if !errors.As(err, &at) || at.Context.Selected() == nil {

@@ -77,7 +77,7 @@ func (c versionCmd) readServer(ctx context.Context) (*serverVersion, error) {
 		return nil, err
 	}
 	lock := &v1beta1.Lock{}
-	// A cluster without the package API has no manager.
+	// A cluster that does not serve the package API has no manager.
 	if err := cluster.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, lock); client.IgnoreNotFound(err) != nil {
 		return nil, connection.Classify(err, "read the Lock")
 	}

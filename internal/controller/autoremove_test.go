@@ -68,7 +68,7 @@ func (w *dependencyEnv) untilGone(t *testing.T, p v1.Package) {
 	})
 }
 
-// checkInstalled checks that a package is there, and not on its way out.
+// checkInstalled checks that a package exists and is not being deleted.
 func (w *dependencyEnv) checkInstalled(t *testing.T, p v1.Package) {
 	t.Helper()
 	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || p.GetDeletionTimestamp() != nil {
@@ -76,7 +76,7 @@ func (w *dependencyEnv) checkInstalled(t *testing.T, p v1.Package) {
 	}
 }
 
-// deletions are the packages that managers have deleted, in order.
+// deletions returns the packages that managers have deleted, in order.
 func (w *dependencyEnv) deletions() []string {
 	var out []string
 	for _, c := range w.audit.Calls("dep-") {
@@ -204,8 +204,8 @@ func TestRemovesOrphans(t *testing.T) {
 	w.assertUnchanged(t)
 }
 
-// crashAfterDelete lets nothing through that is written after a first package was deleted, as when
-// a manager ends at that moment. While it is bound, no package may be deleted.
+// crashAfterDelete rejects all writes after the first package was deleted, as if the manager had
+// ended at that moment. While it is bound, no package may be deleted.
 type crashAfterDelete struct {
 	next        http.RoundTripper
 	dead, bound *atomic.Bool
@@ -227,8 +227,8 @@ func (d crashAfterDelete) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// A manager without the permission to remove packages reports that. One that is
-// stopped between two removals leaves nothing that the next one does not find.
+// A manager without the permission to delete packages reports that. After a stop between two
+// deletions, the next manager deletes the remaining orphans.
 //
 // hardening: J8
 func TestAutoremoveContinuesAfterARestart(t *testing.T) {
@@ -244,7 +244,7 @@ func TestAutoremoveContinuesAfterARestart(t *testing.T) {
 	w.WaitHealthy(t, root)
 	w.remove(t, root)
 	mid := newConfiguration("dep-mid", "")
-	w.untilEvent(t, mid, "OrphanRetained", "may not delete")
+	w.untilEvent(t, mid, "OrphanRetained", "has no permission to delete")
 	bound.Store(false)
 	env.Update(t, w.Env, mid, func(p *v1.Configuration) { p.Annotations["touched"] = "by a user" })
 	w.untilGone(t, mid)

@@ -36,8 +36,8 @@ func newCacheUntil(ctx context.Context) cache.NewCacheFunc {
 	}
 }
 
-// WaitForCacheSync waits until all informers are synced, or the manager stops. It also returns true in the
-// latter case: controller-runtime checks for that next.
+// WaitForCacheSync waits until all informers are synced, or the manager stops. It returns true in
+// both cases: controller-runtime checks next whether the manager stops.
 func (c stoppableCache) WaitForCacheSync(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -45,7 +45,8 @@ func (c stoppableCache) WaitForCacheSync(ctx context.Context) bool {
 	return c.Cache.WaitForCacheSync(ctx) || c.stop.Err() != nil
 }
 
-// cachedObjects limits the cache of kinds with many objects of other programs.
+// cachedObjects returns the limits of the cache for the kinds of which other programs create many
+// objects.
 func cachedObjects(o Options) map[client.Object]cache.ByObject {
 	namespaces := map[string]cache.Config{o.namespace(): {}}
 	out := map[client.Object]cache.ByObject{}

@@ -3,7 +3,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -11,21 +10,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller/lock"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// annotationNamespace of the Lock is the namespace of the manager that manages the packages of the cluster. Managers in
-// one namespace elect a leader with a Lease; the Lock, of which a cluster has one, makes managers in several namespaces
-// agree.
-const annotationNamespace = "xpkg.dev/manager-namespace"
-
-// claims is the number of attempts to write the claim while other clients change the Lock.
-const claims = 10
+// maxClaimAttempts is the maximum number of attempts to write the claim while other clients change
+// the Lock.
+const maxClaimAttempts = 10
 
 // claim is the claim of a manager to the packages of its cluster.
 type claim struct {
@@ -37,7 +32,7 @@ type claim struct {
 }
 
 // claimPackages claims the packages of a cluster for a manager that takes part in leader election. It fails with
-// AnotherManager while a manager in another namespace works. The package API must be installed.
+// AnotherManager while a manager in another namespace is active. The package API must be installed.
 func claimPackages(ctx context.Context, o Options) error {
 	if o.LeaderElection == nil {
 		return nil
@@ -63,52 +58,47 @@ func newClaim(o Options) (*claim, error) {
 	return &claim{client: c, namespace: o.namespace(), lease: cmp.Or(o.LeaderElection.Name, leader.DefaultLease), now: time.Now}, nil
 }
 
-// write writes the claim into the Lock. It fails with AnotherManager while a manager in another namespace works.
+// write writes the claim into the Lock. It fails with AnotherManager while a manager in another namespace is active.
 func (c *claim) write(ctx context.Context) error {
 	for try := 1; ; try++ {
 		err := c.tryWrite(ctx)
-		if !apierrors.IsConflict(err) || try == claims {
+		if !apierrors.IsConflict(err) || try == maxClaimAttempts {
 			return err
 		}
 	}
 }
 
-// tryWrite is write, and fails with a conflict if another client has changed the Lock meanwhile.
+// tryWrite makes one attempt to write the claim. It fails with a conflict if another client has changed the Lock
+// meanwhile.
 func (c *claim) tryWrite(ctx context.Context) error {
-	lock := &v1beta1.Lock{}
-	err := c.client.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, lock)
+	current := &v1beta1.Lock{}
+	err := c.client.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, current)
 	if apierrors.IsNotFound(err) {
 		return c.create(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("read the Lock: %w", err)
 	}
-	holder := lock.Annotations[annotationNamespace]
+	holder := current.Annotations[leader.AnnotationNamespace]
 	if holder == c.namespace {
 		return nil
 	}
 	if err := c.checkHolder(ctx, holder); err != nil {
 		return err
 	}
-	metav1.SetMetaDataAnnotation(&lock.ObjectMeta, annotationNamespace, c.namespace)
-	return c.client.Update(ctx, lock, client.FieldOwner(plan.FieldManager))
+	metav1.SetMetaDataAnnotation(&current.ObjectMeta, leader.AnnotationNamespace, c.namespace)
+	return c.client.Update(ctx, current, client.FieldOwner(plan.FieldManager))
 }
 
-// create creates the Lock by server-side apply, which the API server does not delay after a new CRD. The field manager
-// contains the namespace, so that the claims of two managers conflict.
+// create creates the Lock with the claim. The field manager contains the namespace, so that the claims of two managers
+// conflict.
 func (c *claim) create(ctx context.Context) error {
-	lock := &v1beta1.Lock{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.LockKind},
-		ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName, Annotations: map[string]string{annotationNamespace: c.namespace}},
-	}
-	raw, err := json.Marshal(lock)
-	if err != nil {
-		return err
-	}
-	return c.client.Patch(ctx, lock, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner(plan.FieldManager+"/"+c.namespace))
+	claimed := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{leader.AnnotationNamespace: c.namespace}}}
+	return lock.Create(ctx, c.client, claimed, plan.FieldManager+"/"+c.namespace)
 }
 
-// checkHolder fails with AnotherManager if the manager of a namespace works: it renews its Lease.
+// checkHolder fails with AnotherManager if the manager in a namespace renews its Lease, or if this
+// manager may not read that Lease.
 func (c *claim) checkHolder(ctx context.Context, namespace string) error {
 	if namespace == "" {
 		return nil
@@ -120,18 +110,9 @@ func (c *claim) checkHolder(ctx context.Context, namespace string) error {
 		return nil
 	case err != nil && !apierrors.IsForbidden(err):
 		return fmt.Errorf("read the Lease %s/%s of another manager: %w", namespace, c.lease, err)
-	case err == nil && !isRenewed(lease, c.now()):
+	case err == nil && !leader.IsRenewed(lease, c.now()):
 		return nil
 	}
 	return leader.ErrAnotherManager.New(err, "a manager in the namespace %s manages the packages of this cluster", namespace).
-		WithDo("Stop that manager, or uninstall this one. If none runs in the namespace %s, run `kubectl annotate locks.pkg.crossplane.io %s %s-`.", namespace, v1beta1.LockName, annotationNamespace)
-}
-
-// isRenewed reports whether a Lease has a holder that renews it. Clocks may differ by the duration of the Lease.
-func isRenewed(l coordinationv1.Lease, now time.Time) bool {
-	if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
-		return false
-	}
-	duration := time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
-	return now.Sub(l.Spec.RenewTime.Time) < 2*duration
+		WithDo("Stop that manager, or uninstall this one. If none runs in the namespace %s, run `kubectl annotate locks.pkg.crossplane.io %s %s-`.", namespace, v1beta1.LockName, leader.AnnotationNamespace)
 }

@@ -43,3 +43,19 @@ func TestManagersInTwoNamespacesDoNotWorkAtOnce(t *testing.T) {
 		t.Errorf("the Lock names the namespace %q", got)
 	}
 }
+
+// A Lock that was deleted is created again with the claim of the manager.
+func TestClaimSurvivesADeletionOfTheLock(t *testing.T) {
+	s := withExternalRuntimes(t)
+	s.options.LeaderElection = &leader.Election{Identity: "only"}
+	stop := s.start(t)
+	defer stop()
+	lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}}
+	if err := s.Client.Delete(t.Context(), lock); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Lock names the namespace of the manager", func() bool {
+		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(lock), lock)
+		return err == nil && lock.Annotations["xpkg.dev/manager-namespace"] == controller.DefaultNamespace
+	})
+}

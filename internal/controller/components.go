@@ -32,6 +32,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -166,7 +167,7 @@ func (c *components) setupRuntimes(ctx context.Context) error {
 
 // setupLock registers the controller of the Lock. It calls ready after its first reconciliation.
 func (c *components) setupLock(ctx context.Context, ready func()) error {
-	// The UID of a namespace that each cluster has identifies the cluster in a package cache that several
+	// The UID of the namespace kube-system identifies the cluster in a package cache that several
 	// clusters share.
 	var system corev1.Namespace
 	if err := c.api.Live.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); client.IgnoreNotFound(err) != nil {
@@ -201,17 +202,23 @@ func (c *components) setupOrphans() error {
 	}).SetupWithManager(c.manager, c.options.Log)
 }
 
-// announcements returns the annotations of the Lock from which plans read how the manager is configured.
+// announcements returns the annotations of the Lock from which plans read the configuration of the
+// manager.
 func announcements(o Options) map[string]string {
 	var upgrades graph.Policy
 	var removal graph.RemovalPolicy
 	if d := o.Dependencies; d != nil {
 		upgrades, removal = d.UpgradePolicy(), d.Removal
 	}
-	return lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced, o.Runtimes, o.RuntimePrivileges)
+	out := lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced, o.Runtimes, o.RuntimePrivileges)
+	if o.LeaderElection != nil {
+		// The claim survives a deletion of the Lock.
+		out[leader.AnnotationNamespace] = o.namespace()
+	}
+	return out
 }
 
-// classifyFailure returns the class of the reason of a Ready condition.
+// classifyFailure returns the kind of failure that a reason of the Ready condition stands for.
 func classifyFailure(reason v1.ConditionReason) revision.Failure {
 	name := string(reason)
 	isFinal := func(c errcode.Code) bool { return c.Final && c.Name == name }

@@ -18,7 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// computed is what kstatus, and with it Flux and others, make of an object.
+// computed returns the status that kstatus, and thereby Flux and others, compute for an object.
 func computed(t *testing.T, s *testEnv, kind, name string) (*status.Result, *unstructured.Unstructured) {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -134,7 +134,7 @@ func TestRuntimeHealth(t *testing.T) {
 	checkStatus(t, s, v1.ProviderKind, p.Name, status.CurrentStatus)
 }
 
-// Events are made once for each change, however often the manager looks again.
+// An event is recorded once for each change, regardless of the number of reconciliations.
 func TestEvents(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
@@ -240,7 +240,7 @@ func TestPauseAndUnpause(t *testing.T) {
 	}
 }
 
-// A paused revision leaves its objects alone, and a paused package can be deleted.
+// A paused revision changes none of its objects, and a paused package can be deleted.
 func TestPausedRevision(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)

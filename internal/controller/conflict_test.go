@@ -17,8 +17,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// conflict is a round in which two packages that bring the same object are made at the
-// same moment. Each brings an object of its own, too.
+// conflict is a round in which two packages that contain the same object are created at the same
+// time. Each of them also contains an object of its own.
 type conflict struct {
 	group        string
 	packages     [2]*v1.Provider
@@ -29,9 +29,9 @@ func (c *conflict) ownCRD(p *v1.Provider) string {
 	return p.Name[strings.LastIndex(p.Name, "-")+1:] + "s." + c.group
 }
 
-// Of two packages with the same object that are created at the same time, one gets
-// the object. Nothing of the other one is installed, its condition names the holder,
-// and it takes over when the holder is deleted.
+// If two packages with the same object are created at the same time, one of them gets the object.
+// No object of the other package is installed, its condition names the holder, and it takes over
+// when the holder is deleted.
 func TestOneOfTwoConcurrentPackagesGetsTheObject(t *testing.T) {
 	const rounds = 20
 	s := sharedEnv(t)

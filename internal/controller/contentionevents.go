@@ -12,8 +12,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 )
 
-// reportContention returns a function that logs a stop of writes, and records it as an event of the object. A status
-// that is not written cannot report it.
+// reportContention returns a function that logs that the manager stops writing an object, and
+// records an event of the object. The event is needed because the manager may have stopped writing
+// the status of that object.
 func reportContention(recorder events.EventRecorder) func(context.Context, contention.Stop) {
 	return func(ctx context.Context, s contention.Stop) {
 		logging.FromContext(ctx).WarnContext(ctx, "another client keeps changing an object, so the manager does not write it",

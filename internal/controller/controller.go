@@ -37,7 +37,7 @@ import (
 // election is exclusive.
 func Run(ctx context.Context, o Options) error {
 	o.Log = slogUntil(ctx, o.Log)
-	// Messages of controller-runtime itself are details.
+	// Messages of controller-runtime are logged with more verbosity.
 	details := logr.FromSlogHandler(o.Log.Handler()).V(1)
 	ctrl.SetLogger(details)
 	var e endpoints
@@ -75,7 +75,8 @@ func Run(ctx context.Context, o Options) error {
 	})
 }
 
-// checkReachable fails if the API server does not answer. The wait for a Lease would retry without an end.
+// checkReachable fails if the API server does not respond. Without this check, an exclusive manager
+// would wait for its Lease forever.
 func checkReachable(o Options) error {
 	c, err := discovery.NewDiscoveryClientForConfig(o.Config)
 	if err != nil {
@@ -110,7 +111,8 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 	set := newRuntimes(o, mgr)
 	metrics := newMetrics()
 	defer metrics.register(ctrlmetrics.Registry, mgr.GetClient())()
-	// A plan reads from the Lock how the manager is configured, so the manager is ready after the Lock is written.
+	// Plans read the configuration of the manager from the Lock, so the manager is ready once the
+	// Lock is written.
 	ready := sync.OnceFunc(func() {
 		e.ready.Store(true)
 		if o.Ready != nil {

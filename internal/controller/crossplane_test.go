@@ -17,13 +17,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
-// constrained is a Provider with a definition, for some versions of Crossplane.
+// constrained returns a Provider with a definition, for some versions of Crossplane.
 func constrained(name, constraint string) string {
 	return meta("Provider", name, "spec:\n  crossplane: {version: \""+constraint+"\"}\n") + crd(name+".test", "Thing", "one")
 }
 
-// Where a package does not fit the version of Crossplane nothing of it is written and
-// nothing is tried again; the flag lets it in.
+// No object of a package that does not support the version of Crossplane is written, and nothing is
+// retried, unless the package ignores the constraint.
 //
 // hardening: E6
 func TestCrossplaneConstraint(t *testing.T) {
@@ -82,7 +82,7 @@ func checkConstraint(t *testing.T, s *testEnv, running string) {
 	}
 }
 
-// Where there is no Crossplane every package fits.
+// Without Crossplane, every package is compatible.
 func TestNoCrossplane(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
-// withLatency is a registry that takes its time over each request.
+// withLatency returns a fault that delays each response of a registry.
 func withLatency(delay time.Duration) func(http.ResponseWriter, *http.Request) bool {
 	return func(_ http.ResponseWriter, r *http.Request) bool {
 		select {
@@ -23,7 +23,7 @@ func withLatency(delay time.Duration) func(http.ResponseWriter, *http.Request) b
 	}
 }
 
-// The tree that is installed: so many groups, with so many packages each.
+// The size of the installed tree: the number of groups, and of packages in each.
 const groups, each = 4, 9
 
 // pushTree publishes a package with 40 dependencies on two levels, one of which has the
@@ -59,11 +59,10 @@ func (w *dependencyEnv) pushTree(b *testing.B, prefix string, definitions int) (
 	return w.push(b, "Configuration", prefix+"-root:v1.0.0", direct...), defines(prefix + "-single")
 }
 
-// BenchmarkInstallClosure installs a package that needs 40 others, on two levels, from
-// a registry with 30 ms for each request, until all of them are healthy. The floor is
-// its slowest package, installed alone. Where they all bring nothing, that is how long
-// requests take; where one brings something, as in every real tree, how long an API
-// server takes to serve it.
+// BenchmarkInstallClosure installs a package that needs 40 others, on two levels, from a registry
+// with 30 ms for each request, until all of them are healthy. The floor is its slowest package,
+// installed alone. If no package contains CRDs, the floor is the duration of the requests;
+// otherwise, as in every real tree, it is the time until the API server serves the CRDs.
 func BenchmarkInstallClosure(b *testing.B) {
 	for _, definitions := range []int{0, 50} {
 		b.Run(fmt.Sprintf("crds=%d", definitions), func(b *testing.B) {

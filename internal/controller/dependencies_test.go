@@ -24,7 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// dependencyEnv is a manager that installs what packages need, with a registry.
+// dependencyEnv is a manager that installs dependencies, with a registry.
 type dependencyEnv struct {
 	*testEnv
 	registry *registry
@@ -40,7 +40,7 @@ func newDependencyEnv(t testing.TB, upgrades graph.Policy) *dependencyEnv {
 	return startDependencyEnv(t, newEnv(t), controller.Dependencies{Upgrades: upgrades})
 }
 
-// startDependencyEnv makes a dep of a stand whose manager does not run yet.
+// startDependencyEnv returns a dependencyEnv for an environment whose manager does not run yet.
 func startDependencyEnv(t testing.TB, s *testEnv, d controller.Dependencies) *dependencyEnv {
 	t.Helper()
 	w := &dependencyEnv{testEnv: s, registry: newRegistry(t)}
@@ -90,7 +90,7 @@ func (w *dependencyEnv) unrelatedState(t testing.TB) string {
 	return string(out)
 }
 
-// assertUnchanged checks that nothing has happened to the stranger.
+// assertUnchanged checks that the unrelated package has not changed.
 func (w *dependencyEnv) assertUnchanged(t testing.TB) {
 	t.Helper()
 	if diff := gocmp.Diff(w.before, w.unrelatedState(t)); diff != "" {
@@ -98,14 +98,14 @@ func (w *dependencyEnv) assertUnchanged(t testing.TB) {
 	}
 }
 
-// push publishes a package of a kind at dep/NAME:TAG that needs others, each written
-// as NAME or as NAME and a constraint. One that begins with a question mark is optional.
+// push publishes a package of a kind at dep/NAME:TAG that needs others, each written as NAME or as
+// NAME and a constraint. A dependency that begins with a question mark is optional.
 func (w *dependencyEnv) push(t testing.TB, kind, name string, needs ...string) string {
 	t.Helper()
 	return w.pushWith(t, kind, name, "", needs...)
 }
 
-// pushWith does so with the objects of the package.
+// pushWith is like push, with objects of the package.
 func (w *dependencyEnv) pushWith(t testing.TB, kind, name, objects string, needs ...string) string {
 	t.Helper()
 	spec, optional := "", ""
@@ -135,7 +135,7 @@ func (w *dependencyEnv) pushWith(t testing.TB, kind, name, objects string, needs
 
 func (w *dependencyEnv) repository(name string) string { return w.registry.address + "/dep/" + name }
 
-// config makes a Configuration of a name, which is dep-NAME.
+// config creates the Configuration dep-NAME.
 func (w *dependencyEnv) config(t testing.TB, name, ref string) *v1.Configuration {
 	t.Helper()
 	p := newConfiguration("dep-"+name, ref)
@@ -152,7 +152,7 @@ func (w *dependencyEnv) waitInstalled(t testing.TB, p v1.Package, version string
 	}
 }
 
-// all names the packages that there are, but for the stranger.
+// all returns the names of all packages but the unrelated one.
 func (w *dependencyEnv) all(t testing.TB) []string {
 	t.Helper()
 	var out []string
@@ -171,9 +171,8 @@ func (w *dependencyEnv) all(t testing.TB) []string {
 	return out
 }
 
-// Everything that a package needs is installed, directly and indirectly, at the
-// highest versions that fit everybody, with the kinds that the packages themselves
-// have.
+// All direct and indirect dependencies of a package are installed, at the highest versions that
+// satisfy all constraints, with their real kinds.
 //
 // hardening: J12
 func TestDependenciesAreInstalled(t *testing.T) {
@@ -183,7 +182,7 @@ func TestDependenciesAreInstalled(t *testing.T) {
 	w.push(t, "Provider", "network:v2.0.0")
 	w.push(t, "Function", "greet:v0.3.0")
 	w.push(t, "Configuration", "base:v1.0.0", "network >=v1.0.0 <v2")
-	// What greet is called by those who need it is wrong, and does no harm.
+	// The kind that dependents state for greet is wrong, which has no effect.
 	root := w.config(t, "root", w.push(t, "Configuration", "root:v1.0.0", "configuration=base >=v1", "greet >=v0.1.0", "network"))
 	w.WaitHealthy(t, root)
 	w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-network"}}, "v1.4.0")
@@ -246,7 +245,7 @@ func TestVersionConflictsAreExplained(t *testing.T) {
 		w.WaitCondition(t, self, v1.TypeHealthy, corev1.ConditionFalse, "DependencyCycle: ")
 		w.remove(t, self)
 	}
-	// All of a circle is there, and the last one closes it.
+	// The last package closes the cycle.
 	sun := w.config(t, "sun", w.push(t, "Configuration", "sun:v1.0.0"))
 	w.WaitHealthy(t, sun)
 	moon := w.config(t, "moon", w.push(t, "Configuration", "moon:v1.0.0", "configuration=sun"))
@@ -391,7 +390,7 @@ func TestDependencyUpgrades(t *testing.T) {
 			w.WaitHealthy(t, first)
 			third := w.config(t, "third", w.push(t, "Configuration", "third:v1.0.0", "mail <v1.1"))
 			if policy == graph.UpgradeOrDowngrade {
-				// Nothing goes with everybody: it is explained, and nothing moves.
+				// No version satisfies all packages: the condition explains it, and nothing moves.
 				w.WaitCondition(t, third, v1.TypeHealthy, corev1.ConditionFalse, "Unsolvable: ")
 				w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-mail"}}, want)
 			}

@@ -15,8 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
-// pushWithKinds publishes a Provider at dep/NAME:TAG that brings definitions of the group
-// foreseen.test.
+// pushWithKinds publishes a Provider at dep/NAME:TAG that contains CRDs of the group foreseen.test.
 func (w *dependencyEnv) pushWithKinds(t testing.TB, name string, kinds ...string) string {
 	t.Helper()
 	short, _, _ := strings.Cut(name, ":")

@@ -33,7 +33,7 @@ func (w *dependencyEnv) release(t testing.TB, name, tag string, needs ...string)
 
 func crdName(name string) string { return "things." + name + ".dep.test" }
 
-// newEnvWithDeadline is a dep whose packages have so long to become healthy.
+// newEnvWithDeadline returns a dependencyEnv with an activation deadline.
 func newEnvWithDeadline(t testing.TB, upgrades graph.Policy, deadline time.Duration) *dependencyEnv {
 	t.Helper()
 	s := newEnv(t)
@@ -41,7 +41,7 @@ func newEnvWithDeadline(t testing.TB, upgrades graph.Policy, deadline time.Durat
 	return startDependencyEnv(t, s, controller.Dependencies{Upgrades: upgrades})
 }
 
-// provider makes a Provider dep-NAME at a version.
+// provider creates the Provider dep-NAME at a version.
 func (w *dependencyEnv) provider(t *testing.T, name, tag string) *v1.Provider {
 	t.Helper()
 	p := env.NewProvider("dep-"+name, w.repository(name)+":"+tag)
@@ -50,7 +50,8 @@ func (w *dependencyEnv) provider(t *testing.T, name, tag string) *v1.Provider {
 	return p
 }
 
-// waitDependency is a package that was installed for others, once it is settled at a version.
+// waitDependency returns a package that was installed for others, once it is settled at a
+// version.
 func (w *dependencyEnv) waitDependency(t *testing.T, name, tag string) *v1.Provider {
 	t.Helper()
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-" + name}}
@@ -90,7 +91,7 @@ type snapshot struct {
 	established, ready map[string]string
 }
 
-// recorder records the CRDs and revisions of the providers of a dep, ordered by resource
+// recorder records the CRDs and revisions of the providers of a dependencyEnv, ordered by resource
 // version.
 type recorder struct {
 	mu      sync.Mutex
@@ -186,8 +187,8 @@ func clone(m map[string]string) map[string]string {
 	return out
 }
 
-// checkOrder checks that there was no moment in which the objects of a provider were those
-// of a version while another one was not ready, or not established, at its own.
+// checkOrder checks that the objects of a provider never had a version while another provider was
+// not ready, or not established, at the version that it must have before.
 func (d *recorder) checkOrder(t *testing.T, name, tag, without, at string) {
 	t.Helper()
 	seen := false
@@ -275,7 +276,7 @@ func TestDependenciesAreUpgradedBeforeTheirDependent(t *testing.T) {
 // dependent is rolled back after the activation deadline.
 func TestFailedDependencyUpgradeChangesNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// next publishes version 2 of the leaf and of the root, and spoils something.
+		// next publishes version 2 of the leaf and of the root, one of which is defective.
 		next func(t *testing.T, w *dependencyEnv)
 		// why are parts of the dependent's condition message.
 		why []string
@@ -394,7 +395,7 @@ func TestDependencyUpgradesAreRolledBackTogether(t *testing.T) {
 	}
 }
 
-// activeAt is the active revision of a package if that has a version.
+// activeAt returns the active revision of a package if that has a version.
 func activeAt(t *testing.T, w *dependencyEnv, p v1.Package, tag string) string {
 	t.Helper()
 	for _, rev := range w.Revisions(t, p) {
@@ -418,7 +419,7 @@ func TestUsersUpgradeDependenciesUnderPolicyNone(t *testing.T) {
 	leaf := w.waitDependency(t, "leaf", "v1.0.0")
 	changes := w.recordChanges(t)
 	w.setVersion(t, root, "v2.0.0")
-	w.WaitCondition(t, root, v1.TypeHealthy, corev1.ConditionFalse, "dep/leaf is installed at v1.0.0, and >=v2 is needed. Update the dependency")
+	w.WaitCondition(t, root, v1.TypeHealthy, corev1.ConditionFalse, "dep/leaf is installed at v1.0.0, but >=v2 is needed. Update the dependency")
 	if root.GetCondition(v1.TypeStalled).Status != corev1.ConditionTrue {
 		t.Error("it does not wait for a user")
 	}

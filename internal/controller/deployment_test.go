@@ -22,7 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// newDeploymentEnv is a stand whose manager runs programs as Deployments.
+// newDeploymentEnv returns an environment whose manager runs runtimes as Deployments.
 func newDeploymentEnv(t *testing.T) (*testEnv, *env.Kubelet, *registry) {
 	t.Helper()
 	s := newEnv(t)
@@ -33,9 +33,8 @@ func newDeploymentEnv(t *testing.T) (*testEnv, *env.Kubelet, *registry) {
 	return s, k, newRegistry(t)
 }
 
-// A provider is healthy when its program is, and its versions follow one another
-// without two ever running: a good one, one whose program ends at once, and one
-// whose image does not exist.
+// A provider is healthy when its runtime is, and two of its versions never run at the same time: a
+// good one, one whose program exits at once, and one whose image does not exist.
 func TestProviderRunsAsADeployment(t *testing.T) {
 	s, k, r := newDeploymentEnv(t)
 	kind := func(text string) string { return crd("runtime.test", "Thing", text) }
@@ -137,7 +136,7 @@ func TestInstallCreatesTheGoldenManifests(t *testing.T) {
 	remove(t, s, p)
 }
 
-// Of a function the old version runs until the new one answers.
+// The old version of a function runs until the new one serves.
 func TestFunctionRunsAsADeployment(t *testing.T) {
 	s, k, r := newDeploymentEnv(t)
 	v1ref, one := r.push(t, "runtime/function:v1", meta("Function", "fn", ""))
@@ -162,8 +161,8 @@ func TestFunctionRunsAsADeployment(t *testing.T) {
 	remove(t, s, f)
 }
 
-// What configures a program is followed: it is waited for, taken over when it changes,
-// and an ImageConfig may name another.
+// A runtime configuration is waited for and applied when it changes, and an ImageConfig may name
+// another one.
 //
 // hardening: E11
 func TestRuntimeConfigs(t *testing.T) {
@@ -204,8 +203,8 @@ func TestRuntimeConfigs(t *testing.T) {
 	remove(t, s, p)
 }
 
-// A provider that can start safely has no pods until one of its managed resources is
-// switched on, and keeps them from then on (edge cases 97 to 99).
+// A provider with the safe-start capability has no pods until one of its managed resources is
+// activated, and keeps them from then on (edge cases 97 to 99).
 func TestRuntimeWaitsForAnActiveManagedResourceDefinition(t *testing.T) {
 	s, _, r := newDeploymentEnv(t)
 	ref, _ := r.push(t, "runtime/awaits:v1", meta("Provider", "awaits", "spec: {capabilities: [safe-start]}\n")+`---

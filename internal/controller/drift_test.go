@@ -17,7 +17,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// installForDrift is a package with one definition, which carries a label of its own.
+// installForDrift returns a package with one definition, which carries a label of its
+// own.
 func installForDrift(t *testing.T, s *testEnv, name string) *v1.Provider {
 	t.Helper()
 	r := newRegistry(t)
@@ -117,9 +118,8 @@ func TestObjectInDeletionIsCreatedAgain(t *testing.T) {
 	s.WaitCondition(t, rival, v1.TypeReady, corev1.ConditionFalse, "ForeignOwner")
 }
 
-// untilRestored waits until a definition was written by a verb, and recorded. A
-// manager that reads its own record late writes all of the object, and perhaps once
-// more than it would have to, without effect.
+// untilRestored waits until a definition was written by a verb, and recorded. A manager that reads
+// its own record late writes the whole object, and possibly once more without effect.
 func untilRestored(t *testing.T, s *testEnv, name, verb string) {
 	t.Helper()
 	const resource = " customresourcedefinitions/"

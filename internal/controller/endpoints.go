@@ -40,7 +40,7 @@ func (e *endpoints) serve(o Options) (stop func(), err error) {
 
 func (e *endpoints) readyz(w http.ResponseWriter, _ *http.Request) {
 	if !e.ready.Load() {
-		http.Error(w, "the controllers do not run yet", http.StatusServiceUnavailable)
+		http.Error(w, "the controllers are not running yet", http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprint(w, "ok")

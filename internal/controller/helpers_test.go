@@ -18,7 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// limit is how long a condition may take on a machine that is busy.
+// limit is the time limit of a condition on a busy machine.
 const limit = 45 * time.Second
 
 // owners lists the owners of a definition as "Kind/name", with a star for the
@@ -49,8 +49,8 @@ func activate(t *testing.T, c client.Client, name string) {
 	}
 }
 
-// waitReconciled makes the manager look at a package once more, and waits until it has: a
-// change of the history limit is a reason to look, and changes nothing else.
+// waitReconciled makes the manager reconcile a package once more, with a change of the history
+// limit, which has no other effect, and waits until it has.
 func waitReconciled(t *testing.T, e *env.Env, packages ...v1.Package) {
 	t.Helper()
 	for _, p := range packages {

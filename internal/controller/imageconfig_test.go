@@ -24,7 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
-// imageConfig is an ImageConfig for the images with a prefix.
+// imageConfig returns an ImageConfig for the images with a prefix.
 func imageConfig(name, prefix string) *v1beta1.ImageConfig {
 	return &v1beta1.ImageConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -55,7 +55,7 @@ func authenticating(name, prefix, secret string) *v1beta1.ImageConfig {
 	return c
 }
 
-// pullSecret is a secret of the namespace of packages, with a user of a registry.
+// pullSecret returns a secret of the namespace of packages, with a user of a registry.
 func pullSecret(t *testing.T, s *testEnv, name, host, user string) *corev1.Secret {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controller.DefaultNamespace}}
@@ -248,7 +248,7 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// An ImageConfig that has nothing to do with a package is no reason to look at it.
+// A package is not reconciled for an ImageConfig that does not concern it.
 func TestForeignImageConfig(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)

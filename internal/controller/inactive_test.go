@@ -41,7 +41,7 @@ func TestInactiveRevisionCreatesNoObjects(t *testing.T) {
 	}
 }
 
-// An inactive revision that once had its objects needs its content no more.
+// An inactive revision that once established its objects does not need its content any more.
 func TestInactiveRevisionPullsNothing(t *testing.T) {
 	s := newEnv(t)
 	stop := s.start(t)

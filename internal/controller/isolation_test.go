@@ -75,12 +75,12 @@ func pushed(t *testing.T, r *registry, name, stream string) string {
 	return ref
 }
 
-// tooLarge is a registry with a manifest that names a layer of a tebibyte.
+// tooLarge returns a registry with a manifest that names a layer of a tebibyte.
 func tooLarge(w http.ResponseWriter, r *http.Request) bool {
 	return serve(w, r, manifestOf(1<<40), false)
 }
 
-// damaged is a registry whose manifests do not match their digests.
+// damaged returns a registry whose manifests do not match their digests.
 func damaged(w http.ResponseWriter, r *http.Request) bool {
 	return serve(w, r, manifestOf(1), true)
 }

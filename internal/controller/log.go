@@ -7,9 +7,10 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 )
 
-// untilDone discards records once the manager stops: controller-runtime logs each wait that ends early as an
-// error. It also drops the reconcileID of controller-runtime, because records have the name of the object, and sets the
-// level of the failure of a reconciliation by its class: controller-runtime logs every failure as an error.
+// untilDone discards records once the manager stops, because controller-runtime logs each
+// interrupted wait as an error. It drops the reconcileID of controller-runtime, because records
+// contain the name of the object. It also sets the level of a failed reconciliation by the class of
+// the failure, because controller-runtime logs every failure as an error.
 type untilDone struct {
 	slog.Handler
 	done <-chan struct{}
@@ -20,7 +21,8 @@ func slogUntil(ctx context.Context, log *slog.Logger) *slog.Logger {
 	return slog.New(untilDone{log.Handler(), ctx.Done()})
 }
 
-// Handle writes a record. controller-runtime does not call Enabled before it logs an error.
+// Handle writes a record unless the manager stops. It checks Enabled, because controller-runtime
+// does not before it logs an error.
 func (h untilDone) Handle(ctx context.Context, r slog.Record) error {
 	select {
 	case <-h.done:
@@ -33,7 +35,8 @@ func (h untilDone) Handle(ctx context.Context, r slog.Record) error {
 	}
 }
 
-// levelOf returns the level of a record: that of its error, if it is about one.
+// levelOf returns the level of a record. A record at the level Error gets the level of the first
+// error in its attributes.
 func levelOf(r slog.Record) slog.Level {
 	level := r.Level
 	if level < slog.LevelError {

@@ -52,10 +52,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		t.Errorf("revision %d with objects %+v", r.Spec.Revision, r.Status.ObjectRefs)
 	}
 
-	p.Spec.Package = second
-	if err := e.Client.Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, e, p, func(p *v1.Provider) { p.Spec.Package = second })
 	wait.Until(t, limit, "the second revision is healthy", func() (string, bool) {
 		if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
@@ -126,10 +123,7 @@ func TestManualActivation(t *testing.T) {
 	e.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionTrue, "")
 	e.WaitHealthy(t, p)
 
-	p.Spec.Package = second
-	if err := e.Client.Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, e, p, func(p *v1.Provider) { p.Spec.Package = second })
 	e.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "waits to be activated")
 	rev2 := p.Status.CurrentRevision
 	r := &v1.ProviderRevision{}
@@ -207,10 +201,7 @@ func TestPause(t *testing.T) {
 	p.Annotations = map[string]string{v1.AnnotationPaused: "true"}
 	e.CreateTemporary(t, p)
 	e.WaitCondition(t, p, v1.TypeSynced, corev1.ConditionFalse, "paused")
-	p.Annotations = nil
-	if err := e.Client.Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, e, p, func(p *v1.Provider) { p.Annotations = nil })
 	e.WaitHealthy(t, p)
 	if p.GetCondition(v1.TypeSynced).Status == corev1.ConditionFalse {
 		t.Error("the package still reports a pause")

@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// A Metric is a metric of the manager, in addition to the metrics of controller-runtime.
+// Metric describes a metric of the manager, in addition to the metrics of controller-runtime.
 type Metric struct {
 	Name, Type, Help string
 	Labels           []string
@@ -52,7 +52,7 @@ func (m Metric) gauge(v float64, labels ...string) prometheus.Metric {
 
 func (m Metric) desc() *prometheus.Desc { return prometheus.NewDesc(m.Name, m.Help, m.Labels, nil) }
 
-// metrics has the counters of the manager.
+// metrics holds the counters of the manager.
 type metrics struct {
 	writes   *prometheus.CounterVec
 	failures *prometheus.CounterVec
@@ -75,7 +75,7 @@ func (m *metrics) countWrites(p plan.Plan, written map[plan.Ref]plan.Written) {
 func (m *metrics) register(registry prometheus.Registerer, reader client.Reader) (unregister func()) {
 	var mine []prometheus.Collector
 	for _, c := range []prometheus.Collector{m.writes, m.failures, packageMetrics{reader}} {
-		// Another manager in this process may be registered, as in tests; its metrics stay.
+		// In tests, another manager of this process may have registered its metrics, which stay.
 		if registry.Register(c) == nil {
 			mine = append(mine, c)
 		}

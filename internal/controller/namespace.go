@@ -10,8 +10,8 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// ensureNamespace creates the namespace of the manager if the options require that. A manager that must not create
-// namespaces continues: the namespace may exist.
+// ensureNamespace creates the namespace of the manager if the options require it. Without the
+// permission to create namespaces, it succeeds, because the namespace may exist.
 func ensureNamespace(ctx context.Context, o Options) error {
 	if !o.MakeNamespace {
 		return nil

@@ -38,7 +38,7 @@ func TestOptionalDependencies(t *testing.T) {
 	w.WaitHealthy(t, relay)
 	w.waitOptionalAbsent(t, guild)
 	env.Update(t, w.Env, relay, func(p *v1.Provider) { p.Spec.Package = second })
-	w.WaitCondition(t, guild, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: dependencies at a version that does not match: "+w.repository("relay")+" is installed at v2.0.0, and the package works only with <v2")
+	w.WaitCondition(t, guild, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: dependencies at a version that does not match: "+w.repository("relay")+" is installed at v2.0.0, but the package works only with <v2")
 	w.WaitHealthy(t, relay)
 	env.Update(t, w.Env, relay, func(p *v1.Provider) { p.Spec.Package = first })
 	w.waitOptionalAbsent(t, guild)

@@ -43,33 +43,32 @@ type Options struct {
 	Config *rest.Config
 	// Content reads the content of packages.
 	Content Content
-	// Namespace is where the runtimes of packages run, and where their Secrets are. Empty means
-	// DefaultNamespace.
+	// Namespace is the namespace of package runtimes and their Secrets. Empty means DefaultNamespace.
 	Namespace string
-	// MakeNamespace creates that namespace if it does not exist and the manager has the permission, as on a local
-	// control plane. With runtimes in the cluster it is part of the manager's installation.
+	// MakeNamespace creates that namespace if it does not exist and the manager has the permission,
+	// as on a local control plane. If the manager runs in the cluster, its installation creates the
+	// namespace.
 	MakeNamespace bool
-	// Poll is the interval between two look-ups of a package with the pull policy Always. Zero means
+	// Poll is the interval between two lookups of a package with the pull policy Always. Zero means
 	// a minute.
 	Poll time.Duration
 	// MetricsAddress is the address of the Prometheus metrics. Empty disables them.
 	MetricsAddress string
 	// HealthAddress is the address of /healthz and /readyz. Empty disables them.
 	HealthAddress string
-	// CrossplaneVersion is the version of Crossplane that packages have to work with. Empty means
-	// the version of the Crossplane in the namespace, if there is one.
+	// CrossplaneVersion is the version of Crossplane that packages must support. Empty means the
+	// version of the Crossplane core in the namespace, if there is one.
 	CrossplaneVersion string
 	// Resync is the full resync interval. Zero means an hour.
 	Resync time.Duration
-	// ActivationDeadline is how long a new revision may take to become healthy, and how long after
-	// its activation a crash of its runtime still rolls it back. Zero means ten minutes. A negative
-	// value disables rollbacks.
+	// ActivationDeadline is the maximum time in which a new revision must become healthy, and in which a
+	// crash of its runtime still rolls it back. Zero means ten minutes. A negative value disables rollbacks.
 	ActivationDeadline time.Duration
-	// Settle is how long a runtime has to run without a restart before it is available. Zero means
-	// the default of the runtime.
+	// Settle is the time that a runtime must run without a restart before it is available. Zero means the
+	// default of the runtime.
 	Settle time.Duration
-	// InUse is called with the contents that the packages of the cluster need, and with the UID of
-	// the cluster, whenever that changes. It may be nil.
+	// InUse is called with the UID of the cluster and the contents that its packages need, at each
+	// reconciliation of the Lock. It may be nil.
 	InUse func(cluster string, contents []oci.Digest) error
 	// TakeOver replaces the package API of another package manager.
 	TakeOver bool
@@ -79,8 +78,8 @@ type Options struct {
 	Permissions *Permissions
 	// Log is the logger of the manager.
 	Log *slog.Logger
-	// LeaderElection lets one of several managers reconcile. Its Lease is in the namespace, unless it names another
-	// one. Without it, no other manager may work on the cluster.
+	// LeaderElection lets one of several managers reconcile. Its Lease is in Namespace, unless it
+	// names another namespace. If it is nil, no other manager may work on the cluster.
 	LeaderElection *leader.Election
 	// Runtimes chooses the runtime of each package. With the zero value, packages are healthy without
 	// a runtime.
@@ -92,8 +91,9 @@ type Options struct {
 	// Processes run runtimes as processes. It is required by the runtime Process, and belongs to one
 	// run of the manager.
 	Processes Processes
-	// CertificateOverlap is how long a new CA is distributed before it signs certificates, and an old
-	// one after its last certificate is replaced. Zero means a day.
+	// CertificateOverlap is the time between the distribution of a new CA and its first signature, and
+	// between the replacement of the last certificate of an old CA and the removal of that CA. Zero means a
+	// day.
 	CertificateOverlap time.Duration
 	// Remote reports that the manager runs outside of the Pod network of the cluster, so that the API
 	// server may reach an endpoint that the manager cannot reach.
@@ -104,7 +104,8 @@ type Options struct {
 	// Contention limits the writes of an object that another client keeps changing. Zero means
 	// contention.DefaultLimits.
 	Contention contention.Limits
-	// Ready is called each time that the controllers begin to reconcile. It may be nil.
+	// Ready is called each time that the controllers have started and the Lock has been reconciled.
+	// It may be nil.
 	Ready func()
 }
 

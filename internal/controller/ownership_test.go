@@ -20,8 +20,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// configuration is a Configuration with a composite resource and compositions of a
-// group. The text is what differs between versions.
+// configuration returns a Configuration with a composite resource and compositions of a group. The text is
+// what differs between versions.
 func configuration(name, group, text string, compositions ...string) string {
 	out := meta("Configuration", name, "") + fmt.Sprintf(`---
 apiVersion: apiextensions.crossplane.io/v1
@@ -66,7 +66,7 @@ var installable = map[string]string{
 	"Composition":                 "apiextensions.crossplane.io/v1",
 }
 
-// object is the metadata of an object of a package.
+// object returns the metadata of an object of a package.
 func object(kind, name string) *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{}
 	o.APIVersion, o.Kind, o.Name = installable[kind], kind, name

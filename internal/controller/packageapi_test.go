@@ -122,7 +122,7 @@ func TestContendedCRDOfThePackageAPIIsReported(t *testing.T) {
 		return fmt.Sprintf("%d overwrites, %+v", overwrites.Load(), p.Status.Conditions), ready.Status == corev1.ConditionFalse && string(ready.Reason) == packageapi.ErrOverwritten.Name
 	})
 	message := p.GetCondition(v1.TypeHealthy).Message
-	for _, part := range []string{"CustomResourceDefinition " + overwrittenCRD + ` is overwritten again and again: the field manager "crossplane" changed it at`, "had written it 5 times", "`kubectl get crd " + overwrittenCRD + " -o yaml --show-managed-fields`"} {
+	for _, part := range []string{"another program keeps overwriting CustomResourceDefinition " + overwrittenCRD + `: the field manager "crossplane" changed it at`, "had written it 5 times", "`kubectl get crd " + overwrittenCRD + " -o yaml --show-managed-fields`"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the condition lacks %q: %s", part, message)
 		}

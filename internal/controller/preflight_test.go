@@ -44,7 +44,7 @@ func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
 	running := p.Status.CurrentRevision
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = second })
 	untilRolledBack(t, s, p)
-	if b := p.Status.Rollback; b.To != running || !strings.HasPrefix(b.Message, "ImmutableField: ") || !strings.Contains(b.Message, "ones."+group+": spec.scope is Cluster and cannot become Namespaced") {
+	if b := p.Status.Rollback; b.To != running || !strings.HasPrefix(b.Message, "ImmutableField: ") || !strings.Contains(b.Message, "ones."+group+": spec.scope is Cluster and cannot change to Namespaced") {
 		t.Errorf("rolled back: %+v", b)
 	}
 	for _, kind := range kinds {
@@ -53,6 +53,36 @@ func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
 			t.Errorf("%s was written: it is of version %s", name, got)
 		}
 		untilOwners(t, s, name, "Provider/scope*")
+	}
+	remove(t, s, p)
+}
+
+// A new version that changes the type of a Composition, which never changes, is rolled back at once, and no object is written.
+func TestAnUpdateThatChangesTheTypeOfACompositionWritesNothing(t *testing.T) {
+	s := newEnv(t)
+	s.options.ActivationDeadline = time.Hour
+	r := newRegistry(t)
+	const group = "fixed.preflight.test"
+	first, _ := r.push(t, "acme/fixed:v1", configuration("fixed", group, "one", "main"))
+	second, _ := r.push(t, "acme/fixed:v2", strings.Replace(configuration("fixed", group, "two", "main"), "compositeTypeRef: {apiVersion: "+group+"/v1, kind: XThing}", "compositeTypeRef: {apiVersion: "+group+"/v2, kind: XThing}", 1))
+	s.start(t)
+	p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}}
+	p.Spec.Package = first
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	xrd := object("CompositeResourceDefinition", "xthings."+group)
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(xrd), xrd); err != nil {
+		t.Fatal(err)
+	}
+	generation := xrd.Generation
+	env.Update(t, s.Env, p, func(p *v1.Configuration) { p.Spec.Package = second })
+	untilRolledBack(t, s, p)
+	want := "Composition main." + group + ": spec.compositeTypeRef is {\"apiVersion\":\"" + group + "/v1\",\"kind\":\"XThing\"} and cannot change to "
+	if b := p.Status.Rollback; !strings.HasPrefix(b.Message, "ImmutableField: ") || !strings.Contains(b.Message, want) {
+		t.Errorf("rolled back: %+v", b)
+	}
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(xrd), xrd); err != nil || xrd.Generation != generation {
+		t.Errorf("the XRD was written: generation %d, not %d, %v", xrd.Generation, generation, err)
 	}
 	remove(t, s, p)
 }

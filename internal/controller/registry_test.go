@@ -18,8 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// registry is a real registry behind a proxy that counts requests and can do
-// otherwise.
+// registry is a real registry behind a proxy that counts requests and injects faults.
 type registry struct {
 	*httptest.Server
 	// address is what packages name: its host and port.
@@ -43,7 +42,7 @@ func newRegistry(t testing.TB) *registry {
 // withCredentials marks requests that carry some.
 const withCredentials = " with credentials"
 
-// unstarted is another way to the registry at an address.
+// unstarted returns another proxy, not started yet, of the registry at an address.
 func unstarted(backend string) *registry {
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: backend})
 	r := &registry{backend: backend}
@@ -64,7 +63,7 @@ func unstarted(backend string) *registry {
 	return r
 }
 
-// setFault makes the registry answer in another way, from now on; with nil, as it should.
+// setFault sets the handler that responds instead of the registry. Nil restores the registry.
 func (r *registry) setFault(fault func(w http.ResponseWriter, r *http.Request) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +89,7 @@ func (r *registry) reset() {
 	r.seen = nil
 }
 
-// hangUp is a registry that hangs up.
+// hangUp is a fault that closes the connection.
 func hangUp(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
 
 // answer returns a registry that responds with a status only.
@@ -104,13 +103,13 @@ func answer(status int, header ...string) func(http.ResponseWriter, *http.Reques
 	}
 }
 
-// neverResponds takes requests and never answers them.
+// neverResponds is a fault that accepts requests and never responds.
 func neverResponds(_ http.ResponseWriter, r *http.Request) bool {
 	<-r.Context().Done()
 	return true
 }
 
-// forUser is a registry that answers one user alone, whose password is "secret".
+// forUser returns a fault that rejects all users but one, whose password is "secret".
 func forUser(user string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if name, password, ok := r.BasicAuth(); ok && name == user && password == "secret" {

@@ -29,7 +29,7 @@ func versions(t *testing.T, r *registry, name string, n int) []string {
 	return refs
 }
 
-// upgradeTo asks for another reference and waits until it is what runs.
+// upgradeTo requests another reference, and waits until its revision runs.
 func upgradeTo(t *testing.T, s *testEnv, p *v1.Provider, ref string) {
 	t.Helper()
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = ref })
@@ -127,8 +127,7 @@ func checkNumber(t *testing.T, s *testEnv, p v1.Package, want int64) {
 	}
 }
 
-// The same content under the same choices has the same key whatever the package is
-// called.
+// The same content with the same choices has the same key, regardless of the name of the package.
 func TestSameContentSameKey(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
@@ -198,8 +197,8 @@ func TestHistoryOfOneAndOfAll(t *testing.T) {
 	}
 }
 
-// With the policy Manual nothing is active that a person has not activated, whatever
-// is pushed and collected; going back is activating the old revision again.
+// With the policy Manual, only revisions that a user has activated are active. A rollback is
+// another activation of the old revision.
 func TestManualActivationPolicy(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)

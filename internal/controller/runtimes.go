@@ -35,8 +35,8 @@ func newRuntimes(o Options, mgr ctrl.Manager) *runtimes.Set {
 	return out
 }
 
-// liveGets reads single objects from the API server, so that an object that was just written is not taken
-// for one that another client changed, and lists from the cache.
+// liveGets reads single objects from the API server, and lists from the cache. A stale read of an
+// object that the manager has just written would look like a change by another client.
 type liveGets struct {
 	client.Client
 	live client.Reader

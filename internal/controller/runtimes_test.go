@@ -64,7 +64,7 @@ func untilRuns(t *testing.T, s *testEnv, p v1.Package, digest string) {
 	})
 }
 
-// activeOf is the name of the active revision.
+// activeOf returns the name of the active revision.
 func activeOf(t *testing.T, s *testEnv, p v1.Package) string {
 	t.Helper()
 	for _, rev := range s.Revisions(t, p) {

@@ -11,11 +11,11 @@ import (
 // unblockTimeout limits how long a start waits for the probes of webhooks.
 const unblockTimeout = 30 * time.Second
 
-// guardWebhooks deletes the webhook configurations of packages that do not serve, and
+// guardWebhooks deletes the webhook configurations of packages whose endpoints do not serve, and
 // keeps probing the others until ctx ends or stop is called.
 //
-// It runs before the first write of the manager and outside of leader election: a webhook
-// that does not serve may block every write, the renewal of the Lease included.
+// It runs before the first write of the manager and outside of leader election: a webhook that does
+// not serve may block every write, including the renewal of the Lease.
 func guardWebhooks(ctx context.Context, o Options) (stop func(), err error) {
 	guard, err := webhooks.NewGuard(o.Config, o.Remote, o.Log)
 	if err != nil {

@@ -173,7 +173,7 @@ func ownerOfBlock(t *testing.T, s *testEnv) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: p.UID}
 }
 
-// everything is a configuration that covers every write and that nothing serves.
+// everything returns a configuration that covers every write and that nothing serves.
 func everything(name, annotation, value string, owners ...metav1.OwnerReference) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	all := []string{"*"}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{

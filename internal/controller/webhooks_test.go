@@ -81,7 +81,7 @@ func secretOf(t *testing.T, s *testEnv, name string) *corev1.Secret {
 	return secret
 }
 
-// configurations are the webhook configurations that a package has in the cluster.
+// configurations returns the webhook configurations that a package has in the cluster.
 func configurations(t *testing.T, s *testEnv, name string) (validating, mutating []client.Object) {
 	t.Helper()
 	for kind, list := range map[client.Object]*[]client.Object{
@@ -194,7 +194,7 @@ func TestWebhooksFollowTheirRuntime(t *testing.T) {
 	}
 }
 
-// untilRefused waits until the API server asks the program, and goes by its answer.
+// untilRefused waits until the API server calls the webhook and applies its response.
 func untilRefused(t *testing.T, s *testEnv, group string) {
 	t.Helper()
 	wait.Until(t, limit, "the validating webhook is called", func() (string, bool) {
@@ -252,8 +252,7 @@ func checkCertificates(t *testing.T, s *testEnv, rev v1.PackageRevision) {
 	}
 }
 
-// A Secret that is damaged is repaired at once, and one without the authority's
-// knowledge never comes about.
+// A damaged Secret is repaired at once, and no certificate exists that the CA has not recorded.
 func TestCertificatesAreRepaired(t *testing.T) {
 	const name = "repaired"
 	s := withExternalRuntimes(t)
@@ -286,8 +285,8 @@ func TestCertificatesAreRepaired(t *testing.T) {
 	})
 }
 
-// Functions of the field read their certificate once: where pods run them, they are
-// replaced with it. Providers read it again.
+// Functions read their certificate once, so their pods are replaced when it changes. Providers read
+// it again.
 func TestFunctionsAreReplacedWithTheirCertificate(t *testing.T) {
 	s, _, r := newDeploymentEnv(t)
 	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "replaced-function"}}
@@ -417,7 +416,7 @@ func TestRotationFailsNoCall(t *testing.T) {
 	}
 }
 
-// rotate asks for a new authority, and waits until it is the only one.
+// rotate requests a new CA, and waits until it is the only one.
 func rotate(t *testing.T, s *testEnv) {
 	t.Helper()
 	const root = "crossplane-root-ca"
@@ -488,8 +487,8 @@ func TestUpgradeDoesNotWaitForConversionWebhooks(t *testing.T) {
 	remove(t, s, p)
 }
 
-// foreign is the Secret of a package's server as cert-manager fills it, with an authority
-// of its own.
+// foreign returns the Secret of a package's server as cert-manager fills it, with an
+// authority of its own.
 func foreign(t *testing.T, pkg string) *corev1.Secret {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

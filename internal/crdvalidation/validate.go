@@ -1,6 +1,6 @@
-// Package crdvalidation runs the API server's own validation of custom resource
-// definitions, without an API server. It stands apart from package format because
-// it brings half an API server into the program; format takes it as a function.
+// Package crdvalidation runs the API server's own validation of custom resource definitions,
+// without an API server. It is separate from package check because of its dependencies on the
+// API server; check takes it as a function.
 package crdvalidation
 
 import (
@@ -21,10 +21,10 @@ import (
 // CRD is JSON of apiextensions.k8s.io/v1, and gets the same defaulting, conversion and
 // validation. The result is empty for a valid CRD. It is a [check.Validator].
 func ValidateCRD(json []byte) (problems []check.Problem) {
-	// The API server's code must not end the program with a panic on a hostile schema.
+	// A panic of the API server's code on a malicious schema must not end the program.
 	defer func() {
 		if p := recover(); p != nil {
-			problems = []check.Problem{{Message: fmt.Sprintf("the validation gave up: %v", p)}}
+			problems = []check.Problem{{Message: fmt.Sprintf("the validation failed: %v", p)}}
 		}
 	}()
 	crd, err := internalCRD(json)
@@ -37,8 +37,8 @@ func ValidateCRD(json []byte) (problems []check.Problem) {
 	return problems
 }
 
-// internalCRD decodes a definition and brings it into the form in which a request
-// to create it is validated.
+// internalCRD decodes a CRD and converts it to the internal version, which the API server
+// validates.
 func internalCRD(json []byte) (*apiextensions.CustomResourceDefinition, error) {
 	var v1 apiextensionsv1.CustomResourceDefinition
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(json, &v1); err != nil {
@@ -52,9 +52,8 @@ func internalCRD(json []byte) (*apiextensions.CustomResourceDefinition, error) {
 	return &crd, err
 }
 
-// setConversionClient stands in for the package manager, which points the webhook
-// of a conversion at the package's service when it installs the definition. Authors
-// leave that out.
+// setConversionClient sets the address of a conversion webhook, which authors omit and the
+// package manager sets at install.
 func setConversionClient(c *apiextensionsv1.CustomResourceConversion) {
 	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil {
 		return
@@ -81,8 +80,8 @@ func writtenPath(path string) string {
 	return path
 }
 
-// message is the error without its field, and without values that are structures:
-// those can be whole schemas.
+// message returns the error without its field, and without structured values, which can be
+// whole schemas.
 func message(e *field.Error) string {
 	switch e.BadValue.(type) {
 	case string, bool, int, int32, int64, float64, nil:

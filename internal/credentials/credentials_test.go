@@ -15,7 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// secretOf is a pull secret with a user named like its password for each key.
+// secretOf returns a pull secret with a user named like its password for each key.
 func secretOf(name string, users map[string]string) corev1.Secret {
 	auths := map[string]map[string]string{}
 	for key, user := range users {

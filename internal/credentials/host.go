@@ -10,9 +10,9 @@ import (
 // dockerHub lists the names of Docker Hub. Credentials for one of them are valid for all.
 var dockerHub = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
 
-// place reads the key of an entry: a host, perhaps with a port, a path, and what
-// Docker's own tools put around them, as in https://index.docker.io/v1/. The host
-// is empty when the key names none that a reference could have.
+// place parses the key of an entry: a host with an optional port and path, or a URL of
+// Docker's tools such as https://index.docker.io/v1/. The host is empty if the key does
+// not contain a valid one.
 func place(key string) (host, path string) {
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
 	name, path, _ := strings.Cut(key, "/")

@@ -19,10 +19,10 @@ import (
 //
 // An entry is for one host with one port, exactly as written: an entry for
 // registry.example.com does not match registry.example.com:5000. An entry with a path
-// matches the repositories whose names begin with it. The longest such path wins, as it
-// does in the kubelet. Of two entries that match equally, the entry of the secret that
-// was named first wins. Wildcards in hosts, which the kubelet supports, match nothing
-// here: a wildcard sends credentials to hosts that the secret does not name.
+// matches the repositories whose names begin with it. The longest path takes precedence,
+// as in the kubelet. If two entries match equally, the entry of the first secret takes
+// precedence. Wildcards in hosts, which the kubelet supports, match nothing: they would
+// send credentials to hosts that the secret does not name.
 type Keychain struct {
 	// entries are in match order: by host, then the longest path first, then the order of
 	// the secrets.
@@ -52,8 +52,8 @@ func New(secrets ...corev1.Secret) (*Keychain, error) {
 	return k, nil
 }
 
-// Resolve implements [authn.Keychain]. The answer is anonymous when nothing is
-// for the resource.
+// Resolve implements [authn.Keychain]. It returns anonymous credentials if no entry
+// matches.
 func (k *Keychain) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	host := canonical(r.RegistryStr())
 	_, path, _ := strings.Cut(r.String(), "/")
@@ -76,7 +76,7 @@ func (k *Keychain) Fingerprint() string {
 	}
 	h := sha256.New()
 	text := func(s string) {
-		_ = binary.Write(h, binary.BigEndian, uint64(len(s))) // A hash takes everything.
+		_ = binary.Write(h, binary.BigEndian, uint64(len(s))) // Writes to a hash never fail.
 		h.Write([]byte(s))
 	}
 	last := entry{}

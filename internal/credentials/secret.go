@@ -22,7 +22,7 @@ var ErrPullSecretInvalid = errcode.Code{
 	Fix:   "Recreate the secret, for example with `kubectl create secret docker-registry`.",
 }
 
-// ErrPullSecretNotFound is the failure of a pull secret that does not exist.
+// ErrPullSecretNotFound is the code for a pull secret that does not exist.
 var ErrPullSecretNotFound = errcode.Code{
 	Name: "PullSecretNotFound", Class: errcode.NotFound,
 	Cause: "A package or an ImageConfig references a pull secret that does not exist in the namespace of the package manager.",
@@ -48,14 +48,14 @@ func readSecret(s *corev1.Secret) ([]entry, error) {
 	for _, key := range slices.Sorted(maps.Keys(auths)) {
 		host, path := place(key)
 		if host == "" {
-			continue // It cannot be for any registry that we speak to.
+			continue // It is not a valid registry.
 		}
 		auth, err := auths[key].credentials()
 		if err != nil {
 			return nil, invalid(s, err)
 		}
 		if auth == (authn.AuthConfig{}) {
-			continue // Docker leaves these where it keeps the credentials elsewhere.
+			continue // Docker writes empty entries for credentials in a helper.
 		}
 		entries = append(entries, entry{host: host, path: path, auth: auth})
 	}
@@ -106,7 +106,7 @@ func (e entryJSON) credentials() (authn.AuthConfig, error) {
 	if err != nil || !ok {
 		return authn.AuthConfig{}, errors.New("an auth in it is not the base64 of user:password")
 	}
-	// Old versions of Docker fill passwords up with zero bytes.
+	// Old versions of Docker pad passwords with zero bytes.
 	auth.Username, auth.Password = user, strings.Trim(password, "\x00")
 	return auth, nil
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// maxAge is how long a version that was read is used.
+// maxAge is the time for which a version is cached.
 const maxAge = time.Minute
 
-// Checker checks packages against the version of Crossplane: a configured one, or else the one
-// that runs in the cluster.
+// Checker checks packages against the version of Crossplane: the configured one, or the one in
+// the cluster.
 type Checker struct {
 	// Configured is the version to check against; empty means the one in the cluster.
 	Configured string
@@ -27,8 +27,8 @@ type Checker struct {
 	readAt time.Time
 }
 
-// Check fails for a package that is not made for the version of Crossplane. Every package works
-// where Crossplane does not run.
+// Check returns an error for a package that does not support the version of Crossplane. It
+// accepts every package if Crossplane does not run.
 func (c *Checker) Check(ctx context.Context, meta xpkg.Meta) error {
 	if meta.Crossplane == "" {
 		return nil
@@ -40,7 +40,7 @@ func (c *Checker) Check(ctx context.Context, meta xpkg.Meta) error {
 	return meta.Compatible(version)
 }
 
-// version returns the version to check against; it is empty where Crossplane does not run.
+// version returns the version to check against; it is empty if Crossplane does not run.
 func (c *Checker) version(ctx context.Context) (string, error) {
 	if c.Configured != "" {
 		return c.Configured, nil

@@ -1,12 +1,14 @@
 package crossplane
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/fence"
 )
@@ -42,7 +44,7 @@ func Fence(accounts ...types.NamespacedName) (*admissionv1.ValidatingAdmissionPo
 	}
 	return fence.Fence{
 		Name:      FenceName,
-		Condition: admissionv1.MatchCondition{Name: "crossplane-core", Expression: "request.userInfo.username in " + string(list)},
+		Condition: admissionv1.MatchCondition{Name: "crossplane-core", Expression: userCondition + string(list)},
 		Rules:     []admissionv1.Rule{{APIGroups: []string{packageGroup}, APIVersions: []string{"*"}, Resources: []string{"*/*"}}},
 		Validations: []admissionv1.Validation{{
 			Expression: unchanged(),
@@ -51,9 +53,38 @@ func Fence(accounts ...types.NamespacedName) (*admissionv1.ValidatingAdmissionPo
 	}.Objects()
 }
 
+// userCondition begins the condition of the fence. A list of user names follows it.
+const userCondition = "request.userInfo.username in "
+
+// FencedAccounts returns the ServiceAccounts that the fence of a cluster covers, or none without a fence.
+func FencedAccounts(ctx context.Context, reader client.Reader) ([]types.NamespacedName, error) {
+	var policy admissionv1.ValidatingAdmissionPolicy
+	if err := reader.Get(ctx, types.NamespacedName{Name: FenceName}, &policy); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	var out []types.NamespacedName
+	for _, c := range policy.Spec.MatchConditions {
+		var users []string
+		list, ok := strings.CutPrefix(c.Expression, userCondition)
+		if !ok || json.Unmarshal([]byte(list), &users) != nil {
+			continue // Another client changed the policy.
+		}
+		for _, user := range users {
+			account, ok := strings.CutPrefix(user, accountPrefix)
+			if namespace, name, both := strings.Cut(account, ":"); ok && both {
+				out = append(out, types.NamespacedName{Namespace: namespace, Name: name})
+			}
+		}
+	}
+	return out, nil
+}
+
+// accountPrefix begins the user name of a ServiceAccount.
+const accountPrefix = "system:serviceaccount:"
+
 // UserName returns the user name of a ServiceAccount.
 func UserName(account types.NamespacedName) string {
-	return "system:serviceaccount:" + account.Namespace + ":" + account.Name
+	return accountPrefix + account.Namespace + ":" + account.Name
 }
 
 // unchanged returns the CEL expression for an update that changes nothing.
@@ -74,7 +105,7 @@ func unchanged() string {
 // runs package runtimes nor grants permissions for packages.
 func ChartValues() map[string]any {
 	return map[string]any{
-		"args":        []any{runtimeFlag + "=" + external},
+		"args":        []any{ExternalRuntime},
 		"rbacManager": map[string]any{"deploy": false},
 	}
 }

@@ -24,15 +24,18 @@ var ErrForeignManager = errcode.Code{
 	Name: "ForeignManager", Class: errcode.Conflict,
 	Cause: "Crossplane core runs in the namespace of the manager and would write the same objects, so the manager writes nothing.",
 	Fix: "Follow the message. `xpkg bootstrap --beside-core --core-values` prints the values for the Helm chart of Crossplane, and " +
-		"`xpkg bootstrap --beside-core` the manifests of the manager with the policy that keeps core from writing packages.",
+		"`xpkg bootstrap --beside-core` the manifests of the manager with the policy that prevents core from writing packages.",
 }
 
 const (
-	rbacDeployment = "crossplane-rbac-manager"
-	runtimeFlag    = "--package-runtime"
-	runtimeEnv     = "PACKAGE_RUNTIME"
-	external       = "External"
-	// recheck is how long a failed check is used. A successful one is used for maxAge.
+	// RBACDeploymentName is the name of the Deployment of Crossplane's RBAC manager.
+	RBACDeploymentName = "crossplane-rbac-manager"
+	// ExternalRuntime is the argument of a core that runs no package runtimes.
+	ExternalRuntime = runtimeFlag + "=" + external
+	runtimeFlag     = "--package-runtime"
+	runtimeEnv      = "PACKAGE_RUNTIME"
+	external        = "External"
+	// recheck is the time for which a failed check is cached. A successful one is cached for maxAge.
 	recheck = 10 * time.Second
 )
 
@@ -48,14 +51,14 @@ type Core struct {
 	Writes bool
 }
 
-// Role is the part of the work that a manager does beside core.
+// Role describes the responsibilities of a manager beside core.
 type Role struct {
 	// Permissions reports that the manager grants permissions to runtimes, and Runtimes that it writes
 	// their Deployments.
 	Permissions, Runtimes bool
 }
 
-// Conflict is a reason for which a manager and core would write the same objects.
+// Conflict is a reason why a manager and core would write the same objects.
 type Conflict struct {
 	Problem string
 	// Remedy is an imperative clause without a full stop.
@@ -78,7 +81,7 @@ func (c Core) Conflicts(r Role) []Conflict {
 		})
 	}
 	if c.RunsRuntimes && r.Runtimes {
-		out = append(out, Conflict{Problem: "core runs package runtimes", Remedy: "start it with " + runtimeFlag + "=" + external})
+		out = append(out, Conflict{Problem: "core runs package runtimes", Remedy: "start it with " + ExternalRuntime})
 	}
 	if c.RunsRBACManager && r.Permissions {
 		out = append(out, Conflict{
@@ -145,7 +148,7 @@ func ReadCore(ctx context.Context, reader client.Reader, c client.Client, namesp
 	if err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: DeploymentName}, &d); err != nil {
 		return Core{}, client.IgnoreNotFound(err)
 	}
-	if err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: rbacDeployment}, &rbac); client.IgnoreNotFound(err) != nil {
+	if err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: RBACDeploymentName}, &rbac); client.IgnoreNotFound(err) != nil {
 		return Core{}, err
 	}
 	core := Core{
@@ -155,7 +158,7 @@ func ReadCore(ctx context.Context, reader client.Reader, c client.Client, namesp
 	if !core.Runs {
 		return core, nil
 	}
-	fenced, err := isFenced(ctx, reader, core.Account)
+	fenced, err := IsFenced(ctx, reader, core.Account)
 	if err != nil {
 		return core, err
 	}
@@ -192,8 +195,8 @@ func runsRuntimes(d appsv1.Deployment) bool {
 	return !slices.Contains(byKind, "Provider="+external) || !slices.Contains(byKind, "Function="+external)
 }
 
-// isFenced reports whether the policy of the fence denies the writes of an account.
-func isFenced(ctx context.Context, reader client.Reader, account types.NamespacedName) (bool, error) {
+// IsFenced reports whether the policy of the fence denies the writes of an account.
+func IsFenced(ctx context.Context, reader client.Reader, account types.NamespacedName) (bool, error) {
 	wantPolicy, wantBinding := Fence(account)
 	var policy admissionv1.ValidatingAdmissionPolicy
 	if err := reader.Get(ctx, types.NamespacedName{Name: FenceName}, &policy); err != nil {

@@ -74,7 +74,7 @@ func TestGuardFailsWhileCoreWouldWriteTheSameObjects(t *testing.T) {
 	}{
 		"no core":                       {nil, true, full, nil},
 		"core without replicas":         {[]client.Object{stopped(core("start"))}, true, full, nil},
-		"core as its chart installs it": {[]client.Object{core("start"), running(rbacDeployment)}, true, full, []string{"crossplane-system/crossplane may write packages", "--package-runtime=External", "rbacManager.deploy=false"}},
+		"core as its chart installs it": {[]client.Object{core("start"), running(RBACDeploymentName)}, true, full, []string{"crossplane-system/crossplane may write packages", "--package-runtime=External", "rbacManager.deploy=false"}},
 		"fenced by the policy":          {append(fence(nil), core(external)), true, full, nil},
 		"fenced by RBAC":                {[]client.Object{core(external)}, false, full, nil},
 		"not fenced":                    {[]client.Object{core(external)}, true, full, []string{"may write packages"}},
@@ -93,9 +93,9 @@ func TestGuardFailsWhileCoreWouldWriteTheSameObjects(t *testing.T) {
 		"runtimes of Functions":                   {[]client.Object{core("start --package-runtime=Provider=External")}, false, full, []string{"runs package runtimes"}},
 		"a variable":                              {[]client.Object{withEnv(core("start"), runtimeEnv, "External")}, false, full, nil},
 		"core runs the runtimes":                  {[]client.Object{core("start")}, false, Role{Permissions: true}, nil},
-		"the RBAC manager grants the permissions": {[]client.Object{core(external), running(rbacDeployment)}, false, Role{Runtimes: true}, nil},
-		"both grant permissions":                  {[]client.Object{core(external), running(rbacDeployment)}, false, full, []string{"RBAC manager"}},
-		"an RBAC manager without replicas":        {[]client.Object{core(external), stopped(running(rbacDeployment))}, false, full, nil},
+		"the RBAC manager grants the permissions": {[]client.Object{core(external), running(RBACDeploymentName)}, false, Role{Runtimes: true}, nil},
+		"both grant permissions":                  {[]client.Object{core(external), running(RBACDeploymentName)}, false, full, []string{"RBAC manager"}},
+		"an RBAC manager without replicas":        {[]client.Object{core(external), stopped(running(RBACDeploymentName))}, false, full, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := clusterWith(t, c.allowed, c.objects...)

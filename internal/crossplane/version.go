@@ -1,5 +1,5 @@
-// Package crossplane describes the Crossplane core of a cluster: its version, the fence that keeps it from
-// writing packages, and conflicts with the manager.
+// Package crossplane describes the Crossplane core of a cluster: its version, the fence that prevents it
+// from writing packages, and conflicts with the manager.
 package crossplane
 
 import (
@@ -43,8 +43,7 @@ func Version(ctx context.Context, reader client.Reader, namespace string) (strin
 	return versionOf(d), nil
 }
 
-// versionOf returns the version of Crossplane from its Deployment: its label, or else the
-// tag of its image.
+// versionOf returns the version of Crossplane from its Deployment: its label, or the tag of its image.
 func versionOf(d appsv1.Deployment) string {
 	if v := d.Labels[versionLabel]; v != "" {
 		return v

@@ -1,5 +1,5 @@
-// Package descriptors keeps the file descriptors that a process has inherited from the
-// processes that it starts.
+// Package descriptors prevents child processes from inheriting the file descriptors that
+// this process has inherited.
 package descriptors
 
 // FirstInherited is the first descriptor after standard input, output and error.

@@ -17,7 +17,8 @@ func CloseOnExec(first int) error {
 	if unix.CloseRange(uint(first), last, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return nil
 	}
-	// Linux before 5.11 does not know the flag, and a seccomp filter may forbid the call.
+	// Linux before 5.11 does not support the flag, and a seccomp filter can deny the
+	// call.
 	return markEach(first)
 }
 

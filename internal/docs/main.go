@@ -1,6 +1,6 @@
-// Command docs generates the reference documentation from the code: every
-// command with its flags, every code of failure with its cause and its fix, every
-// metric of the manager, and every right that it has in a cluster.
+// Command docs generates the reference documentation from the code: every command with
+// its flags, every error code with its cause and its fix, every metric of the manager,
+// and every permission that it has in a cluster.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// pages are the documents that are generated.
+// pages returns the documents that are generated.
 func pages() map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
 		"errors.md": errorsPage, "hardening.md": hardeningPage, "cli.md": cli.Reference, "metrics.md": metricsPage, "manager-permissions.md": managerPermissionsPage,

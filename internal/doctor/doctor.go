@@ -12,7 +12,7 @@ import (
 // Result is the result of a check.
 type Result string
 
-// The results, from good to bad.
+// Results, best first.
 const (
 	OK   Result = "ok"
 	Warn Result = "warn"
@@ -30,7 +30,7 @@ type Finding struct {
 	code errcode.Code
 }
 
-// The failures of checks, by their class.
+// Codes for failed checks.
 var (
 	ErrBlocked = errcode.Code{
 		Name: "ClusterBlocked", Class: errcode.Conflict,
@@ -52,7 +52,7 @@ var (
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code { return []errcode.Code{ErrNotPermitted, ErrBlocked, ErrUnhealthy} }
 
-// checks are all checks, in the order in which their findings are printed.
+// checks lists all checks, in the order of their findings.
 var checks = []struct {
 	name string
 	run  func(name string, f Facts) []Finding
@@ -61,7 +61,7 @@ var checks = []struct {
 	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {storage, checkStorage}, {registries, checkRegistries}, {packages, checkPackages},
 }
 
-// The names of the checks.
+// Names of the checks.
 const (
 	server      = "API server"
 	permissions = "permissions"
@@ -97,7 +97,7 @@ func Err(findings []Finding) error {
 		return nil
 	}
 	worst := slices.MaxFunc(failed, func(a, b Finding) int { return a.code.Class.Exit - b.code.Class.Exit })
-	return worst.code.New(nil, "%d of %d checks failed; the worst is %s: %s", len(failed), len(findings), worst.Check, worst.Message).WithDo("%s", worst.Fix)
+	return worst.code.New(nil, "%d of %d checks failed; the most severe is %s: %s", len(failed), len(findings), worst.Check, worst.Message).WithDo("%s", worst.Fix)
 }
 
 func ok(check, message string) Finding { return Finding{Check: check, Result: OK, Message: message} }

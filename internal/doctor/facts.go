@@ -9,14 +9,14 @@ import (
 
 // Facts are the values that the checks need.
 type Facts struct {
-	// Unread has the reasons for which the facts of checks could not be read, by the names of the checks.
+	// Unread maps the names of checks to the reasons why their facts could not be read.
 	Unread map[string]string
 	// Namespace is the namespace of the manager.
 	Namespace string
 	// Version is the version of the API server, and Minor its minor version, or zero if it is unknown.
 	Version string
 	Minor   int
-	// Lacking are the permissions for the installation that the user lacks.
+	// Lacking lists the missing permissions for the installation.
 	Lacking []string
 	// Cores are the Crossplane cores of all namespaces.
 	Cores []crossplane.Core
@@ -30,7 +30,7 @@ type Facts struct {
 	Definitions []Definition
 	// Webhooks are the webhooks that call a Service.
 	Webhooks []Webhook
-	// Pending are the CRDs whose custom resources may be stored in a former version.
+	// Pending are the CRDs whose custom resources can be stored in a former version.
 	Pending []string
 	// Registries are the registries of the installed packages.
 	Registries []Registry
@@ -54,8 +54,8 @@ type Lease struct {
 // Definition is a CRD of the package API.
 type Definition struct {
 	Name string
-	// Exists reports that the cluster has the CRD, IsOwn that xpkg has written it, and IsCurrent that it has the content of
-	// this version.
+	// Exists reports that the cluster has the CRD, IsOwn that xpkg has written it, and IsCurrent that it has
+	// the content of this version.
 	Exists, IsOwn, IsCurrent bool
 }
 

@@ -50,8 +50,8 @@ type Reader struct {
 	Ping func(ctx context.Context, host string) error
 }
 
-// Read reads the facts. It writes nothing but reviews of permissions, which the API server does not store. Facts that the
-// user may not read are left out, and named.
+// Read reads the facts. It writes nothing but reviews of permissions, which the API server does not store.
+// Facts that the user is not allowed to read are listed in Facts.Unread.
 func (r Reader) Read(ctx context.Context) (Facts, error) {
 	f := Facts{Namespace: r.Namespace, Now: r.Now(), Unread: map[string]string{}}
 	for _, part := range []struct {
@@ -275,7 +275,8 @@ func readyEndpoints(all []discoveryv1.EndpointSlice) map[string]int {
 	return out
 }
 
-// readPackages reads the installed packages, and connects to their registries. A cluster without the package API has none.
+// readPackages reads the installed packages, and connects to their registries. A cluster without the package
+// API has none.
 func (r Reader) readPackages(ctx context.Context, f *Facts) error {
 	var hosts []string
 	for _, kind := range v1.PackageKinds() {
@@ -307,7 +308,7 @@ func (r Reader) readPackages(ctx context.Context, f *Facts) error {
 // pingTimeout limits the time for all registries.
 const pingTimeout = 10 * time.Second
 
-// pingAll connects to registries at the same time.
+// pingAll connects to registries concurrently.
 func (r Reader) pingAll(ctx context.Context, hosts []string) []Registry {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
@@ -328,7 +329,7 @@ func (r Reader) pingAll(ctx context.Context, hosts []string) []Registry {
 	return out
 }
 
-// readEscalation reads the verbs of the manager that lift the limit on the permissions which it can grant.
+// readEscalation reads the verbs of the manager with which it can grant any permission.
 func (r Reader) readEscalation(ctx context.Context, f *Facts) error {
 	accounts := "system:serviceaccounts"
 	for _, verb := range []string{"escalate", "bind"} {

@@ -1,5 +1,5 @@
-// Package fence builds ValidatingAdmissionPolicies that deny some identities the writes of some objects, whatever RBAC
-// allows them.
+// Package fence builds ValidatingAdmissionPolicies that deny some identities the writes of some objects,
+// regardless of RBAC.
 //
 // The package is pure. [Runtimes] is the fence of package runtimes; package crossplane has the one of Crossplane core.
 package fence

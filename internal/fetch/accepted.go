@@ -12,7 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
-// acceptedKey is the key of the findings that the lenient policy accepted in a package.
+// acceptedKey returns the key of the findings that the lenient policy accepted in a
+// package.
 func acceptedKey(d oci.Digest) store.DerivedKey {
 	return store.DerivedKey{Digest: d, Name: "lenient-findings", Version: index.Version}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// bigProvider is the stream of the provider with the most definitions.
+// bigProvider returns the stream of the provider with the most definitions.
 func bigProvider(b *testing.B) []byte {
 	b.Helper()
 	if testing.Short() {

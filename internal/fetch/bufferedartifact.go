@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// bufferedArtifact is an artifact of which everything that was read stays in memory. It is for
-// small content, and for one goroutine at a time.
+// bufferedArtifact is an artifact that keeps all read content in memory. Use it for small
+// content. It is not safe for concurrent use.
 type bufferedArtifact struct {
 	oci.Artifact
 	bytes map[oci.Digest][]byte
@@ -35,7 +35,7 @@ func (h *bufferedArtifact) Open(ctx context.Context, d oci.Descriptor) (_ io.Rea
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
-// keep writes content into a store.
+// keep writes the buffered content to a store.
 func (h *bufferedArtifact) keep(ctx context.Context, store *store.Store) error {
 	for _, data := range h.bytes {
 		if _, err := store.PutBytes(ctx, data); err != nil {

@@ -22,12 +22,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// ErrNotCached is the failure of content that may not be pulled and is not in
-// the cache.
+// ErrNotCached is the code for content that must not be pulled and is not in the cache.
 var ErrNotCached = errcode.Code{
 	Name: "NotCached", Class: errcode.NotFound,
 	Cause: "The packagePullPolicy is Never, and the content is not in the package cache.",
-	Fix:   "Put the content into the package cache, or use the packagePullPolicy IfNotPresent.",
+	Fix:   "Add the content to the package cache, or use the packagePullPolicy IfNotPresent.",
 }
 
 // Names finds packages that were added to the package cache by hand.
@@ -36,7 +35,7 @@ type Names interface {
 	Named(ctx context.Context, name string) (oci.Digest, error)
 }
 
-// Options make a source.
+// Options configures a source.
 type Options struct {
 	// Remote configures access to registries for origins without settings: settings of hosts, and the credentials of
 	// this machine.
@@ -48,11 +47,10 @@ type Options struct {
 	// Limits bounds fetched content, and FormatLimits bounds parsed content.
 	Limits       oci.Limits
 	FormatLimits xpkg.Limits
-	// ParseBytes bounds the YAML of the packages that are parsed at the same time,
-	// in bytes; 64 MiB when it is zero. A larger package is parsed alone. Parsing
-	// takes about three times that.
+	// ParseBytes bounds the YAML of the packages that are parsed at the same time, in bytes; zero means 64
+	// MiB. A larger package is parsed alone. Parsing takes about three times that.
 	ParseBytes int64
-	// Clients bounds how many clients of registries are kept; 64 when it is zero.
+	// Clients bounds the number of cached registry clients; zero means 64.
 	Clients int
 	// Now returns the time; nil means the system clock.
 	Now func() time.Time
@@ -65,13 +63,13 @@ type Source struct {
 	answers *resolveCache
 	memory  *semaphore.Weighted
 	parsing keyedmutex.Mutex[oci.Digest]
-	// describing is for content that is described the first time.
+	// describing serializes the first description of content.
 	describing keyedmutex.Mutex[oci.Digest]
-	// writes are the writes that no caller waits for.
+	// writes counts background writes.
 	writes sync.WaitGroup
 }
 
-// NewSource makes a source. It makes no connection.
+// NewSource returns a source. It opens no connection.
 func NewSource(o Options) *Source {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -96,15 +94,15 @@ func (s *Source) Close() {
 // Named returns the digest of the package with a name in the package cache. It accesses no registry.
 func (s *Source) Named(ctx context.Context, name string) (oci.Digest, error) {
 	if s.opts.Names == nil {
-		return oci.Digest{}, ErrNotCached.New(nil, "there is no package cache in which %q could be", name)
+		return oci.Digest{}, ErrNotCached.New(nil, "cannot look up %q without a package cache", name)
 	}
 	return s.opts.Names.Named(ctx, name)
 }
 
-// Resolve returns the digest to which an origin refers now. An origin with a digest costs no request. An answer to
-// the same question, with the same credentials, is reused if it is not older than maxAge; with a maxAge of zero, only
-// a pending request is shared. An error is shared for that time, and for at most five seconds. [remote.RetryAt]
-// returns the time at which a retry can succeed.
+// Resolve returns the digest to which an origin refers now. An origin with a digest requires no request. An
+// answer to the same question, with the same credentials, is reused if it is not older than maxAge; with a
+// maxAge of zero, only a pending request is shared. An error is shared for that time, and for at most five
+// seconds. [remote.RetryAt] returns the time at which a retry can succeed.
 func (s *Source) Resolve(ctx context.Context, o Origin, maxAge time.Duration) (oci.Digest, error) {
 	if !o.Ref.Digest.IsZero() {
 		return o.Ref.Digest, nil
@@ -148,7 +146,7 @@ func absent(err error) bool {
 	return errors.Is(err, oci.ErrBlobNotFound) || errors.Is(err, oci.ErrDigestMismatch)
 }
 
-// fetch brings a package into the store from the first place that has it.
+// fetch stores a package from the first location that has it.
 func (s *Source) fetch(ctx context.Context, o Origin, d oci.Digest) error {
 	_, err := first(ctx, o, func(p Endpoint) (oci.Manifest, error) {
 		c, err := s.clients.get(ctx, p)

@@ -19,7 +19,8 @@ const smallLayer = 256 << 10
 // Description is the metadata of a package, for a caller that does not install it.
 type Description = resolver.Metadata
 
-// The two entries that are kept of a description: from package.yaml, and claimed.
+// metaKey returns the key of the stored metadata of a package: read from package.yaml, or claimed by an index
+// layer.
 func metaKey(d oci.Digest) store.DerivedKey {
 	return store.DerivedKey{Digest: d, Name: "meta", Version: index.Version}
 }
@@ -47,7 +48,7 @@ func (s *Source) Describe(ctx context.Context, o Origin, d oci.Digest) (Descript
 	return first(ctx, o, func(p Endpoint) (Description, error) { return s.describe(ctx, o, p, d, smallLayer) })
 }
 
-// atHand reads a package that is in the store. No pull secret is needed for it.
+// atHand reads a package from the store, without pull secrets.
 func (s *Source) atHand(ctx context.Context, o Origin, d oci.Digest) (Description, error) {
 	if d.IsZero() {
 		return Description{}, oci.ErrBlobNotFound.New(nil, "no digest is known")
@@ -63,8 +64,7 @@ func (s *Source) atHand(ctx context.Context, o Origin, d oci.Digest) (Descriptio
 	return s.readMeta(ctx, o, m)
 }
 
-// Prove describes content by its package.yaml, which is fetched unless the store
-// has it.
+// Prove returns the metadata of content from its package.yaml, which is fetched if it is not in the store.
 func (s *Source) Prove(ctx context.Context, o Origin, d oci.Digest) (Description, error) {
 	if known, ok := s.described(ctx, o, d); ok && !known.Claimed {
 		return known, nil
@@ -72,7 +72,7 @@ func (s *Source) Prove(ctx context.Context, o Origin, d oci.Digest) (Description
 	return first(ctx, o, func(p Endpoint) (Description, error) { return s.describe(ctx, o, p, d, noClaims) })
 }
 
-// noClaims is a size up to which every base layer is fetched.
+// noClaims is the value of smallLayer with which every base layer is fetched.
 const noClaims = 1 << 62
 
 // described returns the cached metadata of a digest.
@@ -100,8 +100,7 @@ func (s *Source) described(ctx context.Context, o Origin, d oci.Digest) (Descrip
 	return Description{}, false
 }
 
-// describe asks one place. A claim is believed for base layers that are larger than
-// small, in bytes.
+// describe reads the metadata from one location. It accepts a claim for base layers of more than small bytes.
 func (s *Source) describe(ctx context.Context, o Origin, p Endpoint, d oci.Digest, small int64) (Description, error) {
 	c, err := s.clients.get(ctx, p)
 	if err != nil {
@@ -184,7 +183,7 @@ func (s *Source) metaOf(o Origin, m oci.Manifest, stream []byte) (Description, *
 	return Description{Digest: m.Root, Meta: meta, Claimed: false}, x, err
 }
 
-// remember stores metadata if possible: without a writable cache, only time is lost.
+// remember stores metadata if possible: without a writable cache, metadata is read again.
 func (s *Source) remember(ctx context.Context, key store.DerivedKey, x *index.Index) {
 	_ = s.opts.Store.PutDerived(ctx, key, index.Encode(x))
 }

@@ -30,7 +30,7 @@ func (s *Source) describeTag(ctx context.Context, c *client, o Origin, ref oci.R
 	}
 	s.writes.Go(func() {
 		defer leave()
-		// A cache that cannot be written costs time and nothing else.
+		// Without a writable cache, packages are read again.
 		_, _, _ = s.opts.Store.AddPackage(context.WithoutCancel(ctx), read, s.opts.Limits)
 	})
 	return d, nil

@@ -15,8 +15,8 @@ type hostLimiter struct {
 	slots map[string]chan struct{}
 }
 
-// acquire waits for a free slot of the host that is asked first, and returns the function
-// that releases the slot.
+// acquire waits for a free slot of the first host of an origin, and returns the function that
+// releases the slot.
 func (h *hostLimiter) acquire(ctx context.Context, o Origin) (release func(), err error) {
 	host := o.Ref.Host()
 	if len(o.Endpoints) > 0 {

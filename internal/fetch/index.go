@@ -13,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
-// The two entries stored beside a package: its index, and its objects as canonical JSON. A package
-// that was read with the lenient policy has entries of its own, which are never used for others.
+// indexKey and objectsKey return the keys of the index of a package and of its objects as canonical JSON. A
+// package that was read with the lenient policy has separate entries.
 func indexKey(d oci.Digest, lenient bool) store.DerivedKey {
 	if lenient {
 		return store.DerivedKey{Digest: d, Name: "lenient-index", Version: index.Version}
@@ -70,7 +70,7 @@ func (s *Source) keep(ctx context.Context, o Origin, d oci.Digest, pkg *xpkg.Pac
 			return err
 		}
 	}
-	// The index comes last: where it is, the objects are.
+	// The index is written last, so that the objects of an index always exist.
 	return s.opts.Store.PutDerived(ctx, indexKey(d, o.Lenient), index.Encode(x))
 }
 
@@ -83,7 +83,7 @@ type objects struct {
 	digest oci.Digest
 
 	mu sync.Mutex
-	// held are the objects when they cannot be kept.
+	// held contains the objects if they could not be stored.
 	held []byte
 }
 
@@ -112,7 +112,7 @@ func (b *objects) Repair() error {
 	defer b.mu.Unlock()
 	store := b.source.opts.Store
 	if _, err := store.GetDerived(b.ctx, objectsKey(b.digest, b.origin.Lenient)); err == nil {
-		return nil // Another process was faster.
+		return nil // Another process has stored it.
 	}
 	room := &room{memory: b.source.memory, all: b.source.opts.ParseBytes}
 	defer room.leave()

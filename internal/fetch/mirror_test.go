@@ -95,7 +95,7 @@ func TestFailureNamesMirrors(t *testing.T) {
 	if !errors.Is(err, remote.ErrTagNotFound) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{`there is no tag "v9.9.9" in ` + ref.Name(), "and of its mirrors, " + mirror.address, "refuses access"} {
+	for _, want := range []string{`the tag "v9.9.9" does not exist in ` + ref.Name(), "and of its mirrors, " + mirror.address, "denies access"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not say %q", err, want)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Reader reads packages; a Source is one.
+// Reader reads packages. A Source implements it.
 type Reader interface {
 	Named(ctx context.Context, name string) (oci.Digest, error)
 	Read(ctx context.Context, o Origin, d oci.Digest, pull bool) (*xpkg.Package, error)

@@ -17,13 +17,13 @@ type Origin struct {
 	// Ref is the image, after all rewriting. It may have no digest. It is zero for
 	// content that only has a name in the package cache.
 	Ref oci.Reference
-	// Endpoints are asked in this order: the mirrors, and Ref itself at the end.
+	// Endpoints are tried in this order: the mirrors, then Ref itself.
 	Endpoints []Endpoint
 	// Lenient reads the package with the lenient policy; see xpkg.Policy.
 	Lenient bool
 }
 
-// Endpoint is a repository, and how it is reached.
+// Endpoint is a repository with the settings for its access.
 type Endpoint struct {
 	Ref oci.Reference
 	// Keychain contains the credentials of pull secrets. The credentials of this machine are used if it is nil or has
@@ -31,10 +31,9 @@ type Endpoint struct {
 	Keychain *credentials.Keychain
 	// Secrets, if not nil, returns the keychain when a registry is first accessed, so cached content needs no secret.
 	Secrets func(ctx context.Context) (*credentials.Keychain, error)
-	// CABundle (PEM) is trusted for the registry instead of the system's
-	// authorities.
+	// CABundle (PEM) is trusted for the registry instead of the system's root CAs.
 	CABundle string
-	// PlainHTTP speaks HTTP to the registry, without TLS.
+	// PlainHTTP uses HTTP without TLS.
 	PlainHTTP bool
 }
 
@@ -49,7 +48,7 @@ func (o Origin) policy() xpkg.Policy {
 	return xpkg.PolicyInstall()
 }
 
-// at names content of the origin in messages.
+// at returns the name of content of the origin for messages.
 func (o Origin) at(d oci.Digest) string {
 	if o.Ref.Repository == "" {
 		return d.String()

@@ -37,7 +37,7 @@ func (s *Source) parse(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Packa
 		return nil, err
 	}
 	if err := s.keep(ctx, o, d, pkg); err != nil {
-		return pkg, nil // A cache that cannot be written costs time and nothing else.
+		return pkg, nil // Without a writable cache, packages are parsed again.
 	}
 	small, ok := s.indexed(ctx, o, d)
 	if !ok {
@@ -45,8 +45,7 @@ func (s *Source) parse(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Packa
 	}
 	small.Findings = pkg.Findings
 	if room.taken >= muchMemory {
-		// Parsing needs memory once in the life of a package, and the runtime would
-		// hold on to it for minutes.
+		// Parsing is rare and needs much memory, which the Go runtime would otherwise keep for minutes.
 		debug.FreeOSMemory()
 	}
 	return small, nil

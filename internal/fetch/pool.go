@@ -18,8 +18,8 @@ import (
 // ErrCABundleInvalid is the code for a CA bundle without certificates.
 var ErrCABundleInvalid = errcode.Code{
 	Name: "CABundleInvalid", Class: errcode.Invalid,
-	Cause: "The caBundle of an ImageConfig holds no certificate.",
-	Fix:   "Write the certificates of the authorities as PEM into spec.registry.caBundle.",
+	Cause: "The caBundle of an ImageConfig contains no certificate.",
+	Fix:   "Write the CA certificates in PEM format into spec.registry.caBundle.",
 }
 
 // clientKey identifies a client. Locations share a client, its connections and its tokens only if the host, the
@@ -38,7 +38,7 @@ type client struct {
 	used   int64
 }
 
-// pool keeps the clients that were used last.
+// pool caches the most recently used clients.
 type pool struct {
 	base remote.Options
 	most int
@@ -94,7 +94,7 @@ func (p *pool) get(ctx context.Context, place Endpoint) (*client, error) {
 	return c, nil
 }
 
-// connect makes a client. It makes no connection yet.
+// connect returns a new client, without opening a connection.
 func (p *pool) connect(place Endpoint, keychain *credentials.Keychain) (*remote.Client, error) {
 	opts, host := p.base, place.Ref.Host()
 	if keychain.Fingerprint() != "" {
@@ -108,7 +108,7 @@ func (p *pool) connect(place Endpoint, keychain *credentials.Keychain) (*remote.
 		if place.CABundle != "" {
 			settings.RootCAs = x509.NewCertPool()
 			if !settings.RootCAs.AppendCertsFromPEM([]byte(place.CABundle)) {
-				return nil, ErrCABundleInvalid.New(nil, "the caBundle for registry %s holds no certificate", host)
+				return nil, ErrCABundleInvalid.New(nil, "the caBundle for registry %s contains no certificate", host)
 			}
 		}
 		opts.Hosts = maps.Clone(p.base.Hosts)

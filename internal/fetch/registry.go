@@ -21,16 +21,17 @@ var ErrLookup = errcode.Code{
 
 // Lookup reads the versions and the metadata of packages. A Source implements it.
 type Lookup interface {
-	// Tags lists the tags of a repository, from the first place of the origin that has any.
+	// Tags returns the tags of a repository, from the first location of the origin that has
+	// any.
 	Tags(ctx context.Context, o Origin) (TagList, error)
 	// Describe returns the metadata of the content with a digest or, if the digest is zero,
 	// with the digest or the tag of the origin.
 	Describe(ctx context.Context, o Origin, d oci.Digest) (Description, error)
-	// Prove is Describe, from package.yaml alone.
+	// Prove is like Describe, but reads only package.yaml.
 	Prove(ctx context.Context, o Origin, d oci.Digest) (Description, error)
 }
 
-// Registry looks packages up for a resolver: it finds the origin of each reference, and
+// Registry looks up packages for a resolver: it finds the origin of each reference, and
 // limits the requests to each host.
 type Registry struct {
 	lookup Lookup
@@ -49,7 +50,7 @@ func NewRegistry(lookup Lookup, locate func(ctx context.Context, ref oci.Referen
 	return &Registry{lookup: lookup, locate: locate}
 }
 
-// Versions lists the tags of a repository.
+// Versions returns the tags of a repository.
 func (r *Registry) Versions(ctx context.Context, repository oci.Reference) (resolver.Versions, error) {
 	// ImageConfigs match prefixes of whole references, and the tag does not affect the list.
 	repository.Tag = "latest"
@@ -95,7 +96,7 @@ func (r *Registry) describe(ctx context.Context, version oci.Reference, read fun
 	return d, classifyLookup(err, version)
 }
 
-// limited makes a request when the host of an origin has a free slot.
+// limited sends a request once the host of an origin has a free slot.
 func limited[T any](ctx context.Context, hosts *hostLimiter, o Origin, request func() (T, error)) (answer T, err error) {
 	release, err := hosts.acquire(ctx, o)
 	if err != nil {
@@ -120,5 +121,5 @@ func classifyLookup(err error, ref oci.Reference) error {
 	if slices.ContainsFunc(absentCodes, func(c errcode.Code) bool { return errors.Is(err, c) }) {
 		return err
 	}
-	return ErrLookup.New(err, "cannot look %s up", ref)
+	return ErrLookup.New(err, "cannot look up %s", ref)
 }

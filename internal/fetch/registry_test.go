@@ -38,7 +38,7 @@ func newRegistry(t *testing.T) *registry {
 	return r
 }
 
-// unstarted is a registry with the content of the one at an address.
+// unstarted returns a registry with the content of the one at an address.
 func unstarted(t *testing.T, backend string) *registry {
 	t.Helper()
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: backend})
@@ -92,12 +92,12 @@ func (r *registry) reset() {
 	r.requests = nil
 }
 
-// ref is the reference of the package that push pushes, at this registry.
+// ref returns the reference of the package that push pushes, at this registry.
 func (r *registry) ref() oci.Reference {
 	return oci.MustParseReference(r.address + "/content/test:v1.0.0")
 }
 
-// answer is a fault that is nothing but a status.
+// answer returns a fault that is nothing but a status.
 func answer(status int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(status)
@@ -105,7 +105,7 @@ func answer(status int) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// wants is a registry that is for one user alone.
+// wants returns a registry that is for one user alone.
 func wants(user string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if got, _, _ := r.BasicAuth(); got == user {

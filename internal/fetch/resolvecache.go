@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// longestFailure is how long a failure is shared at most.
+	// longestFailure is the maximum time for which a failure is shared.
 	longestFailure = 5 * time.Second
 	// maxResolved and oldestAnswer bound the cache.
 	maxResolved    = 4096
@@ -32,10 +32,9 @@ type resolveCache struct {
 	all map[resolveKey]*answer
 }
 
-// answer is one request, under way or done.
+// answer is a pending or completed request.
 type answer struct {
-	// asked and given are the times of the request and of its end; given is zero
-	// while it is under way.
+	// asked and given are the times of the request and of its end; given is zero while it is pending.
 	asked, given time.Time
 	waiting      int
 	stop         context.CancelFunc
@@ -110,7 +109,7 @@ func (a *resolveCache) leave(q resolveKey, left *answer) {
 	}
 }
 
-// forget makes room for another answer.
+// forget removes an answer to make room for another.
 func (a *resolveCache) forget() {
 	if len(a.all) < maxResolved {
 		return

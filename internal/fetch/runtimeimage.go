@@ -8,8 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
 )
 
-// Exists proves that the image with a digest can be had, and fetches nothing of it but
-// its manifest.
+// Exists checks that the image with a digest is available. It fetches only its manifest.
 func (s *Source) Exists(ctx context.Context, o Origin, d oci.Digest) error {
 	_, err := first(ctx, o, func(p Endpoint) (struct{}, error) {
 		c, err := s.clients.get(ctx, p)
@@ -33,7 +32,7 @@ func (s *Source) FetchRuntimeImage(ctx context.Context, o Origin, d oci.Digest, 
 	})
 }
 
-// RuntimeConfig returns the configuration of a runtime image, as FetchRuntimeImage does, and fetches no layer.
+// RuntimeConfig returns the configuration of a runtime image, like FetchRuntimeImage, but fetches no layer.
 func (s *Source) RuntimeConfig(ctx context.Context, o Origin, d oci.Digest, platform oci.Platform) (unpack.RuntimeConfig, error) {
 	return first(ctx, o, func(p Endpoint) (unpack.RuntimeConfig, error) {
 		c, err := s.clients.get(ctx, p)

@@ -24,8 +24,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// reopened is a source over a store of an earlier one, for which every way into
-// the network is an error of the test.
+// reopened returns a source over a store of an earlier one, for which every way into the
+// network is an error of the test.
 func reopened(t *testing.T, dir string) *fetch.Source {
 	t.Helper()
 	store, err := store.Open(dir, store.Options{})
@@ -204,7 +204,7 @@ func TestDamagedBlobComesBack(t *testing.T) {
 	check(t, pkg)
 }
 
-// many is a package with n definitions, each of about so many bytes of JSON.
+// many returns a package with n definitions, each of about so many bytes of JSON.
 func many(n, size int) string {
 	meta, crd, _ := strings.Cut(stream, "---\n")
 	var all strings.Builder

@@ -10,9 +10,9 @@ import (
 // TagList is the list of tags at one location. Lists of several locations are never merged: the result would be a set
 // of versions that no repository contains.
 type TagList struct {
-	// Tags are in the order of their bytes, each once.
+	// Tags are in byte order, without duplicates.
 	Tags []string
-	// From is the repository that has answered.
+	// From is the repository that listed the tags.
 	From oci.Reference
 	// Next is the origin without this location and the ones before it, for a caller that does not find a version in the
 	// list. It has no locations if the origin itself returned the list.

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// DirectoryAdvice returns what to do about a directory that cannot be created or written: what is
-// in its place or above it, and which permission or space is missing. It returns an empty string
-// for any other error. The option, such as "--cache-dir", selects another directory; without one, the
-// directory is an argument.
+// DirectoryAdvice returns the remedy for a directory that cannot be created or written because of a
+// file in its path, a missing permission or missing space. It returns an empty string for any other
+// error. The option, such as "--cache-dir", selects another directory; without one, the directory is
+// an argument.
 func DirectoryAdvice(err error, dir, option string) string {
 	another := "name another directory"
 	if option != "" {

@@ -3,14 +3,15 @@ package fileutil
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 )
 
 // descriptorDir matches the directories in which a process finds its own descriptors.
-var descriptorDir = regexp.MustCompile(`^/proc/(\d+)/(task/\d+/)?fd$`)
+var descriptorDir = lazyregexp.New(`^/proc/(\d+)/(task/\d+/)?fd$`)
 
 // openDescriptor returns a duplicate of the descriptor that path stands for, as
 // /dev/stderr and the /dev/fd/63 of a shell do. A path below another process's
@@ -23,7 +24,7 @@ func openDescriptor(path string) (*os.File, bool, error) {
 		if err != nil {
 			return nil, false, nil // The caller opens the path and returns the error.
 		}
-		if m := descriptorDir.FindStringSubmatch(dir); m != nil && m[1] == strconv.Itoa(os.Getpid()) {
+		if m := descriptorDir().FindStringSubmatch(dir); m != nil && m[1] == strconv.Itoa(os.Getpid()) {
 			return duplicate(path, filepath.Base(name))
 		}
 		info, err := os.Lstat(name)

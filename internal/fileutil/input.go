@@ -34,10 +34,10 @@ func ReadFile(ctx context.Context, name string) (_ []byte, err error) {
 	return io.ReadAll(in)
 }
 
-// OpenFolder opens a folder that a user names. Any other file is refused; a named pipe is not
-// waited for.
+// OpenFolder opens a folder that a user names. It returns an error for any other file, and
+// does not wait for a named pipe.
 func OpenFolder(name string) (*os.Root, error) {
-	// With the separator at its end, the path is one of a directory for the kernel.
+	// With a separator at the end, the kernel requires a directory.
 	return os.OpenRoot(filepath.Clean(name) + string(os.PathSeparator))
 }
 
@@ -62,7 +62,7 @@ func (c contextReader) Read(b []byte) (int, error) {
 		data []byte
 		err  error
 	}
-	// The read may end after this call returned, so it has a buffer of its own.
+	// The read may end after this call returned, so it needs its own buffer.
 	got, err := Await(c.ctx, func() (chunk, error) {
 		buffer := make([]byte, len(b))
 		n, err := c.r.Read(buffer)

@@ -1,5 +1,5 @@
-// Package fileutil writes files: outputs that a user names, and files of xpkg's own
-// that are replaced atomically.
+// Package fileutil writes files: outputs that a user names, and internal files, which are
+// replaced atomically.
 package fileutil
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// PublicMode is the mode of a file that holds no secret. The umask applies.
+// PublicMode is the mode of a file without secrets. The umask applies.
 const PublicMode fs.FileMode = 0o666
 
-// PrivateMode is the mode of a file that holds secrets.
+// PrivateMode is the mode of a file with secrets.
 const PrivateMode fs.FileMode = 0o600
 
 // Reasons why a path cannot be an output.
@@ -36,11 +36,11 @@ func IsStdout(path string) bool {
 // WriteOutput writes the output that a user names by path.
 //
 // A new file gets the mode perm, reduced by the umask. An existing regular file is
-// replaced atomically once the new content is complete and synced, and keeps its
-// owner and, within perm, its mode; if write fails, the file stays unchanged. Symbolic
-// links are followed, and stay. A device or a named pipe is written to and never
-// replaced. A directory is refused with ErrIsDirectory, and a file without write
-// permission with ErrReadOnly, also for root.
+// replaced atomically once the new content is complete and synced, and keeps its owner
+// and, within perm, its mode; if write fails, the file stays unchanged. Symbolic links
+// are followed and kept. A device or a named pipe is written to and never replaced. A
+// directory is refused with ErrIsDirectory, and a file without write permission with
+// ErrReadOnly, also for root.
 //
 // WriteOutput returns the error of ctx if ctx ends while a named pipe has no reader or
 // a slow one.
@@ -76,7 +76,7 @@ func WriteOutput(ctx context.Context, path string, perm fs.FileMode, write func(
 	return replaceExisting(path, info, perm, write)
 }
 
-// WriteFile writes data as WriteOutput does.
+// WriteFile is like WriteOutput for data in memory.
 func WriteFile(ctx context.Context, path string, perm fs.FileMode, data []byte) error {
 	return WriteOutput(ctx, path, perm, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -91,7 +91,7 @@ func Replace(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	return replace(path, perm, nil, write)
 }
 
-// ReplaceFile replaces a file by data as Replace does.
+// ReplaceFile is like Replace for data in memory.
 func ReplaceFile(path string, perm fs.FileMode, data []byte) error {
 	return Replace(path, perm, func(w io.Writer) error {
 		_, err := w.Write(data)

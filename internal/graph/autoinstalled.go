@@ -40,6 +40,16 @@ func IsUnmarkedDependency(p v1.Package) bool {
 	return !IsAutoInstalled(p) && p.GetAnnotations()[AnnotationRequiredBy] != ""
 }
 
+// annotationFollowDependents with the value "true" on a package that a user installed lets the package
+// manager change its version in the same way as the versions of dependencies: when the packages that depend on it
+// require another version, and the policy allows it.
+const annotationFollowDependents = "xpkg.dev/follow-dependents"
+
+// FollowsDependents reports whether the user lets the version of p follow the packages that depend on it.
+func FollowsDependents(p v1.Package) bool {
+	return p.GetAnnotations()[annotationFollowDependents] == "true"
+}
+
 // Adopt marks a package as installed by a user, so that it stays when no package requires it.
 func Adopt(p v1.Package) {
 	labels, annotations := p.GetLabels(), p.GetAnnotations()

@@ -12,11 +12,11 @@ import (
 
 // Change is a package to install, or to move to another version.
 type Change struct {
-	// Object is the installed package, or nil.
+	// Existing is the installed package, or nil.
 	Existing *Node
 	// To is the resolved version.
 	To lockfile.Package
-	// For lists the repositories of the dependents.
+	// RequiredBy lists the repositories of the dependents.
 	RequiredBy []string
 	// Exact reports whether a dependent requires exactly this digest, independent of its tag.
 	Exact bool

@@ -10,17 +10,18 @@ import (
 // State is the state of a dependency.
 type State string
 
-// The states of a dependency.
+// States of a dependency.
 const (
 	// Satisfied is the state of a package that is installed at an accepted version.
 	Satisfied State = "satisfied"
 	// Missing is the state of a package that is not installed.
 	Missing State = "missing"
-	// Unfit is the state of a package that is installed at a version that is not accepted.
+	// Incompatible is the state of a package that is installed at a version that is not accepted.
 	Incompatible State = "incompatible"
-	// Off is the state of an optional dependency that is not installed.
+	// Absent is the state of an optional dependency that is not installed.
 	Absent State = "absent"
-	// Coming is the state of a package that is rolling out an accepted version; the cluster may still contain the objects of another version.
+	// Progressing is the state of a package that is rolling out an accepted version; the cluster may still
+	// contain the objects of another version.
 	Progressing State = "progressing"
 )
 
@@ -28,7 +29,7 @@ const (
 type DependencyStatus struct {
 	Dependency dependency.Dependency
 	State      State
-	// At is the installed package, unless the state is Missing or Off.
+	// Installed is the installed package. It is nil if the state is Missing or Absent.
 	Installed Node
 }
 
@@ -48,9 +49,9 @@ func (g *Graph) Check(needs []dependency.Dependency) []DependencyStatus {
 	return out
 }
 
-// state returns the state of a package for a constraint. The installed version counts, not the requested one, which
-// may never become healthy. A package that was never installed counts with its requested version, so that packages are
-// installed in parallel.
+// state returns the state of a package for a constraint. The installed version counts, not the requested one,
+// which may never become healthy. For a package that was never installed, the requested version counts, so
+// that packages are installed in parallel.
 func (n Node) state(constraint string) State {
 	wanted := VersionOf(n).satisfies(constraint)
 	switch {

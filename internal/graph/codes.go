@@ -2,7 +2,7 @@ package graph
 
 import "github.com/xpkg-dev/xpkg/pkg/errcode"
 
-// Failures of dependencies.
+// Codes for dependencies.
 var (
 	ErrDependencyMissing = errcode.Code{
 		Name: "DependencyMissing", Class: errcode.Conflict,
@@ -19,7 +19,7 @@ var (
 		Cause: "A package that this package depends on is being installed, or is being updated to a version that matches.",
 		Fix:   "No action needed; it continues automatically. If the dependency reports an error, fix that first.",
 	}
-	// ErrDependencyName is the failure of a dependency for which no object name is available.
+	// ErrDependencyName is the code for a dependency for which no object name is available.
 	ErrDependencyName = errcode.Code{
 		Name: "DependencyName", Class: errcode.Conflict,
 		Cause: "A dependency cannot be installed, because packages of another repository have both names that it could have.",

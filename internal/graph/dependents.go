@@ -7,7 +7,7 @@ import (
 // Dependent is a package with a dependency on another one.
 type Dependent struct {
 	Node
-	// Need is the dependency on the other package.
+	// Dependency is the dependency on the other package.
 	Dependency dependency.Dependency
 }
 

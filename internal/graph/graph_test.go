@@ -16,9 +16,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
-// node is a package written as "name needs a, b"; with a star before the name it was
-// made for others, and with a minus its needs are skipped. A need with a question mark
-// is optional.
+// node returns a package written as "name needs a, b"; with a star before the name it was
+// made for others, and with a minus its needs are skipped. A need with a question mark is
+// optional.
 func node(text string) Node {
 	name, needs, _ := strings.Cut(text, " needs ")
 	n := Node{Kind: "Configuration", AutoInstalled: strings.HasPrefix(name, "*"), SkipDependencies: strings.HasPrefix(name, "-")}
@@ -117,7 +117,9 @@ func TestRequest(t *testing.T) {
 	twin.Name, twin.Dependencies = "twin", []dependency.Dependency{{Package: repository("c"), Constraint: "<v2"}}
 	paused := node("*paused")
 	paused.Paused = true
-	g := New([]Node{node("a needs b, paused"), node("*b"), paused, node("*vain"), node("-s needs nobody"), unread, twin}, nil)
+	follows, fixed := node("follows"), node("fixed")
+	follows.FollowsDependents, fixed.FollowsDependents, fixed.Version = true, true, "latest"
+	g := New([]Node{node("a needs b, paused"), node("*b"), paused, node("*vain"), node("-s needs absent"), unread, twin, follows, fixed}, nil)
 	q := g.Request(Upgrade)
 	var roots, kept []string
 	for _, r := range q.Roots {
@@ -127,12 +129,12 @@ func TestRequest(t *testing.T) {
 		kept = append(kept, fmt.Sprintf("%s needs %d", strings.TrimPrefix(k.Repository, repository("")), len(k.Dependencies)))
 	}
 	if diff := cmp.Diff([]string{
-		"configuration/a: a v1.0.0", "configuration/paused (paused): paused v1.0.0", "configuration/s: s v1.0.0", "configuration/twin: c <v2",
+		"configuration/a: a v1.0.0", "configuration/fixed: fixed latest", "configuration/follows: follows >=0.0.0-0", "configuration/paused (paused): paused v1.0.0", "configuration/s: s v1.0.0", "configuration/twin: c <v2",
 		"configuration/unread: unread v1.0.0", "configuration/vain: vain v1.0.0",
 	}, roots); diff != "" {
 		t.Errorf("roots (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"a needs 2", "b needs 0", "paused needs 0", "s needs 0", "vain needs 0"}, kept); diff != "" {
+	if diff := cmp.Diff([]string{"a needs 2", "b needs 0", "fixed needs 0", "follows needs 0", "paused needs 0", "s needs 0", "vain needs 0"}, kept); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
 }

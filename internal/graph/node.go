@@ -12,19 +12,27 @@ import (
 type Node struct {
 	// Kind and Name are the kind and name of the package object.
 	Kind, Name string
-	// Locked is the installed version: repository, tag, digest, and dependencies. The dependencies are empty while the
+	// Package is the installed version: repository, tag, digest, and dependencies. The dependencies are empty while the
 	// content is not known.
 	lockfile.Package
-	// Asked is the reference in the spec. It differs from the installed version after a rollback.
+	// Requested is the reference in the spec. It differs from the installed version after a rollback.
 	Requested string
 	// Running are the versions whose objects may exist in the cluster, see [Running].
 	Running []Version
-	// Skip reports whether the dependencies of the package are not resolved. It still counts as a dependency of others.
+	// SkipDependencies reports whether the dependencies of the package are not resolved. It still counts as a dependency of others.
 	SkipDependencies bool
-	// Made reports whether the package was installed only as a dependency.
+	// AutoInstalled reports whether the package was installed only as a dependency.
 	AutoInstalled bool
+	// FollowsDependents reports whether the user who installed the package lets its version follow its dependents.
+	FollowsDependents bool
 	// Paused reports whether reconciliation of the package is paused.
 	Paused bool
+}
+
+// MayMove reports whether the version of the package may be changed for the packages that depend on it, as
+// far as the policy allows.
+func (n Node) MayMove() bool {
+	return !n.Paused && (n.AutoInstalled || n.FollowsDependents)
 }
 
 // requiredDependencies returns the required dependencies that are resolved.
@@ -51,13 +59,13 @@ func (n Node) Compare(other Node) int {
 // Graph contains all packages of a control plane, or a component of them.
 type Graph struct {
 	nodes []Node
-	// at lists the packages of a repository. Usually there is one; if there are more, the first one by kind and name
+	// byRepository lists the packages of a repository. Usually there is one; if there are more, the first one by kind and name
 	// represents it.
 	byRepository map[string][]int
-	// places maps repositories to the locations where they are read; from computes them.
+	// byLocation maps locations to the repositories that are read there; locate computes the location.
 	byLocation map[string]string
 	locate     func(repository string) string
-	// conditions are constraints of packages outside of the graph on packages that are not installed and may be added.
+	// outsideRequirements are constraints of packages outside of the graph on packages that are not installed and may be added.
 	outsideRequirements []dependency.Root
 }
 

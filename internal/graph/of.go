@@ -32,7 +32,8 @@ func NodeFromImage(p v1.Package, image string, content oci.Digest, needs []depen
 		content = ref.Digest
 	}
 	return Node{
-		Kind: p.PackageKind(), Name: p.GetName(), Requested: spec.Package, SkipDependencies: spec.SkipDependencyResolution, AutoInstalled: IsAutoInstalled(p), Paused: v1.IsPaused(p),
+		Kind: p.PackageKind(), Name: p.GetName(), Requested: spec.Package, SkipDependencies: spec.SkipDependencyResolution,
+		AutoInstalled: IsAutoInstalled(p), FollowsDependents: FollowsDependents(p), Paused: v1.IsPaused(p),
 		Package: lockfile.Package{
 			Repository: ref.Name(), Version: ref.Tag, Digest: content, Kind: xpkg.Kind(p.PackageKind()), Dependencies: lockfile.Dependencies(needs),
 		},
@@ -99,13 +100,13 @@ func DependenciesInLock(lock []v1beta1.LockPackage) Dependencies {
 	}
 }
 
-// AnnotationInheritSecrets with the value "true" on a package passes its pull secrets to the packages that are installed
+// annotationInheritSecrets with the value "true" on a package passes its pull secrets to the packages that are installed
 // as its dependencies.
-const AnnotationInheritSecrets = "xpkg.dev/inherit-pull-secrets"
+const annotationInheritSecrets = "xpkg.dev/inherit-pull-secrets"
 
-// InheritedPullSecrets returns the pull secrets that a package passes to its dependencies.
-func InheritedPullSecrets(p v1.Package) []corev1.LocalObjectReference {
-	if p.GetAnnotations()[AnnotationInheritSecrets] != "true" {
+// inheritedPullSecrets returns the pull secrets that a package passes to its dependencies.
+func inheritedPullSecrets(p v1.Package) []corev1.LocalObjectReference {
+	if p.GetAnnotations()[annotationInheritSecrets] != "true" {
 		return nil
 	}
 	return p.PackageSpec().PackagePullSecrets

@@ -17,7 +17,7 @@ func (c Change) NewPackage(parent v1.Package) v1.Package {
 	p.SetLabels(map[string]string{LabelAutoInstalled: "true"})
 	p.SetAnnotations(map[string]string{AnnotationRequiredBy: strings.Join(c.RequiredBy, ", ")})
 	p.PackageSpec().Package = c.Reference()
-	p.PackageSpec().PackagePullSecrets = InheritedPullSecrets(parent)
+	p.PackageSpec().PackagePullSecrets = inheritedPullSecrets(parent)
 	return p
 }
 
@@ -64,8 +64,8 @@ func PolicyFor(configured Policy, p v1.Package, rev v1.PackageRevision) Policy {
 	return configured
 }
 
-// NodeFromRevisions returns the node of a package with these revisions: of the version that it asks for,
-// or of the one that it was rolled back to. Dependencies returns the dependencies of content.
+// NodeFromRevisions returns the node of a package with these revisions: for the requested version, or for the
+// version to which it was rolled back. Dependencies returns the dependencies of content.
 func NodeFromRevisions(p v1.Package, revisions []v1.PackageRevision, dependencies Dependencies) (Node, bool) {
 	image, content := p.PackageSpec().Package, CurrentDigest(p)
 	if back := RolledBackTo(p, revisions); back != nil {

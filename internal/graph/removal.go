@@ -6,7 +6,8 @@ type RemovalPolicy string
 // AnnotationRemovalPolicy on the Lock is the removal policy of the manager, if it removes packages.
 const AnnotationRemovalPolicy = "xpkg.dev/dependency-removal"
 
-// The policies. KeepOrphans leaves orphans to users; with RemoveOrphans, the manager deletes them.
+// Removal policies. KeepOrphans leaves orphans to users; with RemoveOrphans, the manager deletes
+// them.
 const (
 	KeepOrphans   RemovalPolicy = "None"
 	RemoveOrphans RemovalPolicy = "Orphans"

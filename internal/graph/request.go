@@ -10,12 +10,13 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // Policy is the policy for changing the versions of installed dependencies (packages guide, "Dependencies").
 type Policy string
 
-// The policies. None keeps every version. The others change packages that were installed as dependencies: only to
+// Policies. None keeps every version. The others change packages that were installed as dependencies: only to
 // newer versions, or also to older ones.
 const (
 	None               Policy = "None"
@@ -40,15 +41,16 @@ func (p Policy) moves() solver.Moves {
 }
 
 // Request returns the request to the resolver that satisfies the dependencies of every package in the graph. Packages
-// that a user installed keep their versions; dependencies keep theirs if they fit, and paused packages always do.
+// that a user installed keep their versions, unless they follow their dependents; dependencies keep theirs if they fit,
+// and paused packages always do.
 func (g *Graph) Request(policy Policy) resolver.Request {
-	// A package that moves takes the nearest version that does: the smallest change.
+	// A package that must move gets the nearest suitable version, which is the smallest change.
 	q := resolver.Request{Moves: policy.moves(), Nearest: true}
 	vain := g.Orphans()
 	for _, n := range g.nodes {
 		if first, _ := g.Find(n.Repository); first.Compare(n) != 0 {
-			// The same package under two names: a second version is no alternative, and its dependencies still
-			// count.
+			// The same package under two names: a second version is not an alternative, and its dependencies
+			// still count.
 			q.Roots = append(q.Roots, g.rootsFor(n)...)
 			continue
 		}
@@ -59,12 +61,27 @@ func (g *Graph) Request(policy Policy) resolver.Request {
 			continue
 		}
 		q.Locked = append(q.Locked, kept)
-		if !n.AutoInstalled || n.Paused || slices.ContainsFunc(vain, func(o Node) bool { return o.Compare(n) == 0 }) {
+		orphan := slices.ContainsFunc(vain, func(o Node) bool { return o.Compare(n) == 0 })
+		switch {
+		case n.MayMove() && n.AutoInstalled && !orphan:
+			// Its dependents require it.
+		case n.MayMove() && !n.AutoInstalled && n.hasVersion():
+			q.Roots = append(q.Roots, dependency.Root{Package: kept.Repository, Constraint: anyVersion, By: n.requester()})
+		default:
 			q.Roots = append(q.Roots, dependency.Root{Package: kept.Repository, Constraint: cmp.Or(kept.Version, kept.Pin()), Exact: true, By: n.requester()})
 		}
 	}
 	q.Roots = append(q.Roots, g.outsideRequirements...)
 	return q
+}
+
+// anyVersion accepts every semantic version, also prereleases.
+const anyVersion = ">=0.0.0-0"
+
+// hasVersion reports whether the tag of a package is a semantic version, so that the package can move to
+// another one.
+func (n Node) hasVersion() bool {
+	return version.ParseConstraint(anyVersion).Accepts(n.Version)
 }
 
 // locked returns the installed version of a package, with the dependencies that count.

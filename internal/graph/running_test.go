@@ -13,7 +13,7 @@ import (
 
 const repositoryA = "registry.example.com/a"
 
-// pkg is a Provider that asks for a version. Healthy names the active revision as
+// pkg returns a Provider that asks for a version. Healthy names the active revision as
 // "name:number" if it has been healthy, and back the one that was brought back.
 func pkg(asks, healthy, back string) v1.Package {
 	p := v1.NewPackage(v1.ProviderKind)

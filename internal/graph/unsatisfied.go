@@ -37,9 +37,9 @@ func Describe(all []DependencyStatus, message func(Node) string) Unsatisfied {
 		case Missing:
 			out.Missing = append(out.Missing, strings.TrimSpace(d.Dependency.Package+" "+d.Dependency.Constraint))
 		case Incompatible:
-			text := "%s is installed at %s, and %s is needed"
+			text := "%s is installed at %s, but %s is needed"
 			if d.Dependency.Optional {
-				text = "%s is installed at %s, and the package works only with %s"
+				text = "%s is installed at %s, but the package works only with %s"
 			}
 			out.Incompatible = append(out.Incompatible, fmt.Sprintf(text, d.Dependency.Package, d.installedVersion(), d.Dependency.Constraint)+reports(d.Installed))
 		case Progressing:

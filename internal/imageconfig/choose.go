@@ -27,7 +27,8 @@ var ErrVerificationUnsupported = errcode.Code{
 	Fix:   "Remove the verification from the ImageConfig for this image, or verify the image elsewhere and mirror it.",
 }
 
-// Source is a reference that an image can be pulled by, and how.
+// Source is a reference from which an image can be pulled, with the settings for its
+// access.
 type Source struct {
 	Image string
 	// PullSecrets are the names of the secrets with credentials, in the order in which
@@ -43,15 +44,15 @@ type Source struct {
 
 // Route is the result of evaluating the ImageConfigs for an image.
 type Route struct {
-	// Image is the reference after rewriting; without that, the one that was given.
+	// Image is the reference after rewriting; or the given reference if none applies.
 	Image string
-	// Sources are the mirrors in their order and then Image. There is always one.
+	// Sources are the mirrors in their order and then Image. It is never empty.
 	Sources []Source
 	// Applied are the configs that took effect, in the order of name and reason,
 	// each reason once.
 	Applied []v1.ImageConfigRef
-	// Runtime is the configuration of the runtime, nil when no config names one. It
-	// wins over the one that a package names.
+	// Runtime is the configuration of the runtime, nil if no config sets one. It takes
+	// precedence over the configuration of the package.
 	Runtime *v1.RuntimeConfigReference
 }
 
@@ -66,7 +67,7 @@ func (r Route) Images() []string {
 	return out
 }
 
-// The purposes, each chosen for itself.
+// The predicates for each purpose, which are selected independently.
 func rewrites(s *v1beta1.ImageConfigSpec) bool { return s.RewriteImage != nil }
 func mirrors(s *v1beta1.ImageConfigSpec) bool {
 	return s.Registry != nil && len(s.Registry.Mirrors) > 0
@@ -82,8 +83,8 @@ func transports(s *v1beta1.ImageConfigSpec) bool {
 	return s.Registry != nil && (s.Registry.CABundle != "" || s.Registry.PlainHTTP)
 }
 
-// Choose evaluates the configs for an image of a package with these pull secrets. The
-// reference is rewritten once. All other purposes match the rewritten reference and, for
+// Choose evaluates the configs for an image of a package with the given pull secrets. It
+// rewrites the reference once. All other purposes match the rewritten reference and, for
 // a mirror, the reference of the mirror. It fails with ImageConfigInvalid if a selected
 // config is incomplete.
 func Choose(image string, packagePullSecrets []string, configs []v1beta1.ImageConfig) (Route, error) {

@@ -15,7 +15,7 @@ import (
 
 const image = "xpkg.io/acme/provider-x:v1"
 
-// config is an image config for prefixes that are separated by spaces.
+// config returns an image config for prefixes that are separated by spaces.
 func config(name, prefixes string, parts ...func(*v1beta1.ImageConfigSpec)) v1beta1.ImageConfig {
 	c := v1beta1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for p := range strings.FieldsSeq(prefixes) {

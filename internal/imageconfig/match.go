@@ -6,7 +6,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 )
 
-// matched is an image config that was chosen, and the prefix that matched.
+// matched is a selected image config with the matching prefix.
 type matched struct {
 	config *v1beta1.ImageConfig
 	prefix string
@@ -59,7 +59,7 @@ func matches(image, prefix string) bool {
 	return strings.ContainsRune(ends, rune(rest[0])) || strings.ContainsRune(ends, rune(prefix[len(prefix)-1]))
 }
 
-// with is an image with other words in the place of the prefix that matched.
+// with returns an image with the matching prefix replaced.
 func (m matched) with(image, prefix string) string {
 	return prefix + strings.TrimPrefix(image, m.prefix)
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Mutex locks keys. The zero value is ready for use. A key that is not in use takes no
+// Mutex locks keys. The zero value is ready for use. A key that is not in use requires no
 // memory.
 type Mutex[K comparable] struct {
 	mu   sync.Mutex

@@ -1,5 +1,5 @@
-// Package leader lets one of several managers work, detects a second one, and stops the writes of a former
-// leader.
+// Package leader implements leader election for managers. It detects a second manager, and stops the writes
+// of a former leader.
 package leader
 
 import (
@@ -22,56 +22,61 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Election lets one of several managers work: the one that renews a Lease. The others stand by, or fail.
+// Election configures the leader election of managers: the holder of the Lease works, the others are on
+// standby or fail.
 type Election struct {
 	// Namespace and Name identify the Lease. An empty name means DefaultLease.
 	Namespace, Name string
 	// Identity identifies this manager process. It must differ each time a manager is
 	// started, unless another lock excludes that two of them run at once.
 	Identity string
-	// Exclusive lets the manager fail with ErrAnotherManager, instead of standing by, while another manager
+	// Exclusive makes the manager fail with ErrAnotherManager instead of waiting while another manager
 	// renews the Lease. While it cannot renew the Lease, its work continues without writes.
 	Exclusive bool
-	// Preempt takes the Lease from every other holder, with any content. It is for a manager of which only one can exist by
-	// another lock, so that no client of the API server can keep it from working. If the former holder is a manager, it
-	// has noticed the loss when the work starts.
+	// Preempt takes the Lease from every other holder, with any content. It is for a manager of which only
+	// one can exist by another lock, so that no client of the API server can keep it from working. If the
+	// former holder is a manager, it has noticed the loss when the work starts.
 	Preempt bool
-	// Duration is for how long a Lease that is not renewed keeps the others waiting.
-	// Zero means DefaultLeaseDuration. A manager that cannot renew it writes nothing
-	// more after two thirds of that time.
+	// Duration is the time for which other managers wait for a Lease that is not renewed. Zero means
+	// defaultLeaseDuration. A manager that cannot renew it writes nothing more after two thirds of that
+	// time.
 	Duration time.Duration
 }
+
+// AnnotationNamespace is the annotation of the Lock with the namespace of the manager that manages
+// the packages of the cluster. Managers in one namespace elect a leader with a Lease. A cluster has
+// only one Lock, so its annotation also excludes managers in other namespaces.
+const AnnotationNamespace = "xpkg.dev/manager-namespace"
 
 const (
 	// DefaultLease is the name of the Lease.
 	DefaultLease = "xpkg-manager"
-	// DefaultLeaseDuration lets another manager work less than 20 seconds after the
+	// defaultLeaseDuration lets another manager work less than 20 seconds after the
 	// former one was cut off: it has to see a Lease that has not moved for so long,
 	// and to start.
-	DefaultLeaseDuration = 10 * time.Second
+	defaultLeaseDuration = 10 * time.Second
 
-	// renewals is how often a Lease is renewed within its duration.
+	// renewals is the number of renewals of a Lease within its duration.
 	renewals = 7
-	// releaseLimit is how long the end of a manager waits for the Lease to be given
-	// back.
+	// releaseLimit bounds the release of the Lease when a manager stops.
 	releaseLimit = 5 * time.Second
 )
 
-// ErrDeposed is the failure of a call of a manager that does not lead any more.
+// ErrDeposed is the code for a call of a manager that is no longer the leader.
 var ErrDeposed = errcode.Code{
 	Name: "Deposed", Class: errcode.Conflict,
 	Cause: "The manager could not renew its Lease in time, so another manager may be active.",
 	Fix:   "No action needed: the manager that holds the Lease is active, and this one is a standby.",
 }
 
-// ErrAnotherManager is the failure of a manager that finds another one at work.
+// ErrAnotherManager is the code for a manager that finds another one at work.
 var ErrAnotherManager = errcode.Code{
 	Name: "AnotherManager", Class: errcode.Conflict,
 	Cause: "Another manager works on the cluster: two of them would undo the changes of each other.",
 	Fix:   "Stop the other manager, or run this one as a standby with --leader-election.",
 }
 
-// A candidate works whenever it leads.
+// A candidate takes part in the election, and works while it leads.
 type candidate struct {
 	Election
 	client coordinationv1.CoordinationV1Interface
@@ -84,12 +89,12 @@ type candidate struct {
 // fence, which wraps their transport.
 type Work func(ctx context.Context, fence transport.WrapperFunc) error
 
-// Run stands by, and works whenever this manager leads, until ctx ends or the work fails.
-// Detail is the log of the library.
+// Run waits for the Lease and works while this manager leads, until ctx ends or the work fails. Detail is
+// the log of the library.
 func Run(ctx context.Context, e Election, cfg *rest.Config, log *slog.Logger, detail logr.Logger, work Work) error {
-	e.Name, e.Duration = cmp.Or(e.Name, DefaultLease), cmp.Or(e.Duration, DefaultLeaseDuration)
+	e.Name, e.Duration = cmp.Or(e.Name, DefaultLease), cmp.Or(e.Duration, defaultLeaseDuration)
 	cfg = rest.CopyConfig(cfg)
-	// A renewal that takes longer is worth nothing.
+	// A slower renewal is useless.
 	cfg.Timeout = e.renewDeadline()
 	cfg.QPS = -1
 	c, err := coordinationv1.NewForConfig(cfg)
@@ -101,7 +106,7 @@ func Run(ctx context.Context, e Election, cfg *rest.Config, log *slog.Logger, de
 
 func (e Election) renewDeadline() time.Duration { return e.Duration * 2 / 3 }
 
-// run stands by and works, by turns, until ctx ends or the work fails.
+// run waits and works alternately, until ctx ends or the work fails.
 func (c *candidate) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := c.term(ctx); err != nil {
@@ -123,7 +128,7 @@ func (c *candidate) term(ctx context.Context) error {
 	work := sync.OnceFunc(func() {
 		level := slog.LevelInfo
 		if c.Exclusive {
-			// There is no standby to tell apart.
+			// There is no standby to distinguish.
 			level = slog.LevelDebug
 		}
 		waitUntil(ctx, f.term, lock.handover())
@@ -157,7 +162,7 @@ func (c *candidate) term(ctx context.Context) error {
 	f.depose()
 	err = <-ended
 	if deposed {
-		c.log.Warn("does not lead any more", "lease", c.Namespace+"/"+c.Name, "identity", c.Identity)
+		c.log.Warn("is no longer the leader", "lease", c.Namespace+"/"+c.Name, "identity", c.Identity)
 		return lock.failure()
 	}
 	c.releaseLease(lock)
@@ -223,6 +228,6 @@ func (c *candidate) releaseLease(lock resourcelock.Interface) {
 		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now,
 	})
 	if err != nil {
-		c.log.Info("the lease could not be given back, and runs out", "error", err.Error())
+		c.log.Info("the lease could not be released, and will expire", "error", err.Error())
 	}
 }

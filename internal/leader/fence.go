@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A fence lets calls through for as long as the Lease has been renewed lately. It
-// stands where calls leave the process, since a process can be halted between any
-// decision and its call, for longer than the Lease lasts.
+// A fence allows calls only while the Lease is valid. It is part of the transport,
+// because a process can be suspended between a decision and its call for longer than the
+// duration of the Lease.
 type fence struct {
 	// term ends when the Lease is lost, and with it every call that is under way.
 	term   context.Context
@@ -30,7 +30,7 @@ func newFence(limit time.Duration, now func() time.Time) *fence {
 	return f
 }
 
-// renew takes note of a renewal that was sent at a time and succeeded.
+// renew records a successful renewal that was sent at a time.
 func (f *fence) renew(at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,7 +44,7 @@ func (f *fence) led() bool {
 	return !f.renewed.IsZero()
 }
 
-// check fails once another manager may hold the Lease.
+// check returns an error if another manager may hold the Lease.
 func (f *fence) check() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +61,7 @@ func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// wrap puts the fence around a transport.
+// wrap returns a transport with the fence.
 func (f *fence) wrap(next http.RoundTripper) http.RoundTripper { return fenced{f, next} }
 
 type fenced struct {
@@ -69,7 +69,8 @@ type fenced struct {
 	next  http.RoundTripper
 }
 
-// RoundTrip implements [http.RoundTripper]. Reads pass: they do no harm.
+// RoundTrip implements [http.RoundTripper]. Reads are always allowed, because they are
+// harmless.
 func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
 		return t.next.RoundTrip(r)
@@ -95,7 +96,7 @@ func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// guard makes every byte of a request pass the fence.
+// guard returns a request whose body is read only while the fence allows calls.
 func (t fenced) guard(r *http.Request) *http.Request {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r

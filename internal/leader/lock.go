@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
-// fencedLock reports the renewals of a Lease to a fence, and finds out whether another manager is at work.
+// fencedLock reports the renewals of a Lease to a fence, and detects whether another manager is active.
 type fencedLock struct {
 	resourcelock.Interface
 	fence *fence
@@ -96,7 +96,7 @@ func (l *fencedLock) isRenewed(record resourcelock.LeaderElectionRecord) bool {
 	return false
 }
 
-// take makes the Lease of another holder one that has been given back, so that the election takes it.
+// take releases the Lease of another holder, so that the election can acquire it.
 func (l *fencedLock) take(record *resourcelock.LeaderElectionRecord) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,9 +104,10 @@ func (l *fencedLock) take(record *resourcelock.LeaderElectionRecord) {
 		l.preempted(record.HolderIdentity)
 	}
 	l.rival = new(*record)
-	// A manager renews its Lease several times within its duration. The duration in the Lease may be anything.
+	// A manager renews its Lease several times within its duration. The duration in the Lease can have any
+	// value.
 	declared := time.Duration(record.LeaseDurationSeconds) * time.Second
-	l.noticed = l.fence.now().Add(min(max(declared, 0), DefaultLeaseDuration))
+	l.noticed = l.fence.now().Add(min(max(declared, 0), defaultLeaseDuration))
 	record.HolderIdentity = ""
 }
 
@@ -124,8 +125,8 @@ func (l *fencedLock) stopFor(record *resourcelock.LeaderElectionRecord) {
 	}
 }
 
-// failIf stops a manager that cannot take the Lease, whatever its holder does. A manager that has held it waits: its
-// fence stops the writes.
+// failIf stops a manager that cannot take the Lease, regardless of its holder. A manager that has held it
+// waits: its fence stops the writes.
 func (l *fencedLock) failIf(final bool, err error) {
 	if final && !l.fence.led() {
 		l.fail(fmt.Errorf("take the Lease %s: %w", l.Describe(), err))

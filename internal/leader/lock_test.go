@@ -31,11 +31,11 @@ func TestPreemption(t *testing.T) {
 		wait     time.Duration
 	}{
 		"short":             {2, -1, true, 2 * time.Second},
-		"endless":           {math.MaxInt32, -1, true, DefaultLeaseDuration},
+		"endless":           {math.MaxInt32, -1, true, defaultLeaseDuration},
 		"negative":          {-5, -1, true, 0},
-		"lost and writing":  {10, time.Second, true, DefaultLeaseDuration},
+		"lost and writing":  {10, time.Second, true, defaultLeaseDuration},
 		"lost and deposed":  {10, time.Minute, false, 0},
-		"lost at the limit": {10, 20 * time.Second, true, DefaultLeaseDuration},
+		"lost at the limit": {10, 20 * time.Second, true, defaultLeaseDuration},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := &clock{at: time.Unix(1000, 0)}

@@ -21,7 +21,7 @@ import (
 
 // Finder finds origins.
 type Finder struct {
-	// Reader reads the ImageConfigs; one that answers from a cache is best.
+	// Reader reads the ImageConfigs. It should be a cached reader.
 	Reader client.Reader
 	// Secrets reads pull secrets. It should be a live reader, so that a new secret is
 	// effective at once and secrets are not cached. Nil means Reader.
@@ -49,7 +49,7 @@ func (f Finder) Find(ctx context.Context, image string, pullSecrets []string) (f
 	return f.among(configs, image, pullSecrets)
 }
 
-// among is Find with these ImageConfigs.
+// among is like Find, with the given ImageConfigs.
 func (f Finder) among(configs []v1beta1.ImageConfig, image string, pullSecrets []string) (fetch.Origin, imageconfig.Route, error) {
 	// Prefixes are compared with the canonical spelling of a host. A name that is not a
 	// reference can become one by rewriting.

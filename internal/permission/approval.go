@@ -43,6 +43,6 @@ func CheckApproval(rev v1.PackageRevision, in rbac.Input, everywhere, within []r
 
 // approvalCommand describes how to approve permissions of a revision.
 func approvalCommand(rev v1.PackageRevision, rules []rbacv1.PolicyRule) string {
-	return fmt.Sprintf("`xpkg approve %s/%s`, which puts the annotation %s: %s on the revision %s",
+	return fmt.Sprintf("`xpkg approve %s/%s`, which sets the annotation %s: %s on the revision %s",
 		strings.ToLower(rev.PackageKind()), rev.GetLabels()[v1.LabelPackage], AnnotationApproved, rbac.Fingerprint(rules), rev.GetName())
 }

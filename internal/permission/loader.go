@@ -20,11 +20,11 @@ const (
 	ScopeNamespaced = "Namespaced"
 )
 
-// Loader reads from a cluster the facts that the permissions of revisions follow from.
+// Loader reads the input for the permissions of revisions from a cluster.
 type Loader struct {
 	// Reader lists the revisions of provider families.
 	Reader client.Reader
-	// Namespace is where the runtimes of packages run.
+	// Namespace is the namespace of package runtimes.
 	Namespace string
 	// Namespaced confines them to it, for all namespaced resources.
 	Namespaced bool
@@ -32,8 +32,8 @@ type Loader struct {
 	ClusterScoped func(context.Context) (map[schema.GroupResource]bool, error)
 }
 
-// Input returns the facts that the permissions of a revision follow from, except for the service
-// accounts of its runtime. It fails with InvalidPermissions.
+// Input returns the input for the permissions of a revision, except for the service accounts of its
+// runtime. It fails with InvalidPermissions.
 func (l Loader) Input(ctx context.Context, rev v1.PackageRevision, pkg *xpkg.Package, objects *desired.Objects) (rbac.Input, error) {
 	mode := Mode{Namespace: l.Namespace, Namespaced: l.Namespaced}
 	if mode.Namespaced {

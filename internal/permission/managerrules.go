@@ -144,7 +144,7 @@ func (h *ManagerRules) subject(ctx context.Context) (rbacv1.Subject, error) {
 	return *h.identity, nil
 }
 
-// subjectOf is a user as roles are bound to it.
+// subjectOf returns a user as the subject of a role binding.
 func subjectOf(user string) rbacv1.Subject {
 	if rest, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
 		if namespace, name, ok := strings.Cut(rest, ":"); ok {

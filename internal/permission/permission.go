@@ -21,10 +21,10 @@ import (
 type Mode struct {
 	// Namespace of the runtimes.
 	Namespace string
-	// Namespaced confines them to it, for everything that lies in a namespace.
+	// Namespaced confines them to it, for all namespaced resources.
 	Namespaced bool
-	// ClusterScoped are the resources that the cluster serves without a namespace. It
-	// is needed only when Namespaced is set.
+	// ClusterScoped are the resources that the cluster serves without a namespace. It is
+	// used only if Namespaced is set.
 	ClusterScoped map[schema.GroupResource]bool
 }
 

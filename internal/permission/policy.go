@@ -27,8 +27,8 @@ func ParsePolicySource(text string) PolicySource {
 	return PolicySource{File: text}
 }
 
-// Read returns the current policy. It fails with CeilingUnreadable; no permissions are
-// granted then.
+// Read returns the current policy. It fails with ErrPolicyUnreadable; in that case, no
+// permissions are granted.
 func (s PolicySource) Read(ctx context.Context, reader client.Reader, namespace string) (rbac.Policy, error) {
 	policy, err := s.parse(ctx, reader, namespace)
 	if err != nil {

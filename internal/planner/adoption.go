@@ -12,8 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// allowAdoption allows p to adopt all objects of users that it contains, if the planner is configured to do so. It returns
-// the objects that p could not adopt before.
+// allowAdoption changes p so that it may adopt all objects of users that it contains, if
+// AdoptObjects is set. It returns the objects that p could not adopt before.
 func (pl *Planner) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.Package) (adopted []string, err error) {
 	if !pl.AdoptObjects {
 		return nil, nil
@@ -37,7 +37,7 @@ func (pl *Planner) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.Pa
 	return adopted, nil
 }
 
-// explainAdoption makes refusals name the command that carries the plan out and adopts the objects.
+// explainAdoption adds to refusals the command that applies the plan and adopts the objects.
 func (p *Plan) explainAdoption() {
 	command := fmt.Sprintf("xpkg update %s %s --adopt", p.Package.Short(), p.Package.To.Reference)
 	if p.Operation == Install {

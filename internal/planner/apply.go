@@ -17,17 +17,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// ErrPlanMoved is the code of a plan whose preconditions no longer hold.
+// ErrPlanMoved is the code for a plan whose preconditions no longer hold.
 var ErrPlanMoved = errcode.Code{
 	Name: "PlanMoved", Class: errcode.Conflict,
-	Cause: "Something that the plan was made from, or that it would do, is not as it was.",
-	Fix:   "Make a new plan and look at it. Nothing was written.",
+	Cause: "The state from which the plan was made, or a change in the plan, is no longer current.",
+	Fix:   "Make a new plan and review it. Nothing was written.",
 }
 
 // String describes the difference in one clause.
 func (d Difference) String() string { return fmt.Sprintf("%s was %s and is %s", d.What, d.Was, d.Is) }
 
-// MovedError returns the error of a plan whose preconditions no longer hold; nil if they do.
+// MovedError returns the error of a plan with differences, or nil if there are none.
 func MovedError(p *Plan, moved []Difference) error {
 	if len(moved) == 0 {
 		return nil
@@ -39,7 +39,7 @@ func MovedError(p *Plan, moved []Difference) error {
 	return ErrPlanMoved.New(few(reasons), "the plan to %s %s is stale", p.Operation, p.Package.Short())
 }
 
-// RefusalError returns the error of a plan whose objects cannot be established in the current cluster; nil if they can.
+// RefusalError returns the error of a plan whose objects cannot be established, or nil if they can.
 func (p *Plan) RefusalError() error {
 	if p.Incompatible != "" {
 		return xpkg.ErrIncompatible.New(errors.New(p.Incompatible), "%s cannot be established", p.Package.Short())
@@ -66,17 +66,16 @@ func (p *Plan) RefusalError() error {
 	return err
 }
 
-// Short is the package as commands name it.
+// Short returns the package in the form of command arguments, for example "provider/hello".
 func (p Package) Short() string { return strings.ToLower(p.Kind) + "/" + p.Name }
 
-// few names the first few of many reasons.
+// few returns an error with the first few reasons, and the number of the others.
 func few(reasons []string) error {
 	const most = 3
 	return errors.New(wording.Few(reasons, most, "; "))
 }
 
-// IsApplied reports whether a plan is carried out already. Live is the package as it
-// is now, or nil.
+// IsApplied reports whether a plan is already applied. Live is the current package, or nil.
 func (p *Plan) IsApplied(live v1.Package) (bool, error) {
 	if p.Operation == Uninstall {
 		return live == nil || live.GetUID() == p.Preconditions.UID && live.GetDeletionTimestamp() != nil, nil
@@ -102,8 +101,8 @@ func (p *Plan) IsApplied(live v1.Package) (bool, error) {
 	return err == nil && sameJSON(is, specIn(p.Package.Object)), err
 }
 
-// CheckPackage reports whether the package is unchanged since the plan was made. Its status may have changed: it is not part
-// of a plan.
+// CheckPackage returns the differences between the package and the preconditions of the plan. It
+// ignores the status, which is not part of a plan.
 func (p *Plan) CheckPackage(live v1.Package) []Difference {
 	var d differences
 	if live == nil {

@@ -25,7 +25,7 @@ const (
 	metadataObject    = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	metadataList      = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-	// countersAtOnce is how many kinds are counted at the same time.
+	// countersAtOnce is the maximum number of kinds that are counted concurrently.
 	countersAtOnce = 8
 )
 
@@ -35,7 +35,7 @@ type reader struct {
 	rest rest.Interface
 }
 
-// NewCluster returns the access of a Planner to the cluster of a configuration.
+// NewCluster returns a reader of the cluster of a configuration, for a Planner.
 func NewCluster(cfg *rest.Config) (Cluster, error) {
 	cluster, err := apply.NewCluster(cfg)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *reader) get(ctx context.Context, into any, accept string, limit string,
 	return json.Unmarshal(raw, into)
 }
 
-// Identity reads the UID of the namespace kube-system.
+// Identity implements [Cluster].
 func (r *reader) Identity(ctx context.Context) (types.UID, error) {
 	var m metav1.PartialObjectMetadata
 	err := r.get(ctx, &m, metadataObject, "", "/api/v1/namespaces", metav1.NamespaceSystem)
@@ -83,8 +83,8 @@ func (r *reader) Identity(ctx context.Context) (types.UID, error) {
 	return m.UID, nil
 }
 
-// CountCustomResources counts custom resources without reading them: it lists one object of each kind, as metadata, and the API
-// server returns the number of remaining ones.
+// CountCustomResources implements [Cluster]. It lists the metadata of one object of each kind, with
+// which the API server returns the number of the remaining ones.
 func (r *reader) CountCustomResources(ctx context.Context, definitions []string) ([]CustomResources, error) {
 	if len(definitions) == 0 {
 		return nil, nil
@@ -144,8 +144,8 @@ func (r *reader) count(ctx context.Context, definition, path string) (CustomReso
 	return out, nil
 }
 
-// cannotRead reports whether the API server failed on objects that it stores, for example because a webhook refuses to
-// convert them. An uninstall must be possible nevertheless.
+// cannotRead reports whether the API server failed on objects that it stores, for example because a
+// webhook refuses to convert them. An uninstall must still be possible.
 func cannotRead(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError

@@ -44,7 +44,8 @@ func forbidden() metav1.Status {
 	}
 }
 
-// failedConversion is the response for custom resources that a webhook refuses to convert.
+// failedConversion returns the response for custom resources that a webhook refuses to
+// convert.
 func failedConversion() metav1.Status {
 	return metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusInternalServerError,

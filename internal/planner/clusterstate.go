@@ -19,22 +19,22 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// clusterState is the state of a cluster around one package.
+// clusterState is the state of a cluster that the plan for one package depends on.
 type clusterState struct {
 	cluster types.UID
 	// live is the package, or nil.
 	live      v1.Package
 	revisions []v1.PackageRevision
-	// others are all other packages, and lock is the manager's record of their
-	// dependencies and objects.
+	// others are all other packages. Lock has their dependencies and objects, as the manager
+	// recorded them.
 	others []v1.Package
 	lock   v1beta1.Lock
-	// place returns the repository that a repository is read from: a package is known
-	// under each of its names.
+	// place returns the repository from which a repository is read, so that a package is known
+	// under all of its names.
 	place func(repository string) string
 }
 
-// read reads the cluster around one package.
+// read returns the state of the cluster for a plan of p.
 func (pl *Planner) read(ctx context.Context, p v1.Package) (*clusterState, error) {
 	var s clusterState
 	var err error
@@ -79,9 +79,9 @@ func (pl *Planner) listRevisions(ctx context.Context, kind string, names ...stri
 	return list.Revisions(), nil
 }
 
-// nodes returns the nodes of all other packages, with their dependencies from the Lock. It reads the revisions of the
-// packages that need them, whose running versions matter, and of rolled back packages, whose versions
-// differ from their specs.
+// nodes returns the nodes of all other packages, with their dependencies from the Lock. It reads
+// revisions only for packages whose repository isNeeded, because their running versions matter, and
+// for packages that were rolled back, because their running versions differ from their specs.
 func (pl *Planner) nodes(ctx context.Context, s *clusterState, isNeeded func(repository string) bool) ([]graph.Node, error) {
 	names := map[string][]string{}
 	for _, x := range s.others {
@@ -109,12 +109,12 @@ func (pl *Planner) nodes(ctx context.Context, s *clusterState, isNeeded func(rep
 	return nodes, nil
 }
 
-// node returns the node of a package with these revisions.
+// node returns the node of a package with its revisions.
 func (s *clusterState) node(x v1.Package, revisions []v1.PackageRevision) (graph.Node, bool) {
 	return graph.NodeFromRevisions(x, revisions, graph.DependenciesInLock(s.lock.Packages))
 }
 
-// liveNode returns the node of the package as it is now.
+// liveNode returns the node of the current package, and false if it does not exist.
 func (s *clusterState) liveNode() (graph.Node, bool) {
 	if s.live == nil {
 		return graph.Node{}, false
@@ -122,7 +122,7 @@ func (s *clusterState) liveNode() (graph.Node, bool) {
 	return s.node(s.live, s.revisions)
 }
 
-// placeOf returns the repository that a repository is read from.
+// placeOf returns the repository from which a repository is read.
 func (s *clusterState) placeOf(repository string) string {
 	if s.place == nil {
 		return repository
@@ -133,7 +133,7 @@ func (s *clusterState) placeOf(repository string) string {
 // sameRepository reports whether two repositories are read from the same one.
 func (s *clusterState) sameRepository(a, b string) bool { return s.placeOf(a) == s.placeOf(b) }
 
-// startPlan returns a plan with the preconditions of this state.
+// startPlan returns a plan that only contains the preconditions and the installed version.
 func (s *clusterState) startPlan(op Operation, p v1.Package) (*Plan, error) {
 	out := &Plan{
 		APIVersion: APIVersion, Kind: Kind, Operation: op, Cluster: s.cluster,
@@ -181,7 +181,7 @@ func (s *clusterState) preconditions(p *Plan) []Installed {
 	return out
 }
 
-// recordedDigest returns the digest that is recorded for the reference of a package. There is none
+// recordedDigest returns the digest that the status records for the reference of a package, or ""
 // until the manager has resolved a new reference.
 func recordedDigest(p v1.Package) string {
 	if p.PackageStatus().CurrentIdentifier != p.PackageSpec().Package {

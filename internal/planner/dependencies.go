@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -13,16 +14,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// dependencies plans which dependencies of a package are installed, added and updated, and reports the packages whose
-// requirements it would break. It returns the changes that the manager makes.
-func (pl *Planner) dependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, content oci.Digest, dependencies []dependency.Dependency, out *Plan) ([]graph.Change, error) {
+// planDependencies adds the dependencies of a package to the plan, the packages that are installed
+// or moved for it, the packages whose requirements it would break, and the orphans. It returns the
+// packages that the manager installs or moves.
+func (pl *Planner) planDependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, content oci.Digest, dependencies []dependency.Dependency, out *Plan) ([]graph.Change, error) {
 	others, err := pl.nodes(ctx, s, func(repository string) bool {
 		return slices.ContainsFunc(dependencies, func(d dependency.Dependency) bool { return s.sameRepository(oci.RepositoryName(d.Package), repository) })
 	})
 	if err != nil {
 		return nil, err
 	}
-	// No package can depend on one without a repository.
+	// No package can depend on a package without a repository.
 	node, named := graph.NodeFromImage(p, p.PackageSpec().Package, content, dependencies)
 	nodes := slices.Clone(others)
 	if named {
@@ -53,23 +55,25 @@ func (pl *Planner) dependencies(ctx context.Context, s *clusterState, p v1.Packa
 	if err := pl.checkSolvable(ctx, s, p, node, out); named && err != nil {
 		return nil, err
 	}
+	if named {
+		pl.findRemedy(ctx, s, p, current, g, out)
+	}
 	changes, err := pl.resolveDependencies(ctx, s, p, current, g, cycle, out)
 	if err == nil && cycle != nil && len(changes) == 0 {
-		return nil, cycle // No other versions of the dependencies avoid it, or none may be selected.
+		return nil, cycle // Other versions of the dependencies do not avoid the cycle, or may not be selected.
 	}
 	out.Orphans = s.orphans(nodes, &node, changes)
 	out.Preconditions.Installed = s.preconditions(out)
 	return changes, err
 }
 
-// wasHealthyWith reports whether the package has been healthy with some content.
+// wasHealthyWith reports whether the package has been healthy with the given content.
 func (s *clusterState) wasHealthyWith(content oci.Digest) bool {
 	return s.live != nil && graph.CurrentDigest(s.live) == content && graph.WasHealthy(s.live, s.live.PackageStatus().CurrentRevision)
 }
 
-// checkSolvable fails if an installed dependency does not match, and the dependencies of the package have no solution
-// with any version of it: no update of the dependency could satisfy the package. Without access to the registry, it
-// returns nil.
+// checkSolvable fails if an installed dependency does not match, and no version of the dependency
+// could satisfy the package. It returns nil if the registry cannot be accessed.
 func (pl *Planner) checkSolvable(ctx context.Context, s *clusterState, p v1.Package, node graph.Node, out *Plan) error {
 	incompatible := slices.ContainsFunc(out.Dependencies, func(d Dependency) bool { return d.State == graph.Incompatible && !d.Optional })
 	if pl.Registry == nil || !incompatible {
@@ -83,9 +87,41 @@ func (pl *Planner) checkSolvable(ctx context.Context, s *clusterState, p v1.Pack
 	return nil
 }
 
-// resolveDependencies returns the packages that the manager installs with a package or moves for it.
-// A conflict is a failure: the package could never become healthy. A registry that cannot be
-// reached from here is noted in the plan.
+// findRemedy adds to the plan the updates of installed packages that satisfy the package, if a dependency is incompatible and
+// the manager moves none; or the explanation of a version conflict with packages that users installed. Without access to
+// the registry, the remedy names no versions.
+func (pl *Planner) findRemedy(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, out *Plan) {
+	incompatible := slices.ContainsFunc(out.Dependencies, func(d Dependency) bool { return d.State == graph.Incompatible && !d.Optional })
+	if !incompatible || graph.PolicyFor(pl.upgradePolicy(s), p, current) != graph.None {
+		return
+	}
+	const automatic = "With its flag --dependency-upgrades, the manager updates dependencies itself."
+	out.Remedy = "Update the dependency with `xpkg update`, or pass --yes to let the package wait for it. " + automatic
+	if pl.Registry == nil {
+		return
+	}
+	own, result, err := g.Resolve(ctx, g.Resolver(pl.Registry, pl.finder(), p), p.PackageKind(), p.GetName(), graph.UpgradeOrDowngrade)
+	if err != nil {
+		if conflict := errcode.From(err); conflict.Code.Class == errcode.Conflict {
+			out.Remedy = conflict.Error() + ". " + conflict.Do
+		}
+		return
+	}
+	var commands []string
+	// Dependents come first: their new versions often accept both versions of a dependency.
+	for _, c := range slices.Backward(own.Changes(result)) {
+		if c.Existing != nil {
+			commands = append(commands, fmt.Sprintf("`xpkg update %s/%s %s`", strings.ToLower(c.Existing.Kind), c.Existing.Name, c.Reference()))
+		}
+	}
+	if len(commands) > 0 {
+		out.Remedy = "Run " + strings.Join(commands, " and ") + ", or pass --yes to let the package wait for that. " + automatic
+	}
+}
+
+// resolveDependencies returns the packages that the manager installs with a package or moves for
+// it, and adds them to the plan. It fails for a version conflict, with which the package could
+// never become healthy. If the registry cannot be accessed, it adds a warning.
 func (pl *Planner) resolveDependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, cycle error, out *Plan) ([]graph.Change, error) {
 	out.Upgrades = pl.Upgrades
 	policy := graph.PolicyFor(pl.upgradePolicy(s), p, current)
@@ -117,7 +153,8 @@ func (pl *Planner) resolveDependencies(ctx context.Context, s *clusterState, p v
 	return changes, nil
 }
 
-// upgradePolicy returns the upgrade policy of the manager, as far as it is known.
+// upgradePolicy returns the upgrade policy: the assumed one, the one that the manager announces, or
+// [graph.None].
 func (pl *Planner) upgradePolicy(s *clusterState) graph.Policy {
 	for _, p := range []graph.Policy{pl.Upgrades, graph.Policy(s.lock.Annotations[graph.AnnotationUpgrades])} {
 		if slices.Contains(graph.Policies(), p) {

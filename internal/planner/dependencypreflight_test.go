@@ -17,7 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Tags returns the tags of a repository of the shelf.
+// Tags returns the tags of a repository.
 func (s *fakeContent) Tags(_ context.Context, o fetch.Origin) (fetch.TagList, error) {
 	list := fetch.TagList{From: o.Ref}
 	s.mu.Lock()
@@ -30,7 +30,7 @@ func (s *fakeContent) Tags(_ context.Context, o fetch.Origin) (fetch.TagList, er
 	return list, nil
 }
 
-// Describe reads the metadata of a package of the shelf.
+// Describe returns the metadata of a package.
 func (s *fakeContent) Describe(ctx context.Context, o fetch.Origin, d oci.Digest) (fetch.Description, error) {
 	var err error
 	if d.IsZero() {
@@ -50,7 +50,7 @@ func (s *fakeContent) Prove(ctx context.Context, o fetch.Origin, d oci.Digest) (
 	return s.Describe(ctx, o, d)
 }
 
-// needing is the stream of a provider that needs others.
+// needing returns the stream of a provider that needs others.
 func needing(name string, needs ...string) string {
 	spec := "spec:\n  dependsOn:\n"
 	for _, n := range needs {
@@ -103,12 +103,11 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 	check(t, "one")
 
 	t.Run("without what the Lock says of objects", func(t *testing.T) {
-		for i := range lock.Packages {
-			lock.Packages[i].Owns = nil
-		}
-		if err := c.Update(t.Context(), lock); err != nil {
-			t.Fatal(err)
-		}
+		env.Update(t, e, lock, func(lock *v1beta1.Lock) {
+			for i := range lock.Packages {
+				lock.Packages[i].Owns = nil
+			}
+		})
 		check(t, "harbor", belongs("ships", "fleet", "Provider/"+holder.Name))
 		check(t, "one")
 	})
@@ -121,7 +120,7 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 	})
 }
 
-// onlyRead is a shelf of which one package alone can be read.
+// onlyRead is a source of which only one package can be read.
 type onlyRead struct {
 	planner.Source
 	name string

@@ -10,7 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// ErrDependentsBroken is the code of a plan after which the dependencies of another package are not satisfied.
+// ErrDependentsBroken is the code for a plan after which the dependencies of another package are not satisfied.
 var ErrDependentsBroken = errcode.Code{
 	Name: "DependentsBroken", Class: errcode.Conflict,
 	Cause: "Another package requires a version of this one that the operation replaces.",
@@ -22,10 +22,11 @@ type Broken struct {
 	// Kind and Name are the kind and name of the package object.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Requires is the repository that it requires, and Constraint the constraint on its versions.
+	// Requires is the required repository, and Constraint the constraint on its versions.
 	Requires   string `json:"requires"`
 	Constraint string `json:"constraint,omitempty"`
-	// Installed is the version that would be installed; empty if the package would not be installed.
+	// Installed is the version of the required package after the operation. It is empty if the
+	// package would not be installed.
 	Installed string `json:"installed,omitempty"`
 }
 
@@ -38,7 +39,36 @@ func (b Broken) String() string {
 	return fmt.Sprintf("%s needs %s, and %s", Package{Kind: b.Kind, Name: b.Name}.Short(), strings.TrimSpace(b.Requires+" "+b.Constraint), after)
 }
 
-// BreakageError returns the error of a plan that breaks dependents, or nil. A user can apply such a plan nevertheless.
+// ConsentError returns the error of a plan that a user can apply only with consent, because it breaks dependents or because
+// the package waits for a dependency that the manager does not move, or nil.
+func (p *Plan) ConsentError() error {
+	if err := p.BreakageError(); err != nil {
+		return err
+	}
+	return p.DependencyError()
+}
+
+// DependencyError returns the error of a plan whose package waits for installed dependencies at another version, which
+// the manager does not move, or nil.
+func (p *Plan) DependencyError() error {
+	var reasons []string
+	for _, d := range p.Dependencies {
+		if d.State == graph.Incompatible && !d.Optional && !p.moves(d.Package) {
+			reasons = append(reasons, fmt.Sprintf("%s is needed, and %s is installed", strings.TrimSpace(d.Package+" "+d.Constraint), d.Installed))
+		}
+	}
+	if len(reasons) == 0 || !p.HasChanges() {
+		return nil
+	}
+	err := graph.ErrDependencyVersion.New(few(reasons), "%s would not become healthy", p.Package.Short())
+	if p.Remedy != "" {
+		return err.WithDo("%s", p.Remedy)
+	}
+	return err
+}
+
+// BreakageError returns the error of a plan that breaks dependents, or nil. A user can still apply
+// such a plan.
 func (p *Plan) BreakageError() error {
 	if len(p.Breaks) == 0 {
 		return nil
@@ -50,8 +80,9 @@ func (p *Plan) BreakageError() error {
 	return ErrDependentsBroken.New(few(reasons), "to %s %s breaks %s", p.Operation, p.Package.Short(), wording.Count(len(p.Breaks), "package"))
 }
 
-// breaks returns the packages whose requirements are met now, or would be by the packages to install, and that node
-// does not meet. Node is the package after the operation, or nil if the operation deletes it.
+// breaks returns the packages whose requirements on the package are not met after the operation,
+// except for those that are not met now either, and those that the same operation changes. Node is
+// the package after the operation, or nil if the operation deletes it.
 func (pl *Planner) breaks(s *clusterState, g *graph.Graph, node *graph.Node) []Broken {
 	was, exists := s.liveNode()
 	var out []Broken

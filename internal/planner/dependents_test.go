@@ -14,7 +14,7 @@ import (
 
 const leaf = "registry.example.com/leaf"
 
-// asking is a Provider that asks for a reference.
+// asking returns a Provider with a reference.
 func asking(name, ref string) v1.Package {
 	p := v1.NewPackage(v1.ProviderKind)
 	p.SetName(name)
@@ -28,7 +28,7 @@ func TestBreaks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// live and to are the references of the leaf now and then; empty is none.
 		live, to string
-		// back is the version of the leaf that was brought back.
+		// back is the version to which the leaf was rolled back.
 		back string
 		// need is the constraint of the root on the leaf; a question mark makes it
 		// optional.

@@ -24,14 +24,15 @@ type Difference struct {
 // absent is the value of an input that does not exist.
 const absent = "absent"
 
-// Compare compares a plan with a new plan of the same operation, and returns all differences: in the preconditions and in
-// the changes. Warnings and rewritten image names are not compared, because a digest identifies content.
+// Compare returns the differences between a plan and a new plan of the same operation, in the
+// preconditions and in the changes. It does not compare warnings, nor rewritten image names,
+// because the digest identifies the content.
 func Compare(planned, now *Plan) []Difference {
 	var d differences
 	d.text("the operation", string(planned.Operation), string(now.Operation))
 	d.text("the cluster", string(planned.Cluster), string(now.Cluster))
 	d.packages(planned, now)
-	d.text("whether the package becomes yours", fmt.Sprint(planned.Adopts), fmt.Sprint(now.Adopts))
+	d.text("whether the package becomes explicitly installed", fmt.Sprint(planned.Adopts), fmt.Sprint(now.Adopts))
 	d.text("the objects that the package may adopt", strings.Join(planned.Adoptions, ", "), strings.Join(now.Adoptions, ", "))
 	d.content(planned.Content, now.Content)
 	was, is := planned.Preconditions, now.Preconditions
@@ -47,9 +48,15 @@ func Compare(planned, now *Plan) []Difference {
 	each(&d, planned.Revisions, now.Revisions, func(r RevisionChange) (string, string) {
 		return "the change of revision " + r.Name, fmt.Sprintf("%s to %s with number %d", r.Action, r.State, r.Number)
 	})
-	d.text("why the package does not fit", planned.Incompatible, now.Incompatible)
+	each(&d, planned.FieldChanges, now.FieldChanges, func(c SpecChange) (string, string) {
+		return "the change of " + c.Field, c.Was + " to " + c.Is
+	})
+	each(&d, planned.RuntimeChanges, now.RuntimeChanges, func(c SpecChange) (string, string) {
+		return "the change of " + c.Field + " in the runtime configuration", c.Was + " to " + c.Is
+	})
+	d.text("the reason why the package is incompatible", planned.Incompatible, now.Incompatible)
 	d.permissions(planned.Permissions, now.Permissions)
-	d.text("why the runtime is refused", planned.refusedRuntime(), now.refusedRuntime())
+	d.text("the reason why the runtime is refused", planned.refusedRuntime(), now.refusedRuntime())
 	d.text("the webhooks for resources of others", strings.Join(planned.outside(), "; "), strings.Join(now.outside(), "; "))
 	d.objects(planned.Objects, now.Objects)
 	each(&d, planned.Dependencies, now.Dependencies, func(x Dependency) (string, string) {
@@ -69,10 +76,10 @@ func Compare(planned, now *Plan) []Difference {
 	}
 	d.text("the dependency upgrade policy", string(planned.Upgrades), string(now.Upgrades))
 	each(&d, planned.Orphans, now.Orphans, func(o Orphan) (string, string) {
-		return "the unneeded dependencies of " + strings.ToLower(o.Kind) + "/" + o.Name, o.Reference
+		return "the orphan " + strings.ToLower(o.Kind) + "/" + o.Name, o.Reference
 	})
 	each(&d, planned.Breaks, now.Breaks, func(b Broken) (string, string) {
-		return "what breaks of " + strings.ToLower(b.Kind) + "/" + b.Name, b.String()
+		return "the broken dependency of " + strings.ToLower(b.Kind) + "/" + b.Name, b.String()
 	})
 	each(&d, planned.CustomResources, now.CustomResources, func(r CustomResources) (string, string) {
 		return "the custom resources of " + r.CRD, number(r.Count)
@@ -91,14 +98,14 @@ func (d *differences) text(what, was, is string) {
 func (d *differences) packages(planned, now *Plan) {
 	was, is := planned.Package, now.Package
 	d.text("the package", was.Kind+"/"+was.Name, is.Kind+"/"+is.Name)
-	d.text("what is installed", was.From.String(), is.From.String())
-	d.text("what would be installed", was.To.String(), is.To.String())
+	d.text("the installed version", was.From.String(), is.From.String())
+	d.text("the planned version", was.To.String(), is.To.String())
 	before, after := was.Object, is.Object
 	if planned.Operation == Update && now.Operation == Update {
-		// Of a package that is there nothing else is written.
+		// An update writes only the spec.
 		before, after = specIn(before), specIn(after)
 	}
-	d.json("what would be written", before, after)
+	d.json("the planned object", before, after)
 }
 
 func (d *differences) content(was, is *Content) {
@@ -119,7 +126,7 @@ func (c *Content) digest() string {
 	return cmp.Or(c.Digest, "without a digest")
 }
 
-// String is the reference with its digest.
+// String returns the reference with its digest.
 func (v *Version) String() string {
 	switch {
 	case v == nil:
@@ -136,6 +143,7 @@ func (d *differences) permissions(was, is *Permissions) {
 	d.text("the reason for denied permissions", was.Denied, is.Denied)
 	d.text("the added permissions", describe(was.Added), describe(is.Added))
 	d.text("the removed permissions", describe(was.Removed), describe(is.Removed))
+	each(d, was.CompositeRoles, is.CompositeRoles, func(role string) (string, string) { return "the ClusterRole " + role, "to create" })
 	d.text("the permissions that need approval", describe(was.NeedsApproval), describe(is.NeedsApproval))
 }
 
@@ -167,8 +175,8 @@ func change(c plan.Change) string {
 	return fmt.Sprintf("to %s, with UID %s and resourceVersion %s", c.Action, c.UID, c.ResourceVersion)
 }
 
-// each compares two lists by the names of their elements. For elements with the same name and text that differ, the
-// result contains all of the element.
+// each compares two lists by the names of their elements. For different elements with the same name
+// and text, the result contains the whole elements as JSON.
 func each[T any](d *differences, was, is []T, text func(T) (name, text string)) {
 	before, after := byName(was, text), byName(is, text)
 	names := slices.Collect(maps.Keys(before))
@@ -200,9 +208,9 @@ func byName[T any](all []T, text func(T) (string, string)) map[string]element {
 		if err != nil {
 			panic(err) // Elements of a Plan always marshal.
 		}
-		name, said := text(x)
+		name, description := text(x)
 		e := out[name]
-		out[name] = element{join(e.text, said), join(e.whole, string(raw))}
+		out[name] = element{join(e.text, description), join(e.whole, string(raw))}
 	}
 	return out
 }

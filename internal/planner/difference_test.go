@@ -14,7 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// clone is a deep copy.
+// clone returns a deep copy.
 func clone(t testing.TB, p *Plan) *Plan {
 	t.Helper()
 	raw, err := json.Marshal(p)
@@ -79,9 +79,9 @@ func spots(path string, v reflect.Value) []spot {
 	panic("a plan has a " + v.Kind().String())
 }
 
-// uncompared are what Moved leaves alone on purpose.
+// uncompared reports whether Compare ignores a path on purpose.
 func uncompared(path string) bool {
-	for _, p := range []string{".APIVersion", ".Kind", ".Warnings", ".Content.Resolved"} {
+	for _, p := range []string{".APIVersion", ".Kind", ".Warnings", ".Remedy", ".Content.Resolved"} {
 		if path == p || strings.HasPrefix(path, p+"[") || strings.HasPrefix(path, p+" ") {
 			return true
 		}
@@ -89,7 +89,7 @@ func uncompared(path string) bool {
 	return false
 }
 
-// Whatever is changed of a plan is named, in both directions.
+// Every change of a plan is named, in both directions.
 func TestMovedNamesEveryChange(t *testing.T) {
 	p := whole(t)
 	n := len(spots("", reflect.ValueOf(p).Elem()))
@@ -112,7 +112,7 @@ func TestMovedNamesEveryChange(t *testing.T) {
 	}
 }
 
-// What people and their tools write on a package beside its spec is no part of an update.
+// Metadata that users and their tools write to a package is no part of an update.
 func TestMovedIgnoresMetadata(t *testing.T) {
 	p := whole(t)
 	p.Operation = Update

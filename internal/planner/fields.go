@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -10,7 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// json returns the fields in which two objects differ.
+// json adds the fields in which two objects differ.
 func (d *differences) json(what string, was, is json.RawMessage) {
 	if sameJSON(was, is) {
 		return
@@ -27,7 +28,7 @@ func decode(raw json.RawMessage, into *map[string]any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(raw, into)
 }
 
-// fields returns the differences of two objects below a path.
+// fields adds the fields below a path in which two objects differ.
 func (d *differences) fields(path, of string, was, is map[string]any) {
 	keys := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(is)))
 	slices.Sort(keys)
@@ -41,11 +42,37 @@ func (d *differences) fields(path, of string, was, is map[string]any) {
 			d.fields(path+key+".", of, before, after)
 			continue
 		}
+		if a, b, same := mappingsOf(was[key], is[key]); same {
+			for i := range a {
+				d.fields(fmt.Sprintf("%s%s[%d].", path, key, i), of, a[i], b[i])
+			}
+			continue
+		}
 		*d = append(*d, Difference{path + key + " in " + of, cmp.Or(stringField(was, key), absent), cmp.Or(stringField(is, key), absent)})
 	}
 }
 
-// stringField returns the value of a string field; "" if the field is missing.
+// mappingsOf returns the elements of two lists, and true if the lists have the same length and only
+// contain mappings.
+func mappingsOf(was, is any) (a, b []map[string]any, same bool) {
+	before, _ := was.([]any)
+	after, _ := is.([]any)
+	if len(before) == 0 || len(before) != len(after) {
+		return nil, nil, false
+	}
+	for i := range before {
+		x, isMapping := before[i].(map[string]any)
+		y, both := after[i].(map[string]any)
+		if !isMapping || !both {
+			return nil, nil, false
+		}
+		a, b = append(a, x), append(b, y)
+	}
+	return a, b, true
+}
+
+// stringField returns the value of a field: a string as it is, another value as JSON, and "" for a
+// missing field.
 func stringField(object map[string]any, key string) string {
 	value, there := object[key]
 	if text, ok := value.(string); ok && text != "" || !there {

@@ -14,48 +14,48 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Failures of kept plans.
+// Failures of stored plans.
 var (
 	ErrPlanInvalid = errcode.Code{
 		Name: "PlanInvalid", Class: errcode.Invalid,
-		Cause: "The file is not a plan, or one of a version of xpkg that this one does not know.",
+		Cause: "The file is not a plan, or was made by an incompatible version of xpkg.",
 		Fix:   "Make a new plan with `xpkg plan` and --out.",
 	}
 	ErrPlanDamaged = errcode.Code{
 		Name: "PlanDamaged", Class: errcode.Untrusted,
 		Cause: "The content of a plan does not match its digest: it was changed after it was made.",
-		Fix:   "Take an undamaged copy of the file, or make a new plan.",
+		Fix:   "Use an undamaged copy of the file, or make a new plan.",
 	}
 )
 
-// MaxSize is the maximum size in bytes of the input of Decode. The plan of a package with 2,000 objects has 2 MB.
+// MaxSize is the maximum size in bytes of the input of Decode. The plan of a package with 2,000
+// objects takes 2 MB.
 const MaxSize = 64 << 20
 
-// digestField holds the digest of the rest of the file.
+// digestField is the field with the digest of the rest of the file.
 const digestField = "digest"
 
-// Digest returns "sha256:…" over the canonical JSON of the plan: ordered keys, no space. Equal plans have the same
-// digest on every machine.
+// Digest returns the digest "sha256:…" of the canonical JSON of the plan, which has ordered keys
+// and no spaces. Equal plans have the same digest on every machine.
 func (p *Plan) Digest() string {
 	raw, err := marshal(p)
 	if err == nil {
 		raw, err = canonical(raw)
 	}
 	if err != nil {
-		// A Plan has nothing in it that does not marshal, and Object and Spec are
-		// JSON already.
+		// All fields of a Plan can be marshaled, and Object and Spec are JSON already.
 		panic(err)
 	}
 	return digestOf(raw)
 }
 
-// FileName is how the file of a plan is named by its content.
+// FileName returns the name of a plan file, which is derived from its content.
 func (p *Plan) FileName() string {
 	const shown = 12
 	return "plan-" + p.Digest()[len("sha256:"):][:shown] + ".json"
 }
 
-// Encode returns the file of a plan: JSON that contains the digest of all other fields.
+// Encode returns the content of a plan file: JSON with the digest of all other fields.
 func Encode(p *Plan) ([]byte, error) {
 	raw, err := marshal(struct {
 		*Plan
@@ -72,7 +72,7 @@ func Encode(p *Plan) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// marshal writes JSON as people read it: constraints are full of ">".
+// marshal encodes JSON without escaping HTML, because constraints contain ">".
 func marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -81,13 +81,13 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// Decode reads the file of a plan. It fails with PlanDamaged if the content does not match the digest, and with
-// PlanInvalid if it is not a plan.
+// Decode parses the content of a plan file. It fails with PlanDamaged if the content does not match
+// the digest, and with PlanInvalid if it is not a plan or larger than MaxSize.
 func Decode(raw []byte) (*Plan, error) {
 	if len(raw) > MaxSize {
-		return nil, ErrPlanInvalid.New(fmt.Errorf("it has %d bytes and may have %d", len(raw), MaxSize), "cannot read the plan")
+		return nil, ErrPlanInvalid.New(fmt.Errorf("it has %d bytes, at most %d are allowed", len(raw), MaxSize), "cannot read the plan")
 	}
-	content, claimed, err := apart(raw)
+	content, claimed, err := splitDigest(raw)
 	if err != nil {
 		return nil, ErrPlanInvalid.New(err, "cannot read the plan")
 	}
@@ -102,9 +102,8 @@ func Decode(raw []byte) (*Plan, error) {
 	return p, p.check()
 }
 
-// apart takes the canonical content and the digest that it claims to have out of
-// a file.
-func apart(raw []byte) (content []byte, digest string, err error) {
+// splitDigest returns the canonical content of a file without its digest, and the digest.
+func splitDigest(raw []byte) (content []byte, digest string, err error) {
 	var fields map[string]any
 	strict, err := kjson.UnmarshalStrict(raw, &fields)
 	if err := errors.Join(append(strict, err)...); err != nil {
@@ -124,7 +123,7 @@ func apart(raw []byte) (content []byte, digest string, err error) {
 
 // check returns an error for a field that a plan written by hand may lack.
 func (p *Plan) check() error {
-	fail := func(what string) error { return ErrPlanInvalid.New(errors.New(what), "cannot use the plan") }
+	fail := func(reason string) error { return ErrPlanInvalid.New(errors.New(reason), "cannot use the plan") }
 	switch p.Operation {
 	case Install, Update:
 		if _, err := p.Wanted(); err != nil {
@@ -151,7 +150,7 @@ func digestOf(canonical []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// canonical returns canonical JSON: ordered keys, no space.
+// canonical returns canonical JSON, which has ordered keys and no spaces.
 func canonical(raw []byte) ([]byte, error) {
 	var v any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &v); err != nil {
@@ -160,7 +159,7 @@ func canonical(raw []byte) ([]byte, error) {
 	return marshal(v)
 }
 
-// sameJSON compares two JSON texts by value.
+// sameJSON reports whether two JSON texts have the same value.
 func sameJSON(a, b json.RawMessage) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)

@@ -27,10 +27,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// limit is how long a condition may take on a machine that is busy.
+// limit is the time limit of a condition on a busy machine.
 const limit = 45 * time.Second
 
-// fakeContent is a place of packages for tests.
+// fakeContent is an in-memory source of packages.
 type fakeContent struct {
 	mu       sync.Mutex
 	tags     map[string]oci.Digest
@@ -97,8 +97,7 @@ func madeWrites(a *env.Audit) []string {
 	return out
 }
 
-// newPlanner makes a planner of a cluster, through a transport that fails the test
-// at the first write.
+// newPlanner returns a planner for a cluster, whose transport fails the test at the first write.
 func newPlanner(t *testing.T, cfg *rest.Config, s *fakeContent) *planner.Planner {
 	t.Helper()
 	cfg = rest.CopyConfig(cfg)

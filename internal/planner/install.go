@@ -19,11 +19,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Install plans to create or update a package. Of a package that exists, only the spec of want
-// counts.
+// Install plans to create or update a package. For an existing package, only the spec of want and
+// its consents count.
 //
-// It fails if the content cannot be read, and with WrongKind. Problems that only keep objects from
-// being established are part of the plan.
+// It fails if the content cannot be read or is of another kind, or if the dependencies have no
+// solution. Problems that prevent the objects from being established are part of the plan.
 func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) {
 	s, err := pl.read(ctx, want)
 	if err != nil {
@@ -69,8 +69,9 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	}
 	out.Webhooks, out.Adoptions = hooks, adopted
 	t := revision.Next(p, pkg.Meta, res.Digest.String(), s.revisions)
+	out.FieldChanges, out.RuntimeChanges = out.SpecChanges(), pl.runtimeChanges(ctx, s, p, t)
 	out.Revisions = revisionChanges(t)
-	changes, err := pl.dependencies(ctx, s, p, t.Current, res.Digest, pkg.Meta.Dependencies(), out)
+	changes, err := pl.planDependencies(ctx, s, p, t.Current, res.Digest, pkg.Meta.Dependencies(), out)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (pl *Planner) ContentKind(ctx context.Context, spec *v1.PackageSpec) (strin
 	return string(pkg.Meta.Kind), nil
 }
 
-// warnOfTags adds warnings about the reference and the content that it stands for.
+// warnOfTags adds warnings about the reference and the content to which it resolves.
 func (pl *Planner) warnOfTags(ctx context.Context, p v1.Package, res state.Resolution, pinned bool, out *Plan) {
 	if pinned && p.PackageSpec().PackagePullPolicy == corev1.PullAlways {
 		out.warn("The plan pins the digest, so the packagePullPolicy Always will not follow the tag.")
@@ -122,11 +123,11 @@ func (pl *Planner) warnOfTags(ctx context.Context, p v1.Package, res state.Resol
 	}
 }
 
-// tagTimeout bounds the look-up of the digest that a tag has now. The result is only shown.
+// tagTimeout limits the lookup of the current digest of a tag, which only serves a warning.
 const tagTimeout = 3 * time.Second
 
-// currentDigest returns the digest that the tag of a package has now, if the plan used one that was
-// known without a look-up. A failed look-up changes nothing.
+// currentDigest returns the current digest of the tag of a package, if the plan used a recorded
+// digest. It returns false otherwise, and if the lookup fails.
 func (pl *Planner) currentDigest(ctx context.Context, p v1.Package, res state.Resolution) (oci.Digest, bool) {
 	if res.LookedUp || res.Origin.Ref.Tag == "" || !revision.MayPull(p.PackageSpec().PackagePullPolicy) {
 		return oci.Digest{}, false
@@ -137,7 +138,7 @@ func (pl *Planner) currentDigest(ctx context.Context, p v1.Package, res state.Re
 	return d, err == nil
 }
 
-// withoutDigest returns an origin whose tag is resolved.
+// withoutDigest returns an origin without its digest, so that its tag is resolved.
 func withoutDigest(o fetch.Origin) fetch.Origin {
 	o.Ref.Digest = oci.Digest{}
 	endpoints := make([]fetch.Endpoint, len(o.Endpoints))
@@ -149,7 +150,7 @@ func withoutDigest(o fetch.Origin) fetch.Origin {
 	return o
 }
 
-// updated returns the package as the operation leaves it in the cluster.
+// updated returns the package after the operation.
 func (s *clusterState) updated(want v1.Package) (v1.Package, error) {
 	want, err := withDefaults(want)
 	if err != nil || s.live == nil {
@@ -171,14 +172,14 @@ func (s *clusterState) updated(want v1.Package) (v1.Package, error) {
 	return p, nil
 }
 
-// adopts reports whether a package that was installed as a dependency becomes one that the user
-// installed.
+// adopts reports whether a package that was installed as a dependency becomes a package that the
+// user installed.
 func (s *clusterState) adopts(want v1.Package) bool {
 	return s.live != nil && graph.IsAutoInstalled(s.live) && !graph.IsAutoInstalled(want)
 }
 
-// setGeneration sets the generation that p will have: the API server counts changes of the spec, and
-// a rollback of one generation does not hold for the next.
+// setGeneration sets the generation that p will have. The API server increments it with each change
+// of the spec, which also ends a rollback.
 func (s *clusterState) setGeneration(p v1.Package) error {
 	if s.live == nil {
 		p.SetGeneration(1)
@@ -195,8 +196,8 @@ func (s *clusterState) setGeneration(p v1.Package) error {
 	return err
 }
 
-// pin adds the digest to the reference if the reference or its content changes. The reference of an
-// installed package with the same content stays as it is.
+// pin adds the digest to the reference of p, and reports whether it did so. It changes nothing if
+// Pin is not set, or if the installed package has the same reference and content.
 func (pl *Planner) pin(live, p v1.Package, res state.Resolution) bool {
 	spec := p.PackageSpec()
 	if !pl.Pin || len(res.Origin.Endpoints) == 0 || !res.Origin.Ref.Digest.IsZero() {
@@ -205,7 +206,7 @@ func (pl *Planner) pin(live, p v1.Package, res state.Resolution) bool {
 	if live != nil && live.PackageSpec().Package == spec.Package && recordedDigest(live) == res.Digest.String() {
 		return false
 	}
-	// A rewritten image has another name; the digest belongs to the reference in the spec.
+	// A rewritten image has another name, so the digest is added to the reference in the spec.
 	spec.Package += "@" + res.Digest.String()
 	return true
 }
@@ -235,8 +236,8 @@ func (s *clusterState) startInstall(p v1.Package, res state.Resolution) (*Plan, 
 	return out, err
 }
 
-// checkCrossplane records why a package does not work with the Crossplane in the cluster. A manager
-// with a configured version may decide otherwise.
+// checkCrossplane records the reason why a package does not work with the Crossplane in the
+// cluster. A manager that is configured with another version may decide otherwise.
 func (pl *Planner) checkCrossplane(ctx context.Context, p v1.Package, meta xpkg.Meta, out *Plan) {
 	if p.PackageSpec().IgnoreCrossplaneConstraints {
 		return

@@ -45,7 +45,7 @@ func expected(p *planner.Plan) []string {
 	return out
 }
 
-// actions are the actions of a plan on objects, by name.
+// actions returns the actions of a plan on objects, by name.
 func actions(p *planner.Plan) map[string]plan.Action {
 	out := map[string]plan.Action{}
 	for _, c := range p.Objects.Changes {

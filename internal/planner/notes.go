@@ -13,11 +13,11 @@ import (
 // warn adds warnings.
 func (p *Plan) warn(all ...string) { p.Warnings = append(p.Warnings, all...) }
 
-// notes returns the warnings that follow from the state of a package and its revisions.
+// notes returns warnings about the state of a package and its revisions.
 func notes(p v1.Package, t revision.Transition, out *Plan) []string {
 	var all []string
 	if p.GetDeletionTimestamp() != nil {
-		all = append(all, "The package is being deleted: none of this happens.")
+		all = append(all, "The package is being deleted, so none of these changes are made.")
 	}
 	if v1.IsPaused(p) {
 		all = append(all, fmt.Sprintf("The package is paused: nothing happens until the annotation %s is removed.", v1.AnnotationPaused))
@@ -26,7 +26,7 @@ func notes(p v1.Package, t revision.Transition, out *Plan) []string {
 		all = append(all, fmt.Sprintf("The revision %s is paused: its objects stay as they are until the annotation %s is removed.", t.Current.GetName(), v1.AnnotationPaused))
 	}
 	if out.Adopts {
-		all = append(all, "The package was installed as a dependency. It becomes a package of yours, and stays when no package requires it any more.")
+		all = append(all, "The package was installed as a dependency. It becomes explicitly installed, and stays when no package requires it any more.")
 	}
 	policy := revision.PolicyOf(p)
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// succeeding is a package with an old revision for the content A and a newer one
-// for the content B, of which one is active.
+// succeeding returns a package with an old revision for the content A and a newer one for
+// the content B, of which one is active.
 func succeeding(active string, how func(v1.Package)) (v1.Package, []v1.PackageRevision) {
 	p := v1.NewPackage(v1.ProviderKind)
 	p.SetName("boats")

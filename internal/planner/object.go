@@ -15,7 +15,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// Wanted is the package as the plan would write it.
+// Wanted returns the package that the plan writes. It fails for an uninstall, and if the object
+// does not match the plan.
 func (p *Plan) Wanted() (v1.Package, error) {
 	out := v1.NewPackage(p.Package.Kind)
 	if out == nil {
@@ -32,7 +33,7 @@ func (p *Plan) Wanted() (v1.Package, error) {
 	return out, nil
 }
 
-// written is the part of a package that users write: the fields that are sent to the API server, with its defaults.
+// written returns the fields of a package that users write, with the defaults of the API server.
 func written(p v1.Package) (json.RawMessage, error) {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -70,7 +71,7 @@ func withDefaults(p v1.Package) (v1.Package, error) {
 	return out, json.Unmarshal(raw, out)
 }
 
-// specOf is the spec of a package as JSON, with its defaults.
+// specOf returns the spec of a package as JSON, with its defaults.
 func specOf(p v1.Package) (json.RawMessage, error) {
 	raw, err := written(p)
 	if err != nil {
@@ -79,7 +80,7 @@ func specOf(p v1.Package) (json.RawMessage, error) {
 	return specIn(raw), nil
 }
 
-// specIn is the spec in the JSON of an object, or nothing.
+// specIn returns the spec in the JSON of an object, or nil.
 func specIn(object json.RawMessage) json.RawMessage {
 	var o struct {
 		Spec json.RawMessage `json:"spec"`
@@ -90,8 +91,7 @@ func specIn(object json.RawMessage) json.RawMessage {
 	return o.Spec
 }
 
-// schemaOf is the schema of a kind of package, from the definition that a cluster
-// has: so its defaults are written down once.
+// schemaOf returns the schema of a kind of package from its CRD, which defines the defaults.
 func schemaOf(kind string) (*schema.Structural, error) {
 	definitions, err := crds.Packages()
 	if err != nil {

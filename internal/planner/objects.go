@@ -24,7 +24,8 @@ func revisionChanges(t revision.Transition) []RevisionChange {
 	return out
 }
 
-// objects plans the objects of the active revision, and of the revisions that become or stay inactive.
+// objects adds to the plan the changes of the objects of the active revision, and of the revisions
+// that become inactive.
 func (pl *Planner) objects(ctx context.Context, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
 	active, current := t.Active(), t.Current.GetName()
 	var kept []plan.Ref
@@ -43,7 +44,8 @@ func (pl *Planner) objects(ctx context.Context, p v1.Package, pkg *xpkg.Package,
 			return err
 		}
 		if active.GetName() == current && out.Blocked() {
-			// The replaced revision releases its objects only when the new one holds all.
+			// The replaced revision releases its objects only once the new one controls all of its
+			// own.
 			return nil
 		}
 	}
@@ -58,7 +60,8 @@ func (pl *Planner) objects(ctx context.Context, p v1.Package, pkg *xpkg.Package,
 	return nil
 }
 
-// establish plans the objects of the active revision, and returns them.
+// establish adds to the plan the changes of the objects of the active revision, and returns the
+// objects.
 func (pl *Planner) establish(ctx context.Context, p v1.Package, pkg *xpkg.Package, active v1.PackageRevision, t revision.Transition, out *Plan) ([]plan.Ref, error) {
 	wanted, err := pl.packages().Desired(pkg, active)
 	if err != nil {
@@ -73,7 +76,8 @@ func (pl *Planner) establish(ctx context.Context, p v1.Package, pkg *xpkg.Packag
 	return wanted.Refs(), err
 }
 
-// release adds the changes of the objects of an inactive revision, except for the objects that the active one keeps.
+// release adds to the plan the changes of the objects that an inactive revision releases: all but
+// the objects that the active one keeps.
 func (pl *Planner) release(ctx context.Context, inactive revision.Set, kept []plan.Ref, out *Plan) error {
 	refs, err := pl.packages().ObjectRefs(ctx, inactive.Revision)
 	if err != nil {

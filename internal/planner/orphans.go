@@ -12,13 +12,13 @@ type Orphan struct {
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
 	Reference string `json:"reference"`
-	// Removed is set if the manager deletes it, unless it has custom resources.
+	// Removed reports that the manager deletes the orphan, unless it has custom resources.
 	Removed bool `json:"removed,omitempty"`
 }
 
-// orphans returns the packages that become orphans by an operation. Node is the package as the
-// operation leaves it, or nil if the operation deletes it. The dependencies of all packages are
-// those in the Lock; the manager itself deletes no orphan before it knows all dependencies.
+// orphans returns the packages that become orphans by an operation. Node is the package after the
+// operation, or nil if the operation deletes it. The dependencies of other packages are read from
+// the Lock; the manager deletes no orphan before it knows all dependencies.
 func (s *clusterState) orphans(others []graph.Node, node *graph.Node, changes []graph.Change) []Orphan {
 	if s.live == nil {
 		return nil
@@ -42,7 +42,7 @@ func (s *clusterState) orphans(others []graph.Node, node *graph.Node, changes []
 	return out
 }
 
-// withChanges returns nodes as changes leave them.
+// withChanges returns nodes after changes.
 func withChanges(nodes []graph.Node, changes []graph.Change) []graph.Node {
 	out := slices.Clone(nodes)
 	for _, c := range changes {
@@ -59,8 +59,8 @@ func withChanges(nodes []graph.Node, changes []graph.Change) []graph.Node {
 	return out
 }
 
-// orphanNodes returns the orphans among nodes. As in the manager, a package also requires its optional dependencies,
-// and the dependencies whose resolution it skips.
+// orphanNodes returns the orphans among nodes. As in the manager, optional dependencies, and
+// dependencies whose resolution is skipped, count as required.
 func (s *clusterState) orphanNodes(nodes []graph.Node) []graph.Node {
 	nodes = slices.Clone(nodes)
 	for i := range nodes {

@@ -13,8 +13,8 @@ import (
 
 const orphanage = "registry.example.com/"
 
-// around is a situation around the first of some packages, each written as "name needs
-// a b", with a star before the name when it was installed for others.
+// around returns the cluster state for the first of some packages, each written as "name needs a
+// b", with a star before the name if it was auto-installed.
 func around(texts ...string) *clusterState {
 	s := &clusterState{}
 	for i, text := range texts {

@@ -4,34 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // Permissions are the changes to the permissions of a package's runtime.
 type Permissions struct {
-	// Added and Removed are compared by the permissions that they grant, in any notation.
+	// Added and Removed are the permissions that the runtime gains and loses, regardless of how
+	// rules are written.
 	Added   []rbacv1.PolicyRule `json:"added,omitempty"`
 	Removed []rbacv1.PolicyRule `json:"removed,omitempty"`
 	// NeedsApproval are the permissions that amount to control of the cluster. The package
 	// waits until they are approved.
 	NeedsApproval []rbacv1.PolicyRule `json:"needsApproval,omitempty"`
-	// Denied is why the runtime may not have the permissions that it requests. No object
-	// is changed then.
+	// Denied is the reason why the runtime may not have the requested permissions. If it is set, no
+	// object is changed.
 	Denied string `json:"denied,omitempty"`
+	// CompositeRoles are the names of the ClusterRoles that the manager creates for users and the composition engine, from the
+	// XRDs of a Configuration. It creates none if it does not manage permissions or lacks the permissions in them.
+	CompositeRoles []string `json:"compositeRoles,omitempty"`
 }
 
-// permissions compares the permissions of the current revision's runtime with the permissions of the active
-// revision, and the requested ones with the maximum.
+// permissions adds to the plan the difference between the permissions of the current revision's
+// runtime and those of the running one, and checks the requests against the policy.
 func (pl *Planner) permissions(ctx context.Context, s *clusterState, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
 	loader := pl.permissionLoader(s)
-	after, err := pl.permissionInput(ctx, loader, t.Current, pkg)
+	objects, err := pl.packages().Desired(pkg, t.Current)
+	if err != nil {
+		return err
+	}
+	after, err := loader.Input(ctx, t.Current, pkg, objects)
 	if err != nil {
 		return err
 	}
@@ -61,14 +72,43 @@ func (pl *Planner) permissions(ctx context.Context, s *clusterState, pkg *xpkg.P
 	if needed := rbac.Escalating(policy.Allow, everywhere, within, after); p.Denied == "" && !permission.Approved(t.Current, needed) {
 		p.NeedsApproval = needed
 	}
-	if len(p.Added)+len(p.Removed)+len(p.NeedsApproval) > 0 || p.Denied != "" {
+	if p.CompositeRoles, err = pl.compositeRoles(ctx, objects); err != nil {
+		out.warn(fmt.Sprintf("The roles of its composite resources are not known: %v.", err))
+	}
+	if len(p.Added)+len(p.Removed)+len(p.NeedsApproval)+len(p.CompositeRoles) > 0 || p.Denied != "" {
 		out.Permissions = &p
 	}
 	return nil
 }
 
-// permissionLoader returns the reader of permission inputs, configured like the manager: the Lock announces whether
-// runtimes are confined to their namespace.
+// compositeRoles returns the names of the roles of composite resources that do not exist yet, sorted.
+func (pl *Planner) compositeRoles(ctx context.Context, objects *desired.Objects) ([]string, error) {
+	composites, err := objects.Composites()
+	if err != nil {
+		return nil, err
+	}
+	var refs []plan.Ref
+	for _, c := range composites {
+		for _, role := range rbac.DeriveComposite(c) {
+			refs = append(refs, desired.RoleRef("ClusterRole", "", role.Name))
+		}
+	}
+	live, err := pl.Cluster.Metadata(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, ref := range refs {
+		if _, exists := live[ref]; !exists {
+			out = append(out, ref.Name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// permissionLoader returns a loader with the configuration of the manager: the Lock announces
+// whether runtimes are confined to their namespace.
 func (pl *Planner) permissionLoader(s *clusterState) permission.Loader {
 	return permission.Loader{
 		Reader: pl.Reader, Namespace: pl.Namespace, ClusterScoped: pl.Cluster.ClusterScoped,
@@ -76,7 +116,8 @@ func (pl *Planner) permissionLoader(s *clusterState) permission.Loader {
 	}
 }
 
-// permissionsBefore returns the permissions of the running runtime; none if none runs.
+// permissionsBefore returns the input for the permissions of the running runtime. It grants none if
+// no runtime has permissions.
 func (pl *Planner) permissionsBefore(ctx context.Context, loader permission.Loader, t revision.Transition) (rbac.Input, error) {
 	rev := permittedRevision(t.Before)
 	if rev == nil {
@@ -86,10 +127,6 @@ func (pl *Planner) permissionsBefore(ctx context.Context, loader permission.Load
 	if err != nil {
 		return rbac.Input{}, err
 	}
-	return pl.permissionInput(ctx, loader, rev, pkg)
-}
-
-func (pl *Planner) permissionInput(ctx context.Context, loader permission.Loader, rev v1.PackageRevision, pkg *xpkg.Package) (rbac.Input, error) {
 	objects, err := pl.packages().Desired(pkg, rev)
 	if err != nil {
 		return rbac.Input{}, err
@@ -97,8 +134,8 @@ func (pl *Planner) permissionInput(ctx context.Context, loader permission.Loader
 	return loader.Input(ctx, rev, pkg, objects)
 }
 
-// permittedRevision returns the revision whose runtime has its permissions: the last activated one that does not wait
-// for approval.
+// permittedRevision returns the revision whose runtime has permissions, the last activated one that
+// does not wait for approval, or nil.
 func permittedRevision(revisions []v1.PackageRevision) v1.PackageRevision {
 	var last v1.PackageRevision
 	for _, rev := range revisions {

@@ -32,14 +32,14 @@ type Operation string
 const (
 	// Install creates a package.
 	Install Operation = "install"
-	// Update changes the spec of an installed package, or nothing.
+	// Update changes the spec of an installed package, if it differs.
 	Update Operation = "update"
 	// Uninstall deletes a package.
 	Uninstall Operation = "uninstall"
 )
 
-// Plan is the effect of an operation on one package. Equal states of a cluster have equal plans: a plan contains no
-// times and has one order.
+// Plan is the effect of an operation on one package. Equal states of a cluster have equal plans: a
+// plan contains no times, and its lists are ordered.
 type Plan struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
@@ -53,20 +53,21 @@ type Plan struct {
 	Adopts bool `json:"adopts,omitempty"`
 	// Adoptions are the objects of users that the operation newly allows the package to adopt.
 	Adoptions []string `json:"adoptions,omitempty"`
-	// Content is the content to install; nil for an uninstall.
+	// Content is the content to install, or nil for an uninstall.
 	Content *Content `json:"content,omitempty"`
-	// Revisions are changed in this order.
+	// Revisions are the writes to revisions, in order.
 	Revisions []RevisionChange `json:"revisions,omitempty"`
-	// Objects are changed in this order. With a refusal, no object is changed.
+	// Objects are the writes to objects, in order. With a refusal, no object is changed.
 	Objects plan.Plan `json:"objects"`
-	// Incompatible is the reason why the content does not work with the installed version of Crossplane; empty if it
-	// does. With a reason, no object is changed.
+	// Incompatible is the reason why the content does not work with the installed version of
+	// Crossplane, or empty. If it is set, no object is changed.
 	Incompatible string `json:"incompatible,omitempty"`
-	// Permissions are the changes to the permissions of the runtime; nil if there are none.
+	// Permissions are the changes to the permissions of the runtime, or nil if there are none.
 	Permissions *Permissions `json:"permissions,omitempty"`
-	// Runtime is the reason why the manager refuses the runtime; nil if it does not.
+	// Runtime is the reason why the manager refuses the runtime, or nil.
 	Runtime *RuntimeRefusal `json:"runtime,omitempty"`
-	// Webhooks are rules for resources that the package does not define; nil when there are none.
+	// Webhooks are the rules for resources that the package does not define, or nil if there are
+	// none.
 	Webhooks *Webhooks `json:"webhooks,omitempty"`
 	// Dependencies are the direct dependencies of the content. While one of them is not satisfied, no object is changed.
 	Dependencies []Dependency `json:"dependencies,omitempty"`
@@ -74,6 +75,8 @@ type Plan struct {
 	AddedPackages []AddedPackage `json:"addedPackages,omitempty"`
 	// Upgrades is the dependency upgrade policy that the caller assumes. It is empty if the manager announces its policy.
 	Upgrades graph.Policy `json:"dependencyUpgrades,omitempty"`
+	// Remedy is the sentence about incompatible dependencies that the manager does not move: the updates that satisfy them.
+	Remedy string `json:"remedy,omitempty"`
 	// Orphans are the packages that no package requires after the operation.
 	Orphans []Orphan `json:"orphans,omitempty"`
 	// Breaks are the packages whose dependencies would no longer be satisfied, ordered by kind and name.
@@ -82,23 +85,27 @@ type Plan struct {
 	CustomResources []CustomResources `json:"customResources,omitempty"`
 	// Preconditions are the inputs of the plan.
 	Preconditions Preconditions `json:"preconditions"`
+	// FieldChanges are the fields of the package's spec that an update changes, and RuntimeChanges the fields in which the spec of
+	// its runtime configuration differs from the current one.
+	FieldChanges   []SpecChange `json:"fieldChanges,omitempty"`
+	RuntimeChanges []SpecChange `json:"runtimeChanges,omitempty"`
 	// Warnings are for users, and are not compared.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Package is the object that makes the package manager act.
+// Package is the package object that the operation writes or deletes.
 type Package struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// From is the installed revision, and To the planned one; each can be nil.
+	// From is the installed version, and To the planned one. Each can be nil.
 	From *Version `json:"from,omitempty"`
 	To   *Version `json:"to,omitempty"`
-	// Object is the package as it would be written, without the defaults of the API server. It is empty for an
+	// Object is the package to write, with the defaults of the API server. It is empty for an
 	// uninstall.
 	Object json.RawMessage `json:"object,omitempty"`
 }
 
-// Version is a reference and the digest of its content; empty if unknown.
+// Version is a reference with the digest of its content, which is empty if it is unknown.
 type Version struct {
 	Reference string `json:"reference"`
 	Digest    string `json:"digest,omitempty"`
@@ -141,11 +148,11 @@ type Dependency struct {
 	Package    string      `json:"package"`
 	Constraint string      `json:"constraint,omitempty"`
 	State      graph.State `json:"state"`
-	// Optional reports whether the dependency is optional, and Kind is the kind that the author stated; it may be
-	// empty.
+	// Optional reports whether the dependency is optional. Kind is the kind that the author stated,
+	// or empty.
 	Optional bool   `json:"optional,omitempty"`
 	Kind     string `json:"kind,omitempty"`
-	// Installed is the installed reference; empty if there is none.
+	// Installed is the installed reference, or empty if there is none.
 	Installed string `json:"installed,omitempty"`
 }
 
@@ -160,11 +167,11 @@ type AddedPackage struct {
 	Digest    string `json:"digest"`
 	// RequiredBy lists the repositories of the dependents.
 	RequiredBy []string `json:"requiredBy"`
-	// Objects are the changes of its objects, and Permissions the changes of the permissions of
-	// its runtime, or nil. Both are empty if its content is not known.
+	// Objects are the changes of its objects, and Permissions the changes of the permissions of its
+	// runtime, or nil. Both are empty if the content of the package is unknown.
 	Objects     plan.Plan    `json:"objects,omitzero"`
 	Permissions *Permissions `json:"permissions,omitempty"`
-	// Runtime is the reason why the manager refuses its runtime; nil if it does not.
+	// Runtime is the reason why the manager refuses its runtime, or nil.
 	Runtime *RuntimeRefusal `json:"runtime,omitempty"`
 }
 
@@ -189,8 +196,8 @@ type CustomResources struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Preconditions are the inputs of a plan, except for the inputs that its changes contain. A plan is not applied if
-// one of them no longer holds.
+// Preconditions are the inputs of a plan that its changes do not contain. A plan is not applied if
+// one of them has changed.
 type Preconditions struct {
 	// UID, Generation and Spec are fields of the package object. All are empty if it does not exist.
 	UID        types.UID       `json:"uid,omitempty"`
@@ -198,11 +205,12 @@ type Preconditions struct {
 	Spec       json.RawMessage `json:"spec,omitempty"`
 	// Revisions are the revisions of the package, ordered by name.
 	Revisions []Revision `json:"revisions,omitempty"`
-	// Installed are the packages that the package depends on, by kind and name.
+	// Installed are the installed dependencies of the package, and the packages that are moved for
+	// it, ordered by kind and name.
 	Installed []Installed `json:"installed,omitempty"`
 }
 
-// Revision is a revision that exists.
+// Revision is an existing revision.
 type Revision struct {
 	Name   string           `json:"name"`
 	UID    types.UID        `json:"uid"`
@@ -211,7 +219,7 @@ type Revision struct {
 	Digest string           `json:"digest,omitempty"`
 }
 
-// Installed is a package that another one depends on.
+// Installed is an installed package on which a plan depends.
 type Installed struct {
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
@@ -248,7 +256,7 @@ func (p *Plan) coming() []string {
 	})
 }
 
-// needs returns texts for the dependencies that satisfy a predicate.
+// needs returns the repository and the constraint of each dependency that satisfies a predicate.
 func (p *Plan) needs(which func(Dependency) bool) []string {
 	var out []string
 	for _, d := range p.Dependencies {

@@ -19,20 +19,20 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Source reads the content of packages, as a fetch.Source does.
+// Source reads the content of packages; fetch.Source implements it.
 type Source = state.Content
 
-// Cluster reads a cluster beside its packages; NewCluster returns one.
+// Cluster reads the parts of a cluster other than packages; see [NewCluster].
 type Cluster interface {
-	// Identity returns the UID of the namespace kube-system, or "" if that may not be
-	// read.
+	// Identity returns the UID of the namespace kube-system, or "" if the client may not read the
+	// namespace.
 	Identity(ctx context.Context) (types.UID, error)
-	// Metadata returns the metadata of the objects that exist.
+	// Metadata returns the metadata of the existing objects among refs.
 	Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error)
 	// Preflight adds a refusal for each object that the API server would reject.
 	Preflight(ctx context.Context, p plan.Plan, content apply.Content) (plan.Plan, error)
-	// CountCustomResources counts the custom resources of CRDs and XRDs, in the order of
-	// their names. CRDs without custom resources are left out.
+	// CountCustomResources returns the numbers of custom resources of CRDs and XRDs, in the order
+	// of names. It omits those without custom resources.
 	CountCustomResources(ctx context.Context, names []string) ([]CustomResources, error)
 	// ClusterScoped returns the cluster-scoped resources that the API server serves.
 	ClusterScoped(ctx context.Context) (map[schema.GroupResource]bool, error)
@@ -53,26 +53,26 @@ type Planner struct {
 	Registry fetch.Lookup
 	// Namespace is the namespace of the manager.
 	Namespace string
-	// PermissionPolicy is the manager's policy for the permissions that packages request, as far
-	// as it is known here.
+	// PermissionPolicy is the manager's policy for the permissions that packages request, as far as
+	// the caller knows it.
 	PermissionPolicy permission.PolicySource
 	// Upgrades is the policy of the manager for a package that requires another version of an installed one. Empty means
 	// the policy that the manager announces in the Lock.
 	Upgrades graph.Policy
-	// AllowWebhooks makes the plan allow the webhooks of the package that cover resources
-	// outside of its own resources.
+	// AllowWebhooks makes the plan consent to webhooks that cover resources that the package does
+	// not define.
 	AllowWebhooks bool
 	// AdoptObjects makes the plan let the package adopt the objects of users that it contains.
 	AdoptObjects bool
-	// ChangedTogether has the packages that the same operation changes beside the planned
-	// one, as [Package.Short]. Their current requirements do not count as broken.
+	// ChangedTogether has the other packages that the same operation changes, in the form of
+	// [Package.Short]. Their current requirements do not count as broken.
 	ChangedTogether map[string]bool
 	// Pin makes the plan write the reference with the digest that it was resolved to, so
 	// that applying the plan later installs exactly the same content.
 	Pin bool
 }
 
-// packages returns the reader of package contents, configured like the manager.
+// packages returns a reader of package contents with the configuration of the manager.
 func (pl *Planner) packages() state.Packages {
 	return state.Packages{Content: pl.Source, Origins: pl.finder(), Namespace: pl.Namespace}
 }
@@ -85,7 +85,7 @@ func (pl *Planner) crossplane() *crossplane.Checker {
 	return &crossplane.Checker{Reader: pl.Reader, Namespace: pl.Namespace, Now: time.Now}
 }
 
-// Replan plans the operation of a kept plan for the current state of the cluster.
+// Replan returns a new plan of a stored plan's operation, for the current state of the cluster.
 func (pl *Planner) Replan(ctx context.Context, planned *Plan) (*Plan, error) {
 	p, err := planned.subject()
 	if err != nil {
@@ -98,7 +98,7 @@ func (pl *Planner) Replan(ctx context.Context, planned *Plan) (*Plan, error) {
 	return pl.Install(ctx, p)
 }
 
-// subject returns the package that a plan is about.
+// subject returns the package that a plan installs, updates or uninstalls.
 func (p *Plan) subject() (v1.Package, error) {
 	if p.Operation != Uninstall {
 		return p.Wanted()

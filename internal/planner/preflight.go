@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -29,10 +30,14 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 	if err != nil {
 		return err
 	}
+	composed, err := own.ComposedCRDs()
+	if err != nil {
+		return err
+	}
 	reader := state.AdditionReader{Packages: pl.packages(), Installed: s.installed, CheckCrossplane: pl.crossplane().Check}
-	added := make([][]plan.Ref, len(changes))
+	added, reserved := make([][]plan.Ref, len(changes)), make([][]plan.Ref, len(changes))
 	for i, a := range reader.ReadAll(ctx, p, changes) {
-		added[i] = a.Objects
+		added[i], reserved[i] = a.Objects, slices.Concat(a.Objects, a.Composed)
 		if a.Package != nil {
 			if err := pl.addition(ctx, s, p, changes[i], a.Package, &out.AddedPackages[i]); err != nil {
 				out.warn(fmt.Sprintf("The changes of %s are not known: %v.", changes[i].Reference(), err))
@@ -55,7 +60,7 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 	for _, r := range out.Objects.Refusals {
 		known[r.Ref] = true
 	}
-	for _, r := range graph.Conflicts(holders, out.Package.Short(), own.Refs(), changes, added) {
+	for _, r := range graph.Conflicts(holders, out.Package.Short(), slices.Concat(own.Refs(), composed), changes, reserved) {
 		if !known[r.Ref] {
 			known[r.Ref] = true
 			out.Objects.Refusals = append(out.Objects.Refusals, r)
@@ -72,8 +77,8 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 	return nil
 }
 
-// addition plans the objects and the permissions of a package that is installed or moved with a
-// parent, as the manager changes them once it has created or updated the package.
+// addition sets the changes of the objects, the permissions and the runtime of a package that is
+// installed or moved for a parent.
 func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Package, c graph.Change, pkg *xpkg.Package, out *AddedPackage) error {
 	p := c.NewPackage(parent)
 	names := c.Names()
@@ -108,7 +113,7 @@ func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Pack
 	return nil
 }
 
-// installed returns another package of the cluster.
+// installed returns another package of the cluster, and fails if it does not exist.
 func (s *clusterState) installed(_ context.Context, kind, name string) (v1.Package, error) {
 	for _, x := range s.others {
 		if x.PackageKind() == kind && x.GetName() == name {
@@ -118,8 +123,9 @@ func (s *clusterState) installed(_ context.Context, kind, name string) (v1.Packa
 	return nil, fmt.Errorf("there is no %s %s", kind, name)
 }
 
-// holders returns the packages that own objects, except for packages that change: from the Lock, or from the owner
-// references of the objects if the Lock does not list all of them.
+// holders returns the packages that own objects, except for packages that change. It reads them
+// from the Lock or, if the Lock does not list all objects, from the owner references of the added
+// objects.
 func (pl *Planner) holders(ctx context.Context, s *clusterState, changes []graph.Change, added [][]plan.Ref) (plan.Holders, error) {
 	changing := s.changingOwners(changes)
 	if holders, known := graph.Holders(s.lock.Packages, s.packagesByRevision(), changing); known {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -20,13 +21,13 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Images reads the configurations of runtime images; a fetch.Source does.
+// Images reads the configurations of runtime images; fetch.Source implements it.
 type Images interface {
 	RuntimeConfig(ctx context.Context, o fetch.Origin, d oci.Digest, platform oci.Platform) (unpack.RuntimeConfig, error)
 }
 
-// RuntimeRefusal is why the manager refuses the runtime of a package: the code of the error, its text, and
-// what to do. No object is changed then.
+// RuntimeRefusal is the error with which the manager refuses the runtime of a package: its code,
+// its text, and its fix. With a refusal, no object is changed.
 type RuntimeRefusal struct {
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
@@ -46,8 +47,8 @@ func (r *RuntimeRefusal) Error() *errcode.Error {
 	return errcode.Unknown.New(nil, "%s", r.Reason).WithDo("%s", r.Fix)
 }
 
-// runtime decides, as the manager that announces its runtimes in the Lock, whether the runtime of the
-// revision that becomes active is refused.
+// runtime records whether the manager, whose configuration the Lock announces, refuses the runtime
+// of the revision that becomes active.
 func (pl *Planner) runtime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest, out *Plan) {
 	err := pl.checkRuntime(ctx, s, p, pkg, t, digest)
 	failed := &errcode.Error{}
@@ -69,19 +70,26 @@ func isRefusal(err error) bool {
 	return false
 }
 
+// runtimeConfig returns the origin of a package and the configuration of the runtime of its revision, or nil if it
+// has none.
+func (pl *Planner) runtimeConfig(ctx context.Context, p v1.Package, rev v1.PackageRevision) (fetch.Origin, *v1beta1.DeploymentRuntimeConfig, error) {
+	spec := p.PackageSpec()
+	origin, route, err := pl.finder().Locate(ctx, spec.Package, spec.PackagePullSecrets, spec.PackagePullPolicy)
+	if err != nil {
+		return origin, nil, err
+	}
+	config, err := runtime.Config(ctx, pl.Reader, rev, route.Runtime)
+	return origin, config, err
+}
+
 func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest) error {
 	choice, err := runtime.ParseChoice(s.lock.Annotations[runtime.AnnotationChoice], runtime.None)
 	by := choice.Of(p.PackageKind(), p.GetName())
 	if err != nil || by != runtime.Process && by != runtime.Deployment || t.Activate != t.Current.GetName() {
-		// A manager that announces nothing is of an earlier version.
+		// A manager of an earlier version announces nothing.
 		return nil
 	}
-	spec := p.PackageSpec()
-	origin, route, err := pl.finder().Locate(ctx, spec.Package, spec.PackagePullSecrets, spec.PackagePullPolicy)
-	if err != nil {
-		return err
-	}
-	config, err := runtime.Config(ctx, pl.Reader, t.Current, route.Runtime)
+	origin, config, err := pl.runtimeConfig(ctx, p, t.Current)
 	if err != nil {
 		return err
 	}
@@ -100,14 +108,14 @@ func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Packa
 		return err
 	}
 	other := cmp.Or(manifests.ConfiguredImage(config), pkg.Meta.ControllerImage)
-	if by == runtime.Deployment || pl.Images == nil || other != "" || !revision.MayPull(spec.PackagePullPolicy) {
+	if by == runtime.Deployment || pl.Images == nil || other != "" || !revision.MayPull(p.PackageSpec().PackagePullPolicy) {
 		// The nodes start Deployments, and the manager resolves an image outside of the package.
 		return nil
 	}
 	return pl.checkProgram(ctx, objects, origin, digest)
 }
 
-// checkPrivileges fails with RuntimePrivileges as the runtimes do.
+// checkPrivileges fails with RuntimePrivileges in the same cases as the runtimes.
 func (pl *Planner) checkPrivileges(ctx context.Context, s *clusterState, by runtime.Name, objects manifests.Objects) error {
 	var names []string
 	if announced := s.lock.Annotations[runtime.AnnotationPrivileges]; announced != "" {
@@ -125,8 +133,9 @@ func (pl *Planner) checkPrivileges(ctx context.Context, s *clusterState, by runt
 	return deployment.CheckServiceAccount(ctx, pl.Reader, pl.Namespace, objects, allowed)
 }
 
-// checkProgram fails with NoProgram if neither the image nor the configuration names a program. Only the
-// manager, which unpacks the image, can detect a named program that is not among the files.
+// checkProgram fails with NoProgram if neither the image nor the configuration names a program.
+// Only the manager, which unpacks the image, can detect that the named program is missing from the
+// image.
 func (pl *Planner) checkProgram(ctx context.Context, objects manifests.Objects, origin fetch.Origin, digest oci.Digest) error {
 	image, err := pl.Images.RuntimeConfig(ctx, origin, digest, oci.Platform{OS: "linux", Architecture: goruntime.GOARCH})
 	if errors.Is(err, unpack.ErrWrongPlatform) {
@@ -141,8 +150,8 @@ func (pl *Planner) checkProgram(ctx context.Context, objects manifests.Objects, 
 	return err
 }
 
-// runtimeRefusal returns why the runtime of the package, or of one that is added with it, is refused, and the
-// package; nil if none is.
+// runtimeRefusal returns the refusal of the runtime of the package, or of an added package, and the
+// name of that package. It returns nil if there is no refusal.
 func (p *Plan) runtimeRefusal() (of string, _ *RuntimeRefusal) {
 	if p.Runtime != nil {
 		return p.Package.Short(), p.Runtime

@@ -50,12 +50,12 @@ func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 	if out.CustomResources, err = pl.Cluster.CountCustomResources(ctx, deletedDefinitions(out.Objects)); err != nil {
 		return nil, err
 	}
-	return out, pl.dependentsOf(ctx, s, out)
+	return out, pl.recordDependents(ctx, s, out)
 }
 
-// dependentsOf records the packages that require the deleted one, and that the manager installs it
-// again for them.
-func (pl *Planner) dependentsOf(ctx context.Context, s *clusterState, out *Plan) error {
+// recordDependents adds to the plan the packages that require the deleted one, the orphans, and a
+// warning if the manager would install the deleted package again.
+func (pl *Planner) recordDependents(ctx context.Context, s *clusterState, out *Plan) error {
 	others, err := pl.nodes(ctx, s, func(string) bool { return false })
 	if err != nil {
 		return err
@@ -68,8 +68,8 @@ func (pl *Planner) dependentsOf(ctx context.Context, s *clusterState, out *Plan)
 	return nil
 }
 
-// metadataIgnoringMissingKinds reads metadata kind by kind. Kinds that the cluster does not serve
-// any more have no objects to delete.
+// metadataIgnoringMissingKinds reads metadata kind by kind, and ignores kinds that the cluster does
+// not serve any more.
 func (pl *Planner) metadataIgnoringMissingKinds(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
 	type kind struct{ apiVersion, kind string }
 	byKind := map[kind][]plan.Ref{}
@@ -88,7 +88,8 @@ func (pl *Planner) metadataIgnoringMissingKinds(ctx context.Context, refs []plan
 	return live, nil
 }
 
-// ownedObjects returns the objects that the revisions of a package own.
+// ownedObjects returns the objects of all revisions of a package. It adds a warning for a revision
+// whose objects are unknown.
 func (pl *Planner) ownedObjects(ctx context.Context, s *clusterState, out *Plan) []plan.Ref {
 	seen := map[plan.Ref]bool{}
 	for _, rev := range s.revisions {
@@ -104,8 +105,8 @@ func (pl *Planner) ownedObjects(ctx context.Context, s *clusterState, out *Plan)
 	return slices.SortedFunc(maps.Keys(seen), plan.Ref.Compare)
 }
 
-// deletedDefinitions returns the names of the CRDs and XRDs that a plan deletes, in order. Both are
-// named by the resource that they define.
+// deletedDefinitions returns the names of the CRDs and XRDs that a plan deletes, in order. Both
+// have the name of the resource that they define.
 func deletedDefinitions(p plan.Plan) []string {
 	var names []string
 	for _, c := range p.Changes {

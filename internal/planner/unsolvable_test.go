@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
@@ -36,6 +37,11 @@ func TestDependenciesWithoutASolutionAreRefused(t *testing.T) {
 	}
 	p, err := installed.Install(t.Context(), env.NewProvider("later", at+"later:v1"))
 	if err != nil || p.Dependencies[0].State != graph.Incompatible {
-		t.Errorf("an update of the dependency is possible: %+v, %v", p, err)
+		t.Fatalf("an update of the dependency is possible: %+v, %v", p, err)
+	}
+	// The plan needs consent, and names the update that helps.
+	const update = "let provider/mail request registry.example.com/unsolvable/mail v2.0.0 instead of v1.0.0"
+	if err := p.ConsentError(); !errors.Is(err, graph.ErrDependencyVersion) || !strings.Contains(errcode.From(err).Do, update) {
+		t.Errorf("the plan needs consent: %v; %s", err, errcode.From(err).Do)
 	}
 }

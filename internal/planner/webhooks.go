@@ -21,8 +21,8 @@ type Webhooks struct {
 	Consents bool `json:"consents,omitempty"`
 }
 
-// webhooks compares the webhooks of a package with the consent of p. It adds the consent to p
-// where the caller wants that.
+// webhooks returns the rules of a package's webhooks for resources that the package does not
+// define, or nil if there are none. If AllowWebhooks is set, it adds the consent to p.
 func (pl *Planner) webhooks(live, p v1.Package, pkg *xpkg.Package) (*Webhooks, error) {
 	objects, err := desired.Of(pkg, desired.Options{Package: p.GetName()})
 	if err != nil {
@@ -41,7 +41,7 @@ func (pl *Planner) webhooks(live, p v1.Package, pkg *xpkg.Package) (*Webhooks, e
 	}, nil
 }
 
-// unallowed returns the rules of webhooks that the package has no consent for.
+// unallowed returns the rules of webhooks to which the user has not consented.
 func (p *Plan) unallowed() []string {
 	if p.Webhooks == nil {
 		return nil
@@ -57,7 +57,7 @@ func (p *Plan) outside() []string {
 	return p.Webhooks.Outside
 }
 
-// commandToAllow returns the command that carries the plan out and allows its webhooks.
+// commandToAllow returns the command that applies the plan and allows its webhooks.
 func (p *Plan) commandToAllow() string {
 	if p.Operation == Install {
 		return fmt.Sprintf("xpkg install %s %s %s --allow-webhooks", strings.ToLower(p.Package.Kind), p.Package.To.Reference, p.Package.Name)

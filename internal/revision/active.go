@@ -6,25 +6,25 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// IsActive reports whether a revision is to be active.
+// IsActive reports whether the spec of a revision requests that it is active.
 func IsActive(rev v1.PackageRevision) bool {
 	return rev.RevisionSpec().DesiredState == v1.RevisionActive
 }
 
-// IsObserved reports whether the status of a revision is about its current spec.
-func IsObserved(rev v1.PackageRevision) bool {
+// isObserved reports whether the status of a revision describes its current spec.
+func isObserved(rev v1.PackageRevision) bool {
 	return rev.RevisionStatus().ObservedGeneration == rev.GetGeneration()
 }
 
 // IsEstablished reports whether a revision is active and has established its objects as its current
-// spec asks for.
+// spec requires.
 func IsEstablished(rev v1.PackageRevision) bool {
 	healthy := rev.GetCondition(v1.TypeRevisionHealthy)
 	return IsActive(rev) && healthy.Status == corev1.ConditionTrue && healthy.ObservedGeneration == rev.GetGeneration()
 }
 
-// IsTerminating reports whether a package was deleted and waits until its CRDs are gone, while its
-// runtime still runs.
+// IsTerminating reports whether a package is being deleted and has the finalizer of the manager,
+// which keeps its runtime running until its CRDs are deleted.
 func IsTerminating(p v1.Package) bool {
 	if p.GetDeletionTimestamp() == nil {
 		return false

@@ -18,9 +18,8 @@ type choices struct {
 	ControllerConfigRef *v1.ControllerConfigReference `json:"controllerConfigRef,omitempty"`
 }
 
-// Key is 12 hexadecimal digits that stand for the content with the digest,
-// installed with the choices of the package. Equal content and equal choices
-// have the same key on every cluster.
+// Key returns 12 hexadecimal digits that identify the content with a digest, installed with the
+// choices of a package. Equal content and equal choices have the same key on every cluster.
 func Key(p v1.Package, digest string) string {
 	c := choices{CommonLabels: p.PackageSpec().CommonLabels, CommonAnnotations: p.PackageSpec().CommonAnnotations}
 	if r := p.RuntimeSpec(); r != nil {

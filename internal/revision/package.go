@@ -17,12 +17,12 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// PolicyOf is the policy that a package asks for, with the defaults of the
-// packages guide: activation is automatic, and one inactive revision is kept. A
-// rollback is part of it for as long as the package asks for the same.
+// PolicyOf returns the policy that a package requests, with the defaults of the packages guide:
+// activation is automatic, and one inactive revision is kept. The policy contains the rollback of
+// the package until the generation of the package changes.
 func PolicyOf(p v1.Package) Policy {
 	spec := p.PackageSpec()
-	// An invalid policy activates no revision without a decision of the user.
+	// With an invalid policy, only users activate revisions.
 	automatic := spec.RevisionActivationPolicy == v1.AutomaticActivation || spec.RevisionActivationPolicy == ""
 	out := Policy{Automatic: automatic, HistoryLimit: 1}
 	if spec.RevisionHistoryLimit != nil {
@@ -38,11 +38,12 @@ func PolicyOf(p v1.Package) Policy {
 	return out
 }
 
-// MayPull reports whether a policy lets content be fetched from a registry.
+// MayPull reports whether a pull policy allows fetching content from a registry.
 func MayPull(p corev1.PullPolicy) bool { return p != corev1.PullNever }
 
-// Back returns the revision to which another one is rolled back: the last healthy one before it, regardless of later
-// attempts. If none is known, it returns the former active one, and none for the last healthy revision itself.
+// Back returns the name of the revision to which another one is rolled back: the last healthy one
+// before it, regardless of later attempts or, if that is unknown, the revision that was active
+// before. It returns "" if there is none, and for the last healthy revision itself.
 func Back(p v1.Package, name string, revisions []v1.PackageRevision) string {
 	status := p.PackageStatus()
 	last := status.LastHealthyRevision
@@ -58,8 +59,8 @@ func Back(p v1.Package, name string, revisions []v1.PackageRevision) string {
 	return Previous(name, States(revisions, name))
 }
 
-// States are revisions as Decide sees them. The current one is among them also
-// when it does not exist yet.
+// States returns the states of revisions for Decide. They include the current revision even if it
+// does not exist yet.
 func States(revisions []v1.PackageRevision, current string) []State {
 	out := []State{}
 	exists := false
@@ -75,8 +76,8 @@ func States(revisions []v1.PackageRevision, current string) []State {
 	return out
 }
 
-// Current is the revision of the content with a digest as it has to be: a new one
-// when there is none of that name yet, and otherwise a copy of the one that exists.
+// Current returns the desired revision for the content with a digest: a new one if existing is nil,
+// and otherwise an updated copy of the existing one.
 func Current(p v1.Package, meta xpkg.Meta, digest, name string, existing v1.PackageRevision, d Decision) v1.PackageRevision {
 	var rev v1.PackageRevision
 	if existing == nil {
@@ -93,7 +94,8 @@ func Current(p v1.Package, meta xpkg.Meta, digest, name string, existing v1.Pack
 	return rev
 }
 
-// mirror copies the settings of a package to the revision of a digest. Decide determines its state and number.
+// mirror copies the settings of a package to the revision of a digest. It sets neither the desired
+// state nor the number, which Decide determines.
 func mirror(p v1.Package, meta xpkg.Meta, digest string, rev v1.PackageRevision) {
 	from, to := p.PackageSpec(), rev.RevisionSpec()
 	to.Image, to.Digest = from.Package, digest
@@ -108,16 +110,17 @@ func mirror(p v1.Package, meta xpkg.Meta, digest string, rev v1.PackageRevision)
 	rev.SetLabels(desired.Overlay(rev.GetLabels(), xpkg.WithoutReserved(meta.Labels), map[string]string{v1.LabelPackage: p.GetName()}))
 	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), xpkg.WithoutReserved(meta.Annotations)))
 	mirrorContentPolicy(p, rev)
+	recordKey(p, digest, rev)
 	Own(p, rev)
 }
 
-// AnnotationContentPolicy on a package with the value "Lenient" installs, with a warning, content that other package
-// managers accept: objects that the kind of package must not contain are left out, and of duplicate keys in YAML the last
-// one counts. The default is "Strict".
+// AnnotationContentPolicy on a package with the value "Lenient" makes the manager install, with a
+// warning, content that other package managers accept: objects that the kind of package must not
+// contain are left out, and the last one of duplicate keys in YAML counts. The default is "Strict".
 const AnnotationContentPolicy = "xpkg.dev/content-policy"
 
-// AcceptedContent describes what the lenient policy accepts in a package, one text for each deviation. At
-// most ten are described.
+// AcceptedContent returns a description of each deviation that the lenient policy accepts in a
+// package. It describes at most ten, and counts the others.
 func AcceptedContent(pkg *xpkg.Package) []string {
 	const most = 10
 	found := pkg.Accepted()
@@ -158,23 +161,26 @@ func mirrorSecrets(p v1.Package, to *v1.PackageRevisionRuntimeSpec) {
 	}
 }
 
-// Own makes a package the owner of one of its revisions, and reports whether it was
-// not. After a backup was restored the package is another one to the cluster, and all
-// of its revisions, active or not, are without an owner that exists (packages v2
-// design, "A Note on Backup and Restore").
+// Own makes a package the only owner of one of its revisions, removes the finalizer of Crossplane
+// core, and reports whether the revision changed. After a restore from a backup, the package has
+// another UID, so its revisions have no owner that exists (packages v2 design, "A Note on Backup
+// and Restore").
 func Own(p v1.Package, rev v1.PackageRevision) (changed bool) {
 	owners := []metav1.OwnerReference{{
 		APIVersion: v1.GroupVersion.String(), Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID(),
 		Controller: new(true), BlockOwnerDeletion: new(true),
 	}}
-	if equality.Semantic.DeepEqual(owners, rev.GetOwnerReferences()) {
+	finalizers := slices.DeleteFunc(slices.Clone(rev.GetFinalizers()), func(f string) bool { return f == v1.FinalizerRevision })
+	if equality.Semantic.DeepEqual(owners, rev.GetOwnerReferences()) && len(finalizers) == len(rev.GetFinalizers()) {
 		return false
 	}
 	rev.SetOwnerReferences(owners)
+	rev.SetFinalizers(finalizers)
 	return true
 }
 
-// Additions returns the additions of a revision, whose runtime runs in a namespace, to the objects of its package.
+// Additions returns the metadata and the webhook service that a revision adds to the objects of its
+// package. Namespace is the namespace of its runtime.
 func Additions(rev v1.PackageRevision, namespace string) desired.Options {
 	spec, pkg := rev.RevisionSpec(), rev.GetLabels()[v1.LabelPackage]
 	return desired.Options{
@@ -183,22 +189,22 @@ func Additions(rev v1.PackageRevision, namespace string) desired.Options {
 	}
 }
 
-// Requester returns the owner as which the objects of a revision are written. Siblings are all revisions of the
+// Requester returns the owner that the objects of a revision get. Siblings are all revisions of the
 // package.
 func Requester(p v1.Package, rev v1.PackageRevision, siblings []v1.PackageRevision) plan.Requester {
 	api := v1.GroupVersion.String()
-	who := plan.Requester{
+	requester := plan.Requester{
 		Revision: plan.Owner{APIVersion: api, Kind: v1.RevisionKind(p.PackageKind()), Name: rev.GetName(), UID: rev.GetUID()},
 		Package:  plan.Owner{APIVersion: api, Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID()},
 	}
 	for _, s := range siblings {
-		who.Siblings = append(who.Siblings, s.GetName())
+		requester.Siblings = append(requester.Siblings, s.GetName())
 	}
-	who.Adopts = Adoptions(p)
-	return who
+	requester.Adopts = Adoptions(p)
+	return requester
 }
 
-// Objects returns the objects of a revision in its status.
+// Objects returns the objects that the status of a revision lists.
 func Objects(rev v1.PackageRevision) []plan.Ref {
 	var refs []plan.Ref
 	for _, o := range rev.RevisionStatus().ObjectRefs {
@@ -207,9 +213,8 @@ func Objects(rev v1.PackageRevision) []plan.Ref {
 	return refs
 }
 
-// Resolved is the digest that a package stood for when it was last resolved, or
-// nothing. Image is its reference after rewriting. It stays known for as long as
-// neither the reference nor its rewriting changes.
+// Resolved returns the digest to which the reference of a package was last resolved, or "" if the
+// reference or its rewriting has changed since. Image is the reference after rewriting.
 func Resolved(p v1.Package, image string, revisions []v1.PackageRevision) string {
 	spec, status := p.PackageSpec(), p.PackageStatus()
 	if status.CurrentIdentifier == spec.Package && status.ResolvedPackage == image {
@@ -221,8 +226,9 @@ func Resolved(p v1.Package, image string, revisions []v1.PackageRevision) string
 	return restored(p, revisions)
 }
 
-// restored returns the digest of a package that has lost its status, for example after a restore: the digest of its
-// newest revision with the same reference. A registry could return other content.
+// restored returns the digest of a package that has lost its status, for example after a restore:
+// the digest of its newest revision with the same reference. The registry may return another digest
+// by now.
 func restored(p v1.Package, revisions []v1.PackageRevision) string {
 	var newest v1.PackageRevision
 	for _, rev := range revisions {
@@ -236,8 +242,8 @@ func restored(p v1.Package, revisions []v1.PackageRevision) string {
 	return newest.RevisionSpec().Digest
 }
 
-// Written returns the records of the last writes of objects in the statuses of a package's revisions. The generation of
-// an object only grows, so the highest of several records is the latest.
+// Written returns the last writes of objects that the statuses of a package's revisions record. The
+// generation of an object only increases, so the record with the highest generation is the latest.
 func Written(revisions []v1.PackageRevision) map[plan.Ref]plan.Written {
 	out := map[plan.Ref]plan.Written{}
 	for _, rev := range revisions {
@@ -251,15 +257,16 @@ func Written(revisions []v1.PackageRevision) map[plan.Ref]plan.Written {
 	return out
 }
 
-// ErrNameTooLong is the failure of a package that cannot have revisions.
+// ErrNameTooLong is the code for a package that cannot have revisions.
 var ErrNameTooLong = errcode.Code{
 	Name: "PackageNameTooLong", Class: errcode.Invalid,
 	Cause: "The name of a package is the value of a label on its revisions, and a label has at most 63 characters.",
 	Fix:   "Install the package under a shorter name.",
 }
 
-// Installable fails when a package cannot be installed with the content that it asks
-// for: with WrongKind when that is of another kind, and with PackageNameTooLong.
+// Installable fails if a package cannot be installed with its content: with WrongKind if the
+// content is of another kind, and with PackageNameTooLong if the name of the package is no value of
+// a label.
 func Installable(p v1.Package, meta xpkg.Meta) error {
 	if n := len(p.GetName()); n > validation.LabelValueMaxLength {
 		return ErrNameTooLong.New(nil, "the name of the %s %s has %d characters", strings.ToLower(p.PackageKind()), p.GetName(), n)
@@ -271,5 +278,5 @@ func Installable(p v1.Package, meta xpkg.Meta) error {
 		WithDo("Install it as a %s instead, with `xpkg install %s %s`.", meta.Kind, strings.ToLower(string(meta.Kind)), p.PackageSpec().Package)
 }
 
-// Cause identifies the spec of a package for which its objects are written.
+// Cause returns an identifier of the current spec of a package.
 func Cause(p v1.Package) string { return fmt.Sprintf("%s/%d", p.GetUID(), p.GetGeneration()) }

@@ -105,7 +105,7 @@ func TestResolved(t *testing.T) {
 	}
 }
 
-// Of several records of an object the latest counts.
+// The latest of several records of an object counts.
 func TestWritten(t *testing.T) {
 	ref := v1.TypedReference{APIVersion: "v1", Kind: "Thing", Name: "a", UID: "u"}
 	older, newer := ref, ref
@@ -120,8 +120,8 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// A revision that was healthy and failed makes place for the one that was healthy before
-// it, and not for itself or for one that failed in between.
+// A revision that was healthy and then failed is rolled back to the one that was healthy before it,
+// and not to itself or to one that failed in between.
 func TestRollbackOfAFailedHealthyRevisionSelectsTheOneBefore(t *testing.T) {
 	var all []v1.PackageRevision
 	for i, name := range []string{"a", "b", "c"} {

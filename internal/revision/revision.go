@@ -19,19 +19,18 @@ type State struct {
 
 // Policy contains the settings of a package for its revisions.
 type Policy struct {
-	// Automatic activates the current revision; otherwise a person does.
+	// Automatic activates the current revision; otherwise a user activates it.
 	Automatic bool
-	// HistoryLimit is how many inactive revisions are kept; 0 keeps all.
+	// HistoryLimit is the number of inactive revisions that are kept; 0 keeps all.
 	HistoryLimit int64
-	// Refused is a revision that did not become healthy in time, and Back the one
-	// that is active in its place. Both are empty when there is none. A decision
-	// that activates any other revision than Back ends this.
+	// Refused is the revision that was rolled back, and Back the revision that is active in its
+	// place. Both are empty without a rollback. A decision that activates another revision than
+	// Back ends the rollback.
 	Refused, Back string
-	// Keep are revisions that a rollback may activate. They are collected after all
-	// others.
+	// Keep are the revisions that a rollback may activate. They are collected after all others.
 	Keep []string
-	// Failed are revisions whose runtimes were not healthy when they last ran. They are collected before all others, so
-	// that a healthy one remains for a rollback.
+	// Failed are the revisions whose runtimes were not healthy when they last ran. They are
+	// collected before all others, so that a healthy revision remains for a rollback.
 	Failed []string
 }
 
@@ -39,18 +38,19 @@ type Policy struct {
 type Decision struct {
 	// Deactivate are the revisions that become inactive.
 	Deactivate []string
-	// Activate is the revision that becomes, or stays, active, and Number the
-	// number that it must have. It is empty when none is active.
+	// Activate is the revision that becomes, or stays, active, and Number the number that it must
+	// have. Activate is empty if no revision is active.
 	Activate string
 	Number   int64
-	// Collect are the revisions that are deleted, oldest first.
+	// Collect are the revisions that are deleted, in order: failed ones first, revisions that a
+	// rollback may activate last, and older ones before newer ones.
 	Collect []string
 }
 
 // Decide returns the decision for a package whose newest content is the revision current.
 //
-// When a revision becomes active, its number is set to one more than the largest. Collection keeps the history limit,
-// deletes the lowest number first, and never deletes the active or the current revision.
+// When a revision becomes active, its number is set to one more than the largest. Revisions beyond
+// the history limit are collected, but never the active or the current one.
 func Decide(current string, all []State, p Policy) Decision {
 	var d Decision
 	d.Activate = activate(current, all, p)
@@ -65,7 +65,7 @@ func Decide(current string, all []State, p Policy) Decision {
 	return d
 }
 
-// activate is the name of the revision that should be active.
+// activate returns the name of the revision that should be active.
 func activate(current string, all []State, p Policy) string {
 	if p.goesBack(current, all) {
 		return p.Back
@@ -85,8 +85,8 @@ func activate(current string, all []State, p Policy) string {
 	case 1:
 		return active[0].Name
 	}
-	// A person has marked another revision as active. The one that was active
-	// before is the one with the highest number.
+	// A user has marked another revision as active. The revision that was active before is the one
+	// with the highest number.
 	slices.SortFunc(active, compare)
 	active = active[:len(active)-1]
 	if i := slices.IndexFunc(active, func(s State) bool { return s.Name == current }); i >= 0 {
@@ -95,8 +95,8 @@ func activate(current string, all []State, p Policy) string {
 	return active[len(active)-1].Name
 }
 
-// goesBack reports whether the restored revision becomes active. With manual activation, a user who activates the
-// failed revision again overrides the rollback.
+// goesBack reports whether the revision Back becomes active. With manual activation, a user who
+// activates the refused revision again overrides the rollback.
 func (p Policy) goesBack(current string, all []State) bool {
 	if p.Refused == "" || !slices.ContainsFunc(all, func(s State) bool { return s.Name == p.Back }) {
 		return false
@@ -111,7 +111,7 @@ func isActive(name string, all []State) bool {
 	return slices.ContainsFunc(all, func(s State) bool { return s.Name == name && s.Active })
 }
 
-// Previous is the revision that was active before another one, or nothing.
+// Previous returns the name of the revision that was active before another one, or "".
 func Previous(name string, all []State) string {
 	all = slices.SortedFunc(slices.Values(all), compare)
 	i := slices.IndexFunc(all, func(s State) bool { return s.Name == name })
@@ -121,7 +121,7 @@ func Previous(name string, all []State) string {
 	return all[i-1].Name
 }
 
-// number returns the number of the revision to activate.
+// number returns the number that the revision to activate must have, and 0 if there is none.
 func number(name string, all []State) int64 {
 	if name == "" {
 		return 0

@@ -92,7 +92,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// carryOut is the set of revisions after a decision.
+// carryOut returns the set of revisions after a decision.
 func carryOut(d Decision, all []State) []State {
 	var out []State
 	for _, s := range all {

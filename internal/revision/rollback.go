@@ -14,7 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// ErrRolledBack is the code of a package whose new revision did not become healthy, or whose runtime crashed, before
+// ErrRolledBack is the code for a package whose new revision did not become healthy, or whose runtime crashed, before
 // the activation deadline.
 var ErrRolledBack = errcode.Code{
 	Name: "RolledBack", Class: errcode.Unhealthy,
@@ -33,14 +33,15 @@ const (
 	Final
 	// RuntimeFailure is a failure of the runtime itself, so that another version may work.
 	RuntimeFailure
-	// CrashLoop is a runtime that exits again and again.
+	// CrashLoop is a runtime that keeps exiting.
 	CrashLoop
 )
 
-// RollbackPolicy decides when a revision is rolled back: once, if it does not become healthy before
-// the activation deadline, or if its runtime crashes before the deadline.
+// RollbackPolicy decides when a revision is rolled back: if it does not become healthy before the
+// activation deadline, or if its runtime crashes before the deadline. A package is rolled back at
+// most once for each generation.
 type RollbackPolicy struct {
-	// Deadline is the activation deadline. With zero, nothing is rolled back.
+	// Deadline is the activation deadline. Zero disables rollbacks.
 	Deadline time.Duration
 	Now      func() time.Time
 	// Classify returns the class of the reason of a revision's Ready condition.
@@ -105,16 +106,16 @@ func (r RollbackPolicy) shouldRollBack(a *v1.Activation, rev v1.PackageRevision,
 }
 
 // awaitsPermission reports whether a revision waits until a user approves or grants permissions.
-// Nothing of it has been written then, so its time has not begun.
+// Its objects are not written until then, so its activation deadline does not run yet.
 func awaitsPermission(rev v1.PackageRevision) bool {
-	if !IsObserved(rev) || !IsActive(rev) {
+	if !isObserved(rev) || !IsActive(rev) {
 		return false
 	}
 	s := Summarize(rev)
 	return s.Waiting || string(s.Reason) == rbac.ErrPermissionMissing.Name
 }
 
-// activated returns the active revision that an activation is about, or nil.
+// activated returns the revision of an activation if it is still active, or nil.
 func activated(revisions []v1.PackageRevision, a *v1.Activation) v1.PackageRevision {
 	if a == nil {
 		return nil
@@ -126,8 +127,8 @@ func activated(revisions []v1.PackageRevision, a *v1.Activation) v1.PackageRevis
 	return revisions[i]
 }
 
-// Begin records the activation that a decision asks for. The time of a revision that waits for
-// permissions begins when it has them.
+// Begin records the start of the activation of a decision in the status of the package. The
+// activation of a revision that waits for permissions starts when it has them.
 func (r RollbackPolicy) Begin(p v1.Package, d Decision, revisions []v1.PackageRevision) {
 	status := p.PackageStatus()
 	if d.Activate == "" {
@@ -150,9 +151,9 @@ func (r RollbackPolicy) Begin(p v1.Package, d Decision, revisions []v1.PackageRe
 	}
 }
 
-// Remaining returns how long the activation in progress may still be rolled back. It is not positive
-// if no rollback can follow: a revision that has been healthy stays if it has no runtime, or if there
-// is no revision to return to.
+// Remaining returns the time for which the current activation may still be rolled back. The result
+// is not positive if no rollback can follow: after the deadline, and for a revision that has been
+// healthy and has no runtime, or no revision to return to.
 func (r RollbackPolicy) Remaining(p v1.Package, revisions []v1.PackageRevision) time.Duration {
 	a := p.PackageStatus().Activation
 	if a == nil || r.Deadline == 0 {
@@ -169,7 +170,7 @@ func (r RollbackPolicy) Remaining(p v1.Package, revisions []v1.PackageRevision) 
 }
 
 // Summarize returns the summary of a package that was rolled back. Running is the summary of the
-// revision that was activated again.
+// revision to which it was rolled back.
 func (r RollbackPolicy) Summarize(b *v1.Rollback, running Summary) Summary {
 	cause := strings.TrimSuffix(b.Message, ".")
 	if !running.Ready && running.Message != "" {

@@ -14,10 +14,10 @@ type Set struct {
 	Siblings []v1.PackageRevision
 }
 
-// Requester returns the owner of the objects of the revision.
+// Requester returns the owner that the objects of the revision get.
 func (s Set) Requester() plan.Requester { return Requester(s.Package, s.Revision, s.Siblings) }
 
-// All returns the revisions of the package, the revision of the set included.
+// All returns the revisions of the package, including the revision of the set.
 func (s Set) All() []v1.PackageRevision {
 	for _, rev := range s.Siblings {
 		if rev.GetName() == s.Revision.GetName() {
@@ -27,7 +27,7 @@ func (s Set) All() []v1.PackageRevision {
 	return append([]v1.PackageRevision{s.Revision}, s.Siblings...)
 }
 
-// AnyActive reports whether one of some revisions is active.
+// AnyActive reports whether any of the revisions is active.
 func AnyActive(revisions []v1.PackageRevision) bool {
 	for _, rev := range revisions {
 		if IsActive(rev) {

@@ -11,14 +11,14 @@ import (
 type Summary struct {
 	Ready   bool
 	Stalled bool
-	// Waiting is set while the object waits for a decision of a user: that is neither progress
-	// nor a failure.
+	// Waiting is set while the object waits for a decision of a user, which is neither progress nor
+	// a failure.
 	Waiting bool
 	Reason  v1.ConditionReason
 	Message string
 }
 
-// Ready is the summary of an object that is as its spec asks for.
+// Ready is the summary of an object that matches its spec.
 var Ready = Summary{Ready: true, Reason: v1.ReasonHealthy}
 
 // Progressing returns the summary of an object that is in progress.
@@ -26,11 +26,11 @@ func Progressing(message string) Summary {
 	return Summary{Reason: v1.ReasonProgressing, Message: message}
 }
 
-// Summarize returns the summary that the conditions of a revision report.
+// Summarize returns the summary of a revision from its conditions.
 func Summarize(rev v1.PackageRevision) Summary {
 	ready, runtime := rev.GetCondition(v1.TypeReady), rev.GetCondition(v1.TypeRuntimeHealthy)
 	switch {
-	case !IsObserved(rev):
+	case !isObserved(rev):
 		return Progressing("")
 	case ready.Status == corev1.ConditionFalse:
 		stalled := rev.GetCondition(v1.TypeStalled).Status == corev1.ConditionTrue
@@ -44,7 +44,7 @@ func Summarize(rev v1.PackageRevision) Summary {
 	return Progressing("")
 }
 
-// HealthOf returns the health of a revision: that of its runtime, if it has one and its objects are healthy.
+// HealthOf returns the health of a revision: the health of its runtime, if it has one and its objects are healthy.
 func HealthOf(rev v1.PackageRevision) corev1.ConditionStatus {
 	objects, runtime := rev.GetCondition(v1.TypeRevisionHealthy), rev.GetCondition(v1.TypeRuntimeHealthy)
 	if objects.Status == corev1.ConditionTrue && runtime.Reason != "" {
@@ -58,7 +58,7 @@ func HealthOf(rev v1.PackageRevision) corev1.ConditionStatus {
 func Health(rev v1.PackageRevision) v1.Condition {
 	objects, runtime := rev.GetCondition(v1.TypeRevisionHealthy), rev.GetCondition(v1.TypeRuntimeHealthy)
 	switch {
-	case !IsObserved(rev):
+	case !isObserved(rev):
 		return v1.UnknownHealth("The revision " + rev.GetName() + " is being established.")
 	case objects.Status == corev1.ConditionFalse:
 		return v1.Unhealthy(objects.Message)

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -35,28 +34,23 @@ type Step struct {
 	Revision v1.PackageRevision
 }
 
-// Transition takes the revisions of a package from their current state to the one that the
-// package asks for.
+// Transition contains the changes that bring the revisions of a package from their current
+// state to the requested one.
 type Transition struct {
 	Decision
 	// Current is the revision of the package's content after the transition.
 	Current v1.PackageRevision
-	// Before are the revisions that exist, and After the revisions after all steps, those
-	// that are collected included.
+	// Before are the existing revisions, and After the revisions after all steps, including those
+	// that are collected.
 	Before, After []v1.PackageRevision
-	// Steps are the writes, in order. The old revision is deactivated before the new one
-	// is activated, so that two are never active at once.
+	// Steps are the writes, in order. The old revision is deactivated before the new one is
+	// activated, so that two revisions are never active at once.
 	Steps []Step
-}
-
-// Name returns the name of the revision for the content with a digest.
-func Name(p v1.Package, digest string) string {
-	return oci.FriendlyID(p.GetName(), Key(p, digest))
 }
 
 // Next returns the transition of a package whose content has the given digest and metadata.
 func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevision) Transition {
-	name := Name(p, digest)
+	name := Name(p, digest, existing)
 	policy := PolicyOf(p)
 	policy.Failed = failed(p, existing)
 	t := Transition{Decision: Decide(name, States(existing, name), policy), Before: existing, After: slices.Clone(existing)}
@@ -77,7 +71,7 @@ func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevi
 }
 
 // failed returns the revisions of a package whose runtimes were not healthy when they last ran. The health of an inactive
-// revision's objects is not considered: it is that of their release, which is retried.
+// revision's objects is not considered: it describes their release, which is retried.
 func failed(p v1.Package, revisions []v1.PackageRevision) []string {
 	var out []string
 	for _, rev := range revisions {
@@ -88,8 +82,9 @@ func failed(p v1.Package, revisions []v1.PackageRevision) []string {
 	return out
 }
 
-// own makes the package the owner of the revisions that stay. The current one is written as a
-// whole by ensureCurrent. Only revisions from a backup lack their owner.
+// own adds steps that make the package the owner of the revisions that stay, except for the current
+// one, which ensureCurrent updates. Only revisions from a backup or of Crossplane core need such a
+// step.
 func (t *Transition) own(p v1.Package, current string) {
 	for _, rev := range t.Before {
 		if rev.GetName() == current || slices.Contains(t.Collect, rev.GetName()) {
@@ -101,7 +96,8 @@ func (t *Transition) own(p v1.Package, current string) {
 	}
 }
 
-// ensureCurrent creates or updates the revision of the package's content.
+// ensureCurrent adds the step that creates, activates or updates the revision of the package's
+// content, if one is needed.
 func (t *Transition) ensureCurrent(p v1.Package, meta xpkg.Meta, digest, name string) {
 	existing := t.find(name)
 	t.Current = Current(p, meta, digest, name, existing, t.Decision)
@@ -116,8 +112,8 @@ func (t *Transition) ensureCurrent(p v1.Package, meta xpkg.Meta, digest, name st
 	}
 }
 
-// activate makes a revision other than the current one active, as after a rollback, or
-// renumbers one that a user activated.
+// activate adds the step that activates a revision other than the current one, as after a rollback,
+// or that renumbers a revision that a user activated.
 func (t *Transition) activate() {
 	rev := t.copyOf(t.Activate)
 	spec, action := rev.RevisionSpec(), Activate
@@ -131,7 +127,7 @@ func (t *Transition) activate() {
 	t.add(action, rev)
 }
 
-// add appends a step, and makes its revision one of those after the transition.
+// add appends a step, and updates After with its revision.
 func (t *Transition) add(action Action, rev v1.PackageRevision) {
 	t.Steps = append(t.Steps, Step{action, rev})
 	for i := range t.After {

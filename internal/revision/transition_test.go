@@ -23,7 +23,7 @@ func TestNextDeactivatesTheCurrentRevisionForOneThatAUserActivates(t *testing.T)
 	digest := func(c string) string { return "sha256:" + strings.Repeat(c, 64) }
 	var all []v1.PackageRevision
 	for i, d := range []string{digest("a"), digest("b")} {
-		r := Current(p, xpkg.Meta{}, d, Name(p, d), nil, Decision{})
+		r := Current(p, xpkg.Meta{}, d, Name(p, d, nil), nil, Decision{})
 		r.RevisionSpec().Revision, r.RevisionSpec().DesiredState = int64(i+1), v1.RevisionActive
 		all = append(all, r)
 	}
@@ -52,7 +52,7 @@ func TestRevisionsHaveTheContentPolicyOfTheirPackage(t *testing.T) {
 	for policy, lenient := range map[string]bool{"": false, "Strict": false, "Lenient": true} {
 		p := provider("uid", "registry.example.com/boats:v2")
 		p.Annotations = map[string]string{AnnotationContentPolicy: policy}
-		rev := Current(p, meta, digest, Name(p, digest), nil, Decision{})
+		rev := Current(p, meta, digest, Name(p, digest, nil), nil, Decision{})
 		if LenientContent(rev) != lenient || rev.GetAnnotations()["other"] != "x" || v1.IsPaused(rev) {
 			t.Errorf("%q: annotations %v", policy, rev.GetAnnotations())
 		}
@@ -75,7 +75,7 @@ func TestHistoryConsidersTheHealthOfRuntimes(t *testing.T) {
 	} {
 		var all []v1.PackageRevision
 		for i, d := range []string{digest("a"), digest("b"), digest("c")} {
-			r := Current(p, xpkg.Meta{}, d, Name(p, d), nil, Decision{})
+			r := Current(p, xpkg.Meta{}, d, Name(p, d, nil), nil, Decision{})
 			r.RevisionSpec().Revision, r.RevisionSpec().DesiredState = int64(i+1), v1.RevisionInactive
 			all = append(all, r)
 		}

@@ -10,14 +10,14 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// Name names a way to run programs.
+// Name is the name of a way to run the runtimes of packages.
 type Name string
 
-// The ways to run programs.
+// The ways to run the runtimes of packages.
 const (
-	// Deployment runs them as Deployments of the cluster.
+	// Deployment runs runtimes as Deployments of the cluster.
 	Deployment Name = "Deployment"
-	// Process runs them as child processes, on Linux.
+	// Process runs runtimes as child processes, on Linux.
 	Process Name = "Process"
 	// External leaves runtimes to another system, which reports their health.
 	External Name = "External"
@@ -25,18 +25,19 @@ const (
 	None Name = "None"
 )
 
-// Names are all ways to run programs.
+// Names returns all names.
 func Names() []Name { return []Name{Deployment, Process, External, None} }
 
 // Choice selects how the runtime of each package runs. The zero value runs none.
 type Choice struct {
-	// all is the choice for packages without one of their own.
+	// all is the choice for the packages to which no entry of some applies.
 	all Name
-	// some are for all packages of a kind, "Provider", or for one, "Provider/NAME".
+	// some has the choices for all packages of a kind, with the key "Provider", and for single
+	// packages, with the key "Provider/NAME".
 	some map[string]Name
 }
 
-// Everywhere chooses the same for all packages.
+// Everywhere returns the choice of the same name for all packages.
 func Everywhere(n Name) Choice { return Choice{all: n} }
 
 // Annotations of the Lock with which the manager announces how it runs runtimes. Plans read them.
@@ -47,7 +48,7 @@ const (
 	AnnotationPrivileges = "xpkg.dev/runtime-privileges"
 )
 
-// String returns the choice in a form that ParseChoice parses, with one order.
+// String returns the choice in the form that ParseChoice parses, in a fixed order.
 func (c Choice) String() string {
 	if len(c.some) == 0 {
 		return string(cmp.Or(c.all, None))
@@ -64,10 +65,10 @@ func (c Choice) String() string {
 	return strings.Join(out, ";")
 }
 
-// ParseChoice parses a choice: a name for all packages, or pairs separated by semicolons,
-// as in "Provider=External;Function=Deployment". The left side of a pair is a kind, or a
-// kind and the name of a package, as in "Provider/hello=Process". The name otherwise
-// applies to packages that no pair matches.
+// ParseChoice parses a choice: a name for all packages, or pairs separated by semicolons, as in
+// "Provider=External;Function=Deployment". The left side of a pair is a kind, or a kind and the
+// name of a package, as in "Provider/hello=Process". If s has pairs, otherwise is the name for
+// packages that no pair matches.
 func ParseChoice(s string, otherwise Name) (Choice, error) {
 	out := Choice{all: otherwise}
 	if !strings.Contains(s, "=") {
@@ -124,7 +125,7 @@ func (c Choice) Of(kind, name string) Name {
 	return c.all
 }
 
-// Uses reports whether any package may be run in a way.
+// Uses reports whether the choice may select a name for any package.
 func (c Choice) Uses(n Name) bool {
 	if c.all == n {
 		return true

@@ -2,7 +2,7 @@ package runtime
 
 import "github.com/xpkg-dev/xpkg/pkg/errcode"
 
-// ErrNoProgram is the error of a package without a runnable image.
+// ErrNoProgram is the code for a package without a runnable image.
 var ErrNoProgram = errcode.Code{
 	Name: "NoProgram", Class: errcode.Invalid, Final: true,
 	Cause: "The package contains no runnable image: its image names no program to start, or one that is not among its files. An update to such a package is rolled back at once.",

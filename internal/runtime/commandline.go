@@ -7,8 +7,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
 )
 
-// CommandLine returns the program of a runtime and its arguments: those of the container, and otherwise
-// those of the image configuration. It fails with NoProgram if neither names a program.
+// CommandLine returns the program of a runtime and its arguments, as a container engine does:
+// command and args replace the entrypoint and the command of the image. It fails with NoProgram if
+// neither names a program.
 func CommandLine(owner string, digest oci.Digest, image unpack.RuntimeConfig, command, args []string) ([]string, error) {
 	out := slices.Concat(command, args)
 	if len(command) == 0 {

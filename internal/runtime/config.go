@@ -14,17 +14,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrRuntimeConfig is the failure of a runtime configuration that does not exist.
+// ErrRuntimeConfig is the code for a runtime configuration that does not exist.
 var ErrRuntimeConfig = errcode.Code{
 	Name: "RuntimeConfigNotFound", Class: errcode.NotFound,
 	Cause: "The runtime configuration that a package or an ImageConfig names does not exist, or is of a kind that configures no runtimes.",
 	Fix:   "Create the DeploymentRuntimeConfig or ControllerConfig that the message names; the package continues automatically.",
 }
 
-// Config returns the configuration of the runtime of a revision, or nil if there is none. The configuration that an
-// ImageConfig names precedes the one that the package names. Each package names the configuration
-// "default" if it names no other; an older controllerConfigRef precedes that, and it need not exist
-// (packages guide, "spec.controllerConfigRef").
+// Config returns the configuration of the runtime of a revision, or nil if there is none. The
+// configuration that an ImageConfig names, ofImage, takes precedence over the one that the package
+// names. A package that names none uses its controllerConfigRef or, without one, the configuration
+// "default", which need not exist (packages guide, "spec.controllerConfigRef").
 func Config(ctx context.Context, reader client.Reader, rev v1.PackageRevision, ofImage *v1.RuntimeConfigReference) (*v1beta1.DeploymentRuntimeConfig, error) {
 	spec := rev.RuntimeSpec()
 	ref := spec.RuntimeConfigRef

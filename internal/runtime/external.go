@@ -11,12 +11,12 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// ExternalRuntime leaves runtimes to another system, which reports their health in the
-// condition RuntimeHealthy of their revision, with the generation of the revision as its
-// observedGeneration. A report for an older generation is ignored: the runtime of a
-// revision that was inactive in between was stopped.
+// ExternalRuntime leaves runtimes to another system, which reports their health in the condition
+// RuntimeHealthy of their revision, with the generation of the revision as its observedGeneration.
+// A report for an older generation is ignored, because the revision may have been inactive, and its
+// runtime stopped, since then.
 type ExternalRuntime struct {
-	// Reader reads revisions; one that answers from a cache is best.
+	// Reader reads revisions, preferably from a cache.
 	Reader client.Reader
 }
 
@@ -25,7 +25,7 @@ var _ Runtime = ExternalRuntime{}
 // Obtain does nothing: the other system fetches the image.
 func (ExternalRuntime) Obtain(context.Context, Workload) error { return nil }
 
-// ServiceAccount is the one that the program would run as in a Deployment.
+// ServiceAccount returns the name of the ServiceAccount that the runtime would use in a Deployment.
 func (ExternalRuntime) ServiceAccount(p Workload) (string, error) { return AccountName(p) }
 
 // Run returns the reported state.
@@ -52,7 +52,7 @@ func (r ExternalRuntime) Run(ctx context.Context, p Workload) (State, error) {
 	return state, nil
 }
 
-// Others returns nothing: no runtime runs here.
+// Others returns no revisions: the manager runs none of the runtimes.
 func (ExternalRuntime) Others(context.Context, plan.Requester) ([]plan.Owner, error) { return nil, nil }
 
 // Stop does nothing: the other system follows spec.desiredState.

@@ -10,7 +10,7 @@ func Manifests(p Workload) (manifests.Objects, error) {
 	})
 }
 
-// AccountName is the ServiceAccount that the program runs as.
+// AccountName returns the name of the ServiceAccount of a runtime.
 func AccountName(p Workload) (string, error) {
 	o, err := Manifests(p)
 	return o.ServiceAccountName, err

@@ -17,19 +17,18 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Workload is the program of one package revision.
+// Workload describes the runtime of one package revision.
 type Workload struct {
-	// Owner is the revision, its package, and the names of all revisions of that.
+	// Owner is the revision, its package, and the names of all revisions of the package.
 	Owner plan.Requester
-	// Namespace is where programs, their ServiceAccounts and their Services are.
+	// Namespace is the namespace of runtimes, their ServiceAccounts and their Services.
 	Namespace string
 	// Origin is the origin of the image: the image of the package, or the image in
 	// spec.controller.image of its metadata.
 	Origin fetch.Origin
 	// Digest is the resolved digest of the image. A tag never selects the image that runs.
 	Digest oci.Digest
-	// OfPackage reports that the image is the image of the package, whose content was
-	// fetched and verified.
+	// OfPackage reports that the image is the image of the package, which was fetched and verified.
 	OfPackage bool
 	// PullPolicy is the pull policy of the package.
 	PullPolicy corev1.PullPolicy
@@ -38,12 +37,11 @@ type Workload struct {
 	// ServerSecret and ClientSecret are the names of secrets with certificates. A secret
 	// without a name is not mounted.
 	ServerSecret, ClientSecret string
-	// Certificates identifies the content of the server secret. Runtimes that read it once
-	// are restarted when it changes. It is empty for runtimes that reload certificates.
+	// Certificates identifies the content of the server secret. A runtime that reads the secret
+	// only once is restarted when it changes. It is empty for runtimes that reload certificates.
 	Certificates string
-	// Settle is how long the program has to run without a restart before it is available.
-	// Zero means the default of the runtime. The configuration overrides it with
-	// minReadySeconds.
+	// Settle is the time for which the program must run without a restart before it is available.
+	// Zero means the default of the runtime. The configuration overrides it with minReadySeconds.
 	Settle time.Duration
 	// Config is the administrator's configuration, or nil.
 	Config *v1beta1.DeploymentRuntimeConfig
@@ -52,16 +50,15 @@ type Workload struct {
 	AwaitingActivation bool
 }
 
-// Image is the reference of the image with its digest.
+// Image returns the reference of the image with its digest.
 func (p Workload) Image() string { return p.Origin.Ref.WithDigest(p.Digest).String() }
 
-// State is how a program does.
+// State is the state of a runtime.
 type State struct {
-	// Available reports that the program answers, and has run for its settle time without
-	// a restart.
+	// Available reports that the program serves, and has run for its settle time without a restart.
 	Available bool
-	// Reason is a CamelCase word for why the runtime is not available, and Message
-	// describes it for users. Neither changes with every attempt.
+	// Reason is a CamelCase word for the reason why the runtime is not available, and Message
+	// describes it for users. Neither changes with every restart.
 	Reason, Message string
 	// Endpoint is the gRPC target of a function that is available.
 	Endpoint string
@@ -107,18 +104,18 @@ func CrashReason(restarts int) string {
 	return ReasonCrashed
 }
 
-// IsRuntimeFailure reports whether a reason describes the behavior of the program itself,
-// so that another version may do better. A program that is not available for any other
-// reason, such as a lost node, would not be available in another version either.
+// IsRuntimeFailure reports whether a reason describes the behavior of the program itself, so that
+// another version may work. A program that is not available for any other reason, such as a lost
+// node, would not be available in another version either.
 func IsRuntimeFailure(reason string) bool {
 	return reason == ReasonCrashed || reason == ReasonCrashLoop || reason == ReasonNotServing
 }
 
-// A Runtime runs programs. It can be used by many goroutines, for the revisions of
-// one package by one at a time.
+// Runtime runs the runtimes of packages. It is safe for concurrent use, except that the runtimes of
+// one package may be used by only one goroutine at a time.
 type Runtime interface {
-	// Obtain gets the image, or proves that it can be had. Nothing runs because of
-	// it, and nothing is written to the cluster.
+	// Obtain fetches the image, or checks that it can be pulled. It starts nothing, and writes
+	// nothing to the cluster.
 	Obtain(ctx context.Context, p Workload) error
 	// ServiceAccount returns the name of the ServiceAccount of the runtime, in its namespace.
 	ServiceAccount(p Workload) (string, error)
@@ -126,8 +123,8 @@ type Runtime interface {
 	// runtime is available.
 	Run(ctx context.Context, p Workload) (State, error)
 	// Others returns the other revisions of the package whose runtimes run or may still run,
-	// including deleted revisions. A requester without a revision gets all.
+	// including deleted revisions. For a requester without a revision, it returns all of them.
 	Others(ctx context.Context, who plan.Requester) ([]plan.Owner, error)
-	// Stop ends the program of a revision, and reports whether nothing of it is left.
+	// Stop stops the runtime of a revision, and reports whether it has stopped completely.
 	Stop(ctx context.Context, revision plan.Owner) (gone bool, err error)
 }

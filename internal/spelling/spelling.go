@@ -1,7 +1,7 @@
 // Package spelling compares words, to suggest corrections.
 package spelling
 
-// Distance is the number of bytes to insert, remove or replace to make b of a
+// Distance returns the number of bytes to insert, remove or replace to make b of a
 // (Levenshtein).
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)

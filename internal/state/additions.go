@@ -17,24 +17,25 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// concurrentReads is how many packages are read at the same time.
+// concurrentReads is the maximum number of packages that are read concurrently.
 const concurrentReads = 8
 
-// Addition is a package that is installed or moved as a dependency, as it was read.
+// Addition is the content of a package that is installed or moved as a dependency.
 type Addition struct {
-	// Package is its new version; nil if it could not be read.
+	// Package is the new version of the package, or nil if it could not be read.
 	Package *xpkg.Package
-	// Objects are the objects of its new version.
-	Objects []plan.Ref
-	// Err is why they are not known, or why the version cannot be installed.
+	// Objects are the objects of the new version, and Composed the CRDs that Crossplane creates
+	// from them.
+	Objects, Composed []plan.Ref
+	// Err is the reason why the objects are unknown, or why the version cannot be installed.
 	Err error
 }
 
 // AdditionReader reads the packages that dependency resolution installs or moves.
 type AdditionReader struct {
 	Packages
-	// Installed returns the package with a kind and a name, for the fields that its new
-	// version is read with.
+	// Installed returns the installed package with a kind and a name. Its spec determines how the
+	// new version is read.
 	Installed func(ctx context.Context, kind, name string) (v1.Package, error)
 	// CheckCrossplane fails for content that does not work with the cluster's version of
 	// Crossplane.
@@ -60,6 +61,10 @@ func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes 
 				return nil
 			}
 			out[i].Package, out[i].Objects = pkg, objects.Refs()
+			if out[i].Composed, err = objects.ComposedCRDs(); err != nil {
+				out[i].Err = err
+				return nil
+			}
 			if err := rbac.CheckDefined(objects.Defined()); err != nil {
 				out[i].Err = fmt.Errorf("%s, which %s needs: %w", c.To.Repository, parent.GetName(), err)
 			}

@@ -19,8 +19,8 @@ import (
 
 // Content reads the content of packages, from the package cache or from registries.
 type Content interface {
-	// Resolve returns the digest that an image refers to now. A digest that was looked up
-	// within maxAge is returned again.
+	// Resolve returns the digest to which an image refers now. It reuses a lookup that is not older
+	// than maxAge.
 	Resolve(ctx context.Context, o fetch.Origin, maxAge time.Duration) (oci.Digest, error)
 	// Read returns the package with a digest. Content that is not in the cache is pulled
 	// if pull is set.
@@ -33,8 +33,8 @@ type Content interface {
 // Origins locates images, as an origin.Finder does.
 type Origins interface {
 	graph.Origins
-	// Rewrites returns a function from repositories to the repositories that they are read
-	// from, by the ImageConfigs of now.
+	// Rewrites returns a function that maps a repository to the repository from which it is read,
+	// according to the current ImageConfigs.
 	Rewrites(ctx context.Context) (func(repository string) string, error)
 }
 
@@ -42,11 +42,11 @@ type Origins interface {
 type Packages struct {
 	Content Content
 	Origins Origins
-	// Namespace is where the runtimes of packages run.
+	// Namespace is the namespace of package runtimes.
 	Namespace string
 }
 
-// Source is where the content of a revision comes from.
+// Source is the source of the content of a revision.
 type Source struct {
 	Origin fetch.Origin
 	Digest oci.Digest
@@ -58,9 +58,9 @@ func (p Packages) Read(ctx context.Context, o fetch.Origin, d oci.Digest, image 
 	return fetch.Read(ctx, p.Content, o, d, image, revision.MayPull(policy))
 }
 
-// ReadRevision returns the content of a revision by the digest that it records. A revision that
-// another package manager created records none; its image is resolved then. The source is valid
-// as far as it is known, also with an error.
+// ReadRevision returns the content of a revision by the digest in its spec. It resolves the image
+// of a revision without a digest, which another package manager created. If only the content cannot
+// be read, the source is valid even though the error is not nil.
 func (p Packages) ReadRevision(ctx context.Context, rev v1.PackageRevision) (*xpkg.Package, Source, error) {
 	spec := rev.RevisionSpec()
 	origin, route, err := p.Origins.Locate(ctx, spec.Image, spec.PackagePullSecrets, spec.PackagePullPolicy)
@@ -82,13 +82,13 @@ func (p Packages) ReadRevision(ctx context.Context, rev v1.PackageRevision) (*xp
 	return pkg, source, err
 }
 
-// Desired returns the objects of a revision with this content.
+// Desired returns the objects of a revision whose content is pkg.
 func (p Packages) Desired(pkg *xpkg.Package, rev v1.PackageRevision) (*desired.Objects, error) {
 	return desired.Of(pkg, revision.Additions(rev, p.Namespace))
 }
 
-// ObjectRefs returns the objects that a revision owns: the objects in its status or, before it
-// has established any, the objects in its content.
+// ObjectRefs returns the objects of a revision: those in its status or, if its status lists none,
+// those in its content.
 func (p Packages) ObjectRefs(ctx context.Context, rev v1.PackageRevision) ([]plan.Ref, error) {
 	if refs := revision.Objects(rev); len(refs) > 0 {
 		return refs, nil

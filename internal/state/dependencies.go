@@ -20,15 +20,15 @@ type Dependencies struct {
 	optional map[string]bool
 }
 
-// Of returns the dependencies of the content with a digest, optional ones included. Content that is
-// not in the cache is not pulled, and has no dependencies here: its revision reports that it is
-// missing.
+// Of returns the dependencies of the content with a digest, including optional ones. It does not
+// pull content that is missing from the cache, and returns no dependencies for it; the revision
+// reports that its content is missing.
 func (c *Dependencies) Of(ctx context.Context, image, digest string) []dependency.Dependency {
 	known, _ := c.Lookup(ctx, image, digest)
 	return known
 }
 
-// Lookup returns the dependencies of the content with a digest, and whether they are known.
+// Lookup is like Of, and also reports whether the dependencies are known.
 func (c *Dependencies) Lookup(ctx context.Context, image, digest string) (_ []dependency.Dependency, ok bool) {
 	ref, err := oci.ParseReference(image, oci.ParseOptions{})
 	if err != nil {
@@ -52,7 +52,8 @@ func (c *Dependencies) Lookup(ctx context.Context, image, digest string) (_ []de
 }
 
 // Add records the dependencies of the content with a digest, and returns them. The digest is empty
-// for a revision that another package manager created; nothing can be looked up by it then.
+// for a revision that another package manager created; only its optional dependencies are recorded
+// then.
 func (c *Dependencies) Add(digest string, meta xpkg.Meta) []dependency.Dependency {
 	c.mu.Lock()
 	defer c.mu.Unlock()

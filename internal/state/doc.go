@@ -1,7 +1,6 @@
-// Package state reads the packages of a control plane: the resolved reference of a package, the
-// content of its revisions, their dependencies, and the graph of all packages.
+// Package state reads the packages of a control plane: the resolved reference of a package, its
+// revisions, their content, and their dependencies.
 //
-// The manager and the planner of commands use the same functions. They differ only in the source
-// that they read: the manager from its cache, where a decision allows for that, and the planner
-// from the API server.
+// The manager and the planner of commands use the same functions. The manager reads from its cache
+// where a decision allows that, and the planner reads from the API server.
 package state

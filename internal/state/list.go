@@ -49,8 +49,8 @@ func RevisionsOf(ctx context.Context, reader client.Reader, p v1.Package) ([]v1.
 	return list.Revisions(), nil
 }
 
-// Rewrites returns a function from repositories to the repositories that they are read from. Where the
-// ImageConfigs cannot be read, each repository is read from itself.
+// Rewrites returns a function that maps a repository to the repository from which it is read. If
+// the ImageConfigs cannot be read, the function returns its argument.
 func Rewrites(ctx context.Context, origins Origins) func(repository string) string {
 	rewrites, err := origins.Rewrites(ctx)
 	if err != nil {

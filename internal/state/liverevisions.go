@@ -22,7 +22,7 @@ type LiveRevisions struct {
 	Reader client.Reader
 
 	mu sync.Mutex
-	// waiting and running are the next list of a kind, and the one in progress.
+	// waiting has the next list of each kind, and running the one in progress.
 	waiting, running map[string]*sharedList
 }
 
@@ -32,7 +32,7 @@ type sharedList struct {
 	err       error
 }
 
-// Of returns copies of the revisions of a package.
+// Of returns copies of the revisions of a package, as the API server had them after the call.
 func (l *LiveRevisions) Of(ctx context.Context, p v1.Package) ([]v1.PackageRevision, error) {
 	all, err := l.list(ctx, p.PackageKind())
 	if err != nil {
@@ -68,7 +68,8 @@ func (l *LiveRevisions) join(ctx context.Context, kind string) *sharedList {
 	if next == nil {
 		next = &sharedList{done: make(chan struct{})}
 		l.waiting[kind] = next
-		// The list continues when the caller that began it leaves.
+		// The list must continue after the context of this caller ends, because others may wait for
+		// it.
 		go l.run(context.WithoutCancel(ctx), kind, next, previous)
 	}
 	return next

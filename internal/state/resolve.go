@@ -13,17 +13,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Resolution is the content that the reference of a package stands for.
+// Resolution is the content to which the reference of a package resolves.
 type Resolution struct {
 	Origin fetch.Origin
 	Route  imageconfig.Route
 	// Image is the reference after rewriting that was resolved to Digest.
 	Image  string
 	Digest oci.Digest
-	// LookedUp is set if a registry was asked and answered.
+	// LookedUp reports whether a registry was queried and responded.
 	LookedUp bool
-	// LookupError is why a registry could not be asked again. The digest that was resolved
-	// before holds until it can.
+	// LookupError is the reason why a registry could not be queried. Digest is the previous digest
+	// then.
 	LookupError error
 }
 
@@ -32,14 +32,15 @@ type ResolveOptions struct {
 	// Pending returns the digest that an image was resolved to, as long as the status of
 	// the package does not record it yet. It may be nil.
 	Pending func(image string) (oci.Digest, bool)
-	// MaxAge is the age up to which the result of another look-up is used.
+	// MaxAge is the maximum age of another lookup whose result is reused.
 	MaxAge time.Duration
 }
 
 // Resolve returns the content of a package. A tag is looked up once: after that the recorded digest
-// holds until the reference, or its rewriting, changes, or the pull policy is Always (packages
-// guide, "spec.packagePullPolicy"). While a registry cannot be asked, the content that was
-// installed from the same reference stays. The route is valid also with an error.
+// is used until the reference, or its rewriting, changes, or the pull policy is Always (packages
+// guide, "spec.packagePullPolicy"). While a registry cannot be queried, Resolve returns the digest
+// that was installed from the same reference. If only the lookup fails, the route is valid even
+// though the error is not nil.
 func (p Packages) Resolve(ctx context.Context, pkg v1.Package, revisions []v1.PackageRevision, o ResolveOptions) (Resolution, error) {
 	spec := pkg.PackageSpec()
 	origin, route, err := p.Origins.Locate(ctx, spec.Package, spec.PackagePullSecrets, spec.PackagePullPolicy)
@@ -89,7 +90,7 @@ func recordedDigest(pkg v1.Package, image string, revisions []v1.PackageRevision
 }
 
 // beforeRewriting returns the content that the reference of a package was resolved to before an
-// ImageConfig rewrote it. That content runs until the new repository can be asked.
+// ImageConfig rewrote it. That content runs until the new repository can be queried.
 func beforeRewriting(pkg v1.Package) (d oci.Digest, image string, known bool) {
 	status := pkg.PackageStatus()
 	if status.CurrentIdentifier != pkg.PackageSpec().Package {

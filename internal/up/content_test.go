@@ -108,7 +108,7 @@ func wantNothing(t *testing.T, s up.State) {
 	}
 }
 
-// wantDeletable proves that the registry lets an image go.
+// wantDeletable checks that an image can be deleted from the registry.
 func wantDeletable(t *testing.T, s up.State, digest v1.Hash) {
 	t.Helper()
 	if err := remote.Delete(tag(t, s).Digest(digest.String()), credentials(t, s)); err != nil {

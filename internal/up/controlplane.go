@@ -16,25 +16,26 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// previousWait is how long a start waits for the child of a killed process. It needs about
-// three seconds, and more on a busy machine.
+// previousWait is the time that a start waits for the child of a killed process. The child
+// needs about three seconds, and more on a busy machine.
 const previousWait = 20 * time.Second
 
 const controlPlaneLog = "controlplane.log"
 
-// A controlPlane is the child process with its log.
+// controlPlane is the child process with its log.
 type controlPlane struct {
 	*child.Process
 	log *logFile
 }
 
-// findProgram finds the control plane beside the running program.
+// findProgram returns the path of the program of the control plane, which is beside the running
+// program.
 func findProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", ErrControlPlaneMissing.New(err, "cannot find the xpkg executable")
 	}
-	// The program may be called through a symbolic link in another folder.
+	// The running program may have been called through a symbolic link in another folder.
 	if real, err := filepath.EvalSymlinks(self); err == nil {
 		return child.Find(os.Getenv, filepath.Dir(self), filepath.Dir(real))
 	}
@@ -61,21 +62,22 @@ func startControlPlane(ctx context.Context, o Options, dir *datadir.Dir, program
 	return &controlPlane{process, log}, nil
 }
 
-// withLog adds the end of the log to a failure that only the log explains.
+// withLog adds the last lines of the log to ErrControlPlaneFailed. It returns other errors
+// unchanged.
 func withLog(err error, log *logFile) error {
 	lines := log.lastLines()
 	if !errors.Is(err, ErrControlPlaneFailed) || lines == "" {
 		return err
 	}
-	said := errors.New("the log ends with:\n" + lines)
+	why := errors.New("the log ends with:\n" + lines)
 	f := errcode.From(err)
 	if f.Why != nil {
-		said = fmt.Errorf("%w; %w", f.Why, said)
+		why = fmt.Errorf("%w; %w", f.Why, why)
 	}
-	return f.Code.New(said, "%s", f.What)
+	return f.Code.New(why, "%s", f.What)
 }
 
-// failure returns the error of a child that ended without a request.
+// failure returns the error of a child that exited without a request.
 func (c *controlPlane) failure() error {
 	err := c.Err()
 	if err == nil {
@@ -84,7 +86,7 @@ func (c *controlPlane) failure() error {
 	return withLog(ErrControlPlaneFailed.New(err, "the control plane ended by itself"), c.log)
 }
 
-// stop stops the child. An end that was reported already is not reported again.
+// stop stops the child. It returns nil if the child has already exited, because that was reported.
 func (c *controlPlane) stop() error {
 	select {
 	case <-c.Done():
@@ -94,8 +96,8 @@ func (c *controlPlane) stop() error {
 	}
 }
 
-// waitForPrevious waits for the child of a process that was killed: it holds the
-// database and the port of the API server until it has noticed.
+// waitForPrevious waits for the child of a process that was killed, which holds the database and
+// the port of the API server until it stops.
 func waitForPrevious(ctx context.Context, o Options, dir *datadir.Dir) error {
 	if !datadir.Held(dir.Path, datadir.ChildLockName) {
 		return nil

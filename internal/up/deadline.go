@@ -12,13 +12,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
-// DefaultStartTimeout is the time for a start unless Options.StartTimeout is set. A
-// start takes about five seconds, and some times that on a busy machine.
-const DefaultStartTimeout = 3 * time.Minute
+// defaultStartTimeout is the default of Options.StartTimeout. A start takes about five seconds, and
+// several times as long on a busy machine.
+const defaultStartTimeout = 3 * time.Minute
 
-var errStartTimeout = errors.New("the time for the start is over")
+var errStartTimeout = errors.New("the start took too long")
 
-// A deadline bounds a start.
+// deadline limits the duration of a start.
 type deadline struct {
 	// ctx ends with the deadline.
 	ctx     context.Context
@@ -28,17 +28,17 @@ type deadline struct {
 	timeout time.Duration
 
 	mu sync.Mutex
-	// last is how the manager ended last.
+	// last is the last exit of the manager.
 	last error
 }
 
-// newDeadline starts the time for a start, whose failure the log explains.
+// newDeadline starts the deadline of a start. The log explains the failure of the start.
 func newDeadline(ctx context.Context, o Options, dir *datadir.Dir, log *logFile) *deadline {
 	ctx, stop := context.WithTimeoutCause(ctx, o.StartTimeout, errStartTimeout)
 	return &deadline{ctx: ctx, stop: stop, dir: dir, log: log, timeout: o.StartTimeout}
 }
 
-// observe returns progress with a record of the failures of the manager.
+// observe returns a function that records the failures of the manager and calls progress.
 func (d *deadline) observe(progress func(Event)) func(Event) {
 	return func(e Event) {
 		if e.Err != nil {
@@ -50,8 +50,8 @@ func (d *deadline) observe(progress func(Event)) func(Event) {
 	}
 }
 
-// explain returns the failure of a start that took too long, with its reason and the
-// repair; other failures are returned as they are.
+// explain returns ErrNotReady, with the reason and a fix, for a start that took too long. It
+// returns other errors unchanged.
 func (d *deadline) explain(err error, what string) error {
 	if !errors.Is(err, errStartTimeout) {
 		return err

@@ -21,14 +21,14 @@ const (
 	// of its start.
 	reportVariable = "XPKG_UP_REPORT"
 	reportName     = "up.report"
-	// statePoll is the pause between two looks at a process in the background.
+	// statePoll is the pause between two checks of a process in the background.
 	statePoll = 50 * time.Millisecond
 )
 
-// Detach runs this program again with the arguments, which must lead to Run with
-// the same data directory, in a session of its own that outlives this process. It
-// returns when that is ready, or fails as that failed; the output of that process
-// is in logs/up.log. When the context ends first, the process is ended.
+// Detach starts this program again in a session of its own, so that it outlives this process. With
+// the arguments, the program must call Run with the same data directory. Detach returns when the
+// control plane is ready, or returns the error of its start. The output of the process is in
+// logs/up.log. If the context ends first, Detach terminates the process.
 func Detach(ctx context.Context, dataDir string, args []string) (State, error) {
 	dir, err := datadir.Open(dataDir, time.Now())
 	if err != nil {
@@ -51,7 +51,7 @@ func Detach(ctx context.Context, dataDir string, args []string) (State, error) {
 	return background.await(ctx, path)
 }
 
-// A background is a process that outlives this one.
+// background is a process that outlives this one.
 type background struct {
 	process *os.Process
 	ended   chan struct{}
@@ -83,7 +83,8 @@ func startBackground(log *logFile, report string, args []string) (*background, e
 	return b, nil
 }
 
-// await looks for the state that the process writes when it is ready.
+// await waits for the state that the process writes when it is ready. If the context ends first, it
+// terminates the process.
 func (b *background) await(ctx context.Context, dir string) (State, error) {
 	tick := time.NewTicker(statePoll)
 	defer tick.Stop()
@@ -106,7 +107,7 @@ func (b *background) await(ctx context.Context, dir string) (State, error) {
 	}
 }
 
-// failure returns the error of the process, or the end of its output.
+// failure returns the error that the process reported, or an error with the end of its output.
 func (b *background) failure() error {
 	if f := readReport(b.report); f != nil {
 		return f
@@ -115,8 +116,8 @@ func (b *background) failure() error {
 	if err == nil {
 		err = errors.New("it ended without an error")
 	}
-	if said := b.log.lastLines(); said != "" {
-		err = fmt.Errorf("%w; its output:\n%s", err, said)
+	if output := b.log.lastLines(); output != "" {
+		err = fmt.Errorf("%w; its output:\n%s", err, output)
 	}
 	return ErrNotReady.New(err, "the control plane did not start in the background")
 }
@@ -129,8 +130,8 @@ type report struct {
 	Do    string `json:"do"`
 }
 
-// tellStarter writes why this process could not start, when Detach started it.
-func tellStarter(err error) error {
+// writeReport writes the error of the start for Detach, if Detach started this process.
+func writeReport(err error) error {
 	path := os.Getenv(reportVariable)
 	if path == "" {
 		return nil

@@ -148,8 +148,8 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-// A control plane that never answers, as with a damaged write-ahead log, does not
-// block a start for ever.
+// A control plane that never responds, as with a damaged write-ahead log, does not block a start
+// forever.
 func TestStartHasADeadline(t *testing.T) {
 	silent := filepath.Join(t.TempDir(), "silent")
 	if err := os.WriteFile(silent, []byte("#!/bin/sh\necho the log of etcd >&2\ncat >/dev/null\n"), 0o700); err != nil { // The file is executable.
@@ -271,7 +271,7 @@ func TestExecutableMissing(t *testing.T) {
 	}
 }
 
-// A program that ends without a word is reported, and nothing is left behind.
+// A program that exits without a report is an error, and no process is left behind.
 func TestUnresponsiveRuntimeIsNotAvailable(t *testing.T) {
 	t.Setenv(child.Variable, "/bin/false")
 	dir := t.TempDir()

@@ -11,22 +11,22 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// healthLimit is how long one health check may take.
+// healthLimit is the maximum duration of a health check.
 const healthLimit = 3 * time.Second
 
 // Check is the health of a part.
 type Check struct {
 	// Name is "API server", "registry" or "package manager".
 	Name string `json:"name"`
-	// Address is where it was asked, or the process of the manager.
+	// Address is the checked address, or the process of the manager.
 	Address string `json:"address"`
 	// Healthy reports whether the part responded as expected.
 	Healthy bool `json:"healthy"`
-	// Error is the reason if it did not.
+	// Error is the reason if the part is not healthy.
 	Error string `json:"error,omitempty"`
-	// Fix is the remedy, if it is known.
+	// Fix is the fix of the error, if it is known.
 	Fix string `json:"fix,omitempty"`
-	// Took is how long the answer took, in nanoseconds. It is zero for the manager, which writes its state itself.
+	// Took is the response time in nanoseconds. It is zero for the manager, which writes its state itself.
 	Took time.Duration `json:"took"`
 }
 
@@ -49,7 +49,7 @@ func checkRegistry(ctx context.Context, s State) Check {
 func checkManager(s State) Check {
 	c := Check{Name: "package manager", Address: "process " + strconv.Itoa(s.PID), Healthy: s.ManagerFailure == ""}
 	if !c.Healthy {
-		c.Error, c.Fix = "ended, and is restarted: "+s.ManagerFailure, s.ManagerFix
+		c.Error, c.Fix = "exited, and will be restarted: "+s.ManagerFailure, s.ManagerFix
 	}
 	return c
 }
@@ -76,7 +76,7 @@ func get(ctx context.Context, client *http.Client, url string) error {
 		return err
 	}
 	defer response.Body.Close()
-	// A registry answers 401 to a ping without credentials; reads need none.
+	// The registry responds with 401 to a ping without credentials, although reads need none.
 	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusUnauthorized {
 		return errors.New(response.Status)
 	}

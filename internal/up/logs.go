@@ -10,23 +10,22 @@ import (
 )
 
 const (
-	// logLimit is the size in bytes above which a log starts anew at the next start.
+	// logLimit is the size in bytes above which a log is emptied at the next start.
 	logLimit = 10 << 20
-	// tailLimit is how much of the end of a log is read for a message.
+	// tailLimit is the number of bytes that are read from the end of a log for a message.
 	tailLimit = 16 << 10
-	// tailLines is how many lines of it are shown.
+	// tailLines is the number of lines of a log in a message.
 	tailLines = 8
 )
 
-// A logFile is a log of the directory that this start appends to.
+// logFile is a log to which this start appends.
 type logFile struct {
 	*os.File
 	// start is the size of the log before this start.
 	start int64
 }
 
-// openLog opens a log of the directory for appending, and empties it first when it
-// has grown beyond the limit.
+// openLog opens a log for appending, and empties it first if it is larger than logLimit.
 func openLog(folder, name string) (*logFile, error) {
 	path := filepath.Join(folder, name)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -43,8 +42,8 @@ func openLog(folder, name string) (*logFile, error) {
 	return l, nil
 }
 
-// lastLines returns the last lines that were appended by this start, for a message. An
-// unreadable log has no lines.
+// lastLines returns the last lines that were appended since openLog, for a message. It returns ""
+// if the log cannot be read.
 func (l *logFile) lastLines() string {
 	f, err := os.Open(l.Name())
 	if err != nil {

@@ -11,20 +11,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// managerGrace is how long a stop waits for the manager.
+// managerGrace is the maximum time that a stop waits for the manager.
 const managerGrace = 10 * time.Second
 
 // Env is the environment of a manager.
 type Env struct {
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
-	// Config is the same as a configuration, without a limit on the rate.
+	// Config is the client configuration from Kubeconfig, without a rate limit.
 	Config *rest.Config
-	// Registry is the host:port of the registry, which speaks plain HTTP.
+	// Registry is the host:port of the registry, which serves plain HTTP.
 	Registry string
 	// CacheDir is a folder for content that can be fetched again.
 	CacheDir string
-	// Ready reports that the manager works. The control plane is ready only then. It may
+	// Ready must be called when the manager reconciles, which makes the control plane ready. It may
 	// be called more than once.
 	Ready func()
 }
@@ -40,20 +40,20 @@ func newEnv(plane *controlPlane, images *registryServer, dir *datadir.Dir, ready
 	}, nil
 }
 
-// A Manager runs until the context ends. When it ends before that, with an error or
-// without one, it is started again after a pause.
+// Manager runs a package manager until the context ends. If it returns earlier, with or without an
+// error, it is called again after a pause.
 type Manager func(ctx context.Context, env Env) error
 
-// errEnded is the reason of a manager that gave none.
+// errEnded is the reason if the manager returns no error.
 var errEnded = errors.New("the manager ended by itself")
 
-// backoff is the pause before the manager is started again: it doubles each time,
-// and starts over after a run that was longer than the limit.
+// backoff computes the pause before the manager is started again. The pause doubles each time up to
+// the limit, and is reset after a run that was longer than the limit.
 type backoff struct{ first, limit time.Duration }
 
 var managerBackoff = backoff{first: time.Second, limit: 30 * time.Second}
 
-// run runs the manager again and again until the context ends.
+// run runs the manager, and restarts it whenever it ends, until the context ends.
 func (b backoff) run(ctx context.Context, m Manager, env Env, now func() time.Time, report func(error)) {
 	pause := b.first
 	for {
@@ -80,7 +80,8 @@ func (b backoff) run(ctx context.Context, m Manager, env Env, now func() time.Ti
 	}
 }
 
-// startManager starts the manager and returns the function that stops it. It reports each end of the manager.
+// startManager starts the manager, and returns the function that stops it. It calls ended with the
+// reason each time that the manager ends.
 func startManager(ctx context.Context, o Options, env Env, ended func(error)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// The status reports a manager that has ended, with the reason and the remedy, until it works again.
+// The status reports a manager that has ended, with the reason and the fix, until it runs again.
 func TestStatusReportsTheManager(t *testing.T) {
 	needControlPlane(t)
 	failure := errcode.Code{Name: "Test", Class: errcode.Conflict, Fix: "Repair it."}

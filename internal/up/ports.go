@@ -17,26 +17,26 @@ import (
 
 // The default ports of "xpkg up".
 const (
-	DefaultPort         = 16443
-	DefaultRegistryPort = 15000
+	defaultPort         = 16443
+	defaultRegistryPort = 15000
 	// LastPort stands for the port of the last start, or for the default port in a
 	// new data directory.
 	LastPort = -1
 )
 
 const (
-	// apiPortName is written by the child.
+	// apiPortName is the file with the port of the API server, which the child writes.
 	apiPortName      = "apiserver.port"
 	registryPortName = "registry.port"
 	loopback         = "127.0.0.1"
 )
 
-// openPorts proves that the ports are free before anything is started, opens the
-// port of the registry, and returns the port of the API server; 0 lets the child
-// choose a free one. A port that clients know from an earlier start is never replaced
-// by another one: kubeconfigs and installed packages name it.
+// openPorts checks that the ports are free before anything is started, opens the port of the
+// registry, and returns the port of the API server. If that is 0, the child chooses a free one. The
+// port of an earlier start is never replaced by another one, because kubeconfigs and installed
+// packages refer to it.
 func openPorts(o Options, d *datadir.Dir) (net.Listener, int, error) {
-	port, known := chosenPort(d, o.Port, apiPortName, DefaultPort)
+	port, known := chosenPort(d, o.Port, apiPortName, defaultPort)
 	if port != 0 {
 		probe, err := listen(port, "the API server", "--port")
 		if err != nil {
@@ -46,7 +46,7 @@ func openPorts(o Options, d *datadir.Dir) (net.Listener, int, error) {
 			return nil, 0, err
 		}
 	}
-	registryPort, known := chosenPort(d, o.RegistryPort, registryPortName, DefaultRegistryPort)
+	registryPort, known := chosenPort(d, o.RegistryPort, registryPortName, defaultRegistryPort)
 	if known != 0 && known != registryPort {
 		o.Progress(Event{Stage: StageRegistry, Warning: fmt.Sprintf(
 			"the registry moves from %[1]s:%[2]d to %[1]s:%[3]d; packages that were installed from %[1]s:%[2]d cannot be fetched there any more. "+
@@ -56,22 +56,22 @@ func openPorts(o Options, d *datadir.Dir) (net.Listener, int, error) {
 	return listener, port, keptPort(err, known, "installed packages", "--registry-port")
 }
 
-// chosenPort returns the port for a start, and the port of the last one; 0 where
-// there is none.
-func chosenPort(d *datadir.Dir, asked int, name string, standard int) (port, known int) {
+// chosenPort returns the port for a start, where 0 means any free port, and the port of the last
+// start, or 0 if there is none.
+func chosenPort(d *datadir.Dir, requested int, name string, standard int) (port, known int) {
 	known = lastPort(d, name)
 	switch {
-	case asked > 0:
-		return asked, known
+	case requested > 0:
+		return requested, known
 	case known != 0:
 		return known, known
-	case asked == LastPort:
+	case requested == LastPort:
 		return standard, 0
 	}
 	return 0, 0
 }
 
-// keptPort adds to the failure of a port that it was kept from an earlier start.
+// keptPort adds to the error of a port that the port is known from an earlier start, and to whom.
 func keptPort(err error, known int, who, flag string) error {
 	if err == nil || known == 0 {
 		return err
@@ -123,8 +123,7 @@ func anyPort(who, flag string) (net.Listener, error) {
 	return listener, nil
 }
 
-// lastPort returns the port that a file of the directory keeps. A missing or damaged
-// file counts as 0.
+// lastPort returns the port in a file of the directory, or 0 if the file is missing or damaged.
 func lastPort(d *datadir.Dir, name string) int {
 	content, err := os.ReadFile(d.File(name))
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// ownSession takes the process away from the terminal, so that it stays when the
-// terminal is closed.
+// ownSession starts the process in a session of its own, so that it keeps running when the terminal
+// is closed.
 func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 // terminate asks a process to stop.

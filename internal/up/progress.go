@@ -5,8 +5,8 @@ import "time"
 // Stage is a part of a start.
 type Stage string
 
-// The stages, in the order in which they come. StagePrevious comes only when the
-// control plane of a process that was killed is still stopping.
+// The stages, in order. StagePrevious only occurs if the control plane of a process that was killed
+// is still stopping.
 const (
 	StagePrevious     Stage = "previous control plane"
 	StageControlPlane Stage = "control plane"
@@ -21,10 +21,9 @@ type Event struct {
 	Stage Stage
 	// Done is false when the stage begins and true when it is finished.
 	Done bool
-	// Took is how long a finished stage took; for StageReady, the whole start.
+	// Took is the duration of a finished stage; for StageReady, of the whole start.
 	Took time.Duration
-	// Err is an end of the manager that it recovers from by itself: it is started
-	// again after a pause.
+	// Err is the reason why the manager ended. It is started again after a pause.
 	Err error
 	// Warning is a message about the registry that the user should see, such as a
 	// push that moves the tag of an installed package.

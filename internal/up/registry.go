@@ -20,7 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/registry"
 )
 
-// registryGrace is how long a stop waits for requests to the registry.
+// registryGrace is the maximum time that a stop waits for requests to the registry.
 const registryGrace = time.Second
 
 // The folders of a repository that hold unfinished uploads and blobs. No component
@@ -30,7 +30,7 @@ const (
 	blobsFolder   = "blobs"
 )
 
-// A registryServer serves the images of the data directory.
+// registryServer serves the images of the data directory.
 type registryServer struct {
 	server  *http.Server
 	images  *olareg.Server
@@ -40,8 +40,8 @@ type registryServer struct {
 	err     error // to be read after done is closed
 }
 
-// startRegistry serves on a port that is open already. It removes the parts of
-// uploads that a killed process has left.
+// startRegistry starts the registry on an open listener. It removes the unfinished uploads of a
+// killed process first.
 func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses registry.Uses) (*registryServer, error) {
 	token, err := ensureToken(d)
 	if err != nil {
@@ -86,8 +86,8 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	return r, nil
 }
 
-// stop ends the registry. Requests that take longer than the grace are cut off: an
-// upload that did not end is no image.
+// stop stops the registry. It aborts requests that take longer than registryGrace; an unfinished
+// upload is no image.
 func (r *registryServer) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), registryGrace)
 	defer cancel()
@@ -96,10 +96,10 @@ func (r *registryServer) stop() error {
 		err = r.server.Close()
 	}
 	<-r.done
-	return errors.Join(err, found(r.images.Close()), r.log.Close())
+	return errors.Join(err, withoutNotFound(r.images.Close()), r.log.Close())
 }
 
-// removeUploads removes the parts of uploads from the folder of the images.
+// removeUploads removes unfinished uploads from the folder of the images.
 func removeUploads(images string) error {
 	var folders []string
 	err := filepath.WalkDir(images, func(path string, entry fs.DirEntry, err error) error {
@@ -121,14 +121,14 @@ func removeUploads(images string) error {
 	return err
 }
 
-// found removes errors about missing repositories: at its end, the library reads each
-// repository again that a client asked for.
-func found(err error) error {
+// withoutNotFound removes errors about missing repositories: when it is closed, the library reads
+// each repository again that a client requested.
+func withoutNotFound(err error) error {
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) {
 		var left []error
 		for _, e := range several.Unwrap() {
-			left = append(left, found(e))
+			left = append(left, withoutNotFound(e))
 		}
 		return errors.Join(left...)
 	}

@@ -11,35 +11,36 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// State contains the addresses of a control plane. It is written to state.json when the
-// control plane is ready, and removed when it stops.
+// State contains the addresses of a control plane and the state of its manager. It is written to
+// state.json when the control plane is ready and when the manager ends or recovers, and removed
+// when the control plane stops.
 type State struct {
 	// DataDir is the data directory.
 	DataDir string `json:"dataDir"`
 	// PID is the process that runs the registry and the manager.
 	PID int `json:"pid"`
-	// ControlPlanePID is its child, with etcd and the API server.
+	// ControlPlanePID is the child process, which runs etcd and the API server.
 	ControlPlanePID int `json:"controlPlanePID"`
 	// Server is the URL of the API server.
 	Server string `json:"server"`
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string `json:"kubeconfig"`
-	// Registry is the host:port of the registry, which speaks plain HTTP.
+	// Registry is the host:port of the registry, which serves plain HTTP.
 	Registry string `json:"registry"`
-	// Started is when the start began.
+	// Started is the time at which the start began.
 	Started time.Time `json:"started"`
 	// Kubernetes is the version of the API server, for example "v1.37.1".
 	Kubernetes string `json:"kubernetes"`
 	// Version is the version of xpkg.
 	Version string `json:"version,omitempty"`
-	// ManagerFailure is the reason for which the package manager has ended, and ManagerFix the remedy. They are empty
-	// while it works. It is started again after a pause.
+	// ManagerFailure is the reason why the package manager has ended, and ManagerFix the fix. Both
+	// are empty while the manager runs. It is started again after a pause.
 	ManagerFailure string `json:"managerFailure,omitempty"`
 	ManagerFix     string `json:"managerFix,omitempty"`
 }
 
-// stateFile is the file with the state of a control plane. It is written when the control plane is ready, and when the
-// manager ends or works again after that.
+// stateFile writes the state of a control plane when it is ready, and later each time that the
+// manager ends or recovers.
 type stateFile struct {
 	path string
 	// warn reports a failure to write a change.
@@ -59,7 +60,7 @@ func (f *stateFile) write(s State) (State, error) {
 	return s, datadir.WriteJSON(f.path, s)
 }
 
-// setManager records why the manager has ended, or with nil that it works.
+// setManager records the reason why the manager has ended. Nil records that the manager runs.
 func (f *stateFile) setManager(failure error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

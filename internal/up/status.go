@@ -13,27 +13,27 @@ import (
 
 // Report is the status of a data directory.
 type Report struct {
-	// DataDir is its absolute path.
+	// DataDir is the absolute path of the directory.
 	DataDir string `json:"dataDir"`
 	// Running reports whether a process holds the directory.
 	Running bool `json:"running"`
 	// Ready reports whether the start is finished, so that State is known.
 	Ready bool `json:"ready"`
-	// PID is the process that holds the directory; 0 when it is not known.
+	// PID is the process that holds the directory, or 0 if it is unknown.
 	PID int `json:"pid,omitempty"`
-	// State is where the parts are.
+	// State contains the addresses of the components.
 	State State `json:"state,omitzero"`
-	// Created is when the directory was made.
+	// Created is the time at which the directory was created.
 	Created time.Time `json:"created,omitzero"`
-	// Checks are the health of the parts; only Examine fills them.
+	// Checks are the health checks of the parts. Only Examine sets them.
 	Checks []Check `json:"checks,omitempty"`
-	// Sizes are bytes on disk by folder; only Examine fills them.
+	// Sizes are the sizes in bytes by folder. Only Examine sets them.
 	Sizes map[string]int64 `json:"sizes,omitempty"`
 }
 
-// Status returns the status of a data directory. It contacts no process, so it takes no
-// time. A missing directory has no control plane. Status fails with ErrDataDirForeign,
-// ErrDataDirUnsafe, ErrDataDirVersion or ErrDataDirUnusable.
+// Status returns the status of a data directory. It contacts no process, so it returns immediately.
+// A missing directory has no control plane. Status fails with ErrDataDirForeign, ErrDataDirUnsafe,
+// ErrDataDirVersion or ErrDataDirUnusable.
 func Status(dataDir string) (Report, error) {
 	path, err := datadir.Absolute(dataDir)
 	if err != nil {
@@ -52,15 +52,15 @@ func Status(dataDir string) (Report, error) {
 	if r.PID, err = datadir.OwnerPID(path); err != nil || r.PID == 0 {
 		r.PID = datadir.RecordedPID(path)
 	}
-	// A state of another process was left behind by one that was killed.
+	// A killed process has left the state of another process ID.
 	if state, err := readState(path); err == nil && state.PID == r.PID {
 		r.State, r.Ready = state, true
 	}
 	return r, nil
 }
 
-// Examine is Status with the health of the parts and their sizes on disk. It takes
-// at most some seconds.
+// Examine is like Status, and also checks the health of the parts and their sizes on disk. Each
+// health check takes at most healthLimit.
 func Examine(ctx context.Context, dataDir string) (Report, error) {
 	r, err := Status(dataDir)
 	if err != nil {
@@ -76,8 +76,8 @@ func Examine(ctx context.Context, dataDir string) (Report, error) {
 	return r, nil
 }
 
-// diskSize adds up the sizes of the files in a folder. Files that vanish meanwhile do not
-// count; a sparse file counts with its full size.
+// diskSize returns the total size of the files in a folder. It ignores files that are deleted at
+// the same time. A sparse file counts with its full size.
 func diskSize(folder string) int64 {
 	var total int64
 	_ = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {

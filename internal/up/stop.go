@@ -12,13 +12,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
-// stopGrace is how long Stop waits for each of the two processes: for the holder of the
-// directory before it is killed, and then for its child.
+// stopGrace is the time that Stop waits for each of the two processes: for the holder of
+// the directory before it is killed, and then for its child.
 const stopGrace = 20 * time.Second
 
-// Stop stops the control plane of a data directory, wherever it runs, and returns
-// when nothing of it is left. It fails with ErrNotRunning when there is none, and
-// with ErrNotStopped when a process does not end.
+// Stop stops the control plane of a data directory, in the foreground or in the background, and
+// returns when its processes have exited. It fails with ErrNotRunning if no control plane runs, and
+// with ErrNotStopped if a process does not exit.
 func Stop(ctx context.Context, dataDir string) error {
 	path, err := datadir.Absolute(dataDir)
 	if err != nil {
@@ -35,7 +35,7 @@ func Stop(ctx context.Context, dataDir string) error {
 	return waitFree(ctx, path, datadir.ChildLockName, stopGrace)
 }
 
-// stopHolder stops the process that holds the directory.
+// stopHolder stops the process that holds the directory. It kills the process after stopGrace.
 func stopHolder(ctx context.Context, path string) error {
 	process, err := findHolder(path)
 	if err != nil {
@@ -55,10 +55,10 @@ func stopHolder(ctx context.Context, path string) error {
 	return waitFree(ctx, path, datadir.LockName, stopGrace)
 }
 
-// findHolder returns the process that holds the directory, as the kernel reports it. The
-// recorded process id is not used: another process may have that id, and other users may
-// have changed the record. The process is opened before its lock is read again, so the
-// handle never refers to a later process with the same id.
+// findHolder returns the process that holds the directory, as the kernel reports it. It does not
+// use the recorded process ID: another process may have that ID, and other users may have changed
+// the record. It opens the process before it reads the lock again, so the handle never refers to a
+// later process with the same ID.
 func findHolder(path string) (*os.Process, error) {
 	pid, err := datadir.OwnerPID(path)
 	if err != nil {
@@ -81,7 +81,8 @@ func findHolder(path string) (*os.Process, error) {
 	return process, nil
 }
 
-// waitFree waits until no process holds a lock of the directory.
+// waitFree waits until no process holds a lock of the directory. It fails with ErrNotStopped after
+// the limit.
 func waitFree(ctx context.Context, path, name string, limit time.Duration) error {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()

@@ -15,18 +15,17 @@ import (
 
 const (
 	tokenName = "registry.token"
-	// RegistryUser is the user name of credentials for the registry. The registry
-	// accepts any; clients of registries need one.
+	// RegistryUser is the user name of credentials for the registry. The registry accepts any name,
+	// but clients require one.
 	RegistryUser = "xpkg"
-	// DefaultMaxUpload is the size of the largest blob that the registry accepts
-	// unless Options.MaxUpload is set.
-	DefaultMaxUpload = 4 << 30
-	// leastToken is the length of the shortest token that is not replaced.
+	// defaultMaxUpload is the default of Options.MaxUpload, in bytes.
+	defaultMaxUpload = 4 << 30
+	// leastToken is the minimum length of a valid token.
 	leastToken = 20
 )
 
-// ensureToken returns the token that allows writes to the registry, and creates it
-// in a new data directory. A token that a crash has cut short is replaced.
+// ensureToken returns the token that allows writes to the registry. It creates a missing token, and
+// replaces one that is shorter than leastToken, for example after a crash.
 func ensureToken(d *datadir.Dir) (string, error) {
 	token, err := readToken(d.Path)
 	switch {
@@ -47,10 +46,9 @@ func readToken(dir string) (string, error) {
 	return strings.TrimSpace(string(content)), err
 }
 
-// RegistryToken returns the token that allows writes to the registry at host:port
-// when the control plane of a data directory serves that registry now, and ""
-// otherwise. The token of a control plane that does not run is not returned: another
-// process may listen on its port.
+// RegistryToken returns the token that allows writes to the registry at host:port if the control
+// plane of a data directory currently serves that registry, and "" otherwise. It never returns the
+// token of a control plane that is not running, because another process may listen on its port.
 func RegistryToken(dataDir, hostport string) (string, error) {
 	report, err := Status(dataDir)
 	if err != nil || !report.Ready || report.State.Registry != hostport {
@@ -63,8 +61,8 @@ func RegistryToken(dataDir, hostport string) (string, error) {
 	return token, nil
 }
 
-// LoginCommand returns the command that stores the credentials for the registry of
-// a control plane where docker, crane and skopeo find them.
+// LoginCommand returns the command that stores the credentials for the registry of a control plane
+// for docker, crane and skopeo.
 func LoginCommand(s State) string {
 	command := "xpkg login " + s.Registry
 	if s.DataDir != datadir.Default() {

@@ -15,29 +15,28 @@ import (
 type Options struct {
 	// Dir is the data directory; see [datadir.Default].
 	Dir string
-	// Port and RegistryPort are ports of the loopback interface; see DefaultPort and
-	// DefaultRegistryPort. 0 uses the port of the last start, or a free one, and LastPort
-	// uses the port of the last start, or the default.
+	// Port and RegistryPort are ports of the loopback interface. Zero means the port of the last
+	// start or, in a new data directory, a free one. LastPort means the port of the last start or,
+	// in a new data directory, the default.
 	Port, RegistryPort int
-	// CRDOpenAPI publishes the schemas of custom resources in OpenAPI, which costs
-	// memory; without it "kubectl explain" does not know custom resources.
+	// CRDOpenAPI publishes the schemas of custom resources in OpenAPI, which costs memory. Without
+	// it, "kubectl explain" does not know custom resources.
 	CRDOpenAPI bool
-	// MaxUpload bounds the bytes of one blob that is pushed to the registry; 0 means
-	// DefaultMaxUpload.
+	// MaxUpload is the maximum size in bytes of a blob that is pushed to the registry. Zero means 4
+	// GiB.
 	MaxUpload int64
-	// StartTimeout bounds the time until everything is ready; 0 means
-	// DefaultStartTimeout.
+	// StartTimeout is the maximum time until the control plane is ready. Zero means three minutes.
 	StartTimeout time.Duration
 	// Unblock is called while the API server starts. It may be nil.
 	Unblock Unblock
-	// Manager is the package manager. Without one the control plane has none.
+	// Manager is the package manager. If it is nil, the control plane has none.
 	Manager Manager
-	// Progress gets the steps of the start and of the stop. It may be nil, and must
-	// not block; it is called from more than one goroutine.
+	// Progress is called with the steps of the start and of the stop, from several goroutines. It
+	// must not block, and may be nil.
 	Progress func(Event)
 	// Version is the version of xpkg, for state.json.
 	Version string
-	// Now is the clock; nil means the one of the system.
+	// Now returns the current time. Nil means the system clock.
 	Now func() time.Time
 }
 
@@ -46,10 +45,10 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	if o.StartTimeout == 0 {
-		o.StartTimeout = DefaultStartTimeout
+		o.StartTimeout = defaultStartTimeout
 	}
 	if o.MaxUpload == 0 {
-		o.MaxUpload = DefaultMaxUpload
+		o.MaxUpload = defaultMaxUpload
 	}
 	if o.Progress == nil {
 		o.Progress = func(Event) {}
@@ -64,17 +63,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Run runs a control plane until the context ends, and then stops everything and
-// returns nil. When the context ends before the control plane is ready, it returns
-// the cause of that.
+// Run runs a control plane until the context ends, and then stops it and returns nil. If the
+// context ends before the control plane is ready, Run returns the cause of the context.
 //
-// It fails with one of the codes of this package and with nothing left running:
-// ErrDataDirForeign, ErrDataDirVersion, ErrDataDirInUse, ErrDataDirUnusable,
-// ErrPortInUse, ErrControlPlaneMissing, ErrControlPlaneFailed or ErrRegistryFailed.
+// If it fails, no process is left running. The error has one of these codes: ErrDataDirForeign,
+// ErrDataDirUnsafe, ErrDataDirVersion, ErrDataDirInUse, ErrDataDirUnusable, ErrPortInUse,
+// ErrControlPlaneMissing, ErrControlPlaneFailed, ErrRegistryFailed or ErrNotReady.
 func Run(ctx context.Context, o Options) error {
 	err := run(ctx, o.withDefaults())
 	if err != nil {
-		join(&err, func() error { return tellStarter(err) })
+		join(&err, func() error { return writeReport(err) })
 	}
 	return err
 }
@@ -114,8 +112,8 @@ func run(ctx context.Context, o Options) (err error) {
 	return serve(ctx, o, dir, plane, listener, deadline, begin)
 }
 
-// serve runs the parts of this process until the context ends, and then stops them
-// and the child.
+// serve runs the registry and the manager until the context ends, and then stops them and the
+// child.
 func serve(
 	ctx context.Context, o Options, dir *datadir.Dir, plane *controlPlane, listener net.Listener, deadline *deadline, begin time.Time,
 ) (err error) {
@@ -157,8 +155,8 @@ func serve(
 	return nil
 }
 
-// watch waits until a part ends, the context ends, or the channel is closed; only
-// the last is no error.
+// watch waits until a part ends, the context ends, or the channel is closed. It returns nil only in
+// the last case.
 func watch(ctx context.Context, plane *controlPlane, images *registryServer, until <-chan struct{}) error {
 	select {
 	case <-until:

@@ -19,11 +19,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// usesLimit bounds the time that a push waits for the list of packages.
+// usesLimit is the maximum time that a push waits for the list of packages.
 const usesLimit = 5 * time.Second
 
-// installedUses returns a function that lists the references of all packages of a
-// cluster into the registry of this machine.
+// installedUses returns a function that lists the references of all packages of a cluster to the
+// registry of this machine.
 func installedUses(kubeconfig string) registry.Uses {
 	return func(ctx context.Context, host string) ([]registry.Use, error) {
 		ctx, cancel := context.WithTimeout(ctx, usesLimit)
@@ -60,8 +60,8 @@ func installedUses(kubeconfig string) registry.Uses {
 	}
 }
 
-// usesOf returns the references of a package into a registry at a port of this
-// machine: the one of its spec, and the one that ImageConfigs have made of it.
+// usesOf returns the references of a package to a registry at a port of this machine: the reference
+// in its spec, and the reference after rewriting by ImageConfigs.
 func usesOf(p v1.Package, host string) []registry.Use {
 	references := []string{p.PackageSpec().Package}
 	if resolved := p.PackageStatus().ResolvedPackage; resolved != references[0] {
@@ -85,8 +85,7 @@ func usesOf(p v1.Package, host string) []registry.Use {
 	return uses
 }
 
-// isSameLoopback reports whether two names of registries lead to the same port of
-// this machine.
+// isSameLoopback reports whether two registries have the same port on this machine.
 func isSameLoopback(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)

@@ -9,19 +9,19 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// AnnotationAllowed on a package has the rules for resources that the package does not define that
-// its webhooks may have, as [desired.FormatWebhookRules] writes them. A package cannot bring
-// annotations of this domain along.
+// AnnotationAllowed on a package lists the rules that its webhooks may have for resources that the
+// package does not define, as [desired.FormatWebhookRules] writes them. The content of a package
+// cannot set annotations of this domain.
 const AnnotationAllowed = "xpkg.dev/allowed-webhooks"
 
-// ErrNotAllowed is the code of a package whose webhooks cover resources that it does not define.
+// ErrNotAllowed is the code for a package whose webhooks cover resources that it does not define.
 var ErrNotAllowed = errcode.Code{
 	Name: "WebhooksNotAllowed", Class: errcode.Unauthorized, Approval: true,
 	Cause: "Webhooks of the package cover resources that the package does not define, and the user has not allowed that.",
 	Fix:   "Review the rules in the message. Allow them with `xpkg approve`, or use a version of the package without them.",
 }
 
-// Unallowed returns the rules that a package has no consent for.
+// Unallowed returns the rules to which the user of a package has not consented.
 func Unallowed(p v1.Package, rules []desired.WebhookRule) []desired.WebhookRule {
 	return desired.UncoveredWebhookRules(desired.ParseWebhookRules(p.GetAnnotations()[AnnotationAllowed]), rules)
 }
@@ -39,7 +39,7 @@ func NotAllowed(p string, rules []string, do string) *errcode.Error {
 		WithDo("Review these rules. To allow them, run `%s`.", do)
 }
 
-// Strings returns the texts of rules.
+// Strings returns the string of each rule.
 func Strings(rules []desired.WebhookRule) []string {
 	var out []string
 	for _, r := range rules {

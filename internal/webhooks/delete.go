@@ -12,8 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Delete deletes those webhook configurations of a package that selects admits. A configuration that also
-// has an owner outside of the package stays.
+// Delete deletes the webhook configurations of a package for which selects returns true, except for
+// configurations that also have an owner outside of the package.
 func Delete(ctx context.Context, cluster *apply.Cluster, set revision.Set, selects func(plan.Live) bool) error {
 	var refs []plan.Ref
 	for _, rev := range set.All() {
@@ -46,12 +46,12 @@ func Delete(ctx context.Context, cluster *apply.Cluster, set revision.Set, selec
 // Any selects all webhook configurations.
 func Any(plan.Live) bool { return true }
 
-// Only selects some webhook configurations.
+// Only returns a function that selects the given webhook configurations.
 func Only(refs []plan.Ref) func(plan.Live) bool {
 	return func(l plan.Live) bool { return slices.Contains(refs, l.Ref) }
 }
 
-// Except selects all webhook configurations but some.
+// Except returns a function that selects all webhook configurations but the given ones.
 func Except(refs []plan.Ref) func(plan.Live) bool {
 	return func(l plan.Live) bool { return !slices.Contains(refs, l.Ref) }
 }

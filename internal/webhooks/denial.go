@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,27 +9,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// denial matches the messages of the API server for a request that a webhook denied or did not answer.
-var denial = regexp.MustCompile(`(?:admission webhook|failed calling webhook) "([^"]+)"`)
+// denial matches the messages of the API server for a request that a webhook denied, or for which
+// the call of a webhook failed.
+var denial = lazyregexp.New(`(?:admission webhook|failed calling webhook) "([^"]+)"`)
 
-// deniedBy returns the names of the webhooks that denied a request, according to its failure.
+// deniedBy returns the names of the webhooks that denied a request, from the message of its error.
 func deniedBy(failure error) []string {
 	var out []string
 	if failure == nil {
 		return out
 	}
-	for _, match := range denial.FindAllStringSubmatch(failure.Error(), -1) {
+	for _, match := range denial().FindAllStringSubmatch(failure.Error(), -1) {
 		out = append(out, match[1])
 	}
 	return out
 }
 
-// DeleteDenying deletes the webhook configurations of a package with a webhook that denied a write of the package,
-// according to the failure of the write: an update that corrects the webhook could not be installed otherwise.
+// DeleteDenying deletes the webhook configurations of a package with a webhook that, according to
+// the error of a write, denied the write. Otherwise an update that corrects the webhook could not
+// be installed.
 func DeleteDenying(ctx context.Context, cluster *apply.Cluster, live client.Reader, set revision.Set, failure error) error {
 	names := deniedBy(failure)
 	if len(names) == 0 {

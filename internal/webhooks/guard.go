@@ -33,24 +33,24 @@ const (
 	// failureThreshold is the number of consecutive rounds in which an endpoint must fail
 	// before its configurations are deleted. A runtime that restarts keeps them.
 	failureThreshold = 3
-	// secondAttempt is the pause before a failed probe is repeated when one round decides.
+	// secondAttempt is the pause of DeleteNotServing before it repeats failed probes.
 	secondAttempt = 250 * time.Millisecond
-	// probesAtOnce is the number of configurations that are probed at the same time.
+	// probesAtOnce is the maximum number of configurations that are probed at the same time.
 	probesAtOnce = 16
 	// requestTimeout limits each request to the API server.
 	requestTimeout = 10 * time.Second
 )
 
-// Guard deletes webhook configurations of packages whose endpoint does not serve, or that could prevent the removal of
-// their package. The API server never sends webhook
-// configurations to webhooks, so no webhook can prevent a deletion.
+// Guard deletes the webhook configurations of packages whose endpoint does not serve, or that could
+// prevent the removal of their package. The API server calls no webhooks for webhook
+// configurations, so no webhook can prevent their deletion.
 type Guard struct {
 	client client.Client
 	prober Prober
 	log    *slog.Logger
 }
 
-// NewGuard returns a guard of a cluster. For remote, see [Prober].
+// NewGuard returns a guard for a cluster. Remote is the field of [Prober].
 func NewGuard(cfg *rest.Config, remote bool, log *slog.Logger) (*Guard, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(admissionregistrationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme)); err != nil {
@@ -65,8 +65,8 @@ func NewGuard(cfg *rest.Config, remote bool, log *slog.Logger) (*Guard, error) {
 	return &Guard{client: c, prober: Prober{Reader: c, Remote: remote}, log: log}, nil
 }
 
-// Unblock deletes each webhook configuration of a package whose endpoint does not serve, in the cluster of a
-// kubeconfig on the same machine.
+// Unblock deletes the webhook configurations of packages whose endpoint does not serve, in the
+// cluster of a kubeconfig file. The process must be able to reach the endpoints.
 func Unblock(ctx context.Context, kubeconfig string, log io.Writer) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -79,8 +79,8 @@ func Unblock(ctx context.Context, kubeconfig string, log io.Writer) error {
 	return guard.DeleteNotServing(ctx)
 }
 
-// DeleteNotServing deletes each webhook configuration of a package whose endpoint does not serve now. Call it at the
-// start, when nothing else may be writable.
+// DeleteNotServing deletes the webhook configurations of packages whose endpoint fails two probes
+// in a row. Call it first, because such a webhook may block every other write.
 func (g *Guard) DeleteNotServing(ctx context.Context) error {
 	all, err := g.configurations(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (g *Guard) Run(ctx context.Context, interval time.Duration) {
 		}
 		all, err := g.configurations(ctx)
 		if err == nil {
-			failures, err = g.count(ctx, all, failures)
+			failures, err = g.probeAndDelete(ctx, all, failures)
 		}
 		if err != nil && ctx.Err() == nil {
 			g.log.DebugContext(ctx, "webhook configurations of packages could not be probed", "error", err.Error())
@@ -119,9 +119,9 @@ func (g *Guard) Run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// count probes configurations once, and deletes the ones that have failed too often. It returns the number of
-// consecutive failures of each one.
-func (g *Guard) count(ctx context.Context, all []configuration, before map[types.UID]int) (map[types.UID]int, error) {
+// probeAndDelete probes configurations once, and deletes configurations that have failed in failureThreshold
+// consecutive rounds. It returns the number of consecutive failures of each configuration.
+func (g *Guard) probeAndDelete(ctx context.Context, all []configuration, before map[types.UID]int) (map[types.UID]int, error) {
 	after := map[types.UID]int{}
 	failed, reasons := g.notServing(ctx, all)
 	var errs []error
@@ -134,7 +134,7 @@ func (g *Guard) count(ctx context.Context, all []configuration, before map[types
 	return after, errors.Join(errs...)
 }
 
-// delete deletes configurations as they were read.
+// delete deletes configurations, unless they have changed since they were read.
 func (g *Guard) delete(ctx context.Context, all []configuration, reasons []error) error {
 	var errs []error
 	for i, c := range all {
@@ -148,8 +148,8 @@ func (g *Guard) delete(ctx context.Context, all []configuration, reasons []error
 	return errors.Join(errs...)
 }
 
-// notServing probes configurations in parallel, and returns the ones that certainly fail, with the
-// reasons.
+// notServing probes configurations concurrently, and returns the failing ones, with the reasons. A
+// configuration whose state is unknown does not fail.
 func (g *Guard) notServing(ctx context.Context, all []configuration) (failed []configuration, reasons []error) {
 	results := make([]error, len(all))
 	var group errgroup.Group
@@ -169,7 +169,8 @@ func (g *Guard) notServing(ctx context.Context, all []configuration) (failed []c
 	return failed, reasons
 }
 
-// errNotExempt is the failure of a configuration that an earlier manager or another client wrote.
+// errNotExempt is the reason to delete a configuration that an earlier manager or another client
+// wrote.
 var errNotExempt = errors.New("it covers packages or Leases without the match condition that exempts them")
 
 // check returns errNotExempt, or the first failure among the endpoints of a configuration.

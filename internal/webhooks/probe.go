@@ -23,14 +23,14 @@ import (
 )
 
 var (
-	// ErrNotServing is the failure of an endpoint that the API server cannot call.
+	// ErrNotServing is the code for an endpoint that the API server cannot call.
 	ErrNotServing = errcode.Code{
 		Name: "WebhookNotServing", Class: errcode.Unavailable,
 		Cause: "The runtime of the package does not serve webhooks: the Service has no ready endpoint, nothing listens on its port, or the certificate is not the one that the API server trusts.",
 		Fix:   "No action needed once the runtime serves: the webhook configurations are installed then. Otherwise read the logs of the runtime; a NetworkPolicy must let the manager connect to it.",
 	}
-	// ErrOutOfReach is the failure of an endpoint in a network that this process is not
-	// part of. The API server may be able to call it.
+	// ErrOutOfReach is the code for an endpoint in a network that this process cannot reach. The
+	// API server may be able to call it.
 	ErrOutOfReach = errcode.Code{
 		Name: "WebhookOutOfReach", Class: errcode.Unavailable,
 		Cause: "The manager runs outside of the cluster and cannot connect to the endpoints of a webhook, so it cannot prove that they serve.",
@@ -41,7 +41,7 @@ var (
 const (
 	// probeTimeout limits a connection with its TLS handshake.
 	probeTimeout = 2 * time.Second
-	// probeLimit is the largest number of endpoints that one probe connects to.
+	// probeLimit is the maximum number of endpoints to which one probe connects.
 	probeLimit = 8
 )
 
@@ -56,17 +56,18 @@ type Endpoint struct {
 // serverName returns the name that the API server verifies the certificate against.
 func (e Endpoint) serverName() string { return e.Name + "." + e.Namespace + ".svc" }
 
-// Prober connects to endpoints in the way of the API server.
+// Prober connects to endpoints as the API server does.
 type Prober struct {
 	// Reader reads Services and EndpointSlices. It must not answer from a cache.
 	Reader client.Reader
-	// Remote reports that this process is not in the network of the endpoints. An endpoint
-	// that does not reply is ErrOutOfReach then, and ErrNotServing otherwise.
+	// Remote reports that this process is not in the network of the endpoints. If it is set, the
+	// error for endpoints that do not respond is ErrOutOfReach, and otherwise ErrNotServing.
 	Remote bool
 }
 
-// Check performs a TLS handshake with the ready endpoints of a Service until one of them
-// succeeds. It returns ErrNotServing if none does, and any other error if that is unknown.
+// Check performs a TLS handshake with the ready endpoints of a Service until one of them succeeds.
+// It returns ErrNotServing if none succeeds, and another error, such as ErrOutOfReach, if the state
+// of the endpoints is unknown.
 func (p Prober) Check(ctx context.Context, e Endpoint) error {
 	addresses, err := p.addresses(ctx, e)
 	if err != nil {
@@ -105,19 +106,20 @@ func handshake(ctx context.Context, address string, config *tls.Config) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", address, err)
 	}
-	_ = conn.Close() // Nothing was written.
+	_ = conn.Close() // There is no unwritten data.
 	return nil
 }
 
-// noRoute reports whether a connection failed on the way, and not at its end.
+// noRoute reports whether the endpoint of a connection could not be reached, rather than refusing
+// it.
 func noRoute(err error) bool {
 	var network *net.OpError
 	return errors.As(err, &network) && network.Op == "dial" &&
 		(network.Timeout() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH))
 }
 
-// addresses returns the addresses of the ready endpoints. The API server calls them
-// directly, or through the address of the Service, which leads to them.
+// addresses returns the addresses of up to probeLimit ready endpoints. It fails with ErrNotServing
+// if there are none.
 func (p Prober) addresses(ctx context.Context, e Endpoint) ([]string, error) {
 	var service corev1.Service
 	err := p.Reader.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.Name}, &service)

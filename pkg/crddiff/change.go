@@ -9,7 +9,7 @@ import (
 // Class is the effect of a change on users of a CRD.
 type Class int
 
-// The classes, in ascending order of their effect.
+// Classes, in ascending order of their effect.
 const (
 	Safe Class = iota
 	Care
@@ -24,10 +24,10 @@ func (c Class) MarshalText() ([]byte, error) {
 	return []byte([...]string{"safe", "care", "breaking"}[c]), nil
 }
 
-// Type is the type of a change. The values are stable.
+// Type is the type of a change. Values are stable.
 type Type string
 
-// The types of changes to a CRD.
+// Types of changes to a CRD.
 const (
 	ScopeChanged      Type = "ScopeChanged"
 	NamesChanged      Type = "NamesChanged"
@@ -48,7 +48,7 @@ const (
 	SelectableFieldRemoved Type = "SelectableFieldRemoved"
 )
 
-// The types of changes to a field.
+// Types of changes to a field.
 const (
 	FieldAdded           Type = "FieldAdded"
 	FieldRemoved         Type = "FieldRemoved"
@@ -82,9 +82,9 @@ type Change struct {
 	// Path is the path of the field, such as .spec.forProvider.tags[*].key; empty for a change that concerns no field.
 	// Keys of maps and items of lists are [*].
 	Path string `json:"path,omitempty"`
-	// Subject is the changed property, such as maxLength; empty if the type of the change states it.
+	// Subject is the changed property, such as maxLength; empty if the type of the change implies it.
 	Subject string `json:"subject,omitempty"`
-	// From and To are the former and the new value; empty for none.
+	// From and To are the old and the new value; empty if there is none.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 	// Reason states the effect in one sentence without a full stop.
@@ -103,7 +103,7 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s%s%s", c.Class, place, c.Reason, Values(c.From, c.To))
 }
 
-// Values returns a former and a new value in parentheses after a space, and "" if both are empty.
+// Values returns an old and a new value in parentheses, preceded by a space, and "" if both are empty.
 func Values(from, to string) string {
 	switch {
 	case from != "" && to != "":

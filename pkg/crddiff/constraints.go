@@ -25,7 +25,7 @@ func (f field) compareLimits(a, b *schema) {
 		{"maxProperties", true, number(a.MaxProperties), number(b.MaxProperties)},
 		{"minProperties", false, number(a.MinProperties), number(b.MinProperties)},
 	} {
-		// The absence of a limit is the infinite limit.
+		// A missing limit is infinite.
 		none := math.Inf(-1)
 		if l.upper {
 			none = math.Inf(1)

@@ -46,7 +46,7 @@ func (c *comparison) compareCRD(from, to *apiextensionsv1.CustomResourceDefiniti
 		{"shortNames", a.Names.ShortNames, b.Names.ShortNames}, {"categories", a.Names.Categories, b.Names.Categories},
 	} {
 		if gone := without(names.from, names.to); len(gone) > 0 {
-			c.add(Care, NamesChanged, "", names.subject, strings.Join(gone, ", "), "", "%s were removed, on which commands can depend", names.subject)
+			c.add(Care, NamesChanged, "", names.subject, strings.Join(gone, ", "), "", "%s were removed; commands can depend on them", names.subject)
 		}
 		if added := without(names.to, names.from); len(added) > 0 {
 			c.add(Safe, NamesChanged, "", names.subject, "", strings.Join(added, ", "), "%s were added", names.subject)
@@ -83,7 +83,7 @@ func (c *comparison) compareVersions(from, to *apiextensionsv1.CustomResourceDef
 		case b == nil && a.Served:
 			c.add(Breaking, VersionRemoved, "", "", "", "", "the version was removed")
 		case b == nil:
-			c.add(Safe, VersionRemoved, "", "", "", "", "the version was removed, which was not served")
+			c.add(Safe, VersionRemoved, "", "", "", "", "the version was removed; it was not served")
 		default:
 			c.compareVersion(a, b)
 		}
@@ -167,13 +167,13 @@ func (c *comparison) compareSubresources(a, b *apiextensionsv1.CustomResourceSub
 	}
 	switch {
 	case a.Status != nil && b.Status == nil:
-		c.add(Breaking, SubresourceRemoved, "", "status", "", "", "the subresource status was removed, which clients write")
+		c.add(Breaking, SubresourceRemoved, "", "status", "", "", "the subresource status was removed; clients write it")
 	case a.Status == nil && b.Status != nil:
 		c.add(Care, SubresourceAdded, "", "status", "", "", "the subresource status was added; writes of the object ignore .status from now on")
 	}
 	switch {
 	case a.Scale != nil && b.Scale == nil:
-		c.add(Breaking, SubresourceRemoved, "", "scale", "", "", "the subresource scale was removed, which autoscalers use")
+		c.add(Breaking, SubresourceRemoved, "", "scale", "", "", "the subresource scale was removed; autoscalers use it")
 	case a.Scale == nil && b.Scale != nil:
 		c.add(Safe, SubresourceAdded, "", "scale", "", "", "the subresource scale was added")
 	case a.Scale != nil && !reflect.DeepEqual(a.Scale, b.Scale):

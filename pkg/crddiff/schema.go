@@ -51,7 +51,7 @@ func (c *comparison) compareSchema(path string, a, b *schema) {
 	}
 }
 
-// typeOf returns the type of a schema as the user sees it.
+// typeOf returns the type of a schema for messages.
 func typeOf(s *schema) string {
 	switch {
 	case s.XIntOrString:
@@ -79,7 +79,7 @@ func itemsOf(s *schema) *schema {
 	}
 }
 
-// field is the place of a comparison.
+// field is the field that is compared.
 type field struct {
 	c    *comparison
 	path string
@@ -89,7 +89,7 @@ func (f field) add(class Class, t Type, subject, from, to, format string, args .
 	f.c.add(class, t, f.path, subject, from, to, format, args...)
 }
 
-// tighten adds a change that rejects values which were valid.
+// tighten adds a change that rejects values that were valid.
 func (f field) tighten(t Type, subject, from, to, format string, args ...any) {
 	class := Breaking
 	if f.path == ".status" || strings.HasPrefix(f.path, ".status.") {
@@ -175,7 +175,7 @@ func (f field) compareProperties(a, b *schema) {
 		}
 		child := field{f.c, f.path + "." + name}
 		if keepsUnknown(a) {
-			child.tighten(FieldAdded, "", "", typeOf(&next), "the field was kept without validation and is validated now")
+			child.tighten(FieldAdded, "", "", typeOf(&next), "the field, which was kept without validation, is now validated")
 			continue
 		}
 		child.add(Safe, FieldAdded, "", "", typeOf(&next), "the field was added")

@@ -6,7 +6,7 @@ import "github.com/xpkg-dev/xpkg/pkg/version"
 type Dependency struct {
 	// Package identifies the required package. In the metadata of a package it is the
 	// reference that the author wrote, without tag and digest; everywhere else it is the
-	// normalized name of the repository, and names are compared as strings.
+	// normalized name of the repository, which is compared as a string.
 	Package string `json:"package"`
 	// Constraint selects versions: a constraint in the language of Masterminds/semver,
 	// a digest ("sha256:…"), or a tag with its digest ("v1.2.3@sha256:…"). Any other
@@ -45,13 +45,13 @@ func where(all []Dependency, optional bool) []Dependency {
 	return out
 }
 
-// Root is a requirement of a user, or of a folder that is not a package yet.
+// Root is a requirement of a user, or of a folder that is not built yet.
 type Root struct {
 	// Package and Constraint are as in Dependency.
 	Package    string `json:"package"`
 	Constraint string `json:"constraint"`
-	// Exact makes Constraint the name of a tag, even if it reads as a constraint: "v1"
-	// is then the tag v1, not every version 1.
+	// Exact means that Constraint is the name of a tag, even if it is a valid constraint:
+	// "v1" is then the tag v1, not every version 1.
 	Exact bool `json:"exact,omitempty"`
 	// Optional makes the root a restriction: the package does not have to be installed,
 	// but if it is, its version must satisfy the constraint.

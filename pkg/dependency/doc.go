@@ -1,10 +1,11 @@
-// Package dependency defines the one form in which packages depend on each other: a
-// [Dependency] of a package on another one under a constraint, the [Root] requirement of a
-// user, and the [Graph] of packages.
+// Package dependency defines the dependencies between packages: a [Dependency] of a package
+// on another one under a constraint, the [Root] requirement of a user, and the [Graph] of
+// packages.
 //
 //	package.yaml ──┐                          ┌──▶ pkg/solver, pkg/resolver
 //	Lock object ───┼──▶ Dependency ──▶ Graph ─┼──▶ pkg/lockfile
 //	lock file ─────┘                          └──▶ plans, controllers, commands
 //
-// It imports no other form. Files and objects are converted where they are read and written.
+// All other packages use these types. Files and objects are converted when they are read and
+// written.
 package dependency

@@ -26,7 +26,7 @@ type Edge struct {
 	Dependency
 }
 
-// Add adds a package, unless it is in the graph, and dependencies of it.
+// Add adds a package, unless it is in the graph, and its dependencies.
 func (g *Graph) Add(pkg string, dependencies ...Dependency) {
 	if g.dependencies == nil {
 		g.dependencies, g.dependents = map[string][]Dependency{}, map[string][]Edge{}
@@ -85,7 +85,8 @@ func (g *Graph) Reachable(from ...string) map[string]bool {
 	return reached
 }
 
-// reach adds a package and everything that it depends on to a set that is closed.
+// reach adds a package and everything that it depends on to a set that already contains the
+// dependencies of its members.
 func (g *Graph) reach(pkg string, reached map[string]bool) {
 	g.walk([]string{pkg}, reached, g.requirements)
 }
@@ -101,7 +102,7 @@ func (g *Graph) requirements(pkg string) iter.Seq[string] {
 	}
 }
 
-// walk adds everything that is connected with some packages to a set, breadth first.
+// walk adds everything that is connected with the given packages to a set, breadth first.
 func (g *Graph) walk(from []string, seen map[string]bool, next func(string) iter.Seq[string]) {
 	var queue []string
 	add := func(pkg string) {
@@ -128,8 +129,8 @@ func (g *Graph) Orphans(roots ...string) []string {
 }
 
 // Component returns the given packages and everything that is connected with them by
-// dependencies in any direction, including packages that are not in the graph: two
-// dependents of such a package are connected.
+// dependencies in any direction, including packages that are not in the graph: such a
+// package connects its dependents.
 func (g *Graph) Component(of ...string) map[string]bool {
 	seen := map[string]bool{}
 	g.walk(of, seen, func(pkg string) iter.Seq[string] {

@@ -2,8 +2,8 @@ package dependency
 
 import "slices"
 
-// Order returns the packages so that each one follows its dependencies, except for those
-// that depend on it themselves. It is otherwise the order of the graph.
+// Order returns the packages in dependency order: each package follows its dependencies,
+// except in cycles. Otherwise it keeps the order of the graph.
 func (g *Graph) Order() []string {
 	var out []string
 	seen := map[string]bool{}
@@ -25,7 +25,7 @@ func (g *Graph) Order() []string {
 }
 
 // Depths returns the length of the longest path from each package. A dependency that closes
-// a cycle counts as one without dependencies of its own.
+// a cycle is treated as one without dependencies.
 func (g *Graph) Depths() map[string]int {
 	out := map[string]int{}
 	var visit func(pkg string) int
@@ -47,9 +47,9 @@ func (g *Graph) Depths() map[string]int {
 	return out
 }
 
-// Path returns a shortest path from one of some packages to another one, both included, or
-// nil if there is none. Packages for which avoid returns true are not part of it; avoid can
-// be nil.
+// Path returns a shortest path, including both ends, from one of the given packages to
+// another package, or nil if there is none. It does not contain packages for which avoid
+// returns true; avoid can be nil.
 func (g *Graph) Path(from []string, to string, avoid func(pkg string) bool) []string {
 	previous := map[string]string{}
 	var queue []string

@@ -8,7 +8,7 @@ import (
 	"net/url"
 )
 
-// Service is where the program of a package answers webhooks.
+// Service is the address of the webhook server of a package runtime.
 type Service struct {
 	Name      string
 	Namespace string
@@ -17,12 +17,12 @@ type Service struct {
 const (
 	// WebhookPort is the port of the Service of every package.
 	WebhookPort = 9443
-	// conversionPath is the path of the conversion webhook unless the package states another.
+	// conversionPath is the default path of the conversion webhook.
 	conversionPath = "/convert"
 )
 
-// withConversion adds the service of the package to a CRD with a conversion webhook. Authors omit it, because they do
-// not know it.
+// withConversion adds the service of the package to a CRD with a conversion webhook. Package authors omit it
+// because they do not know it.
 func withConversion(raw []byte, webhooks Service, authorities []byte) ([]byte, error) {
 	definition, err := decode(raw)
 	if err != nil {
@@ -38,8 +38,8 @@ func withConversion(raw []byte, webhooks Service, authorities []byte) ([]byte, e
 	return json.Marshal(definition)
 }
 
-// withWebhooks names the service of the package in each webhook of a configuration, and exempts the requests that no
-// webhook of a package may deny.
+// withWebhooks names the service of the package in each webhook of a configuration, and excludes the requests
+// that webhooks of packages must not deny.
 func withWebhooks(raw []byte, webhooks Service, authorities []byte) ([]byte, error) {
 	configuration, err := decode(raw)
 	if err != nil {
@@ -66,8 +66,8 @@ func withWebhooks(raw []byte, webhooks Service, authorities []byte) ([]byte, err
 	return json.Marshal(configuration)
 }
 
-// setClientConfig replaces the address of a webhook by the address of the runtime. Only the path of the author is kept;
-// the default path is used if there is none.
+// setClientConfig replaces the address of a webhook with the address of the runtime. It keeps only the path
+// of the package; usual is the default path.
 func setClientConfig(config map[string]any, webhooks Service, authorities []byte, usual string) error {
 	path := usual
 	if text, ok := config["url"].(string); ok {
@@ -94,7 +94,7 @@ func setClientConfig(config map[string]any, webhooks Service, authorities []byte
 	return nil
 }
 
-// decode keeps numbers as they are written: a schema may have one that no float is.
+// decode keeps the text of numbers, because a schema can have numbers that a float cannot represent.
 func decode(raw []byte) (map[string]any, error) {
 	var out map[string]any
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -103,7 +103,7 @@ func decode(raw []byte) (map[string]any, error) {
 	return out, err
 }
 
-// nested returns the map at a path, and creates missing maps on the way.
+// nested returns the map at a path, and creates missing maps on the path.
 func nested(m map[string]any, path ...string) (map[string]any, error) {
 	for _, key := range path {
 		if m[key] == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Definitions returns CRDs that belong to no package in the form that plans use.
+// Definitions returns CRDs that belong to no package as desired objects of a plan.
 func Definitions(all []*apiextensionsv1.CustomResourceDefinition) (*Objects, error) {
 	out := newObjects()
 	for _, crd := range all {

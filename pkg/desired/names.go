@@ -2,16 +2,16 @@ package desired
 
 import "github.com/xpkg-dev/xpkg/pkg/xpkg"
 
-// webhookNames returns the names of webhook configurations that Crossplane uses: crossplane-<kind>-<package>. If a
-// package contains several of a kind, all but the first one get the author's name as a suffix; upstream keeps only the
-// last one.
+// webhookNames returns the names of webhook configurations that Crossplane uses: crossplane-<kind>-<package>.
+// If a package contains several of a kind, all but the first get the author's name as a suffix; Crossplane
+// keeps only the last one.
 type webhookNames struct {
 	prefix string
-	// seen are the kinds of which there was one.
+	// seen holds the kinds that have occurred.
 	seen map[string]bool
 }
 
-// of is the name under which an object is installed.
+// of returns the name of an object in the cluster.
 func (n *webhookNames) of(o xpkg.Object) string {
 	if !o.IsWebhookConfiguration() {
 		return o.Name

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
@@ -21,11 +23,9 @@ type Options struct {
 	// Labels and Annotations are added to every object. They take precedence over values of the package, which cannot set
 	// reserved ones.
 	Labels, Annotations map[string]string
-	// Package is the name of the package. Its webhook configurations are named after
-	// it.
+	// Package is the name of the package. The names of its webhook configurations contain it.
 	Package string
-	// Webhooks is the address at which the runtime serves webhooks, unless its runtime provides another; see
-	// [Objects.SetWebhookService].
+	// Webhooks is the default address of the runtime's webhooks; see [Objects.SetWebhookService].
 	Webhooks Service
 }
 
@@ -33,17 +33,19 @@ type Options struct {
 type Objects struct {
 	want    []plan.Desired
 	content map[plan.Ref]func() ([]byte, error)
-	// definitions are the resources that the definitions among the objects make
-	// the API server serve, by the name of the definition.
+	// definitions are the resources that the CRDs, XRDs and MRDs among the objects define, by the name of the
+	// definition.
 	definitions map[string]schema.GroupResource
-	// service is the address of the runtime's webhooks, and caBundle the certificates by
-	// which the API server verifies it, in PEM.
+	composites  func() (map[plan.Ref]rbac.Composite, error)
+	// service is the address of the runtime's webhooks, and caBundle the certificates that verify it, in PEM.
 	service  Service
 	caBundle []byte
 }
 
 func newObjects() *Objects {
-	return &Objects{content: map[plan.Ref]func() ([]byte, error){}, definitions: map[string]schema.GroupResource{}}
+	out := &Objects{content: map[plan.Ref]func() ([]byte, error){}, definitions: map[string]schema.GroupResource{}}
+	out.composites = sync.OnceValues(out.readComposites)
+	return out
 }
 
 // Of returns the objects of a package. A Function has none: its CRDs only describe the schema of its input (xpkg
@@ -63,12 +65,12 @@ func Of(pkg *xpkg.Package, opts Options) (*Objects, error) {
 	return out, nil
 }
 
-// add adds an object. Of an object from an index, only the index entry is read, so an unchanged package costs almost
-// nothing.
+// add adds an object. It reads only the index entry of an object from an index, so an unchanged package costs
+// almost nothing.
 func (o *Objects) add(object xpkg.Object, name string, opts Options) error {
 	content := func() ([]byte, error) { return o.installable(object) }
 	if isDefinition(object.GVK.GroupKind()) && object.GVK.Version != "v1" {
-		// An object that cannot be converted is refused before the first write.
+		// An object that cannot be converted is rejected before the first write.
 		if _, err := content(); err != nil {
 			return err
 		}
@@ -134,7 +136,7 @@ func digest(object xpkg.Object, summary xpkg.Summary, webhooks Service) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// refOf names an object as it is installed.
+// refOf returns the reference of an object in the cluster.
 func refOf(object xpkg.Object, name string) plan.Ref {
 	gvk := object.GVK
 	if isDefinition(gvk.GroupKind()) {
@@ -155,9 +157,8 @@ func isDefinition(gk schema.GroupKind) bool {
 	return gk.Group == definitionGroup && gk.Kind == definitionKind
 }
 
-// SetWebhookService sets the address of the runtime's webhooks, and the CA bundle (PEM) by
-// which the API server verifies it. Without a bundle the runtime cannot be called, and no object
-// records one.
+// SetWebhookService sets the address of the runtime's webhooks, and the CA bundle (PEM) that verifies it.
+// Without a bundle the API server cannot call the runtime.
 func (o *Objects) SetWebhookService(program Service, authorities []byte) {
 	fingerprint := CABundleHash(authorities)
 	if fingerprint != "" {
@@ -190,7 +191,7 @@ func (o *Objects) CallsRuntime() bool {
 	return slices.ContainsFunc(o.want, func(d plan.Desired) bool { return d.CallsRuntime })
 }
 
-// CABundleHash returns a hash of a CA bundle; "" if it is empty.
+// CABundleHash returns a hash of a CA bundle, or "" if it is empty.
 func CABundleHash(authorities []byte) string {
 	if len(authorities) == 0 {
 		return ""
@@ -199,10 +200,10 @@ func CABundleHash(authorities []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:16])
 }
 
-// Desired are the objects as a plan sees them.
+// Desired returns the objects as desired objects of a plan.
 func (o *Objects) Desired() []plan.Desired { return o.want }
 
-// Refs name the objects, in the order of the package.
+// Refs returns the references of the objects, in the order of the package.
 func (o *Objects) Refs() []plan.Ref {
 	refs := make([]plan.Ref, len(o.want))
 	for i, d := range o.want {
@@ -211,7 +212,7 @@ func (o *Objects) Refs() []plan.Ref {
 	return refs
 }
 
-// Content is the canonical JSON of one object, as it is installed.
+// Content returns the canonical JSON of an object in the form that is installed.
 func (o *Objects) Content(ref plan.Ref) ([]byte, error) {
 	content, ok := o.content[ref]
 	if !ok {
@@ -220,7 +221,7 @@ func (o *Objects) Content(ref plan.Ref) ([]byte, error) {
 	return content()
 }
 
-// Definitions is how many definitions there are among the objects.
+// Definitions returns the number of definitions among the objects.
 func (o *Objects) Definitions() int { return len(o.definitions) }
 
 // Missing returns the CRDs whose kinds are not served, ordered by name.
@@ -235,8 +236,8 @@ func (o *Objects) Missing(served map[schema.GroupResource]bool) []string {
 	return missing
 }
 
-// installable returns an object in the form that current API servers accept: CRDs of v1beta1 become v1, and objects
-// that call the runtime get its address and CA bundle.
+// installable returns an object in the form that current API servers accept: CRDs of v1beta1 are converted to
+// v1, and objects that call the runtime get its address and CA bundle.
 func (o *Objects) installable(object xpkg.Object) ([]byte, error) {
 	raw, err := object.JSON()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// Roles returns the roles and bindings of a revision in the form that plans use.
+// Roles returns the roles and bindings of a revision as desired objects of a plan.
 func Roles(set rbac.Set) (*Objects, error) {
 	out := newObjects()
 	for i := range set.ClusterRoles {
@@ -51,7 +51,8 @@ func (o *Objects) role(role metav1.Object, kind string) error {
 	return nil
 }
 
-// RoleRef names a role or binding; namespace is empty for one of the cluster.
+// RoleRef returns the reference of a role or binding. The namespace is empty for a cluster role or its
+// binding.
 func RoleRef(kind, namespace, name string) plan.Ref {
 	return plan.Ref{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind, Namespace: namespace, Name: name}
 }

@@ -7,9 +7,9 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// exemptGroups are the API groups whose requests no webhook of a package receives: with them a package is uninstalled,
-// rolled back or updated, and the manager and the nodes renew their Leases. A webhook that denies such requests could
-// not be removed any more.
+// exemptGroups are the API groups whose requests are not sent to webhooks of packages: requests that
+// uninstall, roll back or update a package, and renewals of the Leases of the manager and the nodes. A
+// webhook that denied such requests could not be removed.
 var exemptGroups = []string{"coordination.k8s.io", "pkg.crossplane.io"}
 
 // exemptionExpression is false for requests of the exempt groups.

@@ -45,8 +45,8 @@ type Class struct {
 	Meaning string
 }
 
-// The classes. Exit code 0 is success, and 2 is reserved for commands that
-// compare and find changes.
+// Classes of codes. Exit code 0 is success, and 2 is reserved for commands that compare and find
+// changes.
 var (
 	Internal     = Class{"Internal", 1, true, "A fault of xpkg itself, or an error that it could not classify."}
 	Usage        = Class{"Usage", 3, false, "The command line or a setting is wrong."}
@@ -93,12 +93,12 @@ type Code struct {
 	// Cause and Fix are one sentence each, for the reference documentation. Fix is
 	// also the default of Error.Do.
 	Cause, Fix string
-	// Final reports that the failure follows from the content and from the objects in the
-	// cluster: a retry with the same content fails again. A package revision that has not been
-	// healthy is rolled back at once.
+	// Final reports whether the failure depends only on the content and on objects in the
+	// cluster, so that a retry with the same content fails again. A package revision that has
+	// not been healthy is rolled back at once.
 	Final bool
-	// Approval reports that the package waits until a user approves it. That is neither progress
-	// nor a failure.
+	// Approval reports whether the package waits for the approval of a user, which is neither
+	// progress nor a failure.
 	Approval bool
 }
 
@@ -124,7 +124,7 @@ type Error struct {
 	Do string
 }
 
-// WithDo replaces the advice of the code by more specific advice, and returns e.
+// WithDo replaces the advice of the code with more specific advice, and returns e.
 func (e *Error) WithDo(format string, args ...any) *Error {
 	e.Do = fmt.Sprintf(format, args...)
 	return e

@@ -1,19 +1,19 @@
 package firstgen
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// defaultFormatVersion is the version of a package whose app.yaml states none.
+// defaultFormatVersion is the format version of a package whose app.yaml does not state one.
 const defaultFormatVersion = "0.1.0"
 
-var formatVersion = regexp.MustCompile(`^(0\.1(\.0)?|1\.[0-9]+(\.[0-9]+)?)$`)
+var formatVersion = lazyregexp.New(`^(0\.1(\.0)?|1\.[0-9]+(\.[0-9]+)?)$`)
 
 // appDocument is app.yaml as it is written. The fields description and links were written by early tools.
 type appDocument struct {
@@ -58,7 +58,7 @@ func (r *reader) readApp(f file) App {
 	if app.FormatVersion == "" {
 		app.FormatVersion = defaultFormatVersion
 	}
-	if !formatVersion.MatchString(app.FormatVersion) {
+	if !formatVersion().MatchString(app.FormatVersion) {
 		invalid("apiVersion", app.FormatVersion, "0.1.0 or 1.x")
 	}
 	if app.Overview == "" {

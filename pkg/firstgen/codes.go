@@ -2,7 +2,7 @@ package firstgen
 
 import "github.com/xpkg-dev/xpkg/pkg/errcode"
 
-// The codes of findings.
+// Codes of findings.
 var (
 	ErrNoApp = errcode.Code{
 		Name: "NoApp", Class: errcode.Invalid,
@@ -42,7 +42,7 @@ var (
 	ErrInvalidIcon = errcode.Code{
 		Name: "InvalidIcon", Class: errcode.Invalid,
 		Cause: "An icon is empty, too large, or not an image of the format that its extension names.",
-		Fix:   "Replace the icon by a small SVG, PNG, JPEG or GIF file.",
+		Fix:   "Replace the icon with a small SVG, PNG, JPEG or GIF file.",
 	}
 	ErrNoResources = errcode.Code{
 		Name: "NoResources", Class: errcode.Invalid,

@@ -15,8 +15,8 @@ type Location struct {
 	CRDs string
 }
 
-// The places of a package, in the order in which they are searched. The last three are source forms: a build copied the
-// CRDs of config/crd into the folder before it built the image.
+// locations are the possible locations of a package, in search order. The last three are source forms: a
+// build copied the CRDs of config/crd into the folder before it built the image.
 var locations = []Location{
 	{Root: Folder},
 	{Root: "stack-package/" + Folder},

@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// MaxIconBytes is the largest icon: as a data URI it must fit into the annotations of a CRD, together with the other
-// metadata.
+// MaxIconBytes is the maximum size of an icon. As a data URI it must fit into the annotations of a CRD
+// together with the other metadata.
 const MaxIconBytes = 128 << 10
 
 // iconFormats are the extensions of icons, preferred format first.
@@ -19,7 +19,7 @@ var iconFormats = []string{".svg", ".png", ".jpg", ".gif"}
 
 var mediaTypes = map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
 
-// An Icon is an image for people.
+// An Icon is the icon of a package or resource.
 type Icon struct {
 	// MediaType is image/svg+xml, image/png, image/jpeg or image/gif.
 	MediaType string
@@ -31,7 +31,7 @@ func (i Icon) DataURI() string {
 	return "data:" + i.MediaType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
-// preference orders formats; a smaller value is preferred.
+// preference returns the rank of the format; lower is preferred.
 func (i Icon) preference() int {
 	return slices.IndexFunc(iconFormats, func(ext string) bool { return mediaTypes[ext] == i.MediaType })
 }
@@ -42,7 +42,7 @@ func isIcon(base string) bool {
 	return mediaTypes[ext] != "" && hasSuffix(strings.TrimSuffix(base, ext), "icon")
 }
 
-// readIcon returns the icon in a file, or nil after it has reported why the icon is not used. An unusable icon is a
+// readIcon returns the icon in a file, or nil after reporting why the icon is not used. An unusable icon is a
 // warning: it does not affect the function of a package.
 func (r *reader) readIcon(f file) *Icon {
 	ext := path.Ext(f.path)

@@ -62,7 +62,7 @@ func withRegistry(image, registry string) string {
 	return strings.TrimSuffix(registry, "/") + "/" + image
 }
 
-// readInstall reads install.yaml; it returns nil after it has reported that the file is not one Deployment.
+// readInstall reads install.yaml; it returns nil after reporting that the file is not a single Deployment.
 func (r *reader) readInstall(f file) *Install {
 	docs := r.documents(f)
 	if len(docs) != 1 {
@@ -114,7 +114,7 @@ type Behavior struct {
 	} `json:"engine"`
 }
 
-// readBehavior reads behavior.yaml; it returns nil after it has reported why the file is invalid.
+// readBehavior reads behavior.yaml; it returns nil after reporting why the file is invalid.
 func (r *reader) readBehavior(f file) *Behavior {
 	b := &Behavior{}
 	if !r.decode(f, ErrInvalidBehavior, b) {

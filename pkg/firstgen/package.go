@@ -13,7 +13,7 @@ import (
 // Type is the type of a package.
 type Type string
 
-// The types of packages. A package without a type has the type "".
+// Types of packages. A package without a type has the type "".
 const (
 	TypeProvider    Type = "Provider"
 	TypeStack       Type = "Stack"
@@ -24,7 +24,7 @@ const (
 // Scope is the scope of the permissions that a package needs.
 type Scope string
 
-// The scopes. A package without a scope is namespaced, which needs fewer permissions.
+// Scopes of packages. A package without a scope is namespaced, which needs fewer permissions.
 const (
 	ScopeCluster    Scope = "Cluster"
 	ScopeNamespaced Scope = "Namespaced"
@@ -43,7 +43,7 @@ type Package struct {
 	UISchema string
 	// Resources are the CRDs and their metadata, ordered by group and kind.
 	Resources []Resource
-	// Findings are the warnings. For errors, Read returns no Package.
+	// Findings are warnings. If there are errors, Read returns no Package.
 	Findings []xpkg.Finding
 }
 
@@ -94,7 +94,7 @@ type CRDReference struct {
 	Version string
 }
 
-// String returns the reference as app.yaml contains it: plural.group/version.
+// String returns the reference in the form of app.yaml: plural.group/version.
 func (r CRDReference) String() string {
 	s := r.Plural + "." + r.Group
 	if r.Version != "" {

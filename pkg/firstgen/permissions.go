@@ -4,9 +4,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Permissions returns the rules that the controller of the package needs: all verbs for its own CRDs, for the CRDs
-// that it depends on, and for ConfigMaps, Events and Secrets. For a namespaced package the rules belong into a Role
-// of each namespace in which it is installed, otherwise into a ClusterRole. The order is stable.
+// Permissions returns the rules that the controller of the package needs: all verbs for its own CRDs, for the
+// CRDs that it depends on, and for ConfigMaps, Events and Secrets. For a namespaced package the rules belong
+// in a Role of each namespace in which it is installed, otherwise in a ClusterRole. The order is stable.
 func (p *Package) Permissions() []rbacv1.PolicyRule {
 	all := []string{rbacv1.VerbAll}
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "events", "secrets"}, Verbs: all}}

@@ -27,7 +27,7 @@ type Options struct {
 	Limits xpkg.Limits
 }
 
-// The file names of the format.
+// File names of the format.
 const (
 	appFile      = "app.yaml"
 	installFile  = "install.yaml"
@@ -100,7 +100,7 @@ func (r *reader) readFiles(fsys fs.FS, root string) ([]file, error) {
 		case err != nil:
 			return err
 		case d.IsDir() && strings.Count(p, "/") > r.limits.Depth:
-			return xpkg.ErrYAMLLimit.New(nil, "folder %q is nested more than %d levels deep", p, r.limits.Depth)
+			return xpkg.ErrYAMLLimit.New(nil, "the folder %q is nested more than %d levels deep", p, r.limits.Depth)
 		case d.IsDir() || !d.Type().IsRegular() || !isRelevant(path.Base(p)):
 			return nil
 		case len(out) >= r.limits.Documents:

@@ -177,7 +177,7 @@ func decodeCRD(apiVersion string, text []byte) (*apiextensionsv1.CustomResourceD
 	return crd, nil
 }
 
-// mergeVersions merges CRDs with the same name, of which the format keeps one file for each version. The highest
+// mergeVersions merges CRDs with the same name, because the format has a file for each version. The highest
 // version is stored. The result is ordered by group and kind.
 func (r *reader) mergeVersions(all []Resource) []Resource {
 	slices.SortStableFunc(all, func(a, b Resource) int { return cmp.Or(compareNames(a, b), compareVersions(a, b)) })
@@ -215,7 +215,7 @@ func highest(r Resource) string {
 // merge adds the versions of a CRD to another file's CRD of the same name, which has the higher version.
 func (r *reader) merge(into *Resource, from Resource) {
 	if into.CRD.Spec.Scope != from.CRD.Spec.Scope || !reflect.DeepEqual(into.CRD.Spec.Names, from.CRD.Spec.Names) {
-		r.report(xpkg.Error, check.ErrInvalidCRD, from.File, 0, "CRD %s has other names or another scope in %s", from.CRD.Name, into.File)
+		r.report(xpkg.Error, check.ErrInvalidCRD, from.File, 0, "CRD %s has different names or a different scope in %s", from.CRD.Name, into.File)
 		return
 	}
 	for _, v := range from.CRD.Spec.Versions {
@@ -225,7 +225,7 @@ func (r *reader) merge(into *Resource, from Resource) {
 			v.Storage = false
 			into.CRD.Spec.Versions = append(into.CRD.Spec.Versions, v)
 		case !reflect.DeepEqual(into.CRD.Spec.Versions[i].Schema, v.Schema):
-			r.report(xpkg.Error, xpkg.ErrDuplicateObject, from.File, 0, "version %s of CRD %s has another schema in %s", v.Name, from.CRD.Name, into.File)
+			r.report(xpkg.Error, xpkg.ErrDuplicateObject, from.File, 0, "version %s of CRD %s has a different schema in %s", v.Name, from.CRD.Name, into.File)
 		}
 	}
 	for k, v := range from.CRD.Annotations {

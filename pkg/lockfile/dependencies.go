@@ -5,8 +5,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Dependencies returns the dependencies in the metadata of a package as a lock file has them: with the
-// normalized names of their repositories, and without hints.
+// Dependencies returns the dependencies in the metadata of a package in the form of a lock file: with
+// normalized repository names and without hints.
 func Dependencies(all []dependency.Dependency) []dependency.Dependency {
 	var out []dependency.Dependency
 	for _, d := range all {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// The type of a lock file. Another version of it is another format.
+// API version and kind of a lock file. The version identifies the format.
 const (
 	APIVersion = "xpkg.dev/v1alpha1"
 	Kind       = "PackageLock"
@@ -58,7 +58,8 @@ func clonePackages(all []Package) []Package {
 	return out
 }
 
-// writer writes YAML. No library is used, so that a new version of one never changes an existing file.
+// writer writes YAML. It uses no library, because a new version of a library could change existing
+// files.
 type writer struct{ bytes.Buffer }
 
 func (w *writer) list(name string, length int) {
@@ -82,8 +83,8 @@ func (w *writer) flag(key string, is bool) {
 	}
 }
 
-// item writes a text. One that could be read as something else, such as the version
-// 1.10, is quoted as JSON quotes it, which is YAML too.
+// field writes a field with a text. A text that YAML would not read as a string, such as the version
+// 1.10, is quoted as in JSON.
 func (w *writer) field(key, value string) {
 	if !isPlain(value) {
 		var quoted bytes.Buffer
@@ -95,9 +96,8 @@ func (w *writer) field(key, value string) {
 	fmt.Fprintf(w, "%s: %s\n", key, value)
 }
 
-// isPlain reports whether YAML reads a text as itself: it starts with a letter and
-// holds a character that no word with a meaning of its own has, such as "true" or
-// "null"; or it is one of the kinds of packages.
+// isPlain reports whether YAML reads an unquoted text as the same string: it starts with a letter and
+// contains a character that is not in words such as "true" and "null", or it is a kind of package.
 func isPlain(s string) bool {
 	meaning := true
 	for i, r := range s {

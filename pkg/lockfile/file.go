@@ -1,7 +1,8 @@
-// Package lockfile reads and writes lock files: one version, with its digest, of every package in a dependency tree.
+// Package lockfile reads and writes lock files: the version and the digest of every package in a dependency
+// tree.
 //
-// A lock file is reviewed like source code: its changes are the changes of a control plane. It therefore contains no
-// times and no host names, has one order, and is identical to the byte for the same dependency tree.
+// A lock file is reviewed like source code: its changes are the changes of a control plane. It therefore
+// contains no times and no host names, is sorted, and is byte-identical for the same dependency tree.
 package lockfile
 
 import (
@@ -18,16 +19,15 @@ import (
 type File struct {
 	// Roots are the requested packages.
 	Roots []dependency.Root `json:"roots"`
-	// Packages are everything that the roots need, each repository once, in the
-	// order of their repositories.
+	// Packages are the packages that the roots require, ordered by repository, without duplicates.
 	Packages []Package `json:"packages"`
 }
 
 // Package is one version of a package.
 type Package struct {
-	// Package is the repository.
+	// Package is the repository of the package.
 	Repository string `json:"package"`
-	// Version is the tag; empty for a package that is known by its digest alone.
+	// Version is the tag; empty for a package that is identified only by its digest.
 	Version string     `json:"version,omitempty"`
 	Digest  oci.Digest `json:"digest"`
 	// Kind is the kind in the metadata of the package.
@@ -36,15 +36,14 @@ type Package struct {
 	Dependencies []dependency.Dependency `json:"dependencies,omitempty"`
 }
 
-// Reference names the content of the package, by its digest and, where it is known,
-// its tag.
+// Reference returns the reference of the package with its digest and, if known, its tag.
 func (p Package) Reference() oci.Reference {
 	ref := p.RepositoryReference()
 	ref.Tag, ref.Digest = p.Version, p.Digest
 	return ref
 }
 
-// RepositoryReference names the repository of the package.
+// RepositoryReference returns the reference of the repository of the package.
 func (p Package) RepositoryReference() oci.Reference {
 	ref, err := oci.ParseReference(p.Repository, oci.ParseOptions{AllowUntagged: true})
 	if err != nil {
@@ -53,7 +52,7 @@ func (p Package) RepositoryReference() oci.Reference {
 	return ref
 }
 
-// Pin is the version as a solver names it.
+// Pin returns the version in the form that the solver uses.
 func (p Package) Pin() string {
 	if p.Version == "" {
 		return p.Digest.String()
@@ -61,7 +60,7 @@ func (p Package) Pin() string {
 	return p.Version + "@" + p.Digest.String()
 }
 
-// ShortVersion is the version as people read it.
+// ShortVersion returns the version for display.
 func (p Package) ShortVersion() string { return cmp.Or(p.Version, p.Digest.Short()) }
 
 // Find returns the package of a repository.
@@ -73,7 +72,7 @@ func (f *File) Find(repository string) (Package, bool) {
 	return f.Packages[at], true
 }
 
-// sort puts everything into its one order.
+// sort sorts the roots, the packages and their dependencies.
 func (f *File) sort() {
 	slices.SortFunc(f.Roots, func(a, b dependency.Root) int {
 		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(a.By, b.By), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))

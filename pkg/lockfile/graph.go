@@ -41,7 +41,7 @@ func (f *File) InstallOrder() []Package {
 type Dependent struct {
 	// Package is the repository of the requiring package; empty for a root.
 	Package string
-	// By names a root's asker, and is "you" for a person.
+	// By is the requester of a root; "you" means the user.
 	By         string
 	Constraint string
 }
@@ -71,9 +71,8 @@ func (f *File) dependents(repository string, optional bool) []Dependent {
 	return out
 }
 
-// Check returns the reasons why the file is not the dependency tree of the given roots: added, removed or changed
-// roots, and versions that do not satisfy a constraint. It returns none if the file is up to date. It reads only the
-// file.
+// Check returns the reasons why the file is not the dependency tree of the given roots: added, removed or
+// changed roots, and versions that do not satisfy a constraint. It returns nil if the file is up to date.
 func (f *File) Check(roots []dependency.Root) []string {
 	want := File{Roots: slices.Clone(roots)}
 	want.sort()
@@ -97,7 +96,7 @@ func (f *File) Check(roots []dependency.Root) []string {
 			out = append(out, describe(r)+", which is not locked")
 			continue
 		}
-		out = append(out, fmt.Sprintf("%s, and %s is locked", describe(r), cmp.Or(removed[was].Constraint, "any version")))
+		out = append(out, fmt.Sprintf("%s, but %s is locked", describe(r), cmp.Or(removed[was].Constraint, "any version")))
 		removed = slices.Delete(removed, was, was+1)
 	}
 	for _, r := range removed {
@@ -112,7 +111,7 @@ func (f *File) Problems() []string {
 	var out []string
 	for _, r := range f.Roots {
 		if p, ok := f.Find(r.Package); !r.Accepts(p.Pin()) && (ok || !r.Optional) {
-			out = append(out, fmt.Sprintf("%s, and %s is locked", describe(r), p.ShortVersion()))
+			out = append(out, fmt.Sprintf("%s, but %s is locked", describe(r), p.ShortVersion()))
 		}
 	}
 	orphans := f.Graph().Orphans(f.required()...)
@@ -129,25 +128,25 @@ func (f *File) Problems() []string {
 			if d.Optional {
 				verb = "works only with"
 			}
-			out = append(out, fmt.Sprintf("%s %s %s %s %s, and %s is locked", p.Repository, p.ShortVersion(), verb, d.Package, d.Constraint, to.ShortVersion()))
+			out = append(out, fmt.Sprintf("%s %s %s %s %s, but %s is locked", p.Repository, p.ShortVersion(), verb, d.Package, d.Constraint, to.ShortVersion()))
 		}
 	}
 	return out
 }
 
-// wish describes the request of a root.
+// describe describes the request of a root.
 func describe(r dependency.Root) string {
-	asks := "you ask for "
+	asks := "you request "
 	switch {
 	case r.Optional:
 		asks = r.By + " works only with "
 	case r.By != "":
-		asks = r.By + " asks for "
+		asks = r.By + " requests "
 	}
 	return asks + r.Package + " " + r.Constraint
 }
 
-// required returns the repositories of the roots that have to be installed.
+// required returns the repositories of the required roots.
 func (f *File) required() []string {
 	var out []string
 	for _, r := range f.Roots {
@@ -158,7 +157,7 @@ func (f *File) required() []string {
 	return out
 }
 
-// Match returns the packages whose repository is the given name, or ends with it after a slash.
+// Match returns the packages whose repository equals the given name, or ends with a slash and the name.
 func (f *File) Match(name string) []Package {
 	if p, ok := f.Find(name); ok {
 		return []Package{p}

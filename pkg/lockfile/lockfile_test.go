@@ -20,7 +20,7 @@ import (
 
 func digest(s string) oci.Digest { return oci.DigestOf([]byte(s)) }
 
-// example is a platform that needs two packages that share one.
+// example returns a platform that needs two packages that share one.
 func example() File {
 	return File{
 		Roots: []dependency.Root{{Package: "xpkg.test/a/top", Constraint: ">=v1.0.0"}, {Package: "xpkg.test/a/right", Constraint: "v1", By: "platform"}},
@@ -136,9 +136,9 @@ func TestParseRefuses(t *testing.T) {
 		"a later version":        {change("v1alpha1", "v9"), "LockVersion", "v9"},
 		"an unknown field":       {change("roots:", "hosts: []\nroots:"), "LockInvalid", "hosts"},
 		"a field twice":          {change("kind: PackageLock", "kind: PackageLock\nkind: PackageLock"), "LockInvalid", "kind"},
-		"a merge conflict":       {change("roots:", "<<<<<<< HEAD\nroots:"), "LockInvalid", "line 4 of the lock file begins a merge conflict"},
-		"a list":                 {"[]", "LockInvalid", "it is of the wrong type: array"},
-		"packages that are none": {change("roots:\n", "packages: 5\nroots:\n")[:strings.Index(good, "roots:")+len("packages: 5\n")], "LockInvalid", "packages is of the wrong type: number"},
+		"a merge conflict":       {change("roots:", "<<<<<<< HEAD\nroots:"), "LockInvalid", "a merge conflict at line 4 of the lock file"},
+		"a list":                 {"[]", "LockInvalid", "it has the wrong type: array"},
+		"packages that are none": {change("roots:\n", "packages: 5\nroots:\n")[:strings.Index(good, "roots:")+len("packages: 5\n")], "LockInvalid", "packages has the wrong type: number"},
 		"a package twice":        {change("xpkg.test/a/left\n  digest", "xpkg.test/a/base\n  digest"), "LockInvalid", "twice"},
 		"no digest":              {change("  digest: "+digest("base").String()+"\n", ""), "LockInvalid", "has no digest"},
 		"half a digest":          {change(digest("base").String(), "sha256:12"), "LockInvalid", "sha256"},
@@ -195,16 +195,16 @@ func TestCheck(t *testing.T) {
 	}
 	top, right := f.Roots[1], f.Roots[0]
 	// The version 1.10 is a partial one, which no constraint but itself as a tag accepts.
-	partial := "xpkg.test/a/left " + digest("left").Short() + " needs xpkg.test/a/base 1.10, and 1.10 is locked"
+	partial := "xpkg.test/a/left " + digest("left").Short() + " needs xpkg.test/a/base 1.10, but 1.10 is locked"
 	for name, c := range map[string]struct {
 		roots []dependency.Root
 		want  []string
 	}{
 		"as it is":  {[]dependency.Root{top, right}, nil},
-		"a new one": {[]dependency.Root{top, right, {Package: "xpkg.test/a/base", Constraint: "v1"}}, []string{"you ask for xpkg.test/a/base v1, which is not locked"}},
-		"one less":  {[]dependency.Root{top}, []string{"the lock file has a request that was removed: platform asks for xpkg.test/a/right v1"}},
+		"a new one": {[]dependency.Root{top, right, {Package: "xpkg.test/a/base", Constraint: "v1"}}, []string{"you request xpkg.test/a/base v1, which is not locked"}},
+		"one less":  {[]dependency.Root{top}, []string{"the lock file has a request that was removed: platform requests xpkg.test/a/right v1"}},
 		"changed": {[]dependency.Root{{Package: top.Package, Constraint: ">=v2"}, right}, []string{
-			"you ask for xpkg.test/a/top >=v2, and >=v1.0.0 is locked",
+			"you request xpkg.test/a/top >=v2, but >=v1.0.0 is locked",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestCheck(t *testing.T) {
 	}
 	f.Packages = append(f.Packages, Package{Repository: "xpkg.test/a/zero", Version: "v1.0.0", Digest: digest("zero"), Kind: xpkg.Provider})
 	f.Roots[1].Constraint = ">=v3"
-	want := []string{"you ask for xpkg.test/a/top >=v3, and v1.0.0 is locked", partial, "no package requires xpkg.test/a/zero"}
+	want := []string{"you request xpkg.test/a/top >=v3, but v1.0.0 is locked", partial, "no package requires xpkg.test/a/zero"}
 	if diff := cmp.Diff(want, f.Problems()); diff != "" {
 		t.Error(diff)
 	}
@@ -230,7 +230,7 @@ func TestMatches(t *testing.T) {
 		says  string
 	}{
 		"as it is":     {xpkg.Configuration, []dependency.Dependency{right, left}, ""},
-		"another kind": {xpkg.Provider, []dependency.Dependency{right, left}, "is a Provider, and locked as a Configuration"},
+		"another kind": {xpkg.Provider, []dependency.Dependency{right, left}, "is a Provider, but locked as a Configuration"},
 		"less":         {xpkg.Configuration, []dependency.Dependency{left}, "it does not need docker.io/a/right v2"},
 		"more":         {xpkg.Configuration, []dependency.Dependency{left, right, {Package: "evil.test/a/right", Constraint: "v2"}}, "it needs evil.test/a/right v2, which is not locked"},
 		"else":         {xpkg.Configuration, []dependency.Dependency{right, {Package: left.Package, Constraint: "v2"}}, "which is not locked; it does not need"},

@@ -12,17 +12,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// ErrContradicted is the code of a lock file that contradicts the metadata of a package.
+// ErrContradicted is the code for a lock file that contradicts the metadata of a package.
 var ErrContradicted = errcode.Code{
 	Name: "LockContradicted", Class: errcode.Untrusted,
 	Cause: "The dependencies or the kind of a package in the lock file differ from its metadata. The file was edited, or the index of the package was wrong when it was resolved.",
-	Fix:   "Find the cause, and write the file again with `xpkg resolve --upgrade` and the file as --lock.",
+	Fix:   "Find the cause, and rewrite the file with `xpkg resolve --upgrade` and the file as --lock.",
 }
 
 // Matches compares the file with the metadata of a package.
 func (p Package) Matches(kind xpkg.Kind, needs []dependency.Dependency) error {
 	if kind != p.Kind {
-		return ErrContradicted.New(nil, "%s %s is a %s, and locked as a %s", p.Repository, p.ShortVersion(), kind, p.Kind)
+		return ErrContradicted.New(nil, "%s %s is a %s, but locked as a %s", p.Repository, p.ShortVersion(), kind, p.Kind)
 	}
 	var problems []string
 	for _, d := range needs {
@@ -31,7 +31,7 @@ func (p Package) Matches(kind xpkg.Kind, needs []dependency.Dependency) error {
 		}
 		words := "it needs %s %s, which is not locked"
 		if d.Optional {
-			words = "it works with %s %s where that is, which is not locked"
+			words = "it works only with %s %s, which is not locked"
 		}
 		problems = append(problems, fmt.Sprintf(words, d.Package, d.Constraint))
 	}
@@ -48,11 +48,11 @@ func (p Package) Matches(kind xpkg.Kind, needs []dependency.Dependency) error {
 	if problems == nil {
 		return nil
 	}
-	return ErrContradicted.New(errors.New(strings.Join(problems, "; ")), "%s %s is not as it is locked", p.Repository, p.ShortVersion())
+	return ErrContradicted.New(errors.New(strings.Join(problems, "; ")), "the locked metadata of %s %s differs from the package", p.Repository, p.ShortVersion())
 }
 
-// is reports whether a dependency of a package is this one. For a dependency without a registry, the resolver has
-// selected the registry.
+// matches reports whether a locked dependency is a dependency of the package. For a dependency without a
+// registry, the resolver has selected the registry.
 func matches(d dependency.Dependency, need dependency.Dependency) bool {
 	name := oci.RepositoryName(need.Package)
 	return d.Optional == need.Optional && d.Constraint == need.Constraint && (d.Package == name || strings.HasSuffix(d.Package, "/"+name))

@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// optional is a file in which two packages work with others that need not be there, of
-// which one is.
+// optional returns a file in which two packages work with others that need not be there,
+// of which one is.
 func optional() File {
 	dep := func(name, constraint string, optional bool) dependency.Dependency {
 		return dependency.Dependency{Package: "xpkg.test/a/" + name, Constraint: constraint, Optional: optional}
@@ -65,10 +65,10 @@ func TestOptional(t *testing.T) {
 	f.Packages[1].Version = "v2.0.0"
 	f.Roots = append(f.Roots[:1:1], dependency.Root{Package: "xpkg.test/a/zone", Constraint: "v2", Optional: true, By: "platform"})
 	unfit := []string{
-		"platform works only with xpkg.test/a/zone v2, and v1.0.0 is locked",
-		"xpkg.test/a/app v1.0.0 works only with xpkg.test/a/mail <v2, and v2.0.0 is locked",
+		"platform works only with xpkg.test/a/zone v2, but v1.0.0 is locked",
+		"xpkg.test/a/app v1.0.0 works only with xpkg.test/a/mail <v2, but v2.0.0 is locked",
 		"no package requires xpkg.test/a/mail", "no package requires xpkg.test/a/zone",
-		"xpkg.test/a/zone v1.0.0 works only with xpkg.test/a/mail v1, and v2.0.0 is locked",
+		"xpkg.test/a/zone v1.0.0 works only with xpkg.test/a/mail v1, but v2.0.0 is locked",
 	}
 	if diff := cmp.Diff(unfit, f.Problems()); diff != "" {
 		t.Error(diff)

@@ -15,17 +15,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Failures of a lock file.
+// Codes for lock files.
 var (
 	ErrInvalid = errcode.Code{
 		Name: "LockInvalid", Class: errcode.Invalid,
-		Cause: "The lock file is not one that xpkg has written: it is not YAML, or contains something impossible.",
-		Fix:   "Take the file of the last commit, or remove it, and run xpkg resolve --lock again.",
+		Cause: "The lock file was not written by xpkg: it is not valid YAML, or has invalid content.",
+		Fix:   "Restore the file of the last commit, or remove it, and run xpkg resolve --lock again.",
 	}
 	ErrVersion = errcode.Code{
 		Name: "LockVersion", Class: errcode.Unsupported,
-		Cause: "The lock file is of a format that this version of xpkg does not know.",
-		Fix:   "Use a newer xpkg, or write the file again with xpkg resolve --lock.",
+		Cause: "This version of xpkg does not support the format of the lock file.",
+		Fix:   "Use a newer xpkg, or rewrite the file with xpkg resolve --lock.",
 	}
 )
 
@@ -34,15 +34,16 @@ const (
 	maxPackages = 10_000
 )
 
-// Parse reads a lock file. The result is consistent: every package occurs once, with its digest, and every required
-// dependency occurs; optional ones need not. [File.Check] reports whether the versions satisfy the constraints.
+// Parse reads a lock file. The result is consistent: every package occurs once, with its digest, and every
+// required dependency is locked; optional ones need not be. [File.Check] reports whether the versions satisfy
+// the constraints.
 func Parse(data []byte) (File, error) {
 	if len(data) > maxBytes {
-		return File{}, ErrInvalid.New(nil, "the lock file has %d bytes and may have %d", len(data), maxBytes)
+		return File{}, ErrInvalid.New(nil, "the lock file has %d bytes, at most %d are allowed", len(data), maxBytes)
 	}
 	if line := conflictLine(data); line > 0 {
-		return File{}, ErrInvalid.New(nil, "line %d of the lock file begins a merge conflict", line).
-			WithDo("Keep either side of the merge, and run xpkg resolve --lock again: it adds missing packages.")
+		return File{}, ErrInvalid.New(nil, "there is a merge conflict at line %d of the lock file", line).
+			WithDo("Keep either side of the merge, and run xpkg resolve --lock again, which adds missing packages.")
 	}
 	var head struct {
 		APIVersion string `json:"apiVersion"`
@@ -52,10 +53,10 @@ func Parse(data []byte) (File, error) {
 		return File{}, ErrInvalid.New(withoutGoTypes(err), "cannot read the lock file")
 	}
 	if head.Kind != Kind {
-		return File{}, ErrInvalid.New(fmt.Errorf("its kind is %.40q and not %s", head.Kind, Kind), "cannot read the lock file")
+		return File{}, ErrInvalid.New(fmt.Errorf("its kind is %.40q, want %s", head.Kind, Kind), "cannot read the lock file")
 	}
 	if head.APIVersion != APIVersion {
-		return File{}, ErrVersion.New(nil, "the lock file is %.80q and not %s", head.APIVersion, APIVersion)
+		return File{}, ErrVersion.New(nil, "the lock file is %.80q, want %s", head.APIVersion, APIVersion)
 	}
 	var doc struct {
 		APIVersion string `json:"apiVersion"`
@@ -68,13 +69,12 @@ func Parse(data []byte) (File, error) {
 	f := doc.File
 	f.sort()
 	if err := f.verify(); err != nil {
-		return File{}, ErrInvalid.New(err, "the lock file does not hold together")
+		return File{}, ErrInvalid.New(err, "the lock file is inconsistent")
 	}
 	return f, nil
 }
 
-// unmerged is the line in which a merge of two versions was left to a person; 0 when
-// there is none.
+// conflictLine returns the number of the first line with a merge conflict marker, and 0 if there is none.
 func conflictLine(data []byte) int {
 	line := 0
 	for text := range bytes.Lines(data) {
@@ -86,23 +86,23 @@ func conflictLine(data []byte) int {
 	return 0
 }
 
-// plain describes a value of the wrong type without the names of Go types.
+// withoutGoTypes describes a value of the wrong type without the names of Go types.
 func withoutGoTypes(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	return fmt.Errorf("%s is of the wrong type: %s", cmp.Or(strings.TrimPrefix(wrong.Field, "File."), "it"), wrong.Value)
+	return fmt.Errorf("%s has the wrong type: %s", cmp.Or(strings.TrimPrefix(wrong.Field, "File."), "it"), wrong.Value)
 }
 
 // verify returns the inconsistencies of a file.
 func (f *File) verify() error {
 	if len(f.Packages) > maxPackages {
-		return fmt.Errorf("it has %d packages and may have %d", len(f.Packages), maxPackages)
+		return fmt.Errorf("it has %d packages, at most %d are allowed", len(f.Packages), maxPackages)
 	}
 	for i, p := range f.Packages {
 		if i > 0 && f.Packages[i-1].Repository == p.Repository {
-			return fmt.Errorf("%s is there twice", p.Repository)
+			return fmt.Errorf("%s occurs twice", p.Repository)
 		}
 		if err := f.verifyPackage(p); err != nil {
 			return err
@@ -122,7 +122,7 @@ func (f *File) verifyPackage(p Package) error {
 	case err != nil:
 		return err
 	case ref.Name() != p.Repository:
-		return fmt.Errorf("%q is not the repository of a package, as %s is", p.Repository, ref.Name())
+		return fmt.Errorf("%q is not the repository of a package, such as %s", p.Repository, ref.Name())
 	case p.Digest.IsZero():
 		return fmt.Errorf("%s has no digest", p.Repository)
 	}
@@ -132,7 +132,7 @@ func (f *File) verifyPackage(p Package) error {
 	switch p.Kind {
 	case xpkg.Provider, xpkg.Configuration, xpkg.Function:
 	default:
-		return fmt.Errorf("%s cannot be of the kind %q", p.Repository, p.Kind)
+		return fmt.Errorf("%s cannot have the kind %q", p.Repository, p.Kind)
 	}
 	for _, d := range p.Dependencies {
 		if err := f.present(d.Package); err != nil && !d.Optional {

@@ -8,26 +8,26 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrBlobNotFound is the failure of content that is not in the store.
+// ErrBlobNotFound is the code for content that is not in the store.
 var ErrBlobNotFound = errcode.Code{
 	Name: "BlobNotFound", Class: errcode.NotFound,
 	Cause: "The requested digest was not found here.",
-	Fix:   "Fetch the package again; with the pull policy Never, put the package into the store first.",
+	Fix:   "Fetch the package again; with the pull policy Never, add the package to the cache first.",
 }
 
-// ErrBlobMissing is the failure of a blob that a manifest names and the
+// ErrBlobMissing is the code for a blob that a manifest names and the
 // registry does not have.
 var ErrBlobMissing = errcode.Code{
 	Name: "BlobMissing", Class: errcode.NotFound,
-	Cause: "A registry has the manifest of a package and not all of its content.",
+	Cause: "A registry has the manifest of a package, but not all of its content.",
 	Fix:   "Publish the package again; the registry may have removed content that was still in use.",
 }
 
-// ErrManifestNotFound is the failure of a digest that a repository does not have.
+// ErrManifestNotFound is the code for a digest that a repository does not have.
 var ErrManifestNotFound = errcode.Code{
 	Name: "ManifestNotFound", Class: errcode.NotFound,
 	Cause: "The repository has no content with this digest; it may have been deleted.",
-	Fix:   "Resolve the tag again, or copy the content back into the repository.",
+	Fix:   "Resolve the tag again, or push the content to the repository again.",
 }
 
 // Artifact is content below one root descriptor: an image with its configuration and
@@ -53,12 +53,12 @@ func ReadDocument(ctx context.Context, a Artifact, d Descriptor, limits Limits) 
 	return raw, doc, err
 }
 
-// ReadSmall returns the verified content that d names, for manifests and
-// configurations, which are held in memory. It fails with ErrManifestTooLarge when d
-// is larger than limits.Manifest.
+// ReadSmall returns the verified content that d names, for manifests and configurations,
+// which are read into memory. It fails with ErrManifestTooLarge if d is larger than
+// limits.Manifest.
 func ReadSmall(ctx context.Context, a Artifact, d Descriptor, limits Limits) (data []byte, err error) {
 	if d.Size > limits.Manifest {
-		return nil, ErrManifestTooLarge.New(nil, "%s has %d bytes and may have %d (--max-manifest-size)", d.Digest, d.Size, limits.Manifest)
+		return nil, ErrManifestTooLarge.New(nil, "%s has %d bytes, at most %d are allowed (--max-manifest-size)", d.Digest, d.Size, limits.Manifest)
 	}
 	r, err := a.Open(ctx, d)
 	if err != nil {
@@ -68,13 +68,13 @@ func ReadSmall(ctx context.Context, a Artifact, d Descriptor, limits Limits) (da
 	return readVerified(r, d)
 }
 
-// maxIndexDepth is how many indexes can stand above an image.
+// maxIndexDepth is the maximum number of nested indexes above an image.
 const maxIndexDepth = 2
 
-// Walk calls visit for all content of an artifact, once for each digest. The
-// content that a manifest or an index refers to comes before it, so the root is
-// last. Manifests that are not images are visited too, because a copy keeps them.
-// Layers that a registry may not distribute are left out.
+// Walk calls visit for all content of an artifact, once for each digest. It visits the
+// content of a manifest or an index before the manifest or index itself, so the root is
+// last. It also visits manifests that are not images, because a copy keeps them, and
+// omits nondistributable layers.
 func Walk(ctx context.Context, a Artifact, limits Limits, visit Visitor) error {
 	w := walker{artifact: a, limits: limits.WithDefaults(), visit: visit, seen: map[Digest]bool{}}
 	return w.document(ctx, a.Root(), 0)
@@ -136,10 +136,10 @@ func (w *walker) blobs(ctx context.Context, doc *Document) error {
 	return nil
 }
 
-// parseForCopy reads a document of any kind as far as moving it needs.
+// parseForCopy parses a document of any kind as far as a copy requires.
 func parseForCopy(raw []byte, declared MediaType, limits Limits) (*Document, error) {
 	if IsDockerSchema1(declared) {
-		return nil, ErrNotAPackage.New(nil, "the manifest is of Docker schema 1, which does not protect its content")
+		return nil, ErrNotAPackage.New(nil, "the manifest is of Docker schema 1, which does not verify its content")
 	}
 	doc, err := decodeDocument(raw)
 	if err != nil {
@@ -150,7 +150,7 @@ func parseForCopy(raw []byte, declared MediaType, limits Limits) (*Document, err
 	}
 	for _, d := range doc.descriptors() {
 		if err := d.check(); err != nil {
-			return nil, ErrInvalidManifest.New(err, "a descriptor of the manifest is wrong")
+			return nil, ErrInvalidManifest.New(err, "a descriptor of the manifest is invalid")
 		}
 	}
 	return doc, nil

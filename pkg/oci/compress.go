@@ -14,23 +14,23 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// ErrBrokenLayer is the failure of a layer whose bytes are the published ones and
-// still cannot be read: the fault is the author's, not the network's.
+// ErrBrokenLayer is the code for a layer with the published bytes that cannot be read.
+// The publisher caused the error, not the network.
 var ErrBrokenLayer = errcode.Code{
 	Name: "BrokenLayer", Class: errcode.Invalid,
 	Cause: "A layer has the right digest, but it is truncated, damaged, or followed by other data: it was published that way.",
 	Fix:   "Build and publish the package again.",
 }
 
-// ErrCompressionMismatch is the failure of a layer whose compression differs from its
+// ErrCompressionMismatch is the code for a layer whose compression differs from its
 // media type.
 var ErrCompressionMismatch = errcode.Code{
 	Name: "CompressionMismatch", Class: errcode.Invalid,
-	Cause: "The media type of a layer promises another compression than its bytes have.",
+	Cause: "The compression of a layer differs from its media type.",
 	Fix:   "Build and publish the package again, with a media type that matches the layer.",
 }
 
-// ErrNotATar is the failure of a layer that is not a tar.
+// ErrNotATar is the code for a layer that is not a tar.
 var ErrNotATar = errcode.Code{
 	Name: "NotATar", Class: errcode.Invalid,
 	Cause: "A layer of a package does not unpack to a tar.",
@@ -41,13 +41,14 @@ var ErrNotATar = errcode.Code{
 // distance matching.
 const maxZstdWindow = 64 << 20
 
-// freeOutput is the unpacked size below which the ratio is not checked.
+// freeOutput is the unpacked size up to which the ratio is not checked.
 const freeOutput = 8 << 20
 
 var (
 	gzipMagic = []byte{0x1f, 0x8b}
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
-	// zstd streams may start with a frame to be skipped: 0x184D2A5? in little endian.
+	// zstdSkipMagic is the start of a skippable frame, with which a zstd stream can
+	// begin: 0x184D2A5? in little endian.
 	zstdSkipMagic = []byte{0x2a, 0x4d, 0x18}
 )
 
@@ -65,9 +66,9 @@ func DetectCompression(start []byte) Compression {
 }
 
 // OpenLayer returns a reader of the tar in a verified layer. It fails with
-// ErrCompressionMismatch when the bytes are not compressed as the media type declares.
-// Reading fails with ErrDecompressionLimit when the tar has more bytes than the limits
-// allow, and with ErrBrokenLayer when the bytes cannot be decompressed.
+// ErrCompressionMismatch if the compression differs from the media type. Reading fails
+// with ErrDecompressionLimit if the tar has more bytes than the limits allow, and with
+// ErrBrokenLayer if the bytes cannot be decompressed.
 func OpenLayer(r io.Reader, layer Descriptor, limits Limits) (io.ReadCloser, error) {
 	want, ok := LayerCompression(layer.MediaType)
 	if !ok {
@@ -79,7 +80,7 @@ func OpenLayer(r io.Reader, layer Descriptor, limits Limits) (io.ReadCloser, err
 		return nil, err
 	}
 	if got := DetectCompression(start); got != want {
-		return nil, ErrCompressionMismatch.New(nil, "layer %s is %s, and its media type %s states %s", layer.Digest.Short(), got, layer.MediaType, want)
+		return nil, ErrCompressionMismatch.New(nil, "layer %s is %s, but its media type %s is for %s", layer.Digest.Short(), got, layer.MediaType, want)
 	}
 	plain, err := decompress(buffered, want)
 	if err != nil {
@@ -105,7 +106,8 @@ func decompress(r io.Reader, c Compression) (io.ReadCloser, error) {
 	}
 }
 
-// outputLimit is how many bytes a layer may unpack to, and which flag raises that.
+// outputLimit is the maximum unpacked size of a layer in bytes, and the flag that raises
+// it.
 type outputLimit struct {
 	bytes int64
 	flag  string
@@ -125,7 +127,7 @@ func newOutputLimit(layer Descriptor, limits Limits) outputLimit {
 	return outputLimit{byRatio, "--max-compression-ratio"}
 }
 
-// cappedReader fails, instead of ending, at the limit.
+// cappedReader returns an error, and not EOF, at the limit.
 type cappedReader struct {
 	io.ReadCloser
 	layer Descriptor
@@ -151,10 +153,10 @@ func brokenLayer(err error, layer Descriptor) error {
 		return err
 	}
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-		return ErrDecompressionLimit.New(err, "layer %s needs more memory to unpack than the %d bytes it may have", layer.Digest.Short(), maxZstdWindow)
+		return ErrDecompressionLimit.New(err, "layer %s requires more than %d bytes of memory to unpack", layer.Digest.Short(), maxZstdWindow)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		err = fmt.Errorf("it ends too early")
+		err = fmt.Errorf("it is truncated")
 	}
 	return ErrBrokenLayer.New(err, "layer %s cannot be unpacked", layer.Digest.Short())
 }

@@ -10,13 +10,13 @@ import (
 // specification, "Manifests").
 const AnnotationKey = "io.crossplane.xpkg"
 
-// The values of AnnotationKey that have a meaning here.
+// Values of AnnotationKey with a defined meaning.
 const (
-	// AnnotationBase marks the one layer that holds package.yaml.
+	// AnnotationBase marks the layer that contains package.yaml.
 	AnnotationBase = "base"
 	// AnnotationExamples marks the layer of examples, .up/examples.yaml.
 	AnnotationExamples = "upbound"
-	// AnnotationExtensions marks the manifest of an index that holds content of
+	// AnnotationExtensions marks the manifest of an index that contains extensions of
 	// third parties (xpkg specification, "Manifests").
 	AnnotationExtensions = "xpkg-extensions"
 )
@@ -44,12 +44,12 @@ type Platform struct {
 	Variant      string   `json:"variant,omitempty"`
 }
 
-// DefaultPlatform is the variant that is used when an index offers several
-// (xpkg specification, "Indexes").
+// DefaultPlatform returns the platform that is selected by default from an index (xpkg
+// specification, "Indexes").
 func DefaultPlatform() Platform { return Platform{OS: "linux", Architecture: "amd64"} }
 
-// ParsePlatform reads "os/architecture" or "os/architecture/variant"; the
-// underscore of older tools, "linux_amd64", is read too.
+// ParsePlatform parses "os/architecture" or "os/architecture/variant". It also accepts
+// the form of older tools, "linux_amd64".
 func ParsePlatform(s string) (Platform, error) {
 	parts := strings.Split(strings.ReplaceAll(s, "_", "/"), "/")
 	if len(parts) < 2 || len(parts) > 3 {
@@ -69,10 +69,10 @@ func ParsePlatform(s string) (Platform, error) {
 	return p, nil
 }
 
-// IsZero reports that no platform is given.
+// IsZero reports whether p is the zero value.
 func (p Platform) IsZero() bool { return p.OS == "" && p.Architecture == "" }
 
-// String is os/architecture, with the variant when there is one.
+// String returns os/architecture, followed by the variant if there is one.
 func (p Platform) String() string {
 	s := p.OS + "/" + p.Architecture
 	if p.Variant != "" {

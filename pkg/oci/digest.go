@@ -13,14 +13,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// ErrInvalidDigest is the failure of a digest that is not well formed.
+// ErrInvalidDigest is the code for a malformed digest.
 var ErrInvalidDigest = errcode.Code{
 	Name: "InvalidDigest", Class: errcode.Invalid,
 	Cause: "A digest is not \"sha256:\" followed by 64 lower-case hexadecimal digits.",
 	Fix:   "Copy the whole digest, for example from the output of `xpkg inspect`.",
 }
 
-// ErrUnsupportedDigest is the failure of a digest of another algorithm.
+// ErrUnsupportedDigest is the code for a digest of another algorithm.
 var ErrUnsupportedDigest = errcode.Code{
 	Name: "UnsupportedDigest", Class: errcode.Unsupported,
 	Cause: "A digest uses an algorithm other than sha256.",
@@ -29,9 +29,9 @@ var ErrUnsupportedDigest = errcode.Code{
 
 const digestPrefix = "sha256:"
 
-// Digest is the sha256 digest of some content. There is no way to hold one that
-// is not well formed. The zero value means "no digest" and is never the digest
-// of content. Digests can be compared with == and be keys of a map.
+// Digest is the sha256 digest of some content. A Digest is always well-formed. The zero
+// value means "no digest" and is never the digest of content. Digests are comparable and
+// can be map keys.
 type Digest struct {
 	sum [sha256.Size]byte
 }
@@ -51,7 +51,7 @@ func ParseDigest(s string) (Digest, error) {
 		return Digest{}, ErrInvalidDigest.New(nil, "digest %q has an unknown algorithm", text.Clip(s))
 	}
 	if len(value) != 2*sha256.Size {
-		return Digest{}, ErrInvalidDigest.New(nil, "digest %q has %d characters after the colon and needs %d", text.Clip(s), len(value), 2*sha256.Size)
+		return Digest{}, ErrInvalidDigest.New(nil, "digest %q has %d characters after the colon, want %d", text.Clip(s), len(value), 2*sha256.Size)
 	}
 	if i := strings.IndexFunc(value, notLowerHex); i >= 0 {
 		return Digest{}, ErrInvalidDigest.New(nil, "digest %q has a character that is not a lower-case hexadecimal digit at position %d", text.Clip(s), len(digestPrefix)+i+1)
@@ -62,12 +62,13 @@ func ParseDigest(s string) (Digest, error) {
 	}
 	if d.IsZero() {
 		// No content has this digest: the zero value means "no digest".
-		return Digest{}, ErrInvalidDigest.New(nil, "digest %q is the digest of nothing", text.Clip(s))
+		return Digest{}, ErrInvalidDigest.New(nil, "digest %q is all zeros", text.Clip(s))
 	}
 	return d, nil
 }
 
-// MustParseDigest is ParseDigest for constants; it panics on a malformed digest.
+// MustParseDigest is like ParseDigest but panics on a malformed digest. It is intended
+// for constants.
 func MustParseDigest(s string) Digest {
 	d, err := ParseDigest(s)
 	if err != nil {
@@ -93,11 +94,10 @@ func DigestReader(r io.Reader) (Digest, int64, error) {
 	return d, n, nil
 }
 
-// IsZero reports that there is no digest.
+// IsZero reports whether d is the zero value.
 func (d Digest) IsZero() bool { return d == Digest{} }
 
-// Hex is the digest without its algorithm, 64 characters, or "" for the zero
-// value.
+// Hex returns the 64 hexadecimal digits without the algorithm, or "" for the zero value.
 func (d Digest) Hex() string {
 	if d.IsZero() {
 		return ""
@@ -114,7 +114,7 @@ func (d Digest) Short() string {
 	return hex.EncodeToString(d.sum[:6])
 }
 
-// String is "sha256:" and Hex, or "" for the zero value.
+// String returns "sha256:" followed by Hex, or "" for the zero value.
 func (d Digest) String() string {
 	if d.IsZero() {
 		return ""
@@ -147,7 +147,7 @@ func notLowerHex(r rune) bool {
 // Digester computes the digest of the bytes that are written to it.
 type Digester struct{ hash.Hash }
 
-// NewDigester returns a Digester that has read nothing.
+// NewDigester returns a Digester of empty content.
 func NewDigester() Digester { return Digester{sha256.New()} }
 
 // Digest returns the digest of the bytes written so far.
@@ -157,5 +157,5 @@ func (d Digester) Digest() Digest {
 	return out
 }
 
-// Compare orders digests as their text is ordered.
+// Compare orders digests by their text.
 func (d Digest) Compare(other Digest) int { return bytes.Compare(d.sum[:], other.sum[:]) }

@@ -11,27 +11,27 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// ErrInvalidManifest is the failure of a manifest or an index that breaks the
-// OCI image specification.
+// ErrInvalidManifest is the code for a manifest or an index that violates the OCI image
+// specification.
 var ErrInvalidManifest = errcode.Code{
 	Name: "InvalidManifest", Class: errcode.Invalid,
-	Cause: "A manifest or an index is not well formed.",
+	Cause: "A manifest or an index is malformed.",
 	Fix:   "Publish the package again with a tool that writes OCI or Docker schema 2 manifests, such as xpkg push.",
 }
 
-// ErrNotAPackage is the failure of content that is not an image.
+// ErrNotAPackage is the code for content that is not an image.
 var ErrNotAPackage = errcode.Code{
 	Name: "NotAPackage", Class: errcode.Invalid,
 	Cause: "The reference names content that is not the image of a package, for example a Helm chart or a signature.",
 	Fix:   "Check the reference; a package is an OCI or Docker schema 2 image.",
 }
 
-// ErrUnexpectedMediaType is the failure of content with another media type than
-// was announced, or with one that cannot stand in its place.
+// ErrUnexpectedMediaType is the code for content with a media type that differs from
+// the announced one or is not allowed in its place.
 var ErrUnexpectedMediaType = errcode.Code{
 	Name: "UnexpectedMediaType", Class: errcode.Invalid,
-	Cause: "A registry or an archive returned content of another media type than requested.",
-	Fix:   "Check that the address belongs to a registry, and that no login page or proxy is in front of it.",
+	Cause: "A registry or an archive returned content with an unexpected media type.",
+	Fix:   "Check that the address belongs to a registry, and that no login page or proxy intercepts the request.",
 }
 
 // Document is a manifest or an index as it was written. The content determines the kind:
@@ -59,10 +59,10 @@ func (d *Document) IsIndex() bool {
 func ParseDocument(data []byte, declared MediaType, limits Limits) (*Document, error) {
 	limits = limits.WithDefaults()
 	if int64(len(data)) > limits.Manifest {
-		return nil, ErrManifestTooLarge.New(nil, "the manifest has %d bytes and may have %d (--max-manifest-size)", len(data), limits.Manifest)
+		return nil, ErrManifestTooLarge.New(nil, "the manifest has %d bytes, at most %d are allowed (--max-manifest-size)", len(data), limits.Manifest)
 	}
 	if IsDockerSchema1(declared) {
-		return nil, ErrNotAPackage.New(nil, "the manifest is of Docker schema 1, which does not protect its content")
+		return nil, ErrNotAPackage.New(nil, "the manifest is of Docker schema 1, which does not verify its content")
 	}
 	doc, err := decodeDocument(data)
 	if err != nil {
@@ -84,10 +84,10 @@ func decodeDocument(data []byte) (*Document, error) {
 		return nil, documentError(err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return nil, ErrInvalidManifest.New(nil, "the manifest has content after its end")
+		return nil, ErrInvalidManifest.New(nil, "the manifest is followed by other content")
 	}
 	if doc.SchemaVersion == 1 {
-		return nil, ErrNotAPackage.New(nil, "the manifest is of Docker schema 1, which does not protect its content")
+		return nil, ErrNotAPackage.New(nil, "the manifest is of Docker schema 1, which does not verify its content")
 	}
 	if doc.SchemaVersion != 2 {
 		return nil, ErrInvalidManifest.New(nil, "the manifest has schema version %d instead of 2", doc.SchemaVersion)
@@ -110,10 +110,10 @@ func documentError(err error) error {
 // and the declared type do not match.
 func (d *Document) settleMediaType(declared MediaType) error {
 	if d.Manifests != nil && (d.Layers != nil || d.Config != nil) {
-		return ErrInvalidManifest.New(nil, "the manifest is an index and an image at the same time")
+		return ErrInvalidManifest.New(nil, "the manifest is both an index and an image")
 	}
 	if d.MediaType != "" && declared != "" && d.MediaType != declared {
-		return ErrUnexpectedMediaType.New(nil, "the manifest has the media type %q and was announced as %q", text.Clip(string(d.MediaType)), text.Clip(string(declared)))
+		return ErrUnexpectedMediaType.New(nil, "the manifest has the media type %q, but was announced as %q", text.Clip(string(d.MediaType)), text.Clip(string(declared)))
 	}
 	if d.MediaType == "" {
 		d.MediaType = declared
@@ -124,11 +124,11 @@ func (d *Document) settleMediaType(declared MediaType) error {
 	switch d.MediaType {
 	case MediaTypeOCIIndex, MediaTypeDockerList:
 		if d.Layers != nil || d.Config != nil {
-			return ErrInvalidManifest.New(nil, "the manifest is announced as an index and has the layers of an image")
+			return ErrInvalidManifest.New(nil, "the manifest is announced as an index, but has the layers of an image")
 		}
 	case MediaTypeOCIManifest, MediaTypeDockerManifest:
 		if d.Manifests != nil {
-			return ErrInvalidManifest.New(nil, "the manifest is announced as an image and has the manifests of an index")
+			return ErrInvalidManifest.New(nil, "the manifest is announced as an image, but has the manifests of an index")
 		}
 	default:
 		return ErrNotAPackage.New(nil, "the content is %q, which is not an image", text.Clip(string(d.MediaType)))
@@ -150,17 +150,17 @@ func (d *Document) guessMediaType() MediaType {
 
 func (d *Document) checkCounts(limits Limits) error {
 	if len(d.Layers) > limits.Layers {
-		return ErrManifestTooLarge.New(nil, "the manifest has %d layers and may have %d (--max-layers)", len(d.Layers), limits.Layers)
+		return ErrManifestTooLarge.New(nil, "the manifest has %d layers, at most %d are allowed (--max-layers)", len(d.Layers), limits.Layers)
 	}
 	if len(d.Manifests) > limits.IndexEntries {
-		return ErrManifestTooLarge.New(nil, "the index has %d manifests and may have %d (--max-index-entries)", len(d.Manifests), limits.IndexEntries)
+		return ErrManifestTooLarge.New(nil, "the index has %d manifests, at most %d are allowed (--max-index-entries)", len(d.Manifests), limits.IndexEntries)
 	}
 	n := len(d.Annotations)
 	for _, desc := range d.descriptors() {
 		n += len(desc.Annotations)
 	}
 	if n > limits.Annotations {
-		return ErrManifestTooLarge.New(nil, "the manifest has %d annotations and may have %d (--max-annotations)", n, limits.Annotations)
+		return ErrManifestTooLarge.New(nil, "the manifest has %d annotations, at most %d are allowed (--max-annotations)", n, limits.Annotations)
 	}
 	return nil
 }
@@ -171,13 +171,13 @@ func (d *Document) checkDescriptors() error {
 	}
 	for _, desc := range d.descriptors() {
 		if err := desc.check(); err != nil {
-			return ErrInvalidManifest.New(err, "a descriptor of the manifest is wrong")
+			return ErrInvalidManifest.New(err, "a descriptor of the manifest is invalid")
 		}
 	}
 	return nil
 }
 
-// descriptors lists everything that the document refers to as its own content.
+// descriptors returns the descriptors of the content of the document.
 func (d *Document) descriptors() []Descriptor {
 	var all []Descriptor
 	if d.Config != nil {
@@ -196,7 +196,7 @@ func (d Descriptor) check() error {
 	case d.Size <= 0:
 		return fmt.Errorf("%s has a size of %d", d.Digest, d.Size)
 	case d.Data != nil && (int64(len(d.Data)) != d.Size || DigestOf(d.Data) != d.Digest):
-		return fmt.Errorf("%s carries data that is not the content it names", d.Digest)
+		return fmt.Errorf("%s has embedded data that does not match its digest", d.Digest)
 	}
 	return nil
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrIndexTooDeep is the failure of indexes within indexes.
+// ErrIndexTooDeep is the code for indexes that are nested too deeply.
 var ErrIndexTooDeep = errcode.Code{
 	Name: "IndexTooDeep", Class: errcode.Invalid,
-	Cause: "An index refers to an index that refers to another one.",
+	Cause: "The indexes of an image are nested too deeply.",
 	Fix:   "Publish the package with one index over its images.",
 }
 
-// FindImage returns the image manifest of an artifact for a platform: its
-// descriptor, its verified bytes and the parsed document. It follows the rules of
-// [Document.Choose] from the root, through two levels of indexes, and opens no other
-// content. It fails with ErrIndexTooDeep beyond that.
+// FindImage returns the image manifest of an artifact for a platform: its descriptor, its
+// verified bytes and the parsed document. It follows the rules of [Document.Choose] from
+// the root, and opens no other content. It fails with ErrIndexTooDeep if there are more
+// than two levels of indexes.
 func FindImage(ctx context.Context, a Artifact, platform Platform, limits Limits) (Descriptor, []byte, *Document, error) {
 	limits = limits.WithDefaults()
 	desc := a.Root()
@@ -36,8 +36,8 @@ func FindImage(ctx context.Context, a Artifact, platform Platform, limits Limits
 }
 
 // FindManifest returns the manifest of the package in an artifact, for a platform. It
-// fails with ErrNotAPackage, ErrAmbiguousBaseLayer or ErrForeignLayer when the image
-// cannot be a package.
+// fails with ErrNotAPackage, ErrAmbiguousBaseLayer or ErrForeignLayer if the image cannot
+// be a package.
 func FindManifest(ctx context.Context, a Artifact, platform Platform, limits Limits) (Manifest, error) {
 	limits = limits.WithDefaults()
 	desc, raw, doc, err := FindImage(ctx, a, platform, limits)

@@ -11,9 +11,8 @@ import (
 )
 
 // canonicalHost returns the canonical spelling of a registry's host: lower case,
-// international names in punycode, no trailing dot, the port as written. Two spellings of
-// one host never count as two registries, and two hosts that look alike never count as
-// one.
+// international names in punycode, no trailing dot, the port as written. Different
+// spellings of a host therefore identify the same registry, and similar hosts never do.
 func canonicalHost(host string) (string, error) {
 	name, port, err := splitPort(host)
 	if err != nil {
@@ -33,8 +32,8 @@ func canonicalHost(host string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the registry %q is not a host name: %w", host, err)
 	}
-	// Canonicalization is idempotent. A name for which it is not could be a different
-	// host for other readers.
+	// Canonicalization must be idempotent. Otherwise other readers could interpret the
+	// name as a different host.
 	again, err := idna.Lookup.ToASCII(ascii)
 	if err != nil || again != ascii || !utf8.ValidString(name) || !isHostName(ascii) {
 		return "", fmt.Errorf("the registry %q is not a host name", host)
@@ -45,7 +44,7 @@ func canonicalHost(host string) (string, error) {
 	return ascii + port, nil
 }
 
-// splitPort cuts ":port" off, the colon included.
+// splitPort splits off ":port", including the colon.
 func splitPort(host string) (name, port string, err error) {
 	i := strings.LastIndexByte(host, ':')
 	if i < 0 || strings.HasSuffix(host, "]") {

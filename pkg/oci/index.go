@@ -9,22 +9,22 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// ErrEmptyIndex is the failure of an index without an image.
+// ErrEmptyIndex is the code for an index without an image.
 var ErrEmptyIndex = errcode.Code{
 	Name: "EmptyIndex", Class: errcode.Invalid,
 	Cause: "An image index refers to no image.",
-	Fix:   "Publish the package again; an index needs one image at least.",
+	Fix:   "Publish the package again; an index must contain at least one image.",
 }
 
-// ErrPlatformNotFound is the failure of an index of several images without one for the
+// ErrPlatformNotFound is the code for an index of several images without one for the
 // requested platform.
 var ErrPlatformNotFound = errcode.Code{
 	Name: "PlatformNotFound", Class: errcode.NotFound,
 	Cause: "An image index offers several platforms, and the requested one is not among them.",
-	Fix:   "Ask for one of the platforms that the message lists, or publish the package for linux/amd64 too.",
+	Fix:   "Use one of the platforms in the message, or publish the package for linux/amd64 too.",
 }
 
-// ErrAmbiguousPlatform is the failure of an index with two images for one
+// ErrAmbiguousPlatform is the code for an index with two images for one
 // platform.
 var ErrAmbiguousPlatform = errcode.Code{
 	Name: "AmbiguousPlatform", Class: errcode.Invalid,
@@ -35,10 +35,9 @@ var ErrAmbiguousPlatform = errcode.Code{
 // attestationKey marks the manifests that build tools add beside images.
 const attestationKey = "vnd.docker.reference.type"
 
-// Choose returns the manifest of an index that is the package (xpkg specification,
-// "Indexes"): a single manifest whatever its platform, or the manifest for the platform
-// if there are several. The extensions manifest and attestations do not count. A zero
-// platform means linux/amd64.
+// Choose returns the manifest of an index that is the package (xpkg specification, "Indexes"): a
+// single manifest regardless of its platform, or the manifest for the platform if there are
+// several. It ignores the extensions manifest and attestations. A zero platform means linux/amd64.
 func (d *Document) Choose(platform Platform) (Descriptor, error) {
 	if platform.IsZero() {
 		platform = DefaultPlatform()
@@ -59,8 +58,8 @@ func (d *Document) Choose(platform Platform) (Descriptor, error) {
 	return narrow(matches, platform)
 }
 
-// narrow picks among several images for one platform: the one without a variant
-// or an OS version is the general one.
+// narrow selects among several images for one platform. It prefers the image without a variant and
+// an OS version.
 func narrow(matches []Descriptor, platform Platform) (Descriptor, error) {
 	exact := slices.DeleteFunc(slices.Clone(matches), func(m Descriptor) bool {
 		return m.Platform.Variant != platform.Variant || m.Platform.OSVersion != platform.OSVersion
@@ -76,15 +75,15 @@ func narrow(matches []Descriptor, platform Platform) (Descriptor, error) {
 	return matches[0], nil
 }
 
-// images are the entries that can be the package, or an index with it.
+// images returns the entries that can be the package or an index that contains it.
 func (d *Document) images() []Descriptor {
 	return slices.DeleteFunc(slices.Clone(d.Manifests), func(m Descriptor) bool {
 		return m.IsExtensions() || m.IsAttestation() || !(m.MediaType.IsImage() || m.MediaType.IsIndex())
 	})
 }
 
-// IsExtensions reports whether an index entry is the manifest of third parties (xpkg specification,
-// "Manifests"): without a platform, and annotated.
+// IsExtensions reports whether an index entry is the extensions manifest of third parties (xpkg
+// specification, "Manifests"), which is annotated and has no platform.
 func (d Descriptor) IsExtensions() bool {
 	return d.Annotations[AnnotationKey] == AnnotationExtensions && (d.Platform == nil || d.Platform.IsZero())
 }

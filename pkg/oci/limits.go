@@ -6,31 +6,31 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrManifestTooLarge is the failure of a manifest, index or configuration that
+// ErrManifestTooLarge is the code for a manifest, index or configuration that
 // is larger, or has more parts, than the limits allow.
 var ErrManifestTooLarge = errcode.Code{
 	Name: "ManifestTooLarge", Class: errcode.Limit,
 	Cause: "A manifest has more bytes, layers, entries or annotations than the limits allow.",
-	Fix:   "Check that the reference names a package; raise the limit that the message names if it does.",
+	Fix:   "Check that the reference names a package; if it does, raise the limit in the message.",
 }
 
-// ErrLayerTooLarge is the failure of a layer, or an image without an annotated
+// ErrLayerTooLarge is the code for a layer, or an image without an annotated
 // layer, whose declared size is larger than the limits allow.
 var ErrLayerTooLarge = errcode.Code{
 	Name: "LayerTooLarge", Class: errcode.Limit,
-	Cause: "The content that would have to be downloaded is larger than the limits allow.",
-	Fix:   "Check that the reference names a package and not the image of a runtime; raise the limit that the message names if it does.",
+	Cause: "The required download is larger than the limits allow.",
+	Fix:   "Check that the reference names a package and not a runtime image; if it does, raise the limit in the message.",
 }
 
-// ErrDecompressionLimit is the failure of a layer that unpacks to more than the
+// ErrDecompressionLimit is the code for a layer that unpacks to more than the
 // limits allow.
 var ErrDecompressionLimit = errcode.Code{
 	Name: "DecompressionLimit", Class: errcode.Limit,
-	Cause: "A layer unpacks to more bytes, or to more bytes for its size, than the limits allow.",
-	Fix:   "Do not trust the package unless you know why it is so large; raise the limit that the message names if you do.",
+	Cause: "The unpacked size or the compression ratio of a layer exceeds the limits.",
+	Fix:   "Do not trust the package unless you know why it is so large; if you do, raise the limit in the message.",
 }
 
-// ErrArchiveLimit is the failure of a tar with more entries or longer headers
+// ErrArchiveLimit is the code for a tar with more entries or longer headers
 // than the limits allow.
 var ErrArchiveLimit = errcode.Code{
 	Name: "ArchiveLimit", Class: errcode.Limit,
@@ -38,14 +38,14 @@ var ErrArchiveLimit = errcode.Code{
 	Fix:   "Check that the layer belongs to a package; if it does, raise the limit in the message.",
 }
 
-// ErrPackageTooLarge is the failure of a package.yaml over the limit.
+// ErrPackageTooLarge is the code for a package.yaml over the limit.
 var ErrPackageTooLarge = errcode.Code{
 	Name: "PackageTooLarge", Class: errcode.Limit,
 	Cause: "The file package.yaml is larger than the limit.",
-	Fix:   "Split the package, or raise the limit that the message names.",
+	Fix:   "Split the package, or raise the limit in the message.",
 }
 
-// Limits bound the content that is read. Sizes are in bytes. Content beyond a limit is
+// Limits bounds the content that is read. Sizes are in bytes. Content beyond a limit is
 // an error that names the limit, the value and the flag; content is never truncated.
 type Limits struct {
 	// Manifest bounds one manifest, index or configuration (--max-manifest-size). The OCI
@@ -65,9 +65,9 @@ type Limits struct {
 	Image int64
 	// Unpacked bounds the unpacked size of a layer (--max-unpacked-size).
 	Unpacked int64
-	// Ratio bounds how many bytes a layer unpacks to for each of its own, once it
-	// has given 8 MiB (--max-compression-ratio). The YAML of the largest known
-	// providers reaches 15 with gzip and 60 with zstd.
+	// Ratio bounds the ratio of the unpacked to the packed size of a layer, beyond the
+	// first 8 MiB (--max-compression-ratio). The largest known providers reach 15 with
+	// gzip and 60 with zstd.
 	Ratio int64
 	// Entries bounds the entries of a tar (--max-entries).
 	Entries int

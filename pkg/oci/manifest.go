@@ -9,17 +9,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// ErrAmbiguousBaseLayer is the failure of a manifest with two base layers.
+// ErrAmbiguousBaseLayer is the code for a manifest with two base layers.
 var ErrAmbiguousBaseLayer = errcode.Code{
 	Name: "AmbiguousBaseLayer", Class: errcode.Invalid,
 	Cause: "Two layers of a manifest are annotated io.crossplane.xpkg: base.",
 	Fix:   "Build the package again from a runtime image that is not a package itself.",
 }
 
-// ErrForeignLayer is the failure of a layer that a registry may not distribute.
+// ErrForeignLayer is the code for a nondistributable layer.
 var ErrForeignLayer = errcode.Code{
 	Name: "ForeignLayer", Class: errcode.Invalid,
-	Cause: "The content of the package would have to be fetched from an address outside of the registry.",
+	Cause: "The content of the package is not in the registry but at another address.",
 	Fix:   "Publish the package again with ordinary layers; addresses in manifests are never followed.",
 }
 
@@ -32,8 +32,8 @@ type Manifest struct {
 	Config       Descriptor
 	Layers       []Descriptor
 	Annotations  map[string]string
-	// Base is the layer that holds package.yaml; nil when no layer is annotated
-	// and the whole filesystem counts.
+	// Base is the layer that contains package.yaml; nil if no layer is annotated, so that
+	// the file is in the file system of all layers.
 	Base *Descriptor
 	// Platform is the platform of the chosen index entry, or nil without an index.
 	Platform *Platform
@@ -75,7 +75,8 @@ func NewManifest(raw []byte, doc *Document) (Manifest, error) {
 // not an image manifest.
 func (d *Document) CheckImage() error { return d.checkConfig(false) }
 
-// checkConfig is CheckImage; anyType accepts an image with any artifact type.
+// checkConfig is like CheckImage. If anyType is true, it accepts an image with any
+// artifact type.
 func (d *Document) checkConfig(anyType bool) error {
 	if !anyType && d.ArtifactType != "" && !strings.HasPrefix(d.ArtifactType, "application/vnd.oci.image.") {
 		return ErrNotAPackage.New(nil, "the content is an artifact of type %q", text.Clip(d.ArtifactType))
@@ -94,7 +95,7 @@ func (d *Document) checkConfig(anyType bool) error {
 	}
 }
 
-// checkLayers refuses layers that can never be read, before they are fetched.
+// checkLayers rejects layers that cannot be read, before they are fetched.
 func (m *Manifest) checkLayers() error {
 	for _, layer := range m.contentLayers() {
 		if !layer.MediaType.IsDistributable() {

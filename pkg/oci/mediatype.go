@@ -5,8 +5,8 @@ import "github.com/google/go-containerregistry/pkg/v1/types"
 // MediaType is the media type of a descriptor, manifest or layer.
 type MediaType = types.MediaType
 
-// The media types that a package can use (OCI image specification, "OCI Image Media
-// Types", and the equivalent Docker schema 2 types).
+// Media types of packages (OCI image specification, "OCI Image Media Types", and the
+// equivalent Docker schema 2 types).
 const (
 	MediaTypeOCIIndex        = types.OCIImageIndex
 	MediaTypeOCIManifest     = types.OCIManifestSchema1
@@ -21,16 +21,16 @@ const (
 	MediaTypeDockerLayerGzip = types.DockerLayer
 )
 
-// IsDockerSchema1 reports whether m is the manifest format of 2015, which carries
-// neither trustworthy digests of its layers nor annotations.
+// IsDockerSchema1 reports whether m is Docker schema 1, which has neither verifiable
+// layer digests nor annotations.
 func IsDockerSchema1(m MediaType) bool {
 	return m == types.DockerManifestSchema1 || m == types.DockerManifestSchema1Signed
 }
 
-// Compression is how the bytes of a layer are packed.
+// Compression is the compression of a layer.
 type Compression string
 
-// The compressions that a layer can have.
+// Compressions of layers.
 const (
 	Uncompressed Compression = "uncompressed"
 	Gzip         Compression = "gzip"

@@ -8,7 +8,7 @@ const maxLabel = 63
 // ToDNSLabel converts a repository path or any other name to a DNS label. It uses the
 // first 63 bytes: ".", "/", ":" and "-" become "-", lower-case letters and digits stay,
 // all other characters are dropped, and the result has no "-" at its ends. Other
-// Crossplane tools derive the names of dependencies the same way, so the result must
+// Crossplane tools derive the names of dependencies in the same way, so the result must
 // never change.
 func ToDNSLabel(name string) string {
 	name = name[:min(len(name), maxLabel)]
@@ -25,8 +25,8 @@ func ToDNSLabel(name string) string {
 }
 
 // FriendlyID joins a readable name and a unique hash into one DNS label. It truncates the
-// name to 50 characters and the hash to 12. Use it only for the names of files and
-// Kubernetes objects; the identity of content is its whole digest.
+// name to 50 characters and the hash to 12. Use it only for names of files and Kubernetes
+// objects; only the whole digest identifies content.
 func FriendlyID(name, hash string) string {
 	const maxName, maxHash = 50, 12
 	return ToDNSLabel(name[:min(len(name), maxName)] + "-" + hash[:min(len(hash), maxHash)])

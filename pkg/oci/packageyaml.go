@@ -16,14 +16,14 @@ import (
 // while it reads it, and does not hold it in memory.
 type VerifiedArtifact interface {
 	Artifact
-	// OpenVerified is Open for content whose whole digest has been verified.
+	// OpenVerified is like Open, and returns only verified content.
 	OpenVerified(ctx context.Context, d Descriptor) (io.ReadCloser, error)
 }
 
 // PackageYAML returns the file package.yaml of a package: the one in the root of the
-// annotated layer or, when no layer is annotated, of the file system that all layers
-// make together (xpkg specification, "Layers"). It verifies the digest of each layer
-// before it parses the layer.
+// annotated layer or, if no layer is annotated, in the root of the file system of all
+// layers (xpkg specification, "Layers"). It verifies the digest of each layer before it
+// parses the layer.
 //
 // Memory is bounded by the size of the file, the decompressor's window and, for an
 // artifact that is not a [VerifiedArtifact], the compressed size of one layer.
@@ -31,18 +31,18 @@ func PackageYAML(ctx context.Context, a Artifact, m Manifest, limits Limits) ([]
 	return packageYAML(ctx, a, m, limits.WithDefaults(), nil)
 }
 
-// PackageYAMLWithin is PackageYAML for a caller that bounds the memory of several
+// PackageYAMLWithin is like PackageYAML, and lets the caller bound the memory of
 // concurrent calls. It calls reserve with the size of the file in bytes before it
 // allocates memory for the file; reserve may block, and its error is returned.
 func PackageYAMLWithin(ctx context.Context, a Artifact, m Manifest, limits Limits, reserve func(bytes int64) error) ([]byte, error) {
 	return packageYAML(ctx, a, m, limits.WithDefaults(), reserve)
 }
 
-// OpenPackageLayers opens every layer that is needed to read the file package.yaml of
-// m, and no other: the annotated layer, or the layers from the top until one of them
+// OpenPackageLayers opens exactly the layers that are required to read the file
+// package.yaml of m: the annotated layer, or the layers from the top until one of them
 // has the file. An artifact that stores the content that it opens has all of them
-// afterwards. It fails with ErrLayerTooLarge before it opens a layer that is larger
-// than the limits allow.
+// afterwards. It fails with ErrLayerTooLarge before it opens a layer that is larger than
+// the limits allow.
 func OpenPackageLayers(ctx context.Context, a VerifiedArtifact, m Manifest, limits Limits) error {
 	limits = limits.WithDefaults()
 	if m.Base == nil {
@@ -67,9 +67,9 @@ func CheckLayerSize(m Manifest, layer Descriptor, limits Limits) error {
 	return budget.spend(layer)
 }
 
-// packageYAML searches the layers from the top. The first layer that has the file or
-// removes it decides, because a layer hides only the layers below it. The layers of a
-// runtime image below the package are therefore never read.
+// packageYAML searches the layers from the top. The first layer that contains or removes
+// the file determines the result, because a layer hides only the layers below it. The
+// layers of a runtime image below the package are therefore never read.
 func packageYAML(ctx context.Context, a Artifact, m Manifest, limits Limits, reserve func(int64) error) ([]byte, error) {
 	var aside []string
 	budget := newBudget(m, limits)
@@ -101,7 +101,7 @@ func readLayer(ctx context.Context, a Artifact, layer Descriptor, limits Limits,
 	return withLayer(ctx, a, layer, limits, func(r io.Reader) (layerScan, error) { return scanLink(r, most, limits, reserve, scan.link) })
 }
 
-// withLayer calls scan with the tar of a layer.
+// withLayer opens a layer and calls scan with its tar.
 func withLayer(ctx context.Context, a Artifact, layer Descriptor, limits Limits, scan func(io.Reader) (layerScan, error)) (layerScan, error) {
 	blob, err := openVerified(ctx, a, layer)
 	if err != nil {
@@ -116,8 +116,8 @@ func withLayer(ctx context.Context, a Artifact, layer Descriptor, limits Limits,
 	return scan(plain)
 }
 
-// openVerified opens content after its digest has been verified. Content of an
-// artifact that does not verify it is held in memory.
+// openVerified opens content after its digest has been verified. If the artifact does not
+// verify content, the content is read into memory.
 func openVerified(ctx context.Context, a Artifact, d Descriptor) (_ io.ReadCloser, err error) {
 	if v, ok := a.(VerifiedArtifact); ok {
 		return v.OpenVerified(ctx, d)
@@ -158,7 +158,7 @@ func newBudget(m Manifest, limits Limits) budget {
 		return budget{most: limits.Image, flag: "--max-image-size"}
 	}
 	if c, _ := LayerCompression(m.Base.MediaType); c == Uncompressed {
-		// The file itself and the headers around it.
+		// The size of the file and of the headers around it.
 		return budget{most: limits.Package + limits.Headers, flag: "--max-package-size"}
 	}
 	return budget{most: limits.Layer, flag: "--max-layer-size"}
@@ -166,7 +166,7 @@ func newBudget(m Manifest, limits Limits) budget {
 
 func (b *budget) spend(layer Descriptor) error {
 	if layer.Size > b.most-b.spent {
-		return ErrLayerTooLarge.New(nil, "layer %s has %d bytes, and %d may be read (%s)", layer.Digest.Short(), layer.Size, b.most-b.spent, b.flag)
+		return ErrLayerTooLarge.New(nil, "layer %s has %d bytes, at most %d are allowed (%s)", layer.Digest.Short(), layer.Size, b.most-b.spent, b.flag)
 	}
 	b.spent += layer.Size
 	return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// ErrInvalidReference is the failure of a reference that cannot be read.
+// ErrInvalidReference is the code for an invalid reference.
 var ErrInvalidReference = errcode.Code{
 	Name: "InvalidReference", Class: errcode.Usage,
 	Cause: "The reference of a package is not registry/repository with a :tag, an @sha256 digest, or both.",
@@ -26,10 +26,10 @@ const (
 )
 
 // Reference names an image or an index in a registry by tag, by digest, or by both. With
-// both, the digest decides, and the tag is the version for display and constraints. A
-// Reference without either names a repository.
+// both, the digest identifies the content, and the tag is the version for display and
+// constraints. A Reference without either names a repository.
 type Reference struct {
-	// Registry is the canonical host, with its port when one was written.
+	// Registry is the canonical host, with the port if the reference has one.
 	Registry string
 	// Repository is the path within the registry.
 	Repository string
@@ -37,10 +37,10 @@ type Reference struct {
 	Digest     Digest
 }
 
-// ParseOptions changes how ParseReference reads.
+// ParseOptions configures ParseReference.
 type ParseOptions struct {
-	// DefaultRegistry is put before a reference that names no registry. Without
-	// it such a reference is refused, never guessed.
+	// DefaultRegistry is the registry of references that do not name one. If it is empty,
+	// such a reference is an error.
 	DefaultRegistry string
 	// AllowUntagged accepts a reference with neither tag nor digest, for
 	// operations on a whole repository.
@@ -59,8 +59,8 @@ func ParseReference(s string, opts ParseOptions) (Reference, error) {
 	return ref, nil
 }
 
-// MustParseReference is ParseReference for constants; it panics when s is not a
-// fully qualified reference.
+// MustParseReference is like ParseReference but panics if s is not a fully qualified
+// reference. It is intended for constants.
 func MustParseReference(s string) Reference {
 	ref, err := ParseReference(s, ParseOptions{})
 	if err != nil {
@@ -70,7 +70,7 @@ func MustParseReference(s string) Reference {
 }
 
 // RepositoryName returns the normalized name of the repository of a reference: its registry
-// and repository, without tag and digest. It returns text that is no reference unchanged.
+// and repository, without tag and digest. It returns text that is not a reference unchanged.
 // Packages are compared by this name.
 func RepositoryName(s string) string {
 	ref, err := ParseReference(s, ParseOptions{AllowUntagged: true})
@@ -82,7 +82,7 @@ func RepositoryName(s string) string {
 
 func parseReference(s string, opts ParseOptions) (Reference, error) {
 	if len(s) > maxReference {
-		return Reference{}, fmt.Errorf("it has %d characters and may have %d", len(s), maxReference)
+		return Reference{}, fmt.Errorf("it has %d characters, at most %d are allowed", len(s), maxReference)
 	}
 	if s == "" {
 		return Reference{}, syntaxError(s, 0, "it is empty")
@@ -93,7 +93,7 @@ func parseReference(s string, opts ParseOptions) (Reference, error) {
 	host, rest, offset := splitRegistry(s)
 	if host == "" {
 		if opts.DefaultRegistry == "" {
-			return Reference{}, syntaxError(s, 0, "it names no registry, and none is the default; write for example %s/%s", "xpkg.crossplane.io", s)
+			return Reference{}, syntaxError(s, 0, "it does not name a registry, and there is no default; write for example %s/%s", "xpkg.crossplane.io", s)
 		}
 		host = opts.DefaultRegistry
 	}
@@ -146,7 +146,7 @@ func checkRepository(s, name string, offset int) error {
 		return syntaxError(s, offset, "the repository is empty")
 	}
 	if len(name) > maxRepository {
-		return syntaxError(s, offset+maxRepository, "the repository has %d characters and may have %d", len(name), maxRepository)
+		return syntaxError(s, offset+maxRepository, "the repository has %d characters, at most %d are allowed", len(name), maxRepository)
 	}
 	for i, r := range name {
 		switch {
@@ -158,14 +158,14 @@ func checkRepository(s, name string, offset int) error {
 	}
 	for i := range len(name) {
 		if !isLowerAlnum(rune(name[i])) && !separatorAllowed(name, i) {
-			return syntaxError(s, offset+i, "%q cannot stand here: parts of the repository start and end with a letter or a digit", name[i])
+			return syntaxError(s, offset+i, "%q is not allowed here: parts of the repository start and end with a letter or a digit", name[i])
 		}
 	}
 	return nil
 }
 
-// separatorAllowed reports whether the separator at i stands between letters or
-// digits, where "__" and any number of "-" count as one separator.
+// separatorAllowed reports whether the separator at i is between letters or digits. "__"
+// and a sequence of "-" are one separator.
 func separatorAllowed(name string, i int) bool {
 	start, end := i, i+1
 	for start > 0 && name[start-1] == name[i] {
@@ -201,7 +201,7 @@ func checkTag(s, tag string, offset int) error {
 		return syntaxError(s, offset, "a tag cannot start with %q", tag[0])
 	}
 	if len(tag) > maxTag {
-		return syntaxError(s, offset+maxTag, "the tag has %d characters and may have %d", len(tag), maxTag)
+		return syntaxError(s, offset+maxTag, "the tag has %d characters, at most %d are allowed", len(tag), maxTag)
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func checkTag(s, tag string, offset int) error {
 // specification.
 func ValidTag(tag string) bool { return checkTag(tag, tag, 0) == nil }
 
-// Name is "registry/repository", the source of a package without its version.
+// Name returns "registry/repository", the source of a package without its version.
 func (r Reference) Name() string {
 	if r.Registry == "" {
 		return r.Repository // It is the name of a file in the package cache.
@@ -218,8 +218,7 @@ func (r Reference) Name() string {
 	return r.Registry + "/" + r.Repository
 }
 
-// Identifier is what chooses the content: the digest when there is one, and the
-// tag otherwise.
+// Identifier returns the digest if there is one, and the tag otherwise.
 func (r Reference) Identifier() string {
 	if !r.Digest.IsZero() {
 		return r.Digest.String()
@@ -227,8 +226,8 @@ func (r Reference) Identifier() string {
 	return r.Tag
 }
 
-// String is the fully qualified reference. ParseReference reads it back to the
-// same value.
+// String returns the fully qualified reference. ParseReference reads it back to the same
+// value.
 func (r Reference) String() string {
 	s := r.Name()
 	if r.Tag != "" {
@@ -240,21 +239,20 @@ func (r Reference) String() string {
 	return s
 }
 
-// WithDigest is r at a digest; the tag is kept.
+// WithDigest returns r with the digest; the tag is kept.
 func (r Reference) WithDigest(d Digest) Reference {
 	r.Digest = d
 	return r
 }
 
-// WithTag is r at a tag, without a digest.
+// WithTag returns r with the tag and without a digest.
 func (r Reference) WithTag(tag string) Reference {
 	r.Tag, r.Digest = tag, Digest{}
 	return r
 }
 
-// Host returns the host, with its port if there is one, that requests for the
-// reference go to. It differs from Registry for Docker Hub, whose registry answers
-// under another name.
+// Host returns the host, with its port if there is one, to which requests for the reference
+// are sent. It differs from Registry for Docker Hub, whose registry has another host.
 func (r Reference) Host() string {
 	if r.Registry == dockerHub {
 		return dockerHubHost
@@ -262,8 +260,8 @@ func (r Reference) Host() string {
 	return r.Registry
 }
 
-// RepositoryPath returns the repository as requests to the registry name it: Docker
-// Hub keeps the images without an owner under "library".
+// RepositoryPath returns the repository in requests to the registry. On Docker Hub,
+// repositories without an owner are below "library".
 func (r Reference) RepositoryPath() string {
 	if r.Host() == dockerHubHost && !strings.Contains(r.Repository, "/") {
 		return "library/" + r.Repository

@@ -12,23 +12,23 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// ErrNoPackageYAML is the failure of an image without package.yaml in its root.
+// ErrNoPackageYAML is the code for an image without package.yaml in its root.
 var ErrNoPackageYAML = errcode.Code{
 	Name: "NoPackageYAML", Class: errcode.Invalid,
-	Cause: "There is no file package.yaml in the root of the base layer, or of the image when no layer is annotated as the base.",
+	Cause: "There is no file package.yaml in the root of the base layer, or of the image if no layer is annotated as the base.",
 	Fix:   "Check that the reference names a package; build it with xpkg build.",
 }
 
-// ErrNotRegularFile is the failure of a package.yaml that is a link, a directory,
+// ErrNotRegularFile is the code for a package.yaml that is a link, a directory,
 // a device or a sparse file.
 var ErrNotRegularFile = errcode.Code{
 	Name: "NotRegularFile", Class: errcode.Invalid,
-	Cause: "The entry package.yaml is not an ordinary file.",
-	Fix:   "Build the package again with package.yaml as an ordinary file.",
+	Cause: "The entry package.yaml is not a regular file.",
+	Fix:   "Build the package again with package.yaml as a regular file.",
 }
 
-// ErrDuplicateEntry is the failure of a layer with two entries for package.yaml:
-// readers would not agree on which of them counts.
+// ErrDuplicateEntry is the code for a layer with two entries for package.yaml: readers
+// disagree about which one applies.
 var ErrDuplicateEntry = errcode.Code{
 	Name: "DuplicateEntry", Class: errcode.Invalid,
 	Cause: "A layer has more than one entry for package.yaml.",
@@ -43,20 +43,19 @@ const whiteoutStream = tarfile.WhiteoutPrefix + PackageFile
 
 // layerScan is the result of the search for package.yaml in one layer.
 type layerScan struct {
-	// stream is the file, nil when the layer does not have it.
+	// stream is the file; nil if the layer does not contain it.
 	stream []byte
 	found  bool
 	// hidden reports whether the layer removes the file from the layers below.
 	hidden bool
-	// link is the target of the file when it is a hard link, "" otherwise.
+	// link is the target of the file if it is a hard link, and "" otherwise.
 	link string
-	// aside are entries that look like package.yaml and are not in the root.
+	// aside lists entries named package.yaml outside of the root.
 	aside []string
 }
 
-// tarScanner reads a whole tar and keeps the one file in it that matters. It
-// reads to the end even when it has the file: only the end proves that there is
-// no second one.
+// tarScanner reads a whole tar and keeps the one file in it that matters. It always reads to
+// the end, because a second entry would be an error.
 type tarScanner struct {
 	limits Limits
 	most   outputLimit
@@ -64,16 +63,16 @@ type tarScanner struct {
 	room    func(bytes int64) error
 	counter tarfile.Counter
 	scan    layerScan
-	// blocked is an entry that takes the place of package.yaml.
+	// blocked describes an entry in the place of package.yaml that is not a regular file.
 	blocked error
-	// target, when it is set, is the file that package.yaml is a hard link to.
+	// target, if set, is the file to which package.yaml is a hard link.
 	target string
 	// linked reports that the hard link has been read.
 	linked bool
 }
 
 // scanLayer reads the tar of an unpacked layer. The parameter most bounds the size of the
-// tar, and with it the sizes in headers. room may be nil.
+// tar, and thereby the sizes in headers. room can be nil.
 func scanLayer(r io.Reader, most outputLimit, limits Limits, room func(bytes int64) error) (layerScan, error) {
 	s := tarScanner{limits: limits, most: most, room: room}
 	if err := s.read(r); err != nil {
@@ -85,8 +84,8 @@ func scanLayer(r io.Reader, most outputLimit, limits Limits, room func(bytes int
 	return s.scan, nil
 }
 
-// scanLink reads the tar again and returns the regular file that package.yaml is a
-// hard link to. As when a tar is extracted, the file must come before the link.
+// scanLink reads the tar again and returns the regular file to which package.yaml is a hard
+// link. The file must precede the link, as required for extraction.
 func scanLink(r io.Reader, most outputLimit, limits Limits, room func(bytes int64) error, target string) (layerScan, error) {
 	s := tarScanner{limits: limits, most: most, room: room, target: target}
 	if err := s.read(r); err != nil {
@@ -115,15 +114,15 @@ func (s *tarScanner) read(r io.Reader) error {
 	}
 }
 
-// linkedEntry keeps the file that package.yaml is a hard link to. A second entry of its
-// name is refused: readers would not agree on which of them counts.
+// linkedEntry reads the file to which package.yaml is a hard link. It rejects a second entry
+// with that name, because readers disagree about which one applies.
 func (s *tarScanner) linkedEntry(h *tar.Header, r io.Reader) error {
 	switch cleanName(h.Name) {
 	case PackageFile:
 		s.linked = true
 	case s.target:
 		if s.scan.found {
-			return ErrDuplicateEntry.New(nil, "the layer has %q twice, and %s is a hard link to it", text.Clip(s.target), PackageFile)
+			return ErrDuplicateEntry.New(nil, "the layer contains %q twice, and %s is a hard link to it", text.Clip(s.target), PackageFile)
 		}
 		if s.linked || tarfile.Irregular(h) != "" {
 			return nil
@@ -141,7 +140,7 @@ func (s *tarScanner) entry(h *tar.Header, r io.Reader) error {
 		return err
 	}
 	if h.Size > s.most.bytes {
-		return ErrDecompressionLimit.New(nil, "the entry %q claims %d bytes and its layer may have %d (%s)", text.Clip(h.Name), h.Size, s.most.bytes, s.most.flag)
+		return ErrDecompressionLimit.New(nil, "the entry %q declares %d bytes, but its layer can have at most %d (%s)", text.Clip(h.Name), h.Size, s.most.bytes, s.most.flag)
 	}
 	if s.target != "" {
 		return s.linkedEntry(h, r)
@@ -180,7 +179,7 @@ func CheckTar(entries int, headers int64, limits Limits) error {
 
 func (s *tarScanner) stream(h *tar.Header, r io.Reader) error {
 	if s.scan.found || s.blocked != nil {
-		return ErrDuplicateEntry.New(nil, "the layer has %s twice", PackageFile)
+		return ErrDuplicateEntry.New(nil, "the layer contains %s twice", PackageFile)
 	}
 	if kind := tarfile.Irregular(h); kind != "" {
 		if h.Typeflag == tar.TypeLink && !tarfile.IsSparse(h) {
@@ -195,7 +194,7 @@ func (s *tarScanner) stream(h *tar.Header, r io.Reader) error {
 // keep reads the content of an entry as the file package.yaml.
 func (s *tarScanner) keep(h *tar.Header, r io.Reader) error {
 	if h.Size > s.limits.Package {
-		return ErrPackageTooLarge.New(nil, "%s has %d bytes and may have %d (--max-package-size)", PackageFile, h.Size, s.limits.Package)
+		return ErrPackageTooLarge.New(nil, "%s has %d bytes, at most %d are allowed (--max-package-size)", PackageFile, h.Size, s.limits.Package)
 	}
 	if s.room != nil {
 		if err := s.room(h.Size); err != nil {
@@ -210,8 +209,8 @@ func (s *tarScanner) keep(h *tar.Header, r io.Reader) error {
 	return nil
 }
 
-// lookalike refuses other spellings of the root's package.yaml, which some tools
-// would take for the file, and remembers files of that name elsewhere.
+// lookalike rejects other spellings of package.yaml in the root, which some tools would read
+// as the file, and records files with that name elsewhere.
 func (s *tarScanner) lookalike(h *tar.Header) error {
 	base := path.Base(h.Name)
 	if !strings.EqualFold(base, PackageFile) && !strings.EqualFold(base, "package.yml") {
@@ -219,9 +218,9 @@ func (s *tarScanner) lookalike(h *tar.Header) error {
 	}
 	if path.Join("/", h.Name) == "/"+PackageFile {
 		if s.scan.found || s.blocked != nil {
-			return ErrDuplicateEntry.New(nil, "the layer has %s a second time, as %q", PackageFile, text.Clip(h.Name))
+			return ErrDuplicateEntry.New(nil, "the layer contains %s a second time, as %q", PackageFile, text.Clip(h.Name))
 		}
-		s.blocked = ErrNoPackageYAML.New(nil, "the layer has %s only under the name %q", PackageFile, text.Clip(h.Name))
+		s.blocked = ErrNoPackageYAML.New(nil, "the layer contains %s only under the name %q", PackageFile, text.Clip(h.Name))
 		return nil
 	}
 	const enough = 3
@@ -234,7 +233,7 @@ func (s *tarScanner) lookalike(h *tar.Header) error {
 // TarError returns the error for a tar that cannot be read after a number of entries:
 // ErrArchiveLimit for an extended header or a sparse map of more than 1 MiB, ErrNotATar if
 // isTar is false, and ErrBrokenLayer otherwise. IsTar reports whether the content begins with
-// a tar header. An error with a code is returned as it is.
+// a tar header. It returns an error with a code unchanged.
 func TarError(err error, entries int, isTar bool) error {
 	switch {
 	case errcode.Known(err):
@@ -263,8 +262,8 @@ func rootName(name string) string {
 	return rest
 }
 
-// onlyZeros reads the bytes after the end of a tar. Writers pad with zeros; other bytes
-// are content that other readers could find.
+// onlyZeros reports whether all bytes after the end of a tar are zeros. Writers pad with
+// zeros; other bytes are content that other readers could find.
 func onlyZeros(r io.Reader) error {
 	buf := make([]byte, 32<<10)
 	for {

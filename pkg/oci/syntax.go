@@ -4,16 +4,16 @@ import "fmt"
 
 // SyntaxError is a syntax error with its position in the input.
 type SyntaxError struct {
-	// Input is the text that was read.
+	// Input is the parsed text.
 	Input string
-	// Offset is the byte, counted from 0, at which Reason applies. It equals the
-	// length of Input when something is missing at the end.
+	// Offset is the byte offset of the error. It equals the length of Input if the input
+	// is incomplete.
 	Offset int
 	Reason string
 }
 
-// Error points at the place with a caret, in one line, because conditions of
-// Kubernetes objects have no second one.
+// Error returns the reason, the position and the input in one line, for conditions of
+// Kubernetes objects.
 func (e *SyntaxError) Error() string {
 	const around = 24
 	start := max(0, e.Offset-around)

@@ -9,22 +9,22 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrDigestMismatch is the failure of content that is not what its digest names.
+// ErrDigestMismatch is the code for content that does not match its digest.
 var ErrDigestMismatch = errcode.Code{
 	Name: "DigestMismatch", Class: errcode.Untrusted,
-	Cause: "The bytes that were read are not the ones that the digest names: they were damaged or exchanged.",
-	Fix:   "Nothing of them was used. Try again; if it stays, do not trust the registry or the network between.",
+	Cause: "The content does not match its digest: it was damaged or replaced.",
+	Fix:   "The content was not used. Try again; if the error persists, do not trust the registry or the network.",
 }
 
-// ErrSizeMismatch is the failure of content with another length than announced.
+// ErrSizeMismatch is the code for content whose size differs from its descriptor.
 var ErrSizeMismatch = errcode.Code{
 	Name: "SizeMismatch", Class: errcode.Untrusted,
 	Cause: "The size of the content differs from its descriptor.",
-	Fix:   "Nothing of it was used. Try again; if it stays, publish the package again.",
+	Fix:   "The content was not used. Try again; if the error persists, publish the package again.",
 }
 
-// verifier passes content through and compares its length and digest. It holds the last
-// bytes back until both match, so a copy never receives all bytes of wrong content, and
+// verifier returns content and verifies its length and digest. It withholds the last
+// bytes until both match, so that a copy never receives wrong content completely, and
 // never more than size bytes.
 type verifier struct {
 	r    io.Reader
@@ -61,7 +61,7 @@ func (v *verifier) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// unfinished judges the error of a read before the end of the content.
+// unfinished returns the error for content that ends too early.
 func (v *verifier) unfinished(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = ErrSizeMismatch.New(nil, "content %s ends after %d of %d bytes", v.want.Digest.Short(), v.want.Size-v.left, v.want.Size)
@@ -70,12 +70,12 @@ func (v *verifier) unfinished(err error) error {
 	return err
 }
 
-// finish proves that nothing follows and that the digest is right.
+// finish verifies that the content has ended and that its digest matches.
 func (v *verifier) finish() error {
 	var one [1]byte
 	switch n, err := io.ReadFull(v.r, one[:]); {
 	case n > 0:
-		return ErrSizeMismatch.New(nil, "content %s is longer than the %d bytes of its descriptor", v.want.Digest.Short(), v.want.Size)
+		return ErrSizeMismatch.New(nil, "content %s is longer than %d bytes, the size in its descriptor", v.want.Digest.Short(), v.want.Size)
 	case err != nil && !errors.Is(err, io.EOF):
 		return err
 	}

@@ -1,9 +1,10 @@
 // Package packagediff compares two versions of a package by meaning: the metadata, the CRDs and XRDs field by field,
 // and all other objects by their content.
 //
-// The schemas of XRDs are compared like the schemas of CRDs, because the composition engine creates a CRD from each.
-// Package crddiff defines the classes. A new or stricter dependency, a new permission and a new constraint for
-// Crossplane need care; removed objects and capabilities are breaking or need care, depending on their kind.
+// The schemas of XRDs are compared like the schemas of CRDs, because the composition engine creates a CRD
+// from each. Package crddiff defines the classes of changes. A new or stricter dependency, a new permission
+// and a new constraint for Crossplane need care; removed objects and capabilities are breaking or need care,
+// depending on their kind.
 package packagediff
 
 import (
@@ -31,7 +32,7 @@ type Diff struct {
 	// Metadata are the changes to the metadata, in the order name, Crossplane, dependencies, capabilities,
 	// permissions, runtime image.
 	Metadata []Change `json:"metadata,omitempty"`
-	// CRDs and XRDs are the changes to kinds.
+	// CRDs and XRDs are the changes to CRDs and XRDs.
 	CRDs crddiff.Diff `json:"crds"`
 	XRDs crddiff.Diff `json:"xrds"`
 	// Objects are the changes to all other objects, ordered by kind and name.
@@ -44,12 +45,12 @@ func (d Diff) Empty() bool {
 	return len(d.Metadata) == 0 && len(d.Objects) == 0 && kinds(d.CRDs) && kinds(d.XRDs)
 }
 
-// A Change is a difference outside of the schemas of kinds.
+// A Change is a difference outside of the schemas of CRDs and XRDs.
 type Change struct {
 	Class crddiff.Class `json:"class"`
 	// Subject is the changed part, such as "dependency registry.example.org/acme/provider" or "Composition network".
 	Subject string `json:"subject"`
-	// From and To are the former and the new value; empty for none.
+	// From and To are the old and the new value; empty if there is none.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 	// Reason states the effect in one sentence without a full stop.
@@ -85,7 +86,8 @@ func Compare(from, to *xpkg.Package) (Diff, error) {
 	return d, nil
 }
 
-// content is the content of a package by the way in which it is compared. CRDs and XRDs are JSON of CRDs by name.
+// content is the content of a package, grouped by the kind of comparison. CRDs and XRDs are JSON of CRDs by
+// name.
 type content struct {
 	crds, xrds map[string][]byte
 	others     map[object][]byte
@@ -188,7 +190,7 @@ func compareMetadata(a, b xpkg.Meta) []Change {
 		add(crddiff.Breaking, "kind", string(a.Kind), string(b.Kind), "the kind of the package changed, so it cannot be updated in place")
 	}
 	if a.Crossplane != b.Crossplane {
-		class, reason := crddiff.Care, "other versions of Crossplane are required"
+		class, reason := crddiff.Care, "the required version of Crossplane changed"
 		if b.Crossplane == "" {
 			class, reason = crddiff.Safe, "every version of Crossplane is accepted"
 		}
@@ -208,7 +210,7 @@ func compareMetadata(a, b xpkg.Meta) []Change {
 	}
 	out = append(out, comparePermissions(a.PermissionRequests, b.PermissionRequests)...)
 	if a.ControllerImage != b.ControllerImage {
-		add(crddiff.Safe, "runtime image", a.ControllerImage, b.ControllerImage, "another runtime image runs")
+		add(crddiff.Safe, "runtime image", a.ControllerImage, b.ControllerImage, "the runtime image changed")
 	}
 	return out
 }
@@ -230,7 +232,7 @@ func compareDependencies(from, to []dependency.Dependency, subject string) []Cha
 		case !exists:
 			out = append(out, Change{crddiff.Safe, subject + " " + name, a[name], "", "the dependency was removed"})
 		case next != a[name]:
-			out = append(out, Change{crddiff.Care, subject + " " + name, a[name], next, "other versions are required"})
+			out = append(out, Change{crddiff.Care, subject + " " + name, a[name], next, "the required versions changed"})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b)) {

@@ -35,14 +35,14 @@ func holderOf(l Live) string {
 	return l.Annotations[AdoptedByAnnotation]
 }
 
-// isUserObject reports whether an object was created by a user and not for a package.
+// isUserObject reports whether a user created an object, and not a package manager.
 func (who Requester) isUserObject(l Live) bool {
 	return l.Annotations[ContentDigestAnnotation] == "" && l.Annotations[AdoptedByAnnotation] == "" &&
 		controller(l.Owners) == nil && !slices.ContainsFunc(l.Owners, who.IsFamily)
 }
 
-// refuseAdoption refuses an object that a user created, unless the user has consented to its adoption.
-// Objects that belong to their revision alone, such as roles, need no consent.
+// refuseAdoption returns a refusal for an object that a user created, unless the user has consented to its
+// adoption. Objects that belong to their revision only, such as roles, need no consent.
 func (who Requester) refuseAdoption(l Live) (Refusal, bool) {
 	if who.Package == (Owner{}) || !who.isUserObject(l) || slices.Contains(who.Adopts, l.Ref.ObjectName()) {
 		return Refusal{}, false
@@ -54,7 +54,8 @@ func (who Requester) refuseAdoption(l Live) (Refusal, bool) {
 	}, true
 }
 
-// keepsOwners reports whether the owners of an object stay as they are: it was adopted, or is adopted now.
+// keepsOwners reports whether the owners of an object stay unchanged, because it was adopted or is adopted
+// now.
 func (who Requester) keepsOwners(l Live) bool {
 	return who.hasAdopted(l.Annotations) || who.Package != (Owner{}) && who.isUserObject(l)
 }
@@ -72,7 +73,7 @@ func release(l Live, owners []metav1.OwnerReference) Change {
 }
 
 // Releases returns the changes of an uninstall that return adopted objects to their users. The garbage
-// collector does not make them.
+// collector does not carry them out.
 func (p Plan) Releases() Plan {
 	var out Plan
 	for _, c := range p.Changes {
@@ -83,7 +84,7 @@ func (p Plan) Releases() Plan {
 	return out
 }
 
-// Refuse returns the refusals of those objects that exist and that may not be written.
+// Refuse returns the refusals of objects that exist and must not be written.
 func (who Requester) Refuse(refs []Ref, live map[Ref]Live) []Refusal {
 	var out []Refusal
 	for _, ref := range refs {

@@ -1,33 +1,32 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Definition holds the fields of a CRD or an XRD that decide whether the API server
-// accepts another version of it.
+// Definition holds the fields of a CRD or an XRD that determine whether the API server accepts an update.
 type Definition struct {
 	Group, Plural, Kind, Scope string
-	// Fixed are further fields that cannot change once they are set, by their paths in the
-	// spec.
+	// Fixed holds further immutable fields, by their paths in the spec.
 	Fixed map[string]string
 	// Versions are the names of all versions, and Served the names of the served ones.
 	Versions, Served []string
 	// Storage is the version in which objects are stored.
 	Storage string
-	// Stored are the versions of status.storedVersions: objects may be stored in each of
-	// them. Only a live CRD has any.
+	// Stored are the versions of status.storedVersions: objects can be stored in each of them. It is empty
+	// for a CRD that is not live.
 	Stored []string
-	// Established reports that the API server serves the kind. Until then it accepts
-	// another scope and kind.
+	// Established reports that the API server serves the kind. Until then the scope and the kind can change.
 	Established bool
 }
 
-// Immutable returns a refusal for each field that a new version of a definition changes
-// and the API server does not.
+// Immutable returns a refusal for each immutable field that a new version of a definition changes.
 func Immutable(ref Ref, live, want Definition) []Refusal {
 	var out []Refusal
 	check := func(field, is, becomes string) {
@@ -35,7 +34,7 @@ func Immutable(ref Ref, live, want Definition) []Refusal {
 			return
 		}
 		out = append(out, Refusal{Ref: ref, Cause: ImmutableField, Reason: fmt.Sprintf(
-			"%s %s: %s is %s and cannot become %s", ref.Kind, ref.Name, field, is, becomes)})
+			"%s %s: %s is %s and cannot change to %s", ref.Kind, ref.Name, field, is, becomes)})
 	}
 	check("spec.group", live.Group, want.Group)
 	check("spec.names.plural", live.Plural, want.Plural)
@@ -49,8 +48,7 @@ func Immutable(ref Ref, live, want Definition) []Refusal {
 	return out
 }
 
-// DroppedStored returns the versions in which objects may be stored and that the new
-// version of a CRD does not have.
+// DroppedStored returns the versions in which objects can be stored and that the new CRD does not contain.
 func DroppedStored(live, want Definition) []string {
 	var out []string
 	for _, v := range live.Stored {
@@ -61,13 +59,13 @@ func DroppedStored(live, want Definition) []string {
 	return out
 }
 
-// StoredVersions refuses a CRD that drops versions in which objects may be stored. Pkg is the package of the CRD as
-// "kind/name", or empty if it has none. Unknown is the reason why the objects cannot be counted, or empty when there
-// are some.
+// StoredVersions returns a refusal for a CRD that drops versions in which objects can be stored. Pkg is the
+// package of the CRD as "kind/name", or empty if it belongs to none. Unknown is the reason why it is not
+// known whether objects exist, or empty if objects exist.
 func StoredVersions(ref Ref, pkg string, live, want Definition, dropped []string, unknown string) Refusal {
 	why := "and custom resources exist"
 	if unknown != "" {
-		why = "and whether custom resources exist is not known: " + unknown
+		why = "and it is not known whether custom resources exist: " + unknown
 	}
 	r := Refusal{Ref: ref, Cause: StoredVersionInUse, Reason: fmt.Sprintf("%s %s: the new version drops %s, which status.storedVersions lists, %s",
 		ref.Kind, ref.Name, strings.Join(dropped, ", "), why)}
@@ -83,31 +81,88 @@ func StoredVersions(ref Ref, pkg string, live, want Definition, dropped []string
 	return r
 }
 
-// Names are the names under which the API server serves a kind of a group.
+// Names holds the names under which the API server serves a kind of a group.
 type Names struct {
 	Plural string
+	// Definition is the XRD that defines the kind, if the API server does not serve the kind yet.
+	Definition Live
 	// Resources are the plural, the singular and the short names, and Kinds the kind and
 	// the kind of its lists.
 	Resources, Kinds []string
 }
 
-// NamesTaken refuses a CRD with a name that another kind of the same group has. The API
-// server stores such a CRD and never serves it.
-func NamesTaken(ref Ref, want Names, served []Names) []Refusal {
+// NamesTaken returns a refusal for a CRD, XRD or MRD with a name of another kind in the same group. The API server stores
+// such a CRD but does not serve it. A served kind with the wanted plural is not another kind: the owner of its CRD decides.
+func NamesTaken(ref Ref, want Names, taken []Names) []Refusal {
 	var out []Refusal
-	for _, s := range served {
+	for _, s := range taken {
+		of, xrd := s.Plural+" of the same group", s.Definition.Ref
+		if xrd.Name != "" {
+			of = xrd.Kind + " " + xrd.Name
+		}
 		if s.Plural == want.Plural {
+			if xrd.Name != "" {
+				out = append(out, Refusal{Ref: ref, Holder: cmp.Or(holderOf(s.Definition), xrd.ObjectName()), Reason: fmt.Sprintf(
+					"%s %s: %s defines the resource %s, and belongs to %s", ref.Kind, ref.Name, of, s.Plural, cmp.Or(holderOf(s.Definition), "no package"))})
+			}
 			continue
 		}
 		for _, name := range append(shared(want.Resources, s.Resources), shared(want.Kinds, s.Kinds)...) {
-			out = append(out, Refusal{Ref: ref, Cause: NameTaken, Reason: fmt.Sprintf(
-				"%s %s: the name %s belongs to %s of the same group", ref.Kind, ref.Name, name, s.Plural)})
+			out = append(out, Refusal{Ref: ref, Cause: NameTaken, Reason: fmt.Sprintf("%s %s: the name %s belongs to %s", ref.Kind, ref.Name, name, of)})
 		}
 	}
 	return out
 }
 
-// shared returns the non-empty strings that two lists have in common.
+// HeldCRD returns a refusal for an XRD or an MRD whose CRD, or the CRD of its claim, has another holder: Crossplane does not take that
+// CRD over, and never establishes the XRD or MRD. Owners are the owners of the XRD or MRD after the write.
+func HeldCRD(ref Ref, crd Live, owners []metav1.OwnerReference) (Refusal, bool) {
+	c := controller(crd.Owners)
+	if c != nil {
+		if c.Kind == ref.Kind && c.Name == ref.Name && group(c.APIVersion) == group(ref.APIVersion) {
+			return Refusal{}, false
+		}
+		if own := controller(owners); own != nil && own.Kind == c.Kind && own.Name == c.Name {
+			return Refusal{}, false
+		}
+	}
+	holder := holderOf(crd)
+	if holder == "" && crd.Annotations[ManagerAnnotation] != "" {
+		holder = "the package manager"
+	}
+	if holder == "" {
+		return Refusal{}, false
+	}
+	return Refusal{Ref: ref, Holder: holder, Reason: fmt.Sprintf("%s %s defines %s %s, which belongs to %s", ref.Kind, ref.Name, crd.Ref.Kind, crd.Ref.Name, holder)}, true
+}
+
+// APIService is a group and version that an aggregated API serves in place of the API server.
+type APIService struct {
+	// Name is the name of the APIService.
+	Name           string
+	Group, Version string
+	// Service is the Service of the aggregated API, as "namespace/name".
+	Service string
+}
+
+// Aggregated returns a refusal for a CRD, XRD or MRD with a served version that an aggregated API serves. The API server would store
+// the CRD, and send all requests for its custom resources to the aggregated API.
+func Aggregated(ref Ref, want Definition, services []APIService) []Refusal {
+	var out []Refusal
+	for _, s := range services {
+		if s.Group != want.Group || !slices.Contains(want.Served, s.Version) {
+			continue
+		}
+		out = append(out, Refusal{
+			Ref: ref, Cause: AggregatedAPI,
+			Reason: fmt.Sprintf("%s %s: APIService %s sends all requests for %s/%s to the Service %s", ref.Kind, ref.Name, s.Name, s.Group, s.Version, s.Service),
+			Fix:    fmt.Sprintf("If nothing needs the aggregated API, delete it with `kubectl delete apiservice %s`. Otherwise ask the author of the package for another group or version.", s.Name),
+		})
+	}
+	return out
+}
+
+// shared returns the nonempty strings that are in both lists.
 func shared(a, b []string) []string {
 	var out []string
 	for _, s := range a {

@@ -10,21 +10,21 @@ import (
 
 // Requester is the owner of the objects of a revision, and its family.
 type Requester struct {
-	// Package is the controller of the objects of its active revision, so that another version changes the owners of
-	// no object. It is empty for objects that are deleted with their revision.
+	// Package is the controller of the objects of its active revision, so that the owners of objects do not
+	// change with the version. It is empty for objects that are deleted with their revision.
 	Package Owner
 	// Revision is the controller of objects without a package.
 	Revision Owner
-	// Siblings are the names of all revisions of the package. Objects that they control, as Crossplane's package
-	// manager writes them, belong to the package.
+	// Siblings are the names of all revisions of the package. Objects that they control, as with Crossplane's
+	// package manager, belong to the package.
 	Siblings []string
 	// Adopts are the objects of users that the package may adopt, as [Ref.ObjectName]
 	// returns them.
 	Adopts []string
 }
 
-// Establish plans the objects of an active revision. The requester becomes the controller of every object. Known is the
-// record of the objects when they were last written.
+// Establish plans the objects of an active revision. The requester becomes the controller of every object.
+// Known is the record of the last writes.
 func Establish(desired []Desired, live map[Ref]Live, known map[Ref]Written, who Requester) Plan {
 	var p Plan
 	for _, d := range desired {
@@ -70,6 +70,19 @@ func (who Requester) owners(live []metav1.OwnerReference, control bool) []metav1
 	return set(live, who.owner(), control)
 }
 
+// managedDefinition is the kind of the objects from which Crossplane core creates the CRDs of managed resources.
+const managedDefinition = "ManagedResourceDefinition"
+
+// ownersOfContent returns the owners of an object without the managed resource definition from which Crossplane core
+// created it: the package contains the CRD itself.
+func (l Live) ownersOfContent() []metav1.OwnerReference {
+	if l.Ref.Kind != DefinitionKind {
+		return l.Owners
+	}
+	source := Owner{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: managedDefinition, Name: l.Ref.Name}
+	return slices.DeleteFunc(slices.Clone(l.Owners), source.Is)
+}
+
 // annotations returns the annotations of the package and the records that are stored on the object.
 func (d Desired) annotations() map[string]string {
 	out := maps.Clone(d.Annotations)
@@ -88,7 +101,7 @@ func (d Desired) isWritten(l Live) bool {
 	return l.Annotations[ContentDigestAnnotation] == d.Digest && (d.CABundleHash == "" || l.Annotations[CABundleHashAnnotation] == d.CABundleHash)
 }
 
-// refuse returns the reason why a live object may not be written.
+// refuse returns the reason why a live object must not be written, or nil.
 func (who Requester) refuse(l Live) (Refusal, bool) {
 	if l.Deleting {
 		return Refusal{Ref: l.Ref, Cause: Deleting, Reason: fmt.Sprintf("%s %s is being deleted", l.Ref.Kind, l.Ref.Name)}, true
@@ -109,8 +122,8 @@ func (who Requester) refuse(l Live) (Refusal, bool) {
 	return Refusal{Ref: l.Ref, Holder: holder, Reason: fmt.Sprintf("%s %s belongs to %s", l.Ref.Kind, l.Ref.Name, holder)}, true
 }
 
-// refuseSystem refuses a CRD that the package manager or Crossplane created for itself.
-// Uninstalling a package that owned it would delete every resource of its kind.
+// refuseSystem returns a refusal for a CRD that the package manager or Crossplane created for itself. If a
+// package owned it, uninstalling the package would delete every object of its kind.
 func (who Requester) refuseSystem(l Live) (Refusal, bool) {
 	if l.Ref.Kind != DefinitionKind || slices.ContainsFunc(l.Owners, who.IsFamily) {
 		return Refusal{}, false
@@ -143,9 +156,9 @@ func (who Requester) IsSibling(r metav1.OwnerReference) bool {
 	return who.Revision.IsOfKind(r) && slices.Contains(who.Siblings, r.Name)
 }
 
-// drifted reports whether another client may have changed the content of an object since it was last written. The
-// generation counts such changes. Without a recorded generation, as after a crash or a restore, managed fields show
-// the writers.
+// drifted reports whether another client may have changed the content of an object since it was last written.
+// The generation counts such changes. Without a recorded generation, as after a crash or a restore, drifted
+// uses the managed fields.
 func drifted(l Live, known map[Ref]Written) bool {
 	w, ok := known[l.Ref]
 	if !ok || w.UID != l.UID || w.Generation == 0 {
@@ -158,7 +171,7 @@ func drifted(l Live, known map[Ref]Written) bool {
 func (who Requester) control(d Desired, l Live, drifted bool) (Change, bool) {
 	c := Change{
 		Action: who.action(d, l, drifted), Ref: d.Ref, UID: l.UID, ResourceVersion: l.ResourceVersion,
-		Owners: who.owners(l.Owners, true),
+		Owners: who.owners(l.ownersOfContent(), true),
 	}
 	annotations := d.annotations()
 	if who.keepsOwners(l) {
@@ -225,9 +238,9 @@ func difference(live map[string]string, managed []string, desired map[string]str
 	return put, remove
 }
 
-// Deactivate plans the objects that no active revision of a package contains. The package gives up control, so that
-// another package can take it, and stays an owner: the objects exist as long as the package. It never creates objects and
-// never refuses.
+// Deactivate plans the objects that no active revision of a package contains. The package gives up control,
+// so that another package can take control, and stays an owner: the objects exist as long as the package.
+// Deactivate never creates objects and never returns refusals.
 func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 	var p Plan
 	for _, ref := range refs {
@@ -237,7 +250,7 @@ func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 		}
 		action := Release
 		if c := controller(l.Owners); c == nil {
-			// A backup can lose or change the owners.
+			// A restore from a backup can lose or change the owners.
 			action = Own
 		} else if !who.IsFamily(*c) {
 			p.Unchanged++

@@ -13,7 +13,7 @@ type held struct{ group, kind, namespace, name string }
 
 func (r Ref) held() held { return held{group(r.APIVersion), r.Kind, r.Namespace, r.Name} }
 
-// Without returns the references that do not name one of some objects, in any version of their group.
+// Without returns the references that do not name any of the recorded objects, in any version of their group.
 func Without(refs, objects []Ref) []Ref {
 	named := map[held]bool{}
 	for _, o := range objects {
@@ -25,8 +25,8 @@ func Without(refs, objects []Ref) []Ref {
 // Put records the owner of an object.
 func (h Holders) Put(by string, ref Ref) { h[ref.held()] = by }
 
-// Take records a package as the owner of its objects, and returns the objects that another package owns. The first
-// owner wins.
+// Take records a package as the owner of its objects, and returns the objects that another package already
+// owns.
 func (h Holders) Take(by string, refs []Ref) []Refusal {
 	var out []Refusal
 	for _, ref := range refs {

@@ -15,10 +15,9 @@ type Owner struct {
 	UID        types.UID
 }
 
-// Is compares owners by group, kind and name and not by UID: after a backup
-// was restored the UIDs differ, and the objects still belong to the same
-// revision (packages v2 design, "A Note on Backup and Restore"). Versions of one
-// group are the same owner.
+// Is reports whether a reference names the owner. It compares group, kind and name, but not the version and
+// the UID: after a restore from a backup the UIDs differ, but the objects still belong to the same revision
+// (packages v2 design, "A Note on Backup and Restore").
 func (o Owner) Is(r metav1.OwnerReference) bool { return o.IsOfKind(r) && o.Name == r.Name }
 
 // IsOfKind reports whether a reference names an owner of the same group and kind.
@@ -35,8 +34,8 @@ func group(apiVersion string) string {
 	return ""
 }
 
-// Reference is the owner reference of o. Control blocks the deletion of the
-// owner in the foreground until the object is gone, as the field does.
+// Reference returns the owner reference of o. Control blocks the deletion of the owner in the foreground
+// until the object is gone, like the field blockOwnerDeletion.
 func (o Owner) Reference(control bool) metav1.OwnerReference {
 	r := metav1.OwnerReference{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID}
 	if control {
@@ -45,9 +44,8 @@ func (o Owner) Reference(control bool) metav1.OwnerReference {
 	return r
 }
 
-// set returns the references with r in them: in place of an older reference of
-// the same owner, or at the end. A controller takes the place of the former one,
-// which stays as a plain owner.
+// set returns the references with r, in place of an older reference of the same owner or at the end. If r
+// controls, the former controller stays as an owner without control.
 func set(refs []metav1.OwnerReference, o Owner, control bool) []metav1.OwnerReference {
 	out := make([]metav1.OwnerReference, 0, len(refs)+1)
 	placed := false
@@ -71,7 +69,7 @@ func set(refs []metav1.OwnerReference, o Owner, control bool) []metav1.OwnerRefe
 
 func isController(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }
 
-// controller is the reference that controls, or nil.
+// controller returns the controller among references, or nil.
 func controller(refs []metav1.OwnerReference) *metav1.OwnerReference {
 	if i := slices.IndexFunc(refs, isController); i >= 0 {
 		return &refs[i]
@@ -85,7 +83,7 @@ func equalOwners(a, b []metav1.OwnerReference) bool {
 	})
 }
 
-// owns reports whether an object exists as long as the package.
+// owns reports whether the requester is an owner of an object.
 func (who Requester) owns(l Live) bool {
 	return slices.ContainsFunc(l.Owners, func(r metav1.OwnerReference) bool { return who.Package.Is(r) && r.UID == who.Package.UID })
 }

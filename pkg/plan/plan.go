@@ -1,9 +1,9 @@
 // Package plan computes the changes that make the objects of a package revision exist in a cluster, or the reasons
 // why they are refused.
 //
-// It is pure: it maps desired objects, the metadata of live objects, and the owner to a Plan, and reads and writes
-// nothing. A plan with a refusal is not carried out in part: all objects or none (packages guide, "Provider
-// Packages").
+// It is pure: it maps desired objects, the metadata of live objects, and the owner to a Plan, and reads and
+// writes nothing. A plan with a refusal is not carried out at all: it applies to all objects or none
+// (packages guide, "Provider Packages").
 //
 // Live objects are read as metadata. An annotation on each object contains the digest of the content that was last
 // written. It determines whether the content must be written, so schemas of many megabytes are neither read nor held
@@ -20,23 +20,22 @@ import (
 )
 
 const (
-	// ContentDigestAnnotation contains the digest of the content that was last written to an object, over everything
-	// that the package specifies.
+	// ContentDigestAnnotation contains the digest of the content that was last written to an object, computed
+	// over all fields that the package specifies.
 	ContentDigestAnnotation = "xpkg.dev/content-digest"
 	// CABundleHashAnnotation contains the hash of the CA bundle and of the runtime's address that were last written to an
 	// object that calls the runtime of its package.
 	CABundleHashAnnotation = "xpkg.dev/ca-bundle-hash"
-	// ManagerAnnotation marks the CRDs that the package manager installs for itself. No
-	// package can take them.
+	// ManagerAnnotation marks the CRDs that the package manager installs for itself. Packages cannot become
+	// their owners.
 	ManagerAnnotation = "xpkg.dev/package-manager"
-	// FieldManager is the name under which every write is made.
+	// FieldManager is the field manager of all writes.
 	FieldManager = "xpkg"
 	// CrossplaneFieldManager is the field manager of Crossplane's own writes.
 	CrossplaneFieldManager = "crossplane"
 )
 
-// Ref names one object. Namespace is empty for one that lies in none, as all objects
-// of packages do.
+// Ref names one object. Namespace is empty for a cluster-scoped object, as are all objects of packages.
 type Ref struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -44,7 +43,7 @@ type Ref struct {
 	Name       string `json:"name"`
 }
 
-// GroupVersionKind is the type of the object.
+// GroupVersionKind returns the type of the object.
 func (r Ref) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
@@ -59,8 +58,7 @@ type Desired struct {
 	Ref         Ref
 	Labels      map[string]string
 	Annotations map[string]string
-	// Digest is "sha256:…" over the canonical content of the object, but for the
-	// CA bundle that it contains.
+	// Digest is "sha256:…" over the canonical content of the object, except for its CA bundle.
 	Digest string
 	// CallsRuntime reports whether the object makes the API server call the runtime of the package, and therefore
 	// contains a CA bundle.
@@ -82,10 +80,10 @@ type Live struct {
 	Labels      map[string]string
 	Annotations map[string]string
 	Owners      []metav1.OwnerReference
-	// OthersWrote reports whether a field manager other than FieldManager has written the object's content, apart from
-	// metadata and status.
+	// OthersWrote reports whether a field manager other than FieldManager has written the object's content,
+	// other than metadata and status.
 	OthersWrote bool
-	// CrossplaneWrote reports whether CrossplaneFieldManager is among them.
+	// CrossplaneWrote reports whether CrossplaneFieldManager is one of them.
 	CrossplaneWrote bool
 	// ManagedLabels and ManagedAnnotations are keys that FieldManager has written. Keys that the package no longer
 	// contains are removed.
@@ -102,11 +100,11 @@ type Written struct {
 // Action is the reason for a write.
 type Action string
 
-// The actions of a plan.
+// Actions of a plan.
 const (
-	// Create makes an object that does not exist.
+	// Create creates an object that does not exist.
 	Create Action = "create"
-	// Update brings an object of this revision to the content of the package.
+	// Update updates the content of an object of this revision.
 	Update Action = "update"
 	// Adopt takes control of an existing object without a controller.
 	Adopt Action = "adopt"
@@ -128,8 +126,8 @@ const (
 type Change struct {
 	Action Action `json:"action"`
 	Ref    Ref    `json:"object"`
-	// MetadataOnly reports whether the content is up to date. Owners are replaced, the labels and annotations of the
-	// change are set or removed, and all others are kept.
+	// MetadataOnly reports whether the content is up to date. The write then replaces the owners, sets or
+	// removes the labels and annotations of the change, and keeps all others.
 	MetadataOnly bool `json:"metadataOnly,omitempty"`
 	// UID and ResourceVersion are preconditions of the write. Both are empty
 	// for Create.
@@ -140,38 +138,38 @@ type Change struct {
 	Labels      map[string]string       `json:"labels,omitempty"`
 	Annotations map[string]string       `json:"annotations,omitempty"`
 	Owners      []metav1.OwnerReference `json:"owners,omitempty"`
-	// RemoveLabels and RemoveAnnotations are keys, in order, that a write of
-	// MetadataOnly removes.
+	// RemoveLabels and RemoveAnnotations are keys, in order, that a MetadataOnly write removes.
 	RemoveLabels      []string `json:"removeLabels,omitempty"`
 	RemoveAnnotations []string `json:"removeAnnotations,omitempty"`
-	// PruneStored are versions of a CRD that the content drops. They are removed from
-	// status.storedVersions by the write: the kind has no custom resources.
+	// PruneStored are versions of a CRD that the content drops. The write removes them from
+	// status.storedVersions, because the kind has no custom resources.
 	PruneStored []string `json:"pruneStoredVersions,omitempty"`
 }
 
 // Cause is the kind of a refusal.
 type Cause string
 
-// The causes of refusals.
+// Causes of refusals.
 const (
 	// ForeignOwner is an object that belongs to another owner.
 	ForeignOwner Cause = ""
-	// Deleting is an object that is being deleted. It is the only cause that passes by
-	// itself.
+	// Deleting is an object that is being deleted. It is the only temporary cause.
 	Deleting Cause = "Deleting"
-	// ImmutableField is a change that the API server never accepts.
+	// ImmutableField is a change of an immutable field.
 	ImmutableField Cause = "ImmutableField"
-	// StoredVersionInUse is a CRD that drops a version in which objects may be stored.
+	// StoredVersionInUse is a CRD that drops a version in which objects can be stored.
 	StoredVersionInUse Cause = "StoredVersionInUse"
-	// NameTaken is a CRD that the API server would not serve.
+	// NameTaken is a CRD, XRD or MRD that the API server would not serve.
 	NameTaken Cause = "NameTaken"
+	// AggregatedAPI is a CRD, XRD or MRD with a version that an aggregated API serves.
+	AggregatedAPI Cause = "AggregatedAPI"
 )
 
-// Refusal is the reason why an object may not be written. One refusal stops the plan.
+// Refusal is the reason why an object must not be written. A single refusal stops the plan.
 type Refusal struct {
 	Ref   Ref   `json:"object"`
 	Cause Cause `json:"cause,omitempty"`
-	// Holder is the controller of an object with a foreign owner, as "Kind/name".
+	// Holder is the controller of an object that belongs to another owner, as "Kind/name".
 	Holder string `json:"holder,omitempty"`
 	Reason string `json:"reason"`
 	// Fix is the remedy for this object; it may be empty.
@@ -191,9 +189,9 @@ type Plan struct {
 	Unchanged int `json:"unchanged"`
 }
 
-// Hold splits the plan into the changes that can be carried out now, and the changes of
-// webhook configurations, which wait until the runtime of the package is proven to serve.
-// An API server that must call a webhook and gets no response rejects its users' requests.
+// Hold splits the plan into the changes that can be carried out now, and the changes of webhook
+// configurations, which wait until the runtime of the package serves. Without a response from a webhook, the
+// API server rejects requests.
 func (p Plan) Hold() (now, held Plan) {
 	now = Plan{Refusals: p.Refusals, Unchanged: p.Unchanged}
 	for _, c := range p.Changes {
@@ -206,15 +204,13 @@ func (p Plan) Hold() (now, held Plan) {
 	return now, held
 }
 
-// IsWebhookConfiguration reports whether an object makes the API server call a webhook before it writes other
-// objects.
+// IsWebhookConfiguration reports whether an object is a configuration of admission webhooks.
 func IsWebhookConfiguration(r Ref) bool { return rank(r.Kind) == webhookRank }
 
 // webhookRank is the rank of webhook configurations, the last one.
 const webhookRank = 4
 
-// DefinitionKind is the kind of the objects with which the custom resources of a kind
-// come and go.
+// DefinitionKind is the kind of CRDs. The API server deletes the custom resources of a CRD with it.
 const DefinitionKind = "CustomResourceDefinition"
 
 // rank orders kinds: CRDs precede the objects that use them, and webhook configurations, which can block other
@@ -228,14 +224,13 @@ func rank(kind string) int {
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
 		return webhookRank
 	case "ClusterRoleBinding", "RoleBinding":
-		// A role has to be there before it is bound.
+		// A role must exist before its binding.
 		return 3
 	}
 	return 2
 }
 
-// Stages are the changes in the order in which they are carried out: one stage
-// begins when the one before it is done.
+// Stages returns the changes in stages, which are carried out one after the other.
 func (p Plan) Stages() [][]Change {
 	var stages [][]Change
 	for i, c := range p.Changes {

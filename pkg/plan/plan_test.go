@@ -70,6 +70,10 @@ func TestEstablish(t *testing.T) {
 			live("d2", pkg.Reference(false)),
 			change(Update, true, "", pkg.Reference(true)),
 		},
+		"CoreCreatedItFromAManagedResourceDefinition": {
+			live("", old.Reference(true), Owner{"apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", crd.Name, "uid-mrd"}.Reference(false)),
+			change(TakeOver, false, "d2", pkg.Reference(true)),
+		},
 		"RestoredFromBackupWithStaleUIDs": {
 			live("d2", stale(pkg.Reference(true), "before")),
 			change(Update, true, "", pkg.Reference(true)),

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// after is the cluster as it is when p has been carried out.
+// after returns the cluster as it is when p has been carried out.
 func after(p Plan, before map[Ref]Live) map[Ref]Live {
 	out := map[Ref]Live{}
 	for ref, l := range before {
@@ -32,7 +32,7 @@ func after(p Plan, before map[Ref]Live) map[Ref]Live {
 	return out
 }
 
-// patched is a map after a merge patch.
+// patched returns a map after a merge patch.
 func patched(m, put map[string]string, remove []string) map[string]string {
 	out := maps.Clone(m)
 	for k, v := range put {

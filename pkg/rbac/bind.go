@@ -43,7 +43,7 @@ func (s *Set) bindNamespace(in Input, rules []rbacv1.PolicyRule) {
 	}
 }
 
-// subjects returns the ServiceAccounts of the runtime, unique and sorted.
+// subjects returns the ServiceAccounts of the runtime, without duplicates, sorted.
 func (in Input) subjects() []rbacv1.Subject {
 	subjects := slices.Clone(in.ServiceAccounts)
 	slices.SortFunc(subjects, func(a, b rbacv1.Subject) int {

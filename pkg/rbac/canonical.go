@@ -53,12 +53,12 @@ func withoutCovered(all map[grant]bool) map[grant]bool {
 }
 
 // stars records the parts in which some grant of a set has a wildcard. Most sets have few
-// wildcards, and thousands of grants to compare.
+// wildcards and thousands of grants.
 type stars struct {
 	verb, group, resource, names bool
 }
 
-// wider lists the grants that cover this grant, and that a set with these wildcards can
+// wider returns the grants that cover this grant and that a set with these wildcards can
 // contain.
 func (s stars) wider(g grant) []grant {
 	out := []grant{g}
@@ -87,8 +87,8 @@ func (s stars) wider(g grant) []grant {
 	return slices.DeleteFunc(out, func(w grant) bool { return w == g })
 }
 
-// anyResourceWith is "*/status" for "pods/status", and a resource itself when it
-// is no subresource.
+// anyResourceWith returns "*/status" for "pods/status". It returns a resource that is not
+// a subresource unchanged.
 func anyResourceWith(resource string) string {
 	if _, subresource, found := strings.Cut(resource, "/"); found {
 		return starSlash + subresource
@@ -98,7 +98,7 @@ func anyResourceWith(resource string) string {
 
 func urlCovered(prefixes []grant, g grant) bool {
 	return g.url != "" && slices.ContainsFunc(prefixes, func(p grant) bool {
-		// Of two equivalent patterns, "/a*" and "/a**", the shorter stays.
+		// Of two equivalent patterns, "/a*" and "/a**", the shorter one is kept.
 		wider := p.url != g.url && urlCovers(p.url, g.url) && (!urlCovers(g.url, p.url) || len(p.url) < len(g.url))
 		return wider && (p.verb == g.verb || p.verb == star)
 	})
@@ -132,8 +132,8 @@ func merge(all map[grant]bool) []rbacv1.PolicyRule {
 	return rules
 }
 
-// mergeBy merges rules that differ in one part alone. The part must be empty in all of
-// them or in none: no names means all names.
+// mergeBy merges rules that differ in one part only. The part must be empty in all of
+// them or in none, because no names means all names.
 func mergeBy(rules []rbacv1.PolicyRule, part func(*rbacv1.PolicyRule) *[]string) []rbacv1.PolicyRule {
 	merged := map[string]rbacv1.PolicyRule{}
 	for _, rule := range rules {
@@ -154,7 +154,7 @@ func mergeBy(rules []rbacv1.PolicyRule, part func(*rbacv1.PolicyRule) *[]string)
 	return slices.Collect(maps.Values(merged))
 }
 
-// ruleKey is equal for equal rules whose parts are sorted.
+// ruleKey returns a key that is equal for equal rules with sorted parts.
 func ruleKey(r rbacv1.PolicyRule) string {
 	parts := [][]string{r.APIGroups, r.Resources, r.ResourceNames, r.NonResourceURLs, r.Verbs}
 	var b strings.Builder

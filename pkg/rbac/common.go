@@ -12,8 +12,8 @@ const (
 	groupEvents       = "events.k8s.io"
 )
 
-// Common returns the rules that every provider gets unless its package declares smaller
-// needs. They have the form that Crossplane users know.
+// Common returns the default rules of every provider, in the form of Crossplane's RBAC
+// manager. A package can declare smaller needs.
 func Common() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
@@ -28,8 +28,8 @@ func Common() []rbacv1.PolicyRule {
 // rules returns the rules for Secrets, ConfigMaps, Events and Leases. In namespaced mode
 // all of them apply to one namespace.
 //
-// Runtimes write events through events.k8s.io; Crossplane's RBAC manager did not allow it
-// (crossplane/crossplane#7469).
+// Runtimes write events through events.k8s.io; Crossplane's RBAC manager does not allow
+// this (crossplane/crossplane#7469).
 func (n Needs) rules(namespaced bool) (everywhere, within []rbacv1.PolicyRule) {
 	if n.full() {
 		if namespaced {

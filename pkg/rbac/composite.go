@@ -21,15 +21,15 @@ const (
 type Composite struct {
 	// Name of the XRD.
 	Name string
-	// Group and Plural are the composite resource, and Claim the plural of its claim, or
-	// empty. They come from a package, and may be any text.
+	// Group and Plural identify the composite resource; Claim is the plural of its claim,
+	// or empty. They come from a package and can be any text.
 	Group, Plural, Claim string
 }
 
 // DeriveComposite returns the roles of a composite resource, ordered by name, as
 // Crossplane's RBAC manager creates them: for the composition engine, and for users who
-// edit, view or, without claims, browse. There are no roles for a name that no CRD can have: "*" would be all resources of
-// the group.
+// edit, view or, without claims, browse. It returns no roles for a name that is invalid
+// for a CRD: "*" would include all resources of the group.
 func DeriveComposite(c Composite) []rbacv1.ClusterRole {
 	if !isResource(c.Plural) || len(validation.IsDNS1123Subdomain(c.Group)) > 0 {
 		return nil
@@ -54,7 +54,7 @@ func DeriveComposite(c Composite) []rbacv1.ClusterRole {
 	}
 }
 
-// isResource reports whether a CRD can have a name as its plural.
+// isResource reports whether a name is valid as the plural of a CRD.
 func isResource(name string) bool { return len(validation.IsDNS1035Label(name)) == 0 }
 
 func (c Composite) role(to string, collectedBy []string, rules ...rbacv1.PolicyRule) rbacv1.ClusterRole {

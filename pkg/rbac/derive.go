@@ -31,7 +31,8 @@ var (
 	verbsView   = []string{"get", "list", "watch"}
 	verbsRecord = []string{"create", "patch", "update"}
 	verbsUpdate = []string{"update"}
-	// A runtime creates and changes objects. Users and the garbage collector delete them.
+	// verbsSystem are the verbs of runtimes, which create and change objects. Users and the
+	// garbage collector delete them.
 	verbsSystem = []string{"create", "get", "list", "patch", "update", "watch"}
 )
 
@@ -165,7 +166,7 @@ func systemRules(types []schema.GroupResource) []rbacv1.PolicyRule {
 	return append(typeRules(types, verbsSystem), finalizerRules(types)...)
 }
 
-// finalizerRules are one rule for each group, with the finalizers of its resources.
+// finalizerRules returns one rule for each group, with the finalizers of its resources.
 func finalizerRules(types []schema.GroupResource) []rbacv1.PolicyRule {
 	rules := make([]rbacv1.PolicyRule, len(types))
 	for i, t := range types {
@@ -174,7 +175,7 @@ func finalizerRules(types []schema.GroupResource) []rbacv1.PolicyRule {
 	return canonical(rules)
 }
 
-// typeRules are one rule for each group, with its resources and their status.
+// typeRules returns one rule for each group, with its resources and their status.
 func typeRules(types []schema.GroupResource, verbs []string) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for i, t := range types {
@@ -197,8 +198,8 @@ func union(lists ...[]schema.GroupResource) []schema.GroupResource {
 	return slices.Compact(all)
 }
 
-// requested are the requests of the package. In namespaced mode they hold in the
-// namespace, except for resources known to have none and for URLs.
+// requested returns the requests of the package. In namespaced mode they apply to the
+// namespace, except for cluster-scoped resources and URLs.
 func (in Input) requested() (everywhere, within []rbacv1.PolicyRule) {
 	if !in.Namespaced {
 		return canonical(in.Requests), nil

@@ -32,7 +32,7 @@ func account(namespace, name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
 }
 
-// provider is a revision with two groups of types.
+// provider returns a revision with two groups of types.
 func provider() Input {
 	return Input{
 		Kind: Provider, Package: "provider-db", Revision: "provider-db-0123456789ab",

@@ -9,7 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
-// shownWords is the number of words of a list that a condition shows. Text that a user approves is complete.
+// shownWords is the maximum number of words of a list in a condition. Text that a user approves is complete.
 const shownWords = 8
 
 // Describe describes a rule in one line, such as "get, list compositions in
@@ -18,8 +18,8 @@ func Describe(rule rbacv1.PolicyRule) string {
 	return describe(rule, func(list []string) string { return strings.Join(list, ", ") })
 }
 
-// describe returns a rule as a text. The words come from a package: those with other characters than names have are
-// quoted.
+// describe returns a rule as a text. The words come from a package; words with characters that are not
+// allowed in names are quoted.
 func describe(rule rbacv1.PolicyRule, join func([]string) string) string {
 	words := func(list []string) string {
 		quoted := make([]string, len(list))
@@ -55,7 +55,7 @@ func groupWords(groups []string, join func([]string) string) string {
 	return join(named)
 }
 
-// quoteOdd returns a word of a rule, quoted if it could be mistaken for the text around it.
+// quoteOdd returns a word of a rule, quoted if it could be confused with the surrounding text.
 func quoteOdd(word string) string {
 	const usual = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_*/:"
 	if word != "" && strings.Trim(word, usual) == "" {
@@ -69,8 +69,7 @@ func summarize(rule rbacv1.PolicyRule) string {
 	return describe(rule, func(list []string) string { return wording.Few(list, shownWords, ", ") })
 }
 
-// describeAll lists rules for a message and counts the omitted ones: a condition has room
-// for some tens of rules.
+// describeAll returns a list of rules for a condition, with the number of omitted rules.
 func describeAll(rules []rbacv1.PolicyRule) string {
 	lines := make([]string, len(rules))
 	for i, r := range rules {
@@ -79,7 +78,7 @@ func describeAll(rules []rbacv1.PolicyRule) string {
 	return list(lines)
 }
 
-// shownLines is how many rules a message names.
+// shownLines is the maximum number of rules in a message.
 const shownLines = 20
 
 func list(lines []string) string { return wording.Few(lines, shownLines, "; ") }

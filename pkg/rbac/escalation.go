@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrPermissionEscalation is the failure of a package that requests permissions with which
-// its runtime could take control of the cluster, without approval.
+// ErrPermissionEscalation is the code for a package that requests, without approval, permissions that amount
+// to control of the cluster.
 var ErrPermissionEscalation = errcode.Code{
 	Name: "PermissionEscalation", Class: errcode.Invalid, Approval: true,
 	Cause: "The package requests permissions that amount to control of the whole cluster, such as running commands in every pod. They need approval, also in the first version of a package.",
@@ -31,12 +31,13 @@ type escalation struct {
 	// policyOnly escalations cannot be approved for a package: the policy has to list
 	// the verb.
 	policyOnly bool
-	// allObjects reports that the permission on single, named objects is no escalation, except for some names.
+	// allObjects reports whether the permission for single, named objects is not an escalation, except for
+	// some names.
 	allObjects bool
 	except     []string
 }
 
-// target is a group with some of its resources. The resource "*" is all of them.
+// target is a group with some of its resources. The resource "*" means all of them.
 type target struct {
 	group     string
 	resources []string
@@ -58,13 +59,14 @@ const secretCA = "crossplane-root-ca"
 
 var (
 	verbsWrite = []string{"create", "patch", "update"}
-	// verbsWriteDelete are for objects whose deletion removes a restriction, or the objects of others.
+	// verbsWriteDelete are the verbs for objects whose deletion removes a restriction or other users'
+	// objects.
 	verbsWriteDelete = append([]string{"delete", "deletecollection"}, verbsWrite...)
-	// verbsChange are for objects whose creation is harmless.
+	// verbsChange are the verbs for objects whose creation is harmless.
 	verbsChange = []string{"delete", "deletecollection", "patch", "update"}
 )
 
-// escalations lists the permissions that need the consent of a person or of the policy.
+// escalations lists the permissions that require the approval of a user or the permission policy.
 var escalations = []escalation{
 	{
 		Name: "escalate", Reason: "write roles with permissions that it does not have",
@@ -84,7 +86,11 @@ var escalations = []escalation{
 	},
 	{
 		Name: "write roles", Reason: "grant its permissions to other identities, and withdraw theirs",
-		targets: []target{{rbacv1.GroupName, []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"}}}, verbs: verbsWriteDelete,
+		targets: []target{
+			{rbacv1.GroupName, []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"}},
+			{"authorization.openshift.io", []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"}},
+		},
+		verbs: verbsWriteDelete,
 	},
 	{
 		Name: "issue tokens", Reason: "get a token of every ServiceAccount",
@@ -125,13 +131,25 @@ var escalations = []escalation{
 		targets: []target{{groupCore, []string{"nodes/proxy"}}}, verbs: append([]string{"delete", "get"}, verbsWrite...),
 	},
 	{
-		Name: "run workloads", Reason: "run an image with every ServiceAccount, also in namespaces such as kube-system",
+		Name: "run workloads", Reason: "run an image with every ServiceAccount, also in namespaces such as kube-system, and stop other workloads",
 		targets: []target{
-			{groupCore, []string{"pods", "replicationcontrollers", "podtemplates"}},
-			{"apps", []string{"controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"}},
+			{groupCore, []string{"pods", "pods/eviction", "podtemplates", "replicationcontrollers", "replicationcontrollers/scale"}},
+			{"apps", []string{
+				"controllerrevisions", "daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale",
+				"statefulsets", "statefulsets/scale",
+			}},
 			{"batch", []string{"cronjobs", "jobs"}},
 		},
-		verbs: verbsWrite, allObjects: true,
+		verbs: verbsWriteDelete, allObjects: true,
+	},
+	{
+		// Cloud providers give a workload the identity that an annotation of its ServiceAccount names.
+		Name: "change ServiceAccounts", Reason: "change the cloud identity of other workloads, and delete the ServiceAccounts that they run with",
+		targets: []target{{groupCore, []string{"serviceaccounts"}}}, verbs: verbsChange, allObjects: true,
+	},
+	{
+		Name: "change quotas", Reason: "keep other workloads from running, and remove the limits of a namespace",
+		targets: []target{{groupCore, []string{"limitranges", "resourcequotas", "resourcequotas/status"}}}, verbs: verbsWriteDelete, allObjects: true,
 	},
 	{
 		Name: "change nodes", Reason: "attract the workloads of other nodes to a node, and delete nodes with everything that runs on them",
@@ -139,7 +157,11 @@ var escalations = []escalation{
 	},
 	{
 		Name: "change namespaces", Reason: "delete namespaces with everything in them, and disable their pod security and admission by labels",
-		targets: []target{{groupCore, []string{"namespaces", "namespaces/finalize", "namespaces/status"}}}, verbs: verbsChange,
+		targets: []target{
+			{groupCore, []string{"namespaces", "namespaces/finalize", "namespaces/status"}},
+			{"project.openshift.io", []string{"projects"}},
+		},
+		verbs: verbsChange,
 	},
 	{
 		Name: "use files of nodes", Reason: "mount every folder of a node",
@@ -155,7 +177,20 @@ var escalations = []escalation{
 	},
 	{
 		Name: "redirect Services", Reason: "receive the traffic of every Service",
-		targets: []target{{groupCore, []string{"endpoints"}}, {"discovery.k8s.io", []string{"endpointslices"}}}, verbs: verbsWrite, allObjects: true,
+		// A Service with an external IP, and the address in the status of another, also attract traffic.
+		targets: []target{
+			{groupCore, []string{"endpoints", "services", "services/status"}},
+			{"discovery.k8s.io", []string{"endpointslices"}},
+		},
+		verbs: verbsWriteDelete, allObjects: true,
+	},
+	{
+		Name: "change routes", Reason: "receive the traffic of every host name, and open or block the network of other workloads",
+		targets: []target{
+			{"networking.k8s.io", []string{"ingressclasses", "ingresses", "networkpolicies"}},
+			{"route.openshift.io", []string{"routes", "routes/custom-host"}},
+		},
+		verbs: verbsWriteDelete, allObjects: true,
 	},
 	{
 		Name: "limit requests", Reason: "keep the requests of other clients, also of administrators, from the API server",
@@ -166,7 +201,7 @@ var escalations = []escalation{
 		targets: []target{{groupPackages, []string{star}}}, verbs: verbsWriteDelete,
 	},
 	{
-		Name: "write compositions", Reason: "create every object that Crossplane may create, and delete those that it has created",
+		Name: "write compositions", Reason: "create every object that Crossplane may create, and delete objects that it has created",
 		targets: []target{
 			{groupComposition, []string{
 				"compositeresourcedefinitions", "compositionrevisions", "compositions",
@@ -177,11 +212,20 @@ var escalations = []escalation{
 		verbs: verbsWriteDelete,
 	},
 	{
+		// The provider creates the object in the manifest, or the chart, with its own permissions.
+		Name: "apply manifests", Reason: "create and change every object that provider-kubernetes or provider-helm may write",
+		targets: []target{
+			{"kubernetes.crossplane.io", []string{"objects"}}, {"kubernetes.m.crossplane.io", []string{"objects"}},
+			{"helm.crossplane.io", []string{"releases"}}, {"helm.m.crossplane.io", []string{"releases"}},
+		},
+		verbs: verbsWriteDelete, allObjects: true,
+	},
+	{
 		Name: "write CRDs", Reason: "read and change every custom resource with a conversion webhook, and delete it with its CRD",
 		targets: []target{{groupDefinitions, []string{"customresourcedefinitions", "customresourcedefinitions/status"}}}, verbs: verbsWriteDelete,
 	},
 	{
-		Name: "write admission control", Reason: "read, change and refuse all requests to the API server, and allow those that a policy denies",
+		Name: "write admission control", Reason: "read, change and refuse all requests to the API server, and allow requests that a policy denies",
 		targets: []target{{groupAdmission, []string{
 			"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
 			"validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
@@ -203,6 +247,21 @@ var escalations = []escalation{
 	{
 		Name: "write trust bundles", Reason: "replace the CA certificates that other workloads trust",
 		targets: []target{{groupCertificates, []string{"clustertrustbundles"}}}, verbs: verbsWriteDelete,
+	},
+	{
+		Name: "use security context constraints", Reason: "run privileged pods on OpenShift",
+		targets: []target{{"security.openshift.io", []string{"securitycontextconstraints"}}}, verbs: append([]string{"use"}, verbsWriteDelete...),
+	},
+	{
+		Name: "write OpenShift identities", Reason: "get a token of every user of OpenShift, and add users to every group",
+		targets: []target{{"oauth.openshift.io", []string{star}}, {"user.openshift.io", []string{star}}}, verbs: verbsWriteDelete,
+	},
+	{
+		Name: "configure OpenShift", Reason: "change the files of all nodes and the control plane of OpenShift",
+		targets: []target{
+			{"config.openshift.io", []string{star}}, {"machineconfiguration.openshift.io", []string{star}}, {"operator.openshift.io", []string{star}},
+		},
+		verbs: verbsWriteDelete,
 	},
 }
 

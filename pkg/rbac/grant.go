@@ -20,7 +20,7 @@ const (
 // on one URL. A part can be the wildcard "*".
 type grant struct {
 	group, resource string
-	// name is an object's; all objects when it is empty.
+	// name is the name of an object; empty means all objects.
 	name string
 	// url is set instead of the others.
 	url  string
@@ -37,11 +37,11 @@ func count(rule rbacv1.PolicyRule, limit int) int {
 	return min(total+resources, limit+1)
 }
 
-// capped multiplies two numbers that are at most limit+1 or lengths of slices in
-// memory; their product fits an int64 and is compared before it grows again.
+// capped multiplies two numbers that are at most limit+1 or lengths of slices in memory;
+// their product fits in an int64 and is limited before the next multiplication.
 func capped(a, b, limit int) int { return int(min(int64(a)*int64(b), int64(limit)+1)) }
 
-// grants takes a rule apart, as the API server does before it compares rules.
+// grants splits a rule into grants, as the API server does before it compares rules.
 func grants(rule rbacv1.PolicyRule) []grant {
 	var out []grant
 	names := rule.ResourceNames
@@ -63,8 +63,8 @@ func grants(rule rbacv1.PolicyRule) []grant {
 	return out
 }
 
-// covers reports whether a rule allows a grant, by the rule of the API server for creating
-// roles.
+// covers reports whether a rule allows a grant, according to the API server's check for
+// creating roles.
 func covers(rule rbacv1.PolicyRule, g grant) bool {
 	if !slices.Contains(rule.Verbs, g.verb) && !slices.Contains(rule.Verbs, star) {
 		return false
@@ -78,7 +78,7 @@ func covers(rule rbacv1.PolicyRule, g grant) bool {
 }
 
 // resourceCovers reports whether one resource pattern covers another: "*" covers every
-// resource and subresource, and "*/status" that subresource of every resource.
+// resource and subresource, and "*/status" covers the status of every resource.
 func resourceCovers(have, want string) bool {
 	if have == star || have == want {
 		return true

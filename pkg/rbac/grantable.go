@@ -22,12 +22,12 @@ var (
 	}
 )
 
-// shownYAML limits the manifest in a message, in bytes. It has room for some hundreds of
-// resources.
+// shownYAML limits the manifest in a message, in bytes. It is sufficient for some
+// hundreds of resources.
 const shownYAML = 16 << 10
 
 // Err returns an error with the code PermissionMissing and a manifest that an
-// administrator can apply for subjects; nil if nothing is missing.
+// administrator can apply for subjects. It returns nil if nothing is missing.
 func (l Lack) Err(subjects ...rbacv1.Subject) error {
 	missing := l.Rules()
 	if len(missing) == 0 {
@@ -42,7 +42,7 @@ func (l Lack) Err(subjects ...rbacv1.Subject) error {
 }
 
 // Increase returns an error with the code PermissionIncrease for rules that a version
-// adds, with the command that approves them; nil if there are none.
+// adds, with the command that approves them. It returns nil if there are none.
 func Increase(added []rbacv1.PolicyRule, approval string) error {
 	if len(added) == 0 {
 		return nil

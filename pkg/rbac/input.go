@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The kinds of packages, as in the pkg.crossplane.io API.
+// Kinds of packages, as in the API group pkg.crossplane.io.
 const (
 	Provider      = "Provider"
 	Configuration = "Configuration"
@@ -28,26 +28,27 @@ type Input struct {
 	// Requests are the rules that the package requests. They must have passed
 	// [Policy.Check].
 	Requests []rbacv1.PolicyRule
-	// SafeStart means that the runtime waits for CRDs before it starts their controllers.
+	// SafeStart reports whether the runtime starts the controller of a CRD only after the
+	// CRD exists.
 	SafeStart bool
 	// Needs are the runtime's needs for Secrets, ConfigMaps, Events and Leases.
 	Needs Needs
 
-	// ServiceAccounts are the identities of the runtime. Without any no binding is
+	// ServiceAccounts are the identities of the runtime. If it is empty, no binding is
 	// derived.
 	ServiceAccounts []rbacv1.Subject
 	// Namespace of the runtime.
 	Namespace string
-	// Namespaced limits the runtime to Namespace, except for cluster-scoped resources.
+	// Namespaced restricts the runtime to Namespace, except for cluster-scoped resources.
 	Namespaced bool
 	// ClusterScoped lists the cluster-scoped resources among the resources of the other
-	// fields. It is only used if Namespaced is set; all other resources are limited to
-	// Namespace.
+	// fields. It is only used if Namespaced is set; permissions for all other resources
+	// are restricted to Namespace.
 	ClusterScoped map[schema.GroupResource]bool
 }
 
-// Set is the roles and bindings of a revision, each list in the order of names.
-// Owners are for the caller to add.
+// Set is the roles and bindings of a revision, each list ordered by name. The caller adds
+// owners.
 type Set struct {
 	ClusterRoles        []rbacv1.ClusterRole
 	ClusterRoleBindings []rbacv1.ClusterRoleBinding

@@ -20,7 +20,7 @@ func (r Rule) covers(g grant) bool {
 		(all(r.ResourceNames) || slices.Contains(r.ResourceNames, g.name))
 }
 
-// all reports whether words match everything.
+// all reports whether words match all values.
 func all(words []string) bool { return len(words) == 0 || slices.Contains(words, star) }
 
 func (r Rule) coversGroup(group string) bool {
@@ -55,8 +55,8 @@ func (r Rule) touchesURL(requested []string) bool {
 }
 
 // touchesResource reports whether the rule matches any part of a requested resource. A
-// resource includes its subresources, and "*/status" in a request includes every resource
-// that can have a status.
+// resource includes its subresources, and "*/status" in a request includes the status of
+// every resource.
 func (r Rule) touchesResource(requested string) bool {
 	if all(r.Resources) || requested == star {
 		return true

@@ -6,9 +6,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Missing returns the rules of want that have does not cover, in a short and stable form;
-// nil if have covers all. It follows the API server, which allows a client to create a
-// role only if each verb on each resource, object and URL in it is in one rule that the
+// Missing returns the rules of want that have does not cover, in a short and stable form,
+// and nil if have covers all. It follows the API server, which allows a client to create
+// a role only if each verb on each resource, object and URL in it is in one rule that the
 // client holds. A client that holds all of want may create a role with it, and otherwise
 // the API server denies exactly the rules that Missing returns. The verbs escalate and
 // bind, which disable that check, are not considered.
@@ -52,9 +52,9 @@ func covered(have []rbacv1.PolicyRule, byGroup map[string][]rbacv1.PolicyRule, g
 	return slices.ContainsFunc(byGroup[g.group], by) || slices.ContainsFunc(byGroup[star], by)
 }
 
-// Changes compares the permissions of the runtimes of two versions, regardless of how the
-// rules are written. A permission that was namespaced and is cluster-wide now counts as
-// added.
+// Changes returns the permissions of a runtime that one version adds to and removes from
+// another, regardless of how the rules are written. A permission that was namespaced and
+// is cluster-wide now counts as added.
 func Changes(before, after Input) (added, removed []rbacv1.PolicyRule) {
 	everywhere, within := RuntimeRules(before)
 	added = Beyond(everywhere, within, after)

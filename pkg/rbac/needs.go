@@ -9,8 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// AnnotationPermissions on a package's metadata declares that its runtime needs less than
-// full access to Secrets, ConfigMaps, Events and Leases; see [ParseNeeds].
+// AnnotationPermissions on a package's metadata restricts the access of its runtime to
+// Secrets, ConfigMaps, Events and Leases; see [ParseNeeds].
 const AnnotationPermissions = "meta.xpkg.dev/permissions"
 
 // ErrInvalidPermissions is the code for an invalid annotation of needs.
@@ -23,35 +23,34 @@ var ErrInvalidPermissions = errcode.Code{
 // Reach is the extent of access to a resource.
 type Reach string
 
-// The reaches, from the widest. The zero value is [Everything].
+// Reaches, widest first. The zero value is [Everything].
 const (
-	// Everything is every verb in every namespace.
+	// Everything allows every verb in every namespace.
 	Everything Reach = "all"
-	// Reading is get, list and watch in every namespace.
+	// Reading allows get, list and watch in every namespace.
 	Reading Reach = "read"
-	// Recording is create, update and patch in every namespace, which suffices for
-	// recording events without reading others.
+	// Recording allows create, update and patch in every namespace, which is sufficient
+	// to record events without reading them.
 	Recording Reach = "record"
-	// OwnNamespace is every verb in the namespace of the runtime.
+	// OwnNamespace allows every verb in the namespace of the runtime.
 	OwnNamespace Reach = "namespace"
-	// Nothing is nothing.
+	// Nothing allows nothing.
 	Nothing Reach = "none"
 )
 
-// Needs is the access that a runtime needs to the resources that every provider gets
-// access to. The zero value is full access, which the packages guide promises ("Provider
-// Packages").
+// Needs is the access that a runtime needs to the resources that every provider can
+// access by default. The zero value is full access (packages guide, "Provider Packages").
 type Needs struct {
 	Secrets, ConfigMaps, Events, Leases Reach
 }
 
-// minimal suffices for a typical runtime to record events and elect a leader.
+// minimal is sufficient for a typical runtime, which records events and elects a leader.
 var minimal = Needs{Secrets: Nothing, ConfigMaps: Nothing, Events: Recording, Leases: OwnNamespace}
 
 // ParseNeeds parses the annotation [AnnotationPermissions]: items separated by commas,
 // each RESOURCE=REACH or one of the words "full" and "minimal", which apply to all
 // resources and come first. The default of a resource is full access, or the given word.
-// An empty text means "full". It fails with InvalidPermissions.
+// An empty text means "full". It fails with ErrInvalidPermissions.
 func ParseNeeds(text string) (Needs, error) {
 	var needs Needs
 	fields := map[string]*Reach{
@@ -70,13 +69,13 @@ func ParseNeeds(text string) (Needs, error) {
 		case item == "minimal" && i == 0:
 			needs = minimal
 		case !assigned:
-			return Needs{}, invalidNeeds("%.60q is neither RESOURCE=REACH nor, as the first word, full or minimal", item)
+			return Needs{}, invalidNeeds("%.60q is not RESOURCE=REACH, and full and minimal must be the first word", item)
 		case fields[resource] == nil:
-			return Needs{}, invalidNeeds("%.60q is none of %s", resource, strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			return Needs{}, invalidNeeds("%.60q is not one of %s", resource, strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		case named[resource]:
 			return Needs{}, invalidNeeds("%s is named twice", resource)
 		case !slices.Contains([]Reach{Everything, Reading, Recording, OwnNamespace, Nothing}, Reach(reach)):
-			return Needs{}, invalidNeeds("%.60q is none of all, read, record, namespace, none", reach)
+			return Needs{}, invalidNeeds("%.60q is not one of all, read, record, namespace, none", reach)
 		default:
 			*fields[resource], named[resource] = Reach(reach), true
 		}

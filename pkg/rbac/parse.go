@@ -21,22 +21,22 @@ const maxPolicyBytes = 1 << 20
 // ErrPolicyUnreadable is the code for a configured policy that cannot be read. The
 // manager grants nothing in that state.
 var ErrPolicyUnreadable = errcode.Code{
-	Name: "CeilingUnreadable", Class: errcode.NotFound,
+	Name: "PermissionPolicyUnreadable", Class: errcode.NotFound,
 	Cause: "The configured permission policy cannot be read, so no permissions are granted to packages.",
 	Fix:   "Restore or correct the named file or ConfigMap.",
 }
 
-// ErrInvalidPolicy is the code for an invalid policy. Nothing is
-// allowed until it can.
+// ErrInvalidPolicy is the code for an invalid policy. The manager grants nothing in that
+// state.
 var ErrInvalidPolicy = errcode.Code{
-	Name: "InvalidCeiling", Class: errcode.Usage,
+	Name: "InvalidPermissionPolicy", Class: errcode.Usage,
 	Cause: "The permission policy is not valid.",
 	Fix:   "Correct the named field; the guide on permissions shows an example.",
 }
 
-// Parse reads a policy from YAML: the lists allow and deny, or a ConfigMap that has
-// them under [PolicyKey]. A field that is not known is a mistake, since it would
-// otherwise allow more than was meant. It fails with InvalidCeiling.
+// Parse reads a policy from YAML: the lists allow and deny, or a ConfigMap that contains
+// them under [PolicyKey]. An unknown field is an error, because the policy could
+// otherwise allow more than intended. It fails with ErrInvalidPolicy.
 func Parse(raw []byte) (Policy, error) {
 	c, err := parse(raw)
 	if err != nil {
@@ -64,7 +64,7 @@ func parseData(data map[string]string) (Policy, error) {
 
 func parse(raw []byte) (Policy, error) {
 	if len(raw) > maxPolicyBytes {
-		return Policy{}, fmt.Errorf("it has %d bytes, %d are allowed", len(raw), maxPolicyBytes)
+		return Policy{}, fmt.Errorf("it has %d bytes, at most %d are allowed", len(raw), maxPolicyBytes)
 	}
 	if err := oneDocument(raw); err != nil {
 		return Policy{}, err
@@ -80,8 +80,8 @@ func parse(raw []byte) (Policy, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &outer); err == nil && outer.Kind == "ConfigMap" {
 		return parseData(outer.Data)
 	}
-	// Letters count: a field that differs in them would be set here and not be seen by
-	// saysSomething, and no list at all allows everything.
+	// Field names are case-sensitive. Otherwise saysSomething would not find a list with
+	// another spelling, and a policy without a list allows everything.
 	var c Policy
 	unknown, err := kjson.UnmarshalStrict(text, &c)
 	if err := errors.Join(append(unknown, err)...); err != nil {
@@ -93,8 +93,8 @@ func parse(raw []byte) (Policy, error) {
 	return c, nil
 }
 
-// saysSomething refuses an empty list that looks like one that allows nothing: "allow:"
-// without a value.
+// saysSomething returns an error for a list without a value ("allow:"), which would allow
+// everything.
 func saysSomething(text []byte) error {
 	var lists map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &lists); err != nil {
@@ -111,7 +111,7 @@ func saysSomething(text []byte) error {
 	return nil
 }
 
-// oneDocument refuses further documents, which would be ignored.
+// oneDocument returns an error if there are further documents, which would be ignored.
 func oneDocument(raw []byte) error {
 	for i, line := range bytes.Split(bytes.TrimSpace(raw), []byte("\n")) {
 		if i > 0 && bytes.HasPrefix(line, []byte("---")) {

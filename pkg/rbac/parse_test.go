@@ -62,7 +62,7 @@ func TestParseRefuses(t *testing.T) {
 		"allow: [{name: x, nonResourceURLs: [/a], resources: [b]}]":          "split it into two rules",
 		"deny: []\n---\nallow: []":                                           "more than one document",
 		"kind: ConfigMap\ndata: {other: x}":                                  "no key policy.yaml",
-		"deny: [{name: " + strings.Repeat("x", 2<<20) + ", resources: [a]}]": "bytes, 1048576 are allowed",
+		"deny: [{name: " + strings.Repeat("x", 2<<20) + ", resources: [a]}]": "bytes, at most 1048576 are allowed",
 		"Allow:":                             `unknown field "Allow"`,
 		"Allow: []\nallow:":                  `unknown field "Allow"`,
 		"allow: [{name: x, Resources: [a]}]": `unknown field "allow[0].Resources"`,

@@ -11,23 +11,23 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrPermissionDenied is the failure of a package that requests more than the
-// administrator lets packages have.
+// ErrPermissionDenied is the code for a package that requests permissions that the policy
+// does not allow.
 var ErrPermissionDenied = errcode.Code{
 	Name: "PermissionDenied", Class: errcode.Invalid,
 	Cause: "The package requests permissions that the permission policy of this control plane does not allow.",
 	Fix:   "Ask the administrator to allow the named permissions, or use a version of the package that requests fewer.",
 }
 
-// Policy is the policy that limits the permissions that packages may request (packages
-// guide, "Provider Packages": "configured to reject permissions"). It does not apply to
-// permissions for the resources that a package defines itself.
+// Policy limits the permissions that packages may request (packages guide, "Provider
+// Packages": "configured to reject permissions"). It does not apply to permissions for
+// the resources that a package defines itself.
 type Policy struct {
-	// Allow lists the requests that are allowed. Nil allows all requests that are neither
-	// denied nor dangerous; an empty list allows none.
+	// Allow lists the allowed requests. Nil allows all requests that are neither denied
+	// nor dangerous; an empty list allows none.
 	Allow []Rule `json:"allow,omitzero"`
-	// Deny lists the requests that are denied, and takes precedence over Allow. A request
-	// that overlaps with it is denied as a whole.
+	// Deny lists the denied requests and takes precedence over Allow. A request that
+	// overlaps with it is denied completely.
 	Deny []Rule `json:"deny,omitzero"`
 }
 
@@ -36,15 +36,15 @@ type Policy struct {
 type Rule struct {
 	// Name identifies the rule in messages.
 	Name string `json:"name"`
-	// APIGroups are groups; "*.example.org" is every group that ends so.
+	// APIGroups are groups; "*.example.org" matches every group with that suffix.
 	APIGroups []string `json:"apiGroups,omitempty"`
-	// Resources are plurals, with a subresource after a slash. "*/status" is that
-	// subresource of everything. A denied resource is denied with its subresources.
+	// Resources are plurals, with a subresource after a slash. "*/status" matches the
+	// status of every resource. A denied resource is denied with its subresources.
 	Resources []string `json:"resources,omitempty"`
 	Verbs     []string `json:"verbs,omitempty"`
 	// ResourceNames are names of single objects.
 	ResourceNames []string `json:"resourceNames,omitempty"`
-	// NonResourceURLs make the rule one about URLs, and about no resource.
+	// NonResourceURLs are URL paths. A rule with URLs matches no resources.
 	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
 }
 
@@ -56,12 +56,12 @@ type Denied struct {
 // Denial is one request with the reasons for its denial.
 type Denial struct {
 	Request rbacv1.PolicyRule
-	// Why lists the reasons: the deny rules by name, and the permissions that a rule has
-	// to name explicitly in order to allow them.
+	// Why lists the reasons: the deny rules by name, and the permissions that a rule must
+	// name explicitly to allow them.
 	Why []string
 }
 
-// Error names each request with the reasons for its denial.
+// Error returns each request with the reasons for its denial.
 func (d *Denied) Error() string {
 	lines := make([]string, len(d.Denials))
 	for i, denial := range d.Denials {
@@ -73,10 +73,10 @@ func (d *Denied) Error() string {
 // Check returns nil if the policy allows every request, and otherwise an error with the
 // code PermissionDenied and a [Denied] as its cause.
 //
-// The verbs escalate, bind and impersonate, with which a runtime could obtain any
-// permission, and all resources of all groups are denied by every policy, including the
-// zero value, unless a rule of Allow lists the verb itself, or covers everything. A
-// request for all verbs includes these verbs where they are effective. Requests that
+// Every policy, including the zero value, denies the verbs escalate, bind and
+// impersonate, with which a runtime could obtain any permission, and all resources of all
+// groups, unless a rule of Allow lists the verb itself or covers everything. A request
+// for all verbs includes these verbs for the resources to which they apply. Requests that
 // expand to more than 65,536 single grants are denied.
 func (c Policy) Check(requests []rbacv1.PolicyRule) error {
 	var denied Denied
@@ -120,22 +120,22 @@ func (c Policy) stops(request rbacv1.PolicyRule, tooMuch bool) []string {
 func (c Policy) reasons(g grant) []string {
 	var why []string
 	if c.Allow != nil && !slices.ContainsFunc(c.Allow, func(r Rule) bool { return r.covers(g) }) {
-		why = append(why, "no rule of the allow-list covers it")
+		why = append(why, "no rule of the allow list covers it")
 	}
 	if everything(g) && c.Allow == nil {
-		why = append(why, "it is everything, which only a rule of an allow-list can allow")
+		why = append(why, "it covers everything, which only a rule of the allow list can allow")
 	}
 	for _, verb := range dangerousVerbs(g) {
 		named := g
 		named.verb = verb
 		if !slices.ContainsFunc(c.Allow, func(r Rule) bool { return slices.Contains(r.Verbs, verb) && r.covers(named) }) {
-			why = append(why, fmt.Sprintf("only a rule of the allow-list that lists the verb %s can allow it", verb))
+			why = append(why, fmt.Sprintf("only a rule of the allow list that contains the verb %s can allow it", verb))
 		}
 	}
 	return why
 }
 
-// validate refuses rules that have no effect or are ambiguous.
+// validate returns an error for a rule that has no effect or is ambiguous.
 func (r Rule) validate() error {
 	switch {
 	case r.Name == "":
@@ -147,7 +147,7 @@ func (r Rule) validate() error {
 	}
 	for _, group := range r.APIGroups {
 		if strings.Contains(strings.TrimPrefix(group, "*."), "*") && group != star {
-			return fmt.Errorf(`the group %.80q has a "*" that is neither all of it nor its first part`, group)
+			return fmt.Errorf(`the group %.80q has a "*" that is neither the whole group nor its first part`, group)
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ deny:
 	url := func(u string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{NonResourceURLs: []string{u}, Verbs: []string{"get"}}
 	}
-	const uncovered = "no rule of the allow-list covers it"
+	const uncovered = "no rule of the allow list covers it"
 	for name, tc := range map[string]struct {
 		policy  Policy
 		request rbacv1.PolicyRule
@@ -59,23 +59,23 @@ deny:
 		"that subresource of all": {configured, request("", "*/exec", "create"), `denied by the rule "no-exec"`},
 		"a status of anything":    {configured, request("apps", "daemonsets/status", "get"), ""},
 		"bind, named":             {configured, request("rbac.authorization.k8s.io", "clusterroles", "bind", "viewer"), ""},
-		"bind, another role":      {configured, request("rbac.authorization.k8s.io", "clusterroles", "bind", "admin"), "lists the verb bind"},
-		"bind, every role":        {configured, request("rbac.authorization.k8s.io", "clusterroles", "bind"), "lists the verb bind"},
+		"bind, another role":      {configured, request("rbac.authorization.k8s.io", "clusterroles", "bind", "admin"), "contains the verb bind"},
+		"bind, every role":        {configured, request("rbac.authorization.k8s.io", "clusterroles", "bind"), "contains the verb bind"},
 		"a URL":                   {configured, url("/metrics/slis"), ""},
 		"another URL":             {configured, url("/logs"), uncovered},
 		"nothing configured":      {Policy{}, request("apps", "deployments", "*"), ""},
 		"nothing allowed":         {Policy{Allow: []Rule{}}, request("apps", "deployments", "get"), uncovered},
 		"secrets of all, zero":    {Policy{}, request("", "secrets", "*"), ""},
-		"escalate, zero":          {Policy{}, request("rbac.authorization.k8s.io", "roles", "escalate"), "lists the verb escalate"},
-		"all verbs of roles":      {Policy{}, request("rbac.authorization.k8s.io", "roles", "*"), "lists the verb bind"},
-		"impersonate, zero":       {Policy{}, request("", "users", "impersonate"), "lists the verb impersonate"},
-		"impersonate, limited":    {Policy{}, request("authentication.k8s.io", "users", "impersonate:user-info"), "lists the verb impersonate:user-info"},
-		"all verbs of accounts":   {Policy{}, request("", "serviceaccounts", "*"), "lists the verb impersonate"},
-		"all verbs of the core":   {Policy{}, request("", "*", "*"), "lists the verb impersonate"},
-		"everything, zero":        {Policy{}, request("*", "*", "get"), "it is everything"},
-		"every URL, zero":         {Policy{}, url("/*"), "it is everything"},
+		"escalate, zero":          {Policy{}, request("rbac.authorization.k8s.io", "roles", "escalate"), "contains the verb escalate"},
+		"all verbs of roles":      {Policy{}, request("rbac.authorization.k8s.io", "roles", "*"), "contains the verb bind"},
+		"impersonate, zero":       {Policy{}, request("", "users", "impersonate"), "contains the verb impersonate"},
+		"impersonate, limited":    {Policy{}, request("authentication.k8s.io", "users", "impersonate:user-info"), "contains the verb impersonate:user-info"},
+		"all verbs of accounts":   {Policy{}, request("", "serviceaccounts", "*"), "contains the verb impersonate"},
+		"all verbs of the core":   {Policy{}, request("", "*", "*"), "contains the verb impersonate"},
+		"everything, zero":        {Policy{}, request("*", "*", "get"), "it covers everything"},
+		"every URL, zero":         {Policy{}, url("/*"), "it covers everything"},
 		"everything, allowed but for the verbs": {
-			Policy{Allow: []Rule{{Name: "all", APIGroups: []string{"*"}}}}, request("*", "*", "*"), "lists the verb escalate",
+			Policy{Allow: []Rule{{Name: "all", APIGroups: []string{"*"}}}}, request("*", "*", "*"), "contains the verb escalate",
 		},
 		"everything, named": {
 			Policy{Allow: []Rule{{Name: "all", APIGroups: []string{"*"}, Verbs: []string{"*", "escalate", "bind", "impersonate"}}}}, request("*", "*", "*"), "",

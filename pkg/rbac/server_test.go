@@ -332,7 +332,7 @@ func (s server) grant(t *testing.T, who rbacv1.Subject, name string, rules []rba
 	})
 }
 
-// as is a client of another identity.
+// as returns a client of another identity.
 func (s server) as(t *testing.T, user string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(s.config)

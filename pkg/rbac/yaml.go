@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nameDigits is how many hexadecimal digits of a role's content are in its name.
+// nameDigits is the number of hexadecimal digits of the content hash in the name of a
+// role.
 const nameDigits = 12
 
 // Lack lists the permissions that a subject is missing.
@@ -23,14 +24,14 @@ type Lack struct {
 	Namespace string
 }
 
-// Rules are all rules, wherever they have to hold.
+// Rules returns all rules, cluster-wide and namespaced.
 func (l Lack) Rules() []rbacv1.PolicyRule {
 	return append(l.Everywhere[:len(l.Everywhere):len(l.Everywhere)], l.Within...)
 }
 
-// YAML returns a manifest of roles with the rules and, with subjects, of their bindings.
-// The names are derived from the rules, so that applying one manifest does not revert
-// another. It returns nil if nothing is missing.
+// YAML returns a manifest of roles with the rules and, if there are subjects, of their
+// bindings. The names are derived from the rules, so that applying one manifest does not
+// revert another. It returns nil if nothing is missing.
 func (l Lack) YAML(subjects ...rbacv1.Subject) ([]byte, error) {
 	var objects []any
 	if len(l.Everywhere) > 0 {
@@ -89,8 +90,8 @@ func grantedName(rules []rbacv1.PolicyRule) string {
 	return "xpkg:granted:" + digest(rules)[:nameDigits]
 }
 
-// bindingName differs for different subjects, so that two identities that lack the same
-// permissions each get a binding.
+// bindingName returns a name that depends on the subjects, so that two identities that
+// lack the same permissions get separate bindings.
 func bindingName(role string, subjects []rbacv1.Subject) string {
 	h := sha256.New()
 	for _, s := range subjects {

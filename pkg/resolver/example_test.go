@@ -57,5 +57,5 @@ func ExampleResolver() {
 	}
 	// Output:
 	// example.org/network v1.1.0 [example.org/platform v1.0.0 needs >=v1.0.0, <v2]
-	// example.org/platform v1.0.0 [you asked for *]
+	// example.org/platform v1.0.0 [you requested *]
 }

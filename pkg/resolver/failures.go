@@ -9,8 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Codes for dependencies. All of them have the class NotFound: another version may not have
-// the problem.
+// Codes for dependencies. All of them have the class NotFound, because another version may
+// not have the problem.
 var (
 	ErrUnqualified = errcode.Code{
 		Name: "UnqualifiedDependency", Class: errcode.NotFound,
@@ -19,8 +19,8 @@ var (
 	}
 	ErrTagMoved = errcode.Code{
 		Name: "TagMoved", Class: errcode.NotFound,
-		Cause: "A version is requested by its tag and its digest, but the tag has moved to other content, and the content with the digest is gone.",
-		Fix:   "Find out why the tag has moved. To accept its new content, request that digest.",
+		Cause: "A version is requested by its tag and its digest, but the tag has moved to other content, and the content with the digest no longer exists.",
+		Fix:   "Determine why the tag has moved. To accept its new content, request that digest.",
 	}
 	ErrUnusable = errcode.Code{
 		Name: "UnusableVersion", Class: errcode.NotFound,
@@ -29,10 +29,10 @@ var (
 	}
 )
 
-// ErrTooManyVersions is the code for a package of which too many versions were tried.
+// ErrTooManyVersions is the code for a package with too many tried versions.
 var ErrTooManyVersions = errcode.Code{
 	Name: "TooManyVersions", Class: errcode.Limit,
-	Cause: "So many versions of a package conflict with the other requirements that older ones are not tried, because each costs a request.",
+	Cause: "Too many versions of a package conflict with other requirements. Older versions are not tried, because each requires a request.",
 	Fix:   "Request an older version of the package, or relax the requirements that it conflicts with.",
 }
 
@@ -47,9 +47,9 @@ var defects = []errcode.Code{
 	oci.ErrNoPackageYAML, oci.ErrNotRegularFile, oci.ErrDuplicateEntry,
 }
 
-// isDefect reports whether an error is about the content of a version, so that the version is
-// treated as missing. A failure to read a version is no defect and ends the resolution:
-// otherwise, keeping a version from being read would cause a downgrade.
+// isDefect reports whether an error is caused by the content of a version, which is then
+// treated as missing. A failure to read a version is not a defect and ends the resolution;
+// otherwise an attacker who blocks a version could cause a downgrade.
 func isDefect(err error) bool {
 	if err == nil {
 		return false

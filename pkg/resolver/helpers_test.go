@@ -164,7 +164,7 @@ func (r *registry) push(t testing.TB, remote *remote.Client, name, tag, stream s
 	}
 }
 
-// stream is a package.yaml.
+// stream returns a package.yaml.
 func (r *registry) stream(name, needs string) string {
 	kind := "Provider"
 	if needs != "" {
@@ -209,7 +209,7 @@ func newResolverAt(t testing.TB, change func(*fetch.Options), locate func(contex
 	return &resolver.Resolver{Registry: fetch.NewRegistry(sourcetest.New(t, change), locate)}
 }
 
-// summary is a closure in one line, without the address of the registry.
+// summary returns a closure in one line, without the address of the registry.
 func (r *registry) summary(f lockfile.File) string {
 	var out []string
 	for _, p := range f.Packages {

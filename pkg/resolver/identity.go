@@ -11,8 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// aliases maps the names of repositories to the one name under which a problem knows the
-// package. A repository without an entry has its own name.
+// aliases maps the names of repositories to the name of the package in a problem. A
+// repository without an entry keeps its name.
 type aliases map[string]string
 
 func (a aliases) of(name string) string {
@@ -31,8 +31,8 @@ func (a aliases) dependencies(list []dependency.Dependency) []dependency.Depende
 	return out
 }
 
-// request returns a request with the names of the problem. Of several locked packages with
-// one name, the package that has the name itself stays.
+// request returns a request with the names of the problem. If several locked packages have
+// the same name, it keeps the package with that repository.
 func (a aliases) request(q Request) Request {
 	if len(a) == 0 {
 		return q
@@ -56,9 +56,9 @@ func (a aliases) request(q Request) Request {
 	return q
 }
 
-// identity returns the one name of a package in the problem: its repository, under its
-// canonical name. It records the name, so that repositories with the same location are
-// found.
+// identity returns the name of a package in the problem: the canonical name of its
+// repository. It records the name, so that findAliases can find repositories with the same
+// location.
 func (s *source) identity(pkg string) string {
 	ref, err := oci.ParseReference(pkg, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: s.resolver.DefaultRegistry})
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *source) dependencies(meta xpkg.Meta) []dependency.Dependency {
 
 // findAliases returns an alias for each name whose repository has the same location as
 // another one: the locked name of the location, or else the first one in alphabetical order.
-// A repository whose location is not known has none.
+// A repository with an unknown location has no alias.
 func (s *source) findAliases(q Request) aliases {
 	s.wait()
 	s.mu.Lock()

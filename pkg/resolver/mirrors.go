@@ -11,8 +11,8 @@ import (
 )
 
 // tryNextMirrors is called if there is no solution, because an outdated mirror may lack a
-// version. It replaces each list that another place could complete by the list of that
-// place, and reports whether any list has changed.
+// version. It replaces each list of versions for which another location may list more,
+// and reports whether any list has changed.
 func (s *source) tryNextMirrors() (news bool) {
 	s.wait()
 	for !news {
@@ -32,12 +32,12 @@ func (s *source) tryNextMirrors() (news bool) {
 			news = s.replace(pkg, lists[i], errs[i]) || news
 		}
 	}
-	// Versions were read ahead with other lists.
+	// Versions were prefetched with other lists.
 	s.requested, s.misses = map[requirement]bool{}, map[string]int{}
 	return true
 }
 
-// listedByMirrors returns the packages with tags that another place may list as well.
+// listedByMirrors returns the packages whose tags another location may also list.
 func (s *source) listedByMirrors() []string {
 	var out []string
 	for _, pkg := range slices.Sorted(maps.Keys(s.lists)) {
@@ -48,7 +48,7 @@ func (s *source) listedByMirrors() []string {
 	return out
 }
 
-// replace replaces a list by the list of another place, unless that is empty.
+// replace replaces a list with the list of another location, unless that list is empty.
 func (s *source) replace(pkg string, list Versions, err error) (news bool) {
 	former := s.lists[pkg].value
 	if err != nil {
@@ -72,7 +72,7 @@ func difference(all, known []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(tag string) bool { return slices.Contains(known, tag) })
 }
 
-// few returns some tags for a message, the newest versions first.
+// few returns some tags for a message, newest versions first.
 func few(tags []string) string {
 	const most = 3
 	versions := version.ParseConstraint("").Filter(tags)
@@ -80,7 +80,8 @@ func few(tags []string) string {
 	return wording.Few(named, most, ", ")
 }
 
-// listedBy returns the places that listed tags, other than the repositories themselves.
+// listedBy returns the locations that listed tags, other than the repositories
+// themselves.
 func (s *source) listedBy() map[string]string {
 	out := map[string]string{}
 	for pkg, t := range s.lists {

@@ -7,8 +7,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// reference returns the reference of a version of a package, as the solver names both. An
-// empty pin is the repository itself.
+// reference returns the reference of a package and a version as named by the solver. An
+// empty pin means the repository itself.
 func reference(pkg, pin string) (oci.Reference, error) {
 	separator := ":"
 	switch {
@@ -31,13 +31,13 @@ func invalidReference(pkg string, err error) error {
 		return err == nil
 	}
 	if !parses("") && parses("registry.invalid") {
-		return ErrUnqualified.New(nil, "%s names no registry", pkg)
+		return ErrUnqualified.New(nil, "%s does not name a registry", pkg)
 	}
-	return ErrUnusable.New(err, "%q names no version of a package", pkg)
+	return ErrUnusable.New(err, "%q is not a version of a package", pkg)
 }
 
 // asNotFound returns the error that the solver receives for a version that could not be
-// read. A version with a defect of its own is treated as missing, with a note.
+// read. A version with a defect is treated as missing, and noted.
 func (s *source) asNotFound(v versionKey, err error) error {
 	if !isDefect(err) {
 		return err

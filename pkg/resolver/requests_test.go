@@ -19,7 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
-// tree is a package with so many children, each with so many of their own. All have
+// tree returns a package with so many children, each with so many of their own. All have
 // three versions, and the leaves, which share a dependency, need its highest.
 func tree(children, grandchildren int) (have string, packages int) {
 	var b strings.Builder
@@ -258,8 +258,8 @@ func BenchmarkDelayedRegistry(b *testing.B) {
 	}
 }
 
-// chain is a package below which there are levels, each of so many packages that need
-// all of the next level.
+// chain returns a package below which there are levels, each of so many packages that
+// need all of the next level.
 func chain(levels, width int) (have string, packages, depth int) {
 	var b strings.Builder
 	level := func(i int) string {

@@ -7,15 +7,14 @@
 //	               ▼  │
 //	           pkg/solver      Registry ◀── the caller
 //
-// The solver asks one question at a time. The resolver answers from what it has read ahead: as
-// long as nothing is known against it, the highest version that satisfies each dependency is
-// likely to be selected, so all of these are read as soon as they are found. The time for a
-// resolution depends on the depth of the tree, not on its size. The solver gets its answers
-// only when no request is in flight, so that the requests and the solution do not depend on
-// which registry is the fastest.
+// The solver asks one question at a time. The resolver prefetches the answers: it assumes that
+// the highest version that satisfies each dependency is selected, and reads all of these
+// versions concurrently. The time for a resolution therefore depends on the depth of the tree,
+// not on its size. The solver gets answers only when no request is in progress, so that the
+// requests and the solution do not depend on the speed of registries.
 //
-// Only the metadata of versions is read, not their objects. Metadata that a package claims in
-// an index layer is verified for the versions that are selected.
+// Only the metadata of versions is read, not their objects. Metadata from an index layer is
+// verified for the selected versions.
 //
 // A repository and the repository that it is rewritten to are one package: see
 // Registry.Location.
@@ -36,8 +35,8 @@ import (
 // A Resolver resolves dependency trees. It is safe for concurrent use.
 type Resolver struct {
 	Registry Registry
-	// Canonical returns the one name of a repository that has several names, such as the
-	// name under which it is installed. Nil means that every repository has one name.
+	// Canonical returns the canonical name of a repository with several names, such as the
+	// name under which it is installed. Nil means that every repository has only one name.
 	Canonical func(repository string) string
 	// DefaultRegistry is the registry of dependencies that do not name one. If it is empty,
 	// such a dependency is an error: the registry is not guessed.
@@ -49,9 +48,9 @@ type Resolver struct {
 // A Request is the input of Resolve.
 type Request struct {
 	Roots []dependency.Root
-	// Locked are versions that are kept as long as they satisfy all constraints: the
-	// versions of a lock file, or the installed ones. Their dependencies are trusted, so
-	// that they cost no request.
+	// Locked lists versions that are kept as long as they satisfy all constraints: the
+	// versions of a lock file, or the installed ones. Their dependencies are trusted and
+	// require no request.
 	Locked []lockfile.Package
 	// Moves and Nearest restrict how locked packages change if not all of them can be
 	// kept; see solver.Problem.
@@ -67,21 +66,20 @@ type Result struct {
 	// SetAside lists, for each repository, the tags that a user might expect and that were
 	// not selected, with the reasons.
 	SetAside map[string][]solver.SetAside
-	// ListedBy maps repositories whose tags were listed by another repository, a mirror or
-	// one to which they are rewritten, to that repository.
+	// ListedBy maps repositories whose tags were listed by another repository (a mirror, or
+	// the repository to which they are rewritten) to that repository.
 	ListedBy map[string]string
-	// Notes are facts that a user should know: a version that cannot be used, a package
-	// with two names, an outdated mirror. They are sorted, and also set with an error.
+	// Notes lists facts for the user, sorted: versions that cannot be used, packages with two
+	// names, outdated mirrors. It is also set if Resolve fails.
 	Notes []string
 }
 
-// Resolve selects a version for everything that the roots require. It fails as solver.Solve
-// does; with the error of a root that names one version that is not available; and with
+// Resolve selects a version of each package that the roots require. It fails with the errors
+// of solver.Solve, with the error of a root that names an unavailable version, or with
 // IndexMismatch for a package whose index layer differs from its package.yaml.
 //
-// All locked versions are kept if that is a solution. Tags come from the first location of
-// a repository that lists any; if they have no solution, the tags of the next location are
-// used.
+// It keeps all locked versions if they are a solution. It uses the tags of the first location
+// of a repository that lists any, and the tags of the next location if there is no solution.
 func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -90,7 +88,7 @@ func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 		s := newSource(ctx, r, known.request(q), known)
 		result, err := s.resolve(known.request(q))
 		found := s.findAliases(q)
-		// Every round finds at least one more name, so that the loop ends.
+		// Every round finds at least one more name, so the loop ends.
 		if len(found) <= len(known) || maps.Equal(found, known) || err != nil && !unsolvable(err) {
 			return result, err
 		}
@@ -98,7 +96,7 @@ func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 	}
 }
 
-// resolve solves the problem with the names that the source knows.
+// resolve solves the problem with the known names.
 func (s *source) resolve(q Request) (Result, error) {
 	defer s.wait()
 	if len(q.Locked) > 0 {
@@ -129,7 +127,7 @@ func unsolvable(err error) bool {
 	return errors.Is(err, solver.ErrUnsolvable) || errors.Is(err, solver.ErrCycle)
 }
 
-// solve runs the solver. If lockedOnly is true, a locked package has no other version.
+// solve runs the solver. If lockedOnly is true, locked packages cannot change.
 func (s *source) solve(q Request, lockedOnly bool) (solver.Solution, error) {
 	p := solver.Problem{
 		Source: s, Installed: map[string]string{}, Moves: q.Moves, Nearest: q.Nearest,
@@ -143,7 +141,7 @@ func (s *source) solve(q Request, lockedOnly bool) (solver.Solution, error) {
 }
 
 // checkNamedRoots returns the error of a root that names one version or a repository that is
-// not available, which is more specific than that there is no solution.
+// not available, which is more specific than the error of the solver.
 func (s *source) checkNamedRoots(roots []dependency.Root) error {
 	for _, root := range roots {
 		if root.Optional {

@@ -17,7 +17,7 @@ func TestResolve(t *testing.T) {
 		"an older parent":    {"top v1.0.0: left >=v1; base v1\nleft v1.0.0: base v1\nleft v2.0.0: base v2\nleft v1.1.0: base v2\nbase v1.0.0\nbase v2.0.0", "top *", "base v1.0.0; left v1.0.0; top v1.0.0", "", ""},
 		"tags of all sorts":  {"top v1.0.0\ntop latest\ntop v2\ntop v2.0.0-rc.1", "top *", "top v1.0.0", "", ""},
 		"a moving tag":       {"top latest: base >=v1.0.0-0\nbase v1.0.0\nbase v1.1.0-rc.1", "top latest", "base v1.1.0-rc.1; top latest", "", ""},
-		"no tag":             {"top v1.0.0", "top latest", "", "TagNotFound", "there is no tag"},
+		"no tag":             {"top v1.0.0", "top latest", "", "TagNotFound", "does not exist"},
 		"no repository":      {"top v1.0.0", "bottom *", "", "RepositoryNotFound", "bottom"},
 		"a vanished one":     {"top v1.0.0: gone >=v1", "top *", "", "Unsolvable", "gone >=v1, whose repository does not exist"},
 		"around it":          {"top v1.0.0: base v1\ntop v1.1.0: gone >=v1\nbase v1.0.0", "top *", "base v1.0.0; top v1.0.0", "", ""},

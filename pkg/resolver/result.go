@@ -76,7 +76,7 @@ func (s *source) noteDuplicates(packages []lockfile.Package) {
 	}
 }
 
-// noteKindMismatches notes dependencies that name another kind than the package has.
+// noteKindMismatches notes dependencies whose kind differs from the kind of the package.
 func (s *source) noteKindMismatches(picks []solver.Pick, f *lockfile.File) {
 	for _, pick := range picks {
 		t, ok := s.lookup(pick.Package, pin(pick))
@@ -112,7 +112,7 @@ func (s *source) verifyClaims(picks []solver.Pick) error {
 			}
 			same := slices.Equal(proof.Meta.Dependencies(), claim.Meta.Dependencies()) && proof.Meta.Kind == claim.Meta.Kind
 			if errs[i] == nil && !same {
-				errs[i] = indexlayer.ErrMismatch.New(nil, "the index layer of %s %s has other dependencies than its package.yaml", pick.Package, pin(pick))
+				errs[i] = indexlayer.ErrMismatch.New(nil, "the dependencies in the index layer of %s %s differ from its package.yaml", pick.Package, pin(pick))
 			}
 		})
 	}

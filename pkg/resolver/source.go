@@ -12,14 +12,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// source answers the questions of the solver, and reads ahead. It lists each repository once,
-// and reads each version once.
+// source is the solver.Source of a resolution. It prefetches, and lists each repository and
+// reads each version only once.
 type source struct {
-	ctx      context.Context // The context of one Resolve; a solver passes none.
+	ctx      context.Context // The context of one Resolve; solver.Source has no context parameter.
 	resolver *Resolver
 	aliases  aliases
 	locked   map[string]lockfile.Package
-	// lockedOnly means that a locked package has no other version.
+	// lockedOnly means that locked packages cannot change.
 	lockedOnly bool
 	inFlight   sync.WaitGroup
 
@@ -28,18 +28,18 @@ type source struct {
 	versions  map[versionKey]*task[Metadata]
 	requested map[requirement]bool
 	misses    map[string]int
-	questions map[string]map[string]bool // the versions of each package that the solver asked about
+	questions map[string]map[string]bool // versions of each package whose dependencies the solver requested
 	notes     map[string]bool
 	// names are the canonical names of all repositories of the problem.
 	names map[string]bool
-	// mirrorErr is the error of a place that may list more versions than a mirror.
+	// mirrorErr is the error of a location that may list more versions than a mirror.
 	mirrorErr error
 }
 
 // A versionKey names one version of a package.
 type versionKey struct{ pkg, pin string }
 
-// A requirement is a dependency that was read ahead.
+// A requirement is a dependency that was prefetched.
 type requirement struct {
 	pkg, constraint   string
 	exact, lockedOnly bool
@@ -67,7 +67,7 @@ func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *sour
 	return s
 }
 
-// wait waits until no request is in flight.
+// wait waits until no request is in progress.
 func (s *source) wait() { s.inFlight.Wait() }
 
 // Versions implements [solver.Source].
@@ -110,7 +110,7 @@ func (s *source) Dependencies(pkg, pin string) ([]dependency.Dependency, error) 
 
 // prefetch reads the likely versions of the roots and of their dependencies.
 func (s *source) prefetch(roots []dependency.Root, lockedOnly bool) {
-	s.lockedOnly = lockedOnly // No request is in flight.
+	s.lockedOnly = lockedOnly // No request is in progress.
 	for _, root := range roots {
 		if root.Optional {
 			continue
@@ -162,8 +162,9 @@ func (s *source) prefetchDependency(pkg, constraint string, exact bool) {
 	})
 }
 
-// prefetchOlder is called when the solver asks for a version that was not read ahead. The
-// solver then tries older and older versions: each time, twice as many are read at once.
+// prefetchOlder prefetches older versions after the solver has requested a version that was
+// not prefetched. Each call reads twice as many versions as the previous one, because the
+// solver tries successively older versions.
 func (s *source) prefetchOlder(pkg, pin string) {
 	s.mu.Lock()
 	more := 1<<min(s.misses[pkg], mostAhead) - 1
@@ -188,12 +189,12 @@ func (s *source) prefetchOlder(pkg, pin string) {
 	}
 }
 
-// maxVersionsRead limits the versions of one package that are read. Each costs a request, and
-// a repository can have tens of thousands of tags.
+// maxVersionsRead limits the versions of one package that are read. Each requires a request,
+// and a repository can have tens of thousands of tags.
 const maxVersionsRead = 1000
 
-// versionsRead returns the number of versions of a package whose dependencies the solver asked
-// for, including this one.
+// versionsRead returns the number of versions of a package whose dependencies the solver
+// requested, including this one.
 func (s *source) versionsRead(pkg, pin string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,10 +205,10 @@ func (s *source) versionsRead(pkg, pin string) int {
 	return len(s.questions[pkg])
 }
 
-// mostAhead limits the versions that are read at once, to 2^mostAhead.
+// mostAhead limits the versions that are read concurrently to 2^mostAhead.
 const mostAhead = 4
 
-// list lists the tags of a repository.
+// list returns the tags of a repository.
 func (s *source) list(pkg string) *task[Versions] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,8 +267,8 @@ func (s *source) read(pkg, pin string, follow bool) *task[Metadata] {
 	return t
 }
 
-// metadata reads the metadata of a version. If a digest with a tag is gone, the error
-// reports the content of the tag.
+// metadata reads the metadata of a version. If the digest of a tag with a digest does not
+// exist, the error reports the current digest of the tag.
 func (s *source) metadata(pkg, pin string) (Metadata, error) {
 	ref, err := reference(pkg, pin)
 	if err != nil {

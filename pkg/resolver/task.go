@@ -1,6 +1,6 @@
 package resolver
 
-// A task is a request that is made once.
+// A task is a request that is sent only once.
 type task[T any] struct {
 	done  chan struct{}
 	value T

@@ -11,9 +11,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// backtracking is a problem in which the newest versions always fail: every package
-// has 200 versions, each requires at most the same version of the next package, and
-// only the oldest versions satisfy the last one.
+// backtracking returns a problem in which the newest versions always fail: every package has
+// 200 versions, each requires at most the same version of the next package, and only the
+// oldest versions satisfy the last one.
 func backtracking(packages, versions int) (*table, []dependency.Root) {
 	t := newTable()
 	name := func(i int) string { return fmt.Sprintf("p%03d", i) }
@@ -38,9 +38,9 @@ func backtracking(packages, versions int) (*table, []dependency.Root) {
 	return t, []dependency.Root{{Package: name(0)}, {Package: "shared", Constraint: ">=v1.0.0"}}
 }
 
-// layered is a graph like published ones: each package requires three packages of
-// the next layer, mostly with a minimum version, and one package in fifty does not
-// accept the newest version of its dependency.
+// layered returns a graph like published ones: each package requires three packages of the
+// next layer, mostly with a minimum version, and one package in fifty does not accept the
+// newest version of its dependency.
 func layered(packages, versions int) (*table, []dependency.Root) {
 	t := newTable()
 	name := func(i int) string { return fmt.Sprintf("p%05d", i) }
@@ -67,8 +67,7 @@ func layered(packages, versions int) (*table, []dependency.Root) {
 	return t, roots
 }
 
-// exhausting is a package of which every version needs another one that does not
-// exist.
+// exhausting returns a package of which every version needs another one that does not exist.
 func exhausting(versions int) (*table, []dependency.Root) {
 	t := newTable()
 	for v := range versions {

@@ -72,7 +72,7 @@ func readGraph(t testing.TB) *table {
 	return out
 }
 
-// known is the same without needs that nothing in the graph can satisfy, as the
+// known returns the same without needs that nothing in the graph can satisfy, as the
 // plain search saw it.
 func (t *table) known() *table {
 	out := newTable()

@@ -2,9 +2,10 @@ package solver
 
 import "strings"
 
-// Cycle is a cycle of dependencies that no solution avoids.
+// Cycle is the error of a problem in which every solution contains a cycle of
+// dependencies.
 type Cycle struct {
-	// Path names each package of the cycle with its version. The first one is repeated
+	// Path lists the packages of the cycle with their versions. The first one is repeated
 	// at the end.
 	Path []string
 }
@@ -21,7 +22,7 @@ func (s *search) cycle() []int {
 		done
 	)
 	mark := make([]int, len(s.variables))
-	next := make([]int, len(s.variables)) // index of the dependency to follow
+	next := make([]int, len(s.variables)) // index of the next dependency of each package
 	for start := 1; start < len(s.variables); start++ {
 		if mark[start] != unseen {
 			continue
@@ -57,7 +58,7 @@ func (s *search) cycle() []int {
 	return nil
 }
 
-// cyclePath names the packages of a cycle with their selected versions.
+// cyclePath returns the packages of a cycle with their selected versions.
 func (s *search) cyclePath(cycle []int) []string {
 	var out []string
 	for _, n := range cycle {

@@ -1,6 +1,6 @@
 // Package solver selects one version for every package that a set of roots requires,
-// directly and indirectly, or explains why there is no solution. It implements PubGrub
-// (Weizenbaum, 2018) for the constraint language of Masterminds/semver.
+// directly and indirectly, or explains why there is no solution. It implements the PubGrub
+// algorithm (Weizenbaum, 2018) for the constraint language of Masterminds/semver.
 //
 // # Terms
 //
@@ -17,9 +17,10 @@
 // last one are excluded. If all terms are satisfied there is a conflict. Conflict resolution
 // combines the incompatibility with the causes of the assignments that satisfy it until the
 // result excludes a state at an earlier decision level; the search jumps back to that level
-// and keeps the new incompatibility, so that it never repeats the mistake. Each derived
-// incompatibility refers to the two that it follows from. If the incompatibility without
-// terms is derived, the problem has no solution, and this derivation graph is the proof.
+// and keeps the new incompatibility, so that it does not make the same choice again. Each
+// derived incompatibility refers to the two that it follows from. If the incompatibility
+// without terms is derived, the problem has no solution, and this derivation graph is the
+// proof.
 //
 // Sets of states are bit sets over the candidates. They are exact for constraints such as
 // "!=v1.2" that are not intervals, and make unit propagation a few machine words per term.

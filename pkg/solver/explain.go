@@ -32,8 +32,8 @@ func (c *Conflict) Error() string {
 
 // Explanation describes why a problem has no solution.
 type Explanation struct {
-	// Roots is a minimal set of roots in conflict, in the order of the problem: they have
-	// no solution together, and have one if any of them is left out.
+	// Roots is a minimal set of roots in conflict, in the order of the problem: together
+	// they have no solution, and without any one of them they have one.
 	Roots []dependency.Root
 	// Lines describe the conflict: a heading, and one requirement in each line. A line
 	// that is longer than about 200 characters continues in indented lines.
@@ -41,8 +41,8 @@ type Explanation struct {
 	// Further is the number of conflicts that are independent of this one: they have no
 	// root in common.
 	Further int
-	// Suggestions are changes of the problem. Each of them was tried and makes the whole
-	// problem solvable. The smallest changes come first.
+	// Suggestions lists changes that make the whole problem solvable, smallest first.
+	// Each of them has been verified.
 	Suggestions []Suggestion
 }
 
@@ -68,7 +68,7 @@ func (e Explanation) String() string {
 }
 
 const (
-	// explanationBudget limits the work for one explanation. It takes less than a second.
+	// explanationBudget limits the work for one explanation to less than a second.
 	explanationBudget = 2 * DefaultBudget
 	// attemptBudget limits the work for one attempt.
 	attemptBudget = DefaultBudget / 10
@@ -80,7 +80,7 @@ const (
 type explainer struct {
 	store   *factStore
 	problem Problem
-	budget  int // left
+	budget  int // remaining
 }
 
 // conflict returns the error of a problem that has no solution.
@@ -89,7 +89,7 @@ func (m *factStore) conflict(p *Problem, s *search, proof *incompatibility) erro
 	err := ErrUnsolvable.New(c, "version conflict")
 	switch texts := textsOf(c.Explanation.Suggestions, Suggestion.String); len(texts) {
 	case 0:
-		return err.WithDo("Request other versions, or ask the authors of the named packages.")
+		return err.WithDo("Request other versions, or ask the authors of the packages in the message.")
 	case 1:
 		return err.WithDo("This change resolves the conflict: %s.", texts[0])
 	default:
@@ -119,7 +119,7 @@ func (m *factStore) explain(p *Problem, s *search, proof *incompatibility) Expla
 	return e
 }
 
-// solve tries a changed problem with the rest of the budget.
+// solve solves a changed problem with the remaining budget.
 func (x *explainer) solve(store *factStore, p Problem) (*search, error) {
 	if x.budget <= 0 {
 		return nil, errBudget
@@ -130,7 +130,7 @@ func (x *explainer) solve(store *factStore, p Problem) (*search, error) {
 	return s, err
 }
 
-// with returns the problem with other roots.
+// with returns the problem with the given roots.
 func (x *explainer) with(roots []dependency.Root) Problem {
 	p := x.problem
 	p.Roots = roots
@@ -185,7 +185,7 @@ func (x *explainer) minimal(roots []dependency.Root) []dependency.Root {
 }
 
 // unsolvable returns the subset of roots that proves that they have no solution, sorted,
-// or nil if they have one or the search is not finished within the budget.
+// or nil if they have one or the search exceeds the budget.
 func (x *explainer) unsolvable(roots []dependency.Root) []dependency.Root {
 	s, err := x.solve(x.store, x.with(roots))
 	var none *unsolvable
@@ -195,8 +195,8 @@ func (x *explainer) unsolvable(roots []dependency.Root) []dependency.Root {
 	return rootsOfProof(s, none.proof)
 }
 
-// exhaustive searches once more with all cached facts, which makes shorter proofs. It
-// returns nil if that search finds no proof.
+// exhaustive repeats the search with all cached facts, which results in shorter proofs.
+// It returns nil if that search finds no proof.
 func (x *explainer) exhaustive(roots []dependency.Root) (*search, *incompatibility) {
 	p := x.with(roots)
 	p.Budget = min(x.budget, attemptBudget)
@@ -254,7 +254,7 @@ func hasCycle(proof *incompatibility) bool {
 	return slices.ContainsFunc(proofFacts(proof), func(c *incompatibility) bool { return c.cause.kind == circular })
 }
 
-// exclude returns the roots that are not among others.
+// exclude returns the roots without the given ones.
 func exclude(roots, others []dependency.Root) []dependency.Root {
 	return slices.DeleteFunc(slices.Clone(roots), func(r dependency.Root) bool { return slices.Contains(others, r) })
 }

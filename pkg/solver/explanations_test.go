@@ -53,7 +53,7 @@ func explained(t *testing.T, p Problem) string {
 	return c.Explanation.String()
 }
 
-// refusedByCorpus are the roots and pairs of the corpus that have no solution.
+// refusedByCorpus returns the roots and pairs of the corpus that have no solution.
 func refusedByCorpus(t *testing.T, source *table) []Problem {
 	t.Helper()
 	var o outcomes

@@ -33,7 +33,7 @@ type versionKey struct{ pkg, version string }
 // listing is the parsed list of versions of a package.
 type listing struct {
 	pins       []version.Pin
-	candidates []candidate // ordered, only those that a constraint can select
+	candidates []candidate // ordered; only versions that a constraint can select
 	unusable   []version.Version
 	missing    error
 }
@@ -62,8 +62,8 @@ func (m *factStore) constraint(text string) *version.Constraint {
 	return c
 }
 
-// exactTag returns the key under which the store parses a text as a tag, even if it reads
-// as a constraint.
+// exactTag returns the cache key of a tag that is not parsed as a constraint, even if it
+// is a valid one.
 func (m *factStore) exactTag(tag string) string {
 	text := "tag " + tag
 	parsed := version.ExactTag(tag)
@@ -135,8 +135,8 @@ func (m *factStore) dependencies(pkg string, p version.Pin) (*versionFacts, erro
 	return n, nil
 }
 
-// cachedDependencies returns the dependencies of a version if they were read before, or
-// else nil.
+// cachedDependencies returns the dependencies of a version if they were read before, and
+// nil otherwise.
 func (m *factStore) cachedDependencies(pkg string, p version.Pin) *versionFacts {
 	name := p.String()
 	if n, ok := m.overrides[versionKey{pkg, name}]; ok {

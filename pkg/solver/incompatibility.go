@@ -11,7 +11,7 @@ type incompatibility struct {
 	cause cause
 }
 
-// term is satisfied when the state of a package is in a set.
+// term is satisfied if the state of a package is in a set.
 type term struct {
 	pkg int
 	set set
@@ -27,7 +27,7 @@ const (
 	requiredDependency                  // versions of a package depend on another package
 	optionalDependency                  // versions of a package restrict another package
 	unavailableVersion                  // versions of a package are not available
-	installedPin                        // the installed version must not move there
+	installedPin                        // the installed version must not change to these versions
 	circular                            // the versions depend on each other in a cycle
 )
 
@@ -65,7 +65,7 @@ func sortTerms(terms []term) {
 }
 
 // resolve derives an incompatibility from two others that share a package, by the
-// resolution rule. A term that is always satisfied is left out.
+// resolution rule. It omits terms that are always satisfied.
 func resolve(a, b *incompatibility, pivot int, all set) *incompatibility {
 	out := &incompatibility{cause: cause{kind: derived, left: a, right: b, pivot: pivot}}
 	i, j := 0, 0

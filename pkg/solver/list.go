@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// joinList joins words as in a sentence: "a, b and c", with a last word of "and".
+// joinList joins words as in a sentence. With the last word "and" the result is "a, b and c".
 func joinList(words []string, last string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -17,7 +17,7 @@ func joinList(words []string, last string) string {
 	return strings.Join(words[:len(words)-1], ", ") + last + " " + words[len(words)-1]
 }
 
-// fewItems leaves out the middle of a long list.
+// fewItems omits the middle of a long list.
 func fewItems(words []string) []string {
 	const most = 4
 	if len(words) <= most {
@@ -27,11 +27,11 @@ func fewItems(words []string) []string {
 	return slices.Concat(words[:most-2], []string{more}, words[len(words)-1:])
 }
 
-// breaks are the places where a long line is continued in the next one, best first.
+// breaks lists the texts before which a long line is broken, best first.
 var breaks = []string{", which ", " requires ", " that accepts ", "; ", ", ", " "}
 
-// wrap breaks a line that is longer than lineLength. The lines that continue it are
-// indented more deeply than the line. Words are not broken.
+// wrap breaks a line that is longer than lineLength. Continuation lines have a deeper
+// indentation. Words are not broken.
 func wrap(line string) []string {
 	margin := len(line) - len(strings.TrimLeft(line, " "))
 	next := strings.Repeat(" ", max(margin+len(indent), len(deepIndent)))
@@ -48,8 +48,8 @@ func wrap(line string) []string {
 }
 
 // breakBefore returns the position of the space at which a line is broken: the last one of
-// the best kind that leaves at most lineLength characters, or else the first one of the line;
-// -1 if the line is one word.
+// the best kind that leaves at most lineLength characters, or otherwise the first one of the
+// line. It returns -1 if the line is one word.
 func breakBefore(line string, margin int) int {
 	for _, b := range breaks {
 		if at := strings.LastIndex(line[margin:min(lineLength+1, len(line))], b); at > 0 {
@@ -70,7 +70,7 @@ func wrapAll(lines []string) []string {
 	return out
 }
 
-// shorten cuts a long text, such as a digest or a constraint that does not end.
+// shorten truncates a long text, such as a digest or a very long constraint.
 func shorten(text string) string {
 	const most = 72 // A digest with its algorithm is 71 characters long.
 	if len(text) <= most {

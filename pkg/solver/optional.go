@@ -3,7 +3,7 @@ package solver
 // optionalRequirement is an optional dependency of a version, or an optional root.
 type optionalRequirement struct {
 	// The candidate that has the requirement; the problem itself for a root.
-	pkg, candidate int // who says it; the problem itself, for a root
+	pkg, candidate int // the dependent; the problem itself for a root
 	text           string
 	root           int // index in the roots, for a root
 }
@@ -39,7 +39,7 @@ func (s *search) applyOptionalRequirement(to int, b optionalRequirement) error {
 	} else {
 		s.merge(s.variables[b.pkg], mergeKey{to, b.text, true}, fact)
 	}
-	// Conclusions hold while the candidate is selected.
+	// Conclusions are valid while the candidate is selected.
 	s.loaded = append(s.loaded, loadedVersion{b.pkg, b.candidate, s.level})
 	s.enqueue(to)
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// describeFact returns a fact of the proof as a clause.
+// describeFact returns the text of a fact of the proof as a clause.
 func (s *search) describeFact(c *incompatibility) string {
 	switch c.cause.kind {
 	case rootRequirement:
@@ -104,7 +104,7 @@ func (s *search) unknownDigest(pkg, constraint string) bool {
 	})
 }
 
-// anyOf returns the versions that several versions of a package require, each another one.
+// anyOf returns the text for different versions that several versions of a package require.
 func (s *search) anyOf(c *incompatibility) string {
 	to := s.variables[c.cause.to]
 	t, ok := c.find(c.cause.to)
@@ -135,7 +135,8 @@ func (s *search) missingText(to int, c *incompatibility, from int, text string) 
 	return fmt.Sprintf(", which does not exist (versions: %s)", s.ranges(term{to, v.all}))
 }
 
-// prereleases returns the prereleases that a constraint accepts if prereleases are allowed.
+// prereleases returns the prereleases that a constraint would accept if it allowed
+// prereleases.
 func (s *search) prereleases(v *variable, text string) set {
 	out := newSet(v.size)
 	c, err := semver.NewConstraint(text)
@@ -187,7 +188,7 @@ func cannot(versions, what string) string {
 	return versions + " cannot " + what
 }
 
-// anyVersion introduces a package in a clause about all of its versions.
+// anyVersion introduces a package in a clause about all its versions.
 const anyVersion = "any version"
 
 // versions returns a package with some of its versions.
@@ -199,7 +200,7 @@ func (s *search) versions(t term) string {
 	return v.name + " " + s.ranges(t)
 }
 
-// ranges returns versions as ranges of the existing ones, the lowest first.
+// ranges returns versions as ranges of existing versions, lowest first.
 func (s *search) ranges(t term) string {
 	v := s.variables[t.pkg]
 	var runs []string

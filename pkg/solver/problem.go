@@ -2,8 +2,8 @@ package solver
 
 import "github.com/xpkg-dev/xpkg/pkg/dependency"
 
-// Source provides versions and their dependencies. It must return the same results
-// for the same arguments while a problem is being solved.
+// Source provides versions and their dependencies. While a problem is being solved, it
+// must return the same results for the same arguments.
 type Source interface {
 	// Versions lists the tags of a package in any order. A tag can include its digest
 	// ("v1.2.3@sha256:…"). An error of class NotFound reports that the repository does
@@ -49,7 +49,8 @@ type Problem struct {
 	// the search. Use it for an attempt that is followed by another one.
 	SkipExplanation bool
 
-	// preferred makes the search decide one package first, in a given order.
+	// preferred makes the search decide a package first, with its candidates in a given
+	// order.
 	preferred *preference
 	// movable lists packages that Moves does not restrict, in addition to the roots.
 	movable []string

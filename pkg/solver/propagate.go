@@ -3,7 +3,7 @@ package solver
 import "sort"
 
 // propagate performs unit propagation: if all terms but one of an incompatibility are
-// satisfied, the last one is excluded. It resolves conflicts on the way.
+// satisfied, the last one is excluded. It resolves conflicts that occur.
 func (s *search) propagate() error {
 	for len(s.changed) > 0 {
 		pkg := s.changed[len(s.changed)-1]
@@ -30,7 +30,7 @@ func (s *search) propagate() error {
 			if err := s.resolveConflict(fact); err != nil {
 				return err
 			}
-			s.enqueue(pkg) // new incompatibilities can be satisfied at the lower level as well
+			s.enqueue(pkg) // new incompatibilities can also be satisfied at the lower level
 			break
 		}
 		if s.work > s.budget {
@@ -49,8 +49,8 @@ func (s *search) generalize(fact *incompatibility, open int) *incompatibility {
 	return fact
 }
 
-// irrelevant reports whether an incompatibility that can no longer be satisfied is of no use
-// for reports either.
+// irrelevant reports whether an incompatibility that can no longer be satisfied is not needed
+// for reports.
 func (s *search) irrelevant(c *incompatibility) bool {
 	if s.exhaustive || !c.isDependency() {
 		return !s.exhaustive && c.cause.kind == derived
@@ -59,8 +59,8 @@ func (s *search) irrelevant(c *incompatibility) bool {
 	return s.variables[c.cause.from].state.disjoint(from.set)
 }
 
-// drop removes an incompatibility from the list of a package. If a package has thousands
-// of versions, most incompatibilities soon concern excluded versions.
+// drop removes an incompatibility from the list of a package. Most incompatibilities of a
+// package with thousands of versions soon concern excluded versions.
 func (s *search) drop(pkg, i int) {
 	v := s.variables[pkg]
 	last := len(v.incompatibilities) - 1

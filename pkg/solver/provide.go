@@ -11,8 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// provide suggests to push or mirror versions that no registry has: one if that is enough,
-// or else as many as the remaining conflicts lack.
+// provide suggests pushing or mirroring versions that no registry has: one if that is
+// enough, and otherwise all versions that the remaining conflicts lack.
 func (y *suggester) provide() {
 	const most = 10
 	lacking := y.lacking(y.search, y.facts)
@@ -104,8 +104,8 @@ func (v *variable) newVersion(text string, c *version.Constraint) string {
 	return ""
 }
 
-// publish suggests to ask authors for versions with other dependencies. The other version
-// of the dependency is never below the versions that the constraint accepts.
+// publish suggests asking package authors for versions with other dependencies. It never
+// suggests a version of a dependency below the versions that the constraint accepts.
 func (y *suggester) publish() {
 	for _, c := range y.facts {
 		if len(y.found) >= maxSuggestions {
@@ -158,7 +158,7 @@ func (y *suggester) acceptable(p *Publication) string {
 		b := v.baseOf(d.Constraint, false, y.store)
 		above, _ := v.around(b)
 		if b.from == nil {
-			return nil // Whether a version is older than the required one is unknown.
+			return nil // It is unknown whether a version is older than the required one.
 		}
 		slices.SortStableFunc(above, func(i, j int) int { return prereleaseLast(v, i) - prereleaseLast(v, j) })
 		return above

@@ -1,18 +1,18 @@
 package solver
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // relax returns the change of a root to the nearest version that makes the problem
-// solvable, and to the highest one with the same major version if that is another one.
+// solvable, and, if it differs, to the highest version with the same major version.
 func (y *suggester) relax(root dependency.Root) (nearest, highest *Suggestion) {
 	if root.Constraint == "" {
 		return nil, nil
@@ -25,8 +25,8 @@ func (y *suggester) relax(root dependency.Root) (nearest, highest *Suggestion) {
 	return nearest, highest
 }
 
-// nearest returns the first version of a package in an order, for which the problem with
-// some other changes is solvable if the root requires it.
+// nearest returns the first version in an order for which the problem, with the other
+// changes, is solvable if the root requires that version.
 func (y *suggester) nearest(root dependency.Root, others []Suggestion, order func(v *variable, b base) []int) *Suggestion {
 	p := Suggestion{All: others}.Apply(y.problem)
 	for i := range p.Roots {
@@ -50,14 +50,14 @@ func (y *suggester) nearest(root dependency.Root, others []Suggestion, order fun
 	return &Suggestion{Relax: &root, To: to.String(), Older: v.olderThan(to, found)}
 }
 
-// base is the set of versions that a constraint accepts, or the version that it names if
-// it accepts none.
+// base is the set of versions that a constraint accepts, or the version in its text if it
+// accepts none.
 type base struct {
 	fit  set
 	from *version.Version // the lowest accepted version; nil if unknown
 }
 
-var numberPattern = regexp.MustCompile(`\d+(\.\d+){0,2}(-[0-9A-Za-z.-]+)?`)
+var numberPattern = lazyregexp.New(`\d+(\.\d+){0,2}(-[0-9A-Za-z.-]+)?`)
 
 // baseOf returns the versions of a constraint.
 func (v *variable) baseOf(text string, exact bool, store *factStore) base {
@@ -82,7 +82,7 @@ func namedVersion(text string) *version.Version {
 	if p := version.ParsePin(text); p.Digest != "" {
 		text = p.Tag
 	}
-	found := numberPattern.FindString(text)
+	found := numberPattern().FindString(text)
 	if found == "" {
 		return nil
 	}
@@ -150,8 +150,8 @@ func (v *variable) olderThan(c *candidate, b base) bool {
 	return b.from != nil && c.version.Unusable() == "" && c.version.Compare(b.from) < 0
 }
 
-// relaxSeveral suggests other versions for as many as possible of the roots that have to be
-// removed otherwise.
+// relaxSeveral suggests other versions for as many as possible of the roots that would
+// otherwise have to be removed.
 func (y *suggester) relaxSeveral(removal []dependency.Root) {
 	var all []Suggestion
 	for _, root := range removal {

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// lineLength is the length from which a line is broken.
+	// lineLength is the maximum length of a line.
 	lineLength = 200
 	// maxFacts is the number of requirements that are listed without a derivation.
 	maxFacts = 8
-	// maxSteps is the number of steps of a derivation that is worth reading.
+	// maxSteps is the maximum number of steps of a derivation that is shown.
 	maxSteps = 8
 
 	indent     = "  "
@@ -28,7 +28,7 @@ type reporter struct {
 	proof   *incompatibility
 	facts   []*incompatibility
 	order   []dependency.Root        // as the caller requested them
-	uses    map[*incompatibility]int // how often each conclusion is used
+	uses    map[*incompatibility]int // number of uses of each conclusion
 	numbers map[*incompatibility]int // of the written steps
 	refers  map[int]bool             // steps to which later ones refer
 	steps   []step
@@ -69,7 +69,7 @@ func (r *reporter) lines(core []dependency.Root) []string {
 	return out
 }
 
-// heading names the subject of the conflict.
+// heading returns the heading of the conflict.
 func (r *reporter) heading(core []dependency.Root) string {
 	if len(core) == 1 {
 		root := core[0]
@@ -111,7 +111,7 @@ func (r *reporter) contested() *variable {
 	return nil
 }
 
-// chain is a requirement and the requirements that follow from it.
+// chain is a requirement followed by the requirements that it leads to.
 type chain struct {
 	root  int // position of the root in the request
 	parts []string
@@ -165,8 +165,8 @@ func (r *reporter) position(c *incompatibility) int {
 	return slices.Index(r.order, r.roots[c.cause.root])
 }
 
-// leadsTo reports whether every version that a fact allows is one of which the next fact
-// states a dependency.
+// leadsTo reports whether the next fact is about a dependency of every version that a
+// fact allows.
 func (r *reporter) leadsTo(c, next *incompatibility) bool {
 	to := r.target(c)
 	if to <= 0 || !next.isDependency() || next.cause.from != to || next.cause.to == to {
@@ -220,7 +220,7 @@ func (r *reporter) derivation() []string {
 	return out
 }
 
-// withoutRequired skips the trivial step that the problem must be solved.
+// withoutRequired omits the trivial step that the problem must be solved.
 func withoutRequired(c *incompatibility) *incompatibility {
 	for c.cause.kind == derived {
 		switch {
@@ -252,8 +252,7 @@ func (r *reporter) countUses(c *incompatibility) {
 }
 
 // gather returns the facts and conclusions from which a conclusion follows. It includes
-// the facts and conclusions of premises that are used only here, up to a number that a
-// reader can follow.
+// the facts and conclusions of premises that are used only here, up to a readable number.
 func (r *reporter) gather(c *incompatibility) (facts, conclusions []*incompatibility) {
 	const most = 6
 	open := premises(c)
@@ -329,7 +328,7 @@ func (r *reporter) writeStep(c *incompatibility, facts, conclusions []*incompati
 	r.numbers[c] = len(r.steps)
 }
 
-// furtherText names independent conflicts.
+// furtherText returns the text for independent conflicts.
 func furtherText(conflicts [][]dependency.Root) string {
 	texts := textsOf(conflicts, func(core []dependency.Root) string {
 		names := textsOf(core, func(r dependency.Root) string { return r.Package })

@@ -142,9 +142,9 @@ func (s *search) addRoots() error {
 	return nil
 }
 
-// requirement returns the number of a package in this search and the candidates that
-// satisfy a constraint. Packages are numbered in the order in which the search finds them,
-// roots first.
+// requirement returns the index of a package in this search and the candidates that satisfy
+// a constraint. Packages are numbered in the order in which the search finds them, roots
+// first.
 func (s *search) requirement(name, text string) (int, set, error) {
 	c := s.store.constraint(text)
 	n, ok := s.numbers[name]
@@ -271,8 +271,8 @@ func (s *search) decide(pkg int) error {
 	return nil
 }
 
-// constrained reports whether a selected version has a constraint on the package. If so,
-// the remaining prereleases are the ones that the constraint allows.
+// constrained reports whether a selected version has a constraint on the package. If so, the
+// constraint allows the remaining prereleases.
 func (s *search) constrained(pkg int) bool {
 	for _, c := range s.variables[pkg].incompatibilities {
 		text, by := "", 0
@@ -318,7 +318,7 @@ func (s *search) rank(v *variable) int {
 
 type ranked struct{ rank, place, pkg int }
 
-// unordered comes after every known position.
+// unordered is a position after every known one.
 const unordered = 1 << 40
 
 // queue is a heap of undecided packages.

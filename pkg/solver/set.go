@@ -113,7 +113,7 @@ func (s set) only() int {
 	return found
 }
 
-// members returns the candidates of a set, lowest first, without the absence.
+// members returns the candidates of a set, lowest first, without state 0.
 func (s set) members() []int {
 	var out []int
 	for i, w := range s {

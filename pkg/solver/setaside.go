@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// setAside lists the tags that a user might expect instead of the selected version, newest
-// first, and then the tags that are not versions, with the reason for each.
+// setAside returns the tags that a user might expect instead of the selected version,
+// newest first, and then the tags that are not versions, with the reason for each.
 func (a *report) setAside(n int) []SetAside {
 	v := a.variables[n]
 	var out []SetAside
@@ -29,18 +29,18 @@ func (a *report) whyNot(n, i int) string {
 		return by
 	}
 	if v.installed > 0 && !v.isRoot && (a.problem.Moves == Never || a.problem.Moves == Upward && v.olderThanInstalled().has(i)) {
-		return fmt.Sprintf("%s is installed, and may not move there", v.candidates[v.installed].name())
+		return fmt.Sprintf("%s is installed and must not change to it", v.candidates[v.installed].name())
 	}
 	known := a.store.cachedDependencies(v.name, v.candidates[i].Pin)
 	switch {
 	case known == nil && v.state.only() == v.installed:
-		return "the installed version still fits"
+		return "the installed version is still accepted"
 	case known == nil && a.problem.Nearest:
-		return "a version that is nearer to the installed one fits"
+		return "a version nearer to the installed one is accepted"
 	case known == nil:
 		return "it was not needed"
 	case known.unavailable != nil:
-		return "it can no longer be had"
+		return "it is no longer available"
 	}
 	for _, d := range known.deps {
 		to, ok := a.numbers[d.Package]
@@ -53,12 +53,12 @@ func (a *report) whyNot(n, i int) string {
 		case fit.empty() && !d.Optional:
 			return fmt.Sprintf("it needs %s %s, which does not exist", d.Package, accepted(d.Constraint))
 		case at > 0 && !fit.has(at) && d.Optional:
-			return fmt.Sprintf("it "+worksOnlyWith+"%s, and %s is chosen", a.requirementText(d.Package, d.Constraint), other.candidates[at].name())
+			return fmt.Sprintf("it "+worksOnlyWith+"%s, but %s is selected", a.requirementText(d.Package, d.Constraint), other.candidates[at].name())
 		case at > 0 && !fit.has(at):
-			return fmt.Sprintf("it needs %s %s, and %s is chosen", d.Package, accepted(d.Constraint), other.candidates[at].name())
+			return fmt.Sprintf("it needs %s %s, but %s is selected", d.Package, accepted(d.Constraint), other.candidates[at].name())
 		}
 	}
-	return "its dependencies conflict with the rest"
+	return "its dependencies conflict with other packages"
 }
 
 // refused returns a requirement that does not accept a candidate, or "".
@@ -72,7 +72,7 @@ func (a *report) refused(n, i int) string {
 	return ""
 }
 
-// prereleaseNote returns a note if a constraint accepts no prereleases.
+// prereleaseNote returns a note for a constraint that accepts no prereleases.
 func prereleaseNote(c candidate, text string) string {
 	if c.version.Prerelease() && !strings.Contains(text, "-") {
 		return ", which accepts no prereleases"

@@ -35,7 +35,7 @@ type Pick struct {
 // Version returns the tag, or the digest if there is no tag.
 func (p Pick) Version() string { return cmp.Or(p.Tag, p.Digest) }
 
-// SetAside is a tag that was not selected.
+// SetAside is a tag that was not selected, and the reason.
 type SetAside struct{ Tag, Reason string }
 
 // Solve finds a solution. It fails with ErrUnsolvable and a *Conflict, ErrCycle and a *Cycle,
@@ -59,7 +59,7 @@ func Solve(p Problem) (Solution, error) {
 	return s.solution(), nil
 }
 
-// solve searches until no candidates are missing.
+// solve repeats the search until no candidates are missing.
 func (m *factStore) solve(p *Problem) (*search, error) {
 	for {
 		s := newSearch(p, m, false)
@@ -90,7 +90,7 @@ func (s *search) solution() Solution {
 		if r.Exact {
 			text = s.store.exactTag(text)
 		}
-		words := " asked for " + accepted(r.Constraint)
+		words := " requested " + accepted(r.Constraint)
 		if r.Optional {
 			words = " " + worksOnlyWith + s.requirementText(r.Package, r.Constraint)
 		}
@@ -171,9 +171,9 @@ func (c candidate) name() string {
 	return c.Digest[:min(len(c.Digest), len("sha256:")+12)]
 }
 
-// Exhausted is the error of a search that exceeds its budget.
+// Exhausted is the cause of the error for a search that exceeds its budget.
 type Exhausted struct {
-	// Steps is the work that was done.
+	// Steps is the completed work.
 	Steps int
 	// Packages are the packages with the most conflicts, most frequent first, at most five.
 	Packages []string

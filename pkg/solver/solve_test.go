@@ -34,7 +34,7 @@ func rootsOf(text string) []dependency.Root {
 	return out
 }
 
-// summary is a solution in one line.
+// summary returns a solution in one line.
 func summary(s Solution) string {
 	var out []string
 	for _, p := range s.Picks {
@@ -210,8 +210,8 @@ func TestOptionalReasons(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s: %s; %v", p.Version(), strings.Join(p.Why, ", "), p.SetAside))
 	}
 	want := []string{
-		"v1.0.0: you asked for any version; [{v1.1.0 it works only with b v2, and v1.0.0 is chosen}]",
-		"v1.0.0: a v1.0.0 works only with b <v2, you asked for v1; []",
+		"v1.0.0: you requested any version; [{v1.1.0 it works only with b v2, but v1.0.0 is selected}]",
+		"v1.0.0: a v1.0.0 works only with b <v2, you requested v1; []",
 		"v1.0.0: a v1.0.0 needs any version, provider/other works only with c <v2; [{v2.0.0 provider/other works only with c <v2}]",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -239,12 +239,12 @@ func TestReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Pick{
-		{Package: "a", Tag: "v1.0.0", Why: []string{"the platform asked for <v3"}, Dependencies: []dependency.Dependency{{Package: "b", Constraint: "v1"}}, SetAside: []SetAside{
-			{"v3.0.0", "the platform asked for <v3"},
-			{"v2.0.0", "it needs b v2, and v1.0.0 is chosen"},
-			{"v3", "it names a part of a version, and moves"},
+		{Package: "a", Tag: "v1.0.0", Why: []string{"the platform requested <v3"}, Dependencies: []dependency.Dependency{{Package: "b", Constraint: "v1"}}, SetAside: []SetAside{
+			{"v3.0.0", "the platform requested <v3"},
+			{"v2.0.0", "it needs b v2, but v1.0.0 is selected"},
+			{"v3", "it is a partial version, and moves"},
 		}},
-		{Package: "b", Tag: "v1.0.0", Why: []string{"a v1.0.0 needs v1", "you asked for any version"}, SetAside: []SetAside{
+		{Package: "b", Tag: "v1.0.0", Why: []string{"a v1.0.0 needs v1", "you requested any version"}, SetAside: []SetAside{
 			{"v2.1.0-rc.1", "a v1.0.0 needs v1, which accepts no prereleases"},
 			{"v2.0.0", "a v1.0.0 needs v1"},
 			{"nightly", "it is not a semantic version"},

@@ -29,7 +29,8 @@ func (v *variable) spans(alternatives [][]version.Comparison) (set, bool) {
 	return out, true
 }
 
-// ends returns the first candidate that a comparison accepts, and the first one behind those.
+// ends returns the index of the first candidate that a comparison accepts, and the index after
+// the last one.
 func (v *variable) ends(c *version.Comparison) (lo, hi int) {
 	lo = v.first + sort.Search(v.size-v.first, func(i int) bool { return !c.Below(&v.candidates[v.first+i].version) })
 	hi = lo + sort.Search(v.size-lo, func(i int) bool { return !c.Accepts(&v.candidates[lo+i].version) })

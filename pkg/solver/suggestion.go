@@ -16,9 +16,10 @@ import (
 type Suggestion struct {
 	// Relax makes a root require the tag or digest To instead.
 	Relax *dependency.Root
-	// Remove leaves roots out.
+	// Remove removes roots.
 	Remove []dependency.Root
-	// Move lifts the restriction on moves of installed packages, which then move like this.
+	// Move lifts the restriction on moves of installed packages. It lists the resulting
+	// moves.
 	Move []Movement
 	// Provide adds the version To of a package that no registry has, without dependencies.
 	Provide *dependency.Dependency
@@ -147,7 +148,7 @@ func (s Suggestion) Apply(p Problem) Problem {
 	return p
 }
 
-// providedSource is a source with one more version, which has no dependencies.
+// providedSource is a source with an additional version, which has no dependencies.
 type providedSource struct {
 	Source
 	pkg, version string
@@ -173,8 +174,8 @@ func (s providedSource) Dependencies(pkg, version string) ([]dependency.Dependen
 	return s.Source.Dependencies(pkg, version)
 }
 
-// publishedSource is a source in which one version of a package has another constraint on
-// a dependency, or does not have the dependency.
+// publishedSource is a source in which one version of a package has a different constraint
+// on a dependency, or does not have the dependency.
 type publishedSource struct {
 	Source
 	publication Publication
@@ -190,8 +191,8 @@ func (s publishedSource) Dependencies(pkg, version string) ([]dependency.Depende
 	return s.publication.change(deps, s.to), nil
 }
 
-// change returns dependencies with another constraint, or without the dependency if the
-// constraint is empty.
+// change returns dependencies with a different constraint on one of them, or without it if
+// the constraint is empty.
 func (p Publication) change(deps []dependency.Dependency, to string) []dependency.Dependency {
 	deps = slices.Clone(deps)
 	for i := range deps {
@@ -202,7 +203,7 @@ func (p Publication) change(deps []dependency.Dependency, to string) []dependenc
 	return slices.DeleteFunc(deps, func(d dependency.Dependency) bool { return to == "" && d.Package == p.Dependency.Package })
 }
 
-// sameOrder compares roots in the order in which a search sorts them.
+// sameOrder compares roots in the sort order of a search.
 func sameOrder(a, b dependency.Root) int {
 	return cmp.Or(
 		cmp.Compare(a.Package, b.Package), cmp.Compare(a.By, b.By), cmp.Compare(a.Constraint, b.Constraint),

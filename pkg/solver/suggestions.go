@@ -24,8 +24,8 @@ type suggester struct {
 	found   []Suggestion
 }
 
-// suggestions returns changes that make the whole problem solvable, given the proof of the
-// first of some independent conflicts.
+// suggestions returns changes that make the whole problem solvable, given independent
+// conflicts and the proof of the first one.
 func (x *explainer) suggestions(s *search, proof *incompatibility, conflicts [][]dependency.Root) []Suggestion {
 	y := x.suggester(s, proof, x.problem)
 	if len(conflicts) == 1 {
@@ -83,7 +83,7 @@ func mandatory(roots []dependency.Root) []dependency.Root {
 	return slices.DeleteFunc(slices.Clone(roots), func(r dependency.Root) bool { return r.Optional })
 }
 
-// combine finds one change for each conflict, which are necessary together.
+// combine finds a set of changes, one for each conflict.
 func (y *suggester) combine(conflicts [][]dependency.Root) {
 	var all []Suggestion
 	for i, core := range conflicts {
@@ -109,8 +109,9 @@ func (y *suggester) combine(conflicts [][]dependency.Root) {
 	y.keepAll(all)
 }
 
-// keepAll keeps changes together if they make the problem solvable, without the
-// unnecessary ones, and with each version as near as possible.
+// keepAll adds a set of changes as one suggestion if together they make the problem
+// solvable. It first removes unnecessary changes and moves each version as near as
+// possible.
 func (y *suggester) keepAll(all []Suggestion) {
 	const most = 10 // Usually, two rounds are enough.
 	if _, ok := y.try(Suggestion{All: all}); !ok {
@@ -131,7 +132,7 @@ func (y *suggester) keepAll(all []Suggestion) {
 	y.keep(Suggestion{All: all})
 }
 
-// necessary leaves out changes without which the problem is still solvable, last first.
+// necessary removes changes without which the problem is still solvable, last first.
 func (y *suggester) necessary(all []Suggestion) []Suggestion {
 	for i := len(all) - 1; i >= 0 && len(all) > 1; i-- {
 		fewer := slices.Delete(slices.Clone(all), i, i+1)
@@ -191,7 +192,7 @@ func (y *suggester) keep(change Suggestion) bool {
 	return ok
 }
 
-// move suggests to lift the restriction on moves, if the conflict rests on it.
+// move suggests lifting the restriction on moves, if the conflict depends on it.
 func (y *suggester) move() {
 	if !slices.ContainsFunc(y.facts, func(c *incompatibility) bool { return c.cause.kind == installedPin }) {
 		return

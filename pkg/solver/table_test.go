@@ -78,7 +78,7 @@ func (t *table) Dependencies(pkg, version string) ([]dependency.Dependency, erro
 	return deps, nil
 }
 
-// accepts is the second opinion of the tests about a constraint, without any of the
+// accepts returns the second opinion of the tests about a constraint, without any of the
 // code that is tested.
 func accepts(constraint, tag string) bool {
 	v, err := semver.NewVersion(tag)

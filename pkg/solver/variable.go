@@ -7,28 +7,28 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// variable is the state of a package in a search. Its candidates are ordered, lowest first,
-// from 1 on; state 0 is the absence of the package.
+// variable is the state of a package in a search. State 0 is the absence of the package; states
+// from 1 are the candidates, lowest first.
 type variable struct {
 	name       string
 	candidates []candidate // candidates[0] is the absence
 	size       int
 	all        set
 	listed     bool
-	missing    error // the repository does not exist
+	missing    error // error of a repository that does not exist
 	unusable   []version.Version
 	sets       map[string]set // of constraints
-	installed  int            // the candidate that is installed, or 0
+	installed  int            // installed candidate, or 0
 	isRoot     bool           // a root names it
-	preference []int          // the order in which candidates are tried, if it is not from the highest down
+	preference []int          // order of candidates; nil means highest first
 	preferred  bool           // only the candidates of preference are allowed
 	order      int            // in the order of decisions
-	first      int            // everything from here on is a version, not a bare name
+	first      int            // index of the first candidate that is a version
 
 	state             set
-	history           []int // the entries of the trail that are of this package
+	history           []int // indexes of the assignments of this package
 	incompatibilities []*incompatibility
-	read              set // candidates whose dependencies are among the facts
+	read              set // candidates with loaded dependencies
 	queued            bool
 	waiting           bool
 	conflicts         int
@@ -76,9 +76,9 @@ func merge(listed []candidate, named []version.Pin) []candidate {
 	return ordered(found)
 }
 
-// ordered sorts candidates behind the absence and removes duplicates.
+// ordered sorts candidates, removes duplicates and puts the absence first.
 func ordered(found []candidate) []candidate {
-	order := make([]int32, len(found)) // numbers are cheaper to move than candidates
+	order := make([]int32, len(found)) // indexes are cheaper to swap than candidates
 	for i := range order {
 		order[i] = int32(i)
 	}
@@ -151,7 +151,7 @@ func (v *variable) prefer(nearest bool) {
 		return
 	}
 	v.preference = append(v.preference, v.installed)
-	if !nearest || v.installed < v.first { // To a name that is no version nothing is near.
+	if !nearest || v.installed < v.first { // Nothing is near a tag that is not a version.
 		for i := v.size - 1; i > 0; i-- {
 			v.preference = append(v.preference, i)
 		}
@@ -193,8 +193,7 @@ func (v *variable) bestVersion(in set, welcome func() bool) int {
 	return cmp.Or(v.top(in, func(i int) bool { return !v.candidates[i].version.Prerelease() }), first)
 }
 
-// top returns the first candidate of a set, in the order of preference, that passes a filter,
-// or 0.
+// top returns the most preferred candidate of a set that passes a filter, or 0.
 func (v *variable) top(in set, pass func(int) bool) int {
 	for _, i := range v.preference {
 		if in.has(i) && pass(i) {
@@ -209,7 +208,7 @@ func (v *variable) top(in set, pass func(int) bool) int {
 	return 0
 }
 
-// settled reports whether the package is decided: it is absent, or one version is selected and
+// settled reports whether the package is decided: it is absent, or a version is selected and
 // its dependencies are loaded.
 func (v *variable) settled() bool {
 	i := v.state.only()

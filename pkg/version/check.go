@@ -2,28 +2,29 @@ package version
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 )
 
 // A ConstraintError reports the position of a syntax error in a constraint.
 type ConstraintError struct {
 	// Input is the constraint as it was written.
 	Input string
-	// Offset is the byte of Input at which the fault is.
+	// Offset is the byte offset of the error in Input.
 	Offset int
 	// Why describes the error.
 	Why string
 }
 
-// Error is one line; Caret shows the place.
+// Error returns the error in one line; see Caret.
 func (e *ConstraintError) Error() string {
 	return fmt.Sprintf("%.200q is not a version constraint: %s at character %d", e.Input, e.Why, e.column()+1)
 }
 
-// Caret is two lines, the constraint and a caret below the place of the fault.
+// Caret returns two lines: the constraint, and a caret below the position of the error.
 // Both are safe to print on a terminal.
 func (e *ConstraintError) Caret() string {
 	before := fmt.Sprintf("%q", e.Input[:e.Offset])
@@ -34,19 +35,19 @@ func (e *ConstraintError) column() int { return len([]rune(e.Input[:e.Offset])) 
 
 var (
 	// pinPattern matches a digest, or a tag with its digest.
-	pinPattern = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?sha256:[0-9a-f]{64}$`)
+	pinPattern = lazyregexp.New(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?sha256:[0-9a-f]{64}$`)
 	// foreignDigest matches a digest of any algorithm, with or without a tag.
-	foreignDigest = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?([a-z0-9+._-]+):[0-9a-fA-F]{32,}$`)
+	foreignDigest = lazyregexp.New(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?([a-z0-9+._-]+):[0-9a-fA-F]{32,}$`)
 )
 
 // CheckConstraint checks the syntax of a version constraint: alternatives separated by
 // "||", each of them comparisons separated by commas or spaces. A digest, with or without
 // its tag, is accepted only if digest is true. The error is a *ConstraintError.
 func CheckConstraint(s string, digest bool) error {
-	if digest && pinPattern.MatchString(s) {
+	if digest && pinPattern().MatchString(s) {
 		return nil
 	}
-	if m := foreignDigest.FindStringSubmatchIndex(s); m != nil && s[m[4]:m[5]] != "sha256" {
+	if m := foreignDigest().FindStringSubmatchIndex(s); m != nil && s[m[4]:m[5]] != "sha256" {
 		return &ConstraintError{Input: s, Offset: m[4], Why: fmt.Sprintf("%.20s digests are not supported, only sha256", s[m[4]:m[5]])}
 	}
 	_, err := semver.NewConstraint(s)
@@ -55,7 +56,7 @@ func CheckConstraint(s string, digest bool) error {
 	}
 	at, why := findFault(s)
 	if why == "" {
-		at, why = 0, "it is not understood"
+		at, why = 0, "it cannot be parsed"
 		if err != nil {
 			why = strings.TrimPrefix(err.Error(), "semver: ")
 		}
@@ -64,20 +65,20 @@ func CheckConstraint(s string, digest bool) error {
 }
 
 // constraintPart is one comparison, such as ">= v1.2", a comma, or "||".
-var constraintPart = regexp.MustCompile(`^(\|\||,|-\s|[=<>!~^]*\s*[^\s,|]+|[=<>!~^]+)`)
+var constraintPart = lazyregexp.New(`^(\|\||,|-\s|[=<>!~^]*\s*[^\s,|]+|[=<>!~^]+)`)
 
-// findFault looks for the first part of a constraint that is none by itself.
+// findFault returns the first part of a constraint that is invalid by itself.
 func findFault(s string) (at int, why string) {
 	if len(s) > semver.MaxConstraintLen {
 		return 0, fmt.Sprintf("it is longer than %d characters", semver.MaxConstraintLen)
 	}
-	expected := true // a comparison must follow
+	expected := true // whether a comparison must follow
 	for at < len(s) {
 		if strings.ContainsRune(" \t\n\r", rune(s[at])) {
 			at++
 			continue
 		}
-		part := constraintPart.FindString(s[at:])
+		part := constraintPart().FindString(s[at:])
 		switch {
 		case part == "":
 			return at, fmt.Sprintf("unexpected %q", s[at:at+1])
@@ -87,7 +88,7 @@ func findFault(s string) (at int, why string) {
 			}
 			expected = true
 		case strings.HasPrefix(part, "sha256:"):
-			return at, "a digest cannot be combined, and has 64 lower-case hexadecimal digits"
+			return at, "a digest must stand alone and have 64 lower-case hexadecimal digits"
 		case strings.TrimSpace(part) == "-":
 			expected = true
 		default:

@@ -7,9 +7,9 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// A Comparison is one part of a constraint, such as ">=v1.2". The semver library creates an
-// error text for each version that does not match, which would take most of the time of a
-// search. A property test compares the two.
+// A Comparison is one part of a constraint, such as ">=v1.2". The semver library is slower,
+// because it creates an error text for each version that does not match. A property test
+// compares the results.
 type Comparison struct {
 	op string
 	parts
@@ -55,7 +55,7 @@ func parseAll(s string) ([]Comparison, bool) {
 		all = append(all, c)
 		rest := strings.TrimLeft(s[end:], " ")
 		if strings.HasPrefix(rest, ",") {
-			if end < len(s) && s[end] == ' ' { // the library has its own view of " ,"
+			if end < len(s) && s[end] == ' ' { // the library treats " ," differently
 				return nil, false
 			}
 			if rest = strings.TrimLeft(rest[1:], " "); rest == "" {
@@ -75,7 +75,7 @@ func known(op string) bool {
 	return false
 }
 
-// order compares a release with the numbers; missing numbers are 0.
+// order compares a release with the numbers of the comparison. Missing numbers are 0.
 func (c *Comparison) order(v *Version) int {
 	return cmp.Or(cmp.Compare(v.major, c.number[0]), cmp.Compare(v.minor, c.number[1]), cmp.Compare(v.patch, c.number[2]))
 }
@@ -129,7 +129,7 @@ func (c *Comparison) within(v *Version) bool {
 
 func (c *Comparison) tilde(v *Version) bool {
 	if c.count == 3 && c.number == [3]uint64{} {
-		return true // the library takes ~0.0.0 for everything
+		return true // in the library, ~0.0.0 accepts everything
 	}
 	return c.order(v) >= 0 && v.major == c.number[0] && (c.count == 1 || v.minor == c.number[1])
 }

@@ -2,25 +2,26 @@ package version
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 )
 
 // A Pin names one version: by a tag, a digest, or both.
 type Pin struct{ Tag, Digest string }
 
-var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+var digestPattern = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)
 
 // ParsePin parses an installed or listed version: a tag, a digest, or both. It never fails: a
 // text without a digest is a tag.
 func ParsePin(s string) Pin {
-	if tag, digest, ok := strings.Cut(s, "@"); ok && digestPattern.MatchString(digest) {
+	if tag, digest, ok := strings.Cut(s, "@"); ok && digestPattern().MatchString(digest) {
 		return Pin{tag, digest}
 	}
-	if digestPattern.MatchString(s) {
+	if digestPattern().MatchString(s) {
 		return Pin{Digest: s}
 	}
 	return Pin{Tag: s}
@@ -46,7 +47,7 @@ func (p Pin) Matches(q Pin) bool {
 type Constraint struct {
 	any   bool
 	pin   *Pin
-	plain [][]Comparison      // when it compares with numbers only
+	plain [][]Comparison      // for comparisons with numbers only
 	full  *semver.Constraints // otherwise
 }
 
@@ -104,7 +105,7 @@ func (c Constraint) Accepts(version string) bool {
 	return c.AcceptsVersion(p, &v)
 }
 
-// AcceptsVersion is Accepts for a parsed version.
+// AcceptsVersion is like Accepts for a parsed version.
 func (c Constraint) AcceptsVersion(p Pin, v *Version) bool {
 	switch {
 	case c.pin != nil:
@@ -123,7 +124,7 @@ func (c *Constraint) selects(v *Version) bool {
 	case c.full != nil:
 		return c.full.Check(v.Semver())
 	case v.pre != "":
-		return false // prereleases only where the constraint names one
+		return false // a prerelease requires a constraint that names one
 	case c.any:
 		return true
 	}

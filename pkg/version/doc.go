@@ -1,7 +1,7 @@
 // Package version implements the versions of packages and the constraints on them.
 //
 // A version is a tag such as v1.2.3, with or without the prefix v. Other tags, such as latest
-// or v1, are not versions: they move with every release, and are selected only by name. A
+// or v1, are not versions: they move with every release and can only be selected by name. A
 // [Pin] names one version by its tag, by its digest, or by both.
 //
 // A [Constraint] is written in the language of Masterminds/semver, which Crossplane uses:

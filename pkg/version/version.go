@@ -45,7 +45,7 @@ func Parse(tag string) Version {
 	core, _, _ := strings.Cut(tag, "+")
 	core, _, _ = strings.Cut(core, "-")
 	if strings.Count(core, ".") < 2 {
-		v.unusable = "it names a part of a version, and moves"
+		v.unusable = "it is a partial version, and moves"
 		return v
 	}
 	v.major, v.minor, v.patch, v.pre = full.Major(), full.Minor(), full.Patch(), full.Prerelease()

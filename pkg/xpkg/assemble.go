@@ -13,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
-// Codes for the one metadata object that a package must have (xpkg
-// specification, package.yaml Contents).
+// Codes for the metadata object, of which a package must have exactly one (xpkg specification,
+// "package.yaml Contents").
 var (
 	ErrNoMeta = errcode.Code{
 		Name: "NoMeta", Class: errcode.Invalid,
@@ -44,7 +44,7 @@ type assembler struct {
 	opts     ReadOptions
 	limits   Limits
 	entries  []entry
-	unread   int      // documents that are not among the entries
+	unread   int      // number of documents that are not in entries
 	omitted  []string // files that look like metadata and were not read
 	pkg      *Package
 	findings []Finding
@@ -120,7 +120,7 @@ func (a *assembler) meta() {
 	}
 }
 
-// noMeta describes the missing metadata object, and a document or file that is likely meant to be it.
+// noMeta describes the missing metadata object, and the document or file that is probably meant to be the metadata.
 func (a *assembler) noMeta() string {
 	text := "no metadata object " + among(a.entries)
 	for _, e := range a.entries {
@@ -135,8 +135,8 @@ func (a *assembler) noMeta() string {
 	return text
 }
 
-// objects adds the objects of the package and omits objects of kinds that are not
-// allowed. If the kind of package is unknown, all kinds are allowed.
+// objects adds the objects of the package, except objects of kinds that are not allowed. If the kind
+// of package is unknown, all kinds are allowed.
 func (a *assembler) objects() {
 	seen := map[string]Document{}
 	for _, e := range a.entries {
@@ -185,7 +185,7 @@ func (a *assembler) add(d Document, h header, f *yamldoc.Fault) {
 // among describes the documents that were searched.
 func among(entries []entry) string {
 	if len(entries) == 0 {
-		return "and no other document either"
+		return "and no other document"
 	}
 	var kinds []string
 	for _, e := range entries {

@@ -8,7 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// meta is the metadata of a package of a kind.
+// meta returns the metadata of a package of a kind.
 func meta(kind Kind) string {
 	return "apiVersion: meta.pkg.crossplane.io/v1\nkind: " + string(kind) + "\nmetadata: {name: p}\n"
 }
@@ -95,15 +95,15 @@ func TestAllErrorsAreReported(t *testing.T) {
 	for _, f := range Findings(err) {
 		got = append(got, f.String())
 	}
-	want := `p.yaml:5: error UnknownKind: document 2, Secret, "o": a Provider may not hold an object of v1; it may hold CustomResourceDefinition, ValidatingWebhookConfiguration, MutatingWebhookConfiguration, ManagedResourceDefinition
-p.yaml:9: error UnknownKind: document 3, ConfigMap, "o": a Provider may not hold an object of v1; it may hold CustomResourceDefinition, ValidatingWebhookConfiguration, MutatingWebhookConfiguration, ManagedResourceDefinition
+	want := `p.yaml:5: error UnknownKind: document 2, Secret, "o": a Provider must not contain an object of v1; it can contain CustomResourceDefinition, ValidatingWebhookConfiguration, MutatingWebhookConfiguration, ManagedResourceDefinition
+p.yaml:9: error UnknownKind: document 3, ConfigMap, "o": a Provider must not contain an object of v1; it can contain CustomResourceDefinition, ValidatingWebhookConfiguration, MutatingWebhookConfiguration, ManagedResourceDefinition
 p.yaml:13: error InvalidYAML: document 4: mapping values are not allowed in this context
 p.yaml:16: error InvalidYAML: document 5: mapping values are not allowed in this context`
 	// The last document is a word and the metadata of a Function, without a separator.
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
-	const text = `the package is refused: p.yaml:5: document 2, Secret, "o": a Provider may not hold an object of v1; it may hold CustomResourceDefinition, ValidatingWebhookConfiguration, MutatingWebhookConfiguration, ManagedResourceDefinition (and 3 more)`
+	const text = `the package is refused: p.yaml:5: document 2, Secret, "o": a Provider must not contain an object of v1; it can contain CustomResourceDefinition, ValidatingWebhookConfiguration, MutatingWebhookConfiguration, ManagedResourceDefinition (and 3 more)`
 	if err.Error() != text {
 		t.Errorf("got %q", err)
 	}

@@ -18,7 +18,7 @@ import (
 
 const benchMeta = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-aws}\n"
 
-// largest is the folder of the largest provider of the corpus, whose metadata is
+// largest returns the folder of the largest provider of the corpus, whose metadata is
 // made from a template and stands in for here.
 func largest(tb testing.TB) (*xpkg.Folder, []byte) {
 	tb.Helper()
@@ -30,7 +30,7 @@ func largest(tb testing.TB) (*xpkg.Folder, []byte) {
 	return folder, append([]byte(benchMeta+"---\n"), folder.Stream()...)
 }
 
-// thousand is a stream of its first thousand definitions.
+// thousand returns a stream of its first thousand definitions.
 func thousand(tb testing.TB) []byte {
 	tb.Helper()
 	folder, _ := largest(tb)

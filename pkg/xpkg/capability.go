@@ -2,7 +2,7 @@ package xpkg
 
 import "strings"
 
-// Capabilities that are known. Others are kept as they are.
+// knownCapabilities lists the known capabilities. Unknown ones are kept unchanged.
 const (
 	CapabilityComposition = "composition"
 	CapabilityOperation   = "operation"

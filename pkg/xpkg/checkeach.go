@@ -13,27 +13,27 @@ import (
 var (
 	ErrInvalidName = errcode.Code{
 		Name: "InvalidName", Class: errcode.Invalid,
-		Cause: "An object has no name, or one that an API server refuses.",
+		Cause: "An object has no name, or a name that an API server rejects.",
 		Fix:   "Use a name of at most 253 lower-case letters, digits, '-' and '.', that starts and ends with a letter or digit.",
 	}
 	ErrInvalidMetaName = errcode.Code{
 		Name: "InvalidMetaName", Class: errcode.Invalid,
-		Cause: "The metadata object has no name, or one that no package object could have.",
+		Cause: "The metadata object has no name, or a name that is invalid for a package.",
 		Fix:   "Use a name of at most 253 lower-case letters, digits, '-' and '.', that starts and ends with a letter or digit.",
 	}
 	ErrObjectTooLarge = errcode.Code{
 		Name: "ObjectTooLarge", Class: errcode.Limit,
-		Cause: "An object is larger than the API server stores.",
+		Cause: "An object is larger than the maximum of the API server.",
 		Fix:   "Make the object smaller, for example by shorter descriptions, or raise the named limit if the server's was raised.",
 	}
 	ErrTextOnSeparator = errcode.Code{
 		Name: "TextOnSeparator", Class: errcode.Invalid,
-		Cause: "A document starts on the line of its separator. That is YAML, but other readers of packages refuse it.",
+		Cause: "A document starts on the line of its separator. This is valid YAML, but other readers of packages reject it.",
 		Fix:   "Start the document on the line after \"---\".",
 	}
 )
 
-// checkEach runs the checks that need nothing but one object.
+// checkEach runs the checks that need a single object.
 func (a *assembler) checkEach() {
 	if m := a.pkg.Meta; m.Kind != "" {
 		a.checkSeparator(m.Raw, a.metaHeader())
@@ -69,7 +69,7 @@ func nameFault(name string) string {
 		return "metadata.name is missing or not a string"
 	}
 	if len(name) > validation.DNS1123SubdomainMaxLength {
-		return fmt.Sprintf("metadata.name has %d characters, %d are allowed", len(name), validation.DNS1123SubdomainMaxLength)
+		return fmt.Sprintf("metadata.name has %d characters, at most %d are allowed", len(name), validation.DNS1123SubdomainMaxLength)
 	}
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return "metadata.name is not a lower-case RFC 1123 name"

@@ -11,13 +11,13 @@ var (
 	ErrInvalidYAML = yamldoc.ErrInvalidYAML
 	// ErrUnsupportedYAML is the code for YAML that has no single meaning in JSON.
 	ErrUnsupportedYAML = yamldoc.ErrUnsupportedYAML
-	// ErrDuplicateKey is the code for a mapping that has a key twice.
+	// ErrDuplicateKey is the code for a mapping with a duplicate key.
 	ErrDuplicateKey = yamldoc.ErrDuplicateKey
-	// ErrInvalidEncoding is the code for bytes that a package may not contain.
+	// ErrInvalidEncoding is the code for bytes that are not allowed in a package.
 	ErrInvalidEncoding = yamldoc.ErrInvalidEncoding
 	// ErrYAMLLimit is the code for a document that exceeds a limit.
 	ErrYAMLLimit = yamldoc.ErrYAMLLimit
-	// ErrStreamTooLarge is the code for a package whose whole size exceeds a limit.
+	// ErrStreamTooLarge is the code for a package whose total size exceeds a limit.
 	ErrStreamTooLarge = yamldoc.ErrStreamTooLarge
 )
 

@@ -8,11 +8,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrIncompatible is the code for a package whose constraint excludes the running version
-// of Crossplane.
+// ErrIncompatible is the code for a package whose constraint excludes the installed
+// version of Crossplane.
 var ErrIncompatible = errcode.Code{
 	Name: "IncompatibleCrossplane", Class: errcode.Unsupported,
-	Cause: "The package's constraint for the version of Crossplane does not hold for the version that runs.",
+	Cause: "The package does not support the installed version of Crossplane.",
 	Fix:   "Install a version of the package that supports this version of Crossplane, or set spec.ignoreCrossplaneConstraints.",
 }
 

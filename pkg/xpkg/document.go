@@ -28,13 +28,13 @@ type Document struct {
 
 // body holds the results that are computed once per document.
 type body struct {
-	// again means that the text is read for each use instead of being kept.
+	// again means that the text is read for each use and not kept.
 	again bool
 
 	once    sync.Once
 	read    func() ([]byte, error)
 	json    []byte
-	warning *yamldoc.Fault // about a document that was read leniently
+	warning *yamldoc.Fault // of a document that was read leniently
 	err     error
 }
 
@@ -81,7 +81,7 @@ func (d Document) Decode(into any) error {
 	return nil
 }
 
-// canonical is JSON with the error as a fault.
+// canonical is like JSON, but returns the error as a fault.
 func (d Document) canonical() ([]byte, error) {
 	if d.body == nil {
 		return newDocument(d.File, d.Line, d.Index, d.Raw, yamldoc.NewReader(yamldoc.Limits{})).canonical()
@@ -143,16 +143,16 @@ func (d Document) contentLine() int {
 	return d.Line
 }
 
-// withJSON returns the document with other JSON than its own.
+// withJSON returns a copy of the document with the given JSON.
 func (d Document) withJSON(json []byte) Document {
 	d.body = &body{read: func() ([]byte, error) { return json, nil }}
 	return d
 }
 
-// Split splits a stream into its documents, without changing their bytes and without
-// reading them (YAML 1.2.2, section 9). Documents of nothing but space and comments are
-// omitted. A separator line that contains more than the separator belongs to the document
-// that it starts, so that a comment on it is kept.
+// Split splits a stream into its documents, without changing or parsing them (YAML 1.2.2,
+// section 9). Documents that contain only space and comments are omitted. A separator line
+// that contains more than the separator belongs to the document that it starts, so that a
+// comment on it is kept.
 //
 // File is the name of the stream in messages. The error has the class Limit for a stream
 // over a limit, and Invalid for UTF-16 and for YAML directives.

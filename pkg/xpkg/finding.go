@@ -14,19 +14,19 @@ import (
 // Severity is the effect of a finding on its package.
 type Severity int
 
-// The severities. Off is never seen outside a Policy.
+// Severities. Off is only used in a Policy.
 const (
 	Off Severity = iota
 	Warning
 	Error
 )
 
-// String is "off", "warning" or "error".
+// String returns "off", "warning" or "error".
 func (s Severity) String() string {
 	return [...]string{"off", "warning", "error"}[s]
 }
 
-// A Finding is one thing that is wrong, or odd, with a package.
+// A Finding is a problem of a package.
 type Finding struct {
 	// Code is stable and belongs to one of the documented classes.
 	Code     errcode.Code
@@ -36,16 +36,16 @@ type Finding struct {
 	Message string
 	// File is the path within the folder, or the name of the stream.
 	File string
-	// Line counts from 1; 0 when the finding is about no particular line.
+	// Line counts from 1; 0 if the finding refers to no particular line.
 	Line int
-	// Document counts from 1 within File; 0 when the finding is about no document.
+	// Document counts from 1 within File; 0 if the finding refers to no document.
 	Document int
 	// Kind and Name identify the object, if known.
 	Kind, Name string
 	// Fix describes the remedy.
 	Fix string
 	// Excerpt is the source text and, on a second line, a caret below the position of the
-	// problem. It may be empty, and is safe to print.
+	// problem. It can be empty. It is safe to print.
 	Excerpt string
 }
 
@@ -59,7 +59,7 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// Place is "file:line" as editors understand it, as far as it is known.
+// Place returns the position as "file:line", or as much of it as is known.
 func (f Finding) Place() string {
 	if f.File != "" && f.Line > 0 {
 		return fmt.Sprintf("%s:%d", f.File, f.Line)
@@ -94,7 +94,7 @@ func safe(s string) string {
 	return s
 }
 
-// MarshalJSON encodes code and severity as words.
+// MarshalJSON encodes the code and the severity as strings.
 func (f Finding) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Code     string `json:"code"`
@@ -110,11 +110,11 @@ func (f Finding) MarshalJSON() ([]byte, error) {
 	}{f.Code.Name, f.Severity.String(), f.Message, f.File, f.Line, f.Document, f.Kind, f.Name, f.Fix, f.Excerpt})
 }
 
-// A Refusal is the cause in the failure of a package that is refused. It holds
-// every finding, warnings included, in the order of the documents.
+// A Refusal is the cause of the error for a refused package. It holds all findings,
+// including warnings, in document order.
 type Refusal struct{ Findings []Finding }
 
-// Error is the first error, and how many more there are.
+// Error returns the first error and the number of further errors.
 func (r *Refusal) Error() string {
 	fatal := errorsOf(r.Findings)
 	if len(fatal) == 0 {
@@ -130,8 +130,8 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// Failed returns an error if at least one of the findings is an error, and nil otherwise.
-// Findings returns the findings of such an error.
+// Failed returns an error if any of the findings is an error, and nil otherwise. Findings
+// returns the findings of such an error.
 func Failed(findings []Finding) error {
 	if len(errorsOf(findings)) == 0 {
 		return nil

@@ -25,7 +25,7 @@ var (
 	ErrUnreadableFile = errcode.Code{
 		Name: "UnreadableFile", Class: errcode.Invalid,
 		Cause: "A file of the folder cannot be read.",
-		Fix:   "Make the file readable, or leave it out with --ignore.",
+		Fix:   "Make the file readable, or omit it with --ignore.",
 	}
 	ErrInvalidIgnore = errcode.Code{
 		Name: "InvalidIgnore", Class: errcode.Usage,
@@ -36,19 +36,20 @@ var (
 
 // FolderOptions configures ReadFolder.
 type FolderOptions struct {
-	// Ignore are patterns of path.Match, relative to the root, of files to leave out.
-	// They match whole paths of files, not of folders.
+	// Ignore lists patterns of path.Match, relative to the root, of files to omit. They
+	// match whole paths of files, not of folders.
 	Ignore []string
-	// ExamplesRoot is the path of the folder of examples within the root, which is
-	// not part of the package itself; empty when it lies elsewhere or there is none.
+	// ExamplesRoot is the path of the folder of examples within the root, which is not
+	// part of the package itself; empty if the folder is outside of the root or does not
+	// exist.
 	ExamplesRoot string
-	// Examples is the folder of examples when it lies outside of the root.
+	// Examples is the folder of examples if it is outside of the root.
 	Examples fs.FS
 	// Limits bounds the input, over all files together.
 	Limits Limits
 }
 
-// A Folder holds the documents in the folder of an author.
+// A Folder holds the documents of a package folder.
 type Folder struct {
 	// Documents are the documents of the package in the order of package.yaml: the
 	// metadata first, then by path.
@@ -57,7 +58,7 @@ type Folder struct {
 	ExampleDocuments []Document
 
 	findings []Finding
-	omitted  []string // the files that look like metadata and were not read
+	omitted  []string // files that look like metadata and were not read
 }
 
 // ReadFolder reads the files of a package: non-empty regular files with the extension
@@ -98,7 +99,7 @@ func (f *Folder) Package(opts ReadOptions) (*Package, error) {
 	return pkg, nil
 }
 
-// Inspect reads as much of the folder as possible, and returns it with all findings of
+// Inspect returns the readable part of the folder as a package, with all findings of
 // Package.
 func (f *Folder) Inspect(opts ReadOptions) (*Package, []Finding) {
 	pkg, findings := assemble(f.Documents, opts, f.findings, f.omitted)
@@ -113,7 +114,7 @@ func (f *Folder) Inspect(opts ReadOptions) (*Package, []Finding) {
 	return pkg, findings
 }
 
-// metaFirst moves the metadata to the front.
+// metaFirst moves the metadata to the front of the documents.
 func metaFirst(docs []Document) []Document {
 	meta := make([]bool, len(docs))
 	parallel.Do(len(docs), func(i int) {
@@ -156,7 +157,7 @@ func (r *folderReader) checkOptions(fsys fs.FS) error {
 	return nil
 }
 
-// readExamples reads the folder of examples, wherever it lies. None is no error.
+// readExamples reads the folder of examples. A missing folder is not an error.
 func (r *folderReader) readExamples(fsys fs.FS) ([]Document, error) {
 	root := r.opts.ExamplesRoot
 	if r.opts.Examples != nil {
@@ -171,7 +172,7 @@ func (r *folderReader) readExamples(fsys fs.FS) ([]Document, error) {
 	return r.read(fsys, root, "")
 }
 
-// read reads all files below root but those below the folder that is left out.
+// read reads all files below root, except the files below the omitted folder.
 func (r *folderReader) read(fsys fs.FS, root, except string) ([]Document, error) {
 	var docs []Document
 	err := fs.WalkDir(fsys, root, func(name string, entry fs.DirEntry, err error) error {

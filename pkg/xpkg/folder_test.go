@@ -137,7 +137,7 @@ func TestMissingMetaNamesTheLikelyFile(t *testing.T) {
 		"extension":       {fstest.MapFS{"crossplane.json": {Data: []byte(text)}}, FolderOptions{}, `"crossplane.json" does not have the extension .yaml or .yml`},
 		"ignored":         {fstest.MapFS{"crossplane.yaml": {Data: []byte(text)}}, FolderOptions{Ignore: []string{"*.yaml"}}, `"crossplane.yaml" is ignored`},
 		"another group":   {fstest.MapFS{"crossplane.yaml": {Data: []byte(strings.Replace(text, "meta.", "", 1))}}, FolderOptions{}, `the Provider at crossplane.yaml:1 has the apiVersion "pkg.crossplane.io/v1" instead of meta.pkg.crossplane.io/v1`},
-		"nothing like it": {fstest.MapFS{"notes.txt": {Data: []byte(text)}}, FolderOptions{}, "no metadata object and no other document either"},
+		"nothing like it": {fstest.MapFS{"notes.txt": {Data: []byte(text)}}, FolderOptions{}, "no metadata object and no other document"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder, err := ReadFolder(c.files, c.opts)

@@ -24,8 +24,8 @@ type header struct {
 	kindAt int
 }
 
-// readHeader reads the header from canonical JSON, whose sorted keys put it at
-// the start of most objects.
+// readHeader reads the header from canonical JSON, whose sorted keys place it at the
+// start of most objects.
 func readHeader(json []byte) (header, *yamldoc.Fault) {
 	var h header
 	c := canonical.Cursor{Text: json}
@@ -59,7 +59,7 @@ func readHeader(json []byte) (header, *yamldoc.Fault) {
 	return h, nil
 }
 
-// gvk is the header's apiVersion and kind in three parts.
+// gvk returns the group, version and kind of the header.
 func (h header) gvk() schema.GroupVersionKind {
 	group, version, ok := strings.Cut(h.apiVersion, "/")
 	if !ok {

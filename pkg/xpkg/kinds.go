@@ -12,27 +12,27 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
-// Codes for objects that a package may not hold.
+// Codes for objects that a package must not contain.
 var (
 	ErrObjectNotAllowed = errcode.Code{
 		Name: "ObjectNotAllowed", Class: errcode.Invalid,
 		Cause: "The package contains an object that packages of its kind must not contain.",
-		Fix:   "Take the object out of the package, or build a package of a kind that may contain it.",
+		Fix:   "Remove the object from the package, or build a package of a kind that can contain it.",
 	}
 	ErrUnknownKind = errcode.Code{
 		Name: "UnknownKind", Class: errcode.Invalid,
-		Cause: "The package contains an object that no package may contain.",
-		Fix:   "Take the object out of the package; files that do not belong to it can be left out with --ignore.",
+		Cause: "The package contains an object that is not allowed in any package.",
+		Fix:   "Remove the object from the package; --ignore omits files that do not belong to it.",
 	}
 	ErrKindAlias = errcode.Code{
 		Name: "KindAlias", Class: errcode.Invalid,
-		Cause: "The object's kind is a name of the specification that no API server knows.",
+		Cause: "The object's kind is a name of the specification that is not served by any API server.",
 		Fix:   "Write ValidatingWebhookConfiguration.",
 	}
 )
 
 // allowed lists the kinds of objects that each kind of package may contain (xpkg
-// specification, package.yaml Contents), including later additions.
+// specification, "package.yaml Contents", with later additions).
 var allowed = map[Kind][]schema.GroupKind{
 	Provider: {
 		{Group: kinds.GroupCRD, Kind: kinds.CRD},
@@ -53,7 +53,7 @@ var allowed = map[Kind][]schema.GroupKind{
 	},
 }
 
-// admissionAlias is how the specification calls a ValidatingWebhookConfiguration.
+// admissionAlias is the specification's name for a ValidatingWebhookConfiguration.
 var admissionAlias = schema.GroupKind{Group: kinds.GroupAdmission, Kind: "AdmissionWebhookConfiguration"}
 
 // checkKind returns a fault if a package of the kind must not contain objects of the
@@ -68,7 +68,7 @@ func checkKind(kind Kind, gvk schema.GroupVersionKind) *yamldoc.Fault {
 	default:
 		code = ErrUnknownKind
 	}
-	return &yamldoc.Fault{Code: code, What: fmt.Sprintf("a %s may not hold an object of %s; it may hold %s",
+	return &yamldoc.Fault{Code: code, What: fmt.Sprintf("a %s must not contain an object of %s; it can contain %s",
 		kind, safe(gvk.GroupVersion().String()), allowedKinds(kind))}
 }
 

@@ -11,8 +11,8 @@ import (
 type Limits struct {
 	// StreamBytes is the size of package.yaml. Default 200 MiB.
 	StreamBytes int
-	// Documents is the number of YAML documents in a stream, or of all the files
-	// of a folder, empty ones included. Default 20,000.
+	// Documents is the number of YAML documents in a stream, or of all the files of a
+	// folder, including empty ones. Default 20,000.
 	Documents int
 	// DocumentBytes is the size of one YAML document. Default 8 MiB.
 	DocumentBytes int
@@ -22,7 +22,7 @@ type Limits struct {
 	ComplexBytes int
 	// ScalarBytes is the size of one string. Default 2 MiB.
 	ScalarBytes int
-	// Depth is how deep mappings and sequences nest. Default 256, at most 10,000.
+	// Depth is the nesting depth of mappings and sequences. Default 256, at most 10,000.
 	Depth int
 	// Nodes is the number of keys and values of one document. Default 1,000,000.
 	Nodes int

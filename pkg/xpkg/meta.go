@@ -62,7 +62,7 @@ const (
 	AnnotationReadme      = "meta.crossplane.io/readme"
 )
 
-// Groups of the metadata objects: today's, and the one of Package Format v2.
+// API groups of metadata objects: the current one, and the one of Package Format v2.
 var metaGroups = []string{"meta.pkg.crossplane.io", "meta.pkg.ibm.crossplane.io"}
 
 var metaVersions = []string{"v1", "v1beta1", "v1alpha1"}
@@ -70,17 +70,18 @@ var metaVersions = []string{"v1", "v1beta1", "v1alpha1"}
 func isMetaGroup(group string) bool { return slices.Contains(metaGroups, group) }
 
 // wireMeta is a metadata object of any version. The versions have different fields, but a
-// field has the same meaning in all of them, so that one type reads all versions.
+// field has the same meaning in all of them.
 type wireMeta struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        metav1.ObjectMeta `json:"metadata"`
 	Spec            wireSpec          `json:"spec"`
-	// Status is written by tools that take the object for a custom resource.
+	// Status is written by tools that treat the object as a custom resource.
 	Status json.RawMessage `json:"status"`
 }
 
 type wireSpec struct {
-	// Crossplane is an object with a version, or in the oldest form just a version.
+	// Crossplane is an object with a version, or in the oldest form a string with the
+	// version.
 	Crossplane         json.RawMessage     `json:"crossplane"`
 	Capabilities       []string            `json:"capabilities"`
 	DependsOn          []wireDependency    `json:"dependsOn"`
@@ -130,7 +131,8 @@ func readMeta(doc Document, h header, limits *Limits) (Meta, []*yamldoc.Fault) {
 	return r.meta, r.faults
 }
 
-// decode reads the JSON; unknown fields are reported, and wrong types refuse it.
+// decode decodes the JSON. It reports unknown fields, and returns false for fields of the
+// wrong type.
 func (r *metaReader) decode(wire *wireMeta) bool {
 	text, _ := r.doc.canonical() // it was read before
 	unknown, err := kjson.UnmarshalStrict(text, wire)
@@ -181,7 +183,7 @@ func (r *metaReader) requests(path string, rules []rbacv1.PolicyRule) {
 		if len(lacks) > 0 {
 			slices.Sort(lacks)
 			at := fmt.Sprintf("%s[%d]", path, i)
-			r.fault(ErrInvalidPermissionRequest, at, "%s has no %s, and so it requests nothing", at, strings.Join(lacks, " and no "))
+			r.fault(ErrInvalidPermissionRequest, at, "%s has no %s, so it requests nothing", at, strings.Join(lacks, " and no "))
 		}
 	}
 }
@@ -244,7 +246,7 @@ func (r *metaReader) dependency(path string, d wireDependency) (dependency.Depen
 		}
 	}
 	if named != 1 {
-		r.fault(ErrMalformedMeta, path, "%s names %s; it must name exactly one", path, wording.Count(named, "package"))
+		r.fault(ErrMalformedMeta, path, "%s names %s; exactly one is required", path, wording.Count(named, "package"))
 		return dep, false
 	}
 	dep.Constraint = r.constraint(path+".version", d.Version, true)
@@ -278,7 +280,7 @@ func (r *metaReader) typeFault(err error, below string) {
 		return
 	}
 	path := join(below, wrong.Field)
-	r.fault(ErrMalformedMeta, path, "%s is %s where %s is expected", path, jsonType(wrong.Value), goType(wrong.Type))
+	r.fault(ErrMalformedMeta, path, "%s is %s, want %s", path, jsonType(wrong.Value), goType(wrong.Type))
 }
 
 // unknown reports an unknown field.

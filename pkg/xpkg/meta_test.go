@@ -149,13 +149,13 @@ func TestMetaFaults(t *testing.T) {
 		line int
 		want string
 	}{
-		"spec is a string":     {head + "spec: x\n", "MalformedMeta", 4, "spec is a string where a mapping is expected"},
-		"name is a number":     {"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: 1}\n", "MalformedMeta", 3, "metadata.name is a number where a string is expected"},
-		"capabilities":         {head + "spec:\n  capabilities: a\n", "MalformedMeta", 5, "spec.capabilities is a string where a list is expected"},
-		"crossplane is a list": {head + "spec:\n  crossplane: []\n", "MalformedMeta", 5, "spec.crossplane is a list where a mapping is expected"},
-		"version is a number":  {head + "spec:\n  crossplane:\n    version: 1\n", "MalformedMeta", 6, "spec.crossplane.version is a number where a string is expected"},
-		"two packages":         {head + "spec:\n  dependsOn:\n  - {provider: a, package: b, version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names 2 packages; it must name exactly one"},
-		"no package":           {head + "spec:\n  dependsOn:\n  - {version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names 0 packages; it must name exactly one"},
+		"spec is a string":     {head + "spec: x\n", "MalformedMeta", 4, "spec is a string, want a mapping"},
+		"name is a number":     {"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: 1}\n", "MalformedMeta", 3, "metadata.name is a number, want a string"},
+		"capabilities":         {head + "spec:\n  capabilities: a\n", "MalformedMeta", 5, "spec.capabilities is a string, want a list"},
+		"crossplane is a list": {head + "spec:\n  crossplane: []\n", "MalformedMeta", 5, "spec.crossplane is a list, want a mapping"},
+		"version is a number":  {head + "spec:\n  crossplane:\n    version: 1\n", "MalformedMeta", 6, "spec.crossplane.version is a number, want a string"},
+		"two packages":         {head + "spec:\n  dependsOn:\n  - {provider: a, package: b, version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names 2 packages; exactly one is required"},
+		"no package":           {head + "spec:\n  dependsOn:\n  - {version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names 0 packages; exactly one is required"},
 		"constraint":           {head + "spec:\n  dependsOn:\n  - provider: a\n    version: >=v1 ||\n", "InvalidYAML", 7, ""},
 		"quoted constraint": {head + "spec:\n  dependsOn:\n  - provider: a\n    version: '>=v1 ||'\n", "InvalidConstraint", 7,
 			`spec.dependsOn[0].version: ">=v1 ||" is not a version constraint: a version is missing at character 8`},
@@ -165,9 +165,9 @@ func TestMetaFaults(t *testing.T) {
 		"unknown":    {head + "spec:\n  something: []\n", "UnknownMetaField", 5, `unknown field "spec.something"`},
 		"deep":       {head + "spec:\n  crossplane: {versoin: v1}\n", "UnknownMetaField", 5, `unknown field "spec.crossplane.versoin", did you mean "version"`},
 		"request of no group": {head + "spec:\n  controller:\n    permissionRequests:\n    - {resources: [pods], verbs: [get]}\n", "InvalidPermissionRequest", 7,
-			"spec.controller.permissionRequests[0] has no apiGroups, and so it requests nothing"},
+			"spec.controller.permissionRequests[0] has no apiGroups, so it requests nothing"},
 		"request of nothing": {head + "spec:\n  permissionRequests:\n  - {nonResourceURLs: [/x], verbs: [get]}\n  - {apiGroups: ['']}\n", "InvalidPermissionRequest", 7,
-			"spec.permissionRequests[1] has no resources and no verbs, and so it requests nothing"},
+			"spec.permissionRequests[1] has no resources and no verbs, so it requests nothing"},
 		"in a list": {head + "spec:\n  dependsOn:\n  - {provider: a, version: v1, verison: v2}\n", "UnknownMetaField", 6, `unknown field "spec.dependsOn[0].verison", did you mean "version"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,8 +14,8 @@ var metaFields = []string{
 	"permissionRequests",
 }
 
-// nearField is the known field that a path's last part is most likely to mean;
-// nothing when none is near.
+// nearField returns the known field with the spelling closest to the last part of a path,
+// and "" if none is close.
 func nearField(path string) string {
 	name := path[strings.LastIndexByte(path, '.')+1:]
 	const longest = 40
@@ -34,7 +34,7 @@ func nearField(path string) string {
 	return best
 }
 
-// jsonType names the JSON value that encoding/json found.
+// jsonType returns the name of the JSON type in an error of encoding/json.
 func jsonType(value string) string {
 	switch word, _, _ := strings.Cut(value, " "); word {
 	case "object":
@@ -49,7 +49,7 @@ func jsonType(value string) string {
 	return "a " + value
 }
 
-// goType returns the name of the type that encoding/json expected.
+// goType returns the name of the expected JSON type.
 func goType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Slice:
@@ -62,7 +62,7 @@ func goType(t reflect.Type) string {
 	return "a " + t.Kind().String()
 }
 
-// join puts two parts of a path together.
+// join joins two parts of a path.
 func join(a, b string) string {
 	if a == "" || b == "" || b[0] == '[' {
 		return a + b

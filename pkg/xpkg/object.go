@@ -11,10 +11,10 @@ import (
 
 // An Object is one object of a package, other than its metadata.
 type Object struct {
-	// GVK is the type of the object as it is installed. It differs from the document
-	// for an AdmissionWebhookConfiguration, which is the specification's name for a
-	// ValidatingWebhookConfiguration; the JSON of the document is changed as well,
-	// its Raw is not.
+	// GVK is the type of the object as it is installed. It differs from the document for an
+	// AdmissionWebhookConfiguration, which is the specification's name for a
+	// ValidatingWebhookConfiguration; the JSON of the document is changed as well, but its
+	// Raw is not.
 	GVK  schema.GroupVersionKind
 	Name string
 	Document
@@ -28,8 +28,8 @@ type Object struct {
 type Summary struct {
 	// SHA256 is the hash of the canonical JSON.
 	SHA256 [sha256.Size]byte
-	// Labels and Annotations of the object whose values are strings; an API server
-	// rejects an object with others. They must not be changed.
+	// Labels and Annotations of the object with string values; an API server rejects other
+	// values. They must not be changed.
 	Labels, Annotations map[string]string
 	// CallsRuntime reports whether the object makes the API server call the package
 	// runtime: a webhook configuration, or a CRD with a conversion webhook. Such an
@@ -78,7 +78,7 @@ func callsRuntime(kind schema.GroupKind, json []byte) bool {
 	return false
 }
 
-// conversionStrategy returns spec.conversion.strategy; empty if there is none.
+// conversionStrategy returns spec.conversion.strategy; or "" if there is none.
 func conversionStrategy(json []byte) (strategy string) {
 	c := canonical.Cursor{Text: json}
 	c.Fields(func(key string) bool {
@@ -100,7 +100,7 @@ func conversionStrategy(json []byte) (strategy string) {
 	return strategy
 }
 
-// readLabels reads the labels and annotations from canonical JSON, whose sorted keys put
+// readLabels reads the labels and annotations from canonical JSON, whose sorted keys place
 // the metadata near its start.
 func readLabels(json []byte) Summary {
 	var s Summary
@@ -122,8 +122,8 @@ func readLabels(json []byte) Summary {
 	return s
 }
 
-// stringFields reads the fields of the object at the cursor that are strings; nil if there
-// are none.
+// stringFields returns the string fields of the object at the cursor, or nil if there are
+// none.
 func stringFields(c *canonical.Cursor) map[string]string {
 	var fields map[string]string
 	c.Fields(func(key string) bool {

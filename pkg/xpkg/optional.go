@@ -11,9 +11,9 @@ import (
 )
 
 // AnnotationOptional on the metadata of a package lists optional dependencies, as YAML or
-// JSON with the items of spec.dependsOn. They are never installed because of it, but an
-// installed one must have a matching version. It is an annotation because other readers
-// would install every package that a field lists.
+// JSON with the items of spec.dependsOn. They are not installed automatically, but an
+// installed one must have an accepted version. It is an annotation because other package
+// managers would install every package in a field.
 const AnnotationOptional = "meta.xpkg.dev/optional-dependencies"
 
 // ErrInvalidOptional is the code for an annotation that lists no dependencies.

@@ -44,9 +44,9 @@ func TestWrongOptionalDependencies(t *testing.T) {
 	const at = "metadata.annotations[meta.xpkg.dev/optional-dependencies]"
 	for name, c := range map[string]struct{ list, spec, code, want string }{
 		"no YAML":          {"[", "", "InvalidOptionalDependencies", at + ": "},
-		"no list":          {"provider: x/p", "", "MalformedMeta", at + " is a mapping where a list is expected"},
-		"a text":           {"x/p", "", "MalformedMeta", at + " is a string where a list is expected"},
-		"no package":       {"- {version: v1}", "", "MalformedMeta", at + "[0] names 0 packages; it must name exactly one"},
+		"no list":          {"provider: x/p", "", "MalformedMeta", at + " is a mapping, want a list"},
+		"a text":           {"x/p", "", "MalformedMeta", at + " is a string, want a list"},
+		"no package":       {"- {version: v1}", "", "MalformedMeta", at + "[0] names 0 packages; exactly one is required"},
 		"no version":       {"- {provider: x/p}", "", "InvalidConstraint", at + "[0].version: "},
 		"no constraint":    {"- {provider: x/p, version: v1}\n- {provider: x/q, version: '>=v1 ||'}", "", "InvalidConstraint", at + "[1].version: "},
 		"an alias":         {"- &a {provider: x/p, version: &b [*b]}", "", "InvalidOptionalDependencies", at + ": "},

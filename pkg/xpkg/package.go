@@ -11,7 +11,7 @@ import (
 // Kind is the kind of a package.
 type Kind string
 
-// The kinds of packages (xpkg specification, first section).
+// Kinds of packages.
 const (
 	Provider      Kind = "Provider"
 	Configuration Kind = "Configuration"
@@ -20,17 +20,17 @@ const (
 
 // A Package is the content of a package.yaml.
 type Package struct {
-	// Meta is the one metadata object.
+	// Meta is the metadata object.
 	Meta Meta
-	// Objects are all the others, in the order of the stream.
+	// Objects are all other objects, in the order of the stream.
 	Objects []Object
-	// Findings are the warnings. For errors no Package is returned.
+	// Findings are warnings. If there are errors, no Package is returned.
 	Findings []Finding
 }
 
 // Meta is the metadata object of a package, in any version.
 type Meta struct {
-	// APIVersion is the one that was written.
+	// APIVersion is the API version of the document.
 	APIVersion string
 	Kind       Kind
 	Name       string
@@ -38,19 +38,19 @@ type Meta struct {
 	// specification, Object Annotations).
 	Labels      map[string]string
 	Annotations map[string]string
-	// Crossplane is the constraint for the version of Crossplane; empty when there is
-	// none. It is a valid constraint.
+	// Crossplane is the constraint for the version of Crossplane; empty if there is none.
+	// It is always valid.
 	Crossplane string
 	// DependsOn are the dependencies in the order in which they were written.
 	DependsOn []dependency.Dependency
-	// Optional are the packages that this one works with where they are, in the order
-	// in which they were written; see [AnnotationOptional].
+	// Optional are the optional dependencies in the order in which they were written; see
+	// [AnnotationOptional].
 	Optional []dependency.Dependency
-	// Capabilities are as written, except that a Function without any has "composition".
-	// Use HasCapability for comparisons.
+	// Capabilities are the capabilities as written; a Function without any has
+	// "composition". Use HasCapability for comparisons.
 	Capabilities []string
-	// ControllerImage is the image of a provider's controller, in packages that keep
-	// it apart from the package (Package Format v2); empty otherwise.
+	// ControllerImage is the image of a provider's controller, if it is separate from the
+	// package image (Package Format v2); empty otherwise.
 	ControllerImage string
 	// PermissionRequests are the permissions that a provider's controller requests.
 	PermissionRequests []rbacv1.PolicyRule

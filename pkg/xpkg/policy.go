@@ -15,11 +15,12 @@ type Policy struct {
 	changed  map[string]Severity
 }
 
-// PolicyInstall is for published packages: it accepts every package that the field's
-// package managers install without harm.
+// PolicyInstall is the policy for published packages. It accepts every package that can be installed
+// safely.
 func PolicyInstall() Policy { return Policy{} }
 
-// PolicyBuild is for authors: problems that would surface at install fail the build.
+// PolicyBuild is the policy for package authors: problems that would surface at install fail the
+// build.
 func PolicyBuild() Policy { return Policy{building: true} }
 
 // Strict turns every warning into an error.
@@ -28,9 +29,9 @@ func (p Policy) Strict() Policy {
 	return p
 }
 
-// Lenient accepts, with a warning, packages that other package managers install: objects that
-// this kind of package must not contain are left out, and of duplicate keys the last one counts.
-// Objects that no package may contain are refused all the same.
+// Lenient turns the errors that other package managers ignore into warnings: objects that this kind of
+// package must not contain are omitted, and the last of duplicate keys applies. Objects that are not
+// allowed in any package are still errors.
 func (p Policy) Lenient() Policy {
 	p.lenient = true
 	return p
@@ -39,8 +40,7 @@ func (p Policy) Lenient() Policy {
 // LenientCodes returns the codes of the findings that a lenient policy accepts.
 func LenientCodes() []errcode.Code { return []errcode.Code{ErrDuplicateKey, ErrObjectNotAllowed} }
 
-// Accepted returns the findings that the package has because it was read with a lenient policy, in the
-// order of the stream.
+// Accepted returns the findings that only the lenient policy accepted, in the order of the stream.
 func (p *Package) Accepted() []Finding {
 	var out []Finding
 	for _, f := range p.Findings {
@@ -113,7 +113,7 @@ var severities = Severities{
 	ErrKindAlias.Name:        {Build: Warning, Install: Warning},
 	ErrUnknownMetaField.Name: {Build: Warning, Install: Warning},
 
-	// Authors can fix the text; published packages are read as they are.
+	// Authors can fix the text; published packages cannot be changed.
 	ErrTextOnSeparator.Name: {Build: Error, Install: Off},
 
 	// These do not prevent an install, and upstream does not check them.

@@ -15,9 +15,8 @@ type ReadOptions struct {
 	Policy Policy
 }
 
-// Read reads the content of a package.yaml (xpkg specification, package.yaml Contents).
-// Documents are read in parallel. The package refers to the stream, which must not be
-// changed.
+// Read reads the content of a package.yaml (xpkg specification, package.yaml Contents). It
+// reads documents in parallel. The package refers to the stream, which must not be changed.
 //
 // The error has the code of the first problem, and Findings returns all of them. Its
 // class is Limit if the stream exceeds a limit, and Invalid otherwise.
@@ -29,8 +28,8 @@ func Read(stream []byte, opts ReadOptions) (*Package, error) {
 	return readPackage(docs, opts)
 }
 
-// Inspect reads as much of a package as possible, and returns it with all findings. Use it to
-// show a package that Read refuses; a package with errors must not be installed.
+// Inspect returns the readable part of a package, with all findings. Use it to show a package
+// that Read refuses; a package with errors must not be installed.
 func Inspect(stream []byte, opts ReadOptions) (*Package, []Finding) {
 	docs, err := opts.split(stream)
 	if err != nil {
@@ -63,9 +62,9 @@ func readPackage(docs []Document, opts ReadOptions) (*Package, error) {
 	return pkg, nil
 }
 
-// assemble builds as much of a package as possible, and adds all problems to the findings
-// about files that could not be split. Omitted describes the files that look like metadata and
-// were not read. The findings have their severities and are sorted.
+// assemble builds the readable part of a package, and adds all problems to the findings about
+// files that could not be split. Omitted lists files that look like metadata and were not
+// read. The returned findings have their severities and are sorted.
 func assemble(docs []Document, opts ReadOptions, found []Finding, omitted []string) (*Package, []Finding) {
 	a := &assembler{opts: opts, omitted: omitted, limits: opts.Limits.WithDefaults(), pkg: &Package{}}
 	a.findings, a.unread = append(a.findings, found...), len(found)

@@ -22,8 +22,8 @@ func ReadMeta(stream []byte, opts ReadOptions) (Meta, error) {
 	return checkedMeta(found, opts)
 }
 
-// findMeta looks first at the documents that name the group, so that a large
-// package does not have to be parsed for its smallest document.
+// findMeta reads documents that contain the metadata group first, so that a large package
+// is not parsed completely.
 func findMeta(docs []Document) (entry, bool) {
 	for _, likely := range []bool{true, false} {
 		for _, d := range docs {

@@ -8,15 +8,15 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrReservedKey is the code for labels and annotations that a package must not contain.
+// ErrReservedKey is the code for reserved labels and annotations in a package.
 var ErrReservedKey = errcode.Code{
 	Name: "ReservedKey", Class: errcode.Invalid,
-	Cause: "The package contains a label or annotation with which users and package managers control an installation. It is ignored at install.",
+	Cause: "The package contains a label or annotation that is reserved for users and package managers. It is ignored at install.",
 	Fix:   "Remove the label or annotation. Users set such annotations on the installed package.",
 }
 
-// ReservedKey reports whether only users and package managers may set a label or annotation: a package could otherwise
-// approve itself, pretend that an object was adopted, or pause its own reconciliation.
+// ReservedKey reports whether only users and package managers may set a label or annotation: otherwise a
+// package could approve itself, mark an object as adopted, or pause its own reconciliation.
 func ReservedKey(key string) bool {
 	return strings.HasPrefix(key, "xpkg.dev/") || key == "crossplane.io/paused"
 }

@@ -151,7 +151,7 @@ func breakDiscovery(t *testing.T, a *arena) {
 	}
 }
 
-// attacks are the hostile packages.
+// attacks returns the hostile packages.
 func attacks(t *testing.T, a *arena, full bool) map[string]attack {
 	t.Helper()
 	definitions := 200
@@ -282,7 +282,7 @@ func smallLogs(t *testing.T, a *arena, pkg v1.Package) {
 	}
 }
 
-// provider is the stream of a provider with further documents.
+// provider returns the stream of a provider with further documents.
 func provider(name string, documents ...string) string {
 	return "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: " + name + "\n" + strings.Join(documents, "")
 }
@@ -295,8 +295,8 @@ func document(apiVersion, kind, name string) string {
 	return fmt.Sprintf("---\napiVersion: %s\nkind: %s\nmetadata: {name: %s}\n", apiVersion, kind, name)
 }
 
-// crd is a CRD of a cluster-scoped kind. The option "approved" adds the annotation for
-// groups of Kubernetes, and "conversion" a second version with a conversion webhook.
+// crd returns a CRD of a cluster-scoped kind. The option "approved" adds the annotation for groups of
+// Kubernetes, and "conversion" a second version with a conversion webhook.
 func crd(name, option string) string {
 	plural, group, _ := strings.Cut(name, ".")
 	kind := strings.ToUpper(plural[:1]) + plural[1:]
@@ -324,7 +324,7 @@ spec:
 %s`, name, annotations, group, plural, strings.ToLower(kind), kind, kind, conversion, second)
 }
 
-// webhook is a webhook configuration over a resource that fails closed.
+// webhook returns a webhook configuration over a resource that fails closed.
 func webhook(kind, group, resource string) string {
 	return fmt.Sprintf(`---
 apiVersion: admissionregistration.k8s.io/v1
@@ -349,7 +349,7 @@ func aliasBomb() string {
 	return out.String()
 }
 
-// requires is the stream of a Configuration with dependencies.
+// requires returns the stream of a Configuration with dependencies.
 func requires(name string, references ...string) string {
 	out := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: " + name + "}\nspec:\n  dependsOn:\n"
 	for _, r := range references {
@@ -358,7 +358,7 @@ func requires(name string, references ...string) string {
 	return out
 }
 
-// cycle is a provider that requires a Configuration that requires it.
+// cycle returns a provider that requires a Configuration that requires it.
 func cycle(t *testing.T, a *arena, name string) string {
 	t.Helper()
 	other := a.registry + "/attack/" + name + "-other"
@@ -367,8 +367,7 @@ func cycle(t *testing.T, a *arena, name string) string {
 	return publish.Stream(t, a.registry, "attack/"+name, "v1.0.0", []byte(stream)).String()
 }
 
-// bomb is a provider whose dependencies double at each level, and end at packages that do
-// not exist.
+// bomb returns a provider whose dependencies double at each level, and end at packages that do not exist.
 func bomb(t *testing.T, a *arena, name string) string {
 	t.Helper()
 	const levels, width = 4, 3

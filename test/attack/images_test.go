@@ -58,7 +58,7 @@ func pack(t *testing.T, entries ...tar.Header) []byte {
 	return out.Bytes()
 }
 
-// file is a regular file of an archive.
+// file returns a regular file of an archive.
 func file(name, content string, mode int64) tar.Header {
 	return tar.Header{Name: name, Mode: mode, PAXRecords: map[string]string{"content": content}}
 }
@@ -100,7 +100,7 @@ func streamLayer(t *testing.T, stream string) gcr.Layer {
 	return layerOf(t, pack(t, file("package.yaml", stream, 0o644)))
 }
 
-// bombLayer is a layer of one gigabyte of spaces before a package, in a megabyte.
+// bombLayer returns a layer of one gigabyte of spaces before a package, in a megabyte.
 func bombLayer(t *testing.T) gcr.Layer {
 	t.Helper()
 	var out bytes.Buffer

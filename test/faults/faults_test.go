@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -32,15 +33,41 @@ var registryFaults = []fault.Fault{
 	{Kind: fault.Hang, Side: fault.Registry},
 }
 
-// fatalFaults are the faults from which only a restart recovers: the process is dead, or the content
-// of a registry is corrupt and is requested again after a restart.
-var fatalFaults = []fault.Fault{
+// kills are the faults in which the process ends. Only a restart recovers.
+var kills = []fault.Fault{
 	{Kind: fault.KilledBefore},
 	{Kind: fault.KilledAfter},
+}
+
+// corruptions are the faults in which the content of a registry is corrupt. It is requested again after a restart.
+var corruptions = []fault.Fault{
 	{Kind: fault.WrongBytes, Side: fault.Registry},
 }
 
-// The manager survives each fault at each call of each scenario. All packages of a scenario get
+// everyFault reports whether each call gets all faults, one after the other. Otherwise each call gets one fault of each
+// group, and the faults of a group take turns.
+var everyFault = os.Getenv("XPKG_FAULTS") == "full"
+
+// turn selects the calls that get a fault: each one whose number has the remainder, divided by the number of faults of
+// the group.
+type turn struct{ faults, remainder int }
+
+func (u turn) includes(call int) bool { return everyFault || call%u.faults == u.remainder }
+
+// turns returns the turns of the faults in groups, by the text of the fault. They differ between scenarios, which make
+// similar calls.
+func turns(scenario int, groups ...[]fault.Fault) map[string]turn {
+	out := map[string]turn{}
+	for _, group := range groups {
+		for i, f := range group {
+			out[f.String()] = turn{len(group), (i + scenario) % len(group)}
+		}
+	}
+	return out
+}
+
+// The manager survives the faults at each call of each scenario: with XPKG_FAULTS=full all of them, and otherwise one of
+// each group. All packages of a scenario get
 // their faults at the same time, each at another call: for the API server, a package whose calls no
 // longer arrive is one whose manager is dead.
 //
@@ -48,9 +75,9 @@ var fatalFaults = []fault.Fault{
 func TestFaultAtEveryCall(t *testing.T) {
 	s := newSuite(t, fault.SubjectsByName(tokens, "/locks"), 1)
 	s.installHolder(t)
-	for _, sc := range scenarios {
+	for i, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
-			p := &runner{suite: s, scenario: sc, tally: map[string]int{}}
+			p := &runner{suite: s, scenario: sc, tally: map[string]int{}, turns: turns(i, clusterFaults, registryFaults, kills, corruptions)}
 			defer p.leftovers.Wait()
 			p.measure(t)
 			if sc.meanwhile != nil {
@@ -64,7 +91,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 			for _, some := range p.groups(all) {
 				p.run(t, some, false)
 			}
-			for _, some := range p.groups(fatalFaults) {
+			for _, some := range p.groups(slices.Concat(kills, corruptions)) {
 				p.run(t, some, true)
 			}
 			p.discard(t, p.ready)

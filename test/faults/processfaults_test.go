@@ -18,32 +18,38 @@ const wholeProcess = "wholeProcess"
 
 // The manager survives each fault at the calls that belong to no package: the calls at the start of
 // the process, calls that open watches, and writes of the Lock. The whole process is the subject,
-// and gets the faults also at the calls of an install.
+// and gets the faults also at the calls of an install. Each call gets all faults with XPKG_FAULTS=full, and otherwise the
+// faults take turns.
 //
 // hardening: J1
 func TestFaultAtEveryCallOfAProcess(t *testing.T) {
 	s := newSuite(t, fault.SingleSubject(wholeProcess), 10_001)
 	s.process.stop()
 	sc := &scenario{name: "start and install", kind: v1.ConfigurationKind, versions: one, act: toInstalled}
-	for _, f := range []fault.Fault{
+	faults := []fault.Fault{
 		{Kind: fault.KilledBefore},
 		{Kind: fault.KilledAfter},
 		{Kind: fault.Conflict, Side: fault.Cluster},
 		{Kind: fault.Throttled, Side: fault.Cluster},
 		{Kind: fault.ServerError, Side: fault.Cluster},
 		{Kind: fault.LostAnswer, Side: fault.Cluster},
-	} {
+	}
+	for i, f := range faults {
 		t.Run(f.String(), func(t *testing.T) {
 			p := &runner{suite: s, scenario: sc}
 			defer p.leftovers.Wait()
 			if !f.Kind.Kills() {
 				f.Filter = forNoPackage
 			}
-			started := time.Now()
-			for p.injectIntoProcess(t, f) {
-				f.Call++
+			started, step, injected := time.Now(), 1, 0
+			if !everyFault {
+				f.Call, step = i, len(faults)
 			}
-			t.Logf("%s; %s: %d calls, in %s", sc.name, f, f.Call, time.Since(started).Round(100*time.Millisecond))
+			for p.injectIntoProcess(t, f) {
+				injected++
+				f.Call += step
+			}
+			t.Logf("%s; %s: %d calls, in %s", sc.name, f, injected, time.Since(started).Round(100*time.Millisecond))
 		})
 	}
 }

@@ -12,18 +12,19 @@ func upgraded(r *instance) []state {
 	return []state{r.stateOf("v2", revisionPart{version: "v1", number: 1}, revisionPart{version: "v2", number: 2, active: true})}
 }
 
-// collected is the state after two upgrades: the first revision is deleted, and its objects stay.
+// collected returns the state after two upgrades: the first revision is deleted, and its objects
+// stay.
 func collected(r *instance) []state {
 	return []state{r.stateOf("v4",
 		revisionPart{version: "v1", collected: true}, revisionPart{version: "v2", number: 2}, revisionPart{version: "v4", number: 3, active: true})}
 }
 
-// waiting is the state of a package whose first version is not activated.
+// waiting returns the state of a package whose first version is not activated.
 func waiting(r *instance) []state {
 	return []state{r.stateOf("v1", revisionPart{version: "v1", never: true})}
 }
 
-// waitingToUpgrade is the state of a package whose second version is not activated.
+// waitingToUpgrade returns the state of a package whose second version is not activated.
 func waitingToUpgrade(r *instance) []state {
 	return []state{r.stateOf("v2", revisionPart{version: "v1", number: 1, active: true}, revisionPart{version: "v2", never: true})}
 }
@@ -32,12 +33,12 @@ func deactivated(r *instance) []state {
 	return []state{r.stateOf("v1", revisionPart{version: "v1", number: 1})}
 }
 
-// reactivated is the state of a package whose first version is active again.
+// reactivated returns the state of a package whose first version is active again.
 func reactivated(r *instance) []state {
 	return []state{r.stateOf("v2", revisionPart{version: "v2", number: 2}, revisionPart{version: "v1", number: 3, active: true})}
 }
 
-// upgradedAgain is the state after another activation of the second version.
+// upgradedAgain returns the state after another activation of the second version.
 func upgradedAgain(r *instance) []state {
 	return []state{r.stateOf("v2", revisionPart{version: "v1", number: 3}, revisionPart{version: "v2", number: 4, active: true})}
 }
@@ -47,8 +48,8 @@ const (
 	foreign   condition = "False ForeignOwner, Stalled"
 )
 
-// refused is the state of a package whose new version contains an object of another package: none of
-// its objects exist, and the old version keeps its objects.
+// refused returns the state of a package whose new version contains an object of another package:
+// none of its objects exist, and the old version keeps its objects.
 func refused(r *instance) []state {
 	s := installed(r)[0]
 	s.Package.Wanted, s.Package.Current = "v3", "v3"
@@ -60,13 +61,13 @@ func refused(r *instance) []state {
 	return []state{s}
 }
 
-// gone is the state of a package that was deleted with all its objects.
+// gone returns the state of a package that was deleted with all its objects.
 func gone(*instance) []state {
 	return []state{{Revisions: map[string]revisionState{}, Objects: map[string]objectState{}}}
 }
 
-// overtaken is the state of a package that was upgraded during its install. The first version left
-// no revision, or one that created some or none of its objects. They stay until the package is
+// overtaken returns the state of a package that was upgraded during its install. The first version
+// left no revision, or one that created some or none of its objects. They stay until the package is
 // deleted.
 func overtaken(r *instance) []state {
 	direct := r.stateOf("v2", revisionPart{version: "v2", number: 1, active: true})

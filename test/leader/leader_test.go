@@ -56,8 +56,8 @@ func TestFormerLeaderWritesNothing(t *testing.T) {
 		leads.signal(t, syscall.SIGSTOP)
 		s.follows(t, "a manager that was halted", leads, waits)
 		leads.signal(t, syscall.SIGCONT)
-		wait.Until(t, env.Limit, "the manager knows that it does not lead any more", func() (string, bool) {
-			return leads.Log(), strings.Count(leads.Log(), "does not lead any more") == leads.halts+1
+		wait.Until(t, env.Limit, "the manager knows that it is no longer the leader", func() (string, bool) {
+			return leads.Log(), strings.Count(leads.Log(), "is no longer the leader") == leads.halts+1
 		})
 		leads.halts++
 		s.busy(t, waits, 2*definitions)

@@ -11,6 +11,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
@@ -88,10 +89,9 @@ func TestAPackageCanAskForApproval(t *testing.T) {
 	s.run(t, s.Config, controller.Permissions{})
 	p := s.install(t, "cautious", provider("cautious", "", "", crd("things.cautious.example.org", "Namespaced")))
 	s.healthy(t, p)
-	p.Annotations = map[string]string{permission.AnnotationIncrease: string(controller.ApproveIncrease)}
-	if err := s.Client.Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	env.Update(t, s.Env, p, func(p *v1.Provider) {
+		p.Annotations = map[string]string{permission.AnnotationIncrease: string(controller.ApproveIncrease)}
+	})
 	s.upgrade(t, p, "v2", provider("cautious", "", requests(readsPods), crd("things.cautious.example.org", "Namespaced")))
 	s.waits(t, p, rbac.ErrPermissionIncrease.Name)
 }

@@ -41,7 +41,7 @@ func (s *suite) bootstrapped(t *testing.T, o bootstrap.Options) {
 	s.run(t, s.identity(t, bootstrap.Name), permissions)
 }
 
-// toApply is the text in a message that an administrator is to apply.
+// toApply returns the text in a message that an administrator is to apply.
 func toApply(t *testing.T, message string) string {
 	t.Helper()
 	_, text, found := strings.Cut(message, "\n\n")

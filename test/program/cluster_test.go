@@ -79,7 +79,7 @@ func untilHealthy(t testing.TB, c client.Client, name string) *v1.Provider {
 	return p
 }
 
-// definitions are the definitions of an API group; of all groups when it is empty.
+// definitions returns the definitions of an API group; of all groups when it is empty.
 func definitions(t testing.TB, c client.Client, group string) []apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	var all apiextensionsv1.CustomResourceDefinitionList
@@ -104,7 +104,7 @@ func isEstablished(d apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
-// owners are the owners of a definition as "Kind/name", with a star for the
+// owners returns the owners of a definition as "Kind/name", with a star for the
 // controller.
 func owners(d apiextensionsv1.CustomResourceDefinition) string {
 	var out []string

@@ -26,7 +26,7 @@ type plane struct {
 	up.State
 }
 
-// shared is the control plane of all tests that neither stop nor kill it.
+// shared returns the control plane of all tests that neither stop nor kill it.
 func shared(t testing.TB) plane {
 	t.Helper()
 	w := newWorkshop(t)
@@ -60,7 +60,8 @@ func (w workshop) newData(t testing.TB, name string) string {
 	return dir
 }
 
-// upArgs are the arguments to start a control plane on free ports, or on the ports of its last start.
+// upArgs returns the arguments to start a control plane on free ports, or on the ports of its last
+// start.
 func upArgs(dir string) []string {
 	return []string{"up", "--data-dir", dir, "--port", "0", "--registry-port", "0", "--package-runtime", "None"}
 }

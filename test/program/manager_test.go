@@ -121,7 +121,7 @@ metadata:
 spec:
   compositeTypeRef: {apiVersion: anywhere.test/v1, kind: Composed}
   mode: Pipeline
-  pipeline: []
+  pipeline: [{step: compose, functionRef: {name: any}}]
 `)
 	return dir
 }
@@ -172,7 +172,7 @@ func (m manager) stop(t *testing.T) {
 	}
 }
 
-// status is the status code of an answer; 0 when there is none.
+// status returns the status code of an answer; 0 when there is none.
 func status(ctx context.Context, url string) int {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestRestart(t *testing.T) {
 	p.xpkg(t, "down", "--data-dir", p.DataDir)
 }
 
-// versions are the resource versions of all definitions.
+// versions returns the resource versions of all definitions.
 func versions(t *testing.T, c client.Client) map[string]string {
 	t.Helper()
 	out := map[string]string{}

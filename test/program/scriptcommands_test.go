@@ -25,6 +25,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/testing/placeholder"
+	"github.com/xpkg-dev/xpkg/internal/testing/session"
 )
 
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
@@ -32,7 +33,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"exits":    exits,
 	"objects":  objects,
 	"only":     only,
-	"expand":   expand,
+	"expand":   session.Expand,
 	"flip":     flip,
 	"genuine":  genuine,
 	"datahome": dataHome,
@@ -173,15 +174,6 @@ func only(ts *testscript.TestScript, neg bool, args []string) {
 	if !slices.Equal(names, want) {
 		ts.Fatalf("%s has %q, want %q", args[0], names, want)
 	}
-}
-
-// expand FILE replaces the variables in a file by their values.
-func expand(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: expand FILE")
-	}
-	file := ts.MkAbs(args[0])
-	ts.Check(os.WriteFile(file, []byte(os.Expand(ts.ReadFile(args[0]), ts.Getenv)), 0o644))
 }
 
 // flip layer|manifest REPOSITORY changes the base layer, or the manifest, of the

@@ -3,7 +3,6 @@
 package program_test
 
 import (
-	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
+	"github.com/xpkg-dev/xpkg/internal/testing/session"
 )
 
 // TestScripts runs the sessions in testdata. They find
@@ -29,7 +31,7 @@ func TestScripts(t *testing.T) {
 	if !isFile(filepath.Join(p.dir, "kubectl")) {
 		prerequisite.Missing(t, "bin/kubectl is not built: make build-kubectl")
 	}
-	testscript.RunT(inTurn{t}, testscript.Params{
+	testscript.RunT(session.InTurn(t), testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Cmds:                scriptCommands,
@@ -54,17 +56,6 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
-
-// inTurn runs scripts one after the other.
-type inTurn struct{ *testing.T }
-
-func (inTurn) Parallel() {}
-
-func (t inTurn) Run(name string, run func(testscript.T)) {
-	t.T.Run(name, func(t *testing.T) { run(inTurn{t}) })
-}
-
-func (inTurn) Verbose() bool { return testing.Verbose() }
 
 // copyExamples copies the folders of the packages, with the address of another
 // registry in their dependencies.

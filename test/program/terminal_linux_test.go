@@ -175,7 +175,7 @@ func isMoving(line string) bool {
 	return len(r) > 0 && r[0] >= 0x2800 && r[0] <= 0x28ff
 }
 
-// lines are the lines that stay.
+// lines returns the lines that stay.
 func (s *screen) lines() []string {
 	var out []string
 	for _, row := range s.rows {

@@ -212,7 +212,7 @@ type entry struct {
 	data []byte
 }
 
-// contents are the files of an image.
+// contents returns the files of an image.
 func contents(t *testing.T, image v1.Image) map[string]entry {
 	t.Helper()
 	r := mutate.Extract(image)

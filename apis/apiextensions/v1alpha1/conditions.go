@@ -6,15 +6,15 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// The types of condition of these kinds.
+// Condition types of these kinds.
 const (
-	// TypeEstablished on an MRD: its CustomResourceDefinition is served.
+	// TypeEstablished is True on an MRD whose CustomResourceDefinition is served.
 	TypeEstablished v1.ConditionType = "Established"
-	// TypeHealthy on a policy: the MRDs that it names are active.
+	// TypeHealthy is True on a policy whose MRDs are active.
 	TypeHealthy v1.ConditionType = "Healthy"
 )
 
-// The reasons of those conditions.
+// Condition reasons of these kinds.
 const (
 	ReasonInactive    v1.ConditionReason = "InactiveManagedResource"
 	ReasonPending     v1.ConditionReason = "PendingManagedResource"

@@ -1,12 +1,11 @@
-// Package v1alpha1 names the kinds and conditions that the package manager uses of version
-// v1alpha1 of the API group apiextensions.crossplane.io: the kinds that switch
-// managed resources on and off, and their conditions. The objects themselves are
-// handled without Go types.
+// Package v1alpha1 defines names of version v1alpha1 of the API group
+// apiextensions.crossplane.io that the package manager uses: the kinds that activate managed
+// resources, and their conditions. The objects themselves are handled without Go types.
 package v1alpha1
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// Group is the API group of composition and of managed resources.
+// Group is the API group of compositions and managed resource definitions.
 const Group = "apiextensions.crossplane.io"
 
 // GroupVersion is the group and version of the kinds in this package.

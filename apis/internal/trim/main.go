@@ -46,7 +46,7 @@ func file(name string, depth int) error {
 	if err != nil {
 		return err
 	}
-	// Not the Go type of a definition, which would add an empty status.
+	// The Go type of a CRD would add an empty status.
 	var crd map[string]any
 	if err := yaml.Unmarshal(b, &crd); err != nil {
 		return err
@@ -78,7 +78,7 @@ func trim(schema map[string]any, depth int) {
 	}
 }
 
-// object is the object under the key, or nil.
+// object returns the object under the key, or nil if there is none.
 func object(parent any, key string) map[string]any {
 	m, _ := parent.(map[string]any)
 	o, _ := m[key].(map[string]any)

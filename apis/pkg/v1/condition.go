@@ -19,7 +19,7 @@ type Condition struct {
 	Type ConditionType `json:"type"`
 	// Status of this condition: True, False or Unknown.
 	Status corev1.ConditionStatus `json:"status"`
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the last time the status changed.
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 	// Reason of this status, as one CamelCase word.
 	Reason ConditionReason `json:"reason"`
@@ -41,8 +41,8 @@ type ConditionedStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// GetCondition returns the condition of the type, or one with the status Unknown
-// when there is none.
+// GetCondition returns the condition of the type, or one with the status Unknown if there
+// is none.
 func (s *ConditionedStatus) GetCondition(t ConditionType) Condition {
 	for _, c := range s.Conditions {
 		if c.Type == t {
@@ -64,7 +64,7 @@ func (s *ConditionedStatus) SetConditions(generation int64, now metav1.Time, con
 	}
 }
 
-// RemoveCondition removes the condition of the type, if there is one.
+// RemoveCondition removes the condition of the type, if it exists.
 func (s *ConditionedStatus) RemoveCondition(t ConditionType) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c Condition) bool { return c.Type == t })
 }

@@ -2,34 +2,33 @@ package v1
 
 import corev1 "k8s.io/api/core/v1"
 
-// The types of condition of packages and revisions.
+// Condition types of packages and revisions.
 const (
-	// TypeInstalled on a package: its revision is the active one.
+	// TypeInstalled is True on a package with an active revision.
 	TypeInstalled ConditionType = "Installed"
-	// TypeHealthy on a package: its revision, and the runtime of it, are healthy.
+	// TypeHealthy is True on a package whose revision and runtime are healthy.
 	TypeHealthy ConditionType = "Healthy"
-	// TypeRevisionHealthy on a revision: its objects are in place.
+	// TypeRevisionHealthy is True on a revision whose objects are established.
 	TypeRevisionHealthy ConditionType = "RevisionHealthy"
-	// TypeRuntimeHealthy on a revision with a runtime: its runtime is available.
+	// TypeRuntimeHealthy is True on a revision whose runtime is available.
 	TypeRuntimeHealthy ConditionType = "RuntimeHealthy"
-	// TypeRuntimeActive on a revision with a runtime: its runtime should run.
+	// TypeRuntimeActive is True on a revision whose runtime should run.
 	TypeRuntimeActive ConditionType = "RuntimeActive"
-	// TypeSynced on any object: False while it is paused, or while the tag of a package
-	// with the policy Always cannot be resolved.
+	// TypeSynced is False on an object that is paused, and on a package with the policy Always while
+	// its tag cannot be resolved.
 	TypeSynced ConditionType = "Synced"
 
-	// TypeReady on a package or revision: the desired state is in place and
-	// healthy.
+	// TypeReady is True on a package or revision whose desired state is established and healthy.
 	TypeReady ConditionType = "Ready"
-	// TypeReconciling on a package or revision, only while it is True: work is
-	// under way or is tried again.
+	// TypeReconciling is True on a package or revision while it is in progress or retried. It is
+	// absent otherwise.
 	TypeReconciling ConditionType = "Reconciling"
-	// TypeStalled on a package or revision, only while it is True: no further
-	// progress happens until a user fixes the cause that the message names.
+	// TypeStalled is True on a package or revision that makes no progress until a user fixes the
+	// cause in the message. It is absent otherwise.
 	TypeStalled ConditionType = "Stalled"
 )
 
-// The reasons of those conditions.
+// Condition reasons of packages and revisions.
 const (
 	ReasonUnpacking     ConditionReason = "UnpackingPackage"
 	ReasonInactive      ConditionReason = "InactivePackageRevision"
@@ -38,28 +37,28 @@ const (
 	ReasonUnhealthy     ConditionReason = "UnhealthyPackageRevision"
 	ReasonUnknownHealth ConditionReason = "UnknownPackageRevisionHealth"
 
-	// ReasonNotComposed is the reason of Ready for a package that is installed and whose XRDs
-	// are not established, because no Crossplane composes them.
+	// ReasonNotComposed is the reason of Ready for an installed package whose XRDs are not
+	// established because the cluster has no Crossplane core.
 	ReasonNotComposed ConditionReason = "NotComposed"
 
-	// ReasonRolledBack: a revision did not become healthy in time, and the
-	// previous one was activated again.
+	// ReasonRolledBack means that a revision did not become healthy in time, and that the previous
+	// one was activated again.
 	ReasonRolledBack ConditionReason = "RolledBack"
 
-	// ReasonAwaitingActivation: the runtime waits for the first active managed
-	// resource definition, which is a healthy state.
+	// ReasonAwaitingActivation means that the runtime waits for the first active managed resource
+	// definition. The revision is healthy.
 	ReasonAwaitingActivation ConditionReason = "AwaitingActivation"
 	ReasonActiveRuntime      ConditionReason = "ActiveRuntime"
 
-	// ReasonProgressing: the objects of a revision are being established.
+	// ReasonProgressing means that the objects of a revision are being established.
 	ReasonProgressing ConditionReason = "Progressing"
-	// ReasonLookupFailed: a registry could not be queried for the current digest of a tag.
+	// ReasonLookupFailed means that a registry could not be queried for the current digest of a tag.
 	// The installed content stays unchanged.
 	ReasonLookupFailed ConditionReason = "LookupFailed"
-	// ReasonSynced: nothing stands in the way of the controller any more.
+	// ReasonSynced means that the object is reconciled normally.
 	ReasonSynced ConditionReason = "ReconcileSuccess"
 
-	// ReasonPaused: the annotation crossplane.io/paused stops the controller.
+	// ReasonPaused means that the annotation crossplane.io/paused pauses reconciliation.
 	ReasonPaused ConditionReason = "ReconcilePaused"
 )
 
@@ -89,7 +88,7 @@ func HealthyAwaitingActivation() Condition {
 	return condition(TypeHealthy, corev1.ConditionTrue, ReasonAwaitingActivation, "")
 }
 
-// Unhealthy returns the condition of a package that does not work.
+// Unhealthy returns the condition of an unhealthy package.
 func Unhealthy(message string) Condition {
 	return condition(TypeHealthy, corev1.ConditionFalse, ReasonUnhealthy, message)
 }
@@ -104,12 +103,12 @@ func UnknownHealth(message string) Condition {
 	return condition(TypeHealthy, corev1.ConditionUnknown, ReasonUnknownHealth, message)
 }
 
-// RevisionHealthy returns the condition of a revision whose objects are in place.
+// RevisionHealthy returns the condition of a revision whose objects are established.
 func RevisionHealthy() Condition {
 	return condition(TypeRevisionHealthy, corev1.ConditionTrue, ReasonHealthy, "")
 }
 
-// RevisionUnhealthy returns the condition of a revision whose objects are not in place.
+// RevisionUnhealthy returns the condition of a revision whose objects are not established.
 func RevisionUnhealthy(message string) Condition {
 	return condition(TypeRevisionHealthy, corev1.ConditionFalse, ReasonUnhealthy, message)
 }
@@ -160,7 +159,7 @@ func Synced() Condition {
 	return condition(TypeSynced, corev1.ConditionTrue, ReasonSynced, "")
 }
 
-// Ready returns the condition that reports whether the desired state is in place.
+// Ready returns the condition that reports whether the desired state is established.
 func Ready(s corev1.ConditionStatus, r ConditionReason, message string) Condition {
 	return condition(TypeReady, s, r, message)
 }
@@ -170,7 +169,7 @@ func Reconciling(r ConditionReason, message string) Condition {
 	return condition(TypeReconciling, corev1.ConditionTrue, r, message)
 }
 
-// Stalled returns the condition of an object that needs a user to act.
+// Stalled returns the condition of an object that needs an action of a user.
 func Stalled(r ConditionReason, message string) Condition {
 	return condition(TypeStalled, corev1.ConditionTrue, r, message)
 }

@@ -2,13 +2,13 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PackageKind is Configuration.
+// PackageKind returns Configuration.
 func (*Configuration) PackageKind() string { return ConfigurationKind }
 
-// PackageSpec is the part of the spec that all packages have.
+// PackageSpec returns the part of the spec that all packages have.
 func (c *Configuration) PackageSpec() *PackageSpec { return &c.Spec.PackageSpec }
 
-// PackageStatus is the part of the status that all packages have.
+// PackageStatus returns the part of the status that all packages have.
 func (c *Configuration) PackageStatus() *PackageStatus { return &c.Status.PackageStatus }
 
 // RuntimeSpec returns nil: a Configuration has no runtime.

@@ -2,15 +2,15 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PackageKind is Configuration.
+// PackageKind returns Configuration.
 func (*ConfigurationRevision) PackageKind() string { return ConfigurationKind }
 
-// RevisionSpec is the part of the spec that all revisions have.
+// RevisionSpec returns the part of the spec that all revisions have.
 func (r *ConfigurationRevision) RevisionSpec() *PackageRevisionSpec {
 	return &r.Spec.PackageRevisionSpec
 }
 
-// RevisionStatus is the part of the status that all revisions have.
+// RevisionStatus returns the part of the status that all revisions have.
 func (r *ConfigurationRevision) RevisionStatus() *PackageRevisionStatus {
 	return &r.Status.PackageRevisionStatus
 }

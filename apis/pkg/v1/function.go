@@ -2,13 +2,13 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PackageKind is Function.
+// PackageKind returns Function.
 func (*Function) PackageKind() string { return FunctionKind }
 
-// PackageSpec is the part of the spec that all packages have.
+// PackageSpec returns the part of the spec that all packages have.
 func (f *Function) PackageSpec() *PackageSpec { return &f.Spec.PackageSpec }
 
-// PackageStatus is the part of the status that all packages have.
+// PackageStatus returns the part of the status that all packages have.
 func (f *Function) PackageStatus() *PackageStatus { return &f.Status.PackageStatus }
 
 // RuntimeSpec returns the runtime fields of the spec.

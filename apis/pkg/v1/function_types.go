@@ -2,8 +2,7 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// A Function is a request to install a function package: a runtime that takes
-// part in composing resources.
+// A Function is a request to install a function package: a runtime for a step of a composition pipeline.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

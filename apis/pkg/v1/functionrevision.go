@@ -2,13 +2,13 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PackageKind is Function.
+// PackageKind returns Function.
 func (*FunctionRevision) PackageKind() string { return FunctionKind }
 
-// RevisionSpec is the part of the spec that all revisions have.
+// RevisionSpec returns the part of the spec that all revisions have.
 func (r *FunctionRevision) RevisionSpec() *PackageRevisionSpec { return &r.Spec.PackageRevisionSpec }
 
-// RevisionStatus is the part of the status that all revisions have.
+// RevisionStatus returns the part of the status that all revisions have.
 func (r *FunctionRevision) RevisionStatus() *PackageRevisionStatus {
 	return &r.Status.PackageRevisionStatus
 }

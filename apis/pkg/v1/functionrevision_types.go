@@ -38,7 +38,7 @@ type FunctionRevisionStatus struct {
 	PackageRevisionStatus        `json:",inline"`
 	PackageRevisionRuntimeStatus `json:",inline"`
 
-	// Endpoint is the gRPC target at which the function answers, for example
+	// Endpoint is the gRPC target at which the function serves, for example
 	// "dns:///function-auto-ready.crossplane-system:9443".
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`

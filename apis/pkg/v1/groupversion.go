@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Group is the API group of everything that can be installed.
+// Group is the API group of packages and their revisions.
 const Group = "pkg.crossplane.io"
 
 // GroupVersion is the group and version of the types in this package.

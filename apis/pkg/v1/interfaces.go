@@ -9,8 +9,8 @@ import (
 //
 // +kubebuilder:object:generate=false
 type Conditioned interface {
-	// GetCondition returns the condition of the type, or one with the status Unknown
-	// when there is none.
+	// GetCondition returns the condition of the type, or one with the status Unknown if
+	// there is none.
 	GetCondition(t ConditionType) Condition
 	// SetConditions replaces the conditions of the same types. A condition whose
 	// ObservedGeneration is zero gets the generation of the object. The time of the last
@@ -27,12 +27,12 @@ type Package interface {
 	runtime.Object
 	Conditioned
 
-	// PackageKind is the kind, also where the object came from a typed client
-	// and has lost its TypeMeta.
+	// PackageKind returns the kind, also for an object of a typed client, which has no
+	// TypeMeta.
 	PackageKind() string
-	// PackageSpec is the common part of the spec.
+	// PackageSpec returns the common part of the spec.
 	PackageSpec() *PackageSpec
-	// PackageStatus is the common part of the status.
+	// PackageStatus returns the common part of the status.
 	PackageStatus() *PackageStatus
 	// RuntimeSpec returns the runtime fields of the spec. It returns nil for a
 	// Configuration, which has no runtime.
@@ -41,7 +41,7 @@ type Package interface {
 	// NewRevision returns an empty revision of the kind that belongs to this kind
 	// of package, with its type set.
 	NewRevision() PackageRevision
-	// NewRevisionList returns an empty list of such revisions.
+	// NewRevisionList returns an empty list of revisions of that kind.
 	NewRevisionList() PackageRevisionList
 }
 
@@ -55,12 +55,11 @@ type PackageRevision interface {
 	runtime.Object
 	Conditioned
 
-	// PackageKind is the kind of the package that this is a revision of, for
-	// example Provider.
+	// PackageKind returns the kind of the package of the revision, for example Provider.
 	PackageKind() string
-	// RevisionSpec is the common part of the spec.
+	// RevisionSpec returns the common part of the spec.
 	RevisionSpec() *PackageRevisionSpec
-	// RevisionStatus is the common part of the status.
+	// RevisionStatus returns the common part of the status.
 	RevisionStatus() *PackageRevisionStatus
 	// RuntimeSpec returns the runtime fields of the spec. It returns nil for a
 	// ConfigurationRevision, which has no runtime.

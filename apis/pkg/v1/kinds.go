@@ -61,11 +61,11 @@ func NewPackageList(kind string) PackageList {
 	return nil
 }
 
-// RevisionKind is the kind of the revisions of a kind of package, for example
+// RevisionKind returns the kind of revision for a kind of package, for example
 // ProviderRevision for Provider.
 func RevisionKind(packageKind string) string { return packageKind + "Revision" }
 
-// typeMeta returns the type of objects of the kind.
+// typeMeta returns the TypeMeta of objects of the kind.
 func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: GroupVersion.String(), Kind: kind}
 }

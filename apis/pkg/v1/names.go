@@ -13,7 +13,7 @@ const (
 	// LabelProviderFamily on a provider revision is the family that its package declares.
 	// Members of a family from one publisher share permissions.
 	LabelProviderFamily = "pkg.crossplane.io/provider-family"
-	// LabelProvider and LabelFunction select the pods of a package.
+	// LabelProvider and LabelFunction are on the pods of a package, with its name.
 	LabelProvider = "pkg.crossplane.io/provider"
 	LabelFunction = "pkg.crossplane.io/function"
 	// LabelRevision selects the pods of one revision.
@@ -24,10 +24,11 @@ const (
 // annotation is removed or the object is deleted.
 const AnnotationPaused = "crossplane.io/paused"
 
-// IsPaused reports whether an object has that annotation.
+// IsPaused reports whether an object has AnnotationPaused with the value "true".
 func IsPaused(o metav1.Object) bool { return o.GetAnnotations()[AnnotationPaused] == "true" }
 
-// FinalizerRevision keeps a revision until it has left the Lock.
+// FinalizerRevision is the finalizer of a revision that Crossplane core manages. The manager removes it: an entry of
+// the Lock is removed after its revision is deleted.
 const FinalizerRevision = "revision.pkg.crossplane.io"
 
 // FinalizerRuntimeProtection keeps a deleted Provider, and its runtime, until its CRDs are gone:
@@ -42,15 +43,15 @@ const DefaultRuntimeConfigName = "default"
 // runtimes. Crossplane uses the same name.
 const RootCASecretName = "crossplane-root-ca"
 
-// maxSecretName is the longest name of a Secret.
+// maxSecretName is the maximum length of the name of a Secret.
 const maxSecretName = 253
 
 // TLSServerSecretName returns the name of the Secret with the server certificate of the
 // runtime of a package. Crossplane uses the same name.
 func TLSServerSecretName(pkg string) string { return secretName(pkg, "-tls-server") }
 
-// TLSClientSecretName returns the name of the Secret with the client certificate of the
-// runtime of a package. Runtimes of Functions make no calls of their own.
+// TLSClientSecretName returns the name of the Secret with the client certificate of the runtime
+// of a package. The runtime of a Function has none.
 func TLSClientSecretName(pkg string) string { return secretName(pkg, "-tls-client") }
 
 func secretName(pkg, suffix string) string {

@@ -8,7 +8,7 @@ import (
 // RevisionActivationPolicy controls how a new revision is activated.
 type RevisionActivationPolicy string
 
-// The policies of activation.
+// Revision activation policies.
 const (
 	// AutomaticActivation activates each new revision as soon as it exists.
 	AutomaticActivation RevisionActivationPolicy = "Automatic"
@@ -19,11 +19,10 @@ const (
 
 // PackageSpec holds the spec fields common to all kinds of package.
 //
-// A reference names its registry, because a name without one has a different
-// meaning on each machine. Only a package that is never pulled may have any name:
-// it is found in the package cache under that name. (In the rule, __package__ is
-// the field package, whose name is a reserved word of the Common Expression
-// Language.)
+// A reference must contain its registry, because a name without one has a different
+// meaning on each machine. A package that is never pulled may have any name: it is looked
+// up in the package cache. (In the rule, __package__ is the field package, whose name is
+// a reserved word of the Common Expression Language.)
 //
 // +kubebuilder:validation:XValidation:message="must be a fully qualified image reference: a registry (with a dot in its name, or localhost) and a repository, followed by a tag, a digest or both, for example registry.example.com/repo/package:tag or registry.example.com/repo/package@sha256:<64 hexadecimal digits>; any other name needs packagePullPolicy: Never",rule="has(self.packagePullPolicy) && self.packagePullPolicy == 'Never' ? self.__package__.size() > 0 : self.__package__.matches('^(localhost|[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)+)(:[0-9]+)?(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$')",fieldPath=".package"
 type PackageSpec struct {
@@ -35,7 +34,7 @@ type PackageSpec struct {
 	Package string `json:"package"`
 
 	// RevisionActivationPolicy controls how a new revision is activated: Automatic
-	// activates it at once, Manual waits for a user to do so. Default is Automatic.
+	// activates it at once, Manual waits until a user activates it. Default is Automatic.
 	// +optional
 	// +kubebuilder:default=Automatic
 	RevisionActivationPolicy RevisionActivationPolicy `json:"revisionActivationPolicy,omitempty"`
@@ -52,21 +51,21 @@ type PackageSpec struct {
 	// +optional
 	PackagePullSecrets []corev1.LocalObjectReference `json:"packagePullSecrets,omitempty"`
 
-	// PackagePullPolicy controls when content is downloaded. IfNotPresent downloads
-	// it once. Always checks every minute whether the tag has moved. Never takes
-	// it from the package cache only. Default is IfNotPresent.
+	// PackagePullPolicy controls when content is downloaded. IfNotPresent downloads it
+	// once. Always checks every minute whether the tag has moved. Never uses only the
+	// package cache. Default is IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
 	PackagePullPolicy corev1.PullPolicy `json:"packagePullPolicy,omitempty"`
 
 	// IgnoreCrossplaneConstraints installs the package without checking whether it
-	// fits the version of Crossplane that is installed. Default is false.
+	// supports the installed version of Crossplane. Default is false.
 	// +optional
 	// +kubebuilder:default=false
 	IgnoreCrossplaneConstraints bool `json:"ignoreCrossplaneConstraints,omitempty"`
 
-	// SkipDependencyResolution installs the package without its dependencies,
-	// which it may need in order to work. Default is false.
+	// SkipDependencyResolution installs the package without its dependencies, and does
+	// not check them. Default is false.
 	// +optional
 	// +kubebuilder:default=false
 	SkipDependencyResolution bool `json:"skipDependencyResolution,omitempty"`
@@ -134,34 +133,34 @@ type PackageStatus struct {
 	Rollback *Rollback `json:"rollback,omitempty"`
 }
 
-// Activation records the activation of one revision.
+// Activation records the activation of a revision.
 type Activation struct {
-	// Revision that was activated.
+	// Revision is the name of the activated revision.
 	Revision string `json:"revision"`
-	// Number that the revision got.
+	// Number of the revision.
 	Number int64 `json:"number"`
-	// Since when it is active.
+	// Since is the time of the activation.
 	Since metav1.Time `json:"since"`
 	// Healthy is set when the revision is healthy and its runtime has run for its
 	// settle time without a restart. A runtime that crashes later is still rolled back
 	// until the activation deadline has passed.
 	// +optional
 	Healthy bool `json:"healthy,omitempty"`
-	// Previous is the revision that was healthy last when this one was activated. A
-	// rollback activates it again.
+	// Previous is the last healthy revision before this activation. A rollback activates
+	// it again.
 	// +optional
 	Previous string `json:"previous,omitempty"`
 }
 
-// Rollback is the return from one revision to one before it.
+// Rollback records the rollback from one revision to an earlier one.
 type Rollback struct {
 	// From is the revision that did not become healthy.
 	From string `json:"from"`
 	// To is the revision that was activated again.
 	To string `json:"to"`
-	// Generation of the package for which it holds.
+	// Generation of the package to which the rollback applies.
 	Generation int64 `json:"generation"`
-	// Time when it was decided.
+	// Time of the decision.
 	Time metav1.Time `json:"time"`
 	// Message is the last condition message of the revision.
 	// +optional
@@ -178,7 +177,8 @@ const (
 	ImageConfigReasonRewrite    ImageConfigRefReason = "RewriteImage"
 	ImageConfigReasonRuntime    ImageConfigRefReason = "ConfigureRuntime"
 
-	// These two are ours: the authorities of a registry or plain HTTP, and mirrors.
+	// ImageConfigReasonRegistry (CA bundles and plain HTTP) and ImageConfigReasonMirrors
+	// are extensions of xpkg.
 	ImageConfigReasonRegistry ImageConfigRefReason = "ConfigureRegistry"
 	ImageConfigReasonMirror   ImageConfigRefReason = "UseMirror"
 )

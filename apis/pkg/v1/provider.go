@@ -2,13 +2,13 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PackageKind is Provider.
+// PackageKind returns Provider.
 func (*Provider) PackageKind() string { return ProviderKind }
 
-// PackageSpec is the part of the spec that all packages have.
+// PackageSpec returns the part of the spec that all packages have.
 func (p *Provider) PackageSpec() *PackageSpec { return &p.Spec.PackageSpec }
 
-// PackageStatus is the part of the status that all packages have.
+// PackageStatus returns the part of the status that all packages have.
 func (p *Provider) PackageStatus() *PackageStatus { return &p.Status.PackageStatus }
 
 // RuntimeSpec returns the runtime fields of the spec.

@@ -9,7 +9,7 @@ import (
 // RevisionState is the desired state of a revision.
 type RevisionState string
 
-// The states of a revision.
+// Revision states.
 const (
 	// RevisionActive makes the package the controller of the objects of the revision. A package
 	// has at most one active revision.
@@ -42,8 +42,8 @@ type PackageRevisionSpec struct {
 	// +optional
 	PackagePullSecrets []corev1.LocalObjectReference `json:"packagePullSecrets,omitempty"`
 
-	// PackagePullPolicy controls when content is downloaded. It also holds for the
-	// image of the runtime. Default is IfNotPresent.
+	// PackagePullPolicy controls when content is downloaded. It also applies to the image of the runtime.
+	// Default is IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
 	PackagePullPolicy corev1.PullPolicy `json:"packagePullPolicy,omitempty"`
@@ -53,14 +53,14 @@ type PackageRevisionSpec struct {
 	// garbage collected.
 	Revision int64 `json:"revision"`
 
-	// IgnoreCrossplaneConstraints installs the package without checking whether it
-	// fits the version of Crossplane that is installed. Default is false.
+	// IgnoreCrossplaneConstraints installs the package without checking whether it supports the installed
+	// version of Crossplane. Default is false.
 	// +optional
 	// +kubebuilder:default=false
 	IgnoreCrossplaneConstraints bool `json:"ignoreCrossplaneConstraints,omitempty"`
 
-	// SkipDependencyResolution installs the package without its dependencies,
-	// which it may need in order to work. Default is false.
+	// SkipDependencyResolution installs the package without its dependencies, and does not check them.
+	// Default is false.
 	// +optional
 	// +kubebuilder:default=false
 	SkipDependencyResolution bool `json:"skipDependencyResolution,omitempty"`
@@ -92,16 +92,15 @@ type PackageRevisionStatus struct {
 	// FoundDependencies is the number of dependencies, direct and indirect.
 	// +optional
 	FoundDependencies int64 `json:"foundDependencies,omitempty"`
-	// InstalledDependencies is how many of them are installed.
+	// InstalledDependencies is the number of them that are installed.
 	// +optional
 	InstalledDependencies int64 `json:"installedDependencies,omitempty"`
-	// InvalidDependencies is how many are installed at a version that the
-	// package does not accept.
+	// InvalidDependencies is the number of them that are installed at a version that the package does not
+	// accept.
 	// +optional
 	InvalidDependencies int64 `json:"invalidDependencies,omitempty"`
-	// AbsentOptionalDependencies are optional dependencies that are not installed, each
-	// with the accepted versions. The revision does not wait
-	// for them.
+	// AbsentOptionalDependencies are optional dependencies that are not installed, each with the accepted
+	// versions. The revision does not require them.
 	// +optional
 	AbsentOptionalDependencies []string `json:"absentOptionalDependencies,omitempty"`
 
@@ -120,23 +119,23 @@ type PackageRevisionStatus struct {
 	// +optional
 	Capabilities []string `json:"capabilities,omitempty"`
 
-	// PermissionRequests are permissions that the package requests for its runtime, beyond
-	// those over its own resources.
+	// PermissionRequests are permissions that the package requests for its runtime, beyond the permissions
+	// for its own resources.
 	// +optional
 	PermissionRequests []rbacv1.PolicyRule `json:"permissionRequests,omitempty"`
 
-	// UnapprovedPermissions are permissions that wait for approval: permissions beyond those in the
-	// previous revision, or permissions that amount to control of the cluster.
+	// UnapprovedPermissions are permissions that wait for approval: permissions that the previous revision
+	// did not have, or permissions that amount to control of the cluster.
 	// +optional
 	UnapprovedPermissions []rbacv1.PolicyRule `json:"unapprovedPermissions,omitempty"`
 
-	// UnallowedWebhooks are rules of the revision's webhooks that cover other resources
-	// than its own, while the revision waits until a user allows them.
+	// UnallowedWebhooks are the rules of the revision's webhooks for resources that the package does not
+	// define, while the revision waits until a user allows them.
 	// +optional
 	UnallowedWebhooks []string `json:"unallowedWebhooks,omitempty"`
 
-	// ObjectsToAdopt are objects that users created and that the package contains, as
-	// Kind/name, while the revision waits until a user lets the package adopt them.
+	// ObjectsToAdopt lists objects of the package that users created, as Kind/name, while the revision waits
+	// until a user lets the package adopt them.
 	// +optional
 	ObjectsToAdopt []string `json:"objectsToAdopt,omitempty"`
 }
@@ -152,9 +151,8 @@ type TypedReference struct {
 	// UID of the referenced object.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
-	// Generation is the metadata.generation of the object after the package
-	// manager last wrote it. An object with another one was changed by another
-	// client.
+	// Generation is the metadata.generation of the object after the package manager last wrote it. If the
+	// object has another generation, another client has changed it.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 }

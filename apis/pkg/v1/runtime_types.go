@@ -8,15 +8,15 @@ type PackageRuntimeSpec struct {
 	// +kubebuilder:default={"name": "default"}
 	RuntimeConfigRef *RuntimeConfigReference `json:"runtimeConfigRef,omitempty"`
 
-	// ControllerConfigRef names a ControllerConfig, the older way to configure
-	// the runtime. Use runtimeConfigRef for new packages.
+	// ControllerConfigRef names a ControllerConfig. It is deprecated: use
+	// runtimeConfigRef for new packages.
 	// +optional
 	ControllerConfigRef *ControllerConfigReference `json:"controllerConfigRef,omitempty"`
 }
 
 // RuntimeConfigReference names a resource that configures a runtime.
 type RuntimeConfigReference struct {
-	// API version of the referent.
+	// APIVersion of the referent.
 	// +optional
 	// +kubebuilder:default="pkg.crossplane.io/v1beta1"
 	APIVersion *string `json:"apiVersion,omitempty"`
@@ -39,12 +39,12 @@ type ControllerConfigReference struct {
 type PackageRevisionRuntimeSpec struct {
 	PackageRuntimeSpec `json:",inline"`
 
-	// TLSServerSecretName is the name of the secret with the certificate that
-	// the runtime serves with.
+	// TLSServerSecretName is the name of the secret with the server certificate of the
+	// runtime.
 	// +optional
 	TLSServerSecretName *string `json:"tlsServerSecretName,omitempty"`
-	// TLSClientSecretName is the name of the secret with the certificate that
-	// the runtime presents as a client.
+	// TLSClientSecretName is the name of the secret with the client certificate of the
+	// runtime.
 	// +optional
 	TLSClientSecretName *string `json:"tlsClientSecretName,omitempty"`
 }
@@ -52,16 +52,16 @@ type PackageRevisionRuntimeSpec struct {
 // PackageRevisionRuntimeStatus holds the status fields common to revisions with a
 // runtime.
 type PackageRevisionRuntimeStatus struct {
-	// TLSServerSecretName is the name of the secret with the certificate that
-	// the runtime serves with, once it exists.
+	// TLSServerSecretName is the name of the secret with the server certificate of the
+	// runtime, once it exists.
 	// +optional
 	TLSServerSecretName *string `json:"tlsServerSecretName,omitempty"`
-	// TLSClientSecretName is the name of the secret with the certificate that
-	// the runtime presents as a client, once it exists.
+	// TLSClientSecretName is the name of the secret with the client certificate of the
+	// runtime, once it exists.
 	// +optional
 	TLSClientSecretName *string `json:"tlsClientSecretName,omitempty"`
-	// RuntimeImage is the image that the runtime runs, with the digest that was
-	// resolved with the first reconciliation of the revision.
+	// RuntimeImage is the image of the runtime, with the digest that was resolved at the
+	// first reconciliation of the revision.
 	// +optional
 	RuntimeImage string `json:"runtimeImage,omitempty"`
 }

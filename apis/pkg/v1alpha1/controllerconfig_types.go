@@ -8,8 +8,7 @@ import (
 // A ControllerConfig configures the Deployment and the ServiceAccount of the
 // packages that name it. New packages use a DeploymentRuntimeConfig instead.
 //
-// Labels and annotations of the ControllerConfig itself are put on the
-// ServiceAccount.
+// Labels and annotations of the ControllerConfig itself are copied to the ServiceAccount.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster
@@ -22,9 +21,9 @@ type ControllerConfig struct {
 	Spec ControllerConfigSpec `json:"spec,omitempty"`
 }
 
-// ControllerConfigSpec holds the settings. Fields that are not set get the package
-// manager's defaults. Each field has the meaning of the field of the same
-// name in a pod or its container.
+// ControllerConfigSpec holds the settings. Fields that are not set default to the values
+// of the package manager. Each field has the meaning of the field of the same name in a
+// pod or its container.
 type ControllerConfigSpec struct {
 	// Metadata of the pods.
 	// +optional
@@ -32,7 +31,7 @@ type ControllerConfigSpec struct {
 	// Replicas is the number of pods. Default is 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Image is the runtime image, instead of the image that the package names.
+	// Image is the runtime image, instead of the image of the package.
 	// +optional
 	Image *string `json:"image,omitempty"`
 	// ImagePullPolicy of the runtime image.
@@ -59,7 +58,7 @@ type ControllerConfigSpec struct {
 	// RuntimeClassName of the pods.
 	// +optional
 	RuntimeClassName *string `json:"runtimeClassName,omitempty"`
-	// ServiceAccountName of the pods, instead of one of the package's own.
+	// ServiceAccountName of the pods, instead of a ServiceAccount of the package's own.
 	// +optional
 	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
 	// PodSecurityContext of the pods.
@@ -91,7 +90,7 @@ type ControllerConfigSpec struct {
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
 }
 
-// PodObjectMeta is the metadata of pods that can be set.
+// PodObjectMeta holds the metadata that can be set on pods.
 type PodObjectMeta struct {
 	// Annotations of the pods.
 	// +optional

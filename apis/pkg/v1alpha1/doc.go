@@ -1,6 +1,6 @@
-// Package v1alpha1 holds version v1alpha1 of the API group pkg.crossplane.io:
-// the ControllerConfig, the first way to configure a package runtime.
-// Packages guide, spec.controllerConfigRef.
+// Package v1alpha1 holds version v1alpha1 of the API group pkg.crossplane.io: the
+// ControllerConfig, which is deprecated in favor of the DeploymentRuntimeConfig. See the
+// packages guide, "spec.controllerConfigRef".
 //
 // +kubebuilder:object:generate=true
 // +groupName=pkg.crossplane.io

@@ -18,8 +18,8 @@ type DeploymentRuntimeConfig struct {
 	Spec DeploymentRuntimeConfigSpec `json:"spec,omitempty"`
 }
 
-// DeploymentRuntimeConfigSpec holds the templates. Fields that are not set get the
-// package manager's defaults.
+// DeploymentRuntimeConfigSpec holds the templates. Fields that are not set default to the
+// values of the package manager.
 type DeploymentRuntimeConfigSpec struct {
 	// DeploymentTemplate is the template of the Deployment.
 	// +optional
@@ -56,7 +56,7 @@ type ServiceAccountTemplate struct {
 	Metadata *ObjectMeta `json:"metadata,omitempty"`
 }
 
-// ObjectMeta is the metadata that a template can set.
+// ObjectMeta holds the metadata that a template can set.
 type ObjectMeta struct {
 	// Name of the object.
 	// +optional

@@ -6,8 +6,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// A Function as this version serves it: the same object, field for field, that
-// version v1 stores.
+// Function is the Function of version v1, which is the storage version, with the same fields.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -22,11 +22,10 @@ type ImageConfig struct {
 
 // ImageConfigSpec selects images and configures how they are handled.
 type ImageConfigSpec struct {
-	// MatchImages are the rules that select images. One match is
-	// enough. Where several image configs match an image, each purpose (pull
-	// secret, access to the registry, mirrors, rewriting, verification, runtime)
-	// uses the image config with the longest match among the ones that configure
-	// that purpose, and the first by name if several matches have the same length.
+	// MatchImages are the rules that select images. An image is selected if one of them matches. If several
+	// image configs match an image, each purpose (pull secret, access to the registry, mirrors, rewriting,
+	// verification, runtime) uses the image config with the longest match among those that configure the
+	// purpose, and the first by name if several matches have the same length.
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="matchImages should have at least one element."
 	MatchImages []ImageMatch `json:"matchImages"`
 
@@ -47,7 +46,7 @@ type ImageConfigSpec struct {
 	Runtime *ImageRuntime `json:"runtime,omitempty"`
 }
 
-// MatchType is a way of matching an image.
+// MatchType is the type of an image match.
 //
 // +kubebuilder:validation:Enum=Prefix
 type MatchType string
@@ -61,15 +60,15 @@ type ImageMatch struct {
 	// +optional
 	// +kubebuilder:default=Prefix
 	Type MatchType `json:"type,omitempty"`
-	// Prefix that the reference begins with. The longest one wins. A prefix that
-	// consists of a host, and optionally a port, matches the whole host: the next
-	// character of the reference has to be a slash, colon or at sign.
+	// Prefix of the reference. The longest match takes precedence. A prefix that consists of a host, and
+	// optionally a port, matches the whole host: the next character of the reference has to be a slash, colon
+	// or at sign.
 	Prefix string `json:"prefix"`
 }
 
 // RegistryConfig configures a registry.
 type RegistryConfig struct {
-	// Authentication against the registry.
+	// Authentication to the registry.
 	// +optional
 	Authentication *RegistryAuthentication `json:"authentication,omitempty"`
 
@@ -78,30 +77,28 @@ type RegistryConfig struct {
 	// +optional
 	CABundle string `json:"caBundle,omitempty"`
 
-	// PlainHTTP uses HTTP for the registry, without TLS. Any host on the path can
-	// read the traffic, including credentials, and change the content of a tag.
+	// PlainHTTP uses HTTP for the registry, without TLS. Any host on the network path can read the traffic,
+	// including credentials, and change the content of a tag.
 	// +optional
 	PlainHTTP bool `json:"plainHTTP,omitempty"`
 
-	// Mirrors are tried for the images, in this order, before the images' own
-	// repositories. A mirror that does not answer, refuses access or does not have
-	// the image is skipped. Each is reached as the image configs for its own
-	// references configure.
+	// Mirrors are tried for the images, in this order, before the images' own repositories. A mirror that
+	// does not respond, denies access or does not have the image is skipped. Access to a mirror is configured
+	// by the image configs that match references to the mirror.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Mirrors []RegistryMirror `json:"mirrors,omitempty"`
 }
 
-// RegistryMirror has the content of another registry, or of a part of it.
+// RegistryMirror is a copy of another registry, or of a part of it.
 type RegistryMirror struct {
-	// Prefix takes the place of the prefix that matched, in references to the
-	// mirror.
+	// Prefix replaces the matched prefix in references to the mirror.
 	// +kubebuilder:validation:MinLength=1
 	Prefix string `json:"prefix"`
 }
 
-// RegistryAuthentication is how to authenticate against a registry.
+// RegistryAuthentication configures authentication to a registry.
 type RegistryAuthentication struct {
 	// PullSecretRef names the secret, in the namespace of the package manager,
 	// with the credentials.
@@ -110,14 +107,14 @@ type RegistryAuthentication struct {
 
 // ImageRewrite configures how references are rewritten.
 type ImageRewrite struct {
-	// Prefix takes the place of the prefix that matched.
+	// Prefix replaces the matched prefix.
 	Prefix string `json:"prefix"`
 }
 
 // ImageRuntime configures the runtime of packages.
 type ImageRuntime struct {
-	// ConfigRef names the resource that configures the runtime. It wins over the
-	// one that a package names.
+	// ConfigRef names the resource that configures the runtime. It takes precedence over the reference of a
+	// package.
 	// +optional
 	ConfigRef *v1.RuntimeConfigReference `json:"configRef,omitempty"`
 }

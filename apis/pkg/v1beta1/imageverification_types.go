@@ -1,11 +1,11 @@
 package v1beta1
 
-// VerificationProvider is a way of verifying images.
+// VerificationProvider is a method of verifying images.
 //
 // +kubebuilder:validation:Enum=Cosign
 type VerificationProvider string
 
-// Cosign verifies signatures and attestations as cosign writes them.
+// Cosign verifies the signatures and attestations of cosign.
 const Cosign VerificationProvider = "Cosign"
 
 // ImageVerification configures how images are verified.
@@ -60,7 +60,8 @@ type SecretKeySelector struct {
 type KeylessReference struct {
 	// Identities that are trusted. One of them is enough.
 	Identities []Identity `json:"identities"`
-	// InsecureIgnoreSCT accepts certificates without proof that they were logged.
+	// InsecureIgnoreSCT accepts certificates without proof of their inclusion in a
+	// certificate transparency log.
 	// +optional
 	InsecureIgnoreSCT *bool `json:"insecureIgnoreSCT,omitempty"`
 }

@@ -10,15 +10,15 @@ import (
 // LockName is the name of the only Lock.
 const LockName = "lock"
 
-// FinalizerLock is the finalizer of a Lock that Crossplane core manages. The manager removes it: the Lock
-// is derived, and its deletion waits for nothing.
+// FinalizerLock is the finalizer of a Lock that Crossplane core manages. The manager removes it, because
+// the Lock is derived and can be deleted at any time.
 const FinalizerLock = "lock.pkg.crossplane.io"
 
-// TypeResolved on the Lock: every dependency that it names is installed at a
-// version that satisfies every constraint.
+// TypeResolved is True on the Lock if every dependency is installed at a version that satisfies every
+// constraint.
 const TypeResolved v1.ConditionType = "Resolved"
 
-// The reasons of Resolved.
+// Reasons of the condition Resolved.
 const (
 	ReasonResolutionSucceeded v1.ConditionReason = "DependencyResolutionSucceeded"
 	ReasonResolutionFailed    v1.ConditionReason = "DependencyResolutionFailed"

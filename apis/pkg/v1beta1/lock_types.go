@@ -30,19 +30,19 @@ type LockStatus struct {
 	v1.ConditionedStatus `json:",inline"`
 }
 
-// PackageType is a kind of package in the older way of naming it.
+// PackageType is a kind of package in older entries.
 //
 // +kubebuilder:validation:Enum=Configuration;Provider;Function
 type PackageType string
 
-// The types of package.
+// Package types.
 const (
 	ConfigurationPackageType PackageType = "Configuration"
 	ProviderPackageType      PackageType = "Provider"
 	FunctionPackageType      PackageType = "Function"
 )
 
-// LockPackage is one package that is installed.
+// LockPackage is an installed package.
 type LockPackage struct {
 	// Name of the revision.
 	Name string `json:"name"`
@@ -63,19 +63,18 @@ type LockPackage struct {
 	// Version is the tag or the digest of the package.
 	Version string `json:"version"`
 
-	// Dependencies of the package, direct ones only. The API server requires the
-	// list: it may be empty, but not nil.
+	// Dependencies of the package, direct ones only. The API server requires the list,
+	// which may be empty but not null.
 	Dependencies []Dependency `json:"dependencies"`
 
-	// OptionalDependencies are packages that this one works with if they are installed.
-	// They are a separate list because other tools treat every entry of dependencies as
+	// OptionalDependencies constrain the versions of packages that may be installed. They
+	// are a separate list because other tools treat every entry of dependencies as
 	// required.
 	// +optional
 	OptionalDependencies []Dependency `json:"optionalDependencies,omitempty"`
 
 	// Owns lists the objects that the package installed and controls, by kind. It is
-	// missing while they are not known, as during an install, and for a
-	// package without objects.
+	// missing during an install, and for a package without objects.
 	// +optional
 	Owns []LockOwned `json:"owns,omitempty"`
 }
@@ -86,15 +85,15 @@ type LockOwned struct {
 	APIVersion string `json:"apiVersion"`
 	// Kind of the objects.
 	Kind string `json:"kind"`
-	// Count is how many there are.
+	// Count is the number of the objects.
 	Count int64 `json:"count"`
-	// Names of the objects, in order. All of them are left out where the Lock would
-	// become too large for an API server.
+	// Names of the objects, in order. All of them are omitted if the Lock would become too
+	// large for the API server.
 	// +optional
 	Names []string `json:"names,omitempty"`
 }
 
-// Dependency is one package that another one needs.
+// Dependency is a dependency of an installed package.
 type Dependency struct {
 	// Package is the repository of the dependency, with its registry and without
 	// a tag or digest.

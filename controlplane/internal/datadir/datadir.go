@@ -33,7 +33,7 @@ func Open(path string) (*Dir, error) {
 		return nil, report.Fail(report.DataDirUnusable, err, "cannot find the data directory")
 	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, report.Fail(report.DataDirUnusable, err, "cannot make the data directory")
+		return nil, report.Fail(report.DataDirUnusable, err, "cannot create the data directory")
 	}
 	if err := checkPrivate(path); err != nil {
 		return nil, report.Fail(report.DataDirUnusable, err, "data directory %s is not safe", path)
@@ -85,13 +85,13 @@ func (d *Dir) Remove() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// PKI is the folder of keys and certificates.
+// PKI returns the folder of keys and certificates.
 func (d *Dir) PKI() string { return filepath.Join(d.path, "pki") }
 
-// Etcd is the folder of the database and of its sockets.
+// Etcd returns the folder of the database and of its sockets.
 func (d *Dir) Etcd() string { return filepath.Join(d.path, "etcd") }
 
-// Kubeconfig is the path of the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (d *Dir) Kubeconfig() string { return filepath.Join(d.path, "kubeconfig") }
 
 // portFile keeps the port, so that kubeconfigs which people copied stay right.
@@ -114,7 +114,7 @@ func writePID(f *os.File) error {
 	return err
 }
 
-// holder is the process id in the lock file, for messages only.
+// holder returns the process id in the lock file, for messages only.
 func holder(path string) string {
 	content, err := os.ReadFile(filepath.Join(path, LockFile))
 	if pid := strings.TrimSpace(string(content)); err == nil && pid != "" {

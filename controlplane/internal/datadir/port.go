@@ -57,7 +57,7 @@ func listen(address string, port int) (listener *net.TCPListener, err error) {
 	return listener, err
 }
 
-// lastPort is the port of the last start, or 0. A damaged file counts as none.
+// lastPort returns the port of the last start, or 0. A damaged file counts as none.
 func (d *Dir) lastPort() int {
 	content, err := os.ReadFile(d.portFile())
 	if err != nil {

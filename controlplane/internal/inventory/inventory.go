@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Prefix is where the API server keeps all objects. The objects of a custom
-// resource lie under Prefix + group + "/" + plural + "/".
+// Prefix is the prefix of the keys of all objects in etcd. The keys of custom resources start with Prefix +
+// group + "/" + plural + "/".
 const Prefix = "/registry/"
 
 const definitions = Prefix + "apiextensions.k8s.io/customresourcedefinitions/"

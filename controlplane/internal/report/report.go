@@ -55,7 +55,7 @@ func Fail(code Code, cause error, what string, args ...any) *Failure {
 	return &Failure{Code: code, Text: text, err: cause}
 }
 
-// Error is the text of the failure.
+// Error returns the text of the failure.
 func (f *Failure) Error() string { return f.Text }
 
 // Unwrap returns the cause.

@@ -12,7 +12,7 @@ import (
 
 // Settings are the flags, checked.
 type Settings struct {
-	// DataDir is where everything that survives a stop is kept.
+	// DataDir is the directory of all persistent data.
 	DataDir string
 	// Address is the IP address to listen on.
 	Address string

@@ -57,7 +57,7 @@ func Files() (map[string][]byte, error) {
 	return out, nil
 }
 
-// fileOf is where an object is, or nothing: the namespace is Helm's to make.
+// fileOf returns the file of an object, or "" for the namespace, which Helm creates.
 func fileOf(o bootstrap.Object) string {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	switch {
@@ -83,13 +83,13 @@ func template(name string, raw []byte) ([]byte, error) {
 	out := string(raw)
 	for _, r := range replacements[name] {
 		if n := strings.Count(out, r.marker); n != 1 {
-			return nil, fmt.Errorf("%s: %d times %q, and it should be there once", name, n, r.marker)
+			return nil, fmt.Errorf("%s: %q occurs %d times, want once", name, r.marker, n)
 		}
 		out = strings.Replace(out, r.marker, r.with, 1)
 	}
 	out = strings.ReplaceAll(out, namespace, "{{ .Release.Namespace }}")
 	if strings.Contains(out, marker) {
-		return nil, fmt.Errorf("%s: a marker is left:\n%s", name, out)
+		return nil, fmt.Errorf("%s: a marker was not replaced:\n%s", name, out)
 	}
 	var b bytes.Buffer
 	b.WriteString(generated)

@@ -219,7 +219,7 @@ func helm(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// printed are the objects of the command by their kind and name, without the
+// printed returns the objects of the command by their kind and name, without the
 // namespace, which is Helm's to make.
 func printed(t *testing.T, o bootstrap.Options) map[string]any {
 	t.Helper()

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// marker begins every word that stands out, and number is the number that does.
+	// marker is the prefix of placeholder words, and number the placeholder number.
 	marker = "xpkgchart"
 	number = 424242
 
 	namespace = marker + "namespace"
 )
 
-// markers are options of which each can be found again.
+// markers returns options with unique placeholders.
 func markers() bootstrap.Options {
 	return bootstrap.Options{
 		Namespace: namespace, Image: marker + "image", ImagePullSecrets: []string{marker + "secret"}, Replicas: number,
@@ -35,7 +35,7 @@ var conditions = map[string]string{
 	"templates/crossplane-fence.yaml": ".Values.besideCore.enabled",
 }
 
-// replacement puts words of a template in the place of a marker.
+// replacement replaces a marker with template text.
 type replacement struct{ marker, with string }
 
 var replacements = map[string][]replacement{
@@ -88,19 +88,20 @@ var replacements = map[string][]replacement{
 	},
 }
 
-// given takes over a field of the pod as it is in the values, where it is.
+// given returns a replacement for a field of the pod that is copied from the values, if
+// set.
 func given(field string) string {
 	return "      {{- with .Values." + field + " }}\n      " + field + ":\n        {{- toYaml . | nindent 8 }}\n      {{- end }}\n"
 }
 
-// heldRules are the rules that follow from the groups of packages, as YAML.
+// heldRules returns the rules that follow from the groups of packages, as YAML.
 func heldRules(groups string) string {
 	return "- apiGroups:\n" + groups + "  resources:\n  - '*'\n  verbs:\n  - '*'\n" +
 		"- apiGroups:\n  - \"\"\n  - coordination.k8s.io\n  resources:\n  - configmaps\n  - events\n  - leases\n  - secrets\n  verbs:\n  - '*'\n" +
 		"- apiGroups:\n  - events.k8s.io\n  resources:\n  - events\n  verbs:\n  - '*'\n"
 }
 
-// packageGroups are the rules for the groups in the values, or for all of them.
+// packageGroups returns the rules for the groups in the values, or for all of them.
 func packageGroups(roles string) string {
 	return "{{- if has \"*\" .Values.permissions.packageGroups }}\n" +
 		"- apiGroups:\n  - rbac.authorization.k8s.io\n  resources:\n  - " + roles + "\n  verbs:\n  - escalate\n  - bind\n" +

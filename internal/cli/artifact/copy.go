@@ -17,8 +17,7 @@ type CopyCmd struct {
 	flags.DataDirFlag
 }
 
-// Run copies a package with everything that belongs to it. Not a byte of it
-// changes.
+// Run copies a package with all of its content, byte for byte.
 func (c *CopyCmd) Run(env *terminal.Env) error {
 	from, err := location.Parse(c.Source)
 	if err != nil {

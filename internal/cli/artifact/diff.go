@@ -17,7 +17,7 @@ import (
 // changesFound is the exit code if the changes reach the class of --fail-on.
 const changesFound terminal.ExitCode = 2
 
-// DiffCmd compares two versions of a package.
+// DiffCmd implements `xpkg diff`.
 type DiffCmd struct {
 	From     string `arg:"" name:"from" help:"The former version: a reference, a .xpkg file, oci:DIR for an OCI layout, or - for standard input."`
 	To       string `arg:"" name:"to" help:"The new version."`
@@ -88,7 +88,7 @@ func (c *DiffCmd) print(w io.Writer, d packagediff.Diff) error {
 	})
 }
 
-// diffText writes a difference for people, as plain text or as Markdown.
+// diffText writes a difference as plain text or Markdown.
 type diffText struct {
 	strings.Builder
 	all, markdown bool
@@ -128,7 +128,7 @@ func (t *diffText) line(indent int, format string, args ...any) {
 	fmt.Fprintf(t, "%s%s\n", strings.Repeat("  ", indent+1), text)
 }
 
-// escapeMarkdown escapes characters of a package's text that have a meaning in Markdown or HTML.
+// escapeMarkdown escapes characters with a meaning in Markdown or HTML.
 func escapeMarkdown(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`).Replace(s)
 }
@@ -163,7 +163,8 @@ func (t *diffText) kinds(title string, d crddiff.Diff) {
 	t.endList()
 }
 
-// kind writes the changes of one kind. Without --all it omits safe changes, and kinds with no other changes.
+// kind writes the changes of one kind. Without --all it omits safe changes, and kinds that have only safe
+// changes.
 func (t *diffText) kind(crd crddiff.ChangedCRD) {
 	class := crddiff.Max(crd.Changes)
 	if class == crddiff.Safe && !t.all {

@@ -55,7 +55,7 @@ func (c *ExtractCmd) Run(env *terminal.Env) error {
 func (c *ExtractCmd) source() (location.Location, error) {
 	switch {
 	case !c.FromXpkg && c.Package == "":
-		return location.Location{}, terminal.ErrUsage.New(nil, "extract needs a package").WithDo("Name a reference or a file, or use --from-xpkg for the .xpkg file in this folder.")
+		return location.Location{}, terminal.ErrUsage.New(nil, "no package is given").WithDo("Name a reference or a file, or use --from-xpkg for the .xpkg file in this folder.")
 	case !c.FromXpkg:
 		return location.Parse(c.Package)
 	case c.Package == "":

@@ -99,7 +99,7 @@ func (c *InspectCmd) content(ctx context.Context, a oci.Artifact, m oci.Manifest
 	return view, err
 }
 
-// claim is the content of an index layer; its index is nil if the layer cannot be read.
+// claim is the unverified content of an index layer. Its index is nil if the layer cannot be read.
 type claim struct{ index *index.Index }
 
 // fromYAML reads package.yaml and compares a claim with it.
@@ -107,7 +107,7 @@ func (c *InspectCmd) fromYAML(ctx context.Context, a oci.Artifact, m oci.Manifes
 	pkg, stream, err := location.ReadPackage(ctx, a, m, c.LimitFlags)
 	problems := xpkg.Findings(err)
 	if problems != nil {
-		// A refused package is shown as far as it can be read.
+		// The readable part of a refused package is shown.
 		if partial := c.readPartially(stream); partial.Meta.Kind != "" {
 			pkg, err = partial, nil
 		}
@@ -131,7 +131,7 @@ func (c *InspectCmd) fromYAML(ctx context.Context, a oci.Artifact, m oci.Manifes
 	return view, nil
 }
 
-// readPartially returns as much of a refused package as possible.
+// readPartially returns the readable part of a refused package.
 func (c *InspectCmd) readPartially(stream []byte) *xpkg.Package {
 	pkg, _ := xpkg.Inspect(stream, xpkg.ReadOptions{Limits: c.StreamLimits(), Policy: xpkg.PolicyInstall().Lenient()})
 	return pkg

@@ -28,7 +28,7 @@ type manifestEntry struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// manifestView is the image that is the package.
+// manifestView is the image of the package.
 type manifestView struct {
 	Digest      oci.Digest        `json:"digest"`
 	MediaType   oci.MediaType     `json:"mediaType"`
@@ -55,7 +55,7 @@ const (
 	indexContradicts indexState = "contradicts"
 )
 
-// Where the content was read.
+// Sources of the content.
 const (
 	fromYAML  = "package.yaml"
 	fromIndex = "index"
@@ -68,7 +68,7 @@ type contentView struct {
 	IndexLayer indexState `json:"indexLayer"`
 	// Size is the size of package.yaml in bytes; 0 if only the index was read.
 	Size int64 `json:"size,omitempty"`
-	// Problems are the reasons for which the package is refused.
+	// Problems are the reasons why the package is refused.
 	Problems           []xpkg.Finding      `json:"problems,omitempty"`
 	APIVersion         string              `json:"apiVersion"`
 	Kind               xpkg.Kind           `json:"kind"`
@@ -80,7 +80,7 @@ type contentView struct {
 	ControllerImage    string              `json:"controllerImage,omitempty"`
 	PermissionRequests []rbacv1.PolicyRule `json:"permissionRequests,omitempty"`
 	Dependencies       []dependencyView    `json:"dependencies,omitempty"`
-	// OptionalDependencies need not be there.
+	// OptionalDependencies are the optional dependencies.
 	OptionalDependencies []dependencyView `json:"optionalDependencies,omitempty"`
 	Objects              []objectView     `json:"objects"`
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// writeInspection writes an inspection for people.
+// writeInspection writes an inspection as text.
 func writeInspection(w io.Writer, r *inspection, everyObject bool) error {
 	if err := writeFacts(w, r); err != nil {
 		return err
@@ -78,7 +78,7 @@ func readFrom(c contentView) string {
 	return "the index layer, NOT VERIFIED against package.yaml"
 }
 
-// oneLine is text of others as one line of bounded length.
+// oneLine returns untrusted text as one line of limited length.
 func oneLine(s string) string {
 	const most = 200
 	s = strings.Join(strings.Fields(terminal.Safe(s)), " ")
@@ -133,7 +133,7 @@ func writeObjects(w io.Writer, objects []objectView) error {
 	return section(w, []string{"KIND", "NAME", "API VERSION", "SIZE"}, rows)
 }
 
-// writeKinds counts the objects of each kind.
+// writeKinds writes the number of objects of each kind.
 func writeKinds(w io.Writer, objects []objectView) error {
 	type sum struct {
 		count int
@@ -151,7 +151,7 @@ func writeKinds(w io.Writer, objects []objectView) error {
 	return section(w, []string{"KIND", "OBJECTS", "SIZE"}, rows)
 }
 
-// section is a table after an empty line, or nothing when it has no rows.
+// section writes an empty line and a table. It writes nothing if there are no rows.
 func section(w io.Writer, header []string, rows [][]string) error {
 	if len(rows) == 0 {
 		return nil

@@ -24,7 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// ErrDockerConfig is the failure of keeping credentials.
+// ErrDockerConfig is the code for credentials that cannot be stored.
 var ErrDockerConfig = errcode.Code{
 	Name: "DockerConfig", Class: errcode.Unavailable,
 	Cause: "The Docker configuration file or its credential helper cannot be used.",
@@ -41,8 +41,8 @@ type LoginCmd struct {
 	flags.DataDirFlag
 }
 
-// Run asks the registry whether it accepts the credentials, and then keeps them
-// where every tool of the field looks for them.
+// Run verifies credentials with the registry, and stores them in Docker's configuration, which all OCI tools
+// read.
 func (c *LoginCmd) Run(env *terminal.Env) error {
 	registry, err := flags.ParseHost(cmp.Or(c.Registry, flags.DefaultRegistry))
 	if err != nil {
@@ -57,21 +57,21 @@ func (c *LoginCmd) Run(env *terminal.Env) error {
 	}
 	where, err := keep(env.Context, serverKey(registry), user, secret)
 	if err != nil {
-		return ErrDockerConfig.New(err, "cannot keep the credentials for %s", registry)
+		return ErrDockerConfig.New(err, "cannot store the credentials for %s", registry)
 	}
 	_, err = fmt.Fprintf(env.Stdout, "Logged in to %s as %s. The credentials are in %s.\n", registry, terminal.Safe(user), where)
 	return err
 }
 
-// serverKey is the key of a registry in Docker's configuration.
+// serverKey returns the key of a registry in Docker's configuration.
 func serverKey(registry string) string {
-	if flags.ApiHost(registry) == flags.DockerHubHost {
+	if flags.APIHost(registry) == flags.DockerHubHost {
 		return dockerconfig.DockerHub
 	}
 	return registry
 }
 
-// verify asks the registry, with these credentials and no others.
+// verify checks that the registry accepts the credentials.
 func (c *LoginCmd) verify(ctx context.Context, registry, user, secret string) error {
 	hosts, roots, err := c.Hosts(ctx, []string{registry})
 	if err != nil {
@@ -88,14 +88,14 @@ func (c *LoginCmd) verify(ctx context.Context, registry, user, secret string) er
 	return err
 }
 
-// oneLogin is a keychain that has the same credentials for every registry. The
-// client asks it for the one it logs in to only.
+// oneLogin is a keychain with the same credentials for every registry. The client uses it only for the
+// registry of the login.
 type oneLogin struct{ authn.Authenticator }
 
 // Resolve implements authn.Keychain.
 func (l oneLogin) Resolve(authn.Resource) (authn.Authenticator, error) { return l.Authenticator, nil }
 
-// keep stores credentials with the helper that is configured, or in the file.
+// keep stores credentials with the configured helper, or in the file.
 func keep(ctx context.Context, server, user, secret string) (where string, err error) {
 	path, err := dockerconfig.Path()
 	if err != nil {
@@ -121,8 +121,8 @@ func keep(ctx context.Context, server, user, secret string) (where string, err e
 	return "the credential helper " + helper, file.Save()
 }
 
-// credentials returns the credentials for the registry of a control plane of this
-// machine, or reads name and password from the flags, standard input or a terminal.
+// credentials returns the credentials for the registry of a local control plane, or reads the name and the
+// password from the flags, standard input or a terminal.
 func (c *LoginCmd) credentials(env *terminal.Env, registry string) (user, secret string, err error) {
 	if c.Username == "" && !c.PasswordStdin {
 		if token, err := c.RegistryToken(registry); token != "" || err != nil {

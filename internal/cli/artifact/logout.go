@@ -17,7 +17,7 @@ type LogoutCmd struct {
 	Registry string `arg:"" optional:"" help:"Registry to log out of, for example ghcr.io. Default is docker.io."`
 }
 
-// Run forgets the credentials for a registry.
+// Run removes the credentials for a registry.
 func (c *LogoutCmd) Run(env *terminal.Env) error {
 	registry, err := flags.ParseHost(cmp.Or(c.Registry, flags.DefaultRegistry))
 	if err != nil {

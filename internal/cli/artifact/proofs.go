@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
-// proofs records in the package cache the index layers that matched their package.yaml. Digests identify content, so
-// a record never expires. Without a cache nothing is recorded, and only time is lost.
+// proofs records in the package cache the index layers that matched their package.yaml. Digests identify
+// content, so a record never expires. Without a cache nothing is recorded, and packages are compared again.
 type proofs struct{ cache *cache.Cache }
 
 func openProofs(dir string) proofs {

@@ -16,7 +16,7 @@ type PullCmd struct {
 	location.TransferFlags
 }
 
-// Run brings a package from a registry into a file, as build would have written it.
+// Run copies a package from a registry to an .xpkg file.
 func (c *PullCmd) Run(env *terminal.Env) error {
 	ref, err := flags.ParseReference(c.Ref)
 	if err != nil {
@@ -32,7 +32,8 @@ func (c *PullCmd) Run(env *terminal.Env) error {
 	return copyPackage(env, c.TransferFlags, location.Location{Kind: location.Registry, Ref: ref}, to)
 }
 
-// resolve finds the digest, of which the default name of the file is made.
+// resolve returns the reference with its digest, which determines the default name of the
+// file.
 func (c *PullCmd) resolve(env *terminal.Env, ref oci.Reference) (oci.Reference, error) {
 	remote, err := c.Remote(env.Context, c.ImageLimits(), nil, ref.Registry)
 	if err != nil {

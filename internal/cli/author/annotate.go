@@ -24,7 +24,7 @@ func annotate(ctx context.Context, a oci.Artifact, add map[string]string, limits
 	if err != nil {
 		return nil, err
 	}
-	// Fields that are not known here must stay.
+	// Unknown fields must be kept.
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func annotate(ctx context.Context, a oci.Artifact, add map[string]string, limits
 	return annotated{a, root, changed}, nil
 }
 
-// annotated is an artifact with another root.
+// annotated is an artifact with a different root.
 type annotated struct {
 	oci.Artifact
 	root oci.Descriptor

@@ -17,7 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 )
 
-// ErrExtensions is the failure of a folder that extensions cannot be made of.
+// ErrExtensions is the code for an invalid folder of extensions.
 var ErrExtensions = errcode.Code{
 	Name: "Extensions", Class: errcode.Usage,
 	Cause: "The folder of the extensions cannot be read, is empty, or is too large.",
@@ -33,8 +33,8 @@ type AppendCmd struct {
 	flags.DataDirFlag
 }
 
-// Run puts an extensions manifest at the end of the index of a package (xpkg
-// specification, "Manifests"). The package itself stays as it is.
+// Run adds an extensions manifest to the end of the index of a package (xpkg specification, "Manifests"). The
+// package itself does not change.
 func (c *AppendCmd) Run(env *terminal.Env) (err error) {
 	from, err := location.Parse(c.Package)
 	if err != nil {
@@ -70,8 +70,8 @@ func (c *AppendCmd) append(env *terminal.Env, from, to location.Location, extens
 	})
 }
 
-// beside is a package with its extensions. Local content is read locally, so the registry is accessed only for the
-// content that it has.
+// beside is a package with its extensions. It reads local content locally, so that the registry is contacted
+// only for content that it has.
 type beside struct {
 	oci.Artifact
 	added oci.Artifact
@@ -85,8 +85,8 @@ func (b beside) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, erro
 	return b.Artifact.Open(ctx, d)
 }
 
-// extensionLayers makes a layer of each file or folder in a folder, annotated with
-// its name without an extension. Links are not followed.
+// extensionLayers returns a layer for each file or folder in a folder, annotated with its name without the
+// extension. It does not follow links.
 func extensionLayers(dir string, most int64) ([]image.ExtraLayer, error) {
 	root, err := fileutil.OpenFolder(dir)
 	if err != nil {
@@ -145,7 +145,7 @@ func (w *extensionWalk) visit(name string, entry fs.DirEntry, err error) error {
 	return nil
 }
 
-// add puts a file into the layer of an annotation.
+// add adds a file to the layer of an annotation.
 func (w *extensionWalk) add(annotation string, file image.File) {
 	for i := range w.layers {
 		if w.layers[i].Annotation == annotation {

@@ -2,6 +2,7 @@
 package author
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -21,10 +22,10 @@ import (
 
 // BuildCmd implements `xpkg build`.
 type BuildCmd struct {
-	Kind        inventory.Kind `arg:"" optional:"" complete:"kind" help:"Expected kind of the package: provider, configuration or function."`
-	PackageRoot string         `short:"f" default:"." placeholder:"DIR" help:"Folder of the package, which contains crossplane.yaml. Default is this folder."`
-	PackageFile string         `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is NAME-DIGEST.xpkg in the folder of the package."`
-	Strict      bool           `help:"Treat warnings as errors."`
+	First       string `arg:"" optional:"" name:"folder-or-kind" complete:"kind" help:"Folder of the package, as with -f, or the expected kind of the package: provider, configuration or function."`
+	PackageRoot string `short:"f" placeholder:"DIR" help:"Folder of the package, which contains crossplane.yaml. Default is this folder."`
+	PackageFile string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is NAME-DIGEST.xpkg in the folder of the package."`
+	Strict      bool   `help:"Treat warnings as errors."`
 	runtimeFlags
 	location.FolderFlags
 	location.TransferFlags
@@ -32,13 +33,17 @@ type BuildCmd struct {
 
 // Run builds a package and prints its digest.
 func (c *BuildCmd) Run(env *terminal.Env) (err error) {
+	kind, err := c.firstArgument()
+	if err != nil {
+		return err
+	}
 	p := terminal.StartTask(env.Stderr, "checking the package in %s", c.PackageRoot)
 	defer p.End()
 	folder, err := c.Read(c.PackageRoot, c.StreamLimits())
 	if err != nil {
 		return err
 	}
-	pkg, err := c.check(p, folder)
+	pkg, err := c.check(p, folder, kind)
 	if err != nil {
 		return err
 	}
@@ -66,15 +71,31 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	return c.write(env, pkg, image)
 }
 
-// check runs every check and prints warnings. A refused package is one error; lint lists all findings.
-func (c *BuildCmd) check(w io.Writer, folder *xpkg.Folder) (*xpkg.Package, error) {
+// firstArgument returns the expected kind of the package, and sets the folder of the package. A word that is a kind is not
+// a folder.
+func (c *BuildCmd) firstArgument() (xpkg.Kind, error) {
+	kind := inventory.KindNamed(c.First)
+	switch {
+	case kind != "" || c.First == "":
+	case c.PackageRoot != "":
+		return "", terminal.ErrUsage.New(nil, "%s is not provider, configuration or function", c.First).WithDo("Name the folder of the package once, with -f or without.")
+	default:
+		c.PackageRoot = c.First
+	}
+	c.PackageRoot = cmp.Or(c.PackageRoot, ".")
+	return xpkg.Kind(kind), nil
+}
+
+// check runs every check and prints warnings. It returns one error for a refused package; lint lists
+// all findings.
+func (c *BuildCmd) check(w io.Writer, folder *xpkg.Folder, kind xpkg.Kind) (*xpkg.Package, error) {
 	policy := authorPolicy(c.Strict)
-	read := xpkg.ReadOptions{Expect: xpkg.Kind(c.Kind), Policy: policy, Limits: c.StreamLimits()}
+	read := xpkg.ReadOptions{Expect: kind, Policy: policy, Limits: c.StreamLimits()}
 	findings := c.Place(c.PackageRoot, check.Folder(folder, read, everyCheck(policy, c.StreamLimits())))
 	if err := xpkg.Failed(findings); err != nil {
 		f := errcode.From(err)
 		if len(findings) > 1 {
-			f = f.WithDo("%s See everything with `xpkg lint %s`.", f.Do, wording.ShellWord(c.PackageRoot))
+			f = f.WithDo("%s `xpkg lint %s` lists all problems.", f.Do, wording.ShellWord(c.PackageRoot))
 		}
 		return nil, f
 	}

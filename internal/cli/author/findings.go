@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
-// authorPolicy is the severity of findings for package authors.
+// authorPolicy returns the severity of findings for package authors.
 func authorPolicy(strict bool) xpkg.Policy {
 	if strict {
 		return xpkg.PolicyBuild().Strict()
@@ -20,7 +20,8 @@ func authorPolicy(strict bool) xpkg.Policy {
 	return xpkg.PolicyBuild()
 }
 
-// everyCheck are all the checks that there are, the API server's own included.
+// everyCheck returns the options for all checks, including the validation of the API
+// server.
 func everyCheck(policy xpkg.Policy, limits xpkg.Limits) check.Options {
 	return check.Options{Limits: limits, Policy: policy, CRDs: crdvalidation.ValidateCRD}
 }

@@ -72,7 +72,7 @@ func (c *LintCmd) write(w io.Writer, findings []xpkg.Finding) error {
 	return c.Print(w, findings, func(w io.Writer) error { return writeFindings(w, findings) })
 }
 
-// findings checks the named source by the rules for authors.
+// findings checks the named source with the policy for package authors.
 func (c *LintCmd) findings(env *terminal.Env) ([]xpkg.Finding, error) {
 	at, err := location.Parse(c.Package)
 	if err != nil {
@@ -91,8 +91,8 @@ func (c *LintCmd) findings(env *terminal.Env) ([]xpkg.Finding, error) {
 	case err == nil && !info.IsDir() && isYAMLFile(at.Path):
 		return c.file(env, at.Path)
 	case errors.Is(err, os.ErrNotExist) && !isYAMLFile(at.Path) && filepath.Ext(at.Path) != ".xpkg":
-		return nil, xpkg.ErrFolderNotFound.New(nil, "there is no folder or file %s", at.Path).
-			WithDo("Check the path. A reference needs a :tag or an @sha256 digest to be one.")
+		return nil, xpkg.ErrFolderNotFound.New(nil, "the folder or file %s does not exist", at.Path).
+			WithDo("Check the path. A reference must have a :tag or an @sha256 digest.")
 	}
 	return c.lintImage(env, at)
 }
@@ -108,10 +108,10 @@ func isLayout(dir string) bool {
 	return err == nil
 }
 
-// tarMagic stands at this place of every tar.
+// tarMagic is the text at offset tarMagicAt of every tar.
 const tarMagic, tarMagicAt = "ustar", 257
 
-// standardInput checks an archive, or a stream of YAML as generators write it.
+// standardInput checks an archive or a stream of YAML on standard input.
 func (c *LintCmd) standardInput(env *terminal.Env) ([]xpkg.Finding, error) {
 	in := bufio.NewReader(env.Input())
 	head, err := in.Peek(512)
@@ -163,7 +163,7 @@ func (c *LintCmd) lintStream(stream []byte, name string) []xpkg.Finding {
 	return check.Stream(stream, xpkg.ReadOptions{File: name, Policy: policy, Limits: c.StreamLimits()}, everyCheck(policy, c.StreamLimits()))
 }
 
-// lintImage checks the package.yaml of an image, and that its index layer is true.
+// lintImage checks the package.yaml of an image, and that its index layer matches.
 func (c *LintCmd) lintImage(env *terminal.Env, at location.Location) (_ []xpkg.Finding, err error) {
 	p := terminal.StartTask(env.Stderr, "reading %s", at)
 	defer p.End()

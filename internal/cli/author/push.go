@@ -16,7 +16,7 @@ import (
 
 // PushCmd implements `xpkg push`.
 type PushCmd struct {
-	// First is the reference, or the kind that the packages guide writes before it.
+	// First is the reference, or a kind before it, as in the packages guide.
 	First         string            `arg:"" name:"kind-or-ref" help:"Destination, for example ghcr.io/org/provider-x:v0.1.0, or the expected kind of the package before it."`
 	Second        string            `arg:"" optional:"" name:"ref" help:"Destination, after a kind."`
 	PackageFiles  []string          `short:"f" name:"package-files" aliases:"package-file" placeholder:"FILE" help:"Package to push. Several, one for each platform, are pushed as one index. Default is the only .xpkg file in this folder."`
@@ -31,7 +31,7 @@ func (c *PushCmd) Run(env *terminal.Env) error {
 	if c.Second != "" {
 		if kind = inventory.KindNamed(c.First); kind == "" {
 			return terminal.ErrUsage.New(nil, "%s is not a kind of package", c.First).
-				WithDo("Write provider, configuration or function before the reference, or nothing.")
+				WithDo("Write provider, configuration or function before the reference, or omit the kind.")
 		}
 		target = c.Second
 	}
@@ -109,8 +109,8 @@ func (c *PushCmd) checkKind(env *terminal.Env, a oci.Artifact, kind xpkg.Kind, f
 	return nil
 }
 
-// join makes one artifact of all files: an index when there are several, with the
-// platform that the configuration of each image names.
+// join returns one artifact of all files. Several files become an index, with the
+// platform in the configuration of each image.
 func (c *PushCmd) join(env *terminal.Env, archives []*archive.Archive) (oci.Artifact, error) {
 	if len(archives) == 1 {
 		return annotate(env.Context, archives[0], c.OCIAnnotation, c.ImageLimits())
@@ -118,8 +118,8 @@ func (c *PushCmd) join(env *terminal.Env, archives []*archive.Archive) (oci.Arti
 	var images []*image.Image
 	for i, archive := range archives {
 		if archive.Root().MediaType.IsIndex() {
-			return nil, image.ErrInvalidImageInput.New(nil, "file %d of %d is an index of several platforms already", i+1, len(archives)).
-				WithDo("Push it alone.")
+			return nil, image.ErrInvalidImageInput.New(nil, "file %d of %d is already an index of several platforms", i+1, len(archives)).
+				WithDo("Push it separately.")
 		}
 		a, err := annotate(env.Context, archive, c.OCIAnnotation, c.ImageLimits())
 		if err != nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/author/daemon"
+	"github.com/xpkg-dev/xpkg/internal/cli/author/goprogram"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -14,30 +16,35 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 )
 
-// ErrRuntimeImage is the failure of a runtime image that is nowhere to be found.
+// ErrRuntimeImage is the code for a runtime image that cannot be found.
 var ErrRuntimeImage = errcode.Code{
 	Name: "RuntimeImageNotFound", Class: errcode.NotFound,
 	Cause: "The runtime image is not in the local Docker daemon, and its name contains no registry.",
 	Fix:   "Build the image first, or save it with `docker save` and pass the file with --embed-runtime-image-tarball.",
 }
 
-// runtimeFlags name the program that is put into a package.
+// runtimeFlags select the runtime image of a package.
 type runtimeFlags struct {
 	EmbedRuntimeImage        string `xor:"runtime" placeholder:"NAME" help:"Runtime image to embed in the package: an image of the local Docker daemon or, by its full name, of a registry."`
 	EmbedRuntimeImageTarball string `xor:"runtime" placeholder:"FILE" help:"Runtime image to embed, as a file that docker save or an OCI tool wrote."`
-	Platform                 string `placeholder:"OS/ARCH" help:"Platform of the package. Default is the platform of its runtime image, or linux/amd64 without one."`
+	EmbedGoProgram           string `xor:"runtime" placeholder:"DIR" help:"Folder of the main package of a Go program to build and embed. No container engine is needed."`
+	Platform                 string `placeholder:"OS/ARCH" help:"Platform of the package. Default is the platform of its runtime image, linux and the architecture of this machine for a Go program, or linux/amd64 without a runtime."`
 }
 
 // runtime returns the runtime image, or nil. Its layers are read until done is called; the caller calls done if there
 // is no error.
 func (f runtimeFlags) runtime(env *terminal.Env, t location.TransferFlags) (_ *image.Image, done func() error, err error) {
 	done = func() error { return nil }
-	if f.EmbedRuntimeImage == "" && f.EmbedRuntimeImageTarball == "" {
+	if f.EmbedRuntimeImage == "" && f.EmbedRuntimeImageTarball == "" && f.EmbedGoProgram == "" {
 		return nil, done, nil
 	}
 	platform, err := location.ParsePlatform(f.Platform)
 	if err != nil {
 		return nil, done, err
+	}
+	if f.EmbedGoProgram != "" {
+		image, err := f.goProgram(env, platform)
+		return image, done, err
 	}
 	a, done, err := f.source(env, t)
 	if err != nil {
@@ -48,6 +55,16 @@ func (f runtimeFlags) runtime(env *terminal.Env, t location.TransferFlags) (_ *i
 		return nil, done, errors.Join(err, done())
 	}
 	return image, done, nil
+}
+
+// goProgram builds the program of --embed-go-program.
+func (f runtimeFlags) goProgram(env *terminal.Env, platform oci.Platform) (*image.Image, error) {
+	if f.Platform == "" {
+		platform = oci.Platform{OS: "linux", Architecture: goruntime.GOARCH}
+	}
+	task := terminal.StartTask(env.Stderr, "building the program in %s for %s", f.EmbedGoProgram, platform)
+	defer task.End()
+	return goprogram.Program{Folder: f.EmbedGoProgram, Platform: platform, Messages: task}.Image(env.Context)
 }
 
 func (f runtimeFlags) source(env *terminal.Env, t location.TransferFlags) (oci.Artifact, func() error, error) {
@@ -78,13 +95,13 @@ func fromDaemon(ctx context.Context, name string, t location.TransferFlags) (*ar
 	return archive.Read(ctx, saved, "", t.ArchiveLimit(), t.ImageLimits())
 }
 
-// fromRegistry returns an image from the registry in its name. A name without a registry is never read from Docker Hub:
-// it belongs to a local image, and the image with that name on Docker Hub can be another one.
+// fromRegistry returns an image from the registry in its name. A name without a registry is never read from
+// Docker Hub: it names a local image, and the image with that name on Docker Hub can be a different one.
 func (f runtimeFlags) fromRegistry(env *terminal.Env, t location.TransferFlags, why error) (oci.Artifact, func() error, error) {
 	nothing := func() error { return nil }
 	ref, err := oci.ParseReference(f.EmbedRuntimeImage, oci.ParseOptions{})
 	if err != nil {
-		return nil, nothing, ErrRuntimeImage.New(why, "there is no image %s", f.EmbedRuntimeImage)
+		return nil, nothing, ErrRuntimeImage.New(why, "the image %s does not exist", f.EmbedRuntimeImage)
 	}
 	p := terminal.StartTask(env.Stderr, "reading %s", ref)
 	m, err := t.NewTransfer(env, p, location.Location{Kind: location.Registry, Ref: ref})

@@ -1,7 +1,7 @@
-// Package completion derives the completion of shells from the grammar of the command line.
+// Package completion implements shell completion from the grammar of the command line.
 //
-// The scripts and the protocol between a shell and the program are those of github.com/spf13/cobra, which kubectl
-// and most other commands of the field use: a script runs `xpkg __complete WORDS...` and shows what that prints.
+// The scripts, and the protocol between a shell and the program, come from github.com/spf13/cobra, which
+// kubectl also uses: a script runs `xpkg __complete WORDS...` and shows its output.
 package completion
 
 import (
@@ -21,7 +21,7 @@ type Values func(ctx context.Context, line Line) []string
 
 // Line is the part of a command line before the argument that is completed.
 type Line struct {
-	// Flags are the values of the flags on which Values depend, by their names.
+	// Flags maps the names of the flags on which Values depend to their values.
 	Flags map[string]string
 	// Args are the arguments without the commands and flags.
 	Args []string
@@ -42,7 +42,7 @@ func Tree(app *kong.Application, values map[string]Values) *cobra.Command {
 // Request is the first argument of a request for the completions of the last argument.
 const Request = cobra.ShellCompRequestCmd
 
-// IsRequest reports whether arguments are those of a completion script.
+// IsRequest reports whether a completion script has passed the arguments.
 func IsRequest(args []string) bool {
 	return len(args) > 0 && (args[0] == Request || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
@@ -67,7 +67,7 @@ func WriteScript(w io.Writer, root *cobra.Command, shell string) error {
 	case "powershell":
 		return root.GenPowerShellCompletionWithDesc(w)
 	}
-	return fmt.Errorf("no completion for the shell %s", shell)
+	return fmt.Errorf("the shell %s is not supported", shell)
 }
 
 func command(n *kong.Node, values map[string]Values) *cobra.Command {

@@ -11,12 +11,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -26,7 +28,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
-// ClusterFlags name the cluster that a command works on.
+// ClusterFlags select the cluster of a command.
 type ClusterFlags struct {
 	Kubeconfig string `placeholder:"FILE" help:"Kubeconfig file. Default is KUBECONFIG, then the control plane in XPKG_DATA_DIR, then ~/.kube/config, then the control plane of this machine."`
 	Context    string `placeholder:"NAME" complete:"context" help:"Context of the kubeconfig."`
@@ -35,7 +37,8 @@ type ClusterFlags struct {
 	PlaneDir string `kong:"-"`
 }
 
-// Config finds the cluster. It ends with the error of ctx while a kubeconfig cannot be read.
+// Config returns the configuration of the cluster. It returns the error of ctx if ctx ends
+// while a kubeconfig is read.
 func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
@@ -54,9 +57,9 @@ func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	// The messages of the library refer to a variable that xpkg does not read.
+	// The messages of the library mention a variable that xpkg does not use.
 	case clientcmd.IsEmptyConfig(err) && nowhere:
-		return nil, ErrKubeconfig.New(nil, "there is no kubeconfig, and no control plane runs on this machine")
+		return nil, ErrKubeconfig.New(nil, "no kubeconfig exists, and no control plane runs on this machine")
 	case clientcmd.IsEmptyConfig(err):
 		return nil, ErrKubeconfig.New(nil, "the kubeconfig contains no cluster")
 	case err != nil:
@@ -67,9 +70,10 @@ func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// localPlane returns the kubeconfig of a control plane of this machine, or an empty string if
-// another kubeconfig takes precedence or none runs. It fails if no control plane runs in the
-// data directory that the user chose: the user means that one, and no other cluster.
+// localPlane returns the kubeconfig of a local control plane, or "" if another kubeconfig
+// takes precedence or no control plane runs. It returns an error if no control plane runs in
+// the data directory that the user selected, because the command must not use another
+// cluster.
 func (f ClusterFlags) localPlane(files []string) (string, error) {
 	dir := cmp.Or(f.PlaneDir, os.Getenv(datadir.Variable))
 	switch {
@@ -78,7 +82,7 @@ func (f ClusterFlags) localPlane(files []string) (string, error) {
 	case dir == "":
 		state, err := up.Status(datadir.Default())
 		if err != nil {
-			return "", nil // The default directory may be another user's, or another program's.
+			return "", nil // The default directory can belong to another user or program.
 		}
 		return state.State.Kubeconfig, nil
 	}
@@ -90,8 +94,8 @@ func (f ClusterFlags) localPlane(files []string) (string, error) {
 	return state.State.Kubeconfig, err
 }
 
-// invalid returns the error of a kubeconfig that cannot be used, with its path. The errors of the library about content that is
-// no kubeconfig name Go types.
+// invalid returns the error of a kubeconfig that cannot be used, with its path. The library's
+// errors for invalid content contain Go types.
 func (f ClusterFlags) invalid(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	for _, file := range rules.GetLoadingPrecedence() {
 		var path *fs.PathError
@@ -110,9 +114,8 @@ func (f ClusterFlags) invalid(rules *clientcmd.ClientConfigLoadingRules, err err
 	return ErrKubeconfig.New(err, "cannot load the kubeconfig")
 }
 
-// checkVariable fails if KUBECONFIG is set and none of its files exists: the user means
-// a certain cluster, and no command may work on another one. As kubectl does, it accepts
-// a list of which some files are missing.
+// checkVariable returns an error if KUBECONFIG is set and none of its files exists, because
+// the command must not use another cluster. Like kubectl, it accepts missing files in a list.
 func (f ClusterFlags) checkVariable(files []string) error {
 	named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 	if f.Kubeconfig != "" || named == "" || anyExists(files) {
@@ -137,9 +140,9 @@ func anyExists(files []string) bool {
 	return false
 }
 
-// Client makes a client that knows the kinds of packages without asking the
-// cluster, so that a command costs no discovery.
-func (f ClusterFlags) Client(ctx context.Context) (client.Client, error) {
+// Client returns a client with a static mapping of the kinds of packages, so that a command
+// needs no discovery.
+func (f ClusterFlags) Client(ctx context.Context) (client.WithWatch, error) {
 	cfg, err := f.Config(ctx)
 	if err != nil {
 		return nil, err
@@ -168,5 +171,8 @@ func (f ClusterFlags) Client(ctx context.Context) (client.Client, error) {
 	if err != nil {
 		return nil, ErrKubeconfig.New(err, "cannot use the kubeconfig")
 	}
-	return client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper, HTTPClient: httpClient})
+	// Without a logger, controller-runtime writes a stack trace to standard error after 30 seconds. A command reports
+	// its errors itself.
+	log.SetLogger(logr.Discard())
+	return client.NewWithWatch(cfg, client.Options{Scheme: scheme, Mapper: mapper, HTTPClient: httpClient})
 }

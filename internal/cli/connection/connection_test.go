@@ -25,7 +25,7 @@ func TestNoCluster(t *testing.T) {
 	t.Cleanup(func() { clientcmd.RecommendedHomeFile = home })
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	for file, want := range map[string]string{
-		"":          "there is no kubeconfig, and no control plane runs on this machine",
+		"":          "no kubeconfig exists, and no control plane runs on this machine",
 		"/dev/null": "the kubeconfig contains no cluster",
 	} {
 		_, err := ClusterFlags{Kubeconfig: file}.Config(t.Context())

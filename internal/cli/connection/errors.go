@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Failures of talking to a cluster.
+// Codes for errors of a cluster.
 var (
 	ErrKubeconfig = errcode.Code{
 		Name: "Kubeconfig", Class: errcode.Usage,
@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// Classify turns an error of the client into a failure.
+// Classify returns an error of the client with a code.
 func Classify(err error, what string, args ...any) error {
 	switch {
 	case err == nil:
@@ -52,15 +52,15 @@ func Classify(err error, what string, args ...any) error {
 	return ErrCluster.New(err, what, args...)
 }
 
-// ErrRefusedByServer is the failure of an object that the API server refuses.
+// ErrRefusedByServer is the code for an object that the API server rejects.
 var ErrRefusedByServer = errcode.Code{
 	Name: "InvalidObject", Class: errcode.Invalid,
 	Cause: "The API server rejected the object of the command.",
 	Fix:   "Correct the field in the message.",
 }
 
-// IsNotServed reports whether a 404 response is about an unknown path and not about an
-// unknown object.
+// IsNotServed reports whether a 404 response means that a kind is not served, and not
+// that an object does not exist.
 func IsNotServed(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsNotFound(err) &&

@@ -4,7 +4,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 )
 
-// ContentFlags configure access to packages through the package cache.
+// ContentFlags configures access to packages through the package cache.
 type ContentFlags struct {
 	flags.CacheFlags
 	flags.TrustFlags

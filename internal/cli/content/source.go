@@ -14,10 +14,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// planCacheLimit is the size of the package cache when a plan adds to it: the default of the manager.
+// planCacheLimit is the maximum size of the package cache for plans, which is the default of the manager.
 const planCacheLimit = 10 << 30
 
-// LazySource returns packages, and opens the package cache on first use: a plan without content needs no cache.
+// LazySource returns packages, and opens the package cache on first use: a plan that reads no content needs
+// no cache.
 type LazySource struct {
 	mu    sync.Mutex
 	Flags ContentFlags
@@ -46,7 +47,7 @@ func (s *LazySource) Open(ctx context.Context) (*fetch.Source, error) {
 	return s.source, nil
 }
 
-// withSource calls a function with the source, and opens the source if necessary.
+// withSource calls a function with the source, which it opens if necessary.
 func withSource[T any](ctx context.Context, s *LazySource, call func(*fetch.Source) (T, error)) (out T, err error) {
 	source, err := s.Open(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Failures of reading the log of a program.
+// Codes for logs that cannot be read.
 var (
 	ErrLogsElsewhere = errcode.Code{
 		Name: "LogsElsewhere", Class: errcode.Unsupported,
@@ -36,8 +36,7 @@ var (
 	}
 )
 
-// programsDir is where the control plane of this machine runs the programs of
-// packages.
+// programsDir returns the directory in which the local control plane runs package runtimes.
 func programsDir(dataDir string) string { return filepath.Join(dataDir, "runtime") }
 
 // LogsCmd implements `xpkg logs`.
@@ -50,7 +49,7 @@ type LogsCmd struct {
 	Namespace string `default:"crossplane-system" help:"Namespace of runtimes in a cluster."`
 }
 
-// Run prints the log of a package's program.
+// Run prints the log of a package runtime.
 func (c *LogsCmd) Run(env *terminal.Env) error {
 	log, err := c.open(env.Context)
 	if err != nil {
@@ -64,8 +63,8 @@ func (c *LogsCmd) Run(env *terminal.Env) error {
 	return errors.Join(err, log.Close())
 }
 
-// open returns the log of a local revision, even if it was replaced or does not run, otherwise of the package's
-// runtime.
+// open returns the log of a local revision, even if it was replaced or does not run, and otherwise the log of
+// the package's runtime.
 func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 	c.PlaneDir = c.DataDir
 	dirs := c.Candidates(c.Kubeconfig)
@@ -85,13 +84,13 @@ func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 	}
 	log, err := logs.Open(ctx, programsDir(dirs[local]), revision, c.Follow, c.Tail)
 	if errors.Is(err, logs.ErrNoLog) {
-		return nil, ErrNoLogs.New(err, "there is no log of %s", c.Name)
+		return nil, ErrNoLogs.New(err, "%s has no log", c.Name)
 	}
 	return log, err
 }
 
-// revision returns the revision whose runtime runs: the activated one, which is not the newest after a rollback or
-// before a manual activation; while it waits for permissions, the last healthy one.
+// revision returns the revision whose runtime runs: the active one, which is not the newest after a rollback
+// or before a manual activation. While the active one waits for permissions, it returns the last healthy one.
 func (c *LogsCmd) revision(ctx context.Context) (string, error) {
 	_, all, err := inventory.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
@@ -115,8 +114,8 @@ func (c *LogsCmd) revision(ctx context.Context) (string, error) {
 	return revision, nil
 }
 
-// isLocal reports whether the cluster is the control plane of the data directory. A directory without a control plane
-// belongs to no cluster.
+// isLocal reports whether the cluster is the control plane of the data directory. It returns false for a
+// directory without a control plane.
 func (c *LogsCmd) isLocal(ctx context.Context, dir string) bool {
 	cfg, err := c.Config(ctx)
 	if err != nil {

@@ -19,8 +19,8 @@ type StatusCmd struct {
 	terminal.OutputFlag
 }
 
-// Run shows a control plane. It fails when none runs, or when a part of it does
-// not answer, so that scripts can ask.
+// Run prints the status of a control plane. It fails if none runs or a component does not
+// respond, so that scripts can check it.
 func (c *StatusCmd) Run(env *terminal.Env) error {
 	dir, err := c.Dir()
 	if err != nil {
@@ -71,7 +71,7 @@ func writeReport(w io.Writer, r up.Report) error {
 		}
 	}
 	if r.Ready {
-		fmt.Fprintf(w, "\nPushes to %s need a token, which xpkg finds in the data directory. For docker, crane or skopeo:\n  %s\n",
+		fmt.Fprintf(w, "\nPushes to %s require a token, which xpkg reads from the data directory. For docker, crane or skopeo:\n  %s\n",
 			r.State.Registry, up.LoginCommand(r.State))
 	}
 	fmt.Fprintln(w)

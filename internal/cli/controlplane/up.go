@@ -70,7 +70,7 @@ func (c *UpCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// checkPorts refuses numbers that no port has.
+// checkPorts returns an error for invalid port numbers.
 func (c *UpCmd) checkPorts() error {
 	const highest = 1<<16 - 1
 	for flag, port := range map[string]*int{"--port": c.Port, "--registry-port": c.RegistryPort} {
@@ -89,8 +89,8 @@ func portOrLast(flag *int) int {
 	return *flag
 }
 
-// localManager returns the manager of a control plane on this machine. Its log lines are
-// written above the progress.
+// localManager returns the manager of a local control plane. Its log lines are written above the progress
+// line.
 func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, choice programs.Choice, privileges []manifests.Privilege) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
 		return manager.RunManager(ctx, manager.ManagerOptions{
@@ -102,14 +102,14 @@ func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, cho
 	}
 }
 
-// localElection excludes other managers. The lock of the data directory excludes a second process with the same identity,
-// so a restarted one takes over its own Lease at once, and takes that of any other holder. The Lease outlasts the
-// suspension of writes on a busy machine.
+// localElection is the leader election of a local control plane. The lock of the data directory excludes a
+// second process with the same identity, so a restarted process immediately takes over the Lease of any
+// holder. The Lease outlasts the suspension of writes on a busy machine.
 func localElection() *leader.Election {
 	return &leader.Election{Identity: "xpkg-up", Duration: time.Minute, Exclusive: true, Preempt: true}
 }
 
-// detach runs the same command in the background.
+// detach starts the same command in the background.
 func (c *UpCmd) detach(env *terminal.Env, dir string) error {
 	progress := terminal.NewProgress(env.Stderr)
 	progress.Set("starting a control plane in the background")
@@ -128,12 +128,12 @@ func (c *UpCmd) detach(env *terminal.Env, dir string) error {
 	return nil
 }
 
-// reportEvent shows one step of the start.
+// reportEvent reports a step of the start.
 func (c *UpCmd) reportEvent(env *terminal.Env, progress *terminal.Progress, e up.Event) {
 	switch {
 	case e.Err != nil:
 		progress.End()
-		fmt.Fprintf(env.Stderr, "the package manager ended and is restarted: %s\n", terminal.Safe(e.Err.Error()))
+		fmt.Fprintf(env.Stderr, "the package manager exited and is restarted: %s\n", terminal.Safe(e.Err.Error()))
 	case e.Warning != "":
 		progress.End()
 		fmt.Fprintf(env.Stderr, "warning: %s\n", terminal.Safe(e.Warning))
@@ -165,9 +165,9 @@ Next:
   xpkg push -f my.xpkg %s/my/package:v0.1.0
   xpkg install provider %s/my/package:v0.1.0 --wait 2m
 
-XRDs of Configurations are installed but not established: no Crossplane core runs here that composes resources.
+XRDs of Configurations are installed but not established: the control plane has no Crossplane core to compose resources.
 
-Pushes to the registry need a token, which xpkg finds in the data directory. For docker, crane or skopeo:
+Pushes to the registry require a token, which xpkg reads from the data directory. For docker, crane or skopeo:
   %s
 `, after, s.Server, s.Kubernetes, s.Registry, s.Kubeconfig, s.DataDir, wording.ShellWord(s.Kubeconfig), s.Registry, s.Registry, up.LoginCommand(s))
 	_ = terminal.OutputFlag{}.Print(w, nil, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
@@ -187,6 +187,6 @@ func (c *DownCmd) Run(env *terminal.Env) error {
 	if err := up.Stop(env.Context, dir); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "The control plane is stopped. Its data stays in %s.\n", terminal.Safe(dir))
+	_, err = fmt.Fprintf(env.Stdout, "The control plane is stopped. Its data is in %s.\n", terminal.Safe(dir))
 	return err
 }

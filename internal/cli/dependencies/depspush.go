@@ -31,7 +31,7 @@ type depsPushCmd struct {
 	Output string `short:"o" enum:",yaml,json" default:"" placeholder:"json" help:"Print the ImageConfigs as JSON instead of YAML."`
 }
 
-// Run pushes every package of a folder. No digest changes.
+// Run pushes all packages of a folder, with unchanged digests.
 func (c *depsPushCmd) Run(env *terminal.Env) error {
 	from, err := archive.OpenCollection(strings.TrimPrefix(c.Layout, location.LayoutPrefix), oci.Limits{})
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *depsPushCmd) Run(env *terminal.Env) error {
 	}
 	all := from.References()
 	if len(all) == 0 {
-		return archive.ErrNotAnArchive.New(nil, "there are no packages in %s", c.Layout)
+		return archive.ErrNotAnArchive.New(nil, "%s contains no packages", c.Layout)
 	}
 	if err := checkVendoredLock(env, strings.TrimPrefix(c.Layout, location.LayoutPrefix), all); err != nil {
 		return err
@@ -128,8 +128,8 @@ func pushOne(ctx context.Context, remote *remote.Client, from *archive.Collectio
 	return to, err
 }
 
-// relocated is where a package is below a prefix. Its registry is part of the name
-// there, so that packages of two registries never get into each other's way.
+// relocated returns the repository of a package below a prefix. The name contains the registry, so that
+// packages of different registries have different names.
 func relocated(ref oci.Reference, target string) (oci.Reference, error) {
 	name := underRegistry(ref.Registry, target) + strings.TrimPrefix(ref.String(), ref.Registry)
 	return oci.ParseReference(name, oci.ParseOptions{})
@@ -144,8 +144,8 @@ func underRegistry(registry, target string) string {
 	return target + "/" + label
 }
 
-// rewriteConfigs are the ImageConfigs that make a cluster pull packages from a prefix, one
-// for each registry.
+// rewriteConfigs returns the ImageConfigs that make a cluster pull packages from a prefix, one for each
+// registry.
 func rewriteConfigs(all []oci.Reference, target string) ([]map[string]any, error) {
 	registries := map[string]bool{}
 	for _, ref := range all {

@@ -19,10 +19,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// vendoredLock is the lock file within a folder of packages.
+// vendoredLock is the name of the lock file in a folder of packages.
 const vendoredLock = "xpkg.lock"
 
-// copiesAtOnce bounds how many packages are copied at the same time.
+// copiesAtOnce is the maximum number of concurrent copies.
 const copiesAtOnce = 4
 
 type depsVendorCmd struct {
@@ -32,7 +32,7 @@ type depsVendorCmd struct {
 	resolverFlags
 }
 
-// Run collects a closure.
+// Run copies the packages of a dependency tree into a folder.
 func (c *depsVendorCmd) Run(env *terminal.Env) (err error) {
 	dir := strings.TrimPrefix(c.To, location.LayoutPrefix)
 	if fileutil.IsStdout(dir) {
@@ -66,10 +66,10 @@ func (c *depsVendorCmd) Run(env *terminal.Env) (err error) {
 	return nil
 }
 
-// closure returns the dependency tree of the lock file, or the one resolved now.
+// closure returns the dependency tree of the lock file, or a newly resolved one.
 func (c *depsVendorCmd) closure(env *terminal.Env, r *rootResolver) (lockfile.File, error) {
 	if c.Lock != "" {
-		if len(c.What) > 0 {
+		if len(c.Packages) > 0 {
 			return lockfile.File{}, terminal.ErrUsage.New(nil, "packages and --lock cannot be used together").WithDo("Remove one of them.")
 		}
 		return ReadClosure(env, c.Lock)
@@ -85,7 +85,7 @@ func (c *depsVendorCmd) closure(env *terminal.Env, r *rootResolver) (lockfile.Fi
 	return got.File, err
 }
 
-// collect copies packages, a few at the same time.
+// collect copies packages concurrently.
 func collect(env *terminal.Env, r *rootResolver, into *archive.Collection, packages []lockfile.Package) error {
 	p := terminal.StartTask(env.Stderr, "collecting %s", wording.Count(len(packages), "package"))
 	defer p.End()
@@ -131,7 +131,7 @@ func (r *rootResolver) collect(ctx context.Context, into *archive.Collection, p 
 	return checkCollected(ctx, into, p)
 }
 
-// checkCollected reads a package where it was copied to.
+// checkCollected verifies a copied package.
 func checkCollected(ctx context.Context, into *archive.Collection, p lockfile.Package) (_ xpkg.Meta, err error) {
 	a, err := into.Artifact(p.Reference())
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
-// Failures of lock files on the disk.
+// Codes for lock files.
 var (
 	ErrLockNotFound = errcode.Code{
 		Name: "LockNotFound", Class: errcode.NotFound,
@@ -29,7 +29,7 @@ var (
 	ErrLockWrite = errcode.Code{
 		Name: "LockWrite", Class: errcode.Usage,
 		Cause: "The lock file cannot be written.",
-		Fix:   "Name a file in an existing folder that you may write to.",
+		Fix:   "Use a file in an existing folder that is writable.",
 	}
 	ErrNotLocked = errcode.Code{
 		Name: "NotLocked", Class: errcode.NotFound,
@@ -51,8 +51,8 @@ func readLock(env *terminal.Env, file string) (lockfile.File, error) {
 	return parseLock(file, raw)
 }
 
-// readPreviousLock reads the lock file that the command is going to replace. The result
-// is empty if there is no such file, or if file names standard output or a device.
+// readPreviousLock reads the lock file that the command replaces. The result is empty if
+// there is no such file, or if file names standard output or a device.
 func readPreviousLock(env *terminal.Env, file string) (lockfile.File, error) {
 	info, err := os.Stat(file)
 	switch {
@@ -79,19 +79,19 @@ func parseLock(file string, raw []byte) (lockfile.File, error) {
 	return f, nil
 }
 
-// ReadClosure reads a lock file and checks that its versions satisfy all constraints.
+// ReadClosure reads a lock file, and checks that its versions satisfy all constraints.
 func ReadClosure(env *terminal.Env, file string) (lockfile.File, error) {
 	f, err := readLock(env, file)
 	if err != nil {
 		return f, err
 	}
 	if problems := f.Problems(); len(problems) > 0 {
-		return f, ErrLockStale.New(errors.New(strings.Join(problems, "; ")), "%s is no closure", file)
+		return f, ErrLockStale.New(errors.New(strings.Join(problems, "; ")), "the dependencies in %s are inconsistent", file)
 	}
 	return f, nil
 }
 
-// writeLock writes a lock file, unless the file has this content already.
+// writeLock writes a lock file, unless the file already has this content.
 func writeLock(env *terminal.Env, file string, f lockfile.File) error {
 	raw := lockfile.Encode(f)
 	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
@@ -105,14 +105,14 @@ func writeLock(env *terminal.Env, file string, f lockfile.File) error {
 	})
 }
 
-// findLocked returns the package with a name; the name must match exactly one.
+// findLocked returns the package that a name matches. The name must match exactly one.
 func findLocked(f lockfile.File, name string) (lockfile.Package, error) {
 	found := f.Match(name)
 	if len(found) == 1 {
 		return found[0], nil
 	}
 	if len(found) == 0 {
-		failed := ErrNotLocked.New(nil, "there is no package %s", name)
+		failed := ErrNotLocked.New(nil, "the package %s does not exist", name)
 		if alike := spelling.Alike(name, lastParts(f)); len(alike) > 0 {
 			return lockfile.Package{}, failed.WithDo("Did you mean %s? %s", strings.Join(alike, " or "), ErrNotLocked.Fix)
 		}
@@ -125,7 +125,7 @@ func findLocked(f lockfile.File, name string) (lockfile.Package, error) {
 	return lockfile.Package{}, ErrNotLocked.New(nil, "%s can be %s", name, strings.Join(names, " or "))
 }
 
-// lastParts are the last parts of all repositories, by which people know them.
+// lastParts returns the last path elements of all repositories, for suggestions.
 func lastParts(f lockfile.File) []string {
 	var out []string
 	for _, p := range f.Packages {
@@ -148,8 +148,8 @@ func writeLockChanges(w io.Writer, file string, before, after lockfile.File) err
 	return err
 }
 
-// lockChanges are the differences of two files, one line for each package, in the
-// order of their repositories.
+// lockChanges returns the differences between two files, with one line for each package,
+// ordered by repository.
 func lockChanges(before, after lockfile.File) []string {
 	var out []string
 	for _, p := range after.Packages {

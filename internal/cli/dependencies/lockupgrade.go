@@ -26,8 +26,8 @@ import (
 var (
 	ErrLockDowngrade = errcode.Code{
 		Name: "LockDowngrade", Class: errcode.Conflict,
-		Cause: "An upgrade of the lock file would lock an older version of a package than before. Often the registry no longer lists the locked version.",
-		Fix:   "Find out why the locked version is not selected. To accept the older one, repeat the command with --allow-downgrade.",
+		Cause: "An upgrade of the lock file would lock an older version of a package. Often the registry no longer lists the locked version.",
+		Fix:   "Determine why the locked version is not selected. To accept the older one, repeat the command with --allow-downgrade.",
 	}
 	ErrLockTag = errcode.Code{
 		Name: "LockTagMismatch", Class: errcode.Untrusted,
@@ -69,8 +69,8 @@ func olderVersion(a, b string) bool {
 	return errX == nil && errY == nil && x.LessThan(y)
 }
 
-// heldBack explains, for each package of --upgrade-package that keeps its version although
-// there is a newer one, which packages hold it back and how to move them together.
+// heldBack returns a note for each package of --upgrade-package that is not upgraded to its newest version:
+// the packages that hold it back, and the command that upgrades them together.
 func (c *ResolveCmd) heldBack(before lockfile.File, got resolver.Result) []string {
 	var out []string
 	for _, name := range c.UpgradePackage {
@@ -106,9 +106,9 @@ func (c *ResolveCmd) heldBack(before lockfile.File, got resolver.Result) []strin
 		case len(holders) == 0:
 			out = append(out, fmt.Sprintf("%s stays at %s: %s", was.Repository, was.ShortVersion(), got.SetAside[was.Repository][0].Reason))
 		case len(command) == 1:
-			out = append(out, fmt.Sprintf("%s stays at %s, and %s is available: %s", was.Repository, was.ShortVersion(), newest, strings.Join(holders, ", ")))
+			out = append(out, fmt.Sprintf("%s stays at %s although %s is available: %s", was.Repository, was.ShortVersion(), newest, strings.Join(holders, ", ")))
 		default:
-			out = append(out, fmt.Sprintf("%s stays at %s, and %s is available: %s; to move them together, run %s",
+			out = append(out, fmt.Sprintf("%s stays at %s although %s is available: %s; to upgrade them together, run %s",
 				was.Repository, was.ShortVersion(), newest, strings.Join(holders, ", "), strings.Join(command, " ")))
 		}
 	}
@@ -131,7 +131,7 @@ func CheckTag(ctx context.Context, content TagResolver, locate func(context.Cont
 	if err != nil || change == "" {
 		return err
 	}
-	return ErrLockTag.New(nil, "%s, and %s is locked", change, p.Digest.Short())
+	return ErrLockTag.New(nil, "%s, but %s is locked", change, p.Digest.Short())
 }
 
 // tagChange describes the change of the tag of a package since it was locked or installed, or returns "" if the tag
@@ -158,8 +158,8 @@ func tagChange(ctx context.Context, content TagResolver, locate func(context.Con
 	return "", nil
 }
 
-// warnOfTags prints a note for each kept package whose tag does not refer to the locked digest. A registry that does
-// not respond is not reported: the locked content is not read.
+// warnOfTags prints a note for each kept package whose tag does not refer to the locked digest. It does not
+// report a registry that does not respond, because the locked content is not read.
 func (r *rootResolver) warnOfTags(env *terminal.Env, kept []lockfile.Package, got resolver.Result) {
 	notes := make([]string, len(kept))
 	var group errgroup.Group

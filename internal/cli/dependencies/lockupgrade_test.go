@@ -49,8 +49,8 @@ func TestUpgradeNamesHolders(t *testing.T) {
 	}
 	c := ResolveCmd{Lock: "xpkg.lock", UpgradePackage: []string{"net"}}
 	got := c.heldBack(f, resolver.Result{File: f, SetAside: map[string][]solver.SetAside{"registry.example.com/net": {{Tag: "v2.1.0"}, {Tag: "v2.0.0"}}}})
-	want := "registry.example.com/net stays at v1.9.0, and v2.1.0 is available: registry.example.com/app requires <v2; " +
-		"to move them together, run xpkg resolve --lock xpkg.lock --upgrade-package net --upgrade-package registry.example.com/app"
+	want := "registry.example.com/net stays at v1.9.0 although v2.1.0 is available: registry.example.com/app requires <v2; " +
+		"to upgrade them together, run xpkg resolve --lock xpkg.lock --upgrade-package net --upgrade-package registry.example.com/app"
 	if len(got) != 1 || got[0] != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

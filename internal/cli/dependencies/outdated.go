@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
@@ -28,7 +27,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// ErrNoVersion is the failure of an update to the newest version, if there is none.
+// ErrNoVersion is the code for an update without a compatible version.
 var ErrNoVersion = errcode.Code{
 	Name: "NoCompatibleVersion", Class: errcode.NotFound,
 	Cause: "No release in the repository of the package is compatible with the installed packages, or the versions are unknown.",
@@ -48,14 +47,14 @@ type OutdatedCmd struct {
 type outdatedView struct {
 	Package   string `json:"package"`
 	Installed string `json:"installed"`
-	// Compatible is the newest release that all dependents accept and whose own dependencies have a solution, and Newest the
-	// newest release. They are empty if there is none.
+	// Compatible is the newest release that all dependents accept and whose own dependencies have a solution,
+	// and Newest the newest release. They are empty if there is none.
 	Compatible string `json:"compatible"`
 	Newest     string `json:"newest"`
 	// HeldBy lists the dependents that do not accept the newest release.
 	HeldBy []string `json:"heldBy,omitempty"`
-	// ListedBy is the repository that has listed the versions, where that is another one,
-	// such as a mirror, which can be behind.
+	// ListedBy is the repository that has listed the versions, if it is a different one, such as a mirror,
+	// which can be outdated.
 	ListedBy string `json:"listedBy,omitempty"`
 	// Tag reports that the tag was moved or deleted since the package was locked or installed.
 	Tag string `json:"tag,omitempty"`
@@ -91,7 +90,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 			fmt.Fprintf(env.Stderr, "note: the versions of %s are listed by %s\n", terminal.Safe(row.Package), terminal.Safe(row.ListedBy))
 		}
 		if row.Tag != "" {
-			fmt.Fprintf(env.Stderr, "note: %s, and %s is %s\n", terminal.Safe(row.Tag), terminal.Safe(row.digest), c.state())
+			fmt.Fprintf(env.Stderr, "note: %s, but %s is %s\n", terminal.Safe(row.Tag), terminal.Safe(row.digest), c.state())
 		}
 		if c.All || row.behind() {
 			shown = append(shown, row)
@@ -101,20 +100,14 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	for _, x := range shown {
 		names = append(names, x.Package)
 	}
-	return c.Print(env.Stdout, terminal.List{Value: append([]outdatedView{}, shown...), Names: names, Table: func(w io.Writer, _ bool) error {
-		if len(shown) == 0 {
-			_, err := io.WriteString(w, "All packages are up to date.\n")
-			return err
-		}
-		var table [][]string
-		for _, x := range shown {
-			table = append(table, []string{x.Package, x.Installed, cmp.Or(x.Compatible, "-"), cmp.Or(x.Newest, "-"), strings.Join(x.HeldBy, ", ")})
-		}
-		return terminal.WriteTable(w, []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, table)
-	}})
+	table := terminal.Table{Header: []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, Empty: "All packages are up to date."}
+	for _, x := range shown {
+		table.Rows = append(table.Rows, []string{x.Package, x.Installed, cmp.Or(x.Compatible, "-"), cmp.Or(x.Newest, "-"), strings.Join(x.HeldBy, ", ")})
+	}
+	return c.Print(env.Stdout, terminal.List{Value: append([]outdatedView{}, shown...), Names: names, Table: table})
 }
 
-// state returns the word for the packages that are compared.
+// state returns the word for the compared packages: installed or locked.
 func (c *OutdatedCmd) state() string {
 	if c.Lock != "" {
 		return "locked"
@@ -154,15 +147,15 @@ func (c *OutdatedCmd) NewestCompatible(env *terminal.Env, p v1.Package) (tag str
 			WithDo("Compare the versions with `xpkg outdated --all`. To plan one, run `xpkg plan update %s %s`.", inventory.ShortName(p), cmp.Or(row.Newest, row.Installed))
 	case row.Compatible == row.Newest:
 	case len(row.HeldBy) > 0:
-		notes = append(notes, fmt.Sprintf("%s %s exists, and is not accepted by %s", row.Package, row.Newest, strings.Join(row.HeldBy, ", ")))
+		notes = append(notes, fmt.Sprintf("%s %s exists, but is not accepted by %s", row.Package, row.Newest, strings.Join(row.HeldBy, ", ")))
 	default:
-		notes = append(notes, fmt.Sprintf("%s %s exists, and its dependencies have no solution with the installed packages", row.Package, row.Newest))
+		notes = append(notes, fmt.Sprintf("%s %s exists, but its dependencies have no solution with the installed packages", row.Package, row.Newest))
 	}
 	return row.Compatible, notes, nil
 }
 
-// closure returns the packages to compare, the roots that an upgrade of one of them keeps, and
-// the function that locates packages as the cluster does.
+// closure returns the packages to compare, the roots that an upgrade of one of them keeps, and the function
+// that locates packages with the configuration of the cluster.
 func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, []dependency.Root, func(context.Context, oci.Reference) (fetch.Origin, error), error) {
 	if c.Lock != "" {
 		f, err := c.of(env, nil)
@@ -194,13 +187,13 @@ func pullSecrets(packages []v1.Package) map[string][]string {
 	return out
 }
 
-// lookups bounds how many repositories are listed at the same time.
+// lookups is the maximum number of concurrent requests for lists of versions.
 const lookups = 16
 
 // outdated compares packages of a closure with the versions in their repositories. It fails if
 // no repository can be read.
 func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, packages []lockfile.Package, roots []dependency.Root) ([]outdatedView, error) {
-	p := terminal.StartTask(env.Stderr, "looking for newer versions of %s", wording.Count(len(packages), "package"))
+	p := terminal.StartTask(env.Stderr, "reading the versions of %s", wording.Count(len(packages), "package"))
 	defer p.End()
 	out, errs := make([]outdatedView, len(packages)), make([]error, len(packages))
 	var group errgroup.Group
@@ -234,7 +227,7 @@ func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, packages []lo
 	return out, env.Context.Err()
 }
 
-// tags lists the tags of a package's repository.
+// tags returns the tags of the repository of a package.
 func (r *rootResolver) tags(ctx context.Context, p lockfile.Package) (fetch.TagList, error) {
 	ref := p.RepositoryReference()
 	ref.Tag = cmp.Or(p.Version, "latest") // Prefixes are compared with whole references.
@@ -266,9 +259,8 @@ func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdat
 	return out
 }
 
-// newestSolvable returns the newest accepted version for which a solution exists: one in which
-// the other roots keep their versions, and dependencies can change. The installed version
-// always has one.
+// newestSolvable returns the newest accepted version with a solution in which the other roots keep their
+// versions and dependencies can change. The installed version always has a solution.
 func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, roots []dependency.Root, p lockfile.Package, row *outdatedView) string {
 	q := resolver.Request{}
 	for _, root := range roots {
@@ -299,7 +291,7 @@ func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, root
 	return ""
 }
 
-// binding returns the dependents that do not accept every version of a package.
+// binding returns the dependents that constrain the version of a package.
 func binding(f *lockfile.File, repository string) []lockfile.Dependent {
 	return append(f.Dependents(repository), f.OptionalDependents(repository)...)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
-// ErrLockStale is the failure of a lock file that may not change, and has to.
+// ErrLockStale is the code for an outdated lock file that must not be changed.
 var ErrLockStale = errcode.Code{
 	Name: "LockStale", Class: errcode.Invalid,
 	Cause: "The lock file does not satisfy the request: a package was added, removed or changed since it was written.",
@@ -55,20 +55,20 @@ type resolvedPackage struct {
 	SetAside []setAside `json:"setAside,omitempty"`
 }
 
-// setAside is a tag that was not chosen.
+// setAside is a tag that was not selected.
 type setAside struct {
 	Tag    string `json:"tag"`
 	Reason string `json:"reason"`
 }
 
-// Run solves, and writes the lock file.
+// Run resolves a dependency tree, writes the lock file and prints the result.
 func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	if c.Frozen && (c.Lock == "" || c.Upgrade || c.UpgradePackage != nil) {
-		return terminal.ErrUsage.New(nil, "--frozen needs --lock and cannot be used with an upgrade").WithDo("Add --lock xpkg.lock, and leave out --upgrade and --upgrade-package.")
+		return terminal.ErrUsage.New(nil, "--frozen needs --lock and cannot be used with an upgrade").WithDo("Add --lock xpkg.lock, and omit --upgrade and --upgrade-package.")
 	}
 	if !c.Frozen && fileutil.IsStdout(c.Lock) && (c.Output != "" || c.Manifests) {
 		return terminal.ErrUsage.New(nil, "the lock file and the objects cannot both be written to standard output").
-			WithDo("Name a file with --lock, or leave out -o and --manifests.")
+			WithDo("Use a file with --lock, or omit -o and --manifests.")
 	}
 	before, err := c.readLock(env)
 	if err != nil {
@@ -125,15 +125,15 @@ func (c *ResolveCmd) readLock(env *terminal.Env) (lockfile.File, error) {
 	return readPreviousLock(env, c.Lock)
 }
 
-// frozen checks the lock file.
+// frozen checks that the lock file satisfies the roots.
 func (c *ResolveCmd) frozen(env *terminal.Env, f lockfile.File, roots []dependency.Root) error {
 	if problems := f.Check(roots); len(problems) > 0 {
-		return ErrLockStale.New(errors.New(strings.Join(problems, "; ")), "%s does not fit", c.Lock)
+		return ErrLockStale.New(errors.New(strings.Join(problems, "; ")), "%s is out of date", c.Lock)
 	}
 	return c.show(env, f, resolver.Result{File: f})
 }
 
-// kept are the packages that stay.
+// kept returns the locked packages that are not upgraded.
 func (c *ResolveCmd) kept(f lockfile.File) ([]lockfile.Package, error) {
 	moving := map[string]bool{}
 	for _, name := range c.UpgradePackage {
@@ -201,7 +201,7 @@ func writeClosure(w io.Writer, f lockfile.File) error {
 	return terminal.WriteTable(w, []string{"KIND", "PACKAGE", "VERSION", "DIGEST", "NEEDED BY"}, rows)
 }
 
-// neededBy names the dependents of a package.
+// neededBy returns the names of the dependents of a package.
 func neededBy(f *lockfile.File, repository string) string {
 	var out []string
 	for _, by := range f.Dependents(repository) {

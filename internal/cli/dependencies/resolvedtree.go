@@ -10,7 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// treeNode is a package of a closure in a tree.
+// treeNode is a package in the tree of a resolution.
 type treeNode struct {
 	Package string `json:"package"`
 	Version string `json:"version,omitempty"`
@@ -22,7 +22,7 @@ type treeNode struct {
 	// RequiredBy names the package of a folder that requires a root.
 	RequiredBy   string      `json:"requiredBy,omitempty"`
 	Dependencies []*treeNode `json:"dependencies,omitempty"`
-	// Seen reports whether the dependencies are shown elsewhere in the tree.
+	// Seen reports whether the dependencies are already shown elsewhere in the tree.
 	Seen bool `json:"seen,omitempty"`
 	// Optional reports whether the dependency of the parent is optional.
 	Optional bool `json:"optional,omitempty"`
@@ -70,7 +70,7 @@ func growOptional(f lockfile.File, repository, constraint string) *treeNode {
 	return n
 }
 
-// writeClosureTree draws the trees.
+// writeClosureTree writes the trees.
 func writeClosureTree(w io.Writer, f lockfile.File, nodes []*treeNode) {
 	if len(nodes) == 0 {
 		fmt.Fprintln(w, "No packages.")

@@ -30,10 +30,10 @@ type resolverFlags struct {
 	ImageConfig     []string `placeholder:"FILE" help:"File with ImageConfigs (YAML). Packages are read from where a cluster with these ImageConfigs pulls them, with the credentials of this machine."`
 }
 
-// throttle is how long a registry can make a person wait between two requests.
+// throttle is the maximum delay that a registry can request between two requests.
 const throttle = 20 * time.Second
 
-// rootResolver looks packages up until it is closed.
+// rootResolver resolves dependency trees until it is closed.
 type rootResolver struct {
 	*resolver.Resolver
 	locate  func(context.Context, oci.Reference) (fetch.Origin, error)
@@ -69,7 +69,7 @@ func (f resolverFlags) open(env *terminal.Env, locate func(context.Context, oci.
 // Close implements io.Closer.
 func (r *rootResolver) Close() error { return r.source.Close() }
 
-// resolve resolves a dependency tree and reports progress. The explanation of a conflict is printed unchanged.
+// resolve resolves a dependency tree and reports progress. It prints the explanation of a conflict unchanged.
 func (r *rootResolver) resolve(env *terminal.Env, q resolver.Request) (resolver.Result, error) {
 	p := terminal.StartTask(env.Stderr, "resolving dependencies")
 	defer p.End()
@@ -87,15 +87,14 @@ func (r *rootResolver) resolve(env *terminal.Env, q resolver.Request) (resolver.
 	switch len(conflict.Explanation.Suggestions) {
 	case 0:
 	case 1:
-		f.Do = "Make the change above. It was tried and resolves the conflict."
+		f.Do = "Make the change above, which was verified to resolve the conflict."
 	default:
-		f.Do = "Make one of the changes above. Each was tried and resolves the conflict."
+		f.Do = "Make one of the changes above. Each was verified to resolve the conflict."
 	}
 	return got, f.Code.New(nil, "%s", f.What).WithDo("%s", f.Do)
 }
 
-// readImageConfigs reads the ImageConfigs of files. Other objects in them are passed
-// over.
+// readImageConfigs reads the ImageConfigs in files. It ignores other objects.
 func readImageConfigs(env *terminal.Env, files []string) ([]v1beta1.ImageConfig, error) {
 	var out []v1beta1.ImageConfig
 	for _, file := range files {

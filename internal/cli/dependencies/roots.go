@@ -16,14 +16,14 @@ import (
 
 // RootArgs select the packages to resolve.
 type RootArgs struct {
-	What []string `arg:"" optional:"" name:"what" help:"Packages to resolve: a folder with a crossplane.yaml, for its dependencies; REPOSITORY:TAG; REPOSITORY@CONSTRAINT such as xpkg.crossplane.io/crossplane-contrib/provider-nop@>=v0.4.0, or REPOSITORY@sha256:DIGEST. Default is this folder; if it is not a package, the roots of the lock file."`
+	Packages []string `arg:"" optional:"" name:"package" help:"Packages to resolve: a folder with a crossplane.yaml, for its dependencies; REPOSITORY:TAG; REPOSITORY@CONSTRAINT such as xpkg.crossplane.io/crossplane-contrib/provider-nop@>=v0.4.0, or REPOSITORY@sha256:DIGEST. Default is this folder; if it is not a package, the roots of the lock file."`
 }
 
-// roots read the arguments. There are none when nothing was named and this folder is
-// no package. A dependency of a folder that names no registry is in the default one,
-// if there is one.
+// roots returns the roots that the arguments select. It returns none if there are no
+// arguments and the current folder is not a package. A dependency in a folder without a
+// registry is in the default registry, if there is one.
 func (a RootArgs) roots(registry string) ([]dependency.Root, error) {
-	what := a.What
+	what := a.Packages
 	if len(what) == 0 {
 		if found, err := filepath.Glob("crossplane.yaml"); err != nil || len(found) == 0 {
 			return nil, err
@@ -41,7 +41,8 @@ func (a RootArgs) roots(registry string) ([]dependency.Root, error) {
 	return out, nil
 }
 
-// rootsOf parses one argument. As for locations, only the text determines its kind.
+// rootsOf returns the roots of one argument. As for locations, only the text determines the
+// kind of argument.
 func rootsOf(s, registry string) ([]dependency.Root, error) {
 	if location.IsPath(s) {
 		return folderRoots(s, registry)

@@ -82,7 +82,7 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 	for _, p := range roots {
 		nodes = append(nodes, t.grow(p))
 	}
-	return c.Print(env.Stdout, terminal.List{Value: nodes, Names: t.names(), Table: func(w io.Writer, _ bool) error {
+	return c.Print(env.Stdout, terminal.List{Value: nodes, Names: t.names(), Text: func(w io.Writer) error {
 		for _, n := range nodes {
 			n.write(w, "", "")
 		}
@@ -95,7 +95,7 @@ func isClosure(s string) bool {
 	return strings.ContainsAny(s, ":@") || strings.HasPrefix(s, ".") || strings.HasPrefix(s, "/")
 }
 
-// runClosure prints the locked tree, or the one that would be installed.
+// runClosure prints the tree of a lock file, or of a new resolution.
 func (c *TreeCmd) runClosure(env *terminal.Env) error {
 	f, err := c.of(env, []string{c.Name})
 	if err != nil {
@@ -113,18 +113,16 @@ func (c *TreeCmd) runClosure(env *terminal.Env) error {
 	for _, n := range nodes {
 		names = n.appendNames(names)
 	}
-	return c.Print(env.Stdout, terminal.List{Value: nodes, Names: names, Table: func(w io.Writer, _ bool) error {
+	return c.Print(env.Stdout, terminal.List{Value: nodes, Names: names, Text: func(w io.Writer) error {
 		writeClosureTree(w, f, nodes)
 		return nil
 	}})
 }
 
-// packageTree finds packages by the revision and by the repository that the Lock
-// names.
+// packageTree finds packages by their revision and by their repository in the Lock.
 type packageTree struct {
 	all *inventory.Inventory
-	// running are the revisions that packages run: the active one, or the newest where
-	// none is.
+	// running maps packages to the revision that runs: the active one, or the newest if none is active.
 	running map[string]v1.PackageRevision
 	seen    map[string]bool
 }
@@ -133,7 +131,7 @@ func newPackageTree(all *inventory.Inventory) *packageTree {
 	return &packageTree{all: all, running: map[string]v1.PackageRevision{}, seen: map[string]bool{}}
 }
 
-// revisions returns the active revisions of packages. They differ from the specs while a revision waits for its
+// revisions returns the active revisions of packages. They differ from the specs while a revision waits for
 // activation or cannot be fetched.
 func (t *packageTree) revisions(ctx context.Context, c client.Client) error {
 	byName := map[string]v1.PackageRevision{}
@@ -167,7 +165,8 @@ func (t *packageTree) entry(p v1.Package) v1beta1.LockPackage {
 	return t.all.Entry(rev.GetName())
 }
 
-// roots returns the packages without dependents, and one of each cycle without dependents outside of it.
+// roots returns the packages without dependents, and one package of each cycle that has no dependents outside
+// of the cycle.
 func (t *packageTree) roots() []v1.Package {
 	var g dependency.Graph
 	byName := map[string]v1.Package{}
@@ -205,8 +204,8 @@ func (t *packageTree) grow(p v1.Package) *node {
 	return n
 }
 
-// need returns a dependency, with its package where that is shown for the first time. An optional dependency is a
-// separate root of the tree: it was not installed because of this package.
+// need returns a dependency, with its package at its first occurrence in the tree. An optional dependency is
+// a separate root of the tree, because it was not installed for this package.
 func (t *packageTree) need(d dependency.Dependency) dependencyNode {
 	out := dependencyNode{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional}
 	by := t.all.FromRepository(d.Package)
@@ -232,7 +231,7 @@ func (t *packageTree) names() []string {
 	return inventory.ResourceNames(shown)
 }
 
-// alone returns a package without its dependencies, for a place where the tree refers to another place.
+// alone returns a package without its dependencies, for a repeated occurrence in the tree.
 func (t *packageTree) alone(p v1.Package) *node {
 	image := p.PackageSpec().Package
 	if rev := t.running[inventory.ShortName(p)]; rev != nil {
@@ -266,7 +265,7 @@ func (n *node) title() string {
 	return terminal.Safe(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(n.Kind), n.Name, n.Version, health))
 }
 
-// write draws n, with first before its own line and rest before those below.
+// write writes n and the nodes below it, with the prefix first on the first line and rest on all others.
 func (n *node) write(w io.Writer, first, rest string) {
 	fmt.Fprintf(w, "%s%s\n", first, n.title())
 	var below []func(first, rest string)

@@ -6,13 +6,13 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
-// TreeFlags select a dependency tree that is not installed in a cluster.
+// TreeFlags selects a dependency tree that is not installed in a cluster.
 type TreeFlags struct {
 	Lock string `placeholder:"FILE" help:"Read this lock file instead of the cluster."`
 	resolverFlags
 }
 
-// of returns a dependency tree: from the lock file, or resolved now.
+// of returns a dependency tree: from the lock file, or from a new resolution.
 func (f TreeFlags) of(env *terminal.Env, what []string) (_ lockfile.File, err error) {
 	if f.Lock != "" {
 		return readLock(env, f.Lock)

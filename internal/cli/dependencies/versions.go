@@ -1,7 +1,6 @@
 package dependencies
 
 import (
-	"io"
 	"slices"
 	"strings"
 
@@ -24,7 +23,7 @@ type VersionsCmd struct {
 type versionView struct {
 	Tag        string `json:"tag"`
 	Prerelease bool   `json:"prerelease,omitempty"`
-	// Unusable is the reason why the tag is no version.
+	// Unusable is the reason why the tag is not a version.
 	Unusable string `json:"unusable,omitempty"`
 }
 
@@ -38,17 +37,11 @@ func (c *VersionsCmd) Run(env *terminal.Env) error {
 	for _, v := range views {
 		names = append(names, v.Tag)
 	}
-	return c.Print(env.Stdout, terminal.List{Value: views, Names: names, Table: func(w io.Writer, _ bool) error {
-		if len(views) == 0 {
-			_, err := io.WriteString(w, "The repository has no releases. --all also shows prereleases and other tags.\n")
-			return err
-		}
-		var rows [][]string
-		for _, v := range views {
-			rows = append(rows, []string{v.Tag, v.note()})
-		}
-		return terminal.WriteTable(w, []string{"VERSION", "NOTE"}, rows)
-	}})
+	table := terminal.Table{Header: []string{"VERSION", "NOTE"}, Empty: "The repository has no releases. --all also shows prereleases and other tags."}
+	for _, v := range views {
+		table.Rows = append(table.Rows, []string{v.Tag, v.note()})
+	}
+	return c.Print(env.Stdout, terminal.List{Value: views, Names: names, Table: table})
 }
 
 // Releases returns the tags of the releases in a repository, newest first.
@@ -88,7 +81,7 @@ func (c *VersionsCmd) list(env *terminal.Env) (_ []versionView, err error) {
 	}
 	if len(list.Tags) == 0 {
 		// Many registries return an empty list for a missing repository.
-		return nil, remote.ErrRepositoryNotFound.New(nil, "%s has no tags: it does not exist, or nothing was pushed to it", ref.Name())
+		return nil, remote.ErrRepositoryNotFound.New(nil, "%s has no tags: it does not exist or is empty", ref.Name())
 	}
 	return versionViews(list.Tags, c.All), nil
 }
@@ -100,8 +93,8 @@ func (v versionView) note() string {
 	return v.Unusable
 }
 
-// versionViews returns the releases among tags, newest first, and with all also the prereleases between them and then
-// the tags that are no versions.
+// versionViews returns the releases among tags, newest first, and if all is true also the prereleases between
+// them, followed by tags that are not versions.
 func versionViews(tags []string, all bool) []versionView {
 	var versions, others []version.Version
 	for _, tag := range tags {

@@ -16,8 +16,8 @@ import (
 
 // WhyCmd implements `xpkg why`.
 type WhyCmd struct {
-	Name string   `arg:"" complete:"package" help:"Package: its repository or the last part of it, or for a cluster its name, as NAME, KIND/NAME or KIND NAME."`
-	What []string `arg:"" optional:"" name:"what" help:"Folders and packages to read instead of a cluster, as xpkg resolve accepts them."`
+	Name     string   `arg:"" complete:"package" help:"Package: its repository or the last part of it, or for a cluster its name, as NAME, KIND/NAME or KIND NAME."`
+	Packages []string `arg:"" optional:"" name:"package" help:"Folders and packages to read instead of a cluster, as xpkg resolve accepts them."`
 	TreeFlags
 	connection.ClusterFlags
 	terminal.OutputFlag
@@ -39,7 +39,7 @@ type reasonView struct {
 	WorkWith []askView `json:"workWith,omitempty"`
 }
 
-// askView is one step of a path.
+// askView is a step of a path.
 type askView struct {
 	// Dependent is "you", the package of a folder, or a package of the tree.
 	Dependent        string `json:"dependent"`
@@ -84,8 +84,8 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// installed returns the reason for which the package is installed, if a cluster is inspected. A user may have
-// installed one of several packages from a repository.
+// installed returns the reason for which the package is installed, if a cluster is inspected. If several
+// packages are installed from a repository, a package that a user installed takes precedence.
 func (v *reasonView) installed(all *inventory.Inventory) {
 	if all == nil {
 		return
@@ -97,7 +97,7 @@ func (v *reasonView) installed(all *inventory.Inventory) {
 	}
 }
 
-// story is the reason in a sentence, or nothing.
+// story returns the reason as a sentence, or "".
 func (v *reasonView) story() string {
 	switch {
 	case v.Reason == inventory.Explicit:
@@ -112,8 +112,8 @@ func (v *reasonView) story() string {
 
 // closure returns the inspected tree, the name of the package in it, and all installed packages if it is a cluster.
 func (c *WhyCmd) closure(env *terminal.Env) (lockfile.File, string, *inventory.Inventory, error) {
-	if c.Lock != "" || len(c.What) > 0 {
-		f, err := c.of(env, c.What)
+	if c.Lock != "" || len(c.Packages) > 0 {
+		f, err := c.of(env, c.Packages)
 		return f, c.Name, nil, err
 	}
 	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
@@ -127,7 +127,7 @@ func (c *WhyCmd) closure(env *terminal.Env) (lockfile.File, string, *inventory.I
 	return all.Closure(), name, all, nil
 }
 
-// asksAlong describes the dependencies along a path, once for each dependent of its first package.
+// asksAlong returns the dependencies along a path, once for each dependent of its first package.
 func asksAlong(f lockfile.File, path []string) [][]askView {
 	var between []askView
 	for i := 1; i < len(path); i++ {
@@ -152,7 +152,7 @@ func writePath(w io.Writer, path []askView) {
 	for i, a := range path {
 		line := fmt.Sprintf("%s needs %s %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.Package, a.Constraint)
 		if a.Dependent == "you" {
-			line = fmt.Sprintf("you asked for %s %s", a.Package, a.Constraint)
+			line = fmt.Sprintf("you requested %s %s", a.Package, a.Constraint)
 		}
 		if i == 0 {
 			fmt.Fprintf(w, "%s\n", terminal.Safe(line))

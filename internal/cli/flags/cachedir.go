@@ -15,8 +15,7 @@ import (
 // plane.
 const PackagesDir = "packages"
 
-// CacheLimitFlag bounds the package cache, for this manager and for all commands
-// that use the same one.
+// CacheLimitFlag bounds the size of the package cache.
 type CacheLimitFlag struct {
 	CacheLimit Amount `default:"10Gi" placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" help:"Maximum size of the package cache. Least recently used packages are evicted first; packages in use never are. Default is 10Gi."`
 }
@@ -32,13 +31,13 @@ func DefaultCacheDir() string {
 	return filepath.Join(user, "xpkg", PackagesDir)
 }
 
-// CacheFlags name the package cache that a command works on.
+// CacheFlags selects the package cache of a command.
 type CacheFlags struct {
 	CacheDir string `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is the cache of the control plane of --data-dir or of this machine; without one, xpkg/packages in the user's cache folder."`
 	DataDir  string `placeholder:"DIR" env:"XPKG_DATA_DIR" help:"Data directory of the control plane that uses the package cache."`
 }
 
-// dir finds the package cache.
+// dir returns the directory of the package cache.
 func (f CacheFlags) dir() (string, error) {
 	switch {
 	case f.CacheDir != "":
@@ -52,8 +51,8 @@ func (f CacheFlags) dir() (string, error) {
 	return DefaultCacheDir(), nil
 }
 
-// planeCacheDir is the package cache of a control plane. Nothing is made where there
-// is none: a control plane refuses a folder that is not its own.
+// planeCacheDir returns the package cache of a control plane. It creates no directory if there is no control
+// plane, because a control plane refuses a folder with other files.
 func planeCacheDir(dataDir string) (string, error) {
 	state, err := up.Status(dataDir)
 	if err != nil {
@@ -61,7 +60,7 @@ func planeCacheDir(dataDir string) (string, error) {
 	}
 	folder := filepath.Join(state.DataDir, "cache")
 	if _, err := os.Stat(folder); err != nil {
-		return "", terminal.ErrUsage.New(err, "there is no control plane in %s", dataDir).WithDo("Name the data directory of one, or a folder with --cache-dir.")
+		return "", terminal.ErrUsage.New(err, "%s is not the data directory of a control plane", dataDir).WithDo("Use a data directory of `xpkg up`, or a folder with --cache-dir.")
 	}
 	return filepath.Join(folder, PackagesDir), nil
 }

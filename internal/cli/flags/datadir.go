@@ -14,9 +14,9 @@ type DataDirFlag struct {
 	DataDir string `placeholder:"DIR" env:"XPKG_DATA_DIR" help:"Data directory of the control plane. Default is ~/.local/share/xpkg/default."`
 }
 
-// Candidates returns the data directories of the control planes that the user may mean, the
-// most likely first: the flag alone, or the directories of a kubeconfig or else of
-// KUBECONFIG, and the default directory. A directory may not be a data directory.
+// Candidates returns the possible data directories, the most likely first: only the flag if
+// it is set, and otherwise the directories of a kubeconfig or of KUBECONFIG, and the
+// default directory. A candidate need not be a data directory.
 func (f DataDirFlag) Candidates(kubeconfig string) []string {
 	if f.DataDir != "" {
 		return []string{f.DataDir}
@@ -38,8 +38,7 @@ func (f DataDirFlag) Candidates(kubeconfig string) []string {
 // Dir returns the data directory of the flag, or the default one.
 func (f DataDirFlag) Dir() (string, error) {
 	if f.DataDir != "" {
-		// Runtimes do not start in this process's folder, so no relative path may
-		// reach them.
+		// Runtimes start in another folder, so the path must be absolute.
 		dir, err := filepath.Abs(f.DataDir)
 		if err != nil {
 			return "", terminal.ErrUsage.New(err, "cannot find the data directory %s", f.DataDir)
@@ -49,5 +48,5 @@ func (f DataDirFlag) Dir() (string, error) {
 	if dir := datadir.Default(); dir != "" {
 		return dir, nil
 	}
-	return "", terminal.ErrUsage.New(nil, "there is no home folder for the data of the control plane").WithDo("Set a folder with --data-dir.")
+	return "", terminal.ErrUsage.New(nil, "no home folder is available for the data of the control plane").WithDo("Set a directory with --data-dir.")
 }

@@ -9,14 +9,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
-// WriteKeychain returns the credentials of a command that writes to registries: the
-// token of the control plane that serves the registry, and the user's own
-// credentials for all others.
+// WriteKeychain returns the credentials of a command that writes to registries: the token for the registry
+// of a local control plane, and the user's credentials for all others.
 func (f DataDirFlag) WriteKeychain() authn.Keychain {
 	return authn.NewMultiKeychain(localKeychain{f}, authn.DefaultKeychain)
 }
 
-// A localKeychain has the tokens of the control planes that run on this machine.
+// A localKeychain provides the tokens of the control planes that run on this machine.
 type localKeychain struct{ flag DataDirFlag }
 
 // Resolve implements [authn.Keychain].
@@ -28,9 +27,9 @@ func (k localKeychain) Resolve(target authn.Resource) (authn.Authenticator, erro
 	return authn.FromConfig(authn.AuthConfig{Username: up.RegistryUser, Password: token}), nil
 }
 
-// RegistryToken returns the token of the control plane that serves a registry at
-// host:port now; "" where none of the data directories belongs to it. A directory
-// that is no data directory counts as none unless the user named it.
+// RegistryToken returns the token of the control plane that serves the registry at host:port, and "" if none
+// of the data directories belongs to it. It ignores a directory that is not a data directory, unless the
+// user named it.
 func (f DataDirFlag) RegistryToken(hostport string) (string, error) {
 	if f.DataDir != "" {
 		return up.RegistryToken(f.DataDir, hostport)

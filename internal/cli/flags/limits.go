@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// LimitFlags set the limits of readers. A message about a limit names its flag; the flags are hidden in the help of
-// commands, and listed once in the reference.
+// LimitFlags sets the limits of readers. Messages about a limit contain its flag; the flags are hidden in the
+// help of commands and listed once in the reference.
 type LimitFlags struct {
 	MaxPackageSize      Amount `hidden:"" placeholder:"N" help:"Bytes of package.yaml in an image."`
 	MaxArchiveSize      Amount `hidden:"" placeholder:"N" help:"Bytes of an archive that is read from standard input or from the Docker daemon."`
@@ -39,11 +39,11 @@ type LimitFlags struct {
 	LimitObjectBytes      Amount `hidden:"" placeholder:"N" help:"Bytes of one object as JSON."`
 }
 
-// defaultArchiveSize bounds archives that come from a stream: such an archive can
-// hold the programs of several platforms.
+// defaultArchiveSize bounds archives that are read from a stream. Such an archive can contain the runtime
+// images of several platforms.
 const defaultArchiveSize = 4 << 30
 
-// ImageLimits are the limits of reading images; zero means the default.
+// ImageLimits returns the limits of reading images; zero means the default.
 func (f LimitFlags) ImageLimits() oci.Limits {
 	return oci.Limits{
 		Manifest: int64(f.MaxManifestSize), Layers: int(f.MaxLayers), IndexEntries: int(f.MaxIndexEntries),
@@ -53,7 +53,7 @@ func (f LimitFlags) ImageLimits() oci.Limits {
 	}
 }
 
-// StreamLimits are the limits of reading YAML; zero means the default.
+// StreamLimits returns the limits of reading YAML; zero means the default.
 func (f LimitFlags) StreamLimits() xpkg.Limits {
 	bytes := f.LimitStreamBytes
 	if bytes == 0 {
@@ -75,7 +75,7 @@ func (f LimitFlags) ArchiveLimit() int64 {
 	return defaultArchiveSize
 }
 
-// LimitDefaults are the values that hold without a flag.
+// LimitDefaults returns the default values of the flags.
 func LimitDefaults() map[string]int64 {
 	d := oci.DefaultLimits()
 	defaults := map[string]int64{
@@ -90,7 +90,7 @@ func LimitDefaults() map[string]int64 {
 	return defaults
 }
 
-// Amount is a number above zero, or a size such as 64MiB.
+// Amount is a positive number, or a size such as 64MiB.
 type Amount int64
 
 var units = []struct {
@@ -109,7 +109,7 @@ func (a *Amount) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n <= 0 || n > math.MaxInt64/unit {
-		return fmt.Errorf("%q is not a number above zero, or a size such as 64MiB", text)
+		return fmt.Errorf("%q is neither a positive number nor a size such as 64MiB", text)
 	}
 	*a = Amount(n * unit)
 	return nil

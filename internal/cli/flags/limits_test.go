@@ -18,7 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// limitFlagNames are the flags of limitFlags.
+// limitFlagNames returns the flags of limitFlags.
 func limitFlagNames(t *testing.T) []string {
 	t.Helper()
 	parser, err := kong.New(&LimitFlags{})

@@ -18,29 +18,29 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// DefaultRegistry is where a reference without a registry points to (packages
-// guide, "Pushing a Package"). It is always printed.
+// DefaultRegistry is the registry of references without one (packages guide, "Pushing a Package"). It is
+// always printed.
 const DefaultRegistry = "docker.io"
 
-// ErrCAFile is the failure of a file of certificates that cannot be used.
+// ErrCAFile is the code for an invalid file of CA certificates.
 var ErrCAFile = errcode.Code{
 	Name: "CAFile", Class: errcode.Usage,
-	Cause: "A file of certificate authorities cannot be read, holds no certificate, or is for no registry.",
+	Cause: "A file of CA certificates cannot be read, contains no certificate, or has an invalid registry.",
 	Fix:   "Use a PEM file, such as --ca-file ca.pem or --ca-file registry.example.com=ca.pem.",
 }
 
-// ParseReference reads a reference that a user wrote.
+// ParseReference parses a reference in a command line.
 func ParseReference(s string) (oci.Reference, error) {
 	return oci.ParseReference(s, oci.ParseOptions{DefaultRegistry: DefaultRegistry})
 }
 
-// TrustFlags select the transport of registries.
+// TrustFlags configures the transport of registries.
 type TrustFlags struct {
 	Insecure []string `placeholder:"HOST" help:"Use plain HTTP for this registry. Loopback registries use HTTP unless --ca-file names them."`
 	CAFile   []string `name:"ca-file" placeholder:"[HOST=]FILE" help:"Certificate authorities (PEM): with HOST, trusted for this registry in place of the system's; without it, trusted for all registries beside the system's. A loopback registry uses TLS only if HOST names it."`
 }
 
-// RegistryFlags configure access to registries.
+// RegistryFlags configures access to registries.
 type RegistryFlags struct {
 	TrustFlags
 	InsecureSkipTLSVerify bool `name:"insecure-skip-tls-verify" help:"Skip TLS certificate verification for the registries of the command."`
@@ -49,8 +49,8 @@ type RegistryFlags struct {
 	Keychain authn.Keychain `kong:"-"`
 }
 
-// Remote is a client of registries with the user's own credentials, for a command
-// that names these registries.
+// Remote returns a client of registries with the user's own credentials, for a command that accesses these
+// registries.
 func (f RegistryFlags) Remote(ctx context.Context, limits oci.Limits, moving func(remote.Transfer), registries ...string) (*remote.Client, error) {
 	opts, err := f.Options(ctx, limits, moving, registries...)
 	if err != nil {
@@ -75,8 +75,7 @@ func (f RegistryFlags) Options(ctx context.Context, limits oci.Limits, moving fu
 	}, nil
 }
 
-// Hosts returns the settings of single registries, and the authorities that are trusted for all others; nil means the
-// system's.
+// Hosts returns the settings of single registries, and the root CAs for all others; nil means the system's.
 func (f RegistryFlags) Hosts(ctx context.Context, registries []string) (_ map[string]remote.HostOptions, roots *x509.CertPool, _ error) {
 	hosts := map[string]remote.HostOptions{}
 	change := func(host string, set func(*remote.HostOptions)) {
@@ -86,7 +85,7 @@ func (f RegistryFlags) Hosts(ctx context.Context, registries []string) (_ map[st
 	}
 	if f.InsecureSkipTLSVerify {
 		for _, r := range registries {
-			change(ApiHost(r), func(o *remote.HostOptions) { o.SkipVerify = true })
+			change(APIHost(r), func(o *remote.HostOptions) { o.SkipVerify = true })
 		}
 	}
 	for _, entry := range f.CAFile {
@@ -101,7 +100,7 @@ func (f RegistryFlags) Hosts(ctx context.Context, registries []string) (_ map[st
 			roots.AppendCertsFromPEM(raw)
 			continue
 		}
-		change(ApiHost(host), func(o *remote.HostOptions) {
+		change(APIHost(host), func(o *remote.HostOptions) {
 			if o.RootCAs == nil {
 				o.RootCAs = x509.NewCertPool()
 			}
@@ -113,12 +112,12 @@ func (f RegistryFlags) Hosts(ctx context.Context, registries []string) (_ map[st
 		if err != nil {
 			return nil, nil, err
 		}
-		change(ApiHost(name), func(o *remote.HostOptions) { o.PlainHTTP = true })
+		change(APIHost(name), func(o *remote.HostOptions) { o.PlainHTTP = true })
 	}
 	return hosts, roots, nil
 }
 
-// systemRoots returns the CA certificates of the system; none if they cannot be read.
+// systemRoots returns the CA certificates of the system; or none if they cannot be read.
 func systemRoots() *x509.CertPool {
 	if pool, err := x509.SystemCertPool(); err == nil {
 		return pool
@@ -137,10 +136,10 @@ func readCAFile(ctx context.Context, entry string) (host string, raw []byte, err
 		file = rest
 	}
 	if raw, err = fileutil.ReadFile(ctx, file); err != nil {
-		return "", nil, ErrCAFile.New(err, "cannot read the certificate authorities")
+		return "", nil, ErrCAFile.New(err, "cannot read the CA certificates")
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM(raw) {
-		return "", nil, ErrCAFile.New(errors.New("it holds no certificate"), "cannot use %s", file)
+		return "", nil, ErrCAFile.New(errors.New("it contains no certificate"), "cannot use %s", file)
 	}
 	return host, raw, nil
 }
@@ -155,14 +154,14 @@ func ParseHost(host string) (string, error) {
 	return ref.Registry, nil
 }
 
-// ApiHost is the host that a registry's requests go to. Docker Hub has a name for
-// references and another one for requests.
-func ApiHost(registry string) string {
+// APIHost returns the host to which requests for a registry are sent. Docker Hub uses different hosts in
+// references and for requests.
+func APIHost(registry string) string {
 	if registry == DefaultRegistry {
 		return DockerHubHost
 	}
 	return registry
 }
 
-// DockerHubHost is the name under which credentials for Docker Hub are asked for.
+// DockerHubHost is the host of Docker Hub in a keychain.
 const DockerHubHost = "index.docker.io"

@@ -11,7 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrDeleting is the code of a command that would change a package that is being deleted.
+// ErrDeleting is the code for a command that would change a package that is being deleted.
 var ErrDeleting = errcode.Code{
 	Name: "PackageDeleting", Class: errcode.Conflict,
 	Cause: "The package is being deleted, so it cannot be changed or installed again yet.",
@@ -30,17 +30,18 @@ func CheckNotDeleting(p v1.Package) error {
 		WithDo("Wait until it is deleted with `xpkg uninstall %s --wait 2m`, which names the finalizers that delay it, and try again.", ShortName(p))
 }
 
-// packageHolder returns the holder that a package itself is, and false if it has no finalizer of another program.
+// packageHolder returns the package as a holder of its own deletion, and false if it has no finalizer of
+// another program.
 func packageHolder(p v1.Package) (apply.Holder, bool) {
 	others := slices.DeleteFunc(slices.Clone(p.GetFinalizers()), func(f string) bool { return f == v1.FinalizerRuntimeProtection })
 	return apply.Holder{Resource: strings.ToLower(p.PackageKind()) + "s." + v1.Group, Name: p.GetName(), Finalizers: others}, len(others) > 0
 }
 
-// shownHolders is the number of holders that a message names.
+// shownHolders is the maximum number of holders in a message.
 const shownHolders = 3
 
-// DeletionDelay returns the reason why the deletion of a package is not complete, and the remedy. The holders are the objects of
-// the package with finalizers.
+// DeletionDelay returns the reason why the deletion of a package is incomplete, and the remedy. The holders
+// are the objects of the package with finalizers.
 func DeletionDelay(p v1.Package, holders []apply.Holder) (reason, remedy string) {
 	if own, held := packageHolder(p); held {
 		holders = append([]apply.Holder{own}, holders...)
@@ -50,17 +51,46 @@ func DeletionDelay(p v1.Package, holders []apply.Holder) (reason, remedy string)
 	}
 	var reasons []string
 	for _, h := range holders {
-		name := h.Resource + "/" + h.Name
+		reasons = append(reasons, delayOf(h))
+	}
+	return wording.Few(reasons, shownHolders, "; "), remedyOf(holders[0])
+}
+
+// delayOf returns how an object delays a deletion.
+func delayOf(h apply.Holder) string {
+	name := h.Resource + "/" + h.Name
+	if h.Defines == "" {
 		if h.Namespace != "" {
 			name += " in " + h.Namespace
 		}
-		reasons = append(reasons, fmt.Sprintf("%s has the finalizer %s", name, strings.Join(h.Finalizers, ", ")))
+		return fmt.Sprintf("%s has the finalizer %s", name, strings.Join(h.Finalizers, ", "))
 	}
-	first := fmt.Sprintf("%s %s", holders[0].Resource, wording.ShellWord(holders[0].Name))
-	if holders[0].Namespace != "" {
-		first += " --namespace " + holders[0].Namespace
+	text := name + " is kept until its custom resources are deleted"
+	if h.Remaining >= 0 {
+		verb := "are"
+		if h.Remaining == 1 {
+			verb = "is"
+		}
+		text = fmt.Sprintf("%s is kept until its %s %s deleted", name, wording.Count(h.Remaining, "custom resource"), verb)
 	}
-	return wording.Few(reasons, shownHolders, "; "), fmt.Sprintf(
+	if h.Terminating != "" {
+		text += ": " + strings.TrimSuffix(h.Terminating, ".")
+	}
+	return text
+}
+
+// remedyOf returns the commands for an object that delays a deletion.
+func remedyOf(h apply.Holder) string {
+	if h.Defines != "" {
+		// Without its finalizer the CRD would be deleted, and its custom resources would remain in the database.
+		return fmt.Sprintf("See the remaining custom resources with `kubectl get %s --all-namespaces`, and the CRD with `kubectl describe crd %s`. Do not remove the finalizer of the CRD.",
+			wording.ShellWord(h.Defines), wording.ShellWord(h.Name))
+	}
+	first := fmt.Sprintf("%s %s", h.Resource, wording.ShellWord(h.Name))
+	if h.Namespace != "" {
+		first += " --namespace " + h.Namespace
+	}
+	return fmt.Sprintf(
 		"The deletion continues when the finalizer is removed by the controller that set it: see `kubectl get %s -o yaml`. If that controller does not run any more, remove the finalizer with `kubectl patch %s --type merge -p '{\"metadata\":{\"finalizers\":null}}'`.",
 		first, first)
 }

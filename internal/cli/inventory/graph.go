@@ -15,21 +15,21 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// ErrNeedsUnknown is the code of a cluster whose Lock contains no dependencies.
+// ErrNeedsUnknown is the code for a Lock without the dependencies of a package.
 var ErrNeedsUnknown = errcode.Code{
 	Name: "NeedsUnknown", Class: errcode.Unavailable,
 	Cause: "The Lock of the cluster does not contain the dependencies of a package, so unneeded dependencies are not known.",
 	Fix:   "Wait until the package is installed, or uninstall it. The manager updates the Lock.",
 }
 
-// Graph contains all packages with their dependencies in the Lock.
+// Graph returns all packages with their dependencies in the Lock.
 func (i *Inventory) Graph() (*graph.Graph, error) {
 	var nodes []graph.Node
 	for _, p := range i.Packages {
 		needs, known := graph.LockedDependencies(p, i.Lock.Packages)
 		n, ok := graph.NodeFromPackage(p, needs)
 		if !ok {
-			continue // It is being deleted, or no package can require it.
+			continue // It is being deleted, or cannot be required by a package.
 		}
 		if !known {
 			return nil, ErrNeedsUnknown.New(nil, "the Lock has no entry for %s at %s", ShortName(p), p.PackageSpec().Package)
@@ -50,7 +50,7 @@ func (i *Inventory) Entry(revision string) v1beta1.LockPackage {
 	return i.entries[revision]
 }
 
-// FromRepository returns the package that is installed from a repository, or nil.
+// FromRepository returns the package that is installed from a repository, or nil if there is none.
 func (i *Inventory) FromRepository(repository string) v1.Package {
 	if i.byRepository == nil {
 		i.byRepository = map[string]v1.Package{}
@@ -61,8 +61,8 @@ func (i *Inventory) FromRepository(repository string) v1.Package {
 	return i.byRepository[repository]
 }
 
-// Dependents returns the packages with a direct dependency on a package, as KIND/NAME. Optional dependencies do not
-// count.
+// Dependents returns the packages with a direct dependency on a package, as KIND/NAME. It ignores optional
+// dependencies.
 func (i *Inventory) Dependents(p v1.Package) []string {
 	out := []string{}
 	for _, e := range i.Lock.Packages {
@@ -105,4 +105,18 @@ func (i *Inventory) Closure() lockfile.File {
 	slices.SortFunc(f.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Repository, b.Repository) })
 	f.Packages = slices.CompactFunc(f.Packages, func(a, b lockfile.Package) bool { return a.Repository == b.Repository })
 	return f
+}
+
+// DependentsFirst returns all packages in an order in which each precedes its dependencies.
+func (i *Inventory) DependentsFirst() []v1.Package {
+	position := map[string]int{}
+	closure := i.Closure()
+	for at, p := range closure.InstallOrder() {
+		position[p.Repository] = at + 1
+	}
+	out := slices.Clone(i.Packages)
+	slices.SortStableFunc(out, func(a, b v1.Package) int {
+		return cmp.Compare(position[RepositoryOf(b)], position[RepositoryOf(a)])
+	})
+	return out
 }

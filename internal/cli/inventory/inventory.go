@@ -17,21 +17,21 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Errors of package names.
+// Codes for names of packages.
 var (
 	ErrPackageNotFound = errcode.Code{
 		Name: "PackageNotFound", Class: errcode.NotFound,
-		Cause: "No package of that name is installed.",
+		Cause: "No package with that name is installed.",
 		Fix:   "List the installed packages with `xpkg list`.",
 	}
 	ErrAmbiguous = errcode.Code{
 		Name: "AmbiguousName", Class: errcode.Usage,
-		Cause: "Packages of several kinds have that name.",
+		Cause: "The name is ambiguous: packages of several kinds have it.",
 		Fix:   "Put the kind before the name, for example provider/hello.",
 	}
 )
 
-// Inventory is everything that is installed.
+// Inventory holds the installed packages of a cluster.
 type Inventory struct {
 	Packages []v1.Package
 	Lock     *v1beta1.Lock
@@ -42,7 +42,7 @@ type Inventory struct {
 	entries      map[string]v1beta1.LockPackage
 }
 
-// Read reads the packages of the cluster with load, loadPackages or loadNamed.
+// Read reads the packages of the cluster with Load, LoadPackages or LoadNamed.
 func Read(ctx context.Context, f connection.ClusterFlags, read func(context.Context, client.Client) (*Inventory, error)) (client.Client, *Inventory, error) {
 	cluster, err := f.Client(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func Load(ctx context.Context, c client.Client) (*Inventory, error) {
 	return out, nil
 }
 
-// LoadPackages reads only the packages, for callers without permission for more.
+// LoadPackages reads only the packages, for callers without permission to read the Lock.
 func LoadPackages(ctx context.Context, c client.Client) (*Inventory, error) {
 	out := &Inventory{Lock: &v1beta1.Lock{}}
 	for _, kind := range v1.PackageKinds() {

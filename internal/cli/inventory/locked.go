@@ -6,7 +6,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Locked returns the package that is installed from the repository of a locked one or, under any name, with the same
+// Locked returns the package that is installed from the repository of a locked package, or with the same
 // content.
 func (i *Inventory) Locked(p lockfile.Package) v1.Package {
 	var same v1.Package

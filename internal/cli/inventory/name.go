@@ -7,10 +7,10 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// Kind is a kind of package in a command line, such as "Provider". An empty one is unknown.
+// Kind is a kind of package in a command line, such as "Provider", or empty if it is unknown.
 type Kind string
 
-// UnmarshalText parses a kind as kubectl accepts it.
+// UnmarshalText parses a kind in the forms of kubectl.
 func (k *Kind) UnmarshalText(word []byte) error {
 	kind := KindNamed(string(word))
 	if kind == "" && len(word) > 0 {
@@ -20,9 +20,10 @@ func (k *Kind) UnmarshalText(word []byte) error {
 	return nil
 }
 
-// KindNamed returns the kind that a word of a command line names as in kubectl: in singular or plural, in any case, with
-// or without the API group and its version, such as "provider", "Providers", "provider.pkg" or
-// "providers.v1.pkg.crossplane.io". It returns "" for any other word.
+// KindNamed returns the kind for a word of a command line in the forms of kubectl: in singular
+// or plural, in any case, with or without the API group and its version, such as "provider",
+// "Providers", "provider.pkg" or "providers.v1.pkg.crossplane.io". It returns "" for any other
+// word.
 func KindNamed(word string) string {
 	word, group, qualified := strings.Cut(word, ".")
 	if version, rest, ok := strings.Cut(group, "."); ok && version == v1.GroupVersion.Version {
@@ -43,7 +44,17 @@ func (n Name) Validate() error {
 	return err
 }
 
-// Split returns the parts of a name. The kind of NAME is "".
+// ValidateNames returns the error of the first name that is not valid.
+func ValidateNames(names []Name) error {
+	for _, name := range names {
+		if err := name.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Split returns the parts of a name. The kind is "" for a name without one.
 func (n Name) Split() (kind, name string, err error) {
 	word, name, ok := strings.Cut(string(n), "/")
 	kind = KindNamed(word)

@@ -11,8 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/origin"
 )
 
-// LoadNamed is load with dependencies under the names under which they are installed, as in the manager: ImageConfigs
-// can give a package several names.
+// LoadNamed is like Load, but with the canonical names of dependencies, as in the manager. ImageConfigs can
+// give a package several names.
 func LoadNamed(ctx context.Context, c client.Client) (*Inventory, error) {
 	all, err := Load(ctx, c)
 	if err != nil {

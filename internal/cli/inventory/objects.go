@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Get reads a package of the cluster; nil when there is none.
+// Get reads a package of the cluster. It returns nil if the package does not exist.
 func Get(ctx context.Context, cluster client.Client, kind, name string) (v1.Package, error) {
 	p := v1.NewPackage(kind)
 	gvk := p.GetObjectKind().GroupVersionKind()
@@ -27,7 +27,7 @@ func Get(ctx context.Context, cluster client.Client, kind, name string) (v1.Pack
 	return p, nil
 }
 
-// List is a v1 List, as kubectl prints several objects.
+// List returns a v1 List of packages, the form in which kubectl prints several objects.
 func List(packages []v1.Package) any {
 	items := make([]any, len(packages))
 	for i, p := range packages {
@@ -36,7 +36,7 @@ func List(packages []v1.Package) any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 }
 
-// WithoutManagedFields drops the bookkeeping of the API server that no reader of output wants.
+// WithoutManagedFields returns a package without managed fields.
 func WithoutManagedFields(p v1.Package) v1.Package {
 	p.SetManagedFields(nil)
 	return p
@@ -45,7 +45,7 @@ func WithoutManagedFields(p v1.Package) v1.Package {
 // ShortName returns the kind and the name of a package, such as provider/x.
 func ShortName(p v1.Package) string { return strings.ToLower(p.PackageKind()) + "/" + p.GetName() }
 
-// ResourceNames returns the names of packages as kubectl and all commands accept them, such as
+// ResourceNames returns the names of packages in the form of kubectl, such as
 // provider.pkg.crossplane.io/x.
 func ResourceNames(packages []v1.Package) []string {
 	out := make([]string, len(packages))
@@ -55,7 +55,7 @@ func ResourceNames(packages []v1.Package) []string {
 	return out
 }
 
-// RepositoryOf is the repository that a package is installed from.
+// RepositoryOf returns the repository that a package is installed from.
 func RepositoryOf(p v1.Package) string {
 	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
 	if err != nil {
@@ -64,7 +64,7 @@ func RepositoryOf(p v1.Package) string {
 	return ref.Name()
 }
 
-// ShortVersion is the tag of a reference, or else the start of its digest.
+// ShortVersion returns the tag of a reference, or the start of its digest if there is no tag.
 func ShortVersion(s string) string {
 	ref, err := oci.ParseReference(s, oci.ParseOptions{})
 	switch {

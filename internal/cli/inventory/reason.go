@@ -8,17 +8,17 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 )
 
-// InstallReason is why a package is in a cluster.
+// InstallReason is the reason why a package is installed.
 type InstallReason string
 
-// The reasons: a person has installed it, or the package manager has because others
-// need it.
+// Install reasons: a user installed the package explicitly, or the package manager
+// installed it as a dependency.
 const (
 	Explicit   InstallReason = "explicit"
 	Dependency InstallReason = "dependency"
 )
 
-// ReasonOf returns the reason for which a package is installed.
+// ReasonOf returns the reason why a package is installed.
 func ReasonOf(p v1.Package) InstallReason {
 	if graph.IsAutoInstalled(p) {
 		return Dependency

@@ -7,8 +7,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
-// UnhealthyDependency returns a package that p requires, directly or indirectly, and that is not healthy; nil if there
-// is none. Optional dependencies do not count. A package that was rolled back works with its former version.
+// UnhealthyDependency returns a package that p requires, directly or indirectly, and that is not healthy, or
+// nil if there is none. It ignores optional dependencies. A package that was rolled back is healthy with its
+// former version.
 func (i *Inventory) UnhealthyDependency(p v1.Package) v1.Package {
 	seen := map[string]bool{ShortName(p): true}
 	queue := i.required(p)

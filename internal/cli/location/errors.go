@@ -4,7 +4,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrReadFile is the failure of a file, or of standard input, that cannot be read.
+// ErrReadFile is the code for a file or standard input that cannot be read.
 var ErrReadFile = errcode.Code{
 	Name: "ReadFile", Class: errcode.NotFound,
 	Cause: "A file or standard input cannot be read.",

@@ -10,14 +10,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// FolderFlags select the files of a folder that are part of a package.
+// FolderFlags selects the files of a folder that are part of a package.
 type FolderFlags struct {
 	ExamplesRoot string   `short:"e" placeholder:"DIR" help:"Folder of the examples of the package. Default is examples in the folder of the package or beside it."`
 	Ignore       []string `placeholder:"GLOB" help:"Files to ignore, as patterns relative to the folder of the package."`
 }
 
-// Read finds the files of the package in root, and of its examples. Neither folder
-// is left by following a link.
+// Read reads the files of the package in root and of its examples. It follows no link out of
+// either folder.
 func (f FolderFlags) Read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) {
 	root, err := fileutil.OpenFolder(dir)
 	if err != nil {
@@ -43,8 +43,8 @@ func (f FolderFlags) Read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) 
 	return xpkg.ReadFolder(root.FS(), opts)
 }
 
-// examples is the folder of the examples, or nothing when there is none. One that
-// was named must exist.
+// examples returns the folder of the examples, or "" if there is none. A folder that the user
+// named must exist.
 func (f FolderFlags) examples(dir string) (string, error) {
 	if f.ExamplesRoot != "" {
 		return f.ExamplesRoot, nil
@@ -81,7 +81,7 @@ func (f FolderFlags) Place(dir string, findings []xpkg.Finding) []xpkg.Finding {
 	return findings
 }
 
-// relative is a folder as seen from the working folder, if it lies in it.
+// relative returns a folder relative to the working folder, if it is inside of it.
 func relative(dir string) string {
 	here, err := os.Getwd()
 	if err != nil || !filepath.IsAbs(dir) {

@@ -12,8 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
-// parseLayout parses DIR, DIR:TAG and DIR@DIGEST, as skopeo and crane do. A colon in the name of
-// a folder is written with a slash after it, as in a:b/.
+// parseLayout parses DIR, DIR:TAG and DIR@DIGEST, like skopeo and crane. The name of a folder
+// with a colon must end with a slash, as in a:b/.
 func parseLayout(s string) (Location, error) {
 	l := Location{Kind: Layout, Path: s}
 	volume := len(filepath.VolumeName(s))
@@ -32,7 +32,7 @@ func parseLayout(s string) (Location, error) {
 	return l, nil
 }
 
-// cutLast cuts a string around the last separator.
+// cutLast splits a string around the last separator.
 func cutLast(s, separator string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, separator); i >= 0 {
 		return s[:i], s[i+len(separator):], true

@@ -39,7 +39,7 @@ type Location struct {
 // Kind is the kind of a location.
 type Kind int
 
-// The kinds of locations.
+// Kinds of locations.
 const (
 	Stream Kind = iota
 	File
@@ -47,7 +47,7 @@ const (
 	Registry
 )
 
-// LayoutPrefix marks the folder of a layout, as skopeo and oras mark it.
+// LayoutPrefix marks the folder of a layout, as in skopeo and oras.
 const LayoutPrefix = "oci:"
 
 // Parse parses a location. References are fully qualified.
@@ -77,7 +77,7 @@ func IsPath(s string) bool {
 // IsPackageFile reports whether text is the path of a package file, such as boats.xpkg.
 func IsPackageFile(s string) bool { return IsPath(s) && strings.HasSuffix(s, ".xpkg") }
 
-// String is the place as it was written, and a reference fully qualified.
+// String returns the location as it was written, or the fully qualified reference.
 func (p Location) String() string {
 	switch p.Kind {
 	case Stream:
@@ -96,7 +96,7 @@ func (p Location) String() string {
 	return p.Path
 }
 
-// registries are the registries that places name.
+// registries returns the registries of locations.
 func registries(places ...Location) []string {
 	var hosts []string
 	for _, p := range places {
@@ -107,10 +107,10 @@ func registries(places ...Location) []string {
 	return hosts
 }
 
-// Opened is the content of a place.
+// Opened is the content of a location.
 type Opened struct {
 	oci.Artifact
-	// place has the digest in its reference.
+	// place is the location, whose reference contains the digest.
 	Location
 	close func() error
 }
@@ -118,7 +118,7 @@ type Opened struct {
 // Close releases the content.
 func (o *Opened) Close() error { return o.close() }
 
-// Transfer opens and fills places.
+// Transfer reads and writes packages at locations.
 type Transfer struct {
 	env     *terminal.Env
 	Remote  *remote.Client
@@ -126,7 +126,7 @@ type Transfer struct {
 	archive int64
 }
 
-// Open opens a place for reading. A tag is resolved here, once.
+// Open opens a location for reading. It resolves a tag once.
 func (m Transfer) Open(ctx context.Context, p Location) (*Opened, error) {
 	o := &Opened{Location: p, close: func() error { return nil }}
 	switch p.Kind {
@@ -148,8 +148,8 @@ func (m Transfer) Open(ctx context.Context, p Location) (*Opened, error) {
 	}
 	a, err := openPath(m.env, p, m.archive, m.Limits)
 	if errors.Is(err, archive.ErrArchiveNotFound) && p.Kind == File && errors.Is(err, os.ErrNotExist) {
-		return nil, archive.ErrArchiveNotFound.New(nil, "there is no file %s", p.Path).
-			WithDo("Check the path. A reference needs a :tag or an @sha256 digest to be one.")
+		return nil, archive.ErrArchiveNotFound.New(nil, "the file %s does not exist", p.Path).
+			WithDo("Check the path. A reference must have a :tag or an @sha256 digest.")
 	}
 	if err != nil {
 		return nil, err
@@ -172,8 +172,8 @@ func openPath(env *terminal.Env, l Location, limit int64, limits oci.Limits) (*a
 	return OpenArchive(env, l.Path, limit, limits)
 }
 
-// IsStream reports whether a path is read from its beginning to its end: standard input as "-", a
-// named pipe or a device.
+// IsStream reports whether a path can only be read sequentially: "-" (standard input), a named pipe or a
+// device.
 func IsStream(path string) bool {
 	if path == "-" {
 		return true
@@ -204,7 +204,7 @@ func (m Transfer) Write(ctx context.Context, p Location, a oci.Artifact, tag str
 		return oci.Copy(ctx, m.Remote.To(p.Ref), a)
 	case Layout:
 		if !p.Digest.IsZero() {
-			return oci.Digest{}, terminal.ErrUsage.New(nil, "%s is a digest, which no image can be written to", p).WithDo("Use oci:DIR or oci:DIR:TAG.")
+			return oci.Digest{}, terminal.ErrUsage.New(nil, "%s is a digest, to which an image cannot be written", p).WithDo("Use oci:DIR or oci:DIR:TAG.")
 		}
 		return oci.Copy(ctx, archive.ToLayout(p.Path, cmp.Or(p.Tag, tag), m.Limits), a)
 	case Stream:
@@ -228,8 +228,8 @@ func (b ArtifactOnly) Root() oci.Descriptor {
 	return root
 }
 
-// Messages returns the stream for the messages of a command that writes to the place:
-// standard output, or standard error if the package itself goes there.
+// Messages returns the stream for the messages of a command that writes to the location: standard output, or
+// standard error if the package itself goes there.
 func (p Location) Messages(env *terminal.Env) io.Writer {
 	switch p.Kind {
 	case Stream:

@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// OnePackageFile is the only .xpkg file of a folder.
+// OnePackageFile returns the only .xpkg file of a folder.
 func OnePackageFile(dir string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, "*.xpkg"))
 	if err != nil {
@@ -20,14 +20,14 @@ func OnePackageFile(dir string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", archive.ErrArchiveNotFound.New(nil, "there is no .xpkg file in this folder").WithDo("Build one with `xpkg build`, or name one with -f.")
+		return "", archive.ErrArchiveNotFound.New(nil, "this folder contains no .xpkg file").WithDo("Build one with `xpkg build`, or name one with -f.")
 	case 1:
 		return found[0], nil
 	}
-	return "", terminal.ErrUsage.New(nil, "there are %d .xpkg files in this folder: %s", len(found), strings.Join(found, ", ")).WithDo("Choose one with -f.")
+	return "", terminal.ErrUsage.New(nil, "this folder contains %d .xpkg files: %s", len(found), strings.Join(found, ", ")).WithDo("Choose one with -f.")
 }
 
-// ReadPackage reads the package of an artifact as an install would.
+// ReadPackage reads the package of an artifact with the policy of an install.
 func ReadPackage(ctx context.Context, a oci.Artifact, m oci.Manifest, flags flags.LimitFlags) (*xpkg.Package, []byte, error) {
 	stream, err := oci.PackageYAML(ctx, a, m, flags.ImageLimits())
 	if err != nil {

@@ -17,7 +17,7 @@ type TransferFlags struct {
 	flags.VerboseFlag
 }
 
-// NewTransfer makes the means to move packages between places.
+// NewTransfer returns a Transfer between locations.
 func (f TransferFlags) NewTransfer(env *terminal.Env, t *terminal.Task, places ...Location) (Transfer, error) {
 	opts, err := f.Options(env.Context, f.ImageLimits(), f.reportEvent(t), registries(places...)...)
 	if err != nil {
@@ -43,8 +43,8 @@ func (f TransferFlags) reportEvent(task *terminal.Task) func(remote.Transfer) {
 	}
 }
 
-// WithPackage opens a place, finds the manifest of the package in it, and closes
-// the place when use is done.
+// WithPackage opens a location, calls use with the manifest of its package, and closes the
+// location.
 func (f TransferFlags) WithPackage(env *terminal.Env, from Location, platform string, use func(m Transfer, o *Opened, manifest oci.Manifest) error) error {
 	want, err := ParsePlatform(platform)
 	if err != nil {
@@ -61,8 +61,9 @@ func (f TransferFlags) WithPackage(env *terminal.Env, from Location, platform st
 	})
 }
 
-// Rewrite opens a place, writes the content and tag that edit returns to another place, and prints the new location. The
-// line is printed to standard error if standard output carries the package.
+// Rewrite opens a location, writes the content and tag that edit returns to another location, and
+// prints the new location. The line is printed to standard error if standard output carries the
+// package.
 func (f TransferFlags) Rewrite(env *terminal.Env, p *terminal.Task, from, to Location, edit func(m Transfer, o *Opened) (oci.Artifact, string, error)) error {
 	return f.withOpened(env, p, from, []Location{to}, func(m Transfer, o *Opened) error {
 		content, tag, err := edit(m, o)
@@ -79,7 +80,8 @@ func (f TransferFlags) Rewrite(env *terminal.Env, p *terminal.Task, from, to Loc
 	})
 }
 
-// withOpened opens a place, and closes it when use is done. Use may also access the other places.
+// withOpened opens a location, calls use, and closes the location. Use can also access the other
+// locations.
 func (f TransferFlags) withOpened(env *terminal.Env, p *terminal.Task, from Location, others []Location, use func(m Transfer, o *Opened) error) (err error) {
 	m, err := f.NewTransfer(env, p, append([]Location{from}, others...)...)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/version"
 )
 
-// BootstrapCmd implements `xpkg bootstrap`.
-type BootstrapCmd struct {
+// managerFlags are the settings of the manager in a cluster.
+type managerFlags struct {
 	Namespace         string              `default:"crossplane-system" help:"Namespace of the manager and of runtimes."`
 	Image             string              `placeholder:"IMAGE" help:"Image of the manager. Default is the image of this version."`
 	ImagePullSecret   []string            `placeholder:"NAME" help:"Secret of the namespace with credentials for the image. Can be given more than once."`
@@ -28,44 +28,59 @@ type BootstrapCmd struct {
 	PermissionPolicy  string              `placeholder:"NAME" help:"ConfigMap of the namespace with the policy for requested permissions."`
 	Namespaced        bool                `help:"Restrict namespaced permissions of the manager and of runtimes to the namespace."`
 	DependencyRemoval graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them."`
-	BesideCore        bool                `help:"Run beside Crossplane core: also print the policy that denies core writes of packages."`
-	CoreAccount       []string            `placeholder:"NAMESPACE/NAME" help:"With --beside-core, ServiceAccount of core. Default is crossplane in the namespace of the manager. Can be given more than once."`
-	CoreValues        bool                `help:"With --beside-core, print the values for the Helm chart of Crossplane instead of the manifests."`
-	Apply             bool                `help:"Apply the manifests to the cluster instead of printing them."`
-	TakeOver          bool                `help:"With --apply, replace the package API of another package manager, which must not run any more."`
-	Wait              time.Duration       `short:"w" placeholder:"DURATION" help:"With --apply, wait this long, such as 2m, until the manager is available."`
-	Output            string              `short:"o" enum:"yaml,json" default:"yaml" placeholder:"yaml|json" help:"Output format: yaml or json."`
+}
+
+// options returns the options of the manifests for a manager beside Crossplane core with these ServiceAccounts. There are none
+// without core.
+func (f managerFlags) options(core []types.NamespacedName) (bootstrap.Options, error) {
+	if f.Replicas < 1 {
+		return bootstrap.Options{}, bootstrap.ErrOption.New(nil, "--replicas is %d; the minimum is 1", f.Replicas)
+	}
+	return bootstrap.Options{
+		Namespace: f.Namespace, Image: f.Image, Version: version.Version, ImagePullSecrets: f.ImagePullSecret, Replicas: f.Replicas,
+		PackageGroups: f.PackageGroup, PermissionPolicy: f.PermissionPolicy, Namespaced: f.Namespaced, RemoveOrphans: f.DependencyRemoval == graph.RemoveOrphans,
+		CacheClaim: f.CacheClaim, Args: f.ManagerArg, NoNetworkPolicy: !f.NetworkPolicy, CoreAccounts: core,
+	}, nil
+}
+
+// BootstrapCmd implements `xpkg bootstrap`.
+type BootstrapCmd struct {
+	managerFlags
+	BesideCore  bool          `help:"Run beside Crossplane core: also print the policy that denies core writes of packages."`
+	CoreAccount []string      `placeholder:"NAMESPACE/NAME" help:"With --beside-core, ServiceAccount of core. Default is crossplane in the namespace of the manager. Can be given more than once."`
+	CoreValues  bool          `help:"With --beside-core, print the values for the Helm chart of Crossplane instead of the manifests."`
+	Apply       bool          `help:"Apply the manifests to the cluster instead of printing them."`
+	TakeOver    bool          `help:"With --apply, replace the package API of another package manager, which must not run any more."`
+	Wait        time.Duration `short:"w" placeholder:"DURATION" help:"With --apply, wait this long, such as 2m, until the manager is available."`
+	Output      string        `short:"o" enum:"yaml,json" default:"yaml" placeholder:"yaml|json" help:"Output format: yaml or json."`
 	connection.ClusterFlags
 }
 
 // Run prints or applies the manifests of the manager.
 func (c *BootstrapCmd) Run(env *terminal.Env) error {
-	if c.Replicas < 1 {
-		return bootstrap.ErrOption.New(nil, "--replicas is %d; the minimum is 1", c.Replicas)
-	}
 	core, err := c.coreAccounts()
+	if err != nil {
+		return err
+	}
+	options, err := c.options(core)
 	if err != nil {
 		return err
 	}
 	if c.CoreValues {
 		return terminal.PrintManifests(env.Stdout, c.Output, []map[string]any{crossplane.ChartValues()})
 	}
-	objects, err := bootstrap.Manifests(bootstrap.Options{
-		Namespace: c.Namespace, Image: c.Image, Version: version.Version, ImagePullSecrets: c.ImagePullSecret, Replicas: c.Replicas,
-		PackageGroups: c.PackageGroup, PermissionPolicy: c.PermissionPolicy, Namespaced: c.Namespaced, RemoveOrphans: c.DependencyRemoval == graph.RemoveOrphans,
-		CacheClaim: c.CacheClaim, Args: c.ManagerArg, NoNetworkPolicy: !c.NetworkPolicy, CoreAccounts: core,
-	})
+	objects, err := bootstrap.Manifests(options)
 	if err != nil {
 		return err
+	}
+	if c.Apply {
+		return c.apply(env, objects)
 	}
 	plain := make([]map[string]any, len(objects))
 	for i, o := range objects {
 		if plain[i], err = bootstrap.Plain(o); err != nil {
 			return err
 		}
-	}
-	if c.Apply {
-		return c.apply(env, plain)
 	}
 	return terminal.PrintManifests(env.Stdout, c.Output, plain)
 }

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
@@ -33,13 +34,13 @@ type DoctorCmd struct {
 	terminal.OutputFlag
 }
 
-// Run prints the findings. It fails if a check failed.
+// Run prints the findings of all checks. It fails if a check failed.
 func (c *DoctorCmd) Run(env *terminal.Env) error {
 	cfg, err := c.Config(env.Context)
 	if err != nil {
 		return err
 	}
-	cluster, err := doctorClient(cfg)
+	cluster, err := clusterClient(cfg)
 	if err != nil {
 		return connection.Classify(err, "reach the cluster")
 	}
@@ -90,13 +91,13 @@ func printFixes(w io.Writer, findings []doctor.Finding) error {
 	return err
 }
 
-// doctorClient returns a client for the kinds that the checks read.
-func doctorClient(cfg *rest.Config) (client.Client, error) {
+// clusterClient returns a client for the kinds that the commands of the manager read.
+func clusterClient(cfg *rest.Config) (client.Client, error) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(admissionv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), appsv1.AddToScheme(scheme),
+	err = errors.Join(admissionv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), corev1.AddToScheme(scheme),
 		authorizationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme))
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// DependencyFlags configure the management of dependencies.
+// DependencyFlags configures the management of dependencies.
 type DependencyFlags struct {
 	DependencyUpgrades graph.Policy        `enum:"None,Upgrade,UpgradeOrDowngrade" default:"None" help:"Policy for changing the version of dependencies when a package requires another one: None, Upgrade or UpgradeOrDowngrade."`
 	DependencyRemoval  graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them unless they have custom resources."`
@@ -90,13 +90,13 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 	}
 	if choice.Uses(programs.Process) && c.LeaderElection {
 		return terminal.ErrUsage.New(nil, "the runtime Process cannot be used with leader election").
-			WithDo("Leave out --leader-election, or use the runtime Deployment.")
+			WithDo("Omit --leader-election, or use the runtime Deployment.")
 	}
 	dir := c.CacheDir
 	if dir == "" {
 		dir = flags.DefaultCacheDir()
 	}
-	// Other managers only need a place for the Lease, and create the namespace.
+	// Other managers need the namespace only for the Lease, and create it.
 	needsNamespace := choice.Uses(programs.Deployment) || c.LeaderElection
 	if needsNamespace {
 		if err := checkNamespace(env.Context, cfg, c.Namespace); err != nil {
@@ -116,7 +116,7 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// ErrNamespaceNotFound is the code of a manager whose namespace does not exist.
+// ErrNamespaceNotFound is the code for a manager whose namespace does not exist.
 var ErrNamespaceNotFound = errcode.Code{
 	Name: "NamespaceNotFound", Class: errcode.NotFound,
 	Cause: "The namespace of the manager, in which runtimes run and pull secrets are, does not exist.",
@@ -148,11 +148,11 @@ func namespaceNotFound(name string) error {
 		WithDo("Run `kubectl create namespace %s`, or pass another one with --namespace.", wording.ShellWord(name))
 }
 
-// leastLease is the shortest time in which a Lease can be renewed several times over.
+// leastLease is the minimum duration of a Lease, which allows several renewals.
 const leastLease = 5 * time.Second
 
-// election returns the election by which one of several managers works. Without --leader-election, the manager fails
-// while another one works.
+// election returns the configuration of the leader election. Without --leader-election, the manager fails
+// while another one is active.
 func (c *ManagerCmd) election() (*leader.Election, error) {
 	if c.LeaseDuration < leastLease {
 		return nil, terminal.ErrUsage.New(nil, "a lease of %s is too short", c.LeaseDuration).WithDo("Set --lease-duration to %s or more.", leastLease)
@@ -165,8 +165,8 @@ func (c *ManagerCmd) election() (*leader.Election, error) {
 	return &leader.Election{Identity: host + "_" + rand.Text(), Duration: c.LeaseDuration, Exclusive: !c.LeaderElection}, nil
 }
 
-// managerConfig prefers the pod's own identity where the manager runs in a
-// cluster and no kubeconfig is named.
+// managerConfig returns the configuration of the cluster: the identity of the pod if the manager runs in a
+// cluster and no kubeconfig is given.
 func (c *ManagerCmd) managerConfig(ctx context.Context) (*rest.Config, error) {
 	if c.Kubeconfig == "" && os.Getenv("KUBECONFIG") == "" {
 		if cfg, err := rest.InClusterConfig(); err == nil {
@@ -176,12 +176,12 @@ func (c *ManagerCmd) managerConfig(ctx context.Context) (*rest.Config, error) {
 	return c.Config(ctx)
 }
 
-// ManagerOptions are the flags of the manager.
+// ManagerOptions holds the settings of a manager.
 type ManagerOptions struct {
 	Config     *rest.Config
 	CacheDir   string
 	CacheLimit flags.Amount
-	// programsDir is where programs run as processes.
+	// ProgramsDir is the directory of package runtimes that run as processes.
 	ProgramsDir  string
 	Log          *slog.Logger
 	registries   flags.RegistryFlags
@@ -246,8 +246,8 @@ func newLog(w io.Writer, layout string, verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// setGCPercent trades processor time for memory: a manager is idle most of the time, for months. GOGC in the
-// environment takes precedence.
+// setGCPercent reduces the memory of the process at the cost of processor time, because a manager is idle
+// most of the time. GOGC in the environment takes precedence.
 func setGCPercent() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)

@@ -7,7 +7,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 )
 
-// PermissionFlags configure the permissions of package runtimes.
+// PermissionFlags configures the permissions of package runtimes.
 type PermissionFlags struct {
 	PackagePermissions    string   `enum:"Manage,Ignore" default:"Manage" placeholder:"Manage|Ignore" help:"Whether the manager grants permissions to runtimes: Manage (the default) or Ignore."`
 	PermissionPolicy      string   `placeholder:"FILE|configmap/NAME" help:"Policy for requested permissions: a file, or a ConfigMap of the namespace."`
@@ -16,7 +16,7 @@ type PermissionFlags struct {
 	Namespaced            bool     `help:"Grant runtimes namespaced permissions in their namespace only."`
 }
 
-// Privileges returns the privileges that runtime configurations may use.
+// Privileges returns the privileges that runtime configurations can use.
 func (f PermissionFlags) Privileges() ([]manifests.Privilege, error) {
 	out, err := manifests.ParsePrivileges(f.AllowRuntimePrivilege)
 	if err != nil {

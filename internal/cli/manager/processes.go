@@ -12,7 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// startSupervisor starts the supervisor of package processes in a local folder. Closing it ends all of them.
+// startSupervisor starts the supervisor of package processes in a local folder. Closing the supervisor stops
+// all processes.
 func startSupervisor(dir string, source *fetch.Source, log *slog.Logger) (*processruntime.Host, *sandbox.Roots, io.Closer, error) {
 	roots, err := sandbox.NewRoots(sandbox.RootsOptions{Dir: filepath.Join(dir, "images"), Source: source})
 	if err != nil {

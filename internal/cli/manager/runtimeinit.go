@@ -5,12 +5,11 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 )
 
-// RuntimeInitCmd is the step between the control plane of this machine and the
-// program of a package. It is run by xpkg itself, under the name
-// [process.InitCommand], and is in no help.
+// RuntimeInitCmd is the init process of a package runtime, which xpkg itself runs. The
+// help does not show it.
 type RuntimeInitCmd struct{}
 
-// Run becomes the program, or guards it.
+// Run executes the program of a package, or supervises it.
 func (*RuntimeInitCmd) Run(*terminal.Env) error {
 	if err := sandbox.Init(); err != nil {
 		return sandbox.ErrProgramStart.New(err, "cannot start a program")

@@ -18,7 +18,7 @@ type cacheAddCmd struct {
 	CacheLimit flags.Amount `placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" help:"Maximum size of the package cache. Default is the limit of the manager that uses it."`
 }
 
-// Run puts a package into the package cache.
+// Run adds a package to the package cache.
 func (c *cacheAddCmd) Run(env *terminal.Env) (err error) {
 	p, err := c.Open(c.CacheLimit)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *cacheAddCmd) Run(env *terminal.Env) (err error) {
 	return nil
 }
 
-// add adds the package. A stream is read to its end first, and has no name of its own.
+// add adds the package. A stream is read completely first, and has no default name.
 func (c *cacheAddCmd) add(env *terminal.Env, p *cache.Cache) (_ cache.Entry, err error) {
 	path := strings.TrimPrefix(c.File, location.LayoutPrefix)
 	if !location.IsStream(path) {

@@ -1,7 +1,7 @@
 // Package packagecache contains the commands of the package cache: xpkg cache.
 package packagecache
 
-// CacheCmd are the commands about the package cache.
+// CacheCmd implements `xpkg cache`.
 type CacheCmd struct {
 	Ls     cacheLsCmd     `cmd:"" aliases:"list" help:"List the packages in the package cache."`
 	Add    cacheAddCmd    `cmd:"" help:"Add a package to the package cache, for the packagePullPolicy Never."`

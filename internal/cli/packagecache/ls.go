@@ -23,7 +23,7 @@ type cacheLsCmd struct {
 // cacheView is the output of the command.
 type cacheView struct {
 	Dir string `json:"dir"`
-	// Bytes is the size of all that xpkg keeps there.
+	// Bytes is the total size of the package cache.
 	Bytes    int64         `json:"bytes"`
 	Packages []cache.Entry `json:"packages"`
 }
@@ -89,7 +89,7 @@ func writeMissing(w io.Writer, entries []cache.Entry) error {
 	return nil
 }
 
-// entryName returns the names of a package, or else its digest.
+// entryName returns the names of a package, or its digest if it has none.
 func entryName(e cache.Entry) string {
 	return cmp.Or(strings.Join(slices.Concat(e.Names, e.Files), ", "), e.Digest.String())
 }
@@ -114,7 +114,7 @@ func orDash(s string) string {
 	return s
 }
 
-// References returns the references in the package cache. A missing cache has none, and is not created.
+// References returns the references in the package cache. It does not create a missing cache.
 func References(ctx context.Context) (out []string, err error) {
 	var f flags.CacheFlags
 	if !f.Exists() {

@@ -15,8 +15,8 @@ type cacheVerifyCmd struct {
 	terminal.OutputFlag
 }
 
-// Run compares everything in the package cache with its digest. It fails when
-// something is damaged or missing, so that scripts can ask.
+// Run verifies the digests of all content in the package cache. It fails if content is
+// damaged or missing, so that scripts can check it.
 func (c *cacheVerifyCmd) Run(env *terminal.Env) (err error) {
 	p, err := c.Open(0)
 	if err != nil {
@@ -65,7 +65,7 @@ func writeVerified(w io.Writer, dir string, r cache.Report) error {
 	return writeProblems(w, r.Unreadable)
 }
 
-// ownerNames returns the names and users of a faulty package.
+// ownerNames returns the names and users of a damaged package.
 func ownerNames(f cache.Fault) string {
 	var text string
 	for _, name := range f.Names {

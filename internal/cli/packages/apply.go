@@ -24,7 +24,7 @@ type ApplyCmd struct {
 	terminal.OutputFlag
 }
 
-// Run carries a kept plan out, if everything is as it was when the plan was made.
+// Run carries out a saved plan, unless the plan is stale.
 func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 	p, err := readPlan(env, c.File)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 		fmt.Fprintln(env.Stderr, "the plan is already applied")
 		return c.finish(env, pl, p, live, plannedDeletion(p), false)
 	}
-	if err := p.BreakageError(); err != nil && !c.Yes {
+	if err := p.ConsentError(); err != nil && !c.Yes {
 		return err
 	}
 	if err := c.compare(env, pl, p); err != nil {
@@ -64,7 +64,7 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 	return c.finish(env, pl, p, done, plannedDeletion(p), p.Operation == planner.Install)
 }
 
-// compare refuses a plan that no longer holds, with all reasons.
+// compare returns an error for a stale plan, and prints all reasons.
 func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *planner.Plan) error {
 	now, err := planWith(env, "checking the plan again", func() (*planner.Plan, error) { return again(env.Context, pl, planned) })
 	if err != nil {
@@ -100,12 +100,12 @@ func plannedDeletion(p *planner.Plan) deletionSummary {
 	return l
 }
 
-// finish waits if requested, and prints the state of the package.
+// finish waits for the package if requested, and prints its state.
 func (c *ApplyCmd) finish(env *terminal.Env, pl *clusterPlanner, p *planner.Plan, live v1.Package, with deletionSummary, created bool) (err error) {
 	word := map[planner.Operation]string{planner.Install: "created", planner.Update: "updated", planner.Uninstall: "deleted"}[p.Operation]
 	switch {
 	case live == nil:
-		// It is gone, and nothing of it can be printed but its name.
+		// The package is deleted, so only its name can be printed.
 		_, err := fmt.Fprintf(env.Stdout, "%s gone\n", terminal.Safe(p.Package.Short()))
 		return err
 	case c.Wait > 0 && p.Operation == planner.Uninstall:

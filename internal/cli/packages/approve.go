@@ -45,8 +45,8 @@ type approval struct {
 	Objects     []string            `json:"adoptedObjects,omitempty"`
 }
 
-// Run approves the permissions, the webhooks and the adoption of objects that a version of a
-// package waits for: exactly those that it shows.
+// Run approves the permissions, the webhooks and the adoption of objects for which a version of a package
+// waits. It approves exactly the changes that it shows.
 func (c *ApproveCmd) Run(env *terminal.Env) error {
 	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.Load)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 	}
 	if len(adopt) > 0 {
 		out.Objects = adopt
-		fmt.Fprintf(env.Stderr, "revision %s contains objects that exist and that belong to no package, and would adopt them:\n", terminal.Safe(rev.GetName()))
+		fmt.Fprintf(env.Stderr, "revision %s would adopt existing objects that belong to no package:\n", terminal.Safe(rev.GetName()))
 		for _, name := range adopt {
 			fmt.Fprintf(env.Stderr, "  ~ %s\n", terminal.Safe(name))
 		}
@@ -132,8 +132,8 @@ func unadoptedObjects(p v1.Package, rev v1.PackageRevision) []string {
 	})
 }
 
-// allowedMeanwhile reports whether a failure is the lack of a consent to webhooks or to the adoption of
-// objects that the package has now, so that the manager is about to continue.
+// allowedMeanwhile reports whether a failure is a missing consent to webhooks or to the adoption of objects
+// that the package now has, so that the manager will continue.
 func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, failure error) bool {
 	if !errors.Is(failure, webhooks.ErrNotAllowed) && !errors.Is(failure, apply.ErrNeedsAdoption) {
 		return false
@@ -157,7 +157,7 @@ func annotate(env *terminal.Env, cluster client.Client, p v1.Package, key, value
 	return connection.Classify(err, "annotate %s", inventory.ShortName(p))
 }
 
-// approve writes the approval down on the revision.
+// approve records the approval on the revision.
 func approve(env *terminal.Env, cluster client.Client, rev v1.PackageRevision, fingerprint string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": rev.GetUID(), "annotations": map[string]string{permission.AnnotationApproved: fingerprint},

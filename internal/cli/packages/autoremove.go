@@ -36,16 +36,13 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 	if len(orphans) == 0 || c.DryRun {
 		return c.list(env.Stdout, orphans)
 	}
-	for _, o := range orphans {
-		one := UninstallCmd{
-			uninstallArgs: uninstallArgs{Name: inventory.Name(strings.ToLower(o.Kind) + "/" + o.Name)}, Wait: c.Wait,
-			ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
-		}
-		if err := one.Run(env); err != nil {
-			return err
-		}
+	remove := UninstallCmd{
+		Wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
 	}
-	return nil
+	for _, o := range orphans {
+		remove.Names = append(remove.Names, inventory.Name(strings.ToLower(o.Kind)+"/"+o.Name))
+	}
+	return remove.Run(env)
 }
 
 // orphanView is a package that no package requires.

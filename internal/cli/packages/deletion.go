@@ -25,15 +25,15 @@ type deletionSummary struct {
 	revisions []string
 }
 
-// owned reports whether an object still has an owner that goes. The garbage collector
-// takes away one owner that is gone after the other, and the object with the last.
+// owned reports whether an object still has an owner that is being deleted. The garbage collector removes
+// deleted owners one by one, and deletes the object with the last one.
 func (l deletionSummary) owned(p v1.Package, o plan.Live) bool {
 	return slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool {
 		return r.UID == p.GetUID() || r.Kind == v1.RevisionKind(p.PackageKind()) && slices.Contains(l.revisions, r.Name)
 	})
 }
 
-// newDeletionSummary lists the objects of a package's revisions.
+// newDeletionSummary returns the summary of a package with the objects of its revisions.
 func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package) (deletionSummary, error) {
 	revisions, err := ReadRevisions(ctx, cluster, p)
 	if err != nil {
@@ -47,7 +47,7 @@ func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package
 	return l, nil
 }
 
-// waitGone waits until the package and the objects that only it owned are deleted.
+// waitGone waits until the package and the objects that only it owns are deleted.
 func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.Client, p v1.Package, with deletionSummary, limit time.Duration) error {
 	cfg, err := flags.Config(env.Context)
 	if err != nil {
@@ -83,7 +83,7 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 	}
 }
 
-// remains reports whether the package, or an object that it owns, is still there.
+// remains reports whether the package, or an object that it owns, still exists.
 func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster, p v1.Package, with deletionSummary) (bool, error) {
 	now := v1.NewPackage(p.PackageKind())
 	err := cluster.Get(ctx, client.ObjectKeyFromObject(p), now)
@@ -114,7 +114,7 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 	return false, nil
 }
 
-// stillGoing returns the error of a deletion that is not complete, with the objects that delay it.
+// stillGoing returns the error of an incomplete deletion, with the objects that delay it.
 func stillGoing(ctx context.Context, cluster client.Client, objects *apply.Cluster, p v1.Package, with deletionSummary) error {
 	now, err := inventory.Get(ctx, cluster, p.PackageKind(), p.GetName())
 	if err != nil {

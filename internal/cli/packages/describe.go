@@ -27,40 +27,75 @@ import (
 
 // DescribeCmd implements `xpkg describe`.
 type DescribeCmd struct {
-	Name inventory.Name `arg:"" complete:"package" help:"Package, as NAME, KIND/NAME or KIND NAME."`
+	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages, each as NAME, KIND/NAME or KIND NAME."`
 	connection.ClusterFlags
 	terminal.OutputFlag
 }
 
-// Run prints everything about one package: its version, conditions, objects, permissions, dependencies and revisions,
-// and the latest events.
+// Validate returns an error for a name that is not valid.
+func (c *DescribeCmd) Validate() error { return inventory.ValidateNames(c.Names) }
+
+// Run prints the details of packages: their versions, conditions, objects, permissions, dependencies and revisions,
+// and the latest events. With -o, several packages are a list.
 func (c *DescribeCmd) Run(env *terminal.Env) error {
 	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
 	if err != nil {
 		return err
 	}
-	p, err := all.Find(c.Name)
-	if err != nil {
-		return err
+	var found []v1.Package
+	for _, name := range c.Names {
+		p, err := all.Find(name)
+		if err != nil {
+			return err
+		}
+		found = append(found, p)
 	}
-	revisions, err := ReadRevisions(env.Context, cluster, p)
+	var descriptions []*description
+	for _, p := range found {
+		d, err := c.describe(env.Context, cluster, all, p)
+		if err != nil {
+			return err
+		}
+		descriptions = append(descriptions, d)
+	}
+	var out any = descriptions
+	if len(descriptions) == 1 {
+		out = descriptions[0]
+	}
+	return c.Print(env.Stdout, out, func(w io.Writer) error {
+		for i, d := range descriptions {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			if err := d.write(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// describe returns everything about one package.
+func (c *DescribeCmd) describe(ctx context.Context, cluster client.Client, all *inventory.Inventory, p v1.Package) (*description, error) {
+	revisions, err := ReadRevisions(ctx, cluster, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	d := describe(all, p, revisions)
 	if inventory.IsDeleting(p) {
-		d.Deleting = describeDeletion(env.Context, c.ClusterFlags, p, revisions)
+		d.Deleting = describeDeletion(ctx, c.ClusterFlags, p, revisions)
 	}
-	d.Events = readEvents(env.Context, cluster, append([]client.Object{p}, objectsOf(revisions)...))
-	return c.Print(env.Stdout, d, func(w io.Writer) error { return d.write(w) })
+	d.Events = readEvents(ctx, cluster, append([]client.Object{p}, objectsOf(revisions)...))
+	return d, nil
 }
 
-// description is everything about one package.
+// description holds the details of a package.
 type description struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Package string `json:"package"`
-	// Running is the package that runs instead of the requested one after a rollback. Resolved and Digest are its own.
+	// Running is the package that runs instead of the requested one after a rollback. Resolved and Digest
+	// refer to it.
 	Running    string                  `json:"running,omitempty"`
 	Resolved   string                  `json:"resolved,omitempty"`
 	Digest     string                  `json:"digest,omitempty"`
@@ -68,7 +103,7 @@ type description struct {
 	Reason     inventory.InstallReason `json:"installReason"`
 	RolledBack string                  `json:"rolledBack,omitempty"`
 	Deleting   *deletion               `json:"deleting,omitempty"`
-	// Conditions are those of the package, and of the revision that runs.
+	// Conditions are the conditions of the package and of the revision that runs.
 	Conditions         []conditionView     `json:"conditions"`
 	RevisionConditions []conditionView     `json:"revisionConditions"`
 	Objects            map[string][]string `json:"objects"`
@@ -89,7 +124,8 @@ type deletion struct {
 	Remedy string `json:"remedy"`
 }
 
-// describeDeletion returns the state of the deletion of a package. Objects that the user may not read are left out.
+// describeDeletion returns the state of the deletion of a package. It omits objects that the user is not
+// allowed to read.
 func describeDeletion(ctx context.Context, flags connection.ClusterFlags, p v1.Package, revisions []v1.PackageRevision) *deletion {
 	out := &deletion{Since: p.GetDeletionTimestamp().Time}
 	var refs []plan.Ref
@@ -114,7 +150,7 @@ type conditionView struct {
 	Since   time.Time              `json:"since"`
 }
 
-// requirement is a dependency with the package that satisfies it.
+// requirement is a dependency and the package that satisfies it.
 type requirement struct {
 	Package    string `json:"package"`
 	Constraint string `json:"constraint,omitempty"`
@@ -181,17 +217,20 @@ func conditionViews(conditions []v1.Condition) []conditionView {
 
 // eventView is an event of a package or of one of its revisions.
 type eventView struct {
-	Type    string    `json:"type"`
-	Reason  string    `json:"reason"`
-	Object  string    `json:"object"`
+	Type   string `json:"type"`
+	Reason string `json:"reason"`
+	Object string `json:"object"`
+	// Source is the component that reported the event; it may be empty.
+	Source  string    `json:"source,omitempty"`
 	Message string    `json:"message"`
 	Last    time.Time `json:"last"`
 }
 
-// shownEvents is the number of events that a description contains, the latest ones.
+// shownEvents is the number of events in a description.
 const shownEvents = 10
 
-// readEvents returns the latest events of objects, oldest first. It returns none if the user may not read events.
+// readEvents returns the latest events of objects, oldest first. It returns none if the user is not allowed
+// to read events.
 func readEvents(ctx context.Context, cluster client.Client, objects []client.Object) []eventView {
 	out := []eventView{}
 	for _, o := range objects {
@@ -204,6 +243,7 @@ func readEvents(ctx context.Context, cluster client.Client, objects []client.Obj
 		for _, e := range list.Items {
 			out = append(out, eventView{
 				Type: e.Type, Reason: e.Reason, Object: strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name, Message: e.Message, Last: lastSeen(e),
+				Source: cmp.Or(e.ReportingController, e.Source.Component),
 			})
 		}
 	}
@@ -233,7 +273,7 @@ func objectsOf(revisions []v1.PackageRevision) []client.Object {
 	return out
 }
 
-// write prints the description in sections; a section without content is left out.
+// write writes the description in sections. It omits empty sections.
 func (d *description) write(w io.Writer) error {
 	head := [][2]string{
 		{"Name", strings.ToLower(d.Kind) + "/" + d.Name}, {"Package", d.Package}, {"Running", d.Running}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
@@ -269,15 +309,16 @@ func (d *description) write(w io.Writer) error {
 	writeSection(w, "Dependencies", lines)
 	writeSection(w, "Dependents", d.Dependents)
 	fmt.Fprintln(w, "\nRevisions:")
-	if err := writeRevisions(w, d.Revisions); err != nil || len(d.Events) == 0 {
+	revisions := revisionTable(d.Revisions)
+	if err := terminal.WriteTable(w, revisions.Header, revisions.Rows); err != nil || len(d.Events) == 0 {
 		return err
 	}
 	fmt.Fprintln(w, "\nEvents:")
 	var rows [][]string
 	for _, e := range d.Events {
-		rows = append(rows, []string{terminal.Age(e.Last, time.Now()), e.Type, e.Reason, e.Object, e.Message})
+		rows = append(rows, []string{terminal.Age(e.Last, time.Now()), e.Type, e.Reason, e.Object, e.Source, e.Message})
 	}
-	return terminal.WriteTable(w, []string{"AGE", "TYPE", "REASON", "OBJECT", "MESSAGE"}, rows)
+	return terminal.WriteTable(w, []string{"AGE", "TYPE", "REASON", "OBJECT", "SOURCE", "MESSAGE"}, rows)
 }
 
 // String returns the requirement as a line of text.

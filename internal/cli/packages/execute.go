@@ -20,12 +20,12 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// attempts is how often a write is tried that comes too late because the package
-// manager has just written a status.
+// attempts is the maximum number of attempts of a write that conflicts with a status update of the package
+// manager.
 const attempts = 10
 
-// carryOut makes the one write of a plan, on the condition that the package is
-// still the one that the plan was made from. The package manager does the rest.
+// carryOut writes the package of a plan, on the condition that the package has not changed since the plan was
+// computed. The package manager carries out all other changes.
 func carryOut(ctx context.Context, cluster client.Client, p *planner.Plan) (v1.Package, error) {
 	if p.Operation == planner.Install {
 		return createPlanned(ctx, cluster, p)

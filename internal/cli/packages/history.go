@@ -3,7 +3,6 @@ package packages
 import (
 	"cmp"
 	"context"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// ErrNoRevision is the failure of a rollback without a revision to return to.
+// ErrNoRevision is the code for a rollback without a target revision.
 var ErrNoRevision = errcode.Code{
 	Name: "RevisionNotFound", Class: errcode.NotFound,
 	Cause: "The package has no such revision: revisions beyond spec.revisionHistoryLimit are deleted.",
@@ -32,7 +31,7 @@ var ErrNoRevision = errcode.Code{
 type HistoryCmd struct {
 	Name inventory.Name `arg:"" complete:"package" help:"Package, as NAME, KIND/NAME or KIND NAME."`
 	connection.ClusterFlags
-	terminal.OutputFlag
+	terminal.ListOutputFlag
 }
 
 // Run prints the revisions of a package, newest first.
@@ -42,7 +41,11 @@ func (c *HistoryCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	views := revisionViews(revisions)
-	return c.Print(env.Stdout, views, func(w io.Writer) error { return writeRevisions(w, views) })
+	var names []string
+	for _, v := range views {
+		names = append(names, v.Name)
+	}
+	return c.Print(env.Stdout, terminal.List{Value: views, Names: names, Table: revisionTable(views)})
 }
 
 // findRevisions returns an installed package and its revisions, newest first.
@@ -95,16 +98,16 @@ func revisionViews(revisions []v1.PackageRevision) []revisionView {
 	return out
 }
 
-func writeRevisions(w io.Writer, revisions []revisionView) error {
-	var rows [][]string
+func revisionTable(revisions []revisionView) terminal.Table {
+	out := terminal.Table{Header: []string{"NUMBER", "REVISION", "STATE", "HEALTHY", "PACKAGE", "DIGEST", "AGE"}}
 	for _, r := range revisions {
 		// A digest that is not valid is not shown.
 		digest, _ := oci.ParseDigest(r.Digest)
-		rows = append(rows, []string{
+		out.Rows = append(out.Rows, []string{
 			strconv.FormatInt(r.Number, 10), r.Name, string(r.State), r.Healthy, r.Package, digest.Short(), terminal.Age(r.Created, time.Now()),
 		})
 	}
-	return terminal.WriteTable(w, []string{"NUMBER", "REVISION", "STATE", "HEALTHY", "PACKAGE", "DIGEST", "AGE"}, rows)
+	return out
 }
 
 // RollbackCmd implements `xpkg rollback`.
@@ -144,7 +147,8 @@ func (c *RollbackCmd) Run(env *terminal.Env) error {
 	return update.Run(env)
 }
 
-// contentOf returns the reference of the content of a revision, with its digest: the tag may have moved.
+// contentOf returns the reference of the content of a revision, with its digest: because the tag may have
+// moved.
 func contentOf(rev v1.PackageRevision) string {
 	spec := rev.RevisionSpec()
 	if spec.Digest == "" || strings.Contains(spec.Image, "@") || isCacheName(spec.Image) {
@@ -153,8 +157,9 @@ func contentOf(rev v1.PackageRevision) string {
 	return spec.Image + "@" + spec.Digest
 }
 
-// rollbackTarget returns the revision that to names, or the newest revision before the active one that was not
-// unhealthy: after an automatic rollback, the failed revision is the one before. Revisions are sorted, newest first.
+// rollbackTarget returns the revision with the number to, or the newest revision before the active one that
+// is not unhealthy: after an automatic rollback, the previous revision is the failed one. Revisions are
+// sorted, newest first.
 func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1.PackageRevision, error) {
 	i := slices.IndexFunc(revisions, revision.IsActive)
 	if to == "" && i >= 0 {
@@ -175,7 +180,7 @@ func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1
 	return nil, noRevision(p, "%s has no revision %s", inventory.ShortName(p), to)
 }
 
-// noRevision returns the error of a revision that p does not have.
+// noRevision returns the error for a missing revision of p.
 func noRevision(p v1.Package, format string, args ...any) error {
 	return ErrNoRevision.New(nil, format, args...).
 		WithDo("List the revisions with `xpkg history %s`, or the versions of the package with `xpkg versions %s`.", inventory.ShortName(p), inventory.RepositoryOf(p))

@@ -24,7 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Failures of an install.
+// Codes for installs.
 var (
 	ErrInstalledOtherwise = errcode.Code{
 		Name: "AlreadyInstalled", Class: errcode.Conflict,
@@ -104,10 +104,10 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// review plans the install, and fails with the error of the plan if the package can never be
-// installed. On a terminal it shows the plan and asks for confirmation. It adds the user's consents
-// to webhooks and to the adoption of objects to want. Without access to the content of the package, the
-// install continues without a plan: the manager may have that access.
+// review plans the install, and fails with the error of the plan if the package can never be installed. On a
+// terminal it shows the plan and asks for confirmation. It adds the user's consents to webhooks and to the
+// adoption of objects to want. If this command has no access to the content of the package, the install
+// continues without a plan, because the manager may have access.
 func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	pl, err := c.open(env.Context, c.ClusterFlags)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	defer func() { err = cmp.Or(err, pl.close()) }()
 	live, err := inventory.Get(env.Context, pl.client, want.PackageKind(), want.GetName())
 	if err == nil && live != nil && !c.given() {
-		// Nothing but the mark of a dependency is written.
+		// Only the label of a dependency is changed.
 		return installedOtherwise(live, want.PackageSpec().Package)
 	}
 	var p *planner.Plan
@@ -142,7 +142,7 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	if err := p.RefusalError(); err != nil {
 		return err
 	}
-	if err := p.BreakageError(); err != nil && !c.Yes && !ask {
+	if err := p.ConsentError(); err != nil && !c.Yes && !ask {
 		return err
 	}
 	planned, err := p.Wanted()
@@ -165,7 +165,7 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	return nil
 }
 
-// create makes the object, or finds that it is there already.
+// create creates the package, unless it already exists.
 func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Package) (created bool, err error) {
 	want := p.PackageSpec().Package
 	kind := p.GetObjectKind().GroupVersionKind()
@@ -184,7 +184,8 @@ func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Packa
 	return false, adopt(env, cluster, p)
 }
 
-// adopt marks an automatically installed package as explicitly installed, so that it stays when no package requires it.
+// adopt marks an automatically installed package as explicitly installed, so that it is kept when no package
+// requires it.
 func adopt(env *terminal.Env, cluster client.Client, p v1.Package) error {
 	if !graph.IsAutoInstalled(p) {
 		return nil

@@ -37,7 +37,7 @@ type installArgs struct {
 	foreseenUpgradesFlag
 }
 
-// foreseenUpgradesFlag is the policy that a plan assumes if the manager announces none.
+// foreseenUpgradesFlag is the upgrade policy that a plan assumes if the manager does not announce one.
 type foreseenUpgradesFlag struct {
 	DependencyUpgrades graph.Policy `enum:",None,Upgrade,UpgradeOrDowngrade" default:"" placeholder:"POLICY" help:"Dependency upgrade policy to assume when planning: None, Upgrade or UpgradeOrDowngrade. Default is the policy of the package manager."`
 }
@@ -58,7 +58,7 @@ func (c *installArgs) object() (v1.Package, error) {
 	return p, nil
 }
 
-// determineKind sets the kind to that of the package's content, if the command line has none.
+// determineKind sets the kind from the content of the package, if the command line has none.
 func (c *installArgs) determineKind(env *terminal.Env, f planFlags, cluster connection.ClusterFlags) (err error) {
 	if c.Kind != "" || c.Ref == "" {
 		return nil
@@ -78,7 +78,7 @@ func (c *installArgs) determineKind(env *terminal.Env, f planFlags, cluster conn
 	kind, err := pl.ContentKind(env.Context, p.PackageSpec())
 	if err = planError(err, "install "+c.Ref); isPlanUnavailable(err, p) {
 		failed := errcode.From(err)
-		return failed.WithDo("%s Or write the kind, so that only the manager reads the package: `xpkg install provider %s`.", failed.Do, wording.ShellWord(c.Ref))
+		return failed.WithDo("%s Or specify the kind, so that only the manager reads the package: `xpkg install provider %s`.", failed.Do, wording.ShellWord(c.Ref))
 	}
 	if err != nil {
 		return err
@@ -87,8 +87,8 @@ func (c *installArgs) determineKind(env *terminal.Env, f planFlags, cluster conn
 	return nil
 }
 
-// image is the package that is meant: a reference, or a name in the package cache where no
-// registry may be asked (packages guide, "Pre-Populating the Package Cache").
+// image returns spec.package: a reference, or a name in the package cache if the pull policy is Never
+// (packages guide, "Pre-Populating the Package Cache").
 func (c *installArgs) image() (image, repository string, err error) {
 	if c.PackagePullPolicy == string(corev1.PullNever) && isCacheName(c.Ref) {
 		return c.Ref, c.Ref, nil
@@ -103,20 +103,19 @@ func (c *installArgs) image() (image, repository string, err error) {
 // exampleRegistry stands for the registry of the user in commands.
 const exampleRegistry = "registry.example.com"
 
-// fileLabel returns the name of a file without its folder and extension, as the name of a repository.
+// fileLabel returns the name of a file without its folder and extension, for use as the name of a repository.
 func fileLabel(path string) string {
 	return oci.ToDNSLabel(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 }
 
-// isFile returns the error of a file in place of a reference, with the commands that publish the file under ref and
-// continue with it.
+// isFile returns the error for a file in place of a reference, with the commands that publish the file as ref
+// and install it.
 func isFile(path, ref, command string) error {
-	return terminal.ErrUsage.New(nil, "%s is a file, and packages are installed from registries", path).
+	return terminal.ErrUsage.New(nil, "%s is a file, but packages are installed from registries", path).
 		WithDo("Publish it with `xpkg push -f %s %s`, and run `xpkg %s %s`.", wording.ShellWord(path), ref, command, ref)
 }
 
-// isCacheName reports whether a package is only a name in the package cache, which a
-// reference never is.
+// isCacheName reports whether a package is a name in the package cache and not a reference.
 func isCacheName(image string) bool { return !strings.ContainsAny(image, "/:@") }
 
 // configure applies the settings of the arguments to a package.
@@ -161,8 +160,8 @@ func planInstall(ctx context.Context, pl *clusterPlanner, want v1.Package, allow
 	return p, planError(err, "install "+inventory.ShortName(want))
 }
 
-// installedOtherwise fails when a package is being deleted, or installed from another reference than
-// asked. A plan that was applied has added the digest.
+// installedOtherwise fails when a package is being deleted, or installed from another reference than asked.
+// An applied plan adds the digest to the reference.
 func installedOtherwise(live v1.Package, asked string) error {
 	if err := inventory.CheckNotDeleting(live); err != nil {
 		return err
@@ -174,7 +173,7 @@ func installedOtherwise(live v1.Package, asked string) error {
 	return ErrInstalledOtherwise.New(nil, "%s is installed from %s, not from %s", inventory.ShortName(live), is, asked)
 }
 
-// needsPackage fails when no package is given.
+// needsPackage returns an error if no package is given.
 func (c *installArgs) needsPackage() error {
 	if c.Ref == "" {
 		return terminal.ErrUsage.New(nil, "no package is given").WithDo("Add the reference, for example `xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`.")

@@ -20,30 +20,57 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// step is the change of one package in a lock file.
+// step is the change of one package in an operation.
 type step struct {
-	locked lockfile.Package
-	// live is the installed package, under any name, or nil; want is the package to install.
+	// locked is the package in the lock file of the operation, or nil.
+	locked *lockfile.Package
+	// live is the installed package, under any name, or nil; want is the package to install, or nil.
 	live, want v1.Package
-	// plan is nil when nothing changes, and when none could be made.
+	// remove reports whether the package is uninstalled.
+	remove bool
+	// plan is nil if nothing changes or no plan could be computed.
 	plan *planner.Plan
-	// same reports whether the package is installed as it is locked.
+	// same reports whether the locked package is already installed.
 	same bool
 	// markDependency reports whether the package is labelled as a dependency once all
 	// packages exist: the manager may remove a dependency that no package requires yet.
 	markDependency bool
 }
 
-// steps compares the file with the installed packages.
-func (c *InstallCmd) steps(ctx context.Context, cluster client.Client, f lockfile.File) ([]*step, error) {
-	all, err := inventory.LoadNamed(ctx, cluster)
-	if err != nil {
-		return nil, err
+// subject returns the package as it is installed, or as it is going to be.
+func (s *step) subject() v1.Package {
+	if s.want == nil {
+		return s.live
 	}
+	return s.want
+}
+
+// String describes the step with a verb.
+func (s *step) String() string {
+	switch {
+	case s.remove:
+		return "uninstall " + inventory.ShortName(s.live)
+	case s.live != nil:
+		return "update " + inventory.ShortName(s.live) + " to " + s.want.PackageSpec().Package
+	}
+	return "install " + inventory.ShortName(s.want) + " from " + s.want.PackageSpec().Package
+}
+
+// makePlan plans the step.
+func (s *step) makePlan(ctx context.Context, pl *clusterPlanner) (*planner.Plan, error) {
+	if s.remove {
+		return pl.Uninstall(ctx, s.live)
+	}
+	return pl.Install(ctx, s.want)
+}
+
+// lockSteps returns the steps that make the installed packages equal to a lock file. Configure sets the fields of new
+// packages.
+func lockSteps(all *inventory.Inventory, f lockfile.File, configure func(v1.Package)) ([]*step, error) {
 	names := dependencies.LockNames(f)
 	var out []*step
 	for _, p := range f.InstallOrder() {
-		s := &step{locked: p, live: all.Locked(p)}
+		s := &step{locked: &p, live: all.Locked(p)}
 		if s.live != nil {
 			s.want = s.live.DeepCopyObject().(v1.Package)
 			s.same = isLocked(s.live, p)
@@ -54,7 +81,7 @@ func (c *InstallCmd) steps(ctx context.Context, cluster client.Client, f lockfil
 		} else {
 			s.want = v1.NewPackage(string(p.Kind))
 			s.want.SetName(names[p.Repository])
-			c.configure(s.want)
+			configure(s.want)
 			if !isRoot(f, p.Repository) {
 				graph.SetRequiredBy(s.want, dependents(f, p.Repository))
 			}
@@ -71,7 +98,7 @@ func (c *InstallCmd) steps(ctx context.Context, cluster client.Client, f lockfil
 	return out, nil
 }
 
-// isRoot reports whether the user asked for a package of a lock file.
+// isRoot reports whether a package of a lock file is a root.
 func isRoot(f lockfile.File, repository string) bool {
 	return slices.ContainsFunc(f.Roots, func(r dependency.Root) bool { return r.Package == repository && !r.Optional })
 }
@@ -94,7 +121,7 @@ func labelDependency(ctx context.Context, cluster client.Client, p v1.Package) e
 	return connection.Classify(err, "change %s", inventory.ShortName(p))
 }
 
-// isLocked reports whether a package is installed with the content that is locked.
+// isLocked reports whether a package is installed with the locked content.
 func isLocked(live v1.Package, p lockfile.Package) bool {
 	spec, status := live.PackageSpec(), live.PackageStatus()
 	if ref, err := oci.ParseReference(spec.Package, oci.ParseOptions{}); err == nil && !ref.Digest.IsZero() {
@@ -103,18 +130,22 @@ func isLocked(live v1.Package, p lockfile.Package) bool {
 	return status.CurrentIdentifier == spec.Package && status.ResolvedDigest == p.Digest.String()
 }
 
-// carryOut makes the one write of a step.
+// carryOut writes the package of a step.
 func (s *step) carryOut(ctx context.Context, cluster client.Client) (v1.Package, string, error) {
 	word := "created"
 	if s.live != nil {
 		word = "updated"
 	}
-	switch kind := s.want.GetObjectKind().GroupVersionKind(); {
+	switch {
 	case s.same:
 		return s.live, "unchanged", nil
+	case s.remove:
+		return s.live, "deleted", s.delete(ctx, cluster)
 	case s.plan != nil:
 		done, err := carryOut(ctx, cluster, s.plan)
 		return done, word, err
+	}
+	switch kind := s.want.GetObjectKind().GroupVersionKind(); {
 	case s.live != nil:
 		err := cluster.Update(ctx, s.want, client.FieldOwner(plan.FieldManager))
 		s.want.GetObjectKind().SetGroupVersionKind(kind)
@@ -124,4 +155,15 @@ func (s *step) carryOut(ctx context.Context, cluster client.Client) (v1.Package,
 		s.want.GetObjectKind().SetGroupVersionKind(kind)
 		return s.want, word, connection.Classify(err, "create %s", inventory.ShortName(s.want))
 	}
+}
+
+// delete deletes the package. One that is gone meanwhile, such as a dependency that the manager has deleted, is no
+// error.
+func (s *step) delete(ctx context.Context, cluster client.Client) error {
+	now, err := inventory.Get(ctx, cluster, s.live.PackageKind(), s.live.GetName())
+	if err != nil || now == nil || now.GetUID() != s.live.GetUID() || inventory.IsDeleting(now) {
+		return err
+	}
+	_, err = carryOut(ctx, cluster, s.plan)
+	return err
 }

@@ -3,10 +3,11 @@ package packages
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
+	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +21,7 @@ import (
 // ListCmd implements `xpkg list`.
 type ListCmd struct {
 	Selector string `short:"l" placeholder:"SELECTOR" help:"Labels of the packages to list, such as team=ships,env!=test."`
+	Watch    bool   `short:"w" help:"Print the list, and then a line for each change of a package, until interrupted."`
 	connection.ClusterFlags
 	terminal.ListOutputFlag
 }
@@ -30,37 +32,37 @@ func (c *ListCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return terminal.ErrUsage.New(err, "cannot read the selector %s", c.Selector).WithDo("Write it as in kubectl, such as team=ships,env!=test.")
 	}
+	if c.Watch {
+		return c.watch(env, selector)
+	}
 	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
 		return err
 	}
 	found := slices.DeleteFunc(all.Packages, func(p v1.Package) bool { return !selector.Matches(labels.Set(p.GetLabels())) })
-	return c.Print(env.Stdout, terminal.List{Value: inventory.List(found), Names: inventory.ResourceNames(found), Table: func(w io.Writer, wide bool) error {
-		switch {
-		case len(found) == 0 && !selector.Empty():
-			_, err := fmt.Fprintf(w, "No installed package has the labels %s.\n", selector)
-			return err
-		case len(found) == 0:
-			_, err := io.WriteString(w, "No packages are installed.\n")
-			return err
-		}
-		header := []string{"NAME", "INSTALLED", "HEALTHY", "PACKAGE", "AGE", "INSTALL REASON"}
-		if wide {
-			header = append(header, "REVISION", "DIGEST")
-		}
-		var rows [][]string
-		for _, p := range found {
-			row := []string{
-				inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), c.runningPackage(env.Context, cluster, p),
-				terminal.Age(p.GetCreationTimestamp().Time, time.Now()), string(inventory.ReasonOf(p)),
-			}
-			if wide {
-				row = append(row, p.PackageStatus().CurrentRevision, p.PackageStatus().ResolvedDigest)
-			}
-			rows = append(rows, row)
-		}
-		return terminal.WriteTable(w, header, rows)
-	}})
+	table := packageTable
+	if !selector.Empty() {
+		table.Empty = fmt.Sprintf("No installed package has the labels %s.", selector)
+	}
+	for _, p := range found {
+		table.Rows = append(table.Rows, c.row(env.Context, cluster, p))
+	}
+	return c.Print(env.Stdout, terminal.List{Value: inventory.List(found), Names: inventory.ResourceNames(found), Table: table})
+}
+
+// packageTable is the table of packages without its rows.
+var packageTable = terminal.Table{
+	Header: []string{"NAME", "INSTALLED", "HEALTHY", "PACKAGE", "AGE", "INSTALL REASON"}, WideHeader: []string{"REVISION", "DIGEST"},
+	Empty: "No packages are installed.",
+}
+
+// row returns the cells of a package in the table.
+func (c *ListCmd) row(ctx context.Context, cluster client.Client, p v1.Package) []string {
+	return []string{
+		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), c.runningPackage(ctx, cluster, p),
+		terminal.Age(p.GetCreationTimestamp().Time, time.Now()), string(inventory.ReasonOf(p)),
+		p.PackageStatus().CurrentRevision, p.PackageStatus().ResolvedDigest,
+	}
 }
 
 // runningPackage returns the reference of the content that a package runs. After a rollback
@@ -77,4 +79,78 @@ func (*ListCmd) runningPackage(ctx context.Context, cluster client.Client, p v1.
 		running = rev.RevisionSpec().Image
 	}
 	return running + " (rolled back: the update to " + asked + " failed)"
+}
+
+// ageColumn is the column of packageTable that changes without a change of the package.
+const ageColumn = 4
+
+// watch prints the packages, and then a row for each change of a row, until the command is interrupted.
+func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
+	if c.Output != "" && c.Output != "wide" {
+		return terminal.ErrUsage.New(nil, "--watch prints a table").WithDo("Omit -o %s, or use `kubectl get pkg --watch`.", c.Output)
+	}
+	cluster, err := c.Client(env.Context)
+	if err != nil {
+		return err
+	}
+	var watches []*inventory.Watch
+	header := c.Columns(packageTable)
+	rows, printed := [][]string{header}, map[string][]string{}
+	for _, kind := range v1.PackageKinds() {
+		w := &inventory.Watch{Cluster: cluster, Kind: kind, Selector: selector}
+		all, err := w.List(env.Context)
+		if err != nil {
+			return connection.Classify(err, "list %ss", strings.ToLower(kind))
+		}
+		for _, e := range all {
+			if row := c.change(env.Context, cluster, printed, e); row != nil {
+				rows = append(rows, row)
+			}
+		}
+		watches = append(watches, w)
+	}
+	table := terminal.NewRows(env.Stdout, rows...)
+	for _, row := range rows {
+		if err := table.Write(row...); err != nil {
+			return err
+		}
+	}
+	// Events of all kinds are printed in the order in which they arrive.
+	events := make(chan inventory.Event)
+	group, ctx := errgroup.WithContext(env.Context)
+	for _, w := range watches {
+		group.Go(func() error { return w.Run(ctx, events) })
+	}
+	group.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case e := <-events:
+				if err := table.Write(c.change(ctx, cluster, printed, e)...); err != nil {
+					return err
+				}
+			}
+		}
+	})
+	return group.Wait()
+}
+
+// change returns the row of a changed package, or nil if it is the row that was printed before.
+func (c *ListCmd) change(ctx context.Context, cluster client.Client, printed map[string][]string, e inventory.Event) []string {
+	name, row := inventory.ShortName(e.Package), c.row(ctx, cluster, e.Package)
+	if e.Deleted {
+		row[1], row[2] = "Deleted", "-"
+	}
+	row = c.Cells(packageTable, row)
+	same := slices.Clone(row)
+	same[ageColumn] = ""
+	if slices.Equal(printed[name], same) {
+		return nil
+	}
+	printed[name] = same
+	if e.Deleted {
+		delete(printed, name)
+	}
+	return row
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrStorageNotMigrated is the failure of a migration that some CRDs did not complete.
+// ErrStorageNotMigrated is the code for a migration that some CRDs did not complete.
 var ErrStorageNotMigrated = errcode.Code{
 	Name: "StorageNotMigrated", Class: errcode.Conflict,
 	Cause: "Custom resources could not be rewritten in the storage version of their CRD.",
 	Fix:   "Correct the errors in the output, and run the command again: it continues with the CRDs that remain.",
 }
 
-// migrationsAtOnce is how many CRDs are migrated at the same time.
+// migrationsAtOnce is the maximum number of concurrent migrations.
 const migrationsAtOnce = 8
 
 // MigrateStorageCmd implements `xpkg migrate-storage`.
@@ -49,7 +49,7 @@ type migration struct {
 // Run rewrites the custom resources of CRDs in their storage versions. A failure of one CRD does not stop the others.
 func (c *MigrateStorageCmd) Run(env *terminal.Env) error {
 	if c.All == (len(c.Package)+len(c.CRD) > 0) {
-		return terminal.ErrUsage.New(nil, "the CRDs to migrate are not clear").
+		return terminal.ErrUsage.New(nil, "no CRDs to migrate are given").
 			WithDo("Name packages, or CRDs with --crd, or pass --all.")
 	}
 	cfg, err := c.Config(env.Context)
@@ -84,8 +84,8 @@ func (c *MigrateStorageCmd) Run(env *terminal.Env) error {
 	return nil
 }
 
-// migrate migrates CRDs, and returns the results in their order. It starts no further ones when the API server does not
-// respond.
+// migrate migrates CRDs, and returns the results in their order. It starts no further migrations if the API
+// server does not respond.
 func (c *MigrateStorageCmd) migrate(env *terminal.Env, cluster *apply.Cluster, names []string) []migration {
 	results := make([]migration, len(names))
 	task := terminal.StartTask(env.Stderr, "migrating CRDs to their storage versions")

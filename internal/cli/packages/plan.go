@@ -19,11 +19,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrPlanWrite is the failure of a plan that cannot be kept.
+// ErrPlanWrite is the code for a plan that cannot be saved.
 var ErrPlanWrite = errcode.Code{
 	Name: "PlanWrite", Class: errcode.Usage,
 	Cause: "The file of --out cannot be written.",
-	Fix:   "Name a file in an existing folder that you may write to.",
+	Fix:   "Use a file in an existing folder that is writable.",
 }
 
 // PlanCmd implements `xpkg plan`.
@@ -33,9 +33,6 @@ type PlanCmd struct {
 	Uninstall planUninstallCmd `cmd:"" help:"Show the deletions of an uninstall. Exits with code 2 if there are any."`
 }
 
-// changesPending is the exit code of a command that compares and finds changes.
-const changesPending = terminal.ExitCode(2)
-
 // planOutput selects the output of a plan.
 type planOutput struct {
 	Out string `placeholder:"FILE" help:"Save the plan for xpkg apply in this file, in this folder under a generated name, or on standard output with -."`
@@ -44,11 +41,11 @@ type planOutput struct {
 	terminal.OutputFlag
 }
 
-// clusterPlanner makes a planner for plans that can be kept.
+// planner returns a planner for plans that can be saved.
 func (o planOutput) planner(ctx context.Context) (*clusterPlanner, error) {
 	if o.Output != "" && fileutil.IsStdout(o.Out) {
 		return nil, terminal.ErrUsage.New(nil, "both --out %s and -o %s write to standard output", o.Out, o.Output).
-			WithDo("Leave -o out, or name a file with --out.")
+			WithDo("Omit -o, or use a file with --out.")
 	}
 	pl, err := o.open(ctx, o.ClusterFlags)
 	if err == nil {
@@ -57,8 +54,8 @@ func (o planOutput) planner(ctx context.Context) (*clusterPlanner, error) {
 	return pl, err
 }
 
-// show keeps a plan, unless it is refused, and prints it. It ends with the exit code
-// for pending changes, or with the failure of a plan that is refused or breaks others.
+// show saves a plan, unless it is refused, and prints it. It returns the exit code for
+// pending changes, or the error of a plan that is refused or breaks other packages.
 func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 	raw, err := planner.Encode(p)
 	if err != nil {
@@ -76,15 +73,16 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 		return err
 	case refused != nil:
 		return refused
-	case p.BreakageError() != nil:
-		return p.BreakageError()
+	case p.ConsentError() != nil:
+		return p.ConsentError()
 	case p.HasChanges():
-		return changesPending
+		return terminal.ChangesPending
 	}
 	return nil
 }
 
-// keepPlan writes a plan to a file, or under a name made of its content to a folder.
+// keepPlan writes a plan to a file, or to a folder under a name that is derived from its
+// content.
 func keepPlan(env *terminal.Env, file string, p *planner.Plan, raw []byte) error {
 	info, err := os.Stat(file)
 	if err == nil && info.IsDir() && !fileutil.IsStdout(file) || strings.HasSuffix(file, string(os.PathSeparator)) {
@@ -101,7 +99,7 @@ func keepPlan(env *terminal.Env, file string, p *planner.Plan, raw []byte) error
 	return err
 }
 
-// run makes one plan and shows it.
+// run computes a plan and shows it.
 func (o planOutput) run(env *terminal.Env, what string, make func(*clusterPlanner) (*planner.Plan, error)) (err error) {
 	pl, err := o.planner(env.Context)
 	if err != nil {
@@ -115,7 +113,8 @@ func (o planOutput) run(env *terminal.Env, what string, make func(*clusterPlanne
 	return o.show(env, p)
 }
 
-// planWith makes a plan and reports progress, because content may have to be pulled.
+// planWith computes a plan and reports the progress, because content may have to be
+// pulled.
 func planWith(env *terminal.Env, what string, make func() (*planner.Plan, error)) (*planner.Plan, error) {
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
@@ -148,6 +147,14 @@ type planUpdateCmd struct {
 	planOutput
 }
 
+// Validate returns an error if no package is given.
+func (c *planUpdateCmd) Validate() error {
+	if c.Name == "" {
+		return errNoName
+	}
+	return nil
+}
+
 // Run prints the plan of an update.
 func (c *planUpdateCmd) Run(env *terminal.Env) error {
 	if err := c.selectVersion(env, c.planFlags, c.ClusterFlags); err != nil {
@@ -170,7 +177,7 @@ func (c *planUninstallCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// readPlan reads a kept plan.
+// readPlan reads a saved plan.
 func readPlan(env *terminal.Env, file string) (*planner.Plan, error) {
 	in, err := env.OpenInput(file)
 	if err != nil {
@@ -188,7 +195,7 @@ func readPlan(env *terminal.Env, file string) (*planner.Plan, error) {
 	return p, nil
 }
 
-// ErrPlanRead is the failure of a file that cannot be read.
+// ErrPlanRead is the code for a plan that cannot be read.
 var ErrPlanRead = errcode.Code{
 	Name: "PlanNotFound", Class: errcode.NotFound,
 	Cause: "The file of the plan does not exist or cannot be read.",

@@ -19,21 +19,21 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// planFlags configure access to content for plans.
+// planFlags configures access to content for plans.
 type planFlags struct {
 	content.ContentFlags
 	Namespace        string `default:"crossplane-system" help:"Namespace of the manager, which contains the pull secrets."`
 	PermissionPolicy string `placeholder:"FILE|configmap/NAME" help:"Policy for requested permissions that the manager uses: a file, or a ConfigMap of the namespace."`
 }
 
-// clusterPlanner makes plans until it is closed.
+// clusterPlanner computes plans until it is closed.
 type clusterPlanner struct {
 	*planner.Planner
 	client client.Client
 	source *content.LazySource
 }
 
-// open makes a planner for a cluster.
+// open returns a planner for a cluster.
 func (f planFlags) open(ctx context.Context, c connection.ClusterFlags) (*clusterPlanner, error) {
 	cfg, err := c.Config(ctx)
 	if err != nil {
@@ -67,8 +67,8 @@ func planError(err error, what string) error {
 	return connection.Classify(err, "cannot plan to %s", what)
 }
 
-// isPlanUnavailable reports whether a plan failed because of where this command runs: the
-// manager may have the network, the credentials or the package cache that it lacks.
+// isPlanUnavailable reports whether a plan failed because this command lacks access that
+// the manager may have: the network, the credentials or the package cache.
 func isPlanUnavailable(err error, want v1.Package) bool {
 	if err == nil || errors.Is(err, connection.ErrCluster) {
 		return false

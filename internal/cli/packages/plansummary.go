@@ -10,7 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// summary is the sum of a plan in one line.
+// summary returns the totals of a plan in one line.
 func summary(p *planner.Plan) string {
 	unchanged := wording.Count(p.Objects.Unchanged, "object") + " unchanged"
 	if !p.HasChanges() {
@@ -26,7 +26,7 @@ func summary(p *planner.Plan) string {
 		return "The runtime is refused; nothing will be changed."
 	}
 	if n := len(p.Objects.Refusals); n > 0 {
-		return wording.Count(n, "object") + " refused: no object is changed."
+		return wording.Count(n, "object") + " refused; nothing will be changed."
 	}
 	parts := sums(p.Objects.Changes)
 	if len(parts) == 0 {
@@ -49,8 +49,8 @@ func summary(p *planner.Plan) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// restarted returns the revision that a plan activates when the package has a runtime, which
-// is replaced then, or nothing.
+// restarted returns the revision whose activation replaces the runtime of the package, or
+// "".
 func restarted(p *planner.Plan) string {
 	if p.Operation != planner.Update || p.Package.Kind == v1.ConfigurationKind {
 		return ""
@@ -63,12 +63,12 @@ func restarted(p *planner.Plan) string {
 	return ""
 }
 
-// actions are all actions in the order in which they are shown.
+// actions returns all actions in display order.
 func actions() []plan.Action {
 	return []plan.Action{plan.Create, plan.Update, plan.Adopt, plan.TakeOver, plan.Correct, plan.Own, plan.Release, plan.Delete, plan.Leave}
 }
 
-// sums are how many changes there are of each action.
+// sums returns the number of changes for each action.
 func sums(changes []plan.Change) []string {
 	counts, rewritten := map[plan.Action]int{}, map[plan.Action]int{}
 	for _, c := range changes {
@@ -100,7 +100,7 @@ func lost(resources int64, uncounted int) string {
 	return text + "."
 }
 
-// newContent marks objects whose content changes, and not only their owners.
+// newContent marks objects whose content changes, not only their owners.
 const newContent = "new content"
 
 // rewrites reports whether a change writes new content to an existing object.

@@ -14,17 +14,18 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// fewOnTerminal is how many objects of one action are named on a terminal.
+// fewOnTerminal is the maximum number of listed objects of each action on a terminal.
 const fewOnTerminal = 10
 
-// planText writes a plan as text: the changes and their totals; unchanged objects are counted, not listed.
+// planText writes a plan as text: the changes and their totals; unchanged objects are counted but not
+// listed.
 type planText struct {
 	w *terminal.Columns
-	// most is how many objects of one action are named; 0 names all.
+	// most is the maximum number of listed objects of each action; 0 means all.
 	most int
 }
 
-// writePlan writes a plan. Long lists are cut where they would fill a terminal.
+// writePlan writes a plan. It truncates long lists on a terminal.
 func writePlan(w io.Writer, p *planner.Plan) error {
 	most := 0
 	if terminal.IsTerminal(w) {
@@ -38,7 +39,8 @@ func writePlanText(w io.Writer, p *planner.Plan, most int) error {
 	t.line("%s %s/%s", p.Operation, strings.ToLower(p.Package.Kind), p.Package.Name)
 	t.version("from", p.Package.From)
 	t.version("to", p.Package.To)
-	t.spec(p.SpecChanges())
+	t.fields("fields of the package", p.SpecChanges())
+	t.fields("fields of the runtime configuration", p.RuntimeChanges)
 	t.revisions(p.Revisions)
 	if p.Incompatible != "" {
 		t.title("refused")
@@ -66,7 +68,7 @@ func (t planText) line(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.w, "%s\n", terminal.Safe(fmt.Sprintf(format, args...)))
 }
 
-// row is a line of cells, aligned with adjacent rows.
+// row writes a line of cells, which are aligned with adjacent rows.
 func (t planText) row(cells ...string) {
 	clean := make([]string, len(cells))
 	for i, c := range cells {
@@ -94,12 +96,12 @@ func (t planText) version(word string, v *planner.Version) {
 	}
 }
 
-// spec lists the changed fields of the package.
-func (t planText) spec(all []planner.SpecChange) {
+// fields writes changed fields.
+func (t planText) fields(title string, all []planner.SpecChange) {
 	if len(all) == 0 {
 		return
 	}
-	t.title("fields of the package")
+	t.title(title)
 	for _, c := range all {
 		t.row(c.Field, c.Was+" → "+c.Is)
 	}
@@ -203,7 +205,7 @@ func (t planText) dependencies(all []planner.Dependency) {
 		case graph.Absent:
 			about = fmt.Sprintf("optional; xpkg install %s %s:TAG turns it on", cmp.Or(strings.ToLower(d.Kind), "KIND"), d.Package)
 		case graph.Progressing:
-			about = "asked for is " + d.Installed
+			about = "requested is " + d.Installed
 		}
 		t.row(string(d.State), strings.TrimSpace(d.Package+" "+d.Constraint), about)
 	}

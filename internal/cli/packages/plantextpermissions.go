@@ -6,6 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
@@ -16,14 +17,22 @@ func (t planText) permissionsOf(name string, p *planner.Permissions) {
 	if p == nil {
 		return
 	}
-	t.title("permissions of " + name)
+	if len(p.CompositeRoles) > 0 {
+		t.title("roles of composite resources")
+		for _, role := range p.CompositeRoles {
+			t.row(string(plan.Create), "ClusterRole "+role)
+		}
+	}
+	if len(p.Added)+len(p.Removed) > 0 || p.Denied != "" {
+		t.title("permissions of " + name)
+	}
 	t.rules("+", p.Added)
 	t.rules("-", p.Removed)
 	if p.Denied != "" {
 		t.row("refuse", p.Denied)
 	}
 	if len(p.NeedsApproval) > 0 {
-		t.title("permissions that amount to control of the cluster, for which the package waits until `xpkg approve`")
+		t.title("permissions that amount to control of the cluster and wait for `xpkg approve`")
 		for _, rule := range p.NeedsApproval {
 			t.row("approve", rbac.DescribeEscalation(rule))
 		}
@@ -40,7 +49,7 @@ func (t planText) rules(sign string, all []rbacv1.PolicyRule) {
 	}
 }
 
-// webhooks lists the rules of webhooks for resources that the package does not define.
+// webhooks writes the webhook rules for resources that the package does not define.
 func (t planText) webhooks(w *planner.Webhooks) {
 	if w == nil {
 		return

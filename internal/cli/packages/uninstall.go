@@ -18,7 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrStillGoing is the failure of an uninstall that is not done in time.
+// ErrStillGoing is the code for an uninstall that is incomplete after the time of --wait.
 var ErrStillGoing = errcode.Code{
 	Name: "NotRemovedInTime", Class: errcode.Timeout,
 	Cause: "The package or its objects were not deleted within the time of --wait.",
@@ -61,8 +61,9 @@ func (c *uninstallArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.
 
 // UninstallCmd implements `xpkg uninstall`.
 type UninstallCmd struct {
-	uninstallArgs
-	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package and its objects are deleted."`
+	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages to uninstall, each as NAME, KIND/NAME or KIND NAME."`
+
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until each package and its objects are deleted."`
 	DryRun bool          `help:"Show the deletions without making them, like xpkg plan uninstall."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
@@ -70,17 +71,24 @@ type UninstallCmd struct {
 	terminal.OutputFlag
 }
 
-// Run deletes a package and the objects that only it owns.
+// Validate returns an error for a name that is not valid.
+func (c *UninstallCmd) Validate() error { return inventory.ValidateNames(c.Names) }
+
+// Run deletes packages and the objects that only they own.
 func (c *UninstallCmd) Run(env *terminal.Env) error {
+	if len(c.Names) > 1 {
+		return c.runSeveral(env)
+	}
+	one := uninstallArgs{Name: c.Names[0]}
 	if c.DryRun {
-		plan := planUninstallCmd{c.uninstallArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
+		plan := planUninstallCmd{one, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
 		return plan.Run(env)
 	}
 	cluster, err := c.Client(env.Context)
 	if err != nil {
 		return err
 	}
-	p, err := c.live(env.Context, cluster)
+	p, err := one.live(env.Context, cluster)
 	if err != nil {
 		return err
 	}
@@ -90,7 +98,7 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 			return err
 		}
 	}
-	if err := c.remove(env, cluster, p); err != nil {
+	if err := c.remove(env, cluster, one, p); err != nil {
 		return err
 	}
 	word := "deleted"
@@ -106,10 +114,33 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// remove deletes the package: with --yes in its current state, otherwise in the state to which the user agreed.
-func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, p v1.Package) error {
+// runSeveral uninstalls several packages in one operation, dependents first.
+func (c *UninstallCmd) runSeveral(env *terminal.Env) error {
+	o := operation{dryRun: c.DryRun, wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	return o.change(env, c.planFlags, func(_ *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+		named := map[v1.Package]bool{}
+		for _, name := range c.Names {
+			p, err := all.Find(name)
+			if err != nil {
+				return nil, err
+			}
+			named[p] = true
+		}
+		var steps []*step
+		for _, p := range all.DependentsFirst() {
+			if named[p] {
+				steps = append(steps, &step{live: p, remove: true})
+			}
+		}
+		return steps, nil
+	})
+}
+
+// remove deletes the package: with --yes in its current state, and otherwise only if it has not changed since
+// the user confirmed.
+func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, one uninstallArgs, p v1.Package) error {
 	if !c.Yes {
-		agreed, err := c.ask(env)
+		agreed, err := c.ask(env, one)
 		if err != nil {
 			return err
 		}
@@ -121,15 +152,15 @@ func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, p v1.Pac
 	return connection.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(p))
 }
 
-// ask lists the objects to delete and asks for consent. Without a terminal, it fails if custom resources would be
-// deleted or other packages require this one.
-func (c *UninstallCmd) ask(env *terminal.Env) (p *planner.Plan, err error) {
+// ask lists the objects to delete and asks for confirmation. Without a terminal, it fails if custom resources
+// would be deleted or other packages require this one.
+func (c *UninstallCmd) ask(env *terminal.Env, one uninstallArgs) (p *planner.Plan, err error) {
 	pl, err := c.open(env.Context, c.ClusterFlags)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err = c.plan(env.Context, pl)
+	p, err = one.plan(env.Context, pl)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +170,7 @@ func (c *UninstallCmd) ask(env *terminal.Env) (p *planner.Plan, err error) {
 		}
 		return p, env.Confirm()
 	}
-	if err := p.BreakageError(); err != nil {
+	if err := p.ConsentError(); err != nil {
 		return nil, err
 	}
 	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {

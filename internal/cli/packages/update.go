@@ -3,6 +3,7 @@ package packages
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -19,13 +20,14 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// updateArgs select the changes to an installed package.
+// updateArgs selects the changes to an installed package.
 type updateArgs struct {
-	Name    inventory.Name `arg:"" complete:"package" help:"Package to update, as NAME, KIND/NAME or KIND NAME."`
+	Name    inventory.Name `arg:"" optional:"" complete:"package" help:"Package to update, as NAME, KIND/NAME or KIND NAME."`
 	Ref     string         `arg:"" optional:"" complete:"version" help:"Target version: a tag such as v1.2.0, a digest, or a full reference. Without it and without a flag that changes the package, the newest compatible version."`
 	Version string         `placeholder:"TAG" complete:"version" help:"Tag to update to; the same as a tag after the name."`
 
@@ -39,7 +41,7 @@ type updateArgs struct {
 	foreseenUpgradesFlag
 }
 
-// wanted is the installed package as the arguments want it to be.
+// wanted returns the installed package with the changes of the arguments.
 func (c *updateArgs) wanted(ctx context.Context, cluster client.Client) (v1.Package, error) {
 	all, err := inventory.LoadPackages(ctx, cluster)
 	if err != nil {
@@ -106,10 +108,15 @@ func (c *updateArgs) change(p v1.Package) error {
 	return nil
 }
 
+// changesPackage reports whether the arguments contain a change of a package.
+func (c *updateArgs) changesPackage() bool {
+	return c.Ref != "" || c.Version != "" || c.ManualActivation != nil || c.RevisionHistoryLimit != nil || c.PackagePullSecrets != nil ||
+		c.PackagePullPolicy != "" || c.RuntimeConfig != "" || c.SkipDependencyResolution != nil
+}
+
 // selectVersion selects the newest compatible version, if the arguments contain no change of the package.
 func (c *updateArgs) selectVersion(env *terminal.Env, f planFlags, cluster connection.ClusterFlags) error {
-	if c.Ref != "" || c.Version != "" || c.ManualActivation != nil || c.RevisionHistoryLimit != nil || c.PackagePullSecrets != nil ||
-		c.PackagePullPolicy != "" || c.RuntimeConfig != "" || c.given() || c.SkipDependencyResolution != nil {
+	if c.changesPackage() || c.given() {
 		return nil
 	}
 	_, all, err := inventory.Read(env.Context, cluster, inventory.LoadPackages)
@@ -133,9 +140,8 @@ func (c *updateArgs) selectVersion(env *terminal.Env, f planFlags, cluster conne
 	return nil
 }
 
-// updateTo is the package that a user means: a whole reference, or a tag or digest in the
-// repository of the present one. One that is only a name in the package cache has no
-// repository, and moves to another name.
+// updateTo returns the new spec.package: a full reference, or a tag or digest in the current repository.
+// A name in the package cache has no repository and is replaced by another name.
 func updateTo(present, to string) (string, error) {
 	if strings.Contains(to, "/") {
 		ref, err := flags.ParseReference(to)
@@ -146,7 +152,7 @@ func updateTo(present, to string) (string, error) {
 	}
 	ref, err := oci.ParseReference(present, oci.ParseOptions{})
 	if err != nil {
-		return "", terminal.ErrUsage.New(err, "cannot tell the repository of %s", present).WithDo("Give the whole reference to update to.")
+		return "", terminal.ErrUsage.New(err, "cannot determine the repository of %s", present).WithDo("Specify the full reference.")
 	}
 	separator := ":"
 	if strings.HasPrefix(to, "sha256:") {
@@ -159,6 +165,7 @@ func updateTo(present, to string) (string, error) {
 // UpdateCmd implements `xpkg update`.
 type UpdateCmd struct {
 	updateArgs
+	All    bool          `help:"Update every package that a user installed to the newest version that is compatible with all others, with one plan. Nothing changes if one update is refused."`
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
 	DryRun bool          `help:"Show the changes without making them, like xpkg plan update."`
 	terminal.ConsentFlag
@@ -167,8 +174,22 @@ type UpdateCmd struct {
 	terminal.OutputFlag
 }
 
-// Run changes a package that is installed.
+// errNoName is the error of an update without a package.
+var errNoName = errors.New("no package is given")
+
+// Validate returns an error if no package is given.
+func (c *UpdateCmd) Validate() error {
+	if c.Name == "" && !c.All {
+		return errNoName
+	}
+	return nil
+}
+
+// Run changes an installed package, or all of them.
 func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
+	if c.All {
+		return c.runAll(env)
+	}
 	if err := c.selectVersion(env, c.planFlags, c.ClusterFlags); err != nil {
 		return err
 	}
@@ -214,7 +235,7 @@ func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
 	return c.finish(env, pl.client, done, "updated")
 }
 
-// updateWithoutPlan updates without a plan, when this command cannot see the content.
+// updateWithoutPlan updates without a plan, for a command without access to the content.
 func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why error) error {
 	printPlanUnavailable(env, why)
 	if err := c.Consent(env, "update "+string(c.Name)+" without a plan"); err != nil {
@@ -244,4 +265,57 @@ func (c *UpdateCmd) finish(env *terminal.Env, cluster client.Client, p v1.Packag
 		_, err := fmt.Fprintf(w, "%s %s (%s)\n", inventory.ShortName(p), word, p.PackageSpec().Package)
 		return err
 	})
+}
+
+// runAll updates every package that a user installed to the newest version that fits together with all others.
+func (c *UpdateCmd) runAll(env *terminal.Env) error {
+	if c.Name != "" || c.changesPackage() {
+		return terminal.ErrUsage.New(nil, "--all cannot be used with a package, a version or a flag that changes a package").
+			WithDo("Update all packages with `xpkg update --all`, and change one with a second command.")
+	}
+	o := operation{
+		dryRun: c.DryRun, wait: c.Wait, needsPlan: true,
+		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
+	}
+	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+		pl.Upgrades, pl.AllowWebhooks, pl.AdoptObjects = c.DependencyUpgrades, c.AllowWebhooks, c.Adopt
+		versions := dependencies.OutdatedCmd{Namespace: c.Namespace, ClusterFlags: c.ClusterFlags}
+		versions.ContentFlags = c.ContentFlags
+		newest, notes, err := versions.NewestTogether(env)
+		if err != nil {
+			return nil, err
+		}
+		for _, note := range notes {
+			fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
+		}
+		return updateSteps(env, all, newest)
+	})
+}
+
+// updateSteps returns the updates of installed packages to the versions of a solution, dependencies first. The manager
+// installs the dependencies that are missing.
+func updateSteps(env *terminal.Env, all *inventory.Inventory, newest lockfile.File) ([]*step, error) {
+	var out []*step
+	for _, p := range newest.InstallOrder() {
+		live := all.FromRepository(p.Repository)
+		if live == nil {
+			continue
+		}
+		if inventory.IsDeleting(live) {
+			fmt.Fprintf(env.Stderr, "note: %s is being deleted\n", inventory.ShortName(live))
+			continue
+		}
+		s := &step{live: live, want: live.DeepCopyObject().(v1.Package)}
+		if s.same = p.Version == "" || p.Version == inventory.ShortVersion(live.PackageSpec().Package); !s.same {
+			to, err := updateTo(live.PackageSpec().Package, p.Version)
+			if err != nil {
+				return nil, err
+			}
+			s.want.PackageSpec().Package = to
+		} else if inventory.ReasonOf(live) == inventory.Dependency {
+			continue
+		}
+		out = append(out, s)
+	}
+	return out, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -18,12 +17,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/errcodes"
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// waitInstalled waits until p is healthy. An install that has failed, and of which
-// nothing is in the cluster, is taken back, so that nothing half-made stays.
+// waitInstalled waits until p is healthy. If the install failed and created no objects, it
+// deletes the package again.
 func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit time.Duration, created bool) error {
 	ctx, cancel := context.WithTimeout(env.Context, limit)
 	defer cancel()
@@ -59,7 +59,7 @@ func removeFailedInstall(env *terminal.Env, cluster client.Client, p v1.Package,
 	return f.WithDo("%s Nothing was installed; %s was deleted again.", advice, inventory.ShortName(p))
 }
 
-// pollInterval is how often a package that is waited for is read.
+// pollInterval is the interval between reads of a package while waiting.
 const pollInterval = 200 * time.Millisecond
 
 // waitHealthy waits until a package and all packages that it requires are healthy.
@@ -72,39 +72,67 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 			return connection.Classify(err, "read %s", inventory.ShortName(p))
 		}
 		p.GetObjectKind().SetGroupVersionKind(kind)
-		health := p.GetCondition(v1.TypeHealthy)
-		current := health.ObservedGeneration == p.GetGeneration()
-		waitsFor := inventory.HealthMessage(p)
-		if current && health.Status == corev1.ConditionTrue {
-			dependency, err := unhealthyDependency(ctx, cluster, p)
-			if ctx.Err() == nil && (err != nil || dependency == nil) {
-				return err
-			}
-			if dependency != nil {
-				waitsFor = fmt.Sprintf("its dependency %s is not healthy: %s", inventory.ShortName(dependency), inventory.HealthMessage(dependency))
-				progress.Set("%s: %s", inventory.ShortName(p), waitsFor)
-			}
-		} else if current && health.Message != "" {
-			if err := finalFailure(p); err != nil && !allowedMeanwhile(ctx, cluster, p, err) {
-				return err
-			}
+		health, err := checkHealth(ctx, cluster, p)
+		if err != nil || health.ready {
+			return err
 		}
-		if current && health.Status != corev1.ConditionTrue && health.Message != "" || inventory.Paused(p) {
-			progress.Set("%s: %s", inventory.ShortName(p), waitsFor)
+		if health.isReported {
+			progress.Set("%s: %s", inventory.ShortName(p), health.message)
 		}
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()
 			}
-			return ErrWait.New(errors.New(strings.TrimSuffix(waitsFor, ".")), "%s is not healthy", inventory.ShortName(p))
+			return ErrWait.New(errors.New(strings.TrimSuffix(health.message, ".")), "%s is not healthy", inventory.ShortName(p))
 		case <-tick.C:
 		}
 	}
 }
 
-// unhealthyDependency returns a package that p requires, directly or indirectly, and that is not healthy. It returns nil
-// if there is none, or if the user may not read the packages.
+// packageHealth is the result of one check of a package and its dependencies.
+type packageHealth struct {
+	ready bool
+	// message is the reason why the package is not ready.
+	message string
+	// isReported reports whether the manager has reported the message for the current spec.
+	isReported bool
+}
+
+// checkHealth returns the health of a package and of the packages that it requires. The error is the permanent failure
+// of the package, or the failure to read its dependencies.
+func checkHealth(ctx context.Context, cluster client.Client, p v1.Package) (packageHealth, error) {
+	health := p.GetCondition(v1.TypeHealthy)
+	if health.ObservedGeneration != p.GetGeneration() {
+		return packageHealth{message: inventory.HealthMessage(p), isReported: inventory.Paused(p)}, nil
+	}
+	if health.Status == corev1.ConditionTrue {
+		return checkDependencies(ctx, cluster, p)
+	}
+	if health.Message != "" {
+		if err := finalFailure(p); err != nil && !allowedMeanwhile(ctx, cluster, p, err) {
+			return packageHealth{}, err
+		}
+	}
+	return packageHealth{message: inventory.HealthMessage(p), isReported: health.Message != "" || inventory.Paused(p)}, nil
+}
+
+// checkDependencies returns the health of a healthy package from the packages that it requires. A package is not ready
+// if the context ends before all of them are known to be healthy.
+func checkDependencies(ctx context.Context, cluster client.Client, p v1.Package) (packageHealth, error) {
+	dependency, err := unhealthyDependency(ctx, cluster, p)
+	switch {
+	case dependency != nil:
+		message := fmt.Sprintf("its dependency %s is not healthy: %s", inventory.ShortName(dependency), inventory.HealthMessage(dependency))
+		return packageHealth{message: message, isReported: true}, nil
+	case ctx.Err() != nil:
+		return packageHealth{message: inventory.HealthMessage(p)}, nil
+	}
+	return packageHealth{ready: err == nil}, err
+}
+
+// unhealthyDependency returns a package that p requires, directly or indirectly, and that is not
+// healthy. It returns nil if there is none, or if the user is not allowed to read the packages.
 func unhealthyDependency(ctx context.Context, cluster client.Client, p v1.Package) (v1.Package, error) {
 	all, err := inventory.Load(ctx, cluster)
 	if errors.Is(err, apply.ErrForbidden) {
@@ -129,7 +157,7 @@ func outcomeOfWait(env *terminal.Env, p v1.Package) string {
 	return "healthy"
 }
 
-// finalFailure returns the failure of a package that does not go away by waiting, or nil.
+// finalFailure returns the permanent failure of a package, or nil.
 func finalFailure(p v1.Package) error {
 	code, what, do, _ := failureOf(p)
 	outcome := "cannot be installed"
@@ -156,11 +184,11 @@ func failureOf(p v1.Package) (code errcode.Code, what, do string, failed bool) {
 	what, do = rest, code.Fix
 	if before, ok := strings.CutSuffix(rest, " "+code.Fix); ok {
 		what = before
-	} else if at := sentenceEnd.FindStringIndex(rest); at != nil {
+	} else if at := sentenceEnd().FindStringIndex(rest); at != nil {
 		what, do = rest[:at[0]], rest[at[0]+2:]
 	}
 	return code, strings.TrimSuffix(what, "."), do, true
 }
 
 // sentenceEnd is the boundary between two sentences of a message.
-var sentenceEnd = regexp.MustCompile(`\. [A-Z]`)
+var sentenceEnd = lazyregexp.New(`\. [A-Z]`)

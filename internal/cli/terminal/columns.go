@@ -10,20 +10,20 @@ import (
 )
 
 // Columns aligns columns that are separated by tabs, as [tabwriter.Writer] does, and also aligns
-// wide characters, such as those of Chinese and Japanese, which take two cells of a terminal. Text
+// wide characters, as in Chinese and Japanese text, which take two cells of a terminal. Text
 // is written at Flush.
 type Columns struct{ aligned *tabwriter.Writer }
 
-// NewColumns returns columns with a distance in cells.
+// NewColumns returns columns with the given distance between columns, in cells.
 func NewColumns(w io.Writer, distance int) *Columns {
 	return &Columns{tabwriter.NewWriter(fillerRemover{w}, 0, 4, distance, ' ', 0)}
 }
 
-// filler stands for the second cell of a wide character while columns are aligned. It is not a
-// character, so no text contains it.
+// filler is a placeholder for the second cell of a wide character while columns are aligned. It is
+// not a valid character, so no text contains it.
 const filler = "\uffff"
 
-// Write takes whole lines.
+// Write adds complete lines.
 func (c *Columns) Write(p []byte) (int, error) {
 	if _, err := io.WriteString(c.aligned, withFillers(string(p))); err != nil {
 		return 0, err

@@ -11,7 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Failures of consent.
+// Codes for missing confirmations.
 var (
 	ErrNotConfirmed = errcode.Code{
 		Name: "NotConfirmed", Class: errcode.Usage,
@@ -25,13 +25,13 @@ var (
 	}
 )
 
-// Interactive reports whether a person can be asked.
+// Interactive reports whether the user can be prompted.
 func (e *Env) Interactive() bool {
 	in, ok := e.Stdin.(*os.File)
 	return ok && term.IsTerminal(int(in.Fd())) && IsTerminal(e.Stderr)
 }
 
-// Confirm asks a person, and fails with Declined unless the answer is yes.
+// Confirm prompts the user, and fails with ErrDeclined unless the answer is yes.
 func (e *Env) Confirm() error {
 	fmt.Fprint(e.Stderr, "\nApply these changes? [y/N] ")
 	line, _ := bufio.NewReader(e.Input()).ReadString('\n')
@@ -48,12 +48,13 @@ func (e *Env) Confirm() error {
 	return ErrDeclined.New(nil, "cancelled; nothing changed")
 }
 
-// ConsentFlag lets a command go ahead without asking.
+// ConsentFlag skips the confirmation of a command.
 type ConsentFlag struct {
 	Yes bool `short:"y" help:"Apply the changes without asking."`
 }
 
-// Consent asks for confirmation on a terminal. Without a terminal it fails with NotConfirmed.
+// Consent asks for confirmation on a terminal. Without a terminal it fails with
+// ErrNotConfirmed.
 func (f ConsentFlag) Consent(env *Env, what string) error {
 	switch {
 	case f.Yes:

@@ -1,5 +1,5 @@
-// Package terminal is the environment of a command: its streams, the output formats, the
-// progress line, the questions it asks, and the exit code.
+// Package terminal implements the environment of commands: its streams, the output
+// formats, the progress line, the questions it asks, and the exit code.
 package terminal
 
 import (
@@ -11,14 +11,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrUsage is the failure of a command line that cannot be understood.
+// ErrUsage is the code for an invalid command line.
 var ErrUsage = errcode.Code{
 	Name: "Usage", Class: errcode.Usage,
 	Cause: "The command line is invalid.",
 	Fix:   "Run the command with --help to see its arguments and flags.",
 }
 
-// ErrInterrupted is the failure of a command that was stopped by a signal.
+// ErrInterrupted is the code for a command that was stopped by a signal.
 var ErrInterrupted = errcode.Code{
 	Name: "Interrupted", Class: errcode.Interrupted,
 	Cause: "The command was stopped by Ctrl-C or a signal.",
@@ -39,6 +39,9 @@ type Env struct {
 
 // ExitCode ends a command with an exit code and without a message.
 type ExitCode int
+
+// ChangesPending is the exit code of a command that compares and finds changes.
+const ChangesPending = ExitCode(2)
 
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 

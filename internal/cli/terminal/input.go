@@ -13,7 +13,7 @@ func (e *Env) Input() io.Reader { return fileutil.Reader(e.context(), e.Stdin) }
 
 // OpenInput opens a file, or standard input if the name is "-". Opening and reading end with
 // the error of the context when the command is interrupted, also while a named pipe has no
-// writer or no data. No command opens a file that a user names in another way.
+// writer or no data. Commands must open files that users name with OpenInput.
 func (e *Env) OpenInput(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(e.Input()), nil
@@ -31,7 +31,8 @@ func (e *Env) ReadInput(name string) (_ []byte, err error) {
 	return io.ReadAll(in)
 }
 
-// context returns the context of the command, which tests can leave out.
+// context returns the context of the command, or the background context if none is set, as
+// in tests.
 func (e *Env) context() context.Context {
 	if e.Context == nil {
 		return context.Background()

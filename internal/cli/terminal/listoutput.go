@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/util/jsonpath"
@@ -11,7 +12,8 @@ import (
 
 // ListOutputFlag is the -o flag of commands that print lists, with the formats of kubectl.
 type ListOutputFlag struct {
-	Output ListFormat `short:"o" placeholder:"FORMAT" complete:"list-format" help:"Output format: json, yaml, name, wide, or jsonpath= and a template. Default is a table."`
+	Output    ListFormat `short:"o" placeholder:"FORMAT" complete:"list-format" help:"Output format: json, yaml, name, wide, or jsonpath= and a template. Default is a table."`
+	NoHeaders bool       `help:"Print the table without its header."`
 }
 
 // ListFormat is the format of a list. The empty format is a table.
@@ -36,17 +38,30 @@ func (f ListFormat) Validate() error {
 	return err
 }
 
-// List is a list in all its formats.
+// List is a list that can be printed in all formats.
 type List struct {
 	// Value is the list for JSON and YAML.
 	Value any
 	// Names are the names of the items.
 	Names []string
-	// Table writes the table, with more columns if it is wide.
-	Table func(w io.Writer, wide bool) error
+	// Table is the table.
+	Table Table
+	// Text writes the list as text instead of as a table.
+	Text func(w io.Writer) error
 }
 
-// Print writes a list in the selected format. The text contains no characters that act on a terminal.
+// Table is a list as a table.
+type Table struct {
+	// Header are the columns, and WideHeader the additional columns of -o wide.
+	Header, WideHeader []string
+	// Rows have a cell for each column, with the cells of -o wide at the end.
+	Rows [][]string
+	// Empty is the line for a table without rows.
+	Empty string
+}
+
+// Print writes a list in the selected format. The output contains no control characters that affect a
+// terminal.
 func (f ListOutputFlag) Print(w io.Writer, l List) error {
 	plain := OutputFlag{}
 	switch f.Output {
@@ -65,7 +80,39 @@ func (f ListOutputFlag) Print(w io.Writer, l List) error {
 			return writeJSONPath(w, strings.TrimPrefix(string(f.Output), jsonPathPrefix), l.Value)
 		})
 	}
-	return plain.Print(w, l.Value, func(w io.Writer) error { return l.Table(w, f.Output == "wide") })
+	return plain.Print(w, l.Value, func(w io.Writer) error {
+		switch {
+		case l.Text != nil:
+			return l.Text(w)
+		case len(l.Table.Rows) == 0 && l.Table.Empty != "":
+			_, err := fmt.Fprintln(w, Safe(l.Table.Empty))
+			return err
+		}
+		rows := make([][]string, len(l.Table.Rows))
+		for i, row := range l.Table.Rows {
+			rows[i] = f.Cells(l.Table, row)
+		}
+		return WriteTable(w, f.Columns(l.Table), rows)
+	})
+}
+
+// Columns returns the header of a table, which is empty with --no-headers.
+func (f ListOutputFlag) Columns(t Table) []string {
+	switch {
+	case f.NoHeaders:
+		return nil
+	case f.Output == "wide":
+		return slices.Concat(t.Header, t.WideHeader)
+	}
+	return t.Header
+}
+
+// Cells returns the cells of a row in the selected columns.
+func (f ListOutputFlag) Cells(t Table, row []string) []string {
+	if f.Output == "wide" {
+		return row
+	}
+	return row[:len(t.Header)]
 }
 
 // parseJSONPath parses a template as kubectl does: an expression needs neither braces nor a leading dot.

@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"io"
 	"strings"
 	"testing"
 )
@@ -10,14 +9,11 @@ func TestListFormats(t *testing.T) {
 	l := List{
 		Value: map[string]any{"items": []any{map[string]any{"name": "a"}, map[string]any{"name": "b\u001b[31m"}}},
 		Names: []string{"provider/a", "provider/b"},
-		Table: func(w io.Writer, wide bool) error {
-			_, err := io.WriteString(w, map[bool]string{true: "wide\n", false: "table\n"}[wide])
-			return err
-		},
+		Table: Table{Header: []string{"NAME"}, WideHeader: []string{"SIZE"}, Rows: [][]string{{"a", "1"}, {"b\u001b", "22"}}},
 	}
 	for format, want := range map[ListFormat]string{
-		"":                                 "table\n",
-		"wide":                             "wide\n",
+		"":                                 "NAME\na\nb\\u001b\n",
+		"wide":                             "NAME      SIZE\na         1\nb\\u001b   22\n",
 		"name":                             "provider/a\nprovider/b\n",
 		"jsonpath={.items[0].name}":        "a\n",
 		"jsonpath=.items[0].name":          "a\n",
@@ -33,9 +29,32 @@ func TestListFormats(t *testing.T) {
 			t.Errorf("%s: got %q and %v, want %q", format, &out, err, want)
 		}
 	}
+	var out strings.Builder
+	if err := (ListOutputFlag{NoHeaders: true}).Print(&out, l); err != nil || out.String() != "a\nb\\u001b\n" {
+		t.Errorf("without a header: got %q and %v", &out, err)
+	}
+	out.Reset()
+	if err := (ListOutputFlag{}).Print(&out, List{Table: Table{Header: []string{"NAME"}, Empty: "Nothing."}}); err != nil || out.String() != "Nothing.\n" {
+		t.Errorf("without rows: got %q and %v", &out, err)
+	}
 	for _, format := range []ListFormat{"yml", "jsonpath={.items", "jsonpath"} {
 		if format.Validate() == nil {
 			t.Errorf("%s is accepted", format)
 		}
+	}
+}
+
+// Rows that are written one at a time are aligned, also with wide and unsafe characters.
+func TestRowsAreAligned(t *testing.T) {
+	var out strings.Builder
+	rows := NewRows(&out, []string{"NAME", "STATE"}, []string{"provider/a", "True"})
+	for _, row := range [][]string{{"NAME", "STATE"}, {}, {"provider/a", "True"}, {"provider/船", "False"}, {"a\u001b\n", "x"}, {"provider/longer", "True"}, {"b", "True"}} {
+		if err := rows.Write(row...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "NAME         STATE\nprovider/a   True\nprovider/船   False\na\\u001b       x\nprovider/longer   True\nb                 True\n"
+	if out.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
 	}
 }

@@ -14,7 +14,7 @@ func PrintManifests(w io.Writer, layout string, objects []map[string]any) error 
 		if _, err := io.WriteString(w, "---\n"); err != nil {
 			return err
 		}
-		if err := WriteYAML(w, o); err != nil {
+		if err := writeYAML(w, o); err != nil {
 			return err
 		}
 	}

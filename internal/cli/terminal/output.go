@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 
@@ -20,14 +21,14 @@ type OutputFlag struct {
 	Output string `short:"o" enum:",json,yaml" default:"" placeholder:"json|yaml" help:"Print objects as JSON or YAML instead of a table."`
 }
 
-// Print writes value as JSON or YAML if selected, and otherwise the output of table. Neither
-// contains characters that act on a terminal.
+// Print writes value as JSON or YAML if selected, and otherwise the output of table. The output contains no
+// control characters that affect a terminal.
 func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) error {
 	switch f.Output {
 	case "json":
 		return WriteJSON(w, value)
 	case "yaml":
-		return WriteYAML(w, value)
+		return writeYAML(w, value)
 	}
 	var text strings.Builder
 	err := table(&text)
@@ -52,9 +53,9 @@ func WriteJSON(w io.Writer, value any) error {
 	return err
 }
 
-// WriteYAML writes a value as YAML. A value with [wording.Invisible] characters is written in
+// writeYAML writes a value as YAML. A value with [wording.Invisible] characters is written in
 // the form of JSON, because only quoted text can escape them.
-func WriteYAML(w io.Writer, value any) error {
+func writeYAML(w io.Writer, value any) error {
 	raw, err := encodeJSON(value)
 	if err != nil {
 		return err
@@ -65,7 +66,8 @@ func WriteYAML(w io.Writer, value any) error {
 			return err
 		}
 	}
-	// The encoder of JSON escapes line separators, and the one of YAML does not. Tabs can be in indented text.
+	// The JSON encoder escapes line separators, but the YAML encoder does not. Indented text can contain
+	// tabs.
 	if bytes.ContainsFunc(out, func(r rune) bool { return r != '\t' && escapable(r) }) {
 		out = []byte(raw)
 	}
@@ -82,21 +84,75 @@ func encodeJSON(value any) (string, error) {
 	return b.String(), err
 }
 
-// escapable reports whether a character of JSON text has to be escaped. Outside of strings, JSON
-// has none of them but line breaks. The encoder has replaced bytes that are not UTF-8.
+// escapable reports whether a character of JSON text must be escaped. Outside of strings, JSON contains none
+// of them except line breaks. The encoder has replaced invalid UTF-8.
 func escapable(r rune) bool { return r != unicode.ReplacementChar && wording.Invisible(r) }
 
-// WriteTable aligns rows under a header.
+// WriteTable writes a table with aligned columns. A table without columns in its header has no header.
 func WriteTable(w io.Writer, header []string, rows [][]string) error {
 	tw := NewColumns(w, 3)
-	for _, row := range append([][]string{header}, rows...) {
-		cells := make([]string, len(row))
-		for i, c := range row {
-			cells[i] = strings.ReplaceAll(Safe(c), "\n", " ")
-		}
-		if _, err := fmt.Fprintln(tw, strings.Join(cells, "\t")); err != nil {
+	if len(header) > 0 {
+		rows = append([][]string{header}, rows...)
+	}
+	for _, row := range rows {
+		if _, err := fmt.Fprintln(tw, strings.Join(safeCells(row), "\t")); err != nil {
 			return err
 		}
 	}
 	return tw.Flush()
+}
+
+// safeCells returns cells for one line of a terminal.
+func safeCells(row []string) []string {
+	cells := make([]string, len(row))
+	for i, c := range row {
+		cells[i] = strings.ReplaceAll(Safe(c), "\n", " ")
+	}
+	return cells
+}
+
+// Rows writes the rows of a table one at a time. A column is as wide as its widest cell so far.
+type Rows struct {
+	w      io.Writer
+	widths []int
+}
+
+// NewRows returns a table without rows whose columns are wide enough for the given ones.
+func NewRows(w io.Writer, rows ...[]string) *Rows {
+	r := &Rows{w: w}
+	for _, row := range rows {
+		r.widen(safeCells(row))
+	}
+	return r
+}
+
+// widen makes the columns wide enough for cells, and returns the widths of the cells.
+func (r *Rows) widen(cells []string) []int {
+	taken := make([]int, len(cells))
+	for i, cell := range cells {
+		if i == len(r.widths) {
+			r.widths = append(r.widths, 0)
+		}
+		taken[i] = utf8.RuneCountInString(withFillers(cell))
+		r.widths[i] = max(r.widths[i], taken[i])
+	}
+	return taken
+}
+
+// Write writes a row. A row without cells writes nothing.
+func (r *Rows) Write(row ...string) error {
+	if len(row) == 0 {
+		return nil
+	}
+	cells := safeCells(row)
+	taken := r.widen(cells)
+	var line strings.Builder
+	for i, cell := range cells {
+		line.WriteString(cell)
+		if i < len(cells)-1 {
+			line.WriteString(strings.Repeat(" ", r.widths[i]-taken[i]+3))
+		}
+	}
+	_, err := fmt.Fprintln(r.w, line.String())
+	return err
 }

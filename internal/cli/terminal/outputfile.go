@@ -16,9 +16,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
-// WriteOutput writes a result to the file that an output flag names, or to standard
-// output if the flag names that. All commands write their outputs with it. An error
-// has the given code.
+// WriteOutput writes a result to the file of an output flag, or to standard output for "-". All
+// commands use it for their results. Errors have the given code.
 func (e *Env) WriteOutput(file string, code errcode.Code, write func(io.Writer) error) error {
 	if fileutil.IsStdout(file) {
 		return write(e.Stdout)
@@ -43,7 +42,7 @@ func (e *Env) Messages(file string) io.Writer {
 	return e.Stdout
 }
 
-// WriteArchive writes a package file. A terminal is refused.
+// WriteArchive writes a package file. It returns an error if the output is a terminal.
 func (e *Env) WriteArchive(ctx context.Context, file string, a oci.Artifact, limits oci.Limits) (oci.Digest, error) {
 	if !fileutil.IsStdout(file) {
 		d, err := oci.Copy(ctx, archive.ToFile(file, archive.WriteOptions{}, limits), a)
@@ -66,7 +65,7 @@ func withOutputAdvice(file string, err error) error {
 	case errors.Is(err, fileutil.ErrReadOnly) && !errors.Is(err, fs.ErrPermission):
 		advice = "Run `chmod u+w " + wording.ShellWord(file) + "` to allow replacing the file, or name another file."
 	case errors.Is(err, fs.ErrPermission):
-		advice = "Name a file that this user may write to."
+		advice = "Use a file that is writable for this user."
 	case errors.Is(err, syscall.ENOSPC):
 		advice = "Free space on the device of " + wording.ShellWord(file) + ", or name a file on another device."
 	case errors.Is(err, syscall.EROFS):
@@ -81,7 +80,7 @@ func withOutputAdvice(file string, err error) error {
 	return errcode.From(err).WithDo("%s", advice)
 }
 
-// withoutPath returns the reason of an error that has the path in its text.
+// withoutPath returns the reason of an error without the path in its text.
 func withoutPath(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -90,8 +89,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// CheckedWriter is standard output. It remembers the first error, so that a command
-// that ignores the error of a single write fails nevertheless.
+// CheckedWriter is standard output. It records the first error, so that a command fails even if
+// it ignores the error of a write.
 type CheckedWriter struct {
 	io.Writer
 	// Program is the name by which the user runs the program.

@@ -2,7 +2,8 @@ package terminal
 
 import (
 	"io"
-	"regexp"
+
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 )
 
 // defaultProgram is the name of the program in messages.
@@ -10,7 +11,7 @@ const defaultProgram = "xpkg"
 
 // command matches the name of the program where a command begins in a message: after a quote, or as the first word of
 // an indented line.
-var command = regexp.MustCompile("(?m)([`\"]|^ {2,})" + defaultProgram + ` ([a-z-])`)
+var command = lazyregexp.New("(?m)([`\"]|^ {2,})" + defaultProgram + ` ([a-z-])`)
 
 // nameProgram returns a message with its commands under the name by which the user runs the program, such as
 // "kubectl crossplane".
@@ -18,10 +19,11 @@ func nameProgram(program, message string) string {
 	if program == "" || program == defaultProgram {
 		return message
 	}
-	return command.ReplaceAllString(message, "${1}"+program+" $2")
+	return command().ReplaceAllString(message, "${1}"+program+" $2")
 }
 
-// MessageWriter is a stream of messages. The commands in a message have the name by which the user runs the program.
+// MessageWriter is a stream of messages. It replaces the program name in the commands of messages with the
+// name by which the user runs the program.
 type MessageWriter struct {
 	io.Writer
 	Program string

@@ -23,7 +23,7 @@ type Progress struct {
 	stop chan struct{}
 }
 
-// NewProgress starts telling on w.
+// NewProgress returns a Progress that reports to w.
 func NewProgress(w io.Writer) *Progress {
 	return &Progress{w: w, Tty: IsTerminal(w)}
 }
@@ -79,11 +79,11 @@ func (p *Progress) spin(stop chan struct{}) {
 	}
 }
 
-// clearLine removes the line that the cursor is in.
+// clearLine clears the line of the cursor.
 const clearLine = "\r\x1b[K"
 
-// draw shows the moving line, unless it was ended meanwhile. A line that is longer
-// than the terminal is cut: only one row can be removed again.
+// draw updates the progress line, unless the progress has ended. It truncates a line that is longer than the
+// terminal, because only one row can be cleared.
 func (p *Progress) draw(stop chan struct{}, frame string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +112,7 @@ func clip(s string, limit int) string {
 	if cells(s) <= limit {
 		return s
 	}
-	used := 1 // for the ellipsis
+	used := 1 // the ellipsis
 	for i, r := range s {
 		if used += cells(string(r)); used > limit {
 			return s[:i] + "…"
@@ -121,10 +121,10 @@ func clip(s string, limit int) string {
 	return s
 }
 
-// cells returns how many cells of a terminal a text takes.
+// cells returns the width of a text in cells of a terminal.
 func cells(s string) int { return utf8.RuneCountInString(withFillers(s)) }
 
-// Write writes whole lines above the moving one, which comes back by itself.
+// Write writes complete lines above the progress line.
 func (p *Progress) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +134,7 @@ func (p *Progress) Write(b []byte) (int, error) {
 	return p.w.Write(b)
 }
 
-// End removes the updated line. More output can follow.
+// End removes the progress line. More output can follow.
 func (p *Progress) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

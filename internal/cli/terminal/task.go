@@ -13,8 +13,8 @@ type Task struct {
 	*Progress
 	What  string
 	timer *time.Timer
-	late  atomic.Bool  // it takes longer than a second
-	tenth atomic.Int64 // that was reported last
+	late  atomic.Bool  // the task takes longer than a second
+	tenth atomic.Int64 // last reported tenth
 }
 
 // StartTask starts to report a task.
@@ -31,8 +31,8 @@ func StartTask(w io.Writer, what string, args ...any) *Task {
 	return t
 }
 
-// Step reports that a number of parts of the task is done. On a terminal, it updates the line; elsewhere it writes a line
-// for each tenth of the task.
+// Step reports the number of completed parts of the task. On a terminal, it updates the line; elsewhere it
+// writes a line for each tenth of the task.
 func (t *Task) Step(done, total int, details string) {
 	if !t.Tty {
 		tenth := int64(done * 10 / total)
@@ -43,7 +43,7 @@ func (t *Task) Step(done, total int, details string) {
 	t.Set("%s: %d of %d%s", t.What, done, total, details)
 }
 
-// End ends it; once more does no harm.
+// End ends the task. It can be called repeatedly.
 func (t *Task) End() {
 	if t.timer != nil {
 		t.timer.Stop()
@@ -51,7 +51,7 @@ func (t *Task) End() {
 	t.Progress.End()
 }
 
-// Warn writes a warning of a registry above the progress.
+// Warn writes a warning of a registry above the progress line.
 func (t *Task) Warn(registry, message string) {
 	fmt.Fprintf(t, "warning from registry %s: %s\n", Safe(registry), Safe(message))
 }

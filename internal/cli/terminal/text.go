@@ -8,15 +8,15 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
-// Safe makes text that came from elsewhere harmless on a terminal: it escapes
-// [wording.Invisible] characters, as Go and YAML do.
+// Safe makes untrusted text safe to print on a terminal: it escapes [wording.Invisible]
+// characters, as Go and YAML do.
 func Safe(s string) string {
 	return escape(s, wording.Invisible, escapeHigh)
 }
 
 func escapeHigh(r rune) string { return fmt.Sprintf("\\U%08x", r) }
 
-// escape replaces characters of a text. A character above U+FFFF has an escape of its own.
+// escape replaces characters of a text. Characters above U+FFFF have a separate form.
 func escape(s string, unsafe func(rune) bool, high func(rune) string) string {
 	if !strings.ContainsFunc(s, unsafe) {
 		return s
@@ -35,7 +35,7 @@ func escape(s string, unsafe func(rune) bool, high func(rune) string) string {
 	return b.String()
 }
 
-// SafeText is Safe for text in columns: tabs stay.
+// SafeText is like Safe, but keeps tabs, for text in columns.
 func SafeText(s string) string {
 	if !strings.ContainsFunc(s, wording.Invisible) {
 		return s
@@ -63,7 +63,7 @@ func Age(since, now time.Time) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// Size is a number of bytes as people read it.
+// Size returns a number of bytes for display, such as 64 MiB.
 func Size(n int64) string {
 	switch {
 	case n < 1<<10:

@@ -17,8 +17,9 @@ const maxObjects = 1 << 14
 
 // Brake applies limits to the writes of a controller. It keeps its state in memory, and is safe for concurrent use.
 //
-// A write counts if another client has changed or deleted the object since the last write, and each desired state is
-// counted by itself. The first write of a new desired state is never stopped.
+// A write counts if another client has changed or deleted the object since the last write, or if
+// the brake does not know the last write. The writes of each desired state are counted separately,
+// so the first write of a new desired state is never stopped.
 type Brake struct {
 	Limits Limits
 	Now    func() time.Time
@@ -32,7 +33,7 @@ type Brake struct {
 	sweepAt time.Time
 }
 
-// record has the writes of one object.
+// record holds the writes of one object.
 type record struct {
 	// version is the resourceVersion after the last write, and empty after a deletion.
 	version string
@@ -40,7 +41,7 @@ type record struct {
 	used    time.Time
 }
 
-// part has the writes of an object, or of its status.
+// part holds the writes of an object, or of its status.
 type part struct {
 	// disturbed reports whether another client has written the object since the last write of the part.
 	disturbed bool
@@ -51,8 +52,8 @@ const (
 	// maxStates is the number of desired states of an object that are counted. Two controllers that disagree make the
 	// manager alternate between a few.
 	maxStates = 8
-	// statusFactor multiplies the limit for a status. It follows facts that alternate by themselves, such as the health
-	// of a runtime.
+	// statusFactor multiplies the limit for a status. A status reports facts that change without a
+	// write, such as the health of a runtime.
 	statusFactor = 4
 )
 
@@ -69,10 +70,11 @@ func (p *part) state(desired string) *written {
 	return s
 }
 
-// written has the writes of one desired state.
+// written holds the writes of one desired state.
 type written struct {
 	history History
-	// stop is the error of all attempts until the next write. It stays the same, so that reports do not change.
+	// stop is the error of all attempts until the next write. The error stays the same, so that
+	// conditions do not change.
 	stop error
 }
 
@@ -120,9 +122,10 @@ func (b *Brake) decide(a apply.Attempt) (counted bool, d Decision, stop error) {
 	return true, d, stop
 }
 
-// isNewer reports whether the resourceVersion that a write is based on shows a write after the last one of the manager.
-// An older one is a stale read, which the manager itself may have made stale: the API server rejects the write. An empty
-// one stands for an object that does not exist.
+// isNewer reports whether base, the resourceVersion that a write is based on, shows a write by
+// another client after last, the resourceVersion of the manager's last write. An older base comes
+// from a stale read, for which the API server rejects the write. An empty resourceVersion stands
+// for an object that does not exist.
 func isNewer(base, last string) bool {
 	if base == last {
 		return false
@@ -132,7 +135,8 @@ func isNewer(base, last string) bool {
 	return err != nil || errLast != nil || is > was
 }
 
-// stop reports an object that is not written any more.
+// stop records and reports that an object is not written any more. It returns the error of the
+// write.
 func (b *Brake) stop(ctx context.Context, a apply.Attempt, d Decision) error {
 	s := Stop{Ref: a.Ref, Decision: d}
 	if b.LastChange != nil {
@@ -164,7 +168,7 @@ func (b *Brake) end(a apply.Attempt, counted bool, resourceVersion string, err e
 	}
 }
 
-// recordOf returns the record of an object, and makes room for a new one.
+// recordOf returns the record of an object. It creates a missing record, and may evict others.
 func (b *Brake) recordOf(ref plan.Ref, now time.Time) *record {
 	r := b.objects[ref]
 	if r == nil {
@@ -176,18 +180,19 @@ func (b *Brake) recordOf(ref plan.Ref, now time.Time) *record {
 	return r
 }
 
-// part returns the writes of an object or of its status.
+// part returns the writes of an object, or of its status if subresource is "status".
 func (r *record) part(subresource string) *part {
 	p := r.parts[subresource]
 	if p == nil {
-		// Whether another client has written before is unknown.
+		// It is unknown whether another client has written the part before.
 		p = &part{disturbed: true, states: map[string]*written{}}
 		r.parts[subresource] = p
 	}
 	return p
 }
 
-// evict removes the objects that were not written for two windows, and the oldest quarter of all if that is not enough.
+// evict removes the records that were not used for two windows, and the least recently used quarter
+// if there are still too many.
 func (b *Brake) evict(now time.Time) {
 	if b.objects == nil {
 		b.objects = map[plan.Ref]*record{}
@@ -221,8 +226,8 @@ func (b *Brake) evict(now time.Time) {
 
 type causeKey struct{}
 
-// WithCause returns a context whose writes have a cause, such as the generation of a package. Writes with another cause
-// establish another desired state.
+// WithCause returns a context whose writes have a cause, such as the generation of a package.
+// Writes with different causes count as different desired states.
 func WithCause(ctx context.Context, cause string) context.Context {
 	return context.WithValue(ctx, causeKey{}, cause)
 }

@@ -173,7 +173,7 @@ func TestStopIsReportedOnce(t *testing.T) {
 	if reports != 1 {
 		t.Errorf("%d reports, want 1", reports)
 	}
-	want := `CustomResourceDefinition things.example.org is changed again and again: the field manager "other" changed it at 2030-01-01T00:00:01Z, ` +
+	want := `another client keeps changing CustomResourceDefinition things.example.org: the field manager "other" changed it at 2030-01-01T00:00:01Z, ` +
 		"after the manager had written it 3 times since 2030-01-01T00:00:00Z; the manager writes it again at 2030-01-01T00:10:00Z"
 	if first.Error() != want {
 		t.Errorf("got  %s\nwant %s", first, want)

@@ -14,8 +14,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Client returns a client whose writes of objects and statuses the brake limits. Dry runs, and objects without a name,
-// such as reviews of permissions, are not limited.
+// Client returns a client whose calls of Create, Update, Patch and Delete, and updates of statuses,
+// the brake limits. Creations and updates that are dry runs, and objects without a name, such as
+// access reviews, are not limited.
 func (b *Brake) Client(c client.Client) client.Client { return limitedClient{c, b} }
 
 type limitedClient struct {
@@ -86,7 +87,7 @@ func (s limitedStatus) Update(ctx context.Context, o client.Object, opts ...clie
 	return s.limited.limit(ctx, o, statusPart, o.GetResourceVersion(), func() error { return s.SubResourceWriter.Update(ctx, o, opts...) })
 }
 
-// limit makes a write that establishes the state of o, if the brake admits it.
+// limit makes a write that establishes the state of o, if the brake admits the write.
 func (c limitedClient) limit(ctx context.Context, o client.Object, subresource, base string, write func() error) error {
 	if o.GetName() == "" {
 		return write()
@@ -118,8 +119,10 @@ func (c limitedClient) ref(o client.Object) (plan.Ref, error) {
 
 const statusPart = "status"
 
-// desiredState identifies the state that a write of an object, or of its status, establishes. It leaves out metadata of
-// other clients, times, and the number of a revision, which grows with each activation.
+// desiredState returns a hash of the state that a write of an object, or of its status,
+// establishes. The state of an object contains no metadata but its owner references and its content
+// digest, and not the number of a revision, which grows with each activation. The state of a status
+// contains no times.
 func desiredState(o client.Object, subresource string) (string, error) {
 	raw, err := json.Marshal(o)
 	if err != nil {

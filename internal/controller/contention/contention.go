@@ -1,8 +1,8 @@
 // Package contention limits how often the manager writes an object that another client keeps changing. Without a
 // limit, two controllers that disagree write without end.
 //
-// [Limits.Decide] is the decision. A [Brake] applies it to every write of a controller: [Brake.Client] for objects that
-// are typed, and [apply.Cluster.WithBrake] for the objects of packages.
+// [Limits.Decide] is the decision. A [Brake] applies it to every write of a controller:
+// [Brake.Client] for typed objects, and [apply.Cluster.WithBrake] for the objects of packages.
 package contention
 
 import (
@@ -15,7 +15,8 @@ import (
 type Limits struct {
 	// Writes is the number of writes within a window after which the controller stops.
 	Writes int
-	// Window is also the time after which a controller that stopped tries once again.
+	// Window is the time in which writes are counted, and the time after which a stopped controller
+	// writes once again.
 	Window time.Duration
 }
 
@@ -28,31 +29,33 @@ type Change struct {
 	Writer string
 	// At is the time of the change, or zero if it is unknown.
 	At time.Time
-	// UID is the UID of the object, and Deleted reports that it does not exist any more.
+	// UID is the UID of the object. Deleted reports that the object does not exist any more.
 	UID     types.UID
 	Deleted bool
 }
 
-// History has the recent writes of one desired state of an object. The zero value is a state that was never written.
+// History holds the recent writes of one desired state of an object. The zero value is the history
+// of a state that was never written.
 type History struct {
 	writes []time.Time
-	// stopped reports whether the limit was reached, and refused whether a change after the last write was left.
+	// stopped reports whether the limit was reached, and refused whether the last decision was not
+	// to write.
 	stopped, refused bool
 }
 
-// Decision is whether to write an object.
+// Decision is the result of [Limits.Decide].
 type Decision struct {
 	// Write reports whether the controller writes the object now.
 	Write bool
 	// Writes is the number of writes in the window before now, and Since the time of the first of them.
 	Writes int
 	Since  time.Time
-	// RetryAt is the time of the next write of a controller that stopped.
+	// RetryAt is the time of the next write if Write is false.
 	RetryAt time.Time
 }
 
-// Decide returns the decision about a desired state that another client may have changed, and its history after that.
-// It is pure.
+// Decide decides whether to write a desired state that another client may have changed. It returns
+// the history after the decision, and the decision. It is pure.
 //
 // The controller writes until the limit is reached. Then it writes once in each window, until the other client has left
 // the object unchanged for a whole window.

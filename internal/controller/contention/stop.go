@@ -26,7 +26,7 @@ var ErrContended = errcode.Code{
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code { return []errcode.Code{ErrContended} }
 
-// Stop is an object that the manager does not write any more.
+// Stop describes an object that the manager has stopped writing.
 type Stop struct {
 	Ref plan.Ref
 	Decision
@@ -34,7 +34,7 @@ type Stop struct {
 	Last Change
 }
 
-// Error returns the reason. It does not name the object.
+// Error returns the reason, which does not name the object.
 func (s Stop) Error() string {
 	return fmt.Sprintf("%s %s, after the manager had written it %d times since %s; the manager writes it again at %s",
 		s.Last.Client(), s.Last.action(), s.Writes, format(s.Since), format(s.RetryAt))
@@ -60,7 +60,7 @@ func (c Change) action() string {
 
 func format(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// failure returns the error of a write that is not made.
+// failure returns the error of a write that the brake refuses.
 func (s Stop) failure() error {
 	name := s.Ref.Name
 	namespace := ""
@@ -71,19 +71,20 @@ func (s Stop) failure() error {
 	if group := s.Ref.GroupVersionKind().Group; group != "" {
 		resource += "." + group
 	}
-	return ErrContended.New(s, "%s %s is changed again and again", s.Ref.Kind, name).WithDo(
+	return ErrContended.New(s, "another client keeps changing %s %s", s.Ref.Kind, name).WithDo(
 		"Stop the other client from writing it: `kubectl get %s %s%s -o yaml --show-managed-fields` shows its writes, and "+
 			"`xpkg doctor` finds a Crossplane core that writes packages. "+
 			"The manager continues when the other client has stopped, and at once when the spec of the package changes.", resource, s.Ref.Name, namespace)
 }
 
-// StopOf returns the stop in an error of a write.
+// StopOf returns the Stop in the chain of a write error, and false if there is none.
 func StopOf(err error) (Stop, bool) {
 	var s Stop
 	return s, errors.As(err, &s)
 }
 
-// RetryAt returns the time of the next write after an error, if the error is a stop.
+// RetryAt returns the time of the next write after a write error, and false if the error contains
+// no Stop.
 func RetryAt(err error) (time.Time, bool) {
 	s, ok := StopOf(err)
 	return s.RetryAt, ok

@@ -1,11 +1,12 @@
-// Package expectations remembers the writes of this process until a read shows them. The client library
-// answers reads from a cache that lags behind writes, and a decision from a read that is too old
-// would repeat the write or take it for a change by another client.
+// Package expectations records the writes of this process until a read shows them. The client
+// library answers reads from a cache that lags behind writes. A decision that is based on a stale
+// read would repeat the write, or mistake it for a change by another client.
 package expectations
 
 import "sync"
 
-// Cache has the values that were written last, by key. The zero value is ready for use.
+// Cache holds the values that were written last, by key. The zero value is ready for use, and a
+// Cache is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	mu     sync.Mutex
 	values map[K]V
@@ -16,8 +17,8 @@ func (c *Cache[K, V]) Set(key K, value V) {
 	c.Update(key, func(V) V { return value })
 }
 
-// Update replaces the value of a key with the result of f, which gets the recorded value or the
-// zero value.
+// Update replaces the value of a key with the result of f. The argument of f is the recorded value,
+// or the zero value if there is none.
 func (c *Cache[K, V]) Update(key K, f func(V) V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,8 +28,8 @@ func (c *Cache[K, V]) Update(key K, f func(V) V) {
 	c.values[key] = f(c.values[key])
 }
 
-// Pending returns the recorded value of a key. It forgets the value if seen reports that the reads of
-// the caller show it, and returns none then.
+// Pending returns the recorded value of a key. If seen reports that the reads of the caller show
+// the value, Pending forgets it and returns false.
 func (c *Cache[K, V]) Pending(key K, seen func(V) bool) (value V, pending bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// Pause is how long a reconciliation waits for the cache to show the last write.
+	// Pause is the time that a reconciliation waits for the cache to show the last write.
 	Pause = 10 * time.Millisecond
-	// limit is how long after a write the cache is waited for. An API server that was
-	// restored from a backup counts resourceVersions from an earlier number.
+	// limit is the maximum wait for the cache after a write. Without it, objects would be behind
+	// forever after the API server is restored from a backup, where resourceVersions continue from
+	// a lower number.
 	limit = 2 * time.Second
 )
 
-// Versions expects the resourceVersions of objects that this process wrote.
+// Versions holds the resourceVersions of objects that this process wrote.
 type Versions struct {
 	Now func() time.Time
 
@@ -36,7 +37,8 @@ func (v *Versions) Wrote(o metav1.Object) {
 	}
 }
 
-// IsBehind reports whether an object was read before its last write.
+// IsBehind reports whether an object was read before its last write. Two seconds after the write,
+// it returns false.
 func (v *Versions) IsBehind(o metav1.Object) bool {
 	_, behind := v.written.Pending(o.GetUID(), func(last version) bool {
 		n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)

@@ -1,4 +1,4 @@
-// Package kube is the access of the controllers to the API server.
+// Package kube provides the controllers with access to the API server.
 package kube
 
 import (
@@ -20,7 +20,7 @@ import (
 
 // API reads from and writes to the API server.
 type API struct {
-	// Client reads from the cache.
+	// Client reads from the cache, and writes.
 	Client client.Client
 	// Live reads from the API server.
 	Live    client.Reader
@@ -36,7 +36,7 @@ func (a API) Now() time.Time { return a.Status.Now() }
 // Time returns the current time for a condition.
 func (a API) Time() metav1.Time { return metav1.NewTime(a.Now()) }
 
-// OwnerOf returns the package of a revision from the cache, and nil if it does not exist.
+// OwnerOf returns the package of a revision from the cache, or nil if the package does not exist.
 func (a API) OwnerOf(ctx context.Context, rev v1.PackageRevision) (v1.Package, error) {
 	p := v1.NewPackage(rev.PackageKind())
 	err := a.Client.Get(ctx, types.NamespacedName{Name: rev.GetLabels()[v1.LabelPackage]}, p)
@@ -61,7 +61,8 @@ func (a API) Reread(ctx context.Context, seen, live client.Object) error {
 	return nil
 }
 
-// RereadExisting is Reread, and also fails with requeue.ErrStale if the object is being deleted.
+// RereadExisting is like Reread, and also fails with requeue.ErrStale if the object is being
+// deleted.
 func (a API) RereadExisting(ctx context.Context, seen, live client.Object) error {
 	if err := a.Reread(ctx, seen, live); err != nil {
 		return err
@@ -72,8 +73,8 @@ func (a API) RereadExisting(ctx context.Context, seen, live client.Object) error
 	return nil
 }
 
-// Delete deletes an object as it was read: it fails if the object has changed since. It succeeds if the
-// object does not exist.
+// Delete deletes an object. It fails with a conflict if the object has changed since it was read,
+// and succeeds if the object does not exist.
 func (a API) Delete(ctx context.Context, o client.Object) error {
 	precondition := client.Preconditions{UID: new(o.GetUID()), ResourceVersion: new(o.GetResourceVersion())}
 	return client.IgnoreNotFound(a.Client.Delete(ctx, o, precondition))

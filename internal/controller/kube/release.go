@@ -10,8 +10,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Release gives up control of objects of an inactive revision, except for those that the active revision of the package
-// contains. Objects of kinds that the cluster does not serve any more are ignored. It returns the plan and its writes.
+// Release gives up control of objects of an inactive revision, except for objects that the active
+// revision of the package contains. Objects of kinds that the cluster does not serve any more are
+// ignored. It fails with requeue.ErrStale if the revision is being deleted, and returns the plan
+// and its writes.
 func (a API) Release(ctx context.Context, inactive revision.Set, refs []plan.Ref) (plan.Plan, map[plan.Ref]plan.Written, error) {
 	if i := slices.IndexFunc(inactive.Siblings, revision.IsActive); i >= 0 {
 		refs = plan.Without(refs, revision.Objects(inactive.Siblings[i]))
@@ -22,8 +24,8 @@ func (a API) Release(ctx context.Context, inactive revision.Set, refs []plan.Ref
 	}
 	p := plan.Deactivate(refs, live, inactive.Requester())
 	if len(p.Changes) > 0 {
-		// A revision that was just deleted must not restore owner references that the garbage
-		// collector has removed.
+		// After the deletion of the revision, this write would restore owner references that the
+		// garbage collector has removed.
 		if err := a.RereadExisting(ctx, inactive.Revision, inactive.Package.NewRevision()); err != nil {
 			return plan.Plan{}, nil, err
 		}

@@ -1,14 +1,14 @@
-// Package lock writes the Lock: the object from which the tools of the field, and plans of commands, read
-// the installed packages, their dependencies and their objects.
+// Package lock writes the Lock, from which other tools and the plans of commands read the installed
+// packages, their dependencies and their objects.
 //
-// The Lock is derived from the active revisions. The manager decides nothing from it, so a damaged Lock
-// harms no package and is repaired with the next change.
+// The packages in the Lock are derived from the active revisions. No controller reads them, so a
+// damaged Lock harms no package and is repaired with the next change. At its start, the manager
+// only reads the annotation that names the namespace of the manager in charge.
 package lock
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -31,6 +31,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
+	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -45,8 +46,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// sizeLimit is the maximum size in bytes of the packages of the Lock. etcd accepts one and a half times
-// that in one object.
+// sizeLimit is the maximum size in bytes of the packages of the Lock. The limit of etcd for one
+// object is 1.5 times as large.
 const sizeLimit = 1 << 20
 
 // Reconciler writes the Lock.
@@ -54,8 +55,8 @@ type Reconciler struct {
 	Client       client.Client
 	Dependencies *state.Dependencies
 	Writes       *expectations.Versions
-	// Announcements are the annotations by which plans know how the manager is configured.
-	// See [Announcements].
+	// Announcements are the annotations from which plans read the configuration of the manager. See
+	// [Announcements].
 	Announcements map[string]string
 	// Now returns the time of a transition of a condition.
 	Now func() metav1.Time
@@ -63,12 +64,12 @@ type Reconciler struct {
 	Guard func(ctx context.Context) error
 	// InUse is called with the digests of the contents of all revisions.
 	InUse func(contents []oci.Digest) error
-	// Reconciled is called after every reconciliation, also after a failed one.
+	// Reconciled is called after every reconciliation, including failed ones.
 	Reconciled func()
 }
 
-// SetupWithManager registers the controller. It reconciles with every change of a revision and of the
-// Lock, and at its start: the first plan on a cluster reads the announcements.
+// SetupWithManager registers the controller. The controller reconciles at each change of a revision
+// or of the Lock, and when it starts: the first plan on a cluster needs the announcements.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: v1beta1.LockName}}}
@@ -106,9 +107,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	err = r.Client.Get(ctx, types.NamespacedName{Name: v1beta1.LockName}, lock)
 	switch {
 	case apierrors.IsNotFound(err):
-		lock.Name, lock.Packages = v1beta1.LockName, packages
+		lock.Packages = packages
 		r.announce(lock)
-		return r.written(lock, r.create(ctx, lock))
+		return r.written(lock, Create(ctx, r.Client, lock, plan.FieldManager))
 	case err != nil:
 		return ctrl.Result{}, err
 	case r.Writes.IsBehind(lock):
@@ -125,21 +126,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// create creates the Lock by server-side apply. The API server delays other creations for two seconds after
-// the CRD of an object was established, and the start of a manager waits for the Lock.
-func (r *Reconciler) create(ctx context.Context, lock *v1beta1.Lock) error {
+// Create creates the Lock by server-side apply. For two seconds after a CRD is established, the API
+// server delays create requests for its objects, but no apply requests, and the start of a manager
+// waits for the Lock.
+func Create(ctx context.Context, c client.Client, lock *v1beta1.Lock, fieldManager string) error {
+	lock.Name = v1beta1.LockName
 	lock.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.LockKind))
-	raw, err := json.Marshal(lock)
-	if err != nil {
-		return err
-	}
-	return r.Client.Patch(ctx, lock, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner(plan.FieldManager))
+	return kube.ServerSideApply(ctx, c, lock, fieldManager)
 }
 
-// setResolved sets the Resolved condition of the Lock, and reports whether that changed it. The write of
-// the packages comes first: it enqueues the Lock, which then gets the condition. The condition has no
-// observedGeneration: it is derived from the revisions, and a changed Lock would otherwise need a second
-// write.
+// setResolved sets the Resolved condition of the Lock, and reports whether the status changed. The
+// packages are written first, which enqueues the Lock again for its condition. The condition has no
+// observedGeneration: it is derived from the revisions, and each change of the Lock would otherwise
+// need a second write.
 func (r *Reconciler) setResolved(lock *v1beta1.Lock, revisions []v1.PackageRevision) (changed bool) {
 	before := lock.Status.DeepCopy()
 	if resolved, ok := Resolved(revisions); ok {
@@ -150,8 +149,8 @@ func (r *Reconciler) setResolved(lock *v1beta1.Lock, revisions []v1.PackageRevis
 	return !equality.Semantic.DeepEqual(*before, lock.Status)
 }
 
-// written handles the result of a write. A conflict is retried at once: users look at the Lock as soon as a
-// package is healthy.
+// written returns when to reconcile again after a write, and records a successful one. A conflict
+// is retried at once, because users read the Lock as soon as a package is healthy.
 func (r *Reconciler) written(lock *v1beta1.Lock, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil:
@@ -184,7 +183,7 @@ func Announcements(upgrades graph.Policy, removal graph.RemovalPolicy, namespace
 	return out
 }
 
-// announce sets the announcements on the Lock, and reports whether that changed it.
+// announce sets the announcements on the Lock, and reports whether the annotations changed.
 func (r *Reconciler) announce(lock *v1beta1.Lock) (changed bool) {
 	annotations := maps.Clone(lock.Annotations)
 	if annotations == nil {

@@ -22,8 +22,8 @@ const mostNamed = 3
 type progress int
 
 const (
-	// unchecked are the dependencies of a new revision. They change nothing, because most packages have
-	// none, and each change of the condition is a write.
+	// unchecked are the dependencies of a new revision. They do not change the condition: most
+	// packages have no dependencies, and each change of the condition costs a write.
 	unchecked progress = iota
 	satisfied
 	// pending dependencies are being installed or updated.
@@ -31,10 +31,10 @@ const (
 	failed
 )
 
-// Resolved returns the Resolved condition of the Lock for a set of revisions, of which the active ones
-// count. It is True if the dependencies of each are satisfied, False if those of one cannot be
-// satisfied, and Unknown while those of one are being installed. It returns false if no active revision was
-// reconciled.
+// Resolved returns the Resolved condition of the Lock for the active ones among revisions. The
+// condition is True if all dependencies are satisfied, False if a dependency cannot be satisfied,
+// and Unknown while a dependency is being installed or updated. Resolved returns false if no active
+// revision was reconciled yet.
 func Resolved(revisions []v1.PackageRevision) (v1.Condition, bool) {
 	byProgress := map[progress][]string{}
 	for _, rev := range revisions {

@@ -8,7 +8,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// FromContext returns the logger in a context, and one that discards all records if there is none.
+// FromContext returns the logger in a context, or a logger that discards all records if there is
+// none.
 func FromContext(ctx context.Context) *slog.Logger {
 	if log := logr.FromContextAsSlogLogger(ctx); log != nil {
 		return log
@@ -16,12 +17,12 @@ func FromContext(ctx context.Context) *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// IntoContext returns a context with a logger.
-func IntoContext(ctx context.Context, log *slog.Logger) context.Context {
+// intoContext returns a context with a logger.
+func intoContext(ctx context.Context, log *slog.Logger) context.Context {
 	return logr.NewContextWithSlogLogger(ctx, log)
 }
 
 // With returns a context whose logger adds attributes to each record.
 func With(ctx context.Context, attributes ...any) context.Context {
-	return IntoContext(ctx, FromContext(ctx).With(attributes...))
+	return intoContext(ctx, FromContext(ctx).With(attributes...))
 }

@@ -16,20 +16,21 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// dependencyGraph has all packages with every dependency that they have, or may have again.
+// dependencyGraph holds all packages, with every dependency that they have or may have again.
 type dependencyGraph struct {
 	nodes []graph.Node
-	// unknown is a package whose dependencies are not known, if there is one.
+	// unknown names a package whose dependencies are not known. It is empty if there is none.
 	unknown string
-	// rollbackWindow is how long it takes until the next active revision cannot be rolled
-	// back any more, or zero.
+	// rollbackWindow is the time until the first of the active revisions can no longer be rolled
+	// back, or zero.
 	rollbackWindow time.Duration
 }
 
-// dependencyGraph reads the dependencies of all packages: the dependencies of the active revision or,
-// while a package may still be rolled back or forward, of all revisions. Packages that are being deleted,
-// and revisions whose package is gone, keep their dependencies: their objects may need them to be deleted.
-// So do packages that skip dependency resolution. Optional dependencies count as required.
+// dependencyGraph reads the dependencies of all packages: the dependencies of the active revision
+// or, while a package may still be rolled back or forward, of all revisions. Packages that are
+// being deleted, and revisions whose package is gone, keep their dependencies, because the deletion
+// of their objects may need them. Packages that skip dependency resolution also keep theirs.
+// Optional dependencies count as required.
 func (r *Reconciler) dependencyGraph(ctx context.Context, reader client.Reader) (dependencyGraph, error) {
 	var g dependencyGraph
 	for _, kind := range v1.PackageKinds() {
@@ -59,7 +60,7 @@ func (g *dependencyGraph) add(n graph.Node, known bool) {
 	}
 }
 
-// require makes a package one that is not an orphan.
+// require marks a package as required, so that it is no orphan.
 func (g *dependencyGraph) require(n graph.Node) {
 	for i := range g.nodes {
 		if g.nodes[i].Compare(n) == 0 {
@@ -82,13 +83,14 @@ func (r *Reconciler) node(ctx context.Context, p v1.Package, revisions []v1.Pack
 	return n, known && (len(required) > 0 || p.GetDeletionTimestamp() != nil)
 }
 
-// orphanedRevisions returns the node of a package that is gone and whose revisions are not.
+// orphanedRevisions returns the node of a deleted package whose revisions still exist, and whether
+// its dependencies are known.
 func (r *Reconciler) orphanedRevisions(ctx context.Context, kind, name string, revisions []v1.PackageRevision) (graph.Node, bool) {
 	dependencies, known := r.dependenciesOf(ctx, contentsOf(revisions))
 	return graph.Node{Kind: kind, Name: name, Package: lockfile.Package{Dependencies: lockfile.Dependencies(dependencies)}}, known
 }
 
-// content is a digest with the image that it was requested as.
+// content is a digest with the reference of the requested image.
 type content struct{ image, digest string }
 
 func contentsOf(revisions []v1.PackageRevision) []content {
@@ -99,9 +101,9 @@ func contentsOf(revisions []v1.PackageRevision) []content {
 	return out
 }
 
-// requiredContents returns the contents whose dependencies a package has: the content of its settled
-// revision. Until a revision is settled, and while it may be rolled back, the package may go forward to
-// the version that it asks for, or back to one of its revisions.
+// requiredContents returns the contents whose dependencies a package has. For a settled revision
+// that cannot be rolled back, that is its content. Otherwise the package may move forward to the
+// requested version, or back to any of its revisions, so all of these count.
 func requiredContents(p v1.Package, revisions []v1.PackageRevision, mayRollBack bool) []content {
 	if rev := settledRevision(p, revisions); rev != nil && !mayRollBack {
 		return contentsOf([]v1.PackageRevision{rev})
@@ -113,8 +115,8 @@ func requiredContents(p v1.Package, revisions []v1.PackageRevision, mayRollBack 
 	return out
 }
 
-// settledRevision returns the only active revision of a package, if it is the one that the package asks
-// for and has been healthy since it was activated, and nil otherwise.
+// settledRevision returns the only active revision of a package if it has the requested content and
+// has been healthy since its activation, and nil otherwise.
 func settledRevision(p v1.Package, revisions []v1.PackageRevision) v1.PackageRevision {
 	var only v1.PackageRevision
 	for _, rev := range revisions {
@@ -135,7 +137,8 @@ func settledRevision(p v1.Package, revisions []v1.PackageRevision) v1.PackageRev
 	return only
 }
 
-// dependenciesOf returns the dependencies of some contents together, and whether all of them are known.
+// dependenciesOf returns the dependencies of all contents, as required ones, and whether all of
+// them are known.
 func (r *Reconciler) dependenciesOf(ctx context.Context, contents []content) (all []dependency.Dependency, known bool) {
 	known = true
 	for _, c := range contents {

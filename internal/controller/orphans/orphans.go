@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,20 +21,21 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/state"
 )
 
-// retainedPause is how long a retained orphan waits for the next check. No event reports that its custom
+// retainedPause is the interval between checks of a retained orphan. No event reports that its custom
 // resources are gone.
 const retainedPause = time.Minute
 
-// Config are the dependencies of a Reconciler.
+// Config configures a Reconciler.
 type Config struct {
 	// Client reads from the cache, and deletes packages.
 	Client client.Client
-	// Live reads from the API server. Deletions are never decided from the cache.
+	// Live reads from the API server. No deletion is decided from the cache alone.
 	Live         client.Reader
 	Cluster      planner.Cluster
 	Packages     state.Packages
@@ -44,17 +44,17 @@ type Config struct {
 	Now          func() time.Time
 	// Guard fails while the manager must not delete packages.
 	Guard func(ctx context.Context) error
-	// RollbackWindow returns how long the active revision of a package may still be rolled
-	// back.
+	// RollbackWindow returns the time for which the active revision of a package may still be
+	// rolled back.
 	RollbackWindow func(v1.Package, []v1.PackageRevision) time.Duration
 }
 
-// Reconciler deletes orphans. It deletes none while the dependencies of some package are not known, none
-// whose CRDs have custom resources, and none that a user has installed or adopted.
+// Reconciler deletes orphans. It deletes no orphan while the dependencies of a package are unknown,
+// and no orphan whose CRDs have custom resources. A package that a user has installed is no orphan.
 type Reconciler struct {
 	Config
 	planner *planner.Planner
-	// retained has the reasons that were reported for retained orphans.
+	// retained holds the reasons that were reported for retained orphans.
 	retained map[types.UID]string
 }
 
@@ -66,7 +66,8 @@ func New(c Config) *Reconciler {
 	}
 }
 
-// SetupWithManager registers the controller. It reconciles with every change of a package or a revision.
+// SetupWithManager registers the controller, which reconciles at each change of a package or a
+// revision.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "orphans"}}}
@@ -122,7 +123,8 @@ func (r *Reconciler) orphans(ctx context.Context, g dependencyGraph) []graph.Nod
 	return graph.New(g.nodes, state.Rewrites(ctx, r.Packages.Origins)).Orphans()
 }
 
-// delete deletes a package in its current state, unless the reason to retain it is reported.
+// delete deletes an orphan unless there is a reason to retain it, which it reports. It fails with
+// requeue.ErrStale if the package is not installed any more.
 func (r *Reconciler) delete(ctx context.Context, n graph.Node) (retained bool, err error) {
 	p := v1.NewPackage(n.Kind)
 	if err := r.Live.Get(ctx, client.ObjectKey{Name: n.Name}, p); err != nil {
@@ -152,7 +154,7 @@ func (r *Reconciler) delete(ctx context.Context, n graph.Node) (retained bool, e
 	}
 	err = r.Client.Delete(ctx, p, client.Preconditions{UID: new(p.GetUID()), ResourceVersion: new(p.GetResourceVersion())})
 	if apierrors.IsForbidden(err) {
-		r.recordRetained(ctx, p, "the package manager may not delete packages")
+		r.recordRetained(ctx, p, "the manager has no permission to delete packages")
 		return true, nil
 	}
 	if client.IgnoreNotFound(err) != nil {
@@ -195,14 +197,5 @@ func (r *Reconciler) recordRetained(ctx context.Context, p v1.Package, reason st
 	}
 	r.retained[p.GetUID()] = reason
 	logging.FromContext(ctx).InfoContext(ctx, "orphan retained", "kind", p.PackageKind(), "package", p.GetName(), "reason", reason)
-	r.Events.Eventf(p, nil, corev1.EventTypeNormal, "OrphanRetained", "Remove", "no package requires %s any more; retaining it: %s", p.GetName(), clip(reason))
-}
-
-// clip shortens a note to the length that the API server accepts for an event.
-func clip(s string) string {
-	const limit = 1000
-	if len(s) > limit {
-		return strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return s
+	r.Events.Eventf(p, nil, corev1.EventTypeNormal, "OrphanRetained", "Remove", "no package requires %s any more; retaining it: %s", p.GetName(), status.Clip(reason))
 }

@@ -13,28 +13,30 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrOverwritten is the failure of packages whose API another program keeps overwriting.
+// ErrOverwritten is the code for packages whose CRD another program keeps overwriting.
 var ErrOverwritten = errcode.Code{
 	Name: "PackageAPIOverwritten", Class: errcode.Conflict,
 	Cause: "Another program keeps overwriting a CRD of the package API, so that the API server drops fields of packages.",
 	Fix:   "Stop the program that writes the CRD under the field manager in the message.",
 }
 
-// overwritten returns the failure of packages whose CRD another program keeps overwriting.
+// overwritten returns the error for packages whose CRD another program keeps overwriting.
 func overwritten(crd string, s contention.Stop) error {
-	return ErrOverwritten.New(s, "CustomResourceDefinition %s is overwritten again and again", crd).
+	return ErrOverwritten.New(s, "another program keeps overwriting CustomResourceDefinition %s", crd).
 		WithDo("Stop the program that writes it; a Crossplane in the same cluster with `kubectl scale deployment/crossplane --namespace crossplane-system --replicas 0`. "+
 			"`kubectl get crd %s -o yaml --show-managed-fields` shows the writer.", crd)
 }
 
-// Overwritten has the kinds of packages whose API another program keeps overwriting.
+// Overwritten holds the kinds of packages whose CRDs another program keeps overwriting. It is safe
+// for concurrent use.
 type Overwritten struct {
 	mu       sync.Mutex
 	failures map[string]error // by the kind that the CRD defines
 	watchers []chan<- event.GenericEvent
 }
 
-// Of returns the failure of the packages and revisions of a kind of package, or nil.
+// Of returns an error if a program keeps overwriting the CRD of a kind of package, or of its
+// revisions.
 func (o *Overwritten) Of(kind string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,7 +53,7 @@ func (o *Overwritten) Changes() <-chan event.GenericEvent {
 	return c
 }
 
-// set records the failure of the CRD of a kind, or that it has none.
+// set records the error for the CRD of a kind, and notifies the watchers. A nil error clears it.
 func (o *Overwritten) set(ctx context.Context, kind string, failure error) {
 	o.mu.Lock()
 	was := o.failures[kind]

@@ -1,5 +1,5 @@
-// Package packageapi installs the CRDs of the package API, and keeps them as this version of the manager
-// needs them.
+// Package packageapi installs the CRDs of the package API, and restores them when another program
+// changes them.
 package packageapi
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// ErrForeignControlPlane is the failure of a cluster whose package API belongs
+// ErrForeignControlPlane is the code for a cluster whose package API belongs
 // to another package manager.
 var ErrForeignControlPlane = errcode.Code{
 	Name: "ForeignControlPlane", Class: errcode.Conflict,
@@ -26,10 +26,11 @@ var ErrForeignControlPlane = errcode.Code{
 
 // Install installs the CRDs that the manager needs, and returns once the API server serves them.
 //
-// The manager owns the CRDs of the package API and updates them. It refuses CRDs that another program
-// installed, unless takeOver is set. The kinds of composition belong to Crossplane: where they do not
-// exist, Install creates permissive CRDs in their place, so that Configurations can be installed without
-// Crossplane. It returns the names of those.
+// The manager owns the CRDs of the package API and updates them. It fails with
+// ErrForeignControlPlane if another program installed one of them, unless takeOver is set. The
+// kinds of composition belong to Crossplane: where they do not exist, Install creates permissive
+// CRDs in their place, so that Configurations can be installed without Crossplane. It returns the
+// names of the permissive CRDs that it created.
 func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (permissive []string, err error) {
 	own, err := crds.Packages()
 	if err != nil {
@@ -58,7 +59,7 @@ func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (permis
 		written := l.Annotations[plan.ContentDigestAnnotation] != ""
 		switch {
 		case !exists:
-			p.Changes = append(p.Changes, create(d))
+			p.Changes = append(p.Changes, creation(d))
 			if optional {
 				permissive = append(permissive, d.Ref.Name)
 			}
@@ -67,14 +68,14 @@ func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (permis
 		case !written && !takeOver:
 			return nil, ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", d.Ref.Name)
 		case optional && l.Annotations[plan.ContentDigestAnnotation] != d.Digest:
-			p.Changes = append(p.Changes, restore(d, l))
+			p.Changes = append(p.Changes, restoration(d, l))
 		case !optional:
 			o, exists, err := cluster.Object(ctx, d.Ref)
 			if err != nil {
 				return nil, err
 			}
 			if exists && !specs.isWritten(d, o) {
-				p.Changes = append(p.Changes, restore(d, o.Live))
+				p.Changes = append(p.Changes, restoration(d, o.Live))
 			}
 		}
 	}
@@ -84,17 +85,20 @@ func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (permis
 	return permissive, waitServed(ctx, cluster, set)
 }
 
-// ownAnnotations returns the annotations of a CRD that the manager wrote.
+// ownAnnotations returns the annotations that the manager writes to a CRD: the live ones, with its
+// own.
 func ownAnnotations(live map[string]string, d plan.Desired) map[string]string {
 	return desired.Overlay(live, d.Annotations, map[string]string{plan.ManagerAnnotation: "true", plan.ContentDigestAnnotation: d.Digest})
 }
 
-func create(d plan.Desired) plan.Change {
+// creation returns the change that creates a CRD.
+func creation(d plan.Desired) plan.Change {
 	return plan.Change{Action: plan.Create, Ref: d.Ref, Labels: d.Labels, Annotations: ownAnnotations(nil, d)}
 }
 
-// restore replaces the content of a live CRD. The API server ignores the write if nothing differs.
-func restore(d plan.Desired, l plan.Live) plan.Change {
+// restoration returns the change that replaces the content of a live CRD. The API server ignores
+// the write if nothing differs.
+func restoration(d plan.Desired, l plan.Live) plan.Change {
 	return plan.Change{
 		Action: plan.Update, Ref: d.Ref, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: l.Owners,
 		Labels: desired.Overlay(l.Labels, d.Labels), Annotations: ownAnnotations(l.Annotations, d),

@@ -28,12 +28,13 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Reconciler restores the CRDs of the package API when another program changes or deletes them. The CRDs of
-// another package manager lack fields of the status that this one needs, so that every package would fail.
+// Reconciler restores the CRDs of the package API when another program changes or deletes them. The
+// CRDs of another package manager lack status fields that this manager needs, so every package
+// would fail.
 type Reconciler struct {
 	Cluster *apply.Cluster
 	Events  events.EventRecorder
-	// Overwritten gets the CRDs that are not restored any more.
+	// Overwritten receives the CRDs that the controller has stopped restoring.
 	Overwritten *Overwritten
 
 	crds  *desired.Objects
@@ -89,7 +90,7 @@ func (r *Reconciler) reconcile(ctx context.Context, d plan.Desired) (ctrl.Result
 	if err != nil {
 		return requeue.OnError(ctx, err)
 	}
-	change := create(d)
+	change := creation(d)
 	if exists {
 		if o.Deleting {
 			return ctrl.Result{}, nil
@@ -98,7 +99,7 @@ func (r *Reconciler) reconcile(ctx context.Context, d plan.Desired) (ctrl.Result
 			r.Overwritten.set(ctx, r.kinds[d.Ref], nil)
 			return ctrl.Result{}, nil
 		}
-		change = restore(d, o.Live)
+		change = restoration(d, o.Live)
 	}
 	written, err := r.Cluster.Run(ctx, plan.Plan{Changes: []plan.Change{change}}, r.crds.Content)
 	if errors.Is(err, apply.ErrMoved) {
@@ -110,11 +111,12 @@ func (r *Reconciler) reconcile(ctx context.Context, d plan.Desired) (ctrl.Result
 	if err != nil {
 		return requeue.OnError(ctx, err)
 	}
-	r.restored(ctx, d.Ref, o, written[d.Ref])
+	r.reportRestored(ctx, d.Ref, o, written[d.Ref])
 	return ctrl.Result{}, r.accept(ctx, d.Ref, written[d.Ref])
 }
 
-// accept records the spec that the API server stored for a write, unless another program has written since.
+// accept records the spec that the API server stored for a write, and clears the failure of the
+// CRD, unless another program has written since.
 func (r *Reconciler) accept(ctx context.Context, ref plan.Ref, w plan.Written) error {
 	o, exists, err := r.Cluster.Object(ctx, ref)
 	if err != nil || !exists || o.UID != w.UID || o.Generation != w.Generation {
@@ -125,8 +127,8 @@ func (r *Reconciler) accept(ctx context.Context, ref plan.Ref, w plan.Written) e
 	return nil
 }
 
-// restored reports a restored CRD, unless the write changed nothing.
-func (r *Reconciler) restored(ctx context.Context, ref plan.Ref, before apply.Object, w plan.Written) {
+// reportRestored reports a restored CRD, unless the write changed nothing.
+func (r *Reconciler) reportRestored(ctx context.Context, ref plan.Ref, before apply.Object, w plan.Written) {
 	if before.UID == w.UID && before.Generation == w.Generation {
 		return
 	}

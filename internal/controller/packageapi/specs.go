@@ -12,12 +12,13 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// specs compares live CRDs with the specs that the manager writes. Another program may overwrite the spec of a CRD and
-// keep its annotations and field managers, so only the live spec shows what the API server accepts.
+// specs compares live CRDs with the specs that the manager writes. Another program may overwrite
+// the spec of a CRD and keep its annotations and field managers, so a comparison of the metadata is
+// not enough.
 type specs struct {
 	desired map[plan.Ref]any
-	// accepted has the specs that the API server returned after a write of this process. An older API server does not
-	// store fields that it does not support.
+	// accepted holds the specs that the API server returned after a write of this process. They
+	// differ from the desired ones if the API server drops fields that it does not support.
 	accepted map[plan.Ref]any
 }
 

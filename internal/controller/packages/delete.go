@@ -19,23 +19,24 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// The deletion of a Provider deletes its CRDs, and these their custom resources. Its runtime takes part:
-// it removes its finalizers once the external resources are deleted, and converts custom resources that are
-// stored in an older version. So a finalizer keeps the package, and its runtime runs, until its CRDs are
-// deleted (crossplane/crossplane#4251).
+// The deletion of a Provider deletes its CRDs, and thereby their custom resources. This needs the
+// runtime, which removes its finalizers once the external resources are deleted, and converts
+// custom resources that are stored in an older version. So a finalizer keeps the package, and its
+// runtime runs, until its CRDs are deleted (crossplane/crossplane#4251).
 
 // runsUntilDeleted reports whether the runtime of a package runs until its CRDs are deleted.
 func (r *Reconciler) runsUntilDeleted(p v1.Package) bool {
 	return p.PackageKind() == v1.ProviderKind && r.Runtimes.Of(v1.ProviderKind, p.GetName()) != nil
 }
 
-// needsFinalizer reports whether a package is deleted by the manager: because its runtime runs until its CRDs
-// are deleted, or because it has adopted objects of users, which have to be released.
+// needsFinalizer reports whether the manager has work to do when a package is deleted: its runtime
+// runs until its CRDs are deleted, or it has adopted objects of users, which must be released.
 func (r *Reconciler) needsFinalizer(p v1.Package) bool {
 	return r.runsUntilDeleted(p) || len(revision.Adoptions(p)) > 0
 }
 
-// ensureFinalizer adds or removes the finalizer before any object of the package is written.
+// ensureFinalizer adds the finalizer to a package that needs it, and removes it from others. It is
+// called before any object of the package is written.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, p v1.Package) error {
 	needed := r.needsFinalizer(p)
 	if controllerutil.ContainsFinalizer(p, v1.FinalizerRuntimeProtection) == needed {
@@ -61,8 +62,8 @@ func (r *Reconciler) writeFinalizers(ctx context.Context, p, changed v1.Package)
 	return nil
 }
 
-// reconcileDelete deletes the CRDs of a package that was deleted, and removes the finalizer when they are
-// gone.
+// reconcileDelete deletes the webhook configurations of a package that is being deleted, releases
+// its adopted objects, deletes its CRDs, and removes the finalizer when the CRDs are gone.
 func (r *Reconciler) reconcileDelete(ctx context.Context, p v1.Package) (ctrl.Result, revision.Summary, error) {
 	revisions, err := state.RevisionsOf(ctx, r.API.Client, p)
 	if err != nil {
@@ -89,15 +90,16 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, p v1.Package) (ctrl.Re
 	return ctrl.Result{}, revision.Progressing("The package is being deleted."), client.IgnoreNotFound(r.writeFinalizers(ctx, p, changed))
 }
 
-// deletionPoll returns the pause before the next check of a deletion, which grows with its duration.
+// deletionPoll returns the pause before the next check of a deletion, between 250 ms and 10 s. It
+// grows with the duration of the deletion.
 func (r *Reconciler) deletionPoll(p v1.Package) time.Duration {
 	const shortest, longest = 250 * time.Millisecond, 10 * time.Second
 	return min(longest, max(shortest, r.API.Now().Sub(p.GetDeletionTimestamp().Time)/4))
 }
 
-// deleteDefinitions deletes the CRDs that have no other owner than the package and its revisions, and
-// returns the CRDs that still exist. Without an active revision no runtime runs, and the CRDs are left to
-// the garbage collector.
+// deleteDefinitions deletes the CRDs that have no other owner than the package and its revisions,
+// and returns the names of the CRDs that still exist. Without an active revision, no runtime runs,
+// and the garbage collector deletes the CRDs.
 func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) (remaining []string, err error) {
 	if !r.runsUntilDeleted(p) || !revision.AnyActive(revisions) {
 		return nil, nil

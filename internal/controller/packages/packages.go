@@ -1,5 +1,6 @@
-// Package packages has the controller of packages. It resolves the reference of a package to a digest once,
-// reads the content, and maintains the package's revisions.
+// Package packages implements the controller of packages. It resolves the reference of a package to
+// a digest, once unless the pull policy is Always, reads the content, and maintains the package's
+// revisions.
 package packages
 
 import (
@@ -29,7 +30,8 @@ type Reconciler struct {
 	Rollback     revision.RollbackPolicy
 	Runtimes     *runtimes.Set
 	Reservations *reservations.Reservations
-	// APIChanges gets an event when the API of packages stops or starts to work.
+	// APIChanges receives an event when another program starts or stops overwriting the CRDs of
+	// packages.
 	APIChanges <-chan event.GenericEvent
 }
 
@@ -64,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, revision.Summary, error) {
-	revisions, err := state.RevisionsOf(ctx, r.API.Client, p)
+	revisions, live, err := r.revisionsOf(ctx, p)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
@@ -77,7 +79,7 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, 
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	spec := p.PackageSpec()
-	name := revision.Name(p, resolved.Digest.String())
+	name := revision.Name(p, resolved.Digest.String(), revisions)
 	pkg, err := r.Resolver.Packages.Read(ctx, resolved.Origin, resolved.Digest, spec.Package, spec.PackagePullPolicy)
 	if err != nil {
 		return r.keepLastKnown(p, resolved, name, revisions, err)
@@ -88,12 +90,13 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, 
 	if err := r.ensureFinalizer(ctx, p); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
-	if !slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == name }) {
+	if !live && !slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == name }) {
 		// The cache may be behind. All revisions must be known before one is created, so that two
-		// are never active at once.
+		// revisions are never active at once.
 		if revisions, err = r.API.Revisions.Of(ctx, p); err != nil {
 			return ctrl.Result{}, revision.Summary{}, err
 		}
+		name = revision.Name(p, resolved.Digest.String(), revisions)
 	}
 	transition := revision.Next(p, pkg.Meta, resolved.Digest.String(), revisions)
 	if err := r.applyTransition(ctx, p, transition); err != nil {
@@ -104,5 +107,18 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, 
 	status.ResolvedPackage, status.ResolvedDigest = resolved.Image, resolved.Digest.String()
 	r.Rollback.Begin(p, transition.Decision, revisions)
 	summary := r.setHealth(p, name, transition.Activate, revisions)
-	return r.next(p, revisions, resolved), summary, nil
+	return r.recordLookup(p, revisions, resolved), summary, nil
+}
+
+// revisionsOf returns the revisions of a package, and reports whether they were read from the API
+// server. It reads them from the API server for a package without a status: the package may have
+// been restored from a backup together with revisions that the cache does not have yet, and it
+// keeps their digest even if its tag has moved.
+func (r *Reconciler) revisionsOf(ctx context.Context, p v1.Package) (revisions []v1.PackageRevision, live bool, err error) {
+	if p.PackageStatus().CurrentRevision == "" {
+		revisions, err = r.API.Revisions.Of(ctx, p)
+		return revisions, true, err
+	}
+	revisions, err = state.RevisionsOf(ctx, r.API.Client, p)
+	return revisions, false, err
 }

@@ -16,20 +16,21 @@ import (
 // Resolver resolves the references of packages.
 type Resolver struct {
 	Packages state.Packages
-	// Poll is the interval between two look-ups of a package with the pull policy Always.
+	// Poll is the interval between two lookups of a package with the pull policy Always.
 	Poll time.Duration
-	// pending has the digests that were looked up and that the statuses do not record yet.
+	// pending holds the digests that were looked up and that the statuses do not record yet.
 	pending expectations.Cache[types.UID, resolvedImage]
 }
 
-// resolvedImage is the result of a look-up: the reference of a package, the image after rewriting, and the
+// resolvedImage is the result of a lookup: the reference of a package, the image after rewriting, and the
 // digest of the image.
 type resolvedImage struct {
 	reference, image string
 	digest           oci.Digest
 }
 
-// resolve returns the content of a package, and records the ImageConfigs that apply.
+// resolve resolves the reference of a package to a digest, and records the ImageConfigs that apply
+// in its status.
 func (r *Resolver) resolve(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) (state.Resolution, error) {
 	res, err := r.Packages.Resolve(ctx, p, revisions, state.ResolveOptions{
 		Pending: func(image string) (oci.Digest, bool) { return r.pendingDigest(p, image) },
@@ -44,8 +45,8 @@ func (r *Resolver) resolve(ctx context.Context, p v1.Package, revisions []v1.Pac
 	return res, err
 }
 
-// maxAge returns the age up to which the look-up of another package is used. Packages that look up
-// the same tag share one look-up for each interval.
+// maxAge returns the maximum age of the lookup of another package that is reused. Packages with the
+// pull policy Always that refer to the same tag share lookups.
 func (r *Resolver) maxAge(policy corev1.PullPolicy) time.Duration {
 	if policy == corev1.PullAlways {
 		return r.Poll / 2
@@ -53,8 +54,8 @@ func (r *Resolver) maxAge(policy corev1.PullPolicy) time.Duration {
 	return 0
 }
 
-// pendingDigest returns the digest of the last look-up of an image, as long as the status does not record
-// it. Without it a tag would be looked up twice.
+// pendingDigest returns the digest of the last lookup of an image, and true, until the status
+// records the digest. It saves a second lookup of a tag.
 func (r *Resolver) pendingDigest(p v1.Package, image string) (oci.Digest, bool) {
 	status := p.PackageStatus()
 	last, pending := r.pending.Pending(p.GetUID(), func(last resolvedImage) bool {

@@ -43,8 +43,9 @@ func (r *Reconciler) applyTransition(ctx context.Context, p v1.Package, t revisi
 	return nil
 }
 
-// collect deletes an old revision. No other revision lists the objects that later versions do not contain, so these are
-// released first, in case that the revision was not reconciled since.
+// collect deletes an old revision. No other revision lists the objects that later versions do not
+// contain, so collect releases them first, in case the revision was not reconciled since it became
+// inactive.
 func (r *Reconciler) collect(ctx context.Context, old revision.Set) error {
 	if _, _, err := r.API.Release(ctx, old, revision.Objects(old.Revision)); err != nil {
 		return err
@@ -52,8 +53,8 @@ func (r *Reconciler) collect(ctx context.Context, old revision.Set) error {
 	return r.API.Delete(ctx, old.Revision)
 }
 
-// createRevision creates a revision. It fails with requeue.ErrStale if the cache does not show yet that the
-// revision exists.
+// createRevision creates a revision. It fails with requeue.ErrStale if the revision exists and the
+// cache does not show it yet.
 func (r *Reconciler) createRevision(ctx context.Context, p v1.Package, rev v1.PackageRevision) error {
 	err := r.API.Client.Create(ctx, rev)
 	if apierrors.IsAlreadyExists(err) && r.missedRevision(ctx, p, rev.GetName()) {
@@ -65,8 +66,8 @@ func (r *Reconciler) createRevision(ctx context.Context, p v1.Package, rev v1.Pa
 	return nil
 }
 
-// missedRevision reports whether an existing revision belongs to the package, and was missed because the
-// cache is behind.
+// missedRevision reports whether an existing revision is missing from the cache, or belongs to the
+// package, so that the reconciliation missed it.
 func (r *Reconciler) missedRevision(ctx context.Context, p v1.Package, name string) bool {
 	rev := p.NewRevision()
 	err := r.API.Client.Get(ctx, types.NamespacedName{Name: name}, rev)

@@ -49,19 +49,21 @@ func (onePackage) Rewrites(context.Context) (func(string) string, error) {
 	return func(repository string) string { return repository }, nil
 }
 
-// A new revision never becomes active beside an active one that the cache does not have yet.
-func TestTwoRevisionsAreNeverActiveWhileTheCacheIsBehind(t *testing.T) {
+// onlyDigest is the digest to which each tag refers.
+const onlyDigest = "sha256:3333333333333333333333333333333333333333333333333333333333333333"
+
+func (onePackage) Resolve(context.Context, fetch.Origin, time.Duration) (oci.Digest, error) {
+	return oci.ParseDigest(onlyDigest)
+}
+
+// reconcileBehind reconciles a package whose one revision the cache does not have yet, and returns all revisions.
+func reconcileBehind(t *testing.T, p *v1.Configuration, rev *v1.ConfigurationRevision) []v1.ConfigurationRevision {
+	t.Helper()
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &v1.Configuration{}
-	p.Name, p.UID = "late", "package"
-	p.Spec.Package = "registry.example.com/late@sha256:" + strings.Repeat("2", 64)
-	old := &v1.ConfigurationRevision{}
-	old.Name, old.Labels = "late-111111111111", map[string]string{v1.LabelPackage: p.Name}
-	old.Spec.DesiredState, old.Spec.Revision = v1.RevisionActive, 1
-	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, old).WithStatusSubresource(p, old).Build()
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, rev).WithStatusSubresource(p, rev).Build()
 	reporter := &status.Reporter{Now: time.Now, Writes: &expectations.Versions{Now: time.Now}}
 	r := &Reconciler{
 		Kind:     v1.ConfigurationKind,
@@ -77,12 +79,45 @@ func TestTwoRevisionsAreNeverActiveWhileTheCacheIsBehind(t *testing.T) {
 	if err := live.List(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
-	for _, rev := range all.Items {
-		if want := rev.Name != old.Name; revision.IsActive(&rev) != want || want && rev.Spec.Revision != 2 {
-			t.Errorf("%s is %s with number %d", rev.Name, rev.Spec.DesiredState, rev.Spec.Revision)
-		}
+	return all.Items
+}
+
+// A new revision never becomes active beside an active one that the cache does not have yet.
+func TestTwoRevisionsAreNeverActiveWhileTheCacheIsBehind(t *testing.T) {
+	for name, current := range map[string]string{"Known": "late-111111111111", "WithoutStatus": ""} {
+		t.Run(name, func(t *testing.T) {
+			p := &v1.Configuration{}
+			p.Name, p.UID = "late", "package"
+			p.Spec.Package = "registry.example.com/late@sha256:" + strings.Repeat("2", 64)
+			p.Status.CurrentRevision = current
+			old := &v1.ConfigurationRevision{}
+			old.Name, old.Labels = "late-111111111111", map[string]string{v1.LabelPackage: p.Name}
+			old.Spec.DesiredState, old.Spec.Revision = v1.RevisionActive, 1
+			all := reconcileBehind(t, p, old)
+			for _, rev := range all {
+				if want := rev.Name != old.Name; revision.IsActive(&rev) != want || want && rev.Spec.Revision != 2 {
+					t.Errorf("%s is %s with number %d", rev.Name, rev.Spec.DesiredState, rev.Spec.Revision)
+				}
+			}
+			if len(all) != 2 {
+				t.Errorf("there are %d revisions", len(all))
+			}
+		})
 	}
-	if len(all.Items) != 2 {
-		t.Errorf("there are %d revisions", len(all.Items))
+}
+
+// A restored package keeps the content of its restored revision while the cache does not have that revision yet, also
+// if its tag has moved.
+func TestRestoredPackageKeepsItsContentWhileTheCacheIsBehind(t *testing.T) {
+	p := &v1.Configuration{}
+	p.Name, p.UID = "restored", "package"
+	p.Spec.Package = "registry.example.com/restored:v1"
+	old := &v1.ConfigurationRevision{}
+	old.Spec.DesiredState, old.Spec.Revision = v1.RevisionActive, 1
+	old.Spec.Image, old.Spec.Digest = p.Spec.Package, "sha256:"+strings.Repeat("1", 64)
+	old.Name, old.Labels = revision.Name(p, old.Spec.Digest, nil), map[string]string{v1.LabelPackage: p.Name}
+	all := reconcileBehind(t, p, old)
+	if len(all) != 1 || all[0].Name != old.Name || !revision.IsActive(&all[0]) {
+		t.Errorf("%d revisions: %+v", len(all), all)
 	}
 }

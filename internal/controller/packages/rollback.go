@@ -8,9 +8,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 )
 
-// prepareRollback deletes the webhook configurations of a package that is about to be rolled back: neither
-// of the two revisions may have a runtime that serves them now. The rollback itself is made by the next
-// reconciliation, after the decision is in the status.
+// prepareRollback deletes the webhook configurations of a package that is about to be rolled back,
+// because possibly no runtime serves them during the rollback. The next reconciliation rolls the
+// package back, after the decision is written to the status.
 func (r *Reconciler) prepareRollback(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) (revision.Summary, error) {
 	if err := r.deleteWebhooks(ctx, p, revisions); err != nil {
 		return revision.Summary{}, err

@@ -13,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/state"
 )
 
-// setHealth copies the health of the active revision into the conditions of its package, with upstream's
-// reasons, and returns the summary of the package.
+// setHealth copies the health of the active revision into the conditions of its package, with
+// Crossplane's reasons, and returns the summary of the package.
 func (r *Reconciler) setHealth(p v1.Package, current, active string, revisions []v1.PackageRevision) revision.Summary {
 	now := r.API.Time()
 	running := current
@@ -23,7 +23,7 @@ func (r *Reconciler) setHealth(p v1.Package, current, active string, revisions [
 	}
 	healthy, summary := v1.UnknownHealth("The revision "+running+" is being established."), revision.Progressing("")
 	for _, rev := range revisions {
-		// The status of a revision that is only now activated is from the time before.
+		// The status of a revision that is being activated predates the activation.
 		if rev.GetName() == running && (active == "" || revision.IsActive(rev)) {
 			healthy, summary = revision.Health(rev), revision.Summarize(rev)
 		}
@@ -57,13 +57,14 @@ func (r *Reconciler) keepLastKnown(p v1.Package, resolved state.Resolution, curr
 	}
 	resolved.LookupError = cause
 	summary := r.setHealth(p, current, active, revisions)
-	return r.next(p, revisions, resolved), summary, nil
+	return r.recordLookup(p, revisions, resolved), summary, nil
 }
 
-// next returns when a package is reconciled again without an event: at the activation deadline; with the
-// policy Always, or after a failure, when the registry is asked again (packages guide,
-// "spec.packagePullPolicy"). The content of a digest never changes.
-func (r *Reconciler) next(p v1.Package, revisions []v1.PackageRevision, resolved state.Resolution) ctrl.Result {
+// recordLookup records the result of the lookup in the conditions of a package, and returns when
+// the package is reconciled again without an event: at the activation deadline, or at the next
+// lookup if that is earlier. Lookups are repeated after a failure and, unless the package refers to
+// a digest, with the pull policy Always.
+func (r *Reconciler) recordLookup(p v1.Package, revisions []v1.PackageRevision, resolved state.Resolution) ctrl.Result {
 	r.API.Status.SetLookupResult(p, resolved.LookupError)
 	remaining := max(0, r.Rollback.Remaining(p, revisions))
 	follows := p.PackageSpec().PackagePullPolicy == corev1.PullAlways && resolved.Origin.Ref.Digest.IsZero()

@@ -20,7 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/state"
 )
 
-// SetupWithManager registers the controller with everything that it watches.
+// SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	p, c, origins := v1.NewPackage(r.Kind), r.API.Client, r.Resolver.Packages.Origins
 	return ctrl.NewControllerManagedBy(mgr).
@@ -42,7 +42,7 @@ func enqueueForImageConfig(c client.Reader, origins state.Origins, kind string) 
 	})
 }
 
-// enqueueForSecret enqueues the packages that are not ready and that a Secret may be a pull secret of.
+// enqueueForSecret enqueues the packages that are not ready and may use a Secret as a pull secret.
 func enqueueForSecret(c client.Reader, origins state.Origins, kind string) handler.EventHandler {
 	return watch.EnqueuePackages(c, kind, func(ctx context.Context, o client.Object, p v1.Package) bool {
 		return p.GetCondition(v1.TypeReady).Status != corev1.ConditionTrue && isPullSecret(ctx, c, origins, p, o.GetName())

@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// workers is the number of concurrent reconciliations of a controller. Most of them
-	// wait for a registry or the API server. Work that costs memory or load is bounded
-	// where it happens.
+	// workers is the maximum number of concurrent reconciliations of a controller. Most
+	// reconciliations wait for a registry or the API server. Operations that use much memory or CPU
+	// have limits of their own.
 	workers = 64
 	// FirstRetry is the shortest delay before a failed reconciliation is retried. The delay
 	// doubles with each failure.
@@ -56,23 +56,24 @@ func Options(log *slog.Logger) controller.Options {
 	}
 }
 
-// OneAtATime returns the options of a controller that reconciles one object.
+// OneAtATime returns the options of a controller that reconciles one object at a time.
 func OneAtATime(log *slog.Logger) controller.Options {
 	o := Options(log)
 	o.MaxConcurrentReconciles = 1
 	return o
 }
 
-// ErrStale marks failures of decisions from reads that were too old.
+// ErrStale marks the failure of a reconciliation whose reads were stale.
 var ErrStale = errors.New("the cache is behind")
 
-// IsStale reports whether a failure comes from an object that was read before its last change. Such a
-// reconciliation is repeated soon, and nothing is reported.
+// IsStale reports whether a reconciliation failed because an object was read before its last
+// change. The reconciliation is repeated soon, and nothing is reported.
 func IsStale(err error) bool {
 	return errors.Is(err, ErrStale) || apierrors.IsConflict(err) && !errors.Is(err, apply.ErrMoved)
 }
 
-// Soon repeats a reconciliation whose reads were stale.
+// Soon returns the result of a reconciliation whose reads were stale. It is repeated after
+// FirstRetry.
 func Soon() ctrl.Result { return ctrl.Result{RequeueAfter: Jitter(FirstRetry)} }
 
 // OnError returns when a failed reconciliation is retried: at the time that the failure names, never, or
@@ -84,12 +85,12 @@ func OnError(ctx context.Context, err error) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: Jitter(max(FirstRetry, time.Until(at)))}, nil
 	}
 	if at, ok := contention.RetryAt(err); ok {
-		// The stop was reported. An event of the object is no reason to try earlier.
+		// The Stop was reported already, so the error is not returned to controller-runtime.
 		return ctrl.Result{RequeueAfter: Jitter(max(FirstRetry, time.Until(at)))}, nil
 	}
 	if errors.Is(err, rbac.ErrPermissionMissing) {
-		// controller-runtime logs an error that is returned to it. A revision that waits for an
-		// administrator is no error; a change of any role wakes it as well.
+		// controller-runtime would log a returned error, but waiting for an administrator is no
+		// error. A change of any role also enqueues the revision.
 		log.DebugContext(ctx, "waiting for permissions", "reason", err.Error())
 		return ctrl.Result{RequeueAfter: Jitter(permissionPause)}, nil
 	}
@@ -101,9 +102,9 @@ func OnError(ctx context.Context, err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// Level returns the level at which the failure of a reconciliation is logged: an error for a fault of the manager, a
-// warning for a failure of the environment or of a package, and information for a package that waits for another one, or
-// for the decision of a user.
+// Level returns the level at which the failure of a reconciliation is logged: Error for a fault of
+// the manager, Warn for a failure of the environment or of a package, and Info for a stale read,
+// and for a package that waits for another package or for the decision of a user.
 func Level(err error) slog.Level {
 	code := errcode.From(err).Code
 	switch {
@@ -117,15 +118,15 @@ func Level(err error) slog.Level {
 	return slog.LevelWarn
 }
 
-// IsTransient reports whether a failure to read content has no bearing on what is installed: the content
-// is not in the cache, and the registry does not return it now.
+// IsTransient reports whether a failure to read content is temporary, so that it does not affect
+// the installed objects: the content is not in the cache, and the registry does not return it now.
 func IsTransient(err error) bool {
 	class := errcode.From(err).Code.Class
 	return class.Retry && class != errcode.Internal
 }
 
-// AfterLookup returns when a registry is asked again: after the interval, or later if the registry limits
-// requests.
+// AfterLookup returns the delay until the next request to a registry: the interval, or longer if
+// err names a later time for a retry.
 func AfterLookup(err error, interval time.Duration, now time.Time) time.Duration {
 	if at, ok := remote.RetryAt(err); ok {
 		interval = max(interval, at.Sub(now))
@@ -138,7 +139,8 @@ func Jitter(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/10+1))
 }
 
-// By makes a result repeat the reconciliation at a time at the latest; the zero time changes nothing.
+// By returns result with the time of the next reconciliation moved forward to at, but to at least
+// one second from now. The zero time changes nothing.
 func By(result ctrl.Result, at, now time.Time) ctrl.Result {
 	if at.IsZero() {
 		return result

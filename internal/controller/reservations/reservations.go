@@ -1,15 +1,16 @@
-// Package reservations keeps packages that contain the same object from each installing a part of its
-// objects: a package reserves all of its objects, or none, before it writes the first one. Of packages
-// that are installed at the same time the older one wins, and one that has begun to write keeps its
-// objects.
+// Package reservations keeps packages that contain the same object from each installing a part of
+// its objects: a package reserves all of its objects, or none, before it writes the first one. If
+// several packages are installed at the same time, the oldest one gets the object, unless another
+// one has begun to write its objects.
 //
-// Reservations are in memory. Objects that exist have owner references, and the plan decides about
-// them; a reservation only bridges the time until then.
+// Reservations are kept in memory. An existing object has owner references, from which the plan
+// decides; a reservation only bridges the time until the object exists.
 package reservations
 
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,24 +26,26 @@ type Key struct{ Kind, Name string }
 // KeyOf returns the key of a package.
 func KeyOf(p v1.Package) Key { return Key{p.PackageKind(), p.GetName()} }
 
-// Reservations are the reserved objects of all packages.
+// Reservations holds the reserved objects of all packages. It is safe for concurrent use.
 type Reservations struct {
 	mu       sync.Mutex
 	objects  map[plan.Ref]*Reservation
 	packages map[Key]*Reservation
 }
 
-// New returns no reservations.
+// New returns an empty set of reservations.
 func New() *Reservations {
 	return &Reservations{objects: map[plan.Ref]*Reservation{}, packages: map[Key]*Reservation{}}
 }
 
-// Reservation has the reserved objects of one package.
+// Reservation holds the reserved objects of one package.
 type Reservation struct {
 	all     *Reservations
 	key     Key
 	created metav1.Time
 	refs    []plan.Ref
+	// composed are the CRDs among refs that Crossplane creates.
+	composed []plan.Ref
 	// committed is set once the package has begun to write its objects.
 	committed bool
 }
@@ -81,9 +84,11 @@ func (a *Reservations) Holders(of map[Key]bool) plan.Holders {
 	return out
 }
 
-// Reserve reserves objects in place of the formerly reserved objects. It fails, and changes nothing,
-// if another package holds one of them.
-func (r *Reservation) Reserve(refs []plan.Ref) error {
+// Reserve reserves objects, and the CRDs that Crossplane creates from them, in place of the objects
+// that were reserved before. It fails, and changes nothing, if a package that takes precedence
+// holds one of them.
+func (r *Reservation) Reserve(objects, composed []plan.Ref) error {
+	refs := slices.Concat(objects, composed)
 	r.all.mu.Lock()
 	defer r.all.mu.Unlock()
 	var rivals []*Reservation
@@ -93,7 +98,7 @@ func (r *Reservation) Reserve(refs []plan.Ref) error {
 			continue
 		}
 		if !r.precedes(other) {
-			return heldError(ref, other)
+			return heldError(ref, other, composed)
 		}
 		rivals = append(rivals, other)
 	}
@@ -101,14 +106,15 @@ func (r *Reservation) Reserve(refs []plan.Ref) error {
 		other.free()
 	}
 	r.free()
-	r.refs, r.all.packages[r.key] = refs, r
+	r.refs, r.composed, r.all.packages[r.key] = refs, composed, r
 	for _, ref := range refs {
 		r.all.objects[ref] = r
 	}
 	return nil
 }
 
-// precedes reports whether r takes the objects that other has reserved.
+// precedes reports whether r may take the objects that other has reserved: other has not begun to
+// write, and r is older.
 func (r *Reservation) precedes(other *Reservation) bool {
 	if other.committed {
 		return false
@@ -124,7 +130,7 @@ func (r *Reservation) Commit(p plan.Plan) error {
 	defer r.all.mu.Unlock()
 	for _, ref := range r.refs {
 		if other := r.all.objects[ref]; other != r {
-			return heldError(ref, other)
+			return heldError(ref, other, r.composed)
 		}
 	}
 	if len(p.Refusals) == 0 {
@@ -147,10 +153,14 @@ func (r *Reservation) free() {
 	}
 }
 
-func heldError(ref plan.Ref, holder *Reservation) error {
-	if holder == nil {
-		return apply.ErrMoved.New(nil, "%s %s was reserved by another package", ref.Kind, ref.Name)
+func heldError(ref plan.Ref, holder *Reservation, composed []plan.Ref) error {
+	object := ref.Kind + " " + ref.Name
+	if slices.Contains(composed, ref) {
+		object += ", which Crossplane creates for the package,"
 	}
-	why := errors.New(ref.Kind + " " + ref.Name + " belongs to " + holder.key.Kind + "/" + holder.key.Name)
+	if holder == nil {
+		return apply.ErrMoved.New(nil, "%s was reserved by another package", object)
+	}
+	why := errors.New(object + " belongs to " + holder.key.Kind + "/" + holder.key.Name)
 	return apply.ErrRefused.New(why, "objects of the package cannot be established")
 }

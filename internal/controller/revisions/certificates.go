@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// ensureCertificates issues and renews the certificates of the runtime of a revision, and makes the
-// objects that call the runtime name its CA bundle.
+// ensureCertificates issues and renews the certificates of the runtime of a revision, and sets the
+// service and the CA bundle of the webhooks and conversions that call the runtime.
 func (r *Reconciler) ensureCertificates(ctx context.Context, in *install) error {
 	if in.workload == nil {
 		in.objects.SetWebhookService(desired.Service{}, nil)
@@ -43,7 +43,7 @@ func (r *Reconciler) ensureCertificates(ctx context.Context, in *install) error 
 	return nil
 }
 
-// secretName returns the name of a Secret that exists, and nil otherwise.
+// secretName returns the name of a Secret whose certificate was issued, and nil for others.
 func secretName(issued map[string]certificates.Issued, secret string) *string {
 	if _, ok := issued[secret]; ok {
 		return &secret
@@ -51,9 +51,9 @@ func secretName(issued map[string]certificates.Issued, secret string) *string {
 	return nil
 }
 
-// wantedCertificates returns the certificates that a runtime needs, and sets the names of their Secrets
-// where the revision, created by another package manager, names none. A local runtime is a process on this
-// machine; its callers do not reach it by a name in the cluster.
+// wantedCertificates returns the certificates that a runtime needs. It sets the names of their
+// Secrets in p if the revision names none, because another package manager created it. A local
+// runtime is a process on this machine, which its callers reach as localhost.
 func wantedCertificates(p *runtime.Workload, service string, local bool) []certificates.Requirement {
 	pkg := p.Owner.Package.Name
 	names := certificates.ServerNames(pkg, p.Namespace)

@@ -10,14 +10,14 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 )
 
-// Checks are the policies that a revision must satisfy before anything of it, or of its dependencies, is
+// Checks are the policies that a revision must satisfy before its objects and its dependencies are
 // written.
 type Checks struct {
 	Crossplane *crossplane.Checker
 	// Permissions configure the permissions of runtimes; nil if the manager does not manage them.
 	Permissions *PermissionOptions
 	Held        *permission.ManagerRules
-	// Poll is the interval between two look-ups of a registry.
+	// Poll is the interval between two lookups of a registry.
 	Poll time.Duration
 }
 
@@ -29,9 +29,9 @@ func (r *Reconciler) checkCrossplane(ctx context.Context, in *install) error {
 	return r.Checks.Crossplane.Check(ctx, in.pkg.Meta)
 }
 
-// checkWebhooks fails if the webhooks of a revision cover resources that its package does not define
-// without the consent of the user. It deletes the configurations of a revision whose consent was
-// withdrawn.
+// checkWebhooks fails if the webhooks of a revision cover resources that its package does not
+// define and the user has not consented to that. It deletes the webhook configurations of the
+// revision if the consent was withdrawn.
 func (r *Reconciler) checkWebhooks(ctx context.Context, in *install) error {
 	status := in.Revision.RevisionStatus()
 	status.UnallowedWebhooks = nil
@@ -43,7 +43,8 @@ func (r *Reconciler) checkWebhooks(ctx context.Context, in *install) error {
 	if len(unallowed) == 0 {
 		return nil
 	}
-	// A revision that was not established has installed none: the configurations of its predecessor stay.
+	// A revision that was never established has installed no configuration, so the configurations of its
+	// predecessor stay.
 	if err := r.deleteWebhooks(ctx, in, webhooks.Only(revision.Objects(in.Revision))); err != nil {
 		return err
 	}

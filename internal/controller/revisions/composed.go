@@ -11,8 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
-// checkComposed reports in the Ready condition which XRDs of a package are not established. That is no
-// failure of the package: Crossplane establishes them, and it may be installed later.
+// checkComposed reports in the Ready condition which XRDs of a package are not established. The
+// package stays ready: Crossplane core establishes XRDs, and may be installed later.
 func (r *Reconciler) checkComposed(ctx context.Context, in *install) error {
 	composites, err := in.objects.Composites()
 	if err != nil || len(composites) == 0 {

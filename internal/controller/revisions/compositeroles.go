@@ -15,8 +15,8 @@ import (
 // Configuration defines. Their owner is the XRD, as with Crossplane's RBAC manager, so that both can work
 // side by side.
 //
-// No runtime needs these roles. If the manager cannot grant them, the package is healthy without them, and
-// the log lists the missing permissions.
+// No runtime needs these roles. If the manager lacks the permissions to grant them, the package is
+// healthy without them.
 func (r *Reconciler) reconcileCompositeRoles(ctx context.Context, in *install) error {
 	composites, err := in.objects.Composites()
 	if err != nil || len(composites) == 0 {

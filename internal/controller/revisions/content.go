@@ -32,8 +32,8 @@ func (r *Reconciler) readContent(ctx context.Context, in *install) (err error) {
 	return err
 }
 
-// reportAccepted records an event with what the lenient policy accepts in the content of a revision that is
-// not established yet.
+// reportAccepted records an event with the deviations that the lenient policy accepts in the
+// content of a revision that is not established yet.
 func (r *Reconciler) reportAccepted(in *install) {
 	found := revision.AcceptedContent(in.pkg)
 	if len(found) > 0 && !revision.IsEstablished(in.Revision) {
@@ -56,8 +56,8 @@ func (r *Reconciler) readPackage(ctx context.Context, rev v1.PackageRevision) (*
 	return pkg, source, err
 }
 
-// objectRefs returns the objects of a revision: the objects in its status or, before it has
-// established any, the objects in its content.
+// objectRefs returns the objects of a revision: those in its status or, if its status lists none,
+// those in its content.
 func (r *Reconciler) objectRefs(ctx context.Context, rev v1.PackageRevision) ([]plan.Ref, error) {
 	if refs := revision.Objects(rev); len(refs) > 0 {
 		return refs, nil
@@ -73,8 +73,8 @@ func (r *Reconciler) objectRefs(ctx context.Context, rev v1.PackageRevision) ([]
 	return objects.Refs(), nil
 }
 
-// keepLastKnown keeps the health of an established revision whose content cannot be read now, while all
-// of its objects exist.
+// keepLastKnown keeps the health of an established revision whose content cannot be read now, if
+// the revision still controls all of its objects. Otherwise it returns cause.
 func (r *Reconciler) keepLastKnown(ctx context.Context, in *install, cause error) error {
 	if !requeue.IsTransient(cause) || !revision.IsEstablished(in.Revision) {
 		return cause

@@ -3,11 +3,16 @@ package revisions
 import (
 	"context"
 	"errors"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// reconcileTerminating runs the runtime of a revision while its package waits until its CRDs are deleted,
-// also after a restart of the manager: only the runtime can remove its finalizers from custom resources.
-// It writes no objects.
+// reconcileTerminating keeps the runtime of a revision running while its package waits for the
+// deletion of its CRDs: only the runtime can remove its finalizers from custom resources. It starts
+// the runtime again after a restart of the manager, and writes no objects of the package.
 func (r *Reconciler) reconcileTerminating(ctx context.Context, in *install) error {
 	err := in.run(ctx,
 		r.readContent,
@@ -19,4 +24,14 @@ func (r *Reconciler) reconcileTerminating(ctx context.Context, in *install) erro
 		return r.keepLastKnown(ctx, in, cause.error)
 	}
 	return err
+}
+
+// releaseDeleted removes the finalizer of Crossplane core from a revision that is being deleted.
+func (r *Reconciler) releaseDeleted(ctx context.Context, rev v1.PackageRevision) error {
+	if rev.GetDeletionTimestamp() == nil || !controllerutil.ContainsFinalizer(rev, v1.FinalizerRevision) {
+		return nil
+	}
+	released := rev.DeepCopyObject().(v1.PackageRevision)
+	controllerutil.RemoveFinalizer(released, v1.FinalizerRevision)
+	return client.IgnoreNotFound(r.API.Client.Update(ctx, released))
 }

@@ -48,16 +48,16 @@ type Dependencies struct {
 }
 
 // ensureDependencies checks that all direct dependencies of a revision are installed at a matching
-// version, and counts them in the status. It installs missing dependencies, and moves those at other
-// versions, where the policy allows that; the revision waits for them. Optional dependencies only
-// constrain versions.
+// version, and counts them in the status. Where the policy allows it, it installs missing
+// dependencies and moves the others to a matching version, and the revision waits for them.
+// Optional dependencies only constrain versions.
 func (r *Reconciler) ensureDependencies(ctx context.Context, in *install) error {
 	err := r.resolveDependencies(ctx, in)
 	if !errors.Is(err, graph.ErrDependencyComing) {
 		return err
 	}
-	// A change of a dependency enqueues the revisions that are known to wait. A dependency that arrives
-	// before that is noticed by the first retry.
+	// A change of a dependency enqueues the revisions whose status shows that they wait. The first
+	// retry finds a dependency that changed before this status was written.
 	summary, after := status.Failed(err), requeue.LastRetry
 	if in.Revision.GetCondition(v1.TypeReady).Reason != summary.Reason {
 		after = requeue.FirstRetry
@@ -67,7 +67,8 @@ func (r *Reconciler) ensureDependencies(ctx context.Context, in *install) error 
 	return nil
 }
 
-// resolveDependencies fails with a code of package graph unless the dependencies are satisfied.
+// resolveDependencies returns an error with a code of package graph unless the dependencies are
+// satisfied. It records their numbers in the status, and installs and moves dependencies.
 func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error {
 	revisionStatus, meta := in.Revision.RevisionStatus(), in.pkg.Meta
 	graph.Unsatisfied{}.Record(revisionStatus, 0)
@@ -105,7 +106,8 @@ func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error
 	return unsatisfied.Err(len(meta.DependsOn), r.Dependencies.Options != nil)
 }
 
-// messageOf returns the message of a package that is not ready.
+// messageOf returns the message of the Ready condition of a package that is not ready, and "" for
+// others.
 func (r *Reconciler) messageOf(ctx context.Context, n graph.Node) string {
 	p := v1.NewPackage(n.Kind)
 	if r.API.Client.Get(ctx, client.ObjectKey{Name: n.Name}, p) != nil {
@@ -117,8 +119,8 @@ func (r *Reconciler) messageOf(ctx context.Context, n graph.Node) string {
 	return ""
 }
 
-// dependencyGraph returns the graph of all packages in the cache. The package of the revision has the
-// dependencies of that revision.
+// dependencyGraph returns the graph of all packages in the cache. The node of the revision's own
+// package has the dependencies of that revision.
 func (r *Reconciler) dependencyGraph(ctx context.Context, in *install) (*graph.Graph, error) {
 	// A revision that another package manager created has no digest.
 	content, _ := oci.ParseDigest(in.Revision.RevisionSpec().Digest)
@@ -147,9 +149,10 @@ func (r *Reconciler) dependencyGraph(ctx context.Context, in *install) (*graph.G
 	return graph.New(nodes, state.Rewrites(ctx, r.Packages.Origins)), nil
 }
 
-// solveDependencies installs and moves dependencies where the policy allows it, for one package at a time
-// among packages that depend on each other. It returns a text for each package that it moved. Seen is the
-// graph in which a dependency was not satisfied; missing reports that one is not installed.
+// solveDependencies installs and moves dependencies where the policy allows it, for one package at
+// a time among packages that depend on each other. It returns a description of each move. Seen is
+// the graph in which a dependency was not satisfied, and missing reports that a dependency is not
+// installed.
 func (r *Reconciler) solveDependencies(ctx context.Context, in *install, seen *graph.Graph, missing bool) (moved []string, err error) {
 	options := r.Dependencies.Options
 	if options == nil || !missing && options.UpgradePolicy() == graph.None {
@@ -176,11 +179,11 @@ func (r *Reconciler) solveDependencies(ctx context.Context, in *install, seen *g
 	return r.resolveAndApply(ctx, in, parent, policy)
 }
 
-// resolveAndApply finds one solution for all packages that depend on each other, and installs and moves
-// all packages that it changes, once all of them can be installed. A conflict is reported only by the
-// packages whose dependencies are not satisfied.
+// resolveAndApply finds one solution for all packages that depend on each other, and installs and
+// moves all packages that the solution changes, if all of them can be installed. A conflict is
+// reported only by the packages whose dependencies are not satisfied.
 func (r *Reconciler) resolveAndApply(ctx context.Context, in *install, parent v1.Package, policy graph.Policy) (moved []string, err error) {
-	// The previous holder of the lock may have done everything.
+	// The previous holder of the lock may have made all changes.
 	seen, err := r.dependencyGraph(ctx, in)
 	if err != nil {
 		return nil, err
@@ -214,7 +217,8 @@ func (r *Reconciler) resolveAndApply(ctx context.Context, in *install, parent v1
 	return r.applyChanges(ctx, parent, changes)
 }
 
-// componentOf returns the graph of the packages that are connected to a package.
+// componentOf returns the graph of the packages that are connected to a package by dependencies. It
+// fails with requeue.ErrStale if the graph does not contain the package.
 func componentOf(g *graph.Graph, p v1.Package) (*graph.Graph, error) {
 	component := g.Component(p.PackageKind(), p.GetName())
 	if len(component.Nodes()) == 0 {

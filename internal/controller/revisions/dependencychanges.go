@@ -40,15 +40,19 @@ func (r *Reconciler) preflightChanges(ctx context.Context, in *install, seen *gr
 			p := v1.NewPackage(kind)
 			return p, r.API.Live.Get(ctx, client.ObjectKey{Name: name}, p)
 		}}
-	added := make([][]plan.Ref, len(changes))
+	composed, err := in.objects.ComposedCRDs()
+	if err != nil {
+		return err
+	}
+	added, reserved := make([][]plan.Ref, len(changes)), make([][]plan.Ref, len(changes))
 	for i, a := range reader.ReadAll(ctx, in.Package, changes) {
 		if a.Err != nil {
 			return a.Err
 		}
-		added[i] = a.Objects
+		added[i], reserved[i] = a.Objects, slices.Concat(a.Objects, a.Composed)
 	}
 	name := revision.ObjectName(in.Package)
-	refusals := graph.Conflicts(holders, name, own, changes, added)
+	refusals := graph.Conflicts(holders, name, slices.Concat(own, composed), changes, reserved)
 	for i, c := range changes {
 		refused, err := r.refuseObjects(ctx, in.Package, c, added[i])
 		if err != nil {
@@ -62,8 +66,8 @@ func (r *Reconciler) preflightChanges(ctx context.Context, in *install, seen *gr
 	return apply.Refused(refusals, "%s and its dependencies cannot be installed", name)
 }
 
-// refuseObjects returns the refusals of the objects of a package that would be installed and that users
-// created.
+// refuseObjects returns the refusals for a package that would be installed: refusals of its objects
+// that users created.
 func (r *Reconciler) refuseObjects(ctx context.Context, parent v1.Package, c graph.Change, objects []plan.Ref) ([]plan.Refusal, error) {
 	if c.Existing != nil {
 		return nil, nil
@@ -112,9 +116,9 @@ func (r *Reconciler) holders(ctx context.Context, in *install, seen *graph.Graph
 	return holders, nil
 }
 
-// applyChanges installs all missing packages concurrently, and then moves the others in order. It returns a
-// text for each package that it moved. Changes that were not made, as after a crash, are found again by the
-// next reconciliation.
+// applyChanges installs all missing packages concurrently, and then moves the others in order. It
+// returns a description of each move. If it fails or the manager crashes, the next reconciliation
+// finds the remaining changes again.
 func (r *Reconciler) applyChanges(ctx context.Context, parent v1.Package, changes []graph.Change) (moved []string, err error) {
 	if err := r.installPackages(ctx, parent, changes); err != nil {
 		return nil, err
@@ -134,11 +138,11 @@ func (r *Reconciler) applyChanges(ctx context.Context, parent v1.Package, change
 	return moved, nil
 }
 
-// concurrentInstalls is how many packages are created at the same time.
+// concurrentInstalls is the maximum number of packages that are created concurrently.
 const concurrentInstalls = 8
 
-// installPackages creates the missing packages. Packages that would have the same name are created one
-// after the other, so that the result does not depend on the order of calls.
+// installPackages creates the missing packages. Packages that would have the same name are created
+// in order, so that their names do not depend on the timing of the calls.
 func (r *Reconciler) installPackages(ctx context.Context, parent v1.Package, changes []graph.Change) error {
 	byName := map[string][]graph.Change{}
 	var order []string
@@ -167,7 +171,8 @@ func (r *Reconciler) installPackages(ctx context.Context, parent v1.Package, cha
 	return group.Wait()
 }
 
-// installPackage creates a package.
+// installPackage creates a package under the first of its names that is free. It succeeds if the
+// package exists already, and fails with ErrDependencyName if other packages have all of the names.
 func (r *Reconciler) installPackage(ctx context.Context, parent v1.Package, c graph.Change) error {
 	p := c.NewPackage(parent)
 	for _, name := range c.Names() {
@@ -193,8 +198,9 @@ func (r *Reconciler) installPackage(ctx context.Context, parent v1.Package, c gr
 	return graph.ErrDependencyName.New(nil, "%s is required, and the names %s are taken", c.To.Repository, strings.Join(c.Names(), " and "))
 }
 
-// movePackage changes the version of a package that was installed as a dependency. It changes no package
-// of a user, and none that a user has changed or paused meanwhile.
+// movePackage changes the version of a package that was installed as a dependency, or that follows
+// its dependents. It changes no other package, and no package that a user has changed or paused
+// meanwhile.
 func (r *Reconciler) movePackage(ctx context.Context, c graph.Change) (moved bool, err error) {
 	p := v1.NewPackage(c.Existing.Kind)
 	if err := r.API.Live.Get(ctx, client.ObjectKey{Name: c.Existing.Name}, p); err != nil {
@@ -203,7 +209,7 @@ func (r *Reconciler) movePackage(ctx context.Context, c graph.Change) (moved boo
 	to := c.Reference()
 	n, ok := graph.NodeFromPackage(p, nil)
 	// A package that already requests the version was rolled back from it.
-	if !ok || !n.AutoInstalled || n.Paused || n.Requested != c.Existing.Requested || n.Requested == to {
+	if !ok || !n.MayMove() || n.Requested != c.Existing.Requested || n.Requested == to {
 		return false, nil
 	}
 	p.PackageSpec().Package = to

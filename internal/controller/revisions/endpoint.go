@@ -9,9 +9,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// inheritEndpoint sets the endpoint of the active revision of a Function to the endpoint of the previous
-// revision, until its own runtime serves. Callers of functions read the endpoint of the active revision, and the
-// previous runtime runs for as long.
+// inheritEndpoint sets the endpoint of the active revision of a Function to the endpoint of the
+// previous revision, until its own runtime serves. Callers of functions read the endpoint of the
+// active revision, and the previous runtime runs until the new one serves.
 func (r *Reconciler) inheritEndpoint(ctx context.Context, in *install) error {
 	fn, ok := in.Revision.(*v1.FunctionRevision)
 	if !ok || fn.Status.Endpoint != "" {
@@ -23,7 +23,7 @@ func (r *Reconciler) inheritEndpoint(ctx context.Context, in *install) error {
 	for _, sibling := range newestFirst {
 		if previous := sibling.(*v1.FunctionRevision); previous.Name != fn.Name && previous.Status.Endpoint != "" {
 			fn.Status.Endpoint = previous.Status.Endpoint
-			// It is written at once, because the steps before the runtime may take long.
+			// The endpoint is written at once, because the steps before the runtime may take long.
 			if err := r.API.Client.Status().Update(ctx, fn); err != nil {
 				return fmt.Errorf("set the endpoint of %s to the endpoint of %s: %w", fn.Name, previous.Name, err)
 			}

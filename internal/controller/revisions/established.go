@@ -15,12 +15,13 @@ const (
 	// checks of whether the API server serves the new kinds.
 	establishedPoll    = 50 * time.Millisecond
 	maxEstablishedPoll = 2 * time.Second
-	// establishedTimeout is how long one reconciliation waits before it reports its progress.
+	// establishedTimeout is the maximum wait of one reconciliation before it reports its progress.
 	establishedTimeout = 20 * time.Second
 )
 
-// waitEstablished waits until the API server serves every kind that the package defines. A revision whose
-// kinds cannot be used yet is not healthy.
+// waitEstablished waits for up to 20 seconds until the API server serves every kind that the
+// package defines. If a kind is not served by then, the revision is not healthy, and the
+// reconciliation stops and is repeated.
 func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
 	deadline, stall, poll := r.API.Now().Add(establishedTimeout), stallDetector{}, pollInterval{}
 	for {
@@ -48,7 +49,7 @@ func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
 	}
 }
 
-// missingKinds returns the CRDs whose kinds the API server does not serve yet.
+// missingKinds returns the names of the CRDs whose kinds the API server does not serve yet.
 func (r *Reconciler) missingKinds(ctx context.Context, objects *desired.Objects) ([]string, error) {
 	if objects.Definitions() == 0 {
 		return nil, nil
@@ -57,7 +58,8 @@ func (r *Reconciler) missingKinds(ctx context.Context, objects *desired.Objects)
 	return objects.Missing(served), err
 }
 
-// reportNotEstablished reports how many CRDs the API server has established.
+// reportNotEstablished stops the reconciliation, and reports the number of CRDs that the API server
+// has established, and the reason why the first missing one is not.
 func (r *Reconciler) reportNotEstablished(ctx context.Context, in *install, missing []string) error {
 	reason, err := r.API.Cluster.WhyNotEstablished(ctx, missing[0])
 	if err != nil {
@@ -72,12 +74,12 @@ func (r *Reconciler) reportNotEstablished(ctx context.Context, in *install, miss
 }
 
 const (
-	// stallTimeout is how long the API server may establish no CRD before it is woken. It needs a
-	// third of a second for a CRD; with several API servers, each change waits for up to five
-	// seconds, and a wake-up then does no harm.
+	// stallTimeout is the time without a newly established CRD after which the API server is woken.
+	// An API server needs a third of a second for each CRD. With several API servers, each change
+	// takes up to five seconds; a wake-up then does no harm.
 	stallTimeout = 2 * time.Second
-	// maxWoken limits the CRDs that are written to wake the API server. An API server that stopped
-	// left few CRDs half established, since it works on one at a time.
+	// maxWoken limits the CRDs that are written to wake the API server. An API server that was
+	// stopped leaves few CRDs half established, since it works on one at a time.
 	maxWoken = 8
 )
 
@@ -87,8 +89,8 @@ type stallDetector struct {
 	since   time.Time
 }
 
-// isStalled reports whether the number of missing CRDs has not changed for stallTimeout, and starts anew
-// then.
+// isStalled reports whether the number of missing CRDs has not changed for stallTimeout. If it
+// reports true, it restarts the measurement.
 func (s *stallDetector) isStalled(missing int, now time.Time) bool {
 	if missing != s.missing {
 		s.missing, s.since = missing, now
@@ -117,9 +119,10 @@ type pollInterval struct {
 	since   time.Time
 }
 
-// next returns the pause before the next check: until half of the missing CRDs could be established, so
-// that a large package costs only a few checks more than a small one. It is never longer than the time
-// waited so far, because the rate may grow.
+// next returns the pause before the next check: the time after which half of the missing CRDs are
+// expected to be established, so that a large package needs only a few more checks than a small
+// one. The pause is at most as long as the time waited so far, because the rate may increase, and
+// at most maxEstablishedPoll.
 func (p *pollInterval) next(missing int, now time.Time) time.Duration {
 	if p.since.IsZero() {
 		p.missing, p.since = missing, now

@@ -25,8 +25,8 @@ type install struct {
 	objects *desired.Objects
 	// prepareRuntime; nil for a package whose runtime the manager does not run.
 	workload *workload
-	// planObjects: the changes that apply writes, and the webhook configurations, which are written
-	// once the runtime serves them.
+	// planObjects: the changes that applyObjects writes, and the webhook configurations, which are
+	// written once the runtime serves them.
 	changes, webhooks plan.Plan
 	// restored are the objects among the changes that another client has deleted.
 	restored []plan.Ref
@@ -42,7 +42,7 @@ type outcome struct {
 	stopped bool
 }
 
-// step is a part of a reconciliation. A step that fails ends it.
+// step is a step of a reconciliation. An error ends the reconciliation.
 type step func(ctx context.Context, in *install) error
 
 // run runs steps until one fails or stops the reconciliation.
@@ -56,15 +56,16 @@ func (in *install) run(ctx context.Context, steps ...step) error {
 	return nil
 }
 
-// stop ends the reconciliation with a summary. It is repeated after a delay; zero waits for an event.
+// stop ends the reconciliation with a summary. The reconciliation is repeated after a delay, or at
+// the next event if the delay is zero.
 func (o *outcome) stop(summary revision.Summary, after time.Duration) {
 	o.stopped, o.summary, o.result = true, summary, ctrl.Result{RequeueAfter: after}
 }
 
-// requeueAt repeats the reconciliation at a time at the latest. The zero time changes nothing.
+// requeueAt moves the next reconciliation forward to a time. The zero time changes nothing.
 func (o *outcome) requeueAt(at, now time.Time) { o.result = requeue.By(o.result, at, now) }
 
-// requeueAfter repeats the reconciliation after a delay at the latest. Zero changes nothing.
+// requeueAfter limits the delay until the next reconciliation. Zero changes nothing.
 func (o *outcome) requeueAfter(delay time.Duration) {
 	if delay > 0 && (o.result.RequeueAfter == 0 || delay < o.result.RequeueAfter) {
 		o.result.RequeueAfter = delay

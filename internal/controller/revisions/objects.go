@@ -16,22 +16,29 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Objects writes the objects of revisions.
+// Objects configures and tracks the writes of the objects of revisions.
 type Objects struct {
 	Reservations *reservations.Reservations
 	// CountWrites counts the changes of a plan that were carried out.
 	CountWrites func(plan.Plan, map[plan.Ref]plan.Written)
-	// written has the objects that were written and that the statuses do not record yet.
+	// written holds the written objects that the statuses do not record yet.
 	written expectations.Cache[types.UID, map[plan.Ref]plan.Written]
 }
 
-// reserveObjects reserves the objects of a revision against other packages that are being installed.
+// reserveObjects reserves the objects of a revision against other packages that are being installed, and the CRDs that
+// Crossplane creates from them.
 func (r *Reconciler) reserveObjects(_ context.Context, in *install) error {
-	return r.Objects.Reservations.Of(in.Package).Reserve(in.objects.Refs())
+	composed, err := in.objects.ComposedCRDs()
+	if err != nil {
+		return err
+	}
+	return r.Objects.Reservations.Of(in.Package).Reserve(in.objects.Refs(), composed)
 }
 
-// planObjects compares the objects of a revision with the live ones, and checks that the API server will
-// accept the changes. Webhook configurations are separated: they are written once the runtime serves them.
+// planObjects compares the objects of a revision with the live ones, and checks that the API server
+// will accept the changes. It commits the reservation and records the planned objects in the
+// status. Webhook configurations are separated, because they are written once the runtime serves
+// them.
 func (r *Reconciler) planObjects(ctx context.Context, in *install) error {
 	refs := in.objects.Refs()
 	live, err := r.API.Cluster.Metadata(ctx, refs)
@@ -70,7 +77,7 @@ func (r *Reconciler) applyObjects(ctx context.Context, in *install) error {
 // status.
 func (r *Reconciler) apply(ctx context.Context, in *install, p plan.Plan) error {
 	started := r.API.Now()
-	if err := r.tryAgain(ctx, in, p); err != nil {
+	if err := r.dryRunRejected(ctx, in, p); err != nil {
 		return err
 	}
 	written, err := r.API.Cluster.Run(ctx, p, in.objects.Content)
@@ -91,9 +98,10 @@ func (r *Reconciler) apply(ctx context.Context, in *install, p plan.Plan) error 
 	return nil
 }
 
-// plannedRefs returns the objects that a revision may write: also objects whose write is not completed, but
-// no webhook configuration whose write has not begun. An object with new content keeps the generation of its
-// last write until it is written: if the write fails, the next plan must still see that it differs.
+// plannedRefs returns the objects that a revision writes, including objects that do not exist yet,
+// but no webhook configuration that does not exist yet. An object with new content keeps the
+// generation of its last write until it is written: if the write fails, the next plan must still
+// see that it differs.
 func plannedRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, known map[plan.Ref]plan.Written, p plan.Plan) []v1.TypedReference {
 	changes := map[plan.Ref]plan.Change{}
 	for _, c := range p.Changes {

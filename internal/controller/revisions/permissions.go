@@ -24,8 +24,8 @@ import (
 
 // PermissionOptions configure the permissions that the manager grants to runtimes.
 type PermissionOptions struct {
-	// Policy is the source of the policy for requests. Without one, only dangerous permissions
-	// are refused.
+	// Policy is the source of the policy for requests. The zero value denies only the permissions
+	// that every policy denies; see [rbac.Policy.Check].
 	Policy permission.PolicySource
 	// Increase is the policy for a version that requests more permissions than the version before
 	// it. Empty means AllowIncrease.
@@ -39,23 +39,24 @@ type IncreasePolicy string
 
 // The policies for more permissions.
 const (
-	// AllowIncrease grants them, within the policy for requests.
+	// AllowIncrease grants the additional permissions, within the policy for requests.
 	AllowIncrease IncreasePolicy = "Allow"
-	// ApproveIncrease waits until a user approves them.
+	// ApproveIncrease waits until a user approves the additional permissions.
 	ApproveIncrease IncreasePolicy = "Approve"
 )
 
-// needsApproval reports whether a user has to approve more permissions of a package. An annotation of the
-// package can require approval, and cannot waive it.
+// needsApproval reports whether a user must approve additional permissions of a package. An
+// annotation of the package can require approval, but cannot waive it.
 func (o PermissionOptions) needsApproval(p v1.Package) bool {
 	return o.Increase == ApproveIncrease || p.GetAnnotations()[permission.AnnotationIncrease] == string(ApproveIncrease)
 }
 
-// checkPermissions fails before anything of a revision is written if its runtime cannot have the
-// permissions that it needs: with ReservedDefinition; with PermissionDenied for requests beyond the policy;
-// with PermissionIncrease for unapproved permissions that the version before it does not have; and with
-// PermissionMissing for permissions that the manager cannot grant. It revokes permissions that a revision
-// was granted for requests that the policy does not allow any more.
+// checkPermissions fails before the objects of a revision are written if its runtime cannot have
+// the permissions that it needs: with ReservedDefinition; with PermissionDenied for requests beyond
+// the policy; with PermissionEscalation for unapproved permissions that amount to control of the
+// cluster; with PermissionIncrease for unapproved permissions that the version before it does not
+// have; and with PermissionMissing for permissions that the manager cannot grant. It revokes
+// permissions that were granted for requests that the policy does not allow any more.
 func (r *Reconciler) checkPermissions(ctx context.Context, in *install) error {
 	in.Revision.RevisionStatus().UnapprovedPermissions = nil
 	if err := rbac.CheckDefined(in.objects.Defined()); err != nil {
@@ -117,7 +118,7 @@ func (r *Reconciler) revokePermissions(ctx context.Context, in *install) error {
 	return r.applyRoles(ctx, change)
 }
 
-// permissionInput returns the facts that the permissions of a revision follow from.
+// permissionInput returns the facts from which the permissions of a revision are derived.
 func (r *Reconciler) permissionInput(ctx context.Context, in *install) (rbac.Input, error) {
 	loader := permission.Loader{
 		Reader: r.API.Client, Namespace: r.Packages.Namespace,
@@ -126,8 +127,8 @@ func (r *Reconciler) permissionInput(ctx context.Context, in *install) (rbac.Inp
 	return loader.Input(ctx, in.Revision, in.pkg, in.objects)
 }
 
-// checkPolicy compares the requests of a revision with the policy, and returns the policy. If the policy has
-// become stricter, it revokes the permissions that were granted for them.
+// checkPolicy compares the requests of a revision with the policy, and returns the policy. If the
+// policy denies a request, checkPolicy revokes all permissions that were granted for requests.
 func (r *Reconciler) checkPolicy(ctx context.Context, set revision.Set, input rbac.Input) (rbac.Policy, error) {
 	if len(input.Requests) == 0 {
 		return rbac.Policy{}, nil
@@ -154,18 +155,18 @@ func (r *Reconciler) revokeRequests(ctx context.Context, set revision.Set, input
 		return err
 	}
 	change.plan.Changes = slices.DeleteFunc(change.plan.Changes, func(c plan.Change) bool { return c.Action == plan.Create })
-	// The service account is not known here, so bindings stay.
+	// The service account is unknown here, so bindings stay.
 	change.unused = slices.DeleteFunc(change.unused, func(l plan.Live) bool { return l.Ref.Kind != "ClusterRole" && l.Ref.Kind != "Role" })
 	return r.applyRoles(ctx, change)
 }
 
-// checkApproval fails unless a user has approved the permissions of a revision that need approval: those
-// that amount to control of the cluster, unless the policy allows them by name, and, if the policy requires
-// it, all that the package did not have so far. The first revision of a package has nothing to be compared
-// with.
+// checkApproval fails unless a user has approved the permissions of a revision that need approval.
+// These are the permissions that amount to control of the cluster and that the allow list of the
+// policy does not contain. If increases need approval, they are all permissions that the package
+// did not have so far; the first revision of a package is no increase.
 //
-// The granted permissions are read from the roles of the revisions. A revision that was never approved has
-// no roles, so the next one cannot rely on its requests.
+// The granted permissions are read from the roles of the revisions. A revision that was never
+// approved has no roles, so its requests do not count as granted.
 func (r *Reconciler) checkApproval(ctx context.Context, set revision.Set, input rbac.Input, policy rbac.Policy) error {
 	increase := r.Checks.Permissions.needsApproval(set.Package) && len(set.Siblings) > 1
 	if !increase && len(rbac.Escalating(policy.Allow, nil, nil, input)) == 0 {
@@ -204,7 +205,7 @@ type roleChange struct {
 	set     rbac.Set
 	plan    plan.Plan
 	content apply.Content
-	// unused are roles and bindings that the revision does not need any more.
+	// unused are the roles and bindings that the revision does not need any more.
 	unused []plan.Live
 }
 
@@ -238,8 +239,9 @@ func (r *Reconciler) planRoles(ctx context.Context, s revision.Set, input rbac.I
 	return out, nil
 }
 
-// cachedRoles returns the existing ones of some roles and bindings from the cache: most reconciliations
-// find them unchanged, and make no call. A write that the cache was too old for fails, and is repeated.
+// cachedRoles returns the roles and bindings among refs that exist in the cache. Most
+// reconciliations find them unchanged, and make no API call. A write that is based on a stale read
+// fails and is repeated.
 func (r *Reconciler) cachedRoles(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
 	out := map[plan.Ref]plan.Live{}
 	for _, ref := range refs {
@@ -256,7 +258,7 @@ func (r *Reconciler) cachedRoles(ctx context.Context, refs []plan.Ref) (map[plan
 	return out, nil
 }
 
-// applyRoles grants permissions before it revokes others.
+// applyRoles writes roles and bindings, and then deletes the unused ones.
 func (r *Reconciler) applyRoles(ctx context.Context, c roleChange) error {
 	if _, err := r.API.Cluster.Run(ctx, c.plan, c.content); err != nil {
 		switch {

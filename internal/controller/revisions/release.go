@@ -13,7 +13,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 )
 
-// releaseObjects gives up control of the objects of an inactive revision that the active one does not contain.
+// releaseObjects gives up control of the objects of an inactive revision that the active one does
+// not contain. Without an active revision, it also deletes the webhook configurations of the
+// package.
 func (r *Reconciler) releaseObjects(ctx context.Context, in *install) error {
 	refs, err := r.objectRefs(ctx, in.Revision)
 	if err != nil {
@@ -30,9 +32,10 @@ func (r *Reconciler) releaseObjects(ctx context.Context, in *install) error {
 	return err
 }
 
-// stopRuntime stops the runtime of an inactive revision of a package without an active revision. If there
-// is an active revision, that one stops it. The reason why a runtime was unhealthy stays in the status,
-// because it explains why the version was rolled back.
+// stopRuntime stops the runtime of an inactive revision of a package without an active revision,
+// and frees the reservations of the package. If there is an active revision, its reconciliation
+// stops the runtime. The reason why a runtime was unhealthy stays in the status, because it
+// explains the rollback.
 func (r *Reconciler) stopRuntime(ctx context.Context, in *install) error {
 	if !revision.AnyActive(in.Siblings) {
 		r.Objects.Reservations.Release(reservations.KeyOf(in.Package))

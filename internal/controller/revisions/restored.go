@@ -20,7 +20,7 @@ func restoredObjects(p plan.Plan, known map[plan.Ref]plan.Written) []plan.Ref {
 	return out
 }
 
-// reportRestored records an event that names the objects that were deleted and are created again.
+// reportRestored records an event that names the written objects that another client had deleted.
 func (r *Reconciler) reportRestored(in *install, written map[plan.Ref]plan.Written) {
 	const most = 10
 	var names []string

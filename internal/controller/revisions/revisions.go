@@ -1,5 +1,5 @@
-// Package revisions has the controller of package revisions. It establishes the objects of the active
-// revision of a package, and releases the objects of inactive revisions.
+// Package revisions implements the controller of package revisions. It establishes the objects of
+// the active revision of a package, and releases the objects of inactive revisions.
 //
 // [Reconciler.reconcileActive] lists the steps of an installation; each step has a file of its own.
 package revisions
@@ -33,7 +33,8 @@ type Reconciler struct {
 	Dependencies *Dependencies
 	Objects      *Objects
 	Runtimes     *Runtimes
-	// APIChanges gets an event when the API of packages stops or starts to work.
+	// APIChanges receives an event when another program starts or stops overwriting the CRDs of
+	// packages.
 	APIChanges <-chan event.GenericEvent
 }
 
@@ -49,9 +50,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	p, err := r.API.OwnerOf(ctx, rev)
 	if err != nil || p == nil || rev.GetDeletionTimestamp() != nil || p.GetDeletionTimestamp() != nil && !revision.IsTerminating(p) {
-		// The garbage collector deletes a revision without its package.
+		// The garbage collector deletes a revision whose package does not exist.
 		r.Objects.written.Forget(rev.GetUID())
-		return ctrl.Result{}, err
+		return ctrl.Result{}, cmp.Or(err, r.releaseDeleted(ctx, rev))
 	}
 	spec := rev.RevisionSpec()
 	ctx = contention.WithCause(ctx, revision.Cause(p))
@@ -86,8 +87,8 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package, rev v1.Package
 	return in, in.run(ctx, r.releaseObjects, r.revokePermissions, r.stopRuntime)
 }
 
-// reconcileActive writes all objects of the revision, or none, and runs its runtime. Everything that can fail without a
-// write comes before the first write, dependencies included.
+// reconcileActive writes all objects of the revision, or none, and runs its runtime. All checks,
+// including checks of the dependencies, come before the first write of an object of the package.
 func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 	err := in.run(ctx,
 		r.inheritEndpoint,
@@ -113,9 +114,10 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 	return cmp.Or(webhooks.DeleteDenying(ctx, r.API.Cluster, r.API.Live, in.Set, err), err)
 }
 
-// isReplaced reports whether another revision is about to replace an inactive one: an active revision that has not
-// established its objects yet, or the one that the package is about to activate. The objects that it drops are released
-// after that.
+// isReplaced reports whether another revision is about to replace an inactive one: an active
+// revision that has not established its objects yet, or the one that the package is about to
+// activate. The inactive revision then releases its objects later, once the other revision is
+// established.
 func isReplaced(p v1.Package, siblings []v1.PackageRevision) bool {
 	if i := slices.IndexFunc(siblings, revision.IsActive); i >= 0 {
 		return !revision.IsEstablished(siblings[i])

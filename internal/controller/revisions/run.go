@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,15 +23,17 @@ import (
 const (
 	// stopPoll is the pause between two checks of whether a runtime has stopped.
 	stopPoll = time.Second
-	// functionOverlap is how long the previous runtime of a Function keeps running after the next
-	// one has reported its endpoint, because callers may not have read it yet. Times in conditions
-	// have a resolution of one second.
+	// functionOverlap is the time for which the previous runtime of a Function keeps running after
+	// the next one is healthy, because callers may not have read the new endpoint yet. Times in
+	// conditions have a resolution of one second.
 	functionOverlap = 3 * time.Second
 )
 
-// ensureRuntime runs the runtime of an active revision, and stops the runtimes of the other revisions of
-// the package. For a Provider it stops them first, so that two never work on the same resources. For a
-// Function it stops them when the new one serves, so that there always is one.
+// ensureRuntime runs the runtime of an active revision, and stops the runtimes of the other
+// revisions of the package. For a Provider, it stops the others first, so that two runtimes never
+// work on the same resources. For a Function, it stops the others when the new runtime serves, so
+// that one runtime always serves. It does the same for a Provider whose revision only gets another
+// name: both runtimes are the same program, as in the rollout of a Deployment.
 func (r *Reconciler) ensureRuntime(ctx context.Context, in *install) error {
 	if in.workload == nil {
 		return nil
@@ -51,8 +54,8 @@ func (r *Reconciler) ensureRuntime(ctx context.Context, in *install) error {
 	return nil
 }
 
-// checkStillActive fails with requeue.ErrStale unless the API server has the revision as active: no other
-// runtime may be started.
+// checkStillActive fails with requeue.ErrStale unless the revision is active in the API server. The
+// runtime of an inactive revision must not start.
 func checkStillActive(ctx context.Context, api kube.API, set revision.Set) error {
 	rev, pkg := set.Package.NewRevision(), v1.NewPackage(set.Package.PackageKind())
 	if err := api.Reread(ctx, set.Revision, rev); err != nil {
@@ -67,14 +70,19 @@ func checkStillActive(ctx context.Context, api kube.API, set revision.Set) error
 	return nil
 }
 
-// rollOver makes one step from the runtimes that run to the one that should run.
+// rollOver makes one step of the transition from the running runtimes to the runtime of the
+// revision, and returns the state of that runtime.
 func (r *Reconciler) rollOver(ctx context.Context, in *install) (runtime.State, error) {
 	w := in.workload
 	if remaining, err := r.stopInOtherRuntimes(ctx, w); remaining != "" || err != nil {
 		return waitingFor(remaining), err
 	}
-	if r.Kind == v1.ProviderKind {
-		if remaining, err := runtimes.StopOthers(ctx, w.runtime, w.spec.Owner); remaining != "" || err != nil {
+	others, err := w.runtime.Others(ctx, w.spec.Owner)
+	if err != nil {
+		return runtime.State{}, err
+	}
+	if r.Kind == v1.ProviderKind && !isRenamed(in.Set, others) {
+		if remaining, err := runtimes.StopAll(ctx, w.runtime, others); remaining != "" || err != nil {
 			return waitingFor(remaining), err
 		}
 		return w.runtime.Run(ctx, w.spec)
@@ -83,13 +91,12 @@ func (r *Reconciler) rollOver(ctx context.Context, in *install) (runtime.State, 
 	if err != nil || !state.Available && state.HeldBy == "" {
 		return state, err
 	}
-	if fn := in.Revision.(*v1.FunctionRevision); state.Available && fn.Status.Endpoint != state.Endpoint {
+	if fn, ok := in.Revision.(*v1.FunctionRevision); ok && state.Available && fn.Status.Endpoint != state.Endpoint {
 		// The status must name the new endpoint before the previous one stops.
 		state.Again = stopPoll
 		return state, nil
 	}
-	others, err := w.runtime.Others(ctx, w.spec.Owner)
-	if err != nil || len(others) == 0 {
+	if others, err = w.runtime.Others(ctx, w.spec.Owner); err != nil || len(others) == 0 {
 		return state, err
 	}
 	available := in.Revision.GetCondition(v1.TypeRuntimeHealthy).LastTransitionTime
@@ -102,6 +109,18 @@ func (r *Reconciler) rollOver(ctx context.Context, in *install) (runtime.State, 
 		return state, err
 	}
 	return state, nil
+}
+
+// isRenamed reports whether a package has requested the names of Crossplane core, and the revisions with a runtime have
+// the content of this one and its choices.
+func isRenamed(set revision.Set, others []plan.Owner) bool {
+	if revision.CoreName(set.Package, set.Revision.RevisionSpec().Digest, set.Package.GetAnnotations()[revision.AnnotationNames]) != set.Revision.GetName() {
+		return false
+	}
+	return !slices.ContainsFunc(others, func(o plan.Owner) bool {
+		i := slices.IndexFunc(set.Siblings, func(s v1.PackageRevision) bool { return s.GetName() == o.Name })
+		return i < 0 || !revision.SameProgram(set.Siblings[i], set.Revision)
+	})
 }
 
 // stopInOtherRuntimes stops the workloads of the package in other runtimes, as after the administrator has chosen
@@ -125,7 +144,7 @@ func waitingFor(other string) runtime.State {
 	}
 }
 
-// recordRuntimeState writes the state of the runtime into the conditions of the revision and into the
+// recordRuntimeState records the state of the runtime in the status of the revision and in the
 // outcome.
 func (r *Reconciler) recordRuntimeState(ctx context.Context, in *install, state runtime.State) {
 	before := in.Revision.GetCondition(v1.TypeRuntimeHealthy)
@@ -154,8 +173,8 @@ func (r *Reconciler) recordRuntimeState(ctx context.Context, in *install, state 
 	in.requeueAfter(state.Again)
 }
 
-// runtimeCondition returns the condition for a state. An external runtime reports its own condition, so
-// there is none to set.
+// runtimeCondition returns the condition for a state, and false if there is none to set: an
+// external runtime that has reported its health sets the condition itself.
 func runtimeCondition(s runtime.State) (v1.Condition, bool) {
 	switch {
 	case s.Reported && s.Reason == runtime.ReasonNotReported && !s.Available:
@@ -168,8 +187,9 @@ func runtimeCondition(s runtime.State) (v1.Condition, bool) {
 	return v1.RuntimeUnhealthy(s.Message), true
 }
 
-// backoff returns when a state that is not watched, such as the conditions of Pods, is checked again: the
-// longer the condition has not changed, the less often.
+// backoff returns the delay until the next check of a state that is not watched, such as the
+// conditions of Pods. The delay grows with the time since the last change of the condition, from
+// two seconds to a minute.
 func (r *Reconciler) backoff(c v1.Condition) time.Duration {
 	const first, last = 2 * time.Second, time.Minute
 	return requeue.Jitter(min(last, max(first, r.API.Now().Sub(c.LastTransitionTime.Time)/4)))

@@ -26,24 +26,24 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Runtimes run the runtimes of packages.
+// Runtimes holds what a Reconciler needs to run the runtimes of packages.
 type Runtimes struct {
 	*runtimes.Set
 	Certificates *certificates.Store
 	// Prober proves that the endpoints of webhooks serve.
 	Prober webhooks.Prober
-	// SettleTime is how long a runtime has to run before it is available. Zero means the default of
+	// SettleTime is the time that a runtime must run before it is available. Zero means the default of
 	// the runtime.
 	SettleTime time.Duration
 }
 
-// workload is the runtime of a revision, and the runtime that runs it.
+// workload is the description of the runtime of a revision, and the kind of runtime that runs it.
 type workload struct {
 	runtime runtime.Runtime
 	spec    runtime.Workload
 }
 
-// serviceAccounts returns the account that a runtime runs as.
+// serviceAccounts returns the ServiceAccount that a runtime runs as, or nil if it has none.
 func (w *workload) serviceAccounts() ([]rbacv1.Subject, error) {
 	if w == nil {
 		return nil, nil
@@ -93,7 +93,8 @@ func (r *Reconciler) prepareRuntime(ctx context.Context, in *install) error {
 	return nil
 }
 
-// obtainImage obtains the image of a runtime, and reports that if it may take long.
+// obtainImage obtains the image of a runtime. It reports an image that the status does not name yet
+// as progress, because fetching it may take long.
 func (r *Reconciler) obtainImage(ctx context.Context, rev v1.PackageRevision, by runtime.Runtime, p runtime.Workload) error {
 	status := rev.RuntimeStatus()
 	if status.RuntimeImage == p.Image() {
@@ -107,7 +108,8 @@ func (r *Reconciler) obtainImage(ctx context.Context, rev v1.PackageRevision, by
 	return nil
 }
 
-// describeRuntime returns the description of the runtime of a revision.
+// describeRuntime returns the workload of a revision, with its runtime configuration and its
+// resolved image.
 func (r *Reconciler) describeRuntime(ctx context.Context, in *install) (runtime.Workload, error) {
 	source := in.source
 	config, err := runtime.Config(ctx, r.API.Client, in.Revision, source.Route.Runtime)
@@ -132,11 +134,11 @@ func (r *Reconciler) describeRuntime(ctx context.Context, in *install) (runtime.
 	return p, nil
 }
 
-// defaultRuntimeRegistry is the registry of an image that names none, as for container engines.
+// defaultRuntimeRegistry is the registry of an image that names none, as with container engines.
 const defaultRuntimeRegistry = "docker.io"
 
-// resolveRuntimeImage resolves an image outside of the package. A tag is resolved once: the digest holds
-// while the same image is requested.
+// resolveRuntimeImage resolves a runtime image that is not the image of the package. A tag is
+// resolved once: the digest stays the same as long as the same image is requested.
 func (r *Reconciler) resolveRuntimeImage(ctx context.Context, rev v1.PackageRevision, image string) (state.Source, error) {
 	ref, err := oci.ParseReference(image, oci.ParseOptions{DefaultRegistry: defaultRuntimeRegistry, AllowUntagged: true})
 	if err != nil {
@@ -157,14 +159,16 @@ func (r *Reconciler) resolveRuntimeImage(ctx context.Context, rev v1.PackageRevi
 	return state.Source{Origin: origin, Digest: digest, Route: route}, err
 }
 
-// recordedRuntimeImage returns the digest that the same image was resolved to before.
+// recordedRuntimeImage returns the digest of an image that the status records, and false if it
+// records none.
 func recordedRuntimeImage(rev v1.PackageRevision, image oci.Reference) (oci.Digest, bool) {
 	recorded, err := oci.ParseReference(rev.RuntimeStatus().RuntimeImage, oci.ParseOptions{})
 	same := err == nil && image.Digest.IsZero() && recorded == image.WithDigest(recorded.Digest)
 	return recorded.Digest, same
 }
 
-// lastPullSecrets returns the pull secrets of the image itself, which is tried after its mirrors.
+// lastPullSecrets returns the pull secrets of the image itself, which is the last source, after its
+// mirrors.
 func lastPullSecrets(r imageconfig.Route) []string {
 	if len(r.Sources) == 0 {
 		return nil
@@ -182,17 +186,17 @@ func value[T any](p *T) T {
 }
 
 const (
-	// managedKind is the kind of managed resources that can be deactivated.
+	// managedKind is the kind of the definitions of managed resources that can be deactivated.
 	managedKind = "ManagedResourceDefinition"
-	// stateActive is the state of an active one.
+	// stateActive is the state of an active definition.
 	stateActive = "Active"
-	// safeStartPoll is the pause between two checks of whether one was activated.
+	// safeStartPoll is the pause between two checks of whether a definition was activated.
 	safeStartPoll = 10 * time.Second
 )
 
 // safeStartPending reports whether the runtime of a revision is not needed yet: the package has the
-// safe-start capability and contains managed resources that can be deactivated, and none is active. A
-// runtime that has run once keeps running.
+// safe-start capability and contains ManagedResourceDefinitions, none of which is active. A runtime
+// that has run once keeps running.
 func (r *Reconciler) safeStartPending(ctx context.Context, in *install) (bool, error) {
 	started := in.Revision.GetCondition(v1.TypeRuntimeActive).Status == corev1.ConditionTrue
 	if r.Kind != v1.ProviderKind || !in.pkg.Meta.HasCapability(xpkg.CapabilitySafeStart) || started {

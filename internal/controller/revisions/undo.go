@@ -21,14 +21,14 @@ func isFirstInstall(in *install) bool {
 	return in.Package != nil && in.Package.PackageStatus().LastHealthyRevision == ""
 }
 
-// isRejection reports whether the API server rejected an object, so that a retry fails as well.
+// isRejection reports whether the API server rejected an object, so that a retry would fail too.
 func isRejection(err error) bool {
 	return errors.Is(err, apply.ErrRejected) || errors.Is(err, apply.ErrDenied)
 }
 
-// tryAgain checks the changes of a first install that the API server rejected before, so that it is not carried out in
-// part again.
-func (r *Reconciler) tryAgain(ctx context.Context, in *install, p plan.Plan) error {
+// dryRunRejected makes a dry run of the changes of a first install that the API server rejected
+// before, so that a retry does not write a part of the objects again.
+func (r *Reconciler) dryRunRejected(ctx context.Context, in *install, p plan.Plan) error {
 	reason := string(in.Revision.GetCondition(v1.TypeReady).Reason)
 	if reason != apply.ErrRejected.Name && reason != apply.ErrDenied.Name || !isFirstInstall(in) || len(p.Refusals) > 0 {
 		return nil
@@ -40,8 +40,9 @@ func (r *Reconciler) tryAgain(ctx context.Context, in *install, p plan.Plan) err
 	return err
 }
 
-// undo deletes what a first install has created before the API server rejected one of its objects. It returns the
-// failure with the objects that remain, and removes the deleted objects from written.
+// undo deletes the objects that a first install has created before the API server rejected one of
+// its objects. It removes them from written, and returns the failure, which names the objects that
+// remain.
 func (r *Reconciler) undo(ctx context.Context, in *install, p plan.Plan, written map[plan.Ref]plan.Written, failure error) error {
 	if !isRejection(failure) || !isFirstInstall(in) {
 		return failure

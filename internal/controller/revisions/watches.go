@@ -27,7 +27,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 )
 
-// SetupWithManager registers the controller with everything that it watches.
+// SetupWithManager registers the controller, its indexes and its watches.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log *slog.Logger) error {
 	if err := errors.Join(indexObjects(ctx, mgr, r.Kind), indexSecrets(ctx, mgr, r.Kind)); err != nil {
 		return err
@@ -68,7 +68,8 @@ func enqueueInactiveSiblings(c client.Reader, kind string) handler.EventHandler 
 	})
 }
 
-// becameEstablished admits the update with which an active revision has established all of its objects.
+// becameEstablished admits the update that records that an active revision has established all of
+// its objects.
 func becameEstablished() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -124,7 +125,7 @@ func activeSiblings(ctx context.Context, c client.Reader, kind string, rev clien
 	return out
 }
 
-// activeRevisions returns the active revisions of a kind that match.
+// activeRevisions returns requests for the active revisions of a kind that match.
 func activeRevisions(ctx context.Context, c client.Reader, kind string, matches func(v1.PackageRevision) bool) []reconcile.Request {
 	var out []reconcile.Request
 	for _, rev := range watch.Revisions(ctx, c, kind) {

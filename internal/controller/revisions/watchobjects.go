@@ -22,8 +22,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// watchedKinds returns the kinds whose objects are watched, so that changes by other clients are reverted
-// at once. They exist, at these versions, in each cluster with a manager. Objects of all other kinds are
+// watchedKinds returns the kinds whose objects are watched, so that changes by other clients are
+// reverted at once. Every cluster with a manager serves these versions. Objects of other kinds are
 // compared when their revision is reconciled for another reason.
 func watchedKinds(runtimes bool) []schema.GroupVersionKind {
 	all := []schema.GroupVersionKind{
@@ -98,7 +98,8 @@ func enqueueForMissedDrift(c client.Reader, kinds []schema.GroupVersionKind) han
 				continue
 			}
 			o := watch.Metadata(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-			// The cache may be behind the write. The event of the object is then compared with this status.
+			// If the cache is behind the write, the event of the object is compared with this
+			// status later.
 			if c.Get(ctx, client.ObjectKey{Name: ref.Name}, o) == nil && o.GetUID() == ref.UID && o.GetGeneration() > ref.Generation {
 				q.Add(watch.Request(now))
 				return

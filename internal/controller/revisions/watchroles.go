@@ -25,20 +25,21 @@ import (
 )
 
 const (
-	// roleDelay is how long the authorizer of an API server may take to see a role that was written.
+	// roleDelay is the maximum delay until the authorizer of an API server uses a written role.
 	roleDelay = time.Second
-	// familyDelay lets the packages of a provider family that are installed together be reconciled
-	// once, and not once for each of the others.
+	// familyDelay is the delay of a reconciliation after a change of another package of the
+	// provider family, so that packages that are installed together are reconciled once, and not
+	// once for each of the others.
 	familyDelay = 3 * time.Second
 )
 
-// RoleKinds returns the kinds of roles and bindings.
-func RoleKinds() []string {
+// roleKinds returns the kinds of roles and bindings.
+func roleKinds() []string {
 	return []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 }
 
-// RoleMetadata returns the metadata of a kind of role or binding.
-func RoleMetadata(kind string) *metav1.PartialObjectMetadata {
+// roleMetadata returns the metadata of a kind of role or binding.
+func roleMetadata(kind string) *metav1.PartialObjectMetadata {
 	return watch.Metadata(rbacv1.SchemeGroupVersion.WithKind(kind))
 }
 
@@ -47,9 +48,9 @@ func PolicyMetadata() *metav1.PartialObjectMetadata {
 	return watch.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 }
 
-// CachedRoles returns the cache configuration of roles and bindings: those in a namespace and cluster-wide
-// ones. The managed fields of roles with an owner are kept, because they show whether another client
-// changed them.
+// CachedRoles returns the cache configuration of roles and bindings: of cluster-wide ones, and of
+// those in namespaces. The managed fields of roles with a controller are kept, because they show
+// whether another client changed the role.
 func CachedRoles(namespaces map[string]cache.Config) map[client.Object]cache.ByObject {
 	out := map[client.Object]cache.ByObject{}
 	strip := cache.TransformStripManagedFields()
@@ -59,12 +60,12 @@ func CachedRoles(namespaces map[string]cache.Config) map[client.Object]cache.ByO
 		}
 		return strip(o)
 	}
-	for _, kind := range RoleKinds() {
+	for _, kind := range roleKinds() {
 		by := cache.ByObject{Transform: transform}
 		if kind == "Role" || kind == "RoleBinding" {
 			by.Namespaces = namespaces
 		}
-		out[RoleMetadata(kind)] = by
+		out[roleMetadata(kind)] = by
 	}
 	return out
 }
@@ -76,11 +77,11 @@ func (r *Reconciler) watchRoles(b *builder.Builder) {
 	case r.Checks.Permissions == nil:
 		return
 	case r.Kind == v1.ConfigurationKind:
-		b.WatchesMetadata(RoleMetadata("ClusterRole"), enqueueForCompositeRole(c), builder.WithPredicates(changedOrDeleted()))
+		b.WatchesMetadata(roleMetadata("ClusterRole"), enqueueForCompositeRole(c), builder.WithPredicates(changedOrDeleted()))
 		return
 	}
-	for _, kind := range RoleKinds() {
-		b.WatchesMetadata(RoleMetadata(kind), enqueueForRole(c, r.Kind))
+	for _, kind := range roleKinds() {
+		b.WatchesMetadata(roleMetadata(kind), enqueueForRole(c, r.Kind))
 	}
 	if r.Kind == v1.ProviderKind {
 		b.Watches(v1.NewPackage(r.Kind).NewRevision(), enqueueFamily(c, r.Kind))
@@ -97,8 +98,9 @@ func enqueueForPolicy(c client.Reader, kind string) handler.EventHandler {
 	})
 }
 
-// enqueueForRole enqueues the revision that owns a role or binding. A role without an owner among revisions
-// may grant the manager permissions, so it enqueues the revisions that wait for those.
+// enqueueForRole enqueues the revision that owns a role or binding. A role without an owner among
+// the revisions may grant permissions to the manager, so it enqueues the revisions that wait for
+// permissions.
 func enqueueForRole(c client.Reader, kind string) handler.Funcs {
 	enqueue := func(ctx context.Context, owner *metav1.OwnerReference, q watch.Queue) {
 		if owner != nil && owner.Kind == v1.RevisionKind(kind) {
@@ -130,8 +132,9 @@ func enqueueForRole(c client.Reader, kind string) handler.Funcs {
 	}
 }
 
-// isInactive reports whether a revision is not active. The cache did not have a new role of an inactive
-// revision yet when its permissions were revoked, so the revision is reconciled again.
+// isInactive reports whether a revision exists and is not active. When its permissions were
+// revoked, the cache may have lacked a new role, so the event of that role enqueues the revision
+// again.
 func isInactive(ctx context.Context, c client.Reader, kind, name string) bool {
 	rev := v1.NewPackage(kind).NewRevision()
 	return c.Get(ctx, client.ObjectKey{Name: name}, rev) == nil && !revision.IsActive(rev)
@@ -159,7 +162,7 @@ func enqueueForCompositeRole(c client.Reader) handler.EventHandler {
 	})
 }
 
-// changedOrDeleted admits changes and deletions, and no resync.
+// changedOrDeleted admits changes and deletions, but no resync.
 func changedOrDeleted() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -170,7 +173,8 @@ func changedOrDeleted() predicate.Predicate {
 	}
 }
 
-// enqueueFamily enqueues the active revisions of a provider family when the objects of one of them change.
+// enqueueFamily enqueues the related revisions of a provider family when one of them is activated,
+// deactivated or deleted, or when the number of its objects changes.
 func enqueueFamily(c client.Reader, kind string) handler.Funcs {
 	enqueue := func(ctx context.Context, o client.Object, q watch.Queue) {
 		family := o.GetLabels()[v1.LabelProviderFamily]

@@ -26,7 +26,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 )
 
-// RuntimeObjects returns the kinds of the objects of runtimes in a cluster that are watched.
+// RuntimeObjects returns the watched kinds of the objects of runtimes that are Deployments.
 func RuntimeObjects() []client.Object {
 	return []client.Object{
 		&appsv1.Deployment{},
@@ -64,7 +64,7 @@ func (r *Reconciler) watchRuntimes(b *builder.Builder) {
 	}
 }
 
-// enqueueForProcess enqueues the active revision of the package whose process changed.
+// enqueueForProcess enqueues the active revision of the package whose process has changed.
 func enqueueForProcess(c client.Reader, kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		rev := v1.NewPackage(kind).NewRevision()
@@ -75,8 +75,8 @@ func enqueueForProcess(c client.Reader, kind string) handler.EventHandler {
 	})
 }
 
-// runtimeChanged admits events that change the availability of a runtime, and deletions. Objects that the
-// manager has just created, and numbers of Pods, do not.
+// runtimeChanged admits deletions, and updates of Deployments that change the generation or a
+// condition. It rejects creations, which are the manager's own, and changes of the numbers of Pods.
 func runtimeChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -140,8 +140,8 @@ func mayUse(rev v1.PackageRevision, config string, controllerConfig bool) bool {
 	})
 }
 
-// externalRuntimeReported admits changes of the condition with which an external runtime reports its
-// health.
+// externalRuntimeReported admits changes of the RuntimeHealthy condition, with which an external
+// runtime reports its health.
 func externalRuntimeReported(choice runtime.Choice, kind string) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -157,8 +157,8 @@ func externalRuntimeReported(choice runtime.Choice, kind string) predicate.Predi
 	}
 }
 
-// enqueueForCertificate enqueues the active revision whose runtime has a certificate in a Secret. It repairs
-// a damaged certificate at once, and passes on a new CA bundle.
+// enqueueForCertificate enqueues the active revision whose runtime has a certificate in a Secret.
+// The revision then repairs a damaged certificate, or distributes a new CA bundle.
 func enqueueForCertificate(c client.Reader, kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		list := v1.NewPackage(kind).NewRevisionList()

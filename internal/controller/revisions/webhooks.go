@@ -19,8 +19,8 @@ import (
 // reconcileWebhooks installs the webhook configurations of an active revision once its runtime is proven
 // to serve them, and deletes the configurations of a package without a runtime.
 //
-// While a runtime restarts, its configurations stay, and their failure policy decides about requests.
-// [webhooks.Guard] deletes them if it does not serve for longer.
+// While a runtime restarts, its configurations stay, and their failure policy decides about
+// requests. [webhooks.Guard] deletes them if the runtime does not serve for longer.
 func (r *Reconciler) reconcileWebhooks(ctx context.Context, in *install) error {
 	runs := in.workload != nil && !in.workload.spec.AwaitingActivation
 	external := r.Runtimes.Choice.Of(r.Kind, in.Package.GetName()) == runtime.External
@@ -42,10 +42,11 @@ func (r *Reconciler) deleteWebhooks(ctx context.Context, in *install, selects fu
 	return webhooks.Delete(ctx, r.API.Cluster, in.Set, selects)
 }
 
-// installWebhooks writes the webhook configurations, after a TLS handshake with the endpoint that they
-// name. No other function writes webhook configurations. If the endpoint is out of reach, configurations
-// for the package's own resources are installed without proof, and others are not. It returns when to try
-// again, or zero if they are installed.
+// installWebhooks writes the webhook configurations, after a TLS handshake with the endpoint that
+// they name. No other function writes webhook configurations. If the manager cannot reach the
+// endpoint, it writes configurations that only cover the package's own resources without a
+// handshake, and no others. It returns the time of the next attempt, or zero if the configurations
+// are installed.
 func (r *Reconciler) installWebhooks(ctx context.Context, in *install) (retry time.Time, err error) {
 	if len(in.webhooks.Changes) == 0 {
 		return time.Time{}, nil
@@ -59,11 +60,11 @@ func (r *Reconciler) installWebhooks(ctx context.Context, in *install) (retry ti
 		Namespace: service.Namespace, Name: service.Name, Port: desired.WebhookPort, CABundle: string(in.objects.CABundle()),
 	})
 	if errors.Is(err, webhooks.ErrOutOfReach) && len(outside) == 0 {
-		log.InfoContext(ctx, "webhook configurations are installed without proof that the runtime serves them", "error", err.Error())
+		log.InfoContext(ctx, "installing webhook configurations without proof that the runtime serves them", "error", err.Error())
 		err = nil
 	}
 	if errors.Is(err, webhooks.ErrNotServing) || errors.Is(err, webhooks.ErrOutOfReach) {
-		log.InfoContext(ctx, "webhook configurations wait: the runtime does not serve webhooks", "error", err.Error())
+		log.InfoContext(ctx, "not installing webhook configurations: the runtime does not serve them yet", "error", err.Error())
 		r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, "WebhooksNotInstalled", "Install",
 			"webhook configurations wait until the runtime serves them: %s", status.Clip(err.Error()))
 		return r.API.Now().Add(r.backoff(in.Revision.GetCondition(v1.TypeRuntimeHealthy))), nil

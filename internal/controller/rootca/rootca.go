@@ -1,6 +1,5 @@
-// Package rootca keeps the CA of the certificates of runtimes, and rotates it. There is one CA for the
-// namespace of the manager, so that a rotation costs one look at all objects and not one for each
-// package.
+// Package rootca maintains and rotates the CA of the certificates of runtimes. All runtimes of a
+// manager share one CA, so that a rotation reads all objects once, and not once for each package.
 package rootca
 
 import (
@@ -12,26 +11,25 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Reconciler takes the rotation of the CA as far as it can go.
+// Reconciler rotates the CA.
 type Reconciler struct {
 	Live         client.Reader
 	Certificates *certificates.Store
@@ -41,23 +39,20 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
-	enqueue := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
-	})
 	isRoot := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return o.GetNamespace() == r.Namespace && o.GetName() == certificates.RootSecret
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("certificates").
-		WatchesMetadata(secretMetadata(), enqueue, builder.WithPredicates(isRoot)).
+		WatchesMetadata(watch.Secrets(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(isRoot)).
 		WithOptions(requeue.Options(log)).
 		Complete(r)
 }
 
-// Reconcile takes the rotation of the CA as far as it can go now. Without a CA no runtime has needed a
-// certificate yet.
+// Reconcile advances the rotation of the CA as far as possible. If the CA does not exist, no
+// runtime has needed a certificate yet, and Reconcile does nothing.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if err := r.Live.Get(ctx, req.NamespacedName, secretMetadata()); err != nil {
+	if err := r.Live.Get(ctx, req.NamespacedName, watch.Secrets()); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	next, err := r.Certificates.Keep(ctx)
@@ -67,23 +62,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return requeue.By(ctrl.Result{}, next, r.Now()), nil
 }
 
-func secretMetadata() *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	return m
-}
-
-// Distribution checks which CA bundle the objects of packages name.
+// Distribution checks that a CA bundle has reached the objects of packages.
 type Distribution struct {
 	Client    client.Client
 	Cluster   *apply.Cluster
 	Namespace string
 }
 
-// IsComplete reports whether all objects by which the API server calls runtimes name a CA bundle: the
-// objects of active revisions, since the runtimes of others are not called. An object that names the
-// bundle in the Secret of its runtime counts: the bundle is the same, or another issuer signs that
-// certificate.
+// IsComplete reports whether the given CA bundle is in all objects with which the API server calls
+// runtimes. It considers the objects of active revisions, since the runtimes of others are not
+// called. An object with the bundle in the Secret of its own runtime also counts: another issuer
+// may have signed that certificate.
 func (d Distribution) IsComplete(ctx context.Context, bundle []byte) (bool, error) {
 	list := v1.NewPackage(v1.ProviderKind).NewRevisionList()
 	if err := d.Client.List(ctx, list); err != nil {

@@ -3,7 +3,6 @@ package runtimefence
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 
@@ -12,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
@@ -27,10 +26,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Reconciler maintains the fence. A manager sets it to its version once, when it starts: an administrator may change it
-// afterwards, and two versions of the manager do not undo the changes of each other.
+// Reconciler maintains the fence. A manager writes its version of the fence once, when it starts.
+// An administrator may change the fence afterwards, and managers of two versions do not undo each
+// other's changes.
 type Reconciler struct {
-	// Client writes the fence. It reads its metadata from a cache that contains Kinds.
+	// Client writes the fence, and reads its metadata from a cache that contains Kinds.
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
@@ -38,8 +38,8 @@ type Reconciler struct {
 	Manager fence.Manager
 }
 
-// Install writes the fence. It returns false if the API server does not serve policies, or if the manager may not write
-// the fence: the manager then works without it.
+// Install writes the fence. It returns false if the API server does not serve admission policies,
+// or if the manager lacks the permission to write them. The manager then works without the fence.
 func (r *Reconciler) Install(ctx context.Context, log *slog.Logger) (bool, error) {
 	err := r.apply(ctx)
 	if err == nil {
@@ -106,11 +106,7 @@ func (r *Reconciler) apply(ctx context.Context) error {
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o), part.live); err == nil && part.isCurrent() {
 			continue
 		}
-		raw, err := json.Marshal(o)
-		if err != nil {
-			return err
-		}
-		if err := r.Client.Patch(ctx, o, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner(plan.FieldManager), client.ForceOwnership); err != nil {
+		if err := kube.ServerSideApply(ctx, r.Client, o, plan.FieldManager, client.ForceOwnership); err != nil {
 			return fmt.Errorf("write %s %s: %w", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
 		}
 	}

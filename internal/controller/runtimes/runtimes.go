@@ -1,4 +1,4 @@
-// Package runtimes has the runtimes of packages that a manager uses, and stops the runtimes of revisions.
+// Package runtimes holds the runtimes that a manager uses, and stops the runtimes of revisions.
 package runtimes
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Set has the runtimes of a manager.
+// Set holds the runtimes that a manager uses.
 type Set struct {
 	Choice runtime.Choice
 	// ByName has an entry for each runtime that the choice uses, except for None.
@@ -46,13 +46,14 @@ func (s *Set) Used() []runtime.Name {
 	return out
 }
 
-// Lock waits until it may change the runtimes of a package, and returns the function that unlocks them.
+// Lock locks the runtimes of a package against concurrent changes, and returns the function that
+// unlocks them. It fails if the context ends first.
 func (s *Set) Lock(ctx context.Context, key reservations.Key) (unlock func(), err error) {
 	return s.locks.Lock(ctx, key)
 }
 
-// RelayChanges sends an event to all channels in Events for each change of a process, until the context
-// ends.
+// RelayChanges sends an event to all channels in Events for each change of a process, until the
+// context ends or Changes is closed.
 func (s *Set) RelayChanges(ctx context.Context) error {
 	for {
 		select {
@@ -87,8 +88,8 @@ func (s *Set) StopRevision(ctx context.Context, kind, name string) error {
 	return errors.Join(all...)
 }
 
-// StopPackage stops all runtimes of a package that does not exist any more. Revisions that still exist do
-// not start them again, because their package is looked up first.
+// StopPackage stops all runtimes of a package that does not exist any more. Revisions that still
+// exist do not start the runtimes again, because their reconciliation reads the package first.
 func (s *Set) StopPackage(ctx context.Context, key reservations.Key) error {
 	if !HasRuntime(key.Kind) {
 		return nil
@@ -98,26 +99,27 @@ func (s *Set) StopPackage(ctx context.Context, key reservations.Key) error {
 		return err
 	}
 	defer unlock()
-	who := plan.Requester{Package: plan.Owner{APIVersion: v1.GroupVersion.String(), Kind: key.Kind, Name: key.Name}}
+	requester := plan.Requester{Package: plan.Owner{APIVersion: v1.GroupVersion.String(), Kind: key.Kind, Name: key.Name}}
 	var all []error
 	for _, used := range s.Used() {
-		_, err := StopOthers(ctx, s.ByName[used], who)
+		_, err := StopOthers(ctx, s.ByName[used], requester)
 		all = append(all, err)
 	}
 	return errors.Join(all...)
 }
 
-// StopOthers stops the runtimes of the other revisions of a package. It returns the first revision of
-// which some part still runs.
-func StopOthers(ctx context.Context, by runtime.Runtime, who plan.Requester) (remaining string, err error) {
-	others, err := by.Others(ctx, who)
+// StopOthers stops the runtimes of all revisions of the requester's package but the requester. It
+// returns the name of the first revision whose runtime has not stopped completely.
+func StopOthers(ctx context.Context, by runtime.Runtime, requester plan.Requester) (remaining string, err error) {
+	others, err := by.Others(ctx, requester)
 	if err != nil {
 		return "", err
 	}
 	return StopAll(ctx, by, others)
 }
 
-// StopAll stops the runtimes of some revisions. It returns the first one of which some part still runs.
+// StopAll stops the runtimes of revisions. It returns the name of the first one whose runtime has
+// not stopped completely.
 func StopAll(ctx context.Context, by runtime.Runtime, revisions []plan.Owner) (remaining string, err error) {
 	var all []error
 	for _, o := range revisions {

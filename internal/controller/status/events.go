@@ -11,8 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 )
 
-// recordEvents records an event for each condition that changed. That a package is healthy is recorded
-// once, for the package and not for its revision.
+// recordEvents records an event for each change that leaves the condition Ready or Synced False
+// with a message. It also records when a package, but not a revision, becomes ready.
 func (r *Reporter) recordEvents(before, after Object) {
 	for _, t := range []v1.ConditionType{v1.TypeReady, v1.TypeSynced} {
 		old, now := before.GetCondition(t), after.GetCondition(t)
@@ -29,7 +29,8 @@ func (r *Reporter) recordEvents(before, after Object) {
 	}
 }
 
-// eventType returns Warning for failures, and Normal for progress and for states that the user asked for.
+// eventType returns Warning for failures, and Normal for progress and for states that the user
+// requested.
 func eventType(reason v1.ConditionReason) string {
 	switch reason {
 	case v1.ReasonProgressing, v1.ReasonInactive, v1.ReasonPaused:

@@ -23,7 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// blockedPause is how long an object that is not reconciled waits for the next check.
+// blockedPause is the interval between checks of an object that is not reconciled.
 const blockedPause = 10 * time.Second
 
 // Reporter writes the statuses of packages and revisions.
@@ -34,16 +34,16 @@ type Reporter struct {
 	// CountFailure counts the failures of reconciliations by code.
 	CountFailure func(code string)
 	Now          func() time.Time
-	// Blocked returns the reason for which the manager reconciles no packages of a kind, or nil.
+	// Blocked returns the reason why the manager reconciles no packages of a kind, or nil.
 	Blocked func(ctx context.Context, kind string) error
 }
 
 // Reconcile is one reconciliation of an object. It may change the status of the object.
 type Reconcile func(ctx context.Context) (ctrl.Result, revision.Summary, error)
 
-// Report runs a reconciliation, and writes the status of the object if it changed. A failure becomes
-// conditions, also the conditions that unhealthy returns for its message; the class of the failure decides
-// whether and when the reconciliation is retried.
+// Report runs a reconciliation, and writes the status of the object if it changed. It reports a
+// failure in the conditions Ready, Reconciling and Stalled, and in the conditions that unhealthy returns for
+// its message. The class of the failure determines whether and when the reconciliation is retried.
 func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, unhealthy func(message string) []v1.Condition) (ctrl.Result, error) {
 	if r.Writes.IsBehind(o) {
 		return ctrl.Result{RequeueAfter: expectations.Pause}, nil
@@ -52,7 +52,7 @@ func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, un
 	// A paused package can be deleted.
 	if v1.IsPaused(o) && o.GetDeletionTimestamp() == nil {
 		o.SetConditions(r.now(), paused(o))
-		return unpublished(ctx, r.publish(ctx, before, o))
+		return afterPublish(ctx, r.publish(ctx, before, o))
 	}
 	if o.GetCondition(v1.TypeSynced).Reason == v1.ReasonPaused {
 		o.SetConditions(r.now(), v1.Synced())
@@ -76,7 +76,7 @@ func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, un
 	}
 	Set(o, r.now(), summary)
 	if werr := r.publish(ctx, before, o); werr != nil {
-		return unpublished(ctx, werr)
+		return afterPublish(ctx, werr)
 	}
 	if err == nil {
 		return result, nil
@@ -85,8 +85,8 @@ func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, un
 	return requeue.OnError(ctx, err)
 }
 
-// reportBlocked reports an object that is not reconciled. What is installed stays, so the other conditions
-// stay too.
+// reportBlocked reports an object that is not reconciled. Its installed objects stay, and so do its
+// other conditions.
 func (r *Reporter) reportBlocked(ctx context.Context, before, o Object, err error) (ctrl.Result, error) {
 	summary := Failed(err)
 	if _, ok := o.(v1.PackageRevision); ok {
@@ -96,15 +96,16 @@ func (r *Reporter) reportBlocked(ctx context.Context, before, o Object, err erro
 	}
 	Set(o, r.now(), summary)
 	if werr := r.publish(ctx, before, o); werr != nil {
-		return unpublished(ctx, werr)
+		return afterPublish(ctx, werr)
 	}
 	return ctrl.Result{RequeueAfter: requeue.Jitter(blockedPause)}, nil
 }
 
 func (r *Reporter) now() metav1.Time { return metav1.NewTime(r.Now()) }
 
-// SetProgressing reports a step of a reconciliation that may take long, before it begins. A failure to
-// write it is ignored. An object that failed before keeps its failure while it is retried.
+// SetProgressing writes a message about a step that may take long into the Ready condition, before
+// the step begins. A failure of the write is ignored. An object that failed before keeps its
+// failure while it is retried.
 func (r *Reporter) SetProgressing(ctx context.Context, o Object, message string) {
 	if reason := o.GetCondition(v1.TypeReady).Reason; reason != "" && reason != v1.ReasonProgressing {
 		return
@@ -120,8 +121,8 @@ func (r *Reporter) SetProgressing(ctx context.Context, o Object, message string)
 	}
 }
 
-// SetLookupResult reports whether content could be looked up or read, without an effect on the health of
-// installed objects.
+// SetLookupResult reports in the Synced condition whether content could be looked up or read. It
+// does not change the health of the object.
 func (r *Reporter) SetLookupResult(o Object, err error) {
 	switch {
 	case err != nil:
@@ -132,8 +133,8 @@ func (r *Reporter) SetLookupResult(o Object, err error) {
 	}
 }
 
-// publish writes the status, and records events for its changes. Without a written status there are no
-// events: the next reconciliation makes the same changes.
+// publish writes the status, and records events for its changes. If the write fails, it records
+// none, because the next reconciliation makes the same changes.
 func (r *Reporter) publish(ctx context.Context, before, o Object) error {
 	if err := r.write(ctx, before, o); err != nil {
 		return err
@@ -142,8 +143,9 @@ func (r *Reporter) publish(ctx context.Context, before, o Object) error {
 	return nil
 }
 
-// paused returns the condition of a paused object. The condition of another controller of packages, such as Crossplane's,
-// is kept with its message: it means the same, and each of the two would otherwise overwrite the condition of the other.
+// paused returns the condition of a paused object. It keeps the message of another controller of
+// packages, such as Crossplane core: with different messages, the two would keep overwriting each
+// other's condition.
 func paused(o Object) v1.Condition {
 	if c := o.GetCondition(v1.TypeSynced); c.Status == corev1.ConditionFalse && c.Reason == v1.ReasonPaused {
 		return v1.Paused(c.Message)
@@ -151,8 +153,9 @@ func paused(o Object) v1.Condition {
 	return v1.Paused(fmt.Sprintf("Reconciliation is paused by the annotation %s.", v1.AnnotationPaused))
 }
 
-// unpublished returns when a reconciliation is repeated after the write of its status.
-func unpublished(ctx context.Context, err error) (ctrl.Result, error) {
+// afterPublish returns the result of a reconciliation that ends with the write of the status, and
+// err, the result of that write.
+func afterPublish(ctx context.Context, err error) (ctrl.Result, error) {
 	if _, stopped := contention.RetryAt(err); stopped {
 		return requeue.OnError(ctx, err)
 	}

@@ -31,7 +31,7 @@ func Failed(err error) revision.Summary {
 	}
 }
 
-// needsUser reports whether a user has to intervene. Most of these failures are retried all the same,
+// needsUser reports whether a user must fix a failure. Most of these failures are retried anyway,
 // since the fix may be outside of the cluster.
 func needsUser(err error) bool {
 	code := errcode.From(err).Code
@@ -43,8 +43,8 @@ func needsUser(err error) bool {
 	return code.Final || errors.Is(err, apply.ErrRefused) || errors.Is(err, graph.ErrDependencyVersion)
 }
 
-// Set writes a summary into the conditions Ready, Reconciling and Stalled. As kstatus defines them,
-// the latter two exist only while they are true.
+// Set sets the conditions Ready, Reconciling and Stalled from a summary, and the observed
+// generation. As in kstatus, Reconciling and Stalled exist only while they are true.
 func Set(o Object, now metav1.Time, s revision.Summary) {
 	conditions, observed := statusOf(o)
 	*observed = o.GetGeneration()
@@ -64,7 +64,8 @@ func Set(o Object, now metav1.Time, s revision.Summary) {
 	setIf(v1.Stalled(s.Reason, s.Message), !s.Ready && !s.Waiting && s.Stalled)
 }
 
-// statusOf returns the parts that the statuses of packages and revisions have in common.
+// statusOf returns pointers to the parts that the statuses of packages and revisions have in
+// common.
 func statusOf(o Object) (conditions *v1.ConditionedStatus, observedGeneration *int64) {
 	switch o := o.(type) {
 	case v1.PackageRevision:

@@ -1,4 +1,5 @@
-// Package watch has the event handlers that the controllers of packages and of revisions share.
+// Package watch provides the event handlers that the controllers of packages and of revisions
+// share.
 //
 // A handler that cannot read the cache enqueues nothing: the full resync makes up for that.
 package watch
@@ -31,19 +32,20 @@ func Request(o client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: o.GetName()}}
 }
 
-// Metadata returns an object with which the metadata of a kind is watched or read.
+// Metadata returns an empty object for watching or reading the metadata of a kind.
 func Metadata(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(gvk)
 	return m
 }
 
-// Secrets returns the metadata of Secrets. The manager never watches their content.
+// Secrets returns an empty object for watching the metadata of Secrets. The manager never watches
+// their content.
 func Secrets() *metav1.PartialObjectMetadata {
 	return Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
 }
 
-// InNamespace admits events of objects in a namespace.
+// InNamespace returns an option of a watch that admits only the objects in a namespace.
 func InNamespace(namespace string) builder.WatchesOption {
 	return builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == namespace }))
 }
@@ -96,9 +98,9 @@ func Images(ctx context.Context, origins state.Origins, image, resolved string, 
 	return all
 }
 
-// SpecOrMetadataChanged admits changes by users and other controllers, and the full resync. The status that
-// a controller wrote itself is no reason to reconcile. A change of the owners is one: a revision may be
-// restored from a backup before its package.
+// SpecOrMetadataChanged admits changes by users and other controllers, and the full resync. It
+// rejects changes of only the status, which the controllers write themselves. It admits changes of
+// the owners, because a revision may be restored from a backup before its package.
 func SpecOrMetadataChanged() predicate.Predicate {
 	resync := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()

@@ -25,8 +25,9 @@ var (
 	}
 )
 
-// classify returns the error of a call as an error with a code.
-func classify(err error, what string, o client.Object) error {
+// classify adds a code to the error of a call, unless the error has one or is a cancellation.
+// Action is the verb of the call.
+func classify(err error, action string, o client.Object) error {
 	var known *errcode.Error
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
 		return err
@@ -40,7 +41,7 @@ func classify(err error, what string, o client.Object) error {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		code = ErrRejected
 	}
-	return code.New(err, "%s %s", what, nameOf(o))
+	return code.New(err, "%s %s", action, nameOf(o))
 }
 
 // nameOf returns the kind, namespace and name of an object for messages.

@@ -30,10 +30,14 @@ func nextDeployment(live, want *appsv1.Deployment, known int64) (*appsv1.Deploym
 	if err != nil {
 		return nil, err
 	}
-	intact := live.Generation == known || equality.Semantic.DeepDerivative(want.Spec, live.Spec)
+	adopted := keepAdopted(live, spec, sum)
+	intact := live.Generation == known || equality.Semantic.DeepDerivative(*spec, live.Spec)
 	m := nextMetadata(live.ObjectMeta, want.ObjectMeta, want.OwnerReferences, sum, recordOf(want.ObjectMeta, nil), intact)
 	if m == nil {
 		return nil, nil
+	}
+	if delete(m.Annotations, adoptedAnnotation); adopted {
+		m.Annotations[adoptedAnnotation] = sum
 	}
 	return &appsv1.Deployment{TypeMeta: want.TypeMeta, ObjectMeta: *m, Spec: *spec}, nil
 }
@@ -60,7 +64,7 @@ func nextService(live, want *corev1.Service, owners []metav1.OwnerReference, kno
 	if err != nil {
 		return nil, err
 	}
-	// The API server counts no generations of Services everywhere.
+	// Not every API server sets the generation of a Service.
 	intact := live.Generation != 0 && live.Generation == known || equality.Semantic.DeepDerivative(want.Spec, live.Spec)
 	m := nextMetadata(live.ObjectMeta, want.ObjectMeta, owners, sum, recordOf(want.ObjectMeta, nil), intact)
 	if m == nil {
@@ -87,7 +91,8 @@ func nextAccount(live, want *corev1.ServiceAccount, owners []metav1.OwnerReferen
 	return out, nil
 }
 
-// pullSecrets returns the pull secrets of others and the wanted ones, without duplicates.
+// pullSecrets returns the live pull secrets that other clients added, followed by the wanted ones,
+// without duplicates. Ours are the names that the manager wrote last.
 func pullSecrets(live []corev1.LocalObjectReference, ours []string, want []corev1.LocalObjectReference) []corev1.LocalObjectReference {
 	drop := map[string]bool{}
 	for _, name := range ours {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// holderOf is the owner that controls an object, or nil.
+// holderOf returns the owner that controls an object, or nil.
 func holderOf(o client.Object) *metav1.OwnerReference { return metav1.GetControllerOf(o) }
 
 func sameSelector(a, b *appsv1.Deployment) bool {

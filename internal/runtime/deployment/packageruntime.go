@@ -22,16 +22,16 @@ import (
 
 // Images resolves the images of runtimes.
 type Images interface {
-	// Exists proves that the image with a digest can be had.
+	// Exists fails unless the image with a digest exists and can be pulled.
 	Exists(ctx context.Context, o fetch.Origin, d oci.Digest) error
 }
 
-// DefaultSettle is how long a pod has to be ready before its runtime is available. It is
-// longer than most runtimes take to detect that they cannot start.
-const DefaultSettle = 10 * time.Second
+// defaultSettle is the time that a pod must be ready before its runtime is available. It
+// is longer than most runtimes take to detect that they cannot start.
+const defaultSettle = 10 * time.Second
 
-// rolloutPoll is how often the pods of a Deployment are inspected while it is available
-// and rolls out a change.
+// rolloutPoll is the interval at which the pods of a Deployment are inspected while it is
+// available and rolls out a change.
 const rolloutPoll = 5 * time.Second
 
 // PackageRuntime runs package runtimes as Deployments. It implements [runtime.Runtime].
@@ -42,9 +42,9 @@ type PackageRuntime struct {
 
 var _ runtime.Runtime = PackageRuntime{}
 
-// Obtain checks that the runtime uses only allowed privileges, and that its image can be
-// pulled. It skips the package image, which was
-// already fetched, and an image with the pull policy Never, which the nodes must provide.
+// Obtain checks that the runtime uses only allowed privileges, and that its image can be pulled. It
+// does not check the image of the package, which was already fetched, nor an image with the pull
+// policy Never, which the nodes must provide.
 func (p PackageRuntime) Obtain(ctx context.Context, program runtime.Workload) error {
 	objects, err := runtime.Manifests(program)
 	if err != nil {
@@ -74,7 +74,7 @@ func (PackageRuntime) ServiceAccount(program runtime.Workload) (string, error) {
 
 // Run implements [runtime.Runtime].
 func (p PackageRuntime) Run(ctx context.Context, program runtime.Workload) (runtime.State, error) {
-	program.Settle = cmp.Or(program.Settle, DefaultSettle)
+	program.Settle = cmp.Or(program.Settle, defaultSettle)
 	objects, err := runtime.Manifests(program)
 	if err != nil {
 		return runtime.State{}, err
@@ -113,7 +113,7 @@ func (p PackageRuntime) Others(ctx context.Context, who plan.Requester) ([]plan.
 	return others(who, append(found, pods...)), err
 }
 
-// running names the revisions of a package that have a Deployment, as far as is known.
+// running returns the names of the revisions of a package that have a Deployment in the cache.
 func (p PackageRuntime) running(ctx context.Context, who plan.Requester) ([]string, error) {
 	var all appsv1.DeploymentList
 	if err := p.Client.List(ctx, &all, client.InNamespace(p.Namespace)); err != nil {
@@ -131,7 +131,8 @@ func (p PackageRuntime) running(ctx context.Context, who plan.Requester) ([]stri
 	return out, nil
 }
 
-// podsOfPackage names the revisions of a package that have pods.
+// podsOfPackage returns the names of the revisions of a package that have pods. It reads from the
+// API server.
 func (p PackageRuntime) podsOfPackage(ctx context.Context, who plan.Requester) ([]string, error) {
 	var pods corev1.PodList
 	err := p.Pods.List(ctx, &pods, client.InNamespace(p.Namespace), client.MatchingLabels{packageLabel(who): who.Package.Name}, client.HasLabels{v1.LabelRevision})

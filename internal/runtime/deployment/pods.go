@@ -20,20 +20,19 @@ import (
 const (
 	// ReasonImage is the reason for an image that cannot be pulled.
 	ReasonImage = "ImagePullFailed"
-	// ReasonPodFailed is the reason of a pod that its node or the cluster ended.
-	ReasonPodFailed = "PodFailed"
-	// ReasonUnschedulable is the reason for a pod that fits on no node.
-	ReasonUnschedulable = "Unschedulable"
+	// reasonPodFailed is the reason of a pod that its node or the cluster terminated.
+	reasonPodFailed = "PodFailed"
+	// reasonUnschedulable is the reason for a pod that fits on no node.
+	reasonUnschedulable = "Unschedulable"
 	// ReasonContainer is the reason for a container that cannot be created, for example
 	// because a secret is missing.
 	ReasonContainer = "ContainerFailed"
 )
 
-// restartMemory is how long after a restart a container that is not available counts as
-// one that crashed.
+// restartMemory is the time after a restart during which a container counts as crashed.
 const restartMemory = time.Minute
 
-// mostPods is the maximum number of pods of a runtime to inspect.
+// mostPods is the maximum number of pods of a runtime that are inspected.
 const mostPods = 20
 
 // explain adds the problem of the newest pod that has one to a state. A Deployment that
@@ -55,7 +54,7 @@ func (r *Runtime) explain(ctx context.Context, o manifests.Objects, s runtime.St
 		s.Message += fmt.Sprintf("; pod %s: %s", pods[i].Name, message)
 		return s, nil
 	}
-	if s.Reason == ReasonUnavailable && slices.ContainsFunc(pods, isReady) {
+	if s.Reason == reasonUnavailable && slices.ContainsFunc(pods, isReady) {
 		s.Reason = runtime.ReasonStarting
 		s.Message = fmt.Sprintf("the runtime has started, and is available when it has run for %ds without a restart", o.Deployment.Spec.MinReadySeconds)
 	}
@@ -69,7 +68,8 @@ func (r *Runtime) now() time.Time {
 	return r.Now()
 }
 
-// podsOf lists pods of a revision, newest first: the newest determine the state.
+// podsOf lists up to mostPods pods of a revision, newest first: the newest ones determine the
+// state.
 func (r *Runtime) podsOf(ctx context.Context, revision string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	err := r.Pods.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{v1.LabelRevision: revision}, client.Limit(mostPods))
@@ -82,9 +82,9 @@ func (r *Runtime) podsOf(ctx context.Context, revision string) ([]corev1.Pod, er
 	return pods.Items, nil
 }
 
-// trouble returns the reason why a pod is not available, or nothing. The result does not
-// change with each restart, so that conditions do not either. A pod that is being deleted
-// or evicted has none: the cluster replaces it.
+// trouble returns the reason why a pod is not available, or empty strings. The result does not
+// change with each restart, so that conditions do not change either. A pod that is being deleted or
+// evicted has no trouble, because the cluster replaces it.
 func trouble(p *corev1.Pod, now time.Time) (reason, message string) {
 	if p.DeletionTimestamp != nil || isTrue(p, corev1.DisruptionTarget) {
 		return "", ""
@@ -96,11 +96,11 @@ func trouble(p *corev1.Pod, now time.Time) (reason, message string) {
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return ReasonUnschedulable, cmp.Or(c.Message, c.Reason)
+			return reasonUnschedulable, cmp.Or(c.Message, c.Reason)
 		}
 	}
 	if p.Status.Phase == corev1.PodFailed {
-		return ReasonPodFailed, cmp.Or(p.Status.Message, p.Status.Reason, "the pod failed")
+		return reasonPodFailed, cmp.Or(p.Status.Message, p.Status.Reason, "the pod failed")
 	}
 	for _, c := range p.Status.ContainerStatuses {
 		if c.State.Running != nil && !c.Ready && (c.Started == nil || *c.Started) {
@@ -136,8 +136,8 @@ func containerTrouble(c corev1.ContainerStatus, now time.Time) (reason, message 
 	return "", ""
 }
 
-// crash returns the reason of a container that exited. One that ended with its node did
-// not crash.
+// crash returns the reason and the message for a container that exited, and empty strings for a
+// container that ended with its node.
 func crash(restarts int32, t *corev1.ContainerStateTerminated) (reason, message string) {
 	if t != nil && (t.Reason == "ContainerStatusUnknown" || t.Reason == "Unknown") {
 		return "", ""
@@ -149,7 +149,7 @@ func crash(restarts int32, t *corev1.ContainerStateTerminated) (reason, message 
 func exited(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case t == nil:
-		return "it exits again and again"
+		return "it keeps exiting"
 	case t.Reason == "OOMKilled":
 		return "it was killed because it used more memory than its limit"
 	case t.Signal != 0:

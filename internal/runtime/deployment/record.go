@@ -17,12 +17,12 @@ import (
 // entries can be distinguished from additions by others.
 const recordAnnotation = "xpkg.dev/runtime"
 
-// derivation is the version of how objects are written. It changes when the same
-// desiredState changes its form.
+// derivation is the version of the code that derives objects. It must change if the same desired
+// state is written in another form.
 const derivation = "1"
 
-// record are the keys of labels and annotations, and the names of pull secrets, that
-// were written last.
+// record holds the keys of the labels and annotations, and the names of the pull secrets, that were
+// written last.
 type record struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`

@@ -13,9 +13,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// deleteRenamed stops and deletes a Deployment of the revision whose name the configuration no
-// longer sets, before the new Deployment runs: a Provider never runs twice. A Function
-// keeps serving until its new Deployment does.
+// deleteRenamed deletes the Deployments of a Provider's revision that have a former name, before
+// the new Deployment is created, so that a Provider never runs twice. (A Function keeps serving
+// until its new Deployment is available; see [Runtime.Ensure].)
 //
 // If the API server rejects the new Deployment, the running one stays.
 func (r *Runtime) deleteRenamed(ctx context.Context, o manifests.Objects, live *appsv1.Deployment, former []appsv1.Deployment) (runtime.State, error) {
@@ -27,7 +27,7 @@ func (r *Runtime) deleteRenamed(ctx context.Context, o manifests.Objects, live *
 	return renamed(&former[0], o.Deployment), r.end(ctx, former)
 }
 
-// former are the Deployments of a revision that do not have its name for them.
+// former returns the Deployments of a revision with other names than its desired Deployment.
 func (r *Runtime) former(ctx context.Context, o manifests.Objects) ([]appsv1.Deployment, error) {
 	all, err := r.deploymentsOf(ctx, o.Owner.Revision)
 	return slices.DeleteFunc(all, func(d appsv1.Deployment) bool { return d.Name == o.Deployment.Name }), err

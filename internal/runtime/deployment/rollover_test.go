@@ -231,7 +231,7 @@ func (s *testEnv) remove(revision plan.Owner) {
 	})
 }
 
-// selected is the revision that a Service leads to.
+// selected returns the revision that a Service leads to.
 func (s *testEnv) selected(name string) string {
 	s.Helper()
 	live := &corev1.Service{}

@@ -21,22 +21,22 @@ import (
 // that each revision may be used by one goroutine at a time. The zero value with its
 // exported fields set is ready to use.
 type Runtime struct {
-	// Client reads and writes ServiceAccounts, Deployments and Services. It may read
-	// from a cache: a write on stale information fails with a failure of the class
-	// Conflict, to be tried again.
+	// Client reads and writes ServiceAccounts, Deployments and Services. It may read from a cache:
+	// a write that is based on a stale read fails with an error of the class Conflict, and is
+	// retried.
 	Client client.Client
-	// Pods reads pods. It must read from the API server, not from a cache. It is used to
-	// find out why a runtime is not available and whether it has stopped.
+	// Pods reads pods from the API server, not from a cache, to determine why a runtime is not
+	// available and whether it has stopped.
 	Pods client.Reader
 	// Namespace is the namespace of the runtimes.
 	Namespace string
 	// Privileges are the privileges that runtime configurations may use.
 	Privileges []manifests.Privilege
-	// Now is the clock; time.Now when it is nil.
+	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
 
 	mu sync.Mutex
-	// generations are the generations of the last writes.
+	// generations are the generations of the objects when they last matched their desired state.
 	generations map[types.UID]int64
 }
 
@@ -54,7 +54,7 @@ func (r *Runtime) Ensure(ctx context.Context, o manifests.Objects) (runtime.Stat
 	if err != nil {
 		return runtime.State{}, err
 	}
-	live, state, err := r.readDeployment(ctx, o)
+	live, state, err := r.prepareDeployment(ctx, o)
 	if err != nil || state.Reason != "" {
 		return state, err
 	}
@@ -83,8 +83,9 @@ func (r *Runtime) Ensure(ctx context.Context, o manifests.Objects) (runtime.Stat
 	return r.explain(ctx, o, state)
 }
 
-// CheckServiceAccount fails with RuntimePrivileges if the ServiceAccount of a runtime exists
-// and was not created by xpkg, or is managed elsewhere, and the manager does not allow that.
+// CheckServiceAccount fails with RuntimePrivileges if the ServiceAccount of a runtime exists and
+// was not created by xpkg, or if the configuration names a ServiceAccount that is managed
+// elsewhere, unless the privilege ServiceAccount is allowed.
 func (r *Runtime) CheckServiceAccount(ctx context.Context, o manifests.Objects) error {
 	return CheckServiceAccount(ctx, r.Client, r.Namespace, o, r.Privileges)
 }
@@ -113,8 +114,9 @@ func (r *Runtime) EnsureAccount(ctx context.Context, o manifests.Objects) error 
 	return r.ensureAccount(ctx, o)
 }
 
-// EnsureService creates or updates the Service of such a runtime, and makes the revision
-// its controller.
+// EnsureService creates or updates the Service of a runtime that does not run as a Deployment, and
+// makes the revision the controller of the Service. It fails with NameConflict if the Service
+// belongs to another owner.
 func (r *Runtime) EnsureService(ctx context.Context, o manifests.Objects) error {
 	live, err := r.readService(ctx, o)
 	if err != nil {
@@ -123,8 +125,8 @@ func (r *Runtime) EnsureService(ctx context.Context, o manifests.Objects) error 
 	return r.ensureService(ctx, o, live, true)
 }
 
-// readService reads the Service of the package. It fails if the Service belongs to
-// another owner.
+// readService reads the Service of the package. It fails with NameConflict if the Service belongs
+// to another owner.
 func (r *Runtime) readService(ctx context.Context, o manifests.Objects) (*corev1.Service, error) {
 	live := &corev1.Service{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.Service), live)
@@ -143,9 +145,10 @@ func (r *Runtime) readService(ctx context.Context, o manifests.Objects) (*corev1
 	return live, nil
 }
 
-// readDeployment reads the Deployment of the revision. It returns a state with a reason
-// if the Deployment cannot be written now.
-func (r *Runtime) readDeployment(ctx context.Context, o manifests.Objects) (*appsv1.Deployment, runtime.State, error) {
+// prepareDeployment reads the Deployment of the revision, and deletes it if its selector, which is
+// immutable, differs from the desired one. It returns a state with a reason if the Deployment
+// cannot be written now. It fails with NameConflict if the Deployment belongs to another owner.
+func (r *Runtime) prepareDeployment(ctx context.Context, o manifests.Objects) (*appsv1.Deployment, runtime.State, error) {
 	live := &appsv1.Deployment{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.Deployment), live)
 	if apierrors.IsNotFound(err) {
@@ -170,8 +173,8 @@ func (r *Runtime) readDeployment(ctx context.Context, o manifests.Objects) (*app
 	return live, runtime.State{}, nil
 }
 
-// adoptable reports whether an object without a controller may be adopted: it carries the
-// label that the manager writes on every object, or the package owns it.
+// adoptable reports whether an object without a controller may be adopted: it has the annotation
+// that the manager writes to every object, or the package or one of its revisions owns it.
 func adoptable(o client.Object, who plan.Requester) bool {
 	if o.GetAnnotations()[plan.ContentDigestAnnotation] != "" {
 		return true
@@ -203,11 +206,12 @@ func (r *Runtime) ensureDeployment(ctx context.Context, o manifests.Objects, liv
 	return next, nil
 }
 
-// ensureService makes the revision the controller of the Service, unless another revision
-// of the package still serves it.
+// ensureService creates or updates the Service, and makes the revision its controller. If the
+// runtime of the revision is not available and the Service selects a ready runtime of another
+// revision, the Service stays as it is.
 func (r *Runtime) ensureService(ctx context.Context, o manifests.Objects, live *corev1.Service, available bool) error {
 	if !available {
-		busy, err := r.answers(ctx, live, o.Owner)
+		busy, err := r.servesOther(ctx, live, o.Owner)
 		if err != nil || busy {
 			return err
 		}
@@ -221,9 +225,8 @@ func (r *Runtime) ensureService(ctx context.Context, o manifests.Objects, live *
 	return r.write(ctx, next)
 }
 
-// ensureAccount creates or updates the ServiceAccount of the runtime. A ServiceAccount of
-// another package is shared with that package. One that no package manages is not
-// changed.
+// ensureAccount creates or updates the ServiceAccount of the runtime. A ServiceAccount of another
+// package is shared with that package. A ServiceAccount that no package manages is not changed.
 func (r *Runtime) ensureAccount(ctx context.Context, o manifests.Objects) error {
 	live := &corev1.ServiceAccount{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.ServiceAccount), live)

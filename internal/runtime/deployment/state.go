@@ -11,11 +11,12 @@ import (
 
 // Reasons of runtimes that are not available.
 const (
-	// ReasonUnavailable is the reason for a Deployment with too few ready pods.
-	ReasonUnavailable = "Unavailable"
-	// ReasonStuck is the reason for a Deployment whose rollout makes no progress.
-	ReasonStuck = "ProgressDeadlineExceeded"
-	// ReasonNameInUse is the reason for a name that the Deployment of another revision has.
+	// reasonUnavailable is the reason for a Deployment with too few ready pods.
+	reasonUnavailable = "Unavailable"
+	// reasonStuck is the reason for a Deployment whose rollout makes no progress.
+	reasonStuck = "ProgressDeadlineExceeded"
+	// ReasonNameInUse is the reason for a Deployment whose name the Deployment of another revision
+	// has.
 	ReasonNameInUse = "NameInUse"
 	// ReasonTerminating is the reason for a Deployment that is being deleted.
 	ReasonTerminating = "Terminating"
@@ -23,8 +24,8 @@ const (
 	ReasonReplacing = "Replacing"
 )
 
-// stateOf reads the conditions of a Deployment. One that is to have no pods is
-// available; one without the condition Available is not.
+// stateOf returns the state of a Deployment from its conditions. A Deployment with zero replicas is
+// available; a Deployment without the condition Available is not.
 func stateOf(d *appsv1.Deployment) runtime.State {
 	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
 		return runtime.State{Available: true}
@@ -33,7 +34,7 @@ func stateOf(d *appsv1.Deployment) runtime.State {
 		return runtime.State{Reason: runtime.ReasonNotReported, Message: fmt.Sprintf("Deployment %s has no status yet", d.Name)}
 	}
 	if c := conditionOf(d, appsv1.DeploymentProgressing); c != nil && c.Status == corev1.ConditionFalse {
-		return runtime.State{Reason: ReasonStuck, Message: fmt.Sprintf("Deployment %s: %s", d.Name, c.Message)}
+		return runtime.State{Reason: reasonStuck, Message: fmt.Sprintf("Deployment %s: %s", d.Name, c.Message)}
 	}
 	c := conditionOf(d, appsv1.DeploymentAvailable)
 	switch {
@@ -47,11 +48,11 @@ func stateOf(d *appsv1.Deployment) runtime.State {
 		// a policy.
 		c = failed
 	}
-	return runtime.State{Reason: ReasonUnavailable, Message: fmt.Sprintf("Deployment %s: %s", d.Name, c.Message)}
+	return runtime.State{Reason: reasonUnavailable, Message: fmt.Sprintf("Deployment %s: %s", d.Name, c.Message)}
 }
 
-// rollingOut reports whether a Deployment has pods of an earlier specification, or not yet
-// all pods of the present one. `kubectl rollout status` has the same rule.
+// rollingOut reports whether a Deployment still has pods of an earlier specification, or lacks pods
+// of the current one, as `kubectl rollout status` does.
 func rollingOut(d *appsv1.Deployment) bool {
 	return d.Spec.Replicas != nil && d.Status.UpdatedReplicas < *d.Spec.Replicas || d.Status.Replicas > d.Status.UpdatedReplicas
 }
@@ -77,5 +78,5 @@ func terminating(d *appsv1.Deployment) runtime.State {
 }
 
 func replacing(d *appsv1.Deployment) runtime.State {
-	return runtime.State{Reason: ReasonReplacing, Message: fmt.Sprintf("Deployment %s selects pods in another way and is made anew", d.Name)}
+	return runtime.State{Reason: ReasonReplacing, Message: fmt.Sprintf("Deployment %s has another selector and is being recreated", d.Name)}
 }

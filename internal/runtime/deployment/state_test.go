@@ -29,10 +29,10 @@ func TestStateOf(t *testing.T) {
 		"NoConditions":  {1, 2, nil, false, runtime.ReasonNotReported, "no condition Available"},
 		"OldStatus":     {1, 1, []appsv1.DeploymentCondition{available}, false, runtime.ReasonNotReported, "no status"},
 		"Available":     {1, 2, []appsv1.DeploymentCondition{available}, true, "", ""},
-		"Unavailable":   {1, 2, []appsv1.DeploymentCondition{unavailable}, false, ReasonUnavailable, "too few"},
+		"Unavailable":   {1, 2, []appsv1.DeploymentCondition{unavailable}, false, reasonUnavailable, "too few"},
 		"NoPodsWanted":  {0, 0, nil, true, "", ""},
-		"NoPodsAllowed": {1, 2, []appsv1.DeploymentCondition{unavailable, condition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota")}, false, ReasonUnavailable, "quota"},
-		"Stuck":         {1, 2, []appsv1.DeploymentCondition{available, condition(appsv1.DeploymentProgressing, corev1.ConditionFalse, "timed out")}, false, ReasonStuck, "timed out"},
+		"NoPodsAllowed": {1, 2, []appsv1.DeploymentCondition{unavailable, condition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota")}, false, reasonUnavailable, "quota"},
+		"Stuck":         {1, 2, []appsv1.DeploymentCondition{available, condition(appsv1.DeploymentProgressing, corev1.ConditionFalse, "timed out")}, false, reasonStuck, "timed out"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -100,9 +100,9 @@ func TestReasonsOfPods(t *testing.T) {
 		"NotReady":             {container(ran(time.Hour), 0, nil, false), runtime.ReasonNotServing, true},
 		"NodeVanished":         {container(ran(time.Hour), 0, nil, true), "", false},
 		"Evicted":              {evicted, "", false},
-		"EndedByItsNode":       {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "NodeShutdown"}, ReasonPodFailed, false},
+		"EndedByItsNode":       {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "NodeShutdown"}, reasonPodFailed, false},
 		"ImageCannotBePulled":  {container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}, 0, nil, false), ReasonImage, false},
-		"DoesNotFitOnAnyNode":  {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}}, ReasonUnschedulable, false},
+		"DoesNotFitOnAnyNode":  {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}}, reasonUnschedulable, false},
 		"ReadyAndNeverCrashed": {container(ran(time.Second), 0, nil, true), "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

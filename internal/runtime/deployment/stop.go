@@ -40,8 +40,8 @@ func (r *Runtime) Scale(ctx context.Context, revision plan.Owner, replicas int32
 	return r.stopped(ctx, revision)
 }
 
-// Remove deletes the Deployment of a revision, and reports whether it and all its pods
-// are gone. Shared objects stay, and so does the ServiceAccount, which is deleted with
+// Remove deletes the Deployment of a revision, and reports whether it and all its pods are gone. It
+// deletes neither shared objects nor the ServiceAccount, which the garbage collector deletes with
 // the revision. A Deployment of another revision is never changed.
 func (r *Runtime) Remove(ctx context.Context, revision plan.Owner) (gone bool, err error) {
 	deployments, err := r.deploymentsOf(ctx, revision)
@@ -76,9 +76,9 @@ func (r *Runtime) deploymentsOf(ctx context.Context, revision plan.Owner) ([]app
 	return out, nil
 }
 
-// answers reports whether the Service leads to pods of another revision of the
-// package that are ready.
-func (r *Runtime) answers(ctx context.Context, s *corev1.Service, who plan.Requester) (bool, error) {
+// servesOther reports whether the Service selects the pods of another revision of the package, and
+// one of them is ready.
+func (r *Runtime) servesOther(ctx context.Context, s *corev1.Service, who plan.Requester) (bool, error) {
 	other := s.Spec.Selector[v1.LabelRevision]
 	if s.UID == "" || other == "" || other == who.Revision.Name {
 		return false, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// write creates an object or updates the one that was read, and records its new
-// generation. It stores the response of the API server in the object.
+// write creates an object without a UID, updates others, and records the new generation. It stores
+// the response of the API server in the object.
 func (r *Runtime) write(ctx context.Context, o client.Object) error {
 	fresh := o.GetUID() == ""
 	var err error
@@ -28,8 +28,8 @@ func (r *Runtime) write(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// delete deletes an object with the resourceVersion that was read, in the foreground:
-// after its dependents.
+// delete deletes an object with foreground propagation, after its dependents. It fails if the
+// object has changed since it was read.
 func (r *Runtime) delete(ctx context.Context, o client.Object) error {
 	err := r.Client.Delete(ctx, o,
 		client.Preconditions{UID: new(o.GetUID()), ResourceVersion: new(o.GetResourceVersion())},
@@ -37,7 +37,7 @@ func (r *Runtime) delete(ctx context.Context, o client.Object) error {
 	return client.IgnoreNotFound(err)
 }
 
-// remember takes note of an object that is as it should be.
+// remember records the generation of an object that matches its desired state.
 func (r *Runtime) remember(o client.Object) {
 	if o.GetUID() == "" {
 		return
@@ -50,7 +50,7 @@ func (r *Runtime) remember(o client.Object) {
 	r.generations[o.GetUID()] = o.GetGeneration()
 }
 
-// generation is the one of an object that was right, or zero.
+// generation returns the recorded generation of an object, or zero.
 func (r *Runtime) generation(o client.Object) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

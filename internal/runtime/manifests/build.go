@@ -38,8 +38,8 @@ type Input struct {
 	// AwaitingActivation reports that no resource needs the runtime yet. It then has no
 	// replicas, regardless of the configuration.
 	AwaitingActivation bool
-	// Settle is how long a pod has to be ready before it counts as available, in whole
-	// seconds, unless the configuration sets minReadySeconds.
+	// Settle is the time for which a pod must be ready before it counts as available, rounded up to
+	// seconds. The configuration overrides it with minReadySeconds.
 	Settle time.Duration
 	// Config is the administrator's configuration, or nil.
 	Config *v1beta1.DeploymentRuntimeConfig
@@ -85,7 +85,7 @@ func Build(in Input) (Objects, error) {
 	return out, nil
 }
 
-// kind is Provider, Function, or empty for any other.
+// kind returns Provider or Function, and "" for packages of other kinds.
 func (in Input) kind() string {
 	switch k := in.Owner.Package.Kind; k {
 	case v1.ProviderKind, v1.FunctionKind:

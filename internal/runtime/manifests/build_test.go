@@ -55,7 +55,7 @@ func TestConfiguredPortsAreKept(t *testing.T) {
 	in := function()
 	in.Config = containers(corev1.Container{Name: Container, Ports: []corev1.ContainerPort{{Name: GRPCPort, ContainerPort: 7443}}})
 	out := build(t, in)
-	want := []corev1.ContainerPort{{Name: GRPCPort, ContainerPort: 7443}, {Name: MetricsPort, ContainerPort: 8080}}
+	want := []corev1.ContainerPort{{Name: GRPCPort, ContainerPort: 7443}, {Name: metricsPort, ContainerPort: 8080}}
 	if diff := cmp.Diff(want, out.Deployment.Spec.Template.Spec.Containers[0].Ports); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}

@@ -8,8 +8,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// client returns the name of the secret with the client certificate. Functions have none,
-// because they make no calls.
+// client returns the name of the secret with the client certificate. Functions have no client
+// certificate, because they make no calls.
 func (in Input) client() string {
 	if in.kind() == v1.FunctionKind {
 		return ""
@@ -22,12 +22,12 @@ func (in Input) client() string {
 func (in Input) certificateEnvironment() []corev1.EnvVar {
 	var out []corev1.EnvVar
 	if in.client() != "" {
-		out = append(out, corev1.EnvVar{Name: clientVariable, Value: ClientCertificates})
+		out = append(out, corev1.EnvVar{Name: clientVariable, Value: clientCertificates})
 	}
 	if in.TLSServerSecret == "" {
 		return out
 	}
-	out = append(out, corev1.EnvVar{Name: serverVariable, Value: ServerCertificates})
+	out = append(out, corev1.EnvVar{Name: serverVariable, Value: serverCertificates})
 	if in.kind() == v1.ProviderKind {
 		// Older providers read the folder of their webhook certificates from this
 		// variable.
@@ -39,10 +39,10 @@ func (in Input) certificateEnvironment() []corev1.EnvVar {
 // certificates mounts the certificates in the runtime container.
 func (in Input) certificates(pod *corev1.PodSpec) {
 	if secret := in.client(); secret != "" {
-		mount(pod, clientVolume, secret, ClientCertificates)
+		mount(pod, clientVolume, secret, clientCertificates)
 	}
 	if in.TLSServerSecret != "" {
-		mount(pod, serverVolume, in.TLSServerSecret, ServerCertificates)
+		mount(pod, serverVolume, in.TLSServerSecret, serverCertificates)
 	}
 }
 

@@ -22,7 +22,7 @@ func (in Input) container(c *corev1.Container) {
 			AllowPrivilegeEscalation: new(false), Privileged: new(false),
 		}
 	}
-	addPort(c, MetricsPort, metricsNumber)
+	addPort(c, metricsPort, metricsNumber)
 	if in.kind() == v1.FunctionKind {
 		addPort(c, GRPCPort, ServiceNumber)
 	} else {
@@ -49,7 +49,7 @@ func addPort(c *corev1.Container, name string, number int32) {
 	}
 }
 
-// portOf is the number of a port, or zero.
+// portOf returns the number of a port, or zero.
 func portOf(c *corev1.Container, name string) int32 {
 	for _, p := range c.Ports {
 		if p.Name == name {

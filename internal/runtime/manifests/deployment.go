@@ -29,7 +29,7 @@ func (in Input) deployment(account string) *appsv1.Deployment {
 	}
 	in.replicas(&d.Spec)
 	in.settle(&d.Spec)
-	in.selected(&d.Spec)
+	in.setSelector(&d.Spec)
 	in.pod(&d.Spec.Template.Spec, account)
 	if in.kind() == v1.ProviderKind {
 		annotateScrape(&d.Spec.Template)
@@ -48,8 +48,8 @@ func (in Input) replicas(spec *appsv1.DeploymentSpec) {
 	}
 }
 
-// settle sets minReadySeconds where the configuration leaves it open. The API server
-// requires it to be less than progressDeadlineSeconds.
+// settle sets minReadySeconds if the configuration does not. The API server requires it to be less
+// than progressDeadlineSeconds.
 func (in Input) settle(spec *appsv1.DeploymentSpec) {
 	if spec.MinReadySeconds != 0 {
 		return
@@ -60,9 +60,9 @@ func (in Input) settle(spec *appsv1.DeploymentSpec) {
 	}
 }
 
-// selected sets the selector of the revision and the matching pod labels. It ignores the
-// selector of the configuration, because a selector is immutable.
-func (in Input) selected(spec *appsv1.DeploymentSpec) {
+// setSelector sets the selector of the revision and the matching pod labels. It ignores the
+// selector of the configuration, because selectors are immutable.
+func (in Input) setSelector(spec *appsv1.DeploymentSpec) {
 	spec.Selector = &metav1.LabelSelector{MatchLabels: in.selector()}
 	if spec.Template.Labels == nil {
 		spec.Template.Labels = map[string]string{}
@@ -101,13 +101,13 @@ func runtimeContainerFirst(containers []corev1.Container) []corev1.Container {
 // annotateScrape adds the annotations for Prometheus scraping, unless the configuration
 // already sets them.
 func annotateScrape(template *corev1.PodTemplateSpec) {
-	if _, said := template.Annotations[scrape]; said {
+	if _, set := template.Annotations[scrape]; set {
 		return
 	}
 	if template.Annotations == nil {
 		template.Annotations = map[string]string{}
 	}
 	template.Annotations[scrape] = "true"
-	template.Annotations[scrapePort] = strconv.Itoa(int(portOf(&template.Spec.Containers[0], MetricsPort)))
+	template.Annotations[scrapePort] = strconv.Itoa(int(portOf(&template.Spec.Containers[0], metricsPort)))
 	template.Annotations[scrapePath] = "/metrics"
 }

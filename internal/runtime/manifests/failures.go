@@ -4,21 +4,21 @@ import "github.com/xpkg-dev/xpkg/pkg/errcode"
 
 // Failures of building the objects of a runtime.
 var (
-	// ErrUnpinnedImage is the failure of an image that could be exchanged behind
-	// the digest that was verified.
+	// ErrUnpinnedImage is the code for an image without a digest, whose content could change after
+	// it was verified.
 	ErrUnpinnedImage = errcode.Code{
 		Name: "UnpinnedImage", Class: errcode.Internal,
 		Cause: "The image of a runtime has no digest, so it may differ from the verified image.",
 		Fix:   "Report the whole message: the package manager resolves images to digests before it runs them.",
 	}
-	// ErrPrivileges is the failure of a runtime configuration that asks for privileges that
-	// the manager does not allow.
+	// ErrPrivileges is the code for a runtime configuration that requests privileges that the
+	// manager does not allow.
 	ErrPrivileges = errcode.Code{
 		Name: "RuntimePrivileges", Class: errcode.Invalid,
 		Cause: "The runtime configuration of a package requests privileges, such as hostNetwork, a hostPath volume or a ServiceAccount that xpkg did not create, that the manager does not allow.",
 		Fix:   "Remove them from the DeploymentRuntimeConfig or ControllerConfig, or start the manager with --allow-runtime-privilege. The former version keeps running.",
 	}
-	// ErrNoProgramKind is the failure of a package of a kind that has no runtime.
+	// ErrNoProgramKind is the code for a package of a kind that has no runtime.
 	ErrNoProgramKind = errcode.Code{
 		Name: "NoProgramKind", Class: errcode.Internal,
 		Cause: "A runtime was requested for a package that is neither a Provider nor a Function.",

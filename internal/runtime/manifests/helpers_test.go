@@ -47,14 +47,14 @@ func build(t *testing.T, in Input) Objects {
 	return out
 }
 
-// templated is a configuration with a template of the Deployment.
+// templated returns a configuration with a template of the Deployment.
 func templated(spec appsv1.DeploymentSpec) *v1beta1.DeploymentRuntimeConfig {
 	return &v1beta1.DeploymentRuntimeConfig{Spec: v1beta1.DeploymentRuntimeConfigSpec{
 		DeploymentTemplate: &v1beta1.DeploymentTemplate{Spec: &spec},
 	}}
 }
 
-// containers is a configuration with containers.
+// containers returns a configuration with containers.
 func containers(c ...corev1.Container) *v1beta1.DeploymentRuntimeConfig {
 	return templated(appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: c}}})
 }

@@ -4,8 +4,8 @@ const (
 	// Container is the name of the runtime container, the first container of the pod.
 	Container = "package-runtime"
 
-	// MetricsPort is the name of the port for Prometheus metrics.
-	MetricsPort = "metrics"
+	// metricsPort is the name of the port for Prometheus metrics.
+	metricsPort = "metrics"
 	// WebhookPort is the name of a provider's webhook port.
 	WebhookPort = "webhook"
 	// GRPCPort is the name of a function's gRPC port.
@@ -21,13 +21,14 @@ const (
 	serverVolume = "tls-server-certs"
 	clientVolume = "tls-client-certs"
 
-	// ServerCertificates is the directory of the server certificate of a runtime: tls.crt,
+	// serverCertificates is the directory of the server certificate of a runtime: tls.crt,
 	// tls.key and ca.crt.
-	ServerCertificates = "/tls/server"
-	// ClientCertificates is the directory of its client certificate, with the same files.
-	ClientCertificates = "/tls/client"
+	serverCertificates = "/tls/server"
+	// clientCertificates is the directory of the client certificate of a runtime, with the same
+	// files.
+	clientCertificates = "/tls/client"
 
-	// AuthorityKey is the key of the authorities in a Secret with a certificate.
+	// AuthorityKey is the key of the CA certificates in a Secret with a certificate.
 	AuthorityKey = "ca.crt"
 
 	serverVariable  = "TLS_SERVER_CERTS_DIR"
@@ -39,7 +40,7 @@ const (
 // they started.
 const CertificatesAnnotation = "xpkg.dev/certificates"
 
-// scrape and the other annotations let Prometheus find the metrics of a provider.
+// Annotations by which Prometheus finds the metrics of a provider.
 const (
 	scrape     = "prometheus.io/scrape"
 	scrapePort = "prometheus.io/port"

@@ -35,9 +35,9 @@ func Join(live []metav1.OwnerReference, who plan.Requester) []metav1.OwnerRefere
 	return append(owners, who.Package.Reference(false))
 }
 
-// belongs reports whether the controller c is a revision of the requester's package. A
-// deleted revision is no longer among the siblings. It counts as one if no other package
-// owns a share of the object.
+// belongs reports whether the controller c is a revision of the requester's package. A deleted
+// revision is no longer among the siblings, so a controller of the same kind also belongs to the
+// package if the package, and no other package, is an owner of the object.
 func belongs(live []metav1.OwnerReference, c metav1.OwnerReference, who plan.Requester) bool {
 	if who.IsFamily(c) {
 		return true

@@ -15,7 +15,7 @@ type Privilege string
 // The privileges that a runtime gets only if the manager allows them. They include the
 // features that the baseline Pod Security Standard forbids.
 const (
-	// HostNetwork is the network of the node, or a port of it.
+	// HostNetwork is the network of the node, or one of its ports.
 	HostNetwork Privilege = "HostNetwork"
 	// HostPID is the process namespace of the node.
 	HostPID Privilege = "HostPID"
@@ -23,7 +23,7 @@ const (
 	HostIPC Privilege = "HostIPC"
 	// HostPath is a volume with files of the node.
 	HostPath Privilege = "HostPath"
-	// Privileged is a container without isolation, or with less than the default.
+	// Privileged is a container without isolation, or with less isolation than the default.
 	Privileged Privilege = "Privileged"
 	// Capabilities is a Linux capability beyond the default of the container runtime.
 	Capabilities Privilege = "Capabilities"
@@ -36,7 +36,7 @@ func AllPrivileges() []Privilege {
 	return []Privilege{HostNetwork, HostPID, HostIPC, HostPath, Privileged, Capabilities, ServiceAccount}
 }
 
-// ParsePrivileges parses names of privileges; "*" is all of them.
+// ParsePrivileges parses names of privileges. The name "*" stands for all of them.
 func ParsePrivileges(names []string) ([]Privilege, error) {
 	var out []Privilege
 	for _, name := range names {
@@ -73,8 +73,8 @@ func (o Objects) CheckPrivileges(allowed []Privilege) error {
 	return o.refuse(podPrivileges(o.Deployment.Spec.Template.Spec), allowed)
 }
 
-// CheckServiceAccount fails with RuntimePrivileges if the ServiceAccount of a runtime was
-// not created by xpkg and that is not allowed.
+// CheckServiceAccount fails with RuntimePrivileges if the ServiceAccount of a runtime is foreign,
+// that is, xpkg did not create it, and the privilege ServiceAccount is not allowed.
 func (o Objects) CheckServiceAccount(foreign bool, allowed []Privilege) error {
 	if !foreign {
 		return nil

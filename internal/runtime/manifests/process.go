@@ -9,15 +9,16 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrNotForProcesses is the failure of a configuration that only a node can carry out.
+// ErrNotForProcesses is the code for a runtime configuration that needs a feature that only nodes
+// provide.
 var ErrNotForProcesses = errcode.Code{
 	Name: "NotForProcesses", Class: errcode.Unsupported,
 	Cause: "The runtime configuration of a package requires something that a process of this machine cannot have, such as a second container or a volume of a cluster.",
 	Fix:   "Remove the setting in the message, or use the runtime Deployment on a cluster.",
 }
 
-// CheckProcess fails with NotForProcesses if a process cannot have a feature of the pod of a
-// runtime. Settings of scheduling and probes are ignored.
+// CheckProcess fails with NotForProcesses if the pod of a runtime uses a feature that a process
+// cannot have. It ignores settings of scheduling and probes.
 func (o Objects) CheckProcess() error {
 	feature := clusterFeature(o.Deployment.Spec.Template.Spec)
 	if feature == "" {

@@ -11,9 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 )
 
-// service returns the Service of the package, which revisions hand over to each other.
-// The Service of a function is headless, so that a gRPC client resolves every pod and
-// balances its calls.
+// service returns the Service of the package, whose controller is its active revision. The Service
+// of a function is headless, so that a gRPC client resolves every pod and balances its calls.
 func (in Input) service() *corev1.Service {
 	var template *v1beta1.ObjectMeta
 	if in.Config != nil && in.Config.Spec.ServiceTemplate != nil {
@@ -35,8 +34,8 @@ func (in Input) service() *corev1.Service {
 	return s
 }
 
-// endpoint is where a function answers. Without an address of the Service a client
-// calls pods, so that it is the port of the pod that counts.
+// endpoint returns the address of a function. For a headless Service, clients call pods
+// directly, so the port is the port of the pod.
 func endpoint(s *corev1.Service, program *corev1.Container) string {
 	return fmt.Sprintf("dns:///%s.%s:%d", s.Name, s.Namespace, portOf(program, GRPCPort))
 }

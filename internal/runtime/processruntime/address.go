@@ -6,8 +6,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// MachineAddress is an address of this machine that endpoints may have: neither
-// loopback nor link-local. It is empty when the machine has none.
+// MachineAddress returns an address of this machine that endpoints may have, which is neither
+// loopback nor link-local. It prefers IPv4, and returns "" if there is none.
 func MachineAddress() string {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

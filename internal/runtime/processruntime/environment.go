@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fields are the metadata of a pod, by the paths of field references.
+// fields returns the metadata of a pod, by the paths of field references.
 func (p *Runtime) fields(pod corev1.PodTemplateSpec, name string, uid string) map[string]string {
 	out := map[string]string{
 		"metadata.name": name, "metadata.namespace": p.opts.Namespace, "metadata.uid": uid,
@@ -28,8 +28,9 @@ func (p *Runtime) fields(pod corev1.PodTemplateSpec, name string, uid string) ma
 	return out
 }
 
-// environment returns the variables of a container, as a node would: the variables of
-// every runtime, then envFrom, and each value expanded with the variables before it.
+// environment returns the variables of a container as a node does: the variables in every, then
+// those of envFrom, and then those of env, each expanded with the variables before it. It fails
+// with missing if an object or a key does not exist yet.
 func (p *Runtime) environment(ctx context.Context, c corev1.Container, fields, every map[string]string) (map[string]string, error) {
 	out := maps.Clone(every)
 	for _, from := range c.EnvFrom {
@@ -59,7 +60,7 @@ func (p *Runtime) valueOf(ctx context.Context, e corev1.EnvVar, fields, before m
 	case from == nil:
 		return expand(e.Value, before), true, nil
 	case from.FieldRef != nil:
-		// A label that a pod does not have is empty.
+		// A missing label or annotation has an empty value.
 		return fields[from.FieldRef.FieldPath], true, nil
 	case from.SecretKeyRef != nil:
 		r := from.SecretKeyRef
@@ -71,7 +72,7 @@ func (p *Runtime) valueOf(ctx context.Context, e corev1.EnvVar, fields, before m
 	return "", false, nil // CheckProcess refuses other sources.
 }
 
-// reading reads the keys of an object; found is false when there is none.
+// reading reads the values of an object by their keys. Found is false if the object does not exist.
 type reading func(ctx context.Context, name string) (values map[string]string, found bool, err error)
 
 func pick(read reading, ctx context.Context, name, key string, optional *bool, variable string) (string, bool, error) {
@@ -85,7 +86,7 @@ func pick(read reading, ctx context.Context, name, key string, optional *bool, v
 	if optional != nil && *optional {
 		return "", false, nil
 	}
-	return "", false, missing("the variable " + variable + " needs the key " + key + " of " + name + ", which is not there yet")
+	return "", false, missing("the variable " + variable + " needs the key " + key + " of " + name + ", which does not exist yet")
 }
 
 func (p *Runtime) envFrom(ctx context.Context, from corev1.EnvFromSource) (map[string]string, error) {
@@ -142,8 +143,8 @@ func (p *Runtime) get(ctx context.Context, name string, o client.Object) (found 
 	return true, nil
 }
 
-// expand replaces references such as $(NAME) by variables, as Kubernetes does: unknown
-// references stay, and $$ is a dollar sign.
+// expand replaces references such as $(NAME) with the values of variables, as Kubernetes does:
+// unknown references stay, and $$ stands for a dollar sign.
 func expand(s string, variables map[string]string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// probePatience is the timeout of one probe.
-	probePatience = time.Second
-	// probeEvery is the pause between two probes of a program that does not answer.
-	probeEvery = time.Second
-	// probeLimit is how long a provider may refuse connections to its health port
-	// before it counts as one that has none.
+	// probeTimeout is the timeout of one probe.
+	probeTimeout = time.Second
+	// probeInterval is the pause between two probes of a runtime that does not serve.
+	probeInterval = time.Second
+	// probeLimit is the running time after which a provider that refuses connections to its health
+	// port counts as a provider without health checks.
 	probeLimit = 10 * time.Second
 )
 
@@ -42,14 +42,14 @@ func (p *Runtime) state(ctx context.Context, program runtime.Workload, l layout)
 		}
 		return s
 	}
-	ask := p.provides
+	probe := p.probeProvider
 	if program.Owner.Package.Kind == v1.FunctionKind {
-		ask = p.serves
+		probe = p.probeFunction
 	}
-	if problem := ask(ctx, program, l, ran); problem != "" {
-		return runtime.State{Reason: runtime.ReasonNotServing, Message: problem, Again: probeEvery}
+	if problem := probe(ctx, program, l, ran); problem != "" {
+		return runtime.State{Reason: runtime.ReasonNotServing, Message: problem, Again: probeInterval}
 	}
-	s := runtime.State{Available: true, Again: max(probeEvery, l.renew.Sub(p.opts.Now()))}
+	s := runtime.State{Available: true, Again: max(probeInterval, l.renew.Sub(p.opts.Now()))}
 	if program.Owner.Package.Kind == v1.FunctionKind {
 		s.Endpoint = "dns:///localhost:" + strconv.Itoa(l.ports.serving)
 	}
@@ -64,13 +64,14 @@ func crash(s sandbox.Status) string {
 	return "the runtime was started and ended: " + s.LastExit.Reason
 }
 
-// provides reports whether a provider is ready. The health port has no standard name. A
-// provider that does not listen there may not be configurable, and is ready when it runs.
-func (p *Runtime) provides(ctx context.Context, _ runtime.Workload, l layout, ran time.Duration) string {
+// probeProvider returns the reason why a provider is not ready, or "". There is no standard way to
+// set the health port: a provider that does not listen on it within probeLimit may not support it,
+// and counts as ready.
+func (p *Runtime) probeProvider(ctx context.Context, _ runtime.Workload, l layout, ran time.Duration) string {
 	if l.ports.health == 0 {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+loopback(l.ports.health)+"/readyz", nil)
 	if err != nil {
@@ -89,10 +90,11 @@ func (p *Runtime) provides(ctx context.Context, _ runtime.Workload, l layout, ra
 	return ""
 }
 
-// serves asks a function for a connection: with TLS where it has a certificate. It may
-// refuse us after that, since we show none.
-func (p *Runtime) serves(ctx context.Context, program runtime.Workload, l layout, _ time.Duration) string {
-	ctx, cancel := context.WithTimeout(ctx, probePatience)
+// probeFunction returns the reason why a function does not serve, or "". It makes a TLS handshake
+// if the function has a certificate. The function may close the connection after that, because the
+// probe has no client certificate.
+func (p *Runtime) probeFunction(ctx context.Context, program runtime.Workload, l layout, _ time.Duration) string {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", loopback(l.ports.serving))
 	if err != nil {
@@ -102,7 +104,7 @@ func (p *Runtime) serves(ctx context.Context, program runtime.Workload, l layout
 	if program.ServerSecret == "" {
 		return ""
 	}
-	// Whether it is the right one, its callers check: here it only has to answer.
+	// The callers of the function verify its certificate. The probe only checks that it serves TLS.
 	c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) // See above.
 	if err := c.HandshakeContext(ctx); err != nil {
 		return fmt.Sprintf("the runtime does not serve TLS on port %d", l.ports.serving)

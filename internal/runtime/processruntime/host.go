@@ -11,7 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 )
 
-// Host runs package runtimes as processes of this machine. The manager gets it as an
+// Host runs package runtimes as processes of this machine. The manager uses it through an
 // interface, so that a manager in a cluster does not depend on the sandbox.
 type Host struct {
 	Supervisor *sandbox.Supervisor

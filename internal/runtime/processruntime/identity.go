@@ -20,10 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// accountFolder is the folder of the ServiceAccount in every pod.
+// accountFolder is the folder with the files of the ServiceAccount in every pod.
 const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// tokenLife is the validity of a token. It is renewed at four fifths of that.
+// tokenLife is the requested lifetime of a token. A token is renewed after four fifths of its
+// lifetime.
 const tokenLife = time.Hour
 
 // tokens are the tokens of the ServiceAccounts of runtimes.
@@ -42,7 +43,8 @@ type token struct {
 	renew   time.Time
 }
 
-// of returns a token for the runtime of a revision that stays valid for some time.
+// of returns a token for the runtime of a revision that is not due for renewal. It fails with
+// missing if the ServiceAccount does not exist yet.
 func (t *tokens) of(ctx context.Context, revision string, account types.NamespacedName) (token, error) {
 	sa := &corev1.ServiceAccount{}
 	err := t.client.Get(ctx, account, sa)
@@ -60,13 +62,13 @@ func (t *tokens) of(ctx context.Context, revision string, account types.Namespac
 	}
 	seconds := int64(tokenLife / time.Second)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	asked := t.now()
+	requested := t.now()
 	if err := t.client.SubResource("token").Create(ctx, sa, request); err != nil {
 		return token{}, fmt.Errorf("get a token of ServiceAccount %s: %w", account.Name, err)
 	}
-	// The server may choose a shorter or a longer time.
-	life := request.Status.ExpirationTimestamp.Sub(asked)
-	fresh := token{value: request.Status.Token, account: sa.UID, renew: asked.Add(life * 4 / 5)}
+	// The API server may set a shorter or a longer lifetime.
+	life := request.Status.ExpirationTimestamp.Sub(requested)
+	fresh := token{value: request.Status.Token, account: sa.UID, renew: requested.Add(life * 4 / 5)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all == nil {
@@ -113,8 +115,8 @@ func (p *Runtime) serverVariables() (map[string]string, error) {
 	}, err
 }
 
-// kubeconfig names the token and the authority as files beside it, so that it holds
-// wherever a program finds it, and a token that is replaced is read again.
+// kubeconfig returns a kubeconfig file that refers to the token and to the CA as files in its own
+// folder, so that it works at any path, and a renewed token is read again.
 func kubeconfig(server, namespace string) ([]byte, error) {
 	const name = "xpkg"
 	c := clientcmdapi.NewConfig()
@@ -125,7 +127,7 @@ func kubeconfig(server, namespace string) ([]byte, error) {
 	return clientcmd.Write(*c)
 }
 
-// authorityOf is the authority of the API server's certificate, in PEM.
+// authorityOf returns the CA certificates for the API server, in PEM.
 func authorityOf(c *rest.Config) ([]byte, error) {
 	if len(c.CAData) > 0 || c.CAFile == "" {
 		return c.CAData, nil

@@ -18,13 +18,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 )
 
-// layout is a program as a process.
+// layout describes the process of a runtime.
 type layout struct {
 	spec  sandbox.Spec
 	ports assigned
-	// renew is when the token has to be replaced.
+	// renew is the time at which the token must be renewed.
 	renew time.Time
-	// settle is how long the process has to run before it is available.
+	// settle is the time for which the process must run before it is available.
 	settle time.Duration
 }
 
@@ -107,7 +107,8 @@ func (a *assigned) follow(c *corev1.Container, kind string) (more []string) {
 	return nil
 }
 
-// learn uses a port of the configuration.
+// learn takes over a port from a variable of the configuration. The port is 0 if the value contains
+// no number.
 func (a *assigned) learn(e corev1.EnvVar) {
 	number, err := strconv.Atoi(e.Value[strings.LastIndex(e.Value, ":")+1:])
 	if err != nil {

@@ -20,19 +20,19 @@ const (
 	metricsVariable = "METRICS_BIND_ADDRESS"
 	healthVariable  = "HEALTH_PROBE_BIND_ADDRESS"
 	webhookVariable = "WEBHOOK_PORT"
-	// addressFlag is the flag of functions that were created from a template of Crossplane.
-	// They read no variable for the address.
+	// addressFlag is the flag of functions that were created from a template of Crossplane. Such
+	// functions read no variable for the address.
 	addressFlag = "--address"
 )
 
-// assigned are the ports of one program.
+// assigned holds the ports of one runtime.
 type assigned struct {
 	metrics, health int
-	// serving is where a provider answers webhooks, and a function calls.
+	// serving is the port on which a provider serves webhooks, or a function its calls.
 	serving int
 }
 
-// assignments assigns ports to each runtime, and the same ports again when it restarts.
+// assignments holds the ports of all runtimes. A runtime that restarts keeps its ports.
 type assignments struct {
 	mu  sync.Mutex
 	all map[string]assigned
@@ -83,7 +83,7 @@ func (p *assignments) any(among assigned) (int, error) {
 // free fails if another process listens on a port, or the port is assigned to a runtime.
 func (p *assignments) free(port int) error {
 	if p.given(port) {
-		return fmt.Errorf("port %d was given away", port)
+		return fmt.Errorf("port %d is assigned to another runtime", port)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *assignments) free(port int) error {
 	return l.Close()
 }
 
-// given reports whether a program was given a port.
+// given reports whether a port is assigned to a runtime. The caller holds the mutex.
 func (p *assignments) given(port int) bool {
 	for _, a := range p.all {
 		if a.has(port) {

@@ -18,42 +18,42 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Supervisor runs processes; a [process.Supervisor] is one.
+// Supervisor runs processes. [sandbox.Supervisor] implements it.
 type Supervisor interface {
 	Ensure(ctx context.Context, spec sandbox.Spec) error
 	Stop(ctx context.Context, name string) error
 	Status(name string) (sandbox.Status, bool)
 }
 
-// Options make programs of processes.
+// Options configure a Runtime.
 type Options struct {
 	Supervisor Supervisor
 	Images     sandbox.Images
 	// Client reads and writes the objects of a runtime in the cluster. It reads single
 	// objects from the API server.
 	Client client.Client
-	// Config is how programs reach the API server. Its credentials are not passed on.
+	// Config has the address and the CA of the API server for runtimes. Its credentials are not
+	// passed on.
 	Config *rest.Config
-	// Namespace is where ServiceAccounts, Services and certificates are.
+	// Namespace is the namespace of ServiceAccounts, Services and certificates.
 	Namespace string
-	// Address is an address of this machine that others, and the API server, reach it
-	// by. Endpoints cannot have a loopback address. Without one, programs have no
-	// Services.
+	// Address is an address of this machine that the API server can reach. It must not be a
+	// loopback address, which endpoints cannot have. If it is empty, runtimes have no Services.
 	Address string
 	// Privileges are the privileges that runtime configurations may use. A process ignores
 	// the fields of all of them but ServiceAccount.
 	Privileges []manifests.Privilege
-	// Settle is how long a program runs before it counts; DefaultSettle when it is
-	// zero.
+	// Settle is the time for which a runtime must run before it is available. Zero means
+	// defaultSettle.
 	Settle time.Duration
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// DefaultSettle is the time that a runtime runs before it is available.
-const DefaultSettle = 3 * time.Second
+// defaultSettle is the default of Options.Settle.
+const defaultSettle = 3 * time.Second
 
-// Runtime runs programs as processes. It is a [runtime.Runtime].
+// Runtime runs package runtimes as processes. It implements [runtime.Runtime].
 type Runtime struct {
 	opts    Options
 	objects *deployment.Runtime
@@ -61,8 +61,8 @@ type Runtime struct {
 	ports   assignments
 
 	mu sync.Mutex
-	// started are the revisions whose runtimes were started and not stopped since, with
-	// their packages.
+	// started has the revisions whose runtimes were started and not stopped since, with their
+	// packages.
 	started map[key]pkg
 }
 
@@ -74,16 +74,17 @@ type (
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// New makes programs. Nothing runs yet: a supervisor begins without programs.
+// New returns a Runtime. The supervisor must not run any programs yet.
 func New(o Options) *Runtime {
-	o.Settle = cmp.Or(o.Settle, DefaultSettle)
+	o.Settle = cmp.Or(o.Settle, defaultSettle)
 	return &Runtime{
 		opts: o, objects: &deployment.Runtime{Client: o.Client, Pods: o.Client, Namespace: o.Namespace, Privileges: o.Privileges},
 		tokens: tokens{client: o.Client, now: o.Now}, started: map[key]pkg{},
 	}
 }
 
-// Obtain unpacks the image, and checks that it has a program that can be started.
+// Obtain unpacks the image, and checks that a process can have the features and the ServiceAccount
+// of the runtime, and that the image has a program that can be started.
 func (p *Runtime) Obtain(ctx context.Context, program runtime.Workload) error {
 	objects, err := runtime.Manifests(program)
 	if err != nil {
@@ -138,7 +139,7 @@ func (p *Runtime) Run(ctx context.Context, program runtime.Workload) (runtime.St
 	l, err := p.layOut(ctx, program, objects)
 	var lacks missing
 	if errors.As(err, &lacks) {
-		return runtime.State{Reason: ReasonMissing, Message: lacks.Error(), Again: time.Second}, nil
+		return runtime.State{Reason: reasonMissing, Message: lacks.Error(), Again: time.Second}, nil
 	}
 	if err != nil {
 		return runtime.State{}, err
@@ -149,7 +150,7 @@ func (p *Runtime) Run(ctx context.Context, program runtime.Workload) (runtime.St
 	}
 	state := p.state(ctx, program, l)
 	if busy, err := p.Others(ctx, program.Owner); err != nil || !state.Available && len(busy) > 0 {
-		// Another revision may still answer behind the Service.
+		// The runtime of another revision may still serve behind the Service.
 		return state, err
 	}
 	return state, p.publish(ctx, objects, l.ports)
@@ -175,8 +176,8 @@ func (p *Runtime) Others(_ context.Context, who plan.Requester) ([]plan.Owner, e
 	return out, nil
 }
 
-// Stop ends a runtime and waits until it has exited. A runtime of another kind of package with
-// the same name is left alone.
+// Stop stops a runtime and waits until it has exited. It does not stop the runtime of a package of
+// another kind with the same name.
 func (p *Runtime) Stop(ctx context.Context, revision plan.Owner) (bool, error) {
 	p.mu.Lock()
 	_, known := p.started[key{revision.Kind, revision.Name}]

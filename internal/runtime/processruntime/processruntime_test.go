@@ -106,8 +106,8 @@ func (s *testEnv) run(t *testing.T, p runtime.Workload) runtime.State {
 	return state
 }
 
-// A program finds the API server as in a pod; its token is replaced at four fifths of
-// its life, and not before.
+// A program finds the API server as in a pod. Its token is renewed after four fifths of its
+// lifetime, and not before.
 func TestTokens(t *testing.T) {
 	s := newTestEnv()
 	p := program(v1.ProviderKind, "hello")
@@ -146,7 +146,7 @@ func TestStates(t *testing.T) {
 	s := newTestEnv()
 	p := program(v1.ProviderKind, "hello")
 	s.supervisor.status = sandbox.Status{Running: true, Since: s.now}
-	if state := s.run(t, p); state.Available || state.Reason != runtime.ReasonStarting || state.Again != DefaultSettle {
+	if state := s.run(t, p); state.Available || state.Reason != runtime.ReasonStarting || state.Again != defaultSettle {
 		t.Errorf("started: %+v", state)
 	}
 	ended := &sandbox.Exit{Code: 7, Reason: "it ended with exit code 7"}
@@ -163,7 +163,7 @@ func TestStates(t *testing.T) {
 	if loop := s.run(t, p); loop.Reason != runtime.ReasonCrashLoop {
 		t.Errorf("restarted three times: %+v", loop)
 	}
-	s.now = s.now.Add(time.Second + DefaultSettle)
+	s.now = s.now.Add(time.Second + defaultSettle)
 	if state := s.run(t, p); state.Available || state.Reason != runtime.ReasonNotServing {
 		t.Errorf("it does not answer on its health port: %+v", state)
 	}
@@ -180,8 +180,8 @@ func TestSettleTimeOfAConfiguration(t *testing.T) {
 	p := program(v1.FunctionKind, "hello")
 	p.Config = &v1beta1.DeploymentRuntimeConfig{}
 	p.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{MinReadySeconds: 60}}
-	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-DefaultSettle)}
-	if state := s.run(t, p); state.Reason != runtime.ReasonStarting || state.Again != time.Minute-DefaultSettle {
+	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-defaultSettle)}
+	if state := s.run(t, p); state.Reason != runtime.ReasonStarting || state.Again != time.Minute-defaultSettle {
 		t.Errorf("state %+v, want one that waits for the rest of a minute", state)
 	}
 }
@@ -202,7 +202,7 @@ func TestMissingObjectsAreWaitedFor(t *testing.T) {
 	s.objects.Privileges = []manifests.Privilege{manifests.ServiceAccount}
 	for _, o := range []client.Object{&corev1.ServiceAccount{ObjectMeta: named("other")}, &corev1.Secret{ObjectMeta: named("settings")}} {
 		state := s.run(t, p)
-		if state.Available || state.Reason != ReasonMissing || !strings.Contains(state.Message, o.GetName()) || state.Again == 0 {
+		if state.Available || state.Reason != reasonMissing || !strings.Contains(state.Message, o.GetName()) || state.Again == 0 {
 			t.Errorf("without %s: %+v", o.GetName(), state)
 		}
 		if err := s.opts.Client.Create(t.Context(), o); err != nil {
@@ -304,7 +304,7 @@ func TestHealthOfAFunction(t *testing.T) {
 	defer plain.Close()
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.EnableHTTP2 = true
-	// It wants a certificate, and we show none.
+	// The server requires a client certificate, which the probe does not have.
 	secure.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}
 	secure.StartTLS()
 	defer secure.Close()
@@ -368,7 +368,7 @@ func TestPortsOfRuntimes(t *testing.T) {
 	}
 }
 
-// The Service moves to a new version when that answers, and not before.
+// The Service moves to a new version when it serves, and not before.
 func TestServiceMovesWhenTheNewVersionServes(t *testing.T) {
 	s := newTestEnv()
 	s.opts.Address = "192.0.2.1"

@@ -15,9 +15,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 )
 
-// publish makes the Service of the package lead to the process: without a selector,
-// since there are no pods, and with endpoints that are this machine. The API server
-// calls webhooks there.
+// publish points the Service of the package to the process, so that the API server can call
+// webhooks. The Service has no selector, since there are no pods, and an EndpointSlice with the
+// address of this machine.
 func (p *Runtime) publish(ctx context.Context, o manifests.Objects, ports assigned) error {
 	if p.opts.Address == "" {
 		return nil
@@ -30,11 +30,11 @@ func (p *Runtime) publish(ctx context.Context, o manifests.Objects, ports assign
 	if err := p.objects.EnsureService(ctx, o); err != nil {
 		return err
 	}
-	return p.point(ctx, o.Service, ports)
+	return p.writeEndpoints(ctx, o.Service, ports)
 }
 
-// point writes where the Service leads.
-func (p *Runtime) point(ctx context.Context, s *corev1.Service, ports assigned) error {
+// writeEndpoints creates or updates the EndpointSlice of the Service.
+func (p *Runtime) writeEndpoints(ctx context.Context, s *corev1.Service, ports assigned) error {
 	want := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Namespace, Name: s.Name + "-process", OwnerReferences: s.OwnerReferences,
@@ -53,7 +53,7 @@ func (p *Runtime) point(ctx context.Context, s *corev1.Service, ports assigned) 
 	switch {
 	case apierrors.IsNotFound(err):
 		err = p.opts.Client.Create(ctx, want)
-	case err == nil && !samePlace(live, want):
+	case err == nil && !sameEndpoints(live, want):
 		want.ResourceVersion = live.ResourceVersion
 		err = p.opts.Client.Update(ctx, want)
 	}
@@ -63,7 +63,7 @@ func (p *Runtime) point(ctx context.Context, s *corev1.Service, ports assigned) 
 	return nil
 }
 
-func samePlace(a, b *discoveryv1.EndpointSlice) bool {
+func sameEndpoints(a, b *discoveryv1.EndpointSlice) bool {
 	return equality.Semantic.DeepEqual(a.Endpoints, b.Endpoints) && equality.Semantic.DeepEqual(a.Ports, b.Ports) &&
 		equality.Semantic.DeepEqual(a.Labels, b.Labels) && manifests.EqualOwners(a.OwnerReferences, b.OwnerReferences)
 }

@@ -35,7 +35,8 @@ func (p *Runtime) volumes(ctx context.Context, pod corev1.PodSpec) (map[string][
 	return files, nil
 }
 
-// content returns the files of a volume by their name within it.
+// content returns the files of a volume by their paths in the volume. It fails with missing if the
+// Secret or ConfigMap, or one of its keys, does not exist yet and is not optional.
 func (p *Runtime) content(ctx context.Context, v corev1.Volume) (map[string][]byte, error) {
 	var name string
 	var items []corev1.KeyToPath
@@ -66,15 +67,15 @@ func (p *Runtime) content(ctx context.Context, v corev1.Volume) (map[string][]by
 	for _, item := range items {
 		value, ok := values[item.Key]
 		if (!ok || value == "" && isCertificate(item.Key)) && !may {
-			return nil, missing("the volume " + v.Name + " needs the key " + item.Key + " of " + name + ", which is not there yet")
+			return nil, missing("the volume " + v.Name + " needs the key " + item.Key + " of " + name + ", which does not exist yet")
 		}
 		files[item.Path] = []byte(value)
 	}
 	return files, nil
 }
 
-// isCertificate reports whether a key is filled by an issuer of certificates. The Secret
-// may exist before.
+// isCertificate reports whether the issuer of certificates writes the value of a key, possibly
+// after the Secret was created.
 func isCertificate(key string) bool {
 	return key == corev1.TLSCertKey || key == corev1.TLSPrivateKeyKey || key == manifests.AuthorityKey
 }

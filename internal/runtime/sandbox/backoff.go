@@ -8,12 +8,12 @@ import (
 const (
 	firstPause = time.Second
 	longPause  = time.Minute
-	// settled is the running time after which earlier exits no longer count.
+	// settled is the running time after which the pause starts at firstPause again.
 	settled = time.Minute
 )
 
-// backoff is the pause before the next start: it doubles with each end, and starts
-// over after a run that was long enough.
+// backoff computes the pause before the next start. The pause doubles with each exit up to
+// longPause, and starts at firstPause again after a run of at least settled.
 type backoff struct{ next time.Duration }
 
 // after returns the delay before the next start, after a run of the given duration.
@@ -26,7 +26,7 @@ func (b *backoff) after(ran time.Duration) time.Duration {
 	return pause
 }
 
-// sleep waits, and less when the context ends.
+// sleep waits for a duration. It returns the cause of the context if the context ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The step in between against the floor: starting the same executable for nothing.
+// BenchmarkStart measures the start of a runtime through init. The floor is a start of the same
+// executable.
 func BenchmarkStart(b *testing.B) {
 	b.Run("floor", func(b *testing.B) {
 		for b.Loop() {

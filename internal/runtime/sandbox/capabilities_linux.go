@@ -35,11 +35,11 @@ func (g *capabilities) String() string {
 	return fmt.Sprintf("none: %v", g.why)
 }
 
-// errRequested is the reason why a supervisor uses less isolation than the machine allows.
+// errRequested is the reason for less isolation than the machine allows.
 var errRequested = errors.New("it was asked for")
 
-// detect probes which isolation the machine allows. The result holds for the lifetime of
-// the supervisor.
+// detect probes the isolation that the machine allows. The supervisor uses the result for its
+// lifetime.
 func (s *launcher) detect(ctx context.Context) (*capabilities, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,8 @@ func (s *launcher) find(ctx context.Context) (*capabilities, error) {
 	return g, context.Cause(ctx)
 }
 
-// findNamespaces tries namespaces, without the features in them that the machine forbids.
+// findNamespaces tries a sandbox in namespaces, without the features that the machine forbids in
+// them. It records these features in g.
 func (s *launcher) findNamespaces(ctx context.Context, g *capabilities) error {
 	for {
 		err := s.try(ctx, g)
@@ -95,18 +96,17 @@ func (s *launcher) findNamespaces(ctx context.Context, g *capabilities) error {
 	}
 }
 
-// explain returns an error that explains to administrators why namespaces are not
-// available.
+// explain returns an error with the reason why namespaces are not available, for administrators.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		return errors.New("cannot make namespaces: the setting user.max_user_namespaces does not allow it")
+		return errors.New("cannot create namespaces: the setting user.max_user_namespaces does not allow it")
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
-		return errors.New("cannot make namespaces: this machine forbids them to this user")
+		return errors.New("cannot create namespaces: this machine forbids them to this user")
 	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOSYS):
-		return errors.New("cannot make namespaces: the kernel does not have them")
+		return errors.New("cannot create namespaces: the kernel does not have them")
 	}
-	return fmt.Errorf("cannot make namespaces: %w", err)
+	return fmt.Errorf("cannot create namespaces: %w", err)
 }
 
 // try prepares a sandbox without starting a runtime in it.

@@ -58,7 +58,7 @@ func (c *changes) run() {
 	}
 }
 
-// next takes the oldest name. A change that comes after this is a new one.
+// next removes the oldest name from the queue. A later change of the same name is queued again.
 func (c *changes) next() (string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,7 +20,7 @@
 //
 //	images/      unpacked roots, each under the digest of its image
 //	programs/    writable layers of running processes, and the files they are given
-//	logs/        NAME.log, and NAME.log.1 before it
+//	logs/        NAME.log, and the rotated NAME.log.1
 //
 // # Init process
 //

@@ -15,19 +15,21 @@ import (
 )
 
 const (
-	// startLimit bounds the step in between, which takes some 50 ms.
+	// startLimit is the maximum time between the start of init and the execution of the runtime,
+	// which usually takes about 50 ms.
 	startLimit = 30 * time.Second
 	// drainLimit is the time for which the output of a runtime is read after its exit, and
-	// reaperLimit how long a reaper may take to end all descendants.
+	// reaperLimit the maximum time in which a reaper ends all descendants.
 	drainLimit  = time.Second
 	reaperLimit = 5 * time.Second
-	// startAttempts bounds the copies of the program for one start. The next runtime that
-	// opens a new copy for writing must be started before this one.
+	// startAttempts is the maximum number of copies of the program for one start. Another attempt
+	// is only needed if a runtime that was started in the meantime has opened the new copy for
+	// writing.
 	startAttempts = 3
 )
 
-// initThread starts child processes. The kernel ends a child when the thread that
-// started it ends, so all of them are started from one that stays.
+// initThread starts child processes. The kernel kills a child when the thread that started it
+// exits, so all children are started from one thread that never exits.
 type initThread struct {
 	program   *initProgram
 	arguments []string
@@ -47,14 +49,14 @@ func newInitThread(o Options) *initThread {
 	return l
 }
 
-// close ends the thread and the processes that were started from it.
+// close ends the thread, and thereby kills the processes that were started from it.
 func (l *initThread) close() {
 	close(l.requests)
 	<-l.done
 	_ = l.program.discard() // The copy in memory cannot have unwritten data.
 }
 
-// do runs a function on the thread that stays.
+// do runs a function on the thread.
 func (l *initThread) do(f func() error) error {
 	result := make(chan error)
 	l.requests <- func() { result <- f() }
@@ -72,8 +74,8 @@ type child struct {
 	output *os.File
 }
 
-// exec starts an init process. The returned errors include the errors on a machine
-// that forbids the isolation.
+// exec starts an init process, and sends it the sandbox spec. It fails if the machine forbids the
+// isolation. If it fails after the start, it returns the child with the error.
 func (l *initThread) exec(s sandboxSpec, attr *syscall.SysProcAttr, log io.Writer) (*child, error) {
 	var pipes [6]*os.File
 	for i := 0; i < len(pipes); i += 2 {
@@ -159,11 +161,11 @@ func (c *child) await(ctx context.Context, withReaper bool) (report, error) {
 	}
 }
 
-// errEndedEarly is the failure of an init process that exited without a report. Its log
-// may contain the reason.
+// errEndedEarly is the error of an init process that exited without a report. The log of the
+// runtime may contain the reason.
 var errEndedEarly = errors.New("it ended before the program was started")
 
-// stageError is a failure while starting a runtime.
+// stageError is the failure of a stage of the start of a runtime.
 type stageError struct {
 	stage string
 	err   error
@@ -175,7 +177,7 @@ func (e *stageError) Unwrap() error { return e.err }
 
 // wait waits for the end of the child and of its output.
 func (c *child) wait() (*os.ProcessState, error) {
-	// How it ended is in the state, and an error of waiting is not expected.
+	// The process state contains the exit status, so an exit error is not an error here.
 	err := c.cmd.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -132,7 +132,7 @@ func TestWhereNamespacesAreForbidden(t *testing.T) {
 	spec := spec(t, "forbidden")
 	begin(t, s, spec)
 	got, _ := s.Status(spec.Name)
-	if !strings.HasPrefix(got.Isolation, "none: cannot make namespaces: the setting user.max_user_namespaces does not allow it, and cannot change the user") {
+	if !strings.HasPrefix(got.Isolation, "none: cannot create namespaces: the setting user.max_user_namespaces does not allow it, and cannot change the user") {
 		t.Errorf("got %s", got.Isolation)
 	}
 }

@@ -17,11 +17,11 @@ const (
 	// currentFiles is the link to the current generation, as in secret volumes. Libraries
 	// that watch certificates support this kind of replacement.
 	currentFiles = "..data"
-	// newFiles begins the name of a generation.
+	// newFiles is the prefix of the names of generations.
 	newFiles = "..gen-"
 )
 
-// files are the files of a runtime, in a folder on the host. They are replaced together,
+// files is the folder on the host with the files of a runtime, which are replaced together,
 // atomically.
 type files struct{ dir string }
 

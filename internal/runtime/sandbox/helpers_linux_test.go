@@ -27,8 +27,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
 )
 
-// TestMain lets the test binary be the step in between, and a supervisor of its own
-// that a test can kill.
+// TestMain makes the test binary act as init, or as a supervisor that a test can kill.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -137,7 +136,7 @@ func image(t testing.TB) folders {
 	}}}
 }
 
-// openTemp is a folder for the test that other users may look into.
+// openTemp returns a folder for the test that other users may look into.
 func openTemp(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -278,7 +277,7 @@ func gone(pid int) bool {
 	return err != nil || strings.Contains(string(status), "State:\tZ")
 }
 
-// ownerOf is the user of a process, as this machine sees it.
+// ownerOf returns the user of a process, as this machine sees it.
 func ownerOf(t testing.TB, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(processFile(pid, "status"))

@@ -37,11 +37,10 @@ func (r Root) release() {
 	}
 }
 
-// defaultPath is the search path of an image that sets none, as container engines
-// have it.
+// defaultPath is the search path of an image that sets none, as in container engines.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// command is the command to execute, with paths inside the root.
+// command is the command of a runtime, with paths inside the root.
 type command struct {
 	// path is the absolute path of the executable in the root.
 	path string
@@ -50,14 +49,14 @@ type command struct {
 	dir  string
 }
 
-// Check reports whether an image contains the executable that a spec starts. It fails
-// with NoProgram.
+// Check fails with NoProgram if an image does not contain the executable that a spec starts.
 func Check(root Root, spec Spec) error {
 	_, err := newCommand(root, spec)
 	return err
 }
 
-// newCommand merges the image configuration with the spec. It fails with NoProgram.
+// newCommand merges the image configuration with the spec. It fails with NoProgram if the image
+// does not contain the executable.
 func newCommand(root Root, spec Spec) (command, error) {
 	args, err := runtime.CommandLine(spec.Name, spec.Digest, root.Config, spec.Command, spec.Args)
 	if err != nil {
@@ -76,8 +75,8 @@ func newCommand(root Root, spec Spec) (command, error) {
 	return c, nil
 }
 
-// environment returns the environment of the image with the variables of the spec added.
-// The host name of a runtime is its name.
+// environment returns the environment of the image with the variables of the spec, which take
+// precedence. HOSTNAME is the name of the runtime.
 func environment(root Root, spec Spec) []string {
 	env := append([]string{"PATH=" + defaultPath, "HOME=/", "HOSTNAME=" + spec.Name}, root.Config.Env...)
 	for name, value := range spec.Env {

@@ -8,7 +8,6 @@ import (
 	"path"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -16,10 +15,10 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/descriptors"
 )
 
-// Init runs a runtime in its sandbox. The main function of an executable that was run
-// with [InitCommand] calls it. Init reads the sandbox spec from the files that the
-// supervisor opened, prepares the sandbox, and executes the runtime. It returns if that
-// fails, and after the exit of the runtime if it acts as its reaper.
+// Init runs a runtime in its sandbox. The main function must call it if the executable is run with
+// [InitCommand]. Init reads the sandbox spec from the files that the supervisor opened, prepares
+// the sandbox, and executes the runtime. It returns if that fails, after a probe and, if it acts as
+// the reaper of the runtime, after the exit of the runtime.
 func Init() error {
 	// The settings below apply to one thread, which must also execute the runtime.
 	runtime.LockOSThread()
@@ -29,7 +28,7 @@ func Init() error {
 	}
 	var s sandboxSpec
 	if err := json.NewDecoder(control).Decode(&s); err != nil {
-		return fmt.Errorf("cannot read what to start: %w", err)
+		return fmt.Errorf("cannot read the sandbox spec: %w", err)
 	}
 	if s.Kind == asReaper {
 		return runReaper(s, control, reports)
@@ -65,7 +64,7 @@ func (s sandboxSpec) become(control, reports *os.File) error {
 	steps := []func() error{s.preferToKill} // The new root may lack /proc.
 	switch s.Kind {
 	case inNamespaces:
-		steps = append(steps, s.enterRoot, s.nameHost)
+		steps = append(steps, s.limitNamespace, s.enterRoot, s.nameHost)
 	case inChroot:
 		steps = append(steps, s.changeRoot)
 	}
@@ -77,6 +76,9 @@ func (s sandboxSpec) become(control, reports *os.File) error {
 	}
 	if err := dieWithParent(control); err != nil {
 		return stage("tie the program to xpkg", err)
+	}
+	if err := keepApart(); err != nil {
+		return stage("keep the program apart from this machine", err)
 	}
 	if err := forbidCalls(); err != nil {
 		return stage("forbid system calls", err)
@@ -99,14 +101,14 @@ func (s sandboxSpec) nameHost() error {
 	return stage("set the host name", unix.Sethostname([]byte(s.hostname())))
 }
 
-// hostname is as much of the name as a host name may have.
+// hostname returns the first 63 characters of the name, the maximum length of a host name.
 func (s sandboxSpec) hostname() string { return s.Name[:min(len(s.Name), 63)] }
 
 func (s sandboxSpec) changeRoot() error {
 	if err := errors.Join(os.Chdir(s.Root), unix.Chroot("."), os.Chdir("/")); err != nil {
 		return stage("change the root", err)
 	}
-	// If the machine forbids devices too, the runtime has none.
+	// If the machine also forbids creating devices, the runtime has none.
 	makeDevices()
 	return stage("make /tmp", makeTemp())
 }
@@ -138,34 +140,18 @@ func (s sandboxSpec) workingFolder() error {
 }
 
 const (
-	// oomScoreFile contains the inherited adjustment of the score with which the OOM killer
-	// of the kernel selects a process.
+	// oomScoreFile contains the adjustment of the score with which the OOM killer of the
+	// kernel selects a process. A process with maxOOMScore is always selected first.
 	oomScoreFile = "/proc/self/oom_score_adj"
-	// oomPreference is added to it for a runtime, up to maxOOMScore.
-	oomPreference, maxOOMScore = 500, 1000
+	maxOOMScore  = 1000
 )
 
-// preferToKill makes the OOM killer choose the runtime before the API server. A kernel
-// without the adjustment is not an error.
+// preferToKill makes the OOM killer select the runtime before all other processes. The runtime
+// cannot revert that in namespaces, where its /proc is read-only, and in a chroot, which has no
+// /proc. A kernel without the adjustment is not an error.
 func (s sandboxSpec) preferToKill() error {
-	text, err := os.ReadFile(oomScoreFile)
-	if err != nil {
-		return nil
-	}
-	inherited, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err == nil {
-		err = os.WriteFile(oomScoreFile, []byte(strconv.Itoa(min(inherited+oomPreference, maxOOMScore))), 0)
-	}
-	return stage("set "+oomScoreFile, err)
-}
-
-// limit sets the limits that the kernel keeps to by itself.
-func (s sandboxSpec) limit() error {
-	err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	if err == nil && s.Processes > 0 {
-		err = unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: uint64(s.Processes), Max: uint64(s.Processes)})
-	}
-	return stage("limit the program", err)
+	err := os.WriteFile(oomScoreFile, []byte(strconv.Itoa(maxOOMScore)), 0)
+	return stage("set "+oomScoreFile, ignoreAbsent(err))
 }
 
 // dropPrivileges changes to the unprivileged user and drops every capability,
@@ -214,9 +200,9 @@ func setUser(id int) error {
 	return nil
 }
 
-// dieWithParent ends the runtime when the thread that started this process ends. A change
-// of the user resets the setting, so dieWithParent must be called after it. If the parent
-// has already exited, the control file is closed.
+// dieWithParent makes the kernel kill the runtime when the thread that started this process exits.
+// A change of the user resets the setting, so dieWithParent must be called after it. It fails if
+// the parent has already exited, which closes the control file.
 func dieWithParent(control *os.File) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
 		return err

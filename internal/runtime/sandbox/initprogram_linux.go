@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// initProgram provides the file that init is executed from, which is never the executable
-// itself. The image decides what init executes, and can name /proc/self/exe as its
-// interpreter. The runtime then holds a descriptor of the file of init, and can open it for
-// writing if it runs as the owner of the file (CVE-2019-5736).
+// initProgram provides the file from which init is executed, which is never the xpkg executable
+// itself: an image can make init execute /proc/self/exe, as the interpreter of a script. The
+// runtime can then open the file of init for writing if it runs as the owner of the file
+// (CVE-2019-5736).
 //
-// All init processes share one sealed copy in memory. If the machine forbids that, each of
-// them has a copy of its own, which is unlinked before init is executed.
+// All init processes share one sealed copy in memory. If the machine forbids executable files in
+// memory, each init process has a copy of its own, which is unlinked before it is executed.
 type initProgram struct {
 	source string
 	// folder is the folder of the copies on disk.
@@ -94,10 +94,10 @@ func (p *initProgram) copyToMemory() (*os.File, error) {
 	return sealed, nil
 }
 
-// copyToDisk returns a copy without a name.
+// copyToDisk returns a copy on disk that is already unlinked.
 func (p *initProgram) copyToDisk() (*os.File, error) {
-	// A child process that is started now would inherit the descriptor, and the kernel does
-	// not execute a file that is open for writing.
+	// A child process that is started now would inherit the writable descriptor, and the kernel
+	// does not execute a file that is open for writing.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	writable, err := os.CreateTemp(p.folder, ".init-")

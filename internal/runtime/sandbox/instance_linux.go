@@ -13,12 +13,11 @@ func supported() error { return nil }
 // instance is a started runtime.
 type instance struct {
 	child *child
-	// pid is the host PID of the runtime, and isolation its isolation.
+	// pid is the host PID of the runtime.
 	pid        int
 	isolation  string
 	withReaper bool
-	// gone is closed when the runtime and all of its descendants have exited, and exit is
-	// how the runtime exited.
+	// gone is closed when the runtime and all of its descendants have exited. Exit is valid then.
 	gone chan struct{}
 	exit Exit
 }
@@ -74,14 +73,25 @@ func (i *instance) kill() {
 	time.AfterFunc(reaperLimit, func() { _ = i.child.cmd.Process.Kill() })
 }
 
-// excess returns the limit that the runtime exceeds, or an empty string.
+// excess returns the reason to end a runtime that exceeds a limit, or an empty string.
 func (i *instance) excess(s Spec) string {
-	used := usageOf(i.child.cmd.Process.Pid, !i.withReaper)
+	pid := i.child.cmd.Process.Pid
+	used := usageOf(pid, !i.withReaper)
+	if !i.withReaper {
+		if files, err := sharedFiles(pid); err == nil {
+			used.shared = files
+		}
+	}
+	memory := used.memory + used.shared
 	switch {
-	case used.memory > s.memory():
-		return fmt.Sprintf("it was ended because it used %d MiB of memory and may use %d MiB", used.memory>>20, s.memory()>>20)
+	case memory > s.memory():
+		return fmt.Sprintf("it was ended because it used %d MiB of memory and may use %d MiB", memory>>20, s.memory()>>20)
+	case used.files > maxOpenFiles:
+		return fmt.Sprintf("it was ended because it had %d open files and may have %d", used.files, maxOpenFiles)
+	case used.watches > maxWatches:
+		return fmt.Sprintf("it was ended because its epoll instances could watch %d files and may watch %d", used.watches, maxWatches)
 	case used.threads > s.processes():
-		return fmt.Sprintf("it was ended because it had %d processes and threads and may have %d", used.threads, s.processes())
+		return fmt.Sprintf("it was ended because it had %d processes and threads, at most %d are allowed", used.threads, s.processes())
 	}
 	return ""
 }

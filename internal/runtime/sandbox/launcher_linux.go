@@ -21,8 +21,8 @@ const (
 	// insideUser is the user and group ID of a runtime in a user namespace, the same as
 	// in a pod of Crossplane.
 	insideUser = 2000
-	// outsideUser is the host user ID if the supervisor is root. It has no account: it is
-	// one of the IDs that systemd allocates to services dynamically.
+	// outsideUser is the user ID of runtimes on the host if the supervisor is root. It is one of
+	// the IDs that systemd allocates to services dynamically, so no account has it.
 	outsideUser = 62000
 )
 
@@ -39,7 +39,7 @@ func newLauncher(o Options) *launcher { return &launcher{opts: o, initThread: ne
 
 func (s *launcher) close() { s.initThread.close() }
 
-// start starts the process of a run, and returns when init has executed it.
+// start starts the process of a run, and returns when init has executed the runtime.
 func (s *launcher) start(ctx context.Context, r *run) (*instance, error) {
 	g, err := s.detect(ctx)
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *launcher) begin(ctx context.Context, what sandboxSpec, attr *syscall.Sy
 	return child, first, nil
 }
 
-// plan returns how to start a runtime with these capabilities, independent of its
-// command.
+// plan returns the parts of the sandbox spec and the process attributes that follow from the
+// capabilities.
 func (s *launcher) plan(g *capabilities, private string) (sandboxSpec, *syscall.SysProcAttr) {
 	what := sandboxSpec{Kind: g.kind, Root: filepath.Join(private, "root")}
 	attr := &syscall.SysProcAttr{Setsid: true}
@@ -104,21 +104,21 @@ func (s *launcher) plan(g *capabilities, private string) (sandboxSpec, *syscall.
 	if uid := os.Geteuid(); uid != 0 {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: insideUser, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: insideUser, HostID: os.Getegid(), Size: 1}}
-		// Init is not root in its namespace, and would lose the capabilities for the
-		// preparations when it is executed.
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN}
+		// Init is not root in its namespace. Without ambient capabilities, it would lose the
+		// capabilities that it needs for its preparations when it is executed.
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_SYS_RESOURCE}
 		what.UserXattr = true
 		return what, attr
 	}
-	// Root prepares as root, and becomes the user at the end.
+	// Init prepares the sandbox as root, and changes to the user at the end.
 	what.User = insideUser
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: insideUser, HostID: outsideUser, Size: 1}}
 	attr.UidMappings, attr.GidMappings, attr.GidMappingsEnableSetgroups = ids, ids, true
 	return what, attr
 }
 
-// furnish sets the root of a runtime: an overlay if possible, and a private copy
-// otherwise.
+// furnish prepares the root file system of a runtime, an overlay if possible and a private copy
+// otherwise, and the files that it sees.
 func (s *launcher) furnish(what *sandboxSpec, g *capabilities, r *run, private string) error {
 	machine := machineFiles()
 	if g.kind == inNamespaces {
@@ -152,7 +152,7 @@ func countsByNamespace() bool {
 	return err == nil && n == 2 && (major > 5 || major == 5 && minor >= 14)
 }
 
-// overlay lets the root be one over the unpacked image.
+// overlay makes the root an overlay of the unpacked image, and creates its folders.
 func (s *sandboxSpec) overlay(lower, private string) error {
 	s.Lower, s.Upper, s.Work = lower, filepath.Join(private, "upper"), filepath.Join(private, "work")
 	for _, dir := range []string{s.Root, s.Upper, s.Work} {
@@ -180,8 +180,8 @@ func (s *sandboxSpec) plain(r *run, private string) error {
 	return nil
 }
 
-// authorities are where the systems of the field keep the certificates that they
-// trust, and where every common library looks for them.
+// authorities are the paths at which Linux distributions keep their trusted CA certificates. Common
+// TLS libraries look for certificates at the same paths.
 var authorities = []string{
 	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Ubuntu, Arch, Alpine
 	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", // Fedora, RHEL
@@ -190,8 +190,8 @@ var authorities = []string{
 	"/etc/ssl/cert.pem",                                 // older Alpine
 }
 
-// machineFiles returns the host files that are visible to runtimes: the name resolution
-// and the trusted CAs. It omits missing files.
+// machineFiles returns the host files that are visible to runtimes: the configuration of the name
+// resolution and the trusted CA certificates. It omits missing files.
 func machineFiles() []bind {
 	var found []bind
 	add := func(from, to string) bool {
@@ -212,8 +212,8 @@ func machineFiles() []bind {
 	return found
 }
 
-// copyMachineFiles puts files of the machine into a root. Links in the image are not
-// followed out of it.
+// copyMachineFiles copies host files into a root. It follows no link in the image that leads out of
+// the root.
 func copyMachineFiles(root string, machine []bind) error {
 	inside, err := os.OpenRoot(root)
 	if err != nil {

@@ -10,24 +10,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The stages that a supervisor has an answer to when they fail.
+// The stages whose failure a supervisor can work around.
 const (
 	stageOverlay = "mount an overlay"
 	stageProc    = "mount /proc"
 )
 
 const (
-	// oldRoot is where the machine's root is while a root is prepared.
+	// oldRoot is the path of the host's root while the root of a runtime is prepared.
 	oldRoot = "/.xpkg-machine"
-	// sharedMemory bounds /dev/shm, as container engines do.
+	// sharedMemory is the size of /dev/shm, as in container engines.
 	sharedMemory = "64m"
 )
 
-// devices are the devices that every runtime may expect.
-var devices = []string{"null", "zero", "full", "random", "urandom"}
+// devices are the devices of a runtime, and the devices of the host that stand behind them. Behind
+// /dev/zero is /dev/full, which also reads as zeros: a mapping of the real /dev/zero can be shared
+// memory that belongs to no process.
+var devices = []struct {
+	name, is string
+	minor    uint32
+}{
+	{"null", "null", 3}, {"zero", "full", 7}, {"full", "full", 7}, {"random", "random", 8}, {"urandom", "urandom", 9},
+}
 
-// enterRoot makes the folder the root of this mount namespace, and mounts everything in
-// it.
+// enterRoot mounts the root of the runtime, makes it the root of this mount namespace, and mounts
+// /proc, /dev and the files in it.
 func (s sandboxSpec) enterRoot() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return stage("separate the mounts", err)
@@ -68,7 +75,7 @@ func (s sandboxSpec) mountRoot() error {
 	return unix.Mount("overlay", s.Root, "overlay", flags, options)
 }
 
-// escape writes a path so that an overlay takes it for one.
+// escape escapes a path for the mount options of an overlay.
 func escape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, ",", `\,`, ":", `\:`).Replace(path)
 }
@@ -81,11 +88,13 @@ func (s sandboxSpec) pivot() error {
 	return errors.Join(unix.PivotRoot(s.Root, old), os.Chdir("/"))
 }
 
+// mountProc mounts a read-only /proc, because a runtime could lower its OOM score in a writable
+// one.
 func (s sandboxSpec) mountProc() error {
 	if err := makeFolder("/proc"); err != nil || !s.Proc {
 		return err
 	}
-	return unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	return unix.Mount("proc", "/proc", "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 }
 
 // mountDev mounts a minimal, read-only /dev.
@@ -96,8 +105,8 @@ func mountDev() error {
 	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=64k"); err != nil {
 		return err
 	}
-	for _, name := range devices {
-		if err := bindFile(oldRoot+"/dev/"+name, "/dev/"+name, 0); err != nil {
+	for _, d := range devices {
+		if err := bindFile(oldRoot+"/dev/"+d.is, "/dev/"+d.name, 0); err != nil {
 			return err
 		}
 	}
@@ -119,15 +128,12 @@ func linkStreams() error {
 
 // makeDevices creates devices without mounts.
 func makeDevices() {
-	numbers := map[string]uint64{
-		"null": unix.Mkdev(1, 3), "zero": unix.Mkdev(1, 5), "full": unix.Mkdev(1, 7),
-		"random": unix.Mkdev(1, 8), "urandom": unix.Mkdev(1, 9),
-	}
+	const major = 1
 	_ = makeFolder("/dev")
-	for _, name := range devices {
-		at := "/dev/" + name
-		if unix.Mknod(at, unix.S_IFCHR|0o666, int(numbers[name])) == nil {
-			_ = os.Chmod(at, 0o666) // Another umask than ours can be inherited.
+	for _, d := range devices {
+		at := "/dev/" + d.name
+		if unix.Mknod(at, unix.S_IFCHR|0o666, int(unix.Mkdev(major, d.minor))) == nil {
+			_ = os.Chmod(at, 0o666) // Mknod applies the umask.
 		}
 	}
 }
@@ -147,7 +153,8 @@ func (s sandboxSpec) bindFiles() error {
 	if s.Files == "" {
 		return nil
 	}
-	// Hide the folder of the image: a folder of an overlay cannot always be removed.
+	// The mount hides a folder of the image at this path, because a folder of an overlay cannot
+	// always be removed.
 	if err := makeFolder(filesMount); err != nil {
 		return err
 	}
@@ -157,13 +164,14 @@ func (s sandboxSpec) bindFiles() error {
 	return remount(filesMount, unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC)
 }
 
-// bindFile lets a file appear at another place, where a file or nothing is.
+// bindFile mounts a file at another path. It creates the mount point, and replaces anything but a
+// regular file there.
 func bindFile(from, to string, flags uintptr) error {
 	if err := os.MkdirAll(path.Dir(to), 0o755); err != nil {
 		return err
 	}
 	if info, err := os.Lstat(to); err == nil && !info.Mode().IsRegular() {
-		// A link may lead to where nothing is.
+		// The target of a link may not exist.
 		if err := os.RemoveAll(to); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // root of the host instead of its own.
 type translation map[string]string
 
-// translate maps the paths of files, and of the folders that hold nothing but them.
+// translate maps the paths of files, and of all their parent folders.
 func translate(given files, paths []string) translation {
 	t := translation{}
 	for _, p := range paths {
@@ -24,8 +24,8 @@ func translate(given files, paths []string) translation {
 	return t
 }
 
-// value translates the value of a variable or an argument that is such a path as a
-// whole, or from its first "=" on.
+// value translates the value of a variable or an argument if it is such a path, or if the part
+// after its first "=" is one.
 func (t translation) value(v string) string {
 	if to, ok := t[cleaned(v)]; ok {
 		return to

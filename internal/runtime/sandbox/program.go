@@ -11,11 +11,11 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
 )
 
-// program is the state of a name, which may have a running process.
+// program is the state of the runtime with a name, which may have a running process.
 type program struct {
 	supervisor *Supervisor
 	name       string
-	// turn is held by the goroutine that changes the program.
+	// turn is a lock that is held by the goroutine that changes the program.
 	turn chan struct{}
 	// wanted counts the goroutines that hold or wait for turn, and run is the current
 	// run. Both are guarded by the supervisor's lock.
@@ -24,8 +24,8 @@ type program struct {
 	// given are the current files, guarded by turn.
 	given map[string][]byte
 
-	// filesLock prevents a start from copying files while they are replaced, and mirror
-	// is the folder with the copy of the running process, if any.
+	// filesLock prevents a start from copying files while they are replaced. Mirror is the folder
+	// with the copy of the files for a running process without mounts.
 	filesLock sync.Mutex
 	mirror    string
 }
@@ -40,7 +40,7 @@ type run struct {
 
 	status Status // Guarded by the supervisor's lock.
 
-	// stopping ends the run in order, and hurry at once.
+	// stopping ends the run with SIGTERM, and hurry with SIGKILL.
 	stopping context.Context // The run outlives the call that started it.
 	stop     context.CancelFunc
 	hurry    chan struct{}
@@ -51,7 +51,7 @@ func (p *program) folder() string {
 	return filepath.Join(p.supervisor.opts.Dir, programsFolder, p.name)
 }
 
-// files are the given files, which outlive a restart.
+// files returns the given files, which outlive a restart.
 func (p *program) files() files { return files{filepath.Join(p.folder(), "files")} }
 
 // ensure starts or changes the program. The caller must hold turn.
@@ -177,7 +177,7 @@ func (r *run) loop(first chan<- error) {
 		if err != nil {
 			exit = Exit{Time: exit.Time, Code: -1, Reason: err.Error()}
 		}
-		opts.Log.Warn("a program ended and is started again", "program", r.spec.Name, "reason", exit.Reason, "pause", pause)
+		opts.Log.Warn("a program exited and will be restarted", "program", r.spec.Name, "reason", exit.Reason, "pause", pause)
 		r.update(func(s *Status) {
 			s.Running, s.Since, s.PID = false, time.Time{}, 0
 			s.LastExit, s.NextStart = &exit, exit.Time.Add(pause)
@@ -198,7 +198,7 @@ func (r *run) once(first chan<- error) (Exit, error) {
 		err = ErrProgramStart.New(err, "cannot start the program %s", r.spec.Name)
 	}
 	if err == nil {
-		s.opts.Log.Info("a program was started", "program", r.spec.Name, "pid", i.pid, "isolation", i.isolation)
+		s.opts.Log.Info("program started", "program", r.spec.Name, "pid", i.pid, "isolation", i.isolation)
 		r.update(func(st *Status) {
 			st.Running, st.Since, st.PID = true, s.opts.Now(), i.pid
 			st.NextStart, st.Isolation = time.Time{}, i.isolation
@@ -213,7 +213,8 @@ func (r *run) once(first chan<- error) (Exit, error) {
 	return r.watch(i), nil
 }
 
-// watch waits for the exit of the process, and kills it when necessary.
+// watch waits for the exit of the process. It kills a process that exceeds a limit, or that does
+// not exit within the grace period after SIGTERM.
 func (r *run) watch(i *instance) Exit {
 	opts := r.program.supervisor.opts
 	tick := time.NewTicker(opts.WatchEvery)
@@ -259,7 +260,7 @@ func (r *run) update(change func(*Status)) {
 	s.changes.report(r.spec.Name)
 }
 
-// private returns the empty folder for the writes of the next start.
+// private creates and returns the empty folder for the writes of the next start.
 func (r *run) private() (string, error) {
 	dir := filepath.Join(r.program.folder(), "private")
 	if err := filetree.Remove(dir); err != nil {

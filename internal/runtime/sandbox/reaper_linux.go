@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runReaper runs a runtime without its own process namespace, and ends all of its
-// descendants when the runtime exits, when it is terminated, or when the supervisor exits
-// for any reason.
+// runReaper runs a runtime without its own process namespace. It kills all descendants when the
+// runtime exits, and kills the runtime too when the supervisor exits for any reason or closes the
+// control file. It forwards SIGTERM to the runtime.
 func runReaper(s sandboxSpec, control, reports *os.File) error {
 	// Orphaned descendants of the runtime become children of this process.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -59,8 +59,7 @@ func runReaper(s sandboxSpec, control, reports *os.File) error {
 	}
 }
 
-// startReaped runs init again, which executes the runtime, and waits until it has done
-// so.
+// startReaped starts another init process, and waits until it has executed the runtime.
 func startReaped(s sandboxSpec) (pid int, done func(), err error) {
 	controlEnd, control, err := os.Pipe()
 	if err != nil {
@@ -102,7 +101,7 @@ func startReaped(s sandboxSpec) (pid int, done func(), err error) {
 	}
 }
 
-// reap waits for the runtime, and for orphans that exit before it.
+// reap waits until the runtime has exited, and reaps orphans that exit before it.
 func reap(program int) ended {
 	for {
 		var status syscall.WaitStatus
@@ -119,7 +118,8 @@ func reap(program int) ended {
 	}
 }
 
-// killAll kills the children of this process, and their orphans.
+// killAll kills the children of this process, which include the orphaned descendants of the
+// runtime.
 func killAll() {
 	for _, child := range childrenOf(os.Getpid()) {
 		_ = syscall.Kill(child, syscall.SIGKILL)

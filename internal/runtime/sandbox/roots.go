@@ -29,7 +29,7 @@ const (
 	completeFile = "image.json"
 	// lockFile is locked by every process that uses or unpacks a root.
 	lockFile = "lock"
-	// unpackPrefix begins the name of a root in the making.
+	// unpackPrefix is the prefix of the names of unfinished roots.
 	unpackPrefix = "unpack-"
 	// abandoned is the age at which an unfinished, unlocked root counts as abandoned.
 	abandoned = time.Hour
@@ -38,7 +38,7 @@ const (
 	fetchAttempts = 3
 )
 
-// RootsOptions make roots.
+// RootsOptions configure a Roots.
 type RootsOptions struct {
 	// Dir is the folder of the unpacked roots. It is created if missing.
 	Dir string
@@ -52,11 +52,11 @@ type RootsOptions struct {
 	Now func() time.Time
 }
 
-// Source is where images come from.
+// Source fetches images.
 type Source interface {
 	// FetchRuntimeImage fetches a whole image into the store.
 	FetchRuntimeImage(ctx context.Context, o fetch.Origin, d oci.Digest, platform oci.Platform, limits unpack.Limits) (unpack.RuntimeImage, error)
-	// Store has the layers afterwards, until they are evicted.
+	// Store returns the store, which has the layers of a fetched image until they are evicted.
 	Store() *store.Store
 }
 
@@ -81,7 +81,7 @@ func NewRoots(o RootsOptions) (*Roots, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	// A runtime starts in another folder, where a relative path leads elsewhere.
+	// A runtime starts in another folder, where a relative path would not work.
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, ErrProgramFolder.New(err, "cannot find the folder %s", o.Dir)
@@ -89,13 +89,13 @@ func NewRoots(o RootsOptions) (*Roots, error) {
 	o.Dir = dir
 	r := &Roots{opts: o, busy: map[oci.Digest]chan struct{}{}}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, ErrProgramFolder.New(err, "cannot make the folder %s", o.Dir)
+		return nil, ErrProgramFolder.New(err, "cannot create the folder %s", o.Dir)
 	}
 	return r, r.clean()
 }
 
-// Image implements [Images]. It fails with WrongPlatform for an image that cannot
-// run here, and with the failures of [remote.Client.FetchRuntimeImage] and [unpack.RootFS].
+// Image implements [Images]. It fails with WrongPlatform for an image that cannot run here, and
+// with the failures of [Source] and [unpack.RootFS].
 func (r *Roots) Image(ctx context.Context, origin fetch.Origin, digest oci.Digest) (Root, error) {
 	leave, err := r.enter(ctx, digest)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *Roots) Image(ctx context.Context, origin fetch.Origin, digest oci.Diges
 			return Root{}, err
 		}
 		err = r.unpack(ctx, digest, image)
-		// Layers can be evicted, or be found damaged and put aside.
+		// A layer may have been evicted, or found to be damaged and moved away.
 		gone := errors.Is(err, oci.ErrBlobNotFound) || errors.Is(err, oci.ErrDigestMismatch)
 		if err != nil && (!gone || attempt == fetchAttempts) {
 			return Root{}, err
@@ -162,7 +162,7 @@ func (r *Roots) open(digest oci.Digest) (Root, error) {
 		}
 		after, err := os.Stat(filepath.Join(folder, lockFile))
 		if err != nil || !os.SameFile(before, after) {
-			// Another process removed it, and may have created it again.
+			// Another process has removed the root, and may have created it again.
 			if err := lock.Close(); err != nil {
 				return Root{}, folderError(err, folder)
 			}
@@ -189,7 +189,7 @@ func folderError(err error, folder string) error {
 func (r *Roots) unpack(ctx context.Context, digest oci.Digest, image unpack.RuntimeImage) (err error) {
 	making, err := os.MkdirTemp(r.opts.Dir, unpackPrefix)
 	if err != nil {
-		return ErrProgramFolder.New(err, "cannot make a folder in %s", r.opts.Dir)
+		return ErrProgramFolder.New(err, "cannot create a folder in %s", r.opts.Dir)
 	}
 	lock := flock.New(filepath.Join(making, lockFile), flock.SetPermissions(0o600))
 	defer func() { err = errors.Join(err, lock.Close(), filetree.Remove(making)) }()
@@ -198,7 +198,7 @@ func (r *Roots) unpack(ctx context.Context, digest oci.Digest, image unpack.Runt
 	}
 	root := filepath.Join(making, rootFolder)
 	if err := os.Mkdir(root, 0o755); err != nil {
-		return ErrProgramFolder.New(err, "cannot make a folder in %s", making)
+		return ErrProgramFolder.New(err, "cannot create a folder in %s", making)
 	}
 	if _, err := unpack.RootFS(ctx, r.opts.Source.Store(), image, root, r.opts.Limits); err != nil {
 		return err
@@ -241,8 +241,7 @@ func readComplete(folder string) (unpack.RuntimeConfig, error) {
 	return c.Config, err
 }
 
-// Prune removes every root that is neither among those to keep nor in use by any
-// process.
+// Prune removes every root that is neither listed in keep nor in use by a process.
 func (r *Roots) Prune(keep []oci.Digest) error {
 	wanted := make([]string, len(keep))
 	for i, d := range keep {

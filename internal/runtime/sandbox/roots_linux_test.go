@@ -36,13 +36,34 @@ import (
 // pushImage publishes an image, built and pushed with third-party tools.
 func pushImage(t testing.TB, registry, tag string, config v1.Config, architecture string, files map[string][]byte) (fetch.Origin, oci.Digest) {
 	t.Helper()
+	var entries []entry
+	for _, path := range sortedKeys(files) {
+		entries = append(entries, entry{path, 0o755, files[path]})
+	}
+	return pushEntries(t, registry, tag, config, architecture, entries)
+}
+
+// entry is an entry of a layer: a folder if its name ends with a slash, and a file otherwise.
+type entry struct {
+	name string
+	mode int64
+	data []byte
+}
+
+// pushEntries publishes an image with one layer.
+func pushEntries(t testing.TB, registry, tag string, config v1.Config, architecture string, entries []entry) (fetch.Origin, oci.Digest) {
+	t.Helper()
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
-	for _, path := range sortedKeys(files) {
-		if err := w.WriteHeader(&tar.Header{Name: path, Mode: 0o755, Size: int64(len(files[path])), Typeflag: tar.TypeReg}); err != nil {
+	for _, e := range entries {
+		header := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), Typeflag: tar.TypeReg}
+		if strings.HasSuffix(e.name, "/") {
+			header.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(header); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Write(files[path]); err != nil {
+		if _, err := w.Write(e.data); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,6 +142,44 @@ func TestProgramOfARegistry(t *testing.T) {
 	if _, err := roots.open(digest); err != nil {
 		t.Error(err)
 	}
+}
+
+// Files and folders without permissions, of the image and of the runtime, are unpacked,
+// copied and removed like all others.
+//
+// hardening: H18
+func TestRuntimeWithFilesWithoutPermissions(t *testing.T) {
+	origin, digest := pushEntries(t, cluster.Registry(t), "locked", v1.Config{Entrypoint: []string{"/bin/program"}}, runtime.GOARCH, []entry{
+		{"none", 0, []byte("x")}, {"empty/", 0, nil}, {"locked/", 0, nil}, {"locked/inner/", 0, nil}, {"locked/inner/none", 0, []byte("x")},
+		{"locked/inner/later", 0, []byte("x")}, {"bin/", 0o755, nil}, {"bin/program", 0o755, buildProgram(t)},
+	})
+	forEachIsolation(t, func(t *testing.T, forced *Supervisor) {
+		images := filepath.Join(openTemp(t), "images")
+		roots := newRoots(t, images)
+		s := newSupervisor(t, func(o *Options) { o.Images, o.Isolation = roots, forced.opts.Isolation })
+		spec := spec(t, "locked")
+		spec.Origin, spec.Digest = origin, digest
+		begin(t, s, spec)
+		temp := "/tmp"
+		for _, variable := range see(t, spec).Env {
+			if value, ok := strings.CutPrefix(variable, "TMPDIR="); ok {
+				temp = value
+			}
+		}
+		mustAsk(t, spec, "lock", filepath.Join(temp, "mine"))
+		_, _ = ask(spec, "exit", "0")
+		status(t, s, spec.Name, "it runs again", func(s Status) bool { return s.Running && s.Restarts == 1 })
+		serving(t, spec)
+		mustAsk(t, spec, "lock", filepath.Join(temp, "mine"))
+		if err := errors.Join(s.Stop(t.Context(), spec.Name), roots.Prune(nil)); err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{images, filepath.Join(s.opts.Dir, programsFolder)} {
+			if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+				t.Errorf("left behind in %s: %v, %v", dir, left, err)
+			}
+		}
+	})
 }
 
 func TestImagesThatCannotRun(t *testing.T) {

@@ -10,11 +10,11 @@ const InitCommand = "runtime-init"
 
 // The file descriptors of init.
 const (
-	// controlFile provides the sandbox spec, and is closed when the supervisor exits.
+	// controlFile is the pipe with the sandbox spec. It is closed when the supervisor exits.
 	controlFile = 3
-	// reportFile takes reports, one JSON document each.
+	// reportFile is the pipe for reports, each of which is a JSON document.
 	reportFile = 4
-	// programFile is the file that init is executed from.
+	// programFile is the file from which init is executed.
 	programFile = 5
 )
 
@@ -22,30 +22,29 @@ const (
 type kind string
 
 const (
-	// inNamespaces prepares new namespaces, in which it runs already.
+	// inNamespaces prepares the new namespaces in which init runs already.
 	inNamespaces kind = "namespaces"
-	// inChroot changes its root and its user.
+	// inChroot changes the root and the user.
 	inChroot kind = "chroot"
 	// asItIs runs the runtime in the root of the host.
 	asItIs kind = "plain"
-	// asReaper starts the step again for one of the two above, and stays to end all
-	// that comes of it.
+	// asReaper starts another init process for inChroot or asItIs, and ends all of its descendants.
 	asReaper kind = "guard"
 )
 
 // sandboxSpec describes the sandbox that init prepares.
 type sandboxSpec struct {
 	Kind kind `json:"kind"`
-	// Probe reports that init should exit before it executes the runtime, to find out
-	// whether it could.
+	// Probe makes init exit before it executes the runtime, to test whether the machine allows the
+	// sandbox.
 	Probe bool `json:"probe,omitempty"`
 	// Reaped is the sandbox spec of the runtime that a reaper starts.
 	Reaped *sandboxSpec `json:"guarded,omitempty"`
 
 	// Name is the host name.
 	Name string `json:"name,omitempty"`
-	// Root is the folder that becomes the root. With a Lower folder it becomes an
-	// overlay of that, written to Upper.
+	// Root is the folder that becomes the root. With a Lower folder, the root is an overlay of
+	// Lower, whose changes are written to Upper.
 	Root  string `json:"root,omitempty"`
 	Lower string `json:"lower,omitempty"`
 	Upper string `json:"upper,omitempty"`
@@ -60,9 +59,9 @@ type sandboxSpec struct {
 	Files string   `json:"files,omitempty"`
 	Paths []string `json:"paths,omitempty"`
 
-	// User is the user and group to become; 0 to stay the same.
+	// User is the user ID and group ID to change to. Zero keeps the current ones.
 	User int `json:"user,omitempty"`
-	// Processes bounds the processes of the user in the namespace; 0 for no bound.
+	// Processes limits the processes of the user in the namespace. Zero sets no limit.
 	Processes int `json:"processes,omitempty"`
 
 	Path string   `json:"path,omitempty"`
@@ -86,7 +85,7 @@ type report struct {
 	Stage string `json:"stage,omitempty"`
 	// PID is the process that a reaper started.
 	PID int `json:"pid,omitempty"`
-	// Ended is how the process of a reaper exited.
+	// Ended is the exit status of the process that a reaper started.
 	Ended *ended `json:"ended,omitempty"`
 }
 

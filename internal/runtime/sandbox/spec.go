@@ -5,27 +5,27 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 const (
-	// DefaultMemory is the default memory limit of a runtime, in bytes.
-	DefaultMemory = 2 << 30
-	// DefaultProcesses is the default limit of processes and threads of a runtime.
-	DefaultProcesses = 1024
+	// defaultMemory is the default memory limit of a runtime, in bytes.
+	defaultMemory = 2 << 30
+	// defaultProcesses is the default limit of processes and threads of a runtime.
+	defaultProcesses = 1024
 )
 
-// Spec describes the runtime with a name.
+// Spec describes the process of a runtime.
 type Spec struct {
 	// Name identifies the runtime. It is a DNS subdomain, like the name of a package
 	// revision, and the host name inside the sandbox.
 	Name string
-	// Origin and Digest are the image.
+	// Origin and Digest identify the image.
 	Origin fetch.Origin
 	Digest oci.Digest
 	// Command replaces the entrypoint of the image, and Args its cmd, like the container
@@ -33,8 +33,8 @@ type Spec struct {
 	Command, Args []string
 	// MoreArgs are appended to the arguments, including the arguments of the image.
 	MoreArgs []string
-	// Env is added to the environment of the image. Nothing of the environment of
-	// this process is passed on.
+	// Env is added to the environment of the image. The environment of this process is not passed
+	// on.
 	Env map[string]string
 	// Files maps absolute paths in the root to content. The files are read-only. If only
 	// content changes, all files are replaced atomically while the runtime runs. A change
@@ -47,16 +47,16 @@ type Spec struct {
 }
 
 var (
-	validName     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-	validVariable = regexp.MustCompile(`^[^=\x00]+$`)
+	validName     = lazyregexp.New(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	validVariable = lazyregexp.New(`^[^=\x00]+$`)
 )
 
 // maxName is the longest name of a Kubernetes object, in bytes.
 const maxName = 253
 
-// check validates the spec.
+// check fails with ProgramSpec if the spec is invalid.
 func (s Spec) check() error {
-	if len(s.Name) > maxName || !validName.MatchString(s.Name) {
+	if len(s.Name) > maxName || !validName().MatchString(s.Name) {
 		return ErrProgramSpec.New(nil, "a program cannot have the name %q", s.Name)
 	}
 	refuse := func(format string, args ...any) error {
@@ -66,8 +66,8 @@ func (s Spec) check() error {
 		return refuse("its image has no digest")
 	}
 	for name, value := range s.Env {
-		if !validVariable.MatchString(name) || strings.ContainsRune(value, 0) {
-			return refuse("its environment has a variable %q", name)
+		if !validVariable().MatchString(name) || strings.ContainsRune(value, 0) {
+			return refuse("its environment has the invalid variable %q", name)
 		}
 	}
 	for _, arg := range slices.Concat(s.Command, s.Args, s.MoreArgs) {
@@ -95,15 +95,15 @@ func (s Spec) checkFiles(refuse func(string, ...any) error) error {
 	return nil
 }
 
-// same reports whether changing to the other spec needs no restart.
+// same reports whether a change to the other spec needs no restart.
 func (s Spec) same(o Spec) bool {
 	return s.Digest == o.Digest && slices.Equal(s.Command, o.Command) && slices.Equal(s.Args, o.Args) && slices.Equal(s.MoreArgs, o.MoreArgs) &&
 		maps.Equal(s.Env, o.Env) && s.memory() == o.memory() && s.processes() == o.processes() &&
 		slices.Equal(s.paths(), o.paths())
 }
 
-func (s Spec) memory() int64  { return cmp.Or(s.Memory, DefaultMemory) }
-func (s Spec) processes() int { return cmp.Or(s.Processes, DefaultProcesses) }
+func (s Spec) memory() int64  { return cmp.Or(s.Memory, defaultMemory) }
+func (s Spec) processes() int { return cmp.Or(s.Processes, defaultProcesses) }
 
 // paths returns the sorted paths of the files.
 func (s Spec) paths() []string { return slices.Sorted(maps.Keys(s.Files)) }

@@ -9,15 +9,16 @@ import (
 
 // Status is the status of a runtime.
 type Status struct {
-	// Running reports whether the runtime is running, Since when, and PID its host PID.
+	// Running reports whether the runtime is running. Since is the time of its start, and PID its
+	// host PID.
 	Running bool
 	Since   time.Time
 	PID     int
 	// Restarts is the number of restarts.
 	Restarts int
-	// LastExit is how it ended last; nil when it never did.
+	// LastExit is the last exit of the runtime, or nil if it has never exited.
 	LastExit *Exit
-	// NextStart is when it is started again; zero while it runs.
+	// NextStart is the time of the next start. It is zero while the runtime is running.
 	NextStart time.Time
 	// Isolation is "namespaces", or a weaker isolation with the reason, as in "none:
 	// REASON". It is empty before the first start.
@@ -27,15 +28,15 @@ type Status struct {
 // Exit describes how a runtime exited.
 type Exit struct {
 	Time time.Time
-	// Code is the exit code; -1 when it has none.
+	// Code is the exit code, or -1 if there is none.
 	Code int
 	// Signal is the signal that ended the runtime, for example "killed", or empty.
 	Signal string
-	// Reason is a sentence for users: why the runtime exited or could not be started.
+	// Reason describes for users why the runtime exited or could not be started.
 	Reason string
 }
 
-// exitOf reads how a process ended.
+// exitOf returns the exit of a process.
 func exitOf(state *os.ProcessState) Exit {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if !ok {

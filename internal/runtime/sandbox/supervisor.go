@@ -21,16 +21,16 @@ const (
 	// supervisorLock is held by the supervisor of a folder.
 	supervisorLock = "supervisor.lock"
 
-	// DefaultGrace is the default period between SIGTERM and SIGKILL.
-	DefaultGrace = 10 * time.Second
-	// defaultWatch is the default interval for checking the memory of a runtime.
+	// defaultGrace is the default period between SIGTERM and SIGKILL.
+	defaultGrace = 10 * time.Second
+	// defaultWatch is the default interval for checking the limits of a runtime.
 	defaultWatch = 500 * time.Millisecond
 )
 
 // Isolation is the level of isolation of a runtime from the host.
 type Isolation int
 
-// The isolations, the strongest first. A machine that forbids one gets the next.
+// The isolations, the strongest first. If the machine forbids one, the supervisor uses the next.
 const (
 	// Namespaces isolates the root, the users and the processes.
 	Namespaces Isolation = iota
@@ -41,7 +41,7 @@ const (
 	None
 )
 
-// Options make a supervisor.
+// Options configure a supervisor.
 type Options struct {
 	// Dir is the folder of the files and logs of runtimes. It is created if missing, and
 	// used by one supervisor at a time.
@@ -53,19 +53,20 @@ type Options struct {
 	Arguments  []string
 	// Images provides the roots of images.
 	Images Images
-	// Log gets a line for each start and each end; nil means none.
+	// Log receives a record for each start and each exit. Nil discards them.
 	Log *slog.Logger
 	// Isolation is the strongest isolation to try.
 	Isolation Isolation
-	// Grace is the period between SIGTERM and SIGKILL. Zero means DefaultGrace.
+	// Grace is the period between SIGTERM and SIGKILL. Zero means defaultGrace.
 	Grace time.Duration
-	// LogSize bounds one log, in bytes; logs.DefaultSize when it is zero.
+	// LogSize is the size in bytes at which a log is rotated. Zero means logs.DefaultSize.
 	LogSize int64
-	// WatchEvery is the interval for checking memory. Zero means 500 ms.
+	// WatchEvery is the interval for checking the limits of runtimes. Zero means 500 ms.
 	WatchEvery time.Duration
 	// Now returns the time. Nil means the system clock.
 	Now func() time.Time
-	// Sleep waits between two starts, and less when the context ends.
+	// Sleep waits between two starts. It must return an error if the context ends first. Nil means
+	// the system clock.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
@@ -80,7 +81,7 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Grace == 0 {
-		o.Grace = DefaultGrace
+		o.Grace = defaultGrace
 	}
 	if o.LogSize == 0 {
 		o.LogSize = logs.DefaultSize
@@ -104,8 +105,8 @@ type Supervisor struct {
 	launcher *launcher
 	changes  *changes
 
-	// closing is done after Close, which ends every wait of Ensure.
-	closing context.Context // It ends with the supervisor.
+	// closing is canceled by Close, which ends every wait of Ensure.
+	closing context.Context // The supervisor's lifetime.
 	close   context.CancelCauseFunc
 
 	mu       sync.Mutex
@@ -129,7 +130,7 @@ func New(o Options) (*Supervisor, error) {
 	}
 	o.Dir = dir
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, ErrProgramFolder.New(err, "cannot make the folder %s", o.Dir)
+		return nil, ErrProgramFolder.New(err, "cannot create the folder %s", o.Dir)
 	}
 	lock := flock.New(filepath.Join(o.Dir, supervisorLock), flock.SetPermissions(0o600))
 	switch mine, err := lock.TryLock(); {
@@ -146,7 +147,7 @@ func New(o Options) (*Supervisor, error) {
 	return s, nil
 }
 
-// prepare creates the folders and empties them, except for the logs.
+// prepare creates the empty folder of programs, and removes the oldest logs.
 func prepare(dir string) error {
 	programs := filepath.Join(dir, programsFolder)
 	if err := filetree.Remove(programs); err != nil {
@@ -157,13 +158,13 @@ func prepare(dir string) error {
 	return errors.Join(err, logs.Prune(dir))
 }
 
-// Ensure runs a runtime as specified. It starts a stopped runtime, restarts one if
-// anything but the content of files has changed, and leaves every other runtime
-// unchanged. It fetches a missing image first, while the current runtime keeps running.
+// Ensure runs a runtime as specified. It starts a runtime that is not running, and restarts a
+// running one if anything but the content of files has changed. It fetches a missing image first,
+// while the current runtime keeps running.
 //
-// Ensure returns after the first start. From then on the supervisor restarts the runtime
-// whenever it exits. An error concerns the spec or the image, in which case nothing has
-// changed, or the first start, which is retried with backoff.
+// Ensure returns after the first start. From then on the supervisor restarts the runtime whenever
+// it exits. If Ensure fails because of the spec or the image, nothing has changed. If the first
+// start fails, it is retried with backoff.
 func (s *Supervisor) Ensure(ctx context.Context, spec Spec) error {
 	if err := spec.check(); err != nil {
 		return err
@@ -228,7 +229,7 @@ func (s *Supervisor) forget(p *program) {
 	}
 }
 
-// Status returns the status of a runtime, and false if none has that name.
+// Status returns the status of a runtime, and false if no runtime with that name was started.
 func (s *Supervisor) Status(name string) (Status, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,9 +240,9 @@ func (s *Supervisor) Status(name string) (Status, bool) {
 	return p.run.status, true
 }
 
-// Changes returns a channel of the names of runtimes whose status has changed. Changes
-// since the last receive are merged into one. The channel is shared by all callers, and
-// Close closes it. No change is lost while nothing receives.
+// Changes returns a channel with the names of runtimes whose status has changed. Several changes of
+// a runtime before a receive are delivered once, and none is lost. All callers share the channel,
+// which Close closes.
 func (s *Supervisor) Changes() <-chan string { return s.changes.out }
 
 // Logs reads the log of a runtime; see [logs.Open].

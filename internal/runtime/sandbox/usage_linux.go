@@ -5,18 +5,24 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // usage is the resource usage of a runtime with its descendants.
 type usage struct {
-	// memory is in bytes: the private and swapped memory of the processes. Files that they
-	// have mapped can be dropped and do not count.
-	memory  int64
-	threads int
+	// memory is in bytes: the private and swapped memory of the processes, and their page
+	// tables. Files that they have mapped can be dropped and do not count. shared are mapped
+	// files in memory, which count for each process.
+	memory, shared int64
+	threads, files int
+	// watches is an upper bound of the files that epoll instances watch, which use memory of the
+	// kernel. The kernel limits their number for each user.
+	watches int
 }
 
-// usageOf adds up a process and its descendants, or the descendants alone. Processes that
-// end meanwhile do not count.
+// usageOf returns the total usage of the descendants of a process and, with itself, of the process.
+// Processes that exit meanwhile do not count.
 func usageOf(pid int, itself bool) usage {
 	var u usage
 	waiting := []int{pid}
@@ -37,8 +43,40 @@ func (u *usage) add(pid int) {
 	if err != nil {
 		return
 	}
-	u.memory += (field(status, "RssAnon:") + field(status, "RssShmem:") + field(status, "VmSwap:")) << 10
+	u.memory += (field(status, "RssAnon:") + field(status, "VmSwap:") + field(status, "VmPTE:")) << 10
+	u.shared += field(status, "RssShmem:") << 10
 	u.threads += int(field(status, "Threads:"))
+	files, polls := openFiles(pid)
+	u.files += files
+	u.watches += files * polls
+}
+
+// openFiles returns the number of open files of a process, and how many of them are epoll
+// instances. Both are 0 if it has ended.
+func openFiles(pid int) (files, polls int) {
+	dir, err := os.Open(processFile(pid, "fd"))
+	if err != nil {
+		return 0, 0
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return 0, 0
+	}
+	for _, name := range names {
+		if target, err := os.Readlink(filepath.Join(dir.Name(), name)); err == nil && target == "anon_inode:[eventpoll]" {
+			polls++
+		}
+	}
+	return len(names), polls
+}
+
+// sharedFiles returns the size of the files in the /dev/shm of a process in namespaces, which are
+// in memory whether they are mapped or not.
+func sharedFiles(pid int) (int64, error) {
+	var stat unix.Statfs_t
+	err := unix.Statfs(processFile(pid, "root/dev/shm"), &stat)
+	return int64(stat.Blocks-stat.Bfree) * stat.Bsize, err
 }
 
 func processFile(pid int, name string) string {

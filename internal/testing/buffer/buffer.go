@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Buffer may be read while it is written. The zero value is empty.
+// Buffer is a buffer that is safe for concurrent use. The zero value is empty.
 type Buffer struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer
@@ -19,7 +19,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.bytes.Write(p)
 }
 
-// String is all that was written so far.
+// String returns the content that was written so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

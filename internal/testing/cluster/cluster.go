@@ -1,9 +1,9 @@
 // Package cluster provides tests with a real API server and a registry on the loopback
 // interface.
 //
-// A test binary has one API server. The first test that needs it starts it, because a start
-// takes seconds, and all tests share it: each test uses its own object names. The server
-// stops with the test binary, even if that is killed, and removes its files.
+// A test binary has one API server. The first test that needs it starts it, because a start takes
+// seconds, and all tests share it: each test uses its own object names. The server stops with the
+// test binary, even if the binary is killed, and removes its files.
 package cluster
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/child"
 )
 
-// startLimit is for a machine that is busy with other tests; an idle one needs
-// three seconds.
+// startLimit is the time limit of a start on a machine that is busy with other tests. An idle
+// machine needs three seconds.
 const startLimit = 2 * time.Minute
 
 // Start returns the configuration of an administrator of the API server of this test binary,
@@ -84,7 +84,7 @@ func Program(t testing.TB) string {
 	return program
 }
 
-// serverLog keeps the end of the API server's log for tests that fail.
+// serverLog holds the end of the API server's log, for the messages of failed tests.
 var serverLog tail
 
 // start starts the control plane once. All callers use the same program.
@@ -98,8 +98,8 @@ var start = func() func(string) (*child.Process, error) {
 	}
 }()
 
-// launch makes a directory outside of any test's own, since it outlives the first
-// test; the control plane removes it at its end.
+// launch starts the control plane in a new directory, which belongs to no test because it outlives
+// the first one. The control plane removes the directory when it stops.
 func launch(program string) (*child.Process, error) {
 	dir, err := os.MkdirTemp("", "xpkg-test-")
 	if err != nil {
@@ -114,8 +114,8 @@ func launch(program string) (*child.Process, error) {
 	return process, nil
 }
 
-// binFolder is the folder bin of the repository. Tests run in the folder of their
-// package, so the root is the nearest folder above with a go.mod.
+// binFolder returns the folder bin of the repository. Tests run in the folder of their package, so
+// the root is the nearest parent folder with a go.mod.
 func binFolder() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -2,10 +2,10 @@ package cluster
 
 import "sync"
 
-// tailSize is how much of a log is kept, in bytes.
+// tailSize is the number of bytes of a log that are kept.
 const tailSize = 16 << 10
 
-// A tail keeps the last tailSize bytes that are written to it.
+// tail keeps the last tailSize bytes that are written to it. It is safe for concurrent use.
 type tail struct {
 	mu      sync.Mutex
 	content []byte

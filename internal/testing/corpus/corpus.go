@@ -1,6 +1,5 @@
-// Package corpus finds the corpus of real packages that tests read when it is
-// there. The corpus is not part of the repository: it lies beside it, in
-// ../shared/corpus, with a script that unpacks it.
+// Package corpus finds the corpus of real packages for tests. The corpus is not part of the
+// repository: it is in ../shared/corpus beside it, with a script that unpacks it.
 package corpus
 
 import (
@@ -14,9 +13,9 @@ import (
 	"testing"
 )
 
-// Dir is the folder of the unpacked corpus. The environment variable XPKG_CORPUS
-// names it; without that, the script beside the repository unpacks it once. The
-// test is skipped, with a word on how to get it, when the corpus is missing.
+// Dir returns the folder of the unpacked corpus. The environment variable XPKG_CORPUS names it.
+// Without the variable, the script beside the repository unpacks the corpus once. If there is no
+// corpus, Dir calls [prerequisite.Missing].
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := find()
@@ -43,7 +42,7 @@ var find = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 })
 
-// repository is the root of the repository, found from the place of this file.
+// repository returns the root of the repository, from the path of this file.
 func repository() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")

@@ -25,7 +25,7 @@ type Call struct {
 	Method, Resource, Name, Subresource string
 	// Body is the body of a write.
 	Body string
-	// DryRun is whether the API server only checks the call.
+	// DryRun reports whether the API server only checks the call.
 	DryRun bool
 }
 
@@ -46,8 +46,8 @@ func (a *Audit) Wrap(cfg *rest.Config) *rest.Config {
 	return cfg
 }
 
-// Writes returns the writes of objects whose name contains a string, in their order. Writes of status,
-// events and the Lock do not count.
+// Writes returns the successful writes of objects whose name contains a string, in order. It omits
+// writes of statuses, events and the Lock.
 func (a *Audit) Writes(part string) []string {
 	out := []string{}
 	for _, c := range a.Calls(part) {

@@ -13,7 +13,7 @@ type Dials struct {
 	all map[string]int
 }
 
-// Dial connects and counts.
+// Dial counts a connection to an address, and connects.
 func (d *Dials) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d.mu.Lock()
 	if d.all == nil {
@@ -38,7 +38,7 @@ func (d *Dials) To(address string) int {
 	return n
 }
 
-// Unresolvable is a resolver without names, so that no request leaves the machine.
+// Unresolvable is a resolver that finds no name, so that no request leaves the machine.
 func Unresolvable(_ context.Context, host string) ([]netip.Addr, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }

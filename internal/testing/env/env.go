@@ -23,7 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 )
 
-// Limit is the longest time that a state may take on a busy machine.
+// Limit is the time limit for reaching a state on a busy machine.
 const Limit = 3 * time.Minute
 
 // Env is an API server without a package manager, and an empty registry. All environments of a
@@ -31,7 +31,7 @@ const Limit = 3 * time.Minute
 type Env struct {
 	// Config is the configuration of an administrator.
 	Config *rest.Config
-	// Client is a client of that administrator.
+	// Client is a client with that configuration.
 	Client client.WithWatch
 	// Registry is the address of the registry, as host:port.
 	Registry string
@@ -44,7 +44,7 @@ func New(t testing.TB) *Env {
 	return &Env{Config: cfg, Client: NewClient(t, cfg), Registry: cluster.Registry(t)}
 }
 
-// NewClient returns a client for packages and for the kinds of Kubernetes that a package manager
+// NewClient returns a client for packages, and for the kinds of Kubernetes that a package manager
 // reads and writes.
 func NewClient(t testing.TB, cfg *rest.Config) client.WithWatch {
 	t.Helper()

@@ -13,8 +13,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// Kubelet simulates the nodes that a test does not have: it writes the status of pods as the test specifies
-// for their images. It also records whether pods of two revisions of a package exist at once.
+// Kubelet simulates nodes: it writes the status of pods as the test specifies for their images. It
+// also records whether pods of two revisions of a package exist at the same time.
 type Kubelet struct {
 	mu sync.Mutex
 	// fails contains the digests of images whose runtimes exit at once.
@@ -25,7 +25,8 @@ type Kubelet struct {
 	together map[string]string
 }
 
-// StartKubelet ensures that a namespace exists, and makes its pods ready until the test ends.
+// StartKubelet creates a namespace if it does not exist, and makes its pods ready until the test
+// ends.
 func (e *Env) StartKubelet(t testing.TB, namespace string) *Kubelet {
 	t.Helper()
 	e.EnsureCreated(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
@@ -56,7 +57,7 @@ func (e *Env) StartKubelet(t testing.TB, namespace string) *Kubelet {
 	return k
 }
 
-// Fail makes the runtimes of an image exit at once, or run again.
+// Fail sets whether new pods of an image exit at once.
 func (k *Kubelet) Fail(digest string, fails bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -98,7 +99,7 @@ func (k *Kubelet) report(ctx context.Context, c client.Client, p *corev1.Pod) {
 	if fails {
 		p.Status = CrashingPod(p, 3)
 	}
-	// A test that needs the status waits for it.
+	// An error is ignored: a test that needs the status waits for it.
 	_ = c.Status().Update(ctx, p)
 }
 

@@ -21,8 +21,8 @@ type Manager struct {
 	close func() error
 }
 
-// Launch starts a manager that runs until it is closed, for an environment that several tests share. Nothing
-// is logged by default.
+// Launch starts a manager that runs until it is closed, for an environment that several tests
+// share. It does not log by default.
 func Launch(o controller.Options) *Manager {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -45,8 +45,9 @@ func Launch(o controller.Options) *Manager {
 	return m
 }
 
-// StartManager starts a manager and returns at once. It runs until the test ends or it is
-// stopped. The configuration defaults to the administrator's, and nothing is logged by default.
+// StartManager starts a manager and returns at once. The manager runs until the test ends or the
+// manager is stopped. The configuration defaults to the administrator's. The manager does not log
+// by default.
 func (e *Env) StartManager(t testing.TB, o controller.Options) *Manager {
 	t.Helper()
 	if o.Config == nil {
@@ -79,8 +80,8 @@ func (m *Manager) WaitReady(t testing.TB) {
 	}
 }
 
-// Stop stops the manager and waits for its end. The test that started it reports its error. Further calls
-// have no effect.
+// Stop stops the manager and waits until it has ended. The test that started the manager reports
+// its error. Further calls have no effect.
 func (m *Manager) Stop() { _ = m.Close() }
 
 // Close is like [Manager.Stop], and returns the error of the manager.
@@ -94,8 +95,8 @@ type Content struct {
 	close func() error
 }
 
-// NewContent opens the package cache in a directory for a source with options, whose store and names are
-// those of the cache.
+// NewContent opens the package cache in a directory, and a source with options that uses the store
+// and the names of the cache.
 func NewContent(dir string, o fetch.Options) (*Content, error) {
 	packages, err := cache.Open(dir, cache.Options{})
 	if err != nil {
@@ -110,8 +111,8 @@ func NewContent(dir string, o fetch.Options) (*Content, error) {
 	return c, nil
 }
 
-// OpenContent is like [NewContent] for the directory "packages" of dir. The content is closed when the test
-// ends, or before.
+// OpenContent is like [NewContent] for the directory "packages" of dir. The content is closed when
+// the test ends, unless the test closes it earlier.
 func OpenContent(t testing.TB, dir string, o fetch.Options) *Content {
 	t.Helper()
 	c, err := NewContent(filepath.Join(dir, "packages"), o)

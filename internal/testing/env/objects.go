@@ -38,7 +38,7 @@ func (e *Env) CreateTemporary(t testing.TB, objects ...client.Object) {
 	}
 }
 
-// EnsureCreated creates the objects that do not exist.
+// EnsureCreated creates the objects that do not exist yet.
 func (e *Env) EnsureCreated(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -48,7 +48,7 @@ func (e *Env) EnsureCreated(t testing.TB, objects ...client.Object) {
 	}
 }
 
-// Delete deletes objects. It can be used in cleanup functions.
+// Delete deletes objects that exist. It can be used in cleanup functions.
 func (e *Env) Delete(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -58,7 +58,7 @@ func (e *Env) Delete(t testing.TB, objects ...client.Object) {
 	}
 }
 
-// Update changes an object, and repeats that until no other client has changed it meanwhile.
+// Update reads, changes and writes an object, and retries on conflicts.
 func Update[O client.Object](t testing.TB, e *Env, o O, change func(O)) {
 	t.Helper()
 	wait.Until(t, Limit, o.GetName()+" is changed", func() (string, bool) {

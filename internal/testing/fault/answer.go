@@ -35,14 +35,14 @@ func refusal(r *http.Request, k Kind) *http.Response {
 	return a.response(r)
 }
 
-// answer is a whole answer that can be given again.
+// answer is a complete response that can be repeated.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// readAnswer reads an answer to its end.
+// readAnswer reads a response to its end.
 func readAnswer(res *http.Response) (*answer, error) {
 	body, err := io.ReadAll(res.Body)
 	_ = res.Body.Close()
@@ -56,7 +56,7 @@ func (a *answer) response(r *http.Request) *http.Response {
 	}
 }
 
-// spoil changes the body of a response for the kinds of fault that do so.
+// spoil changes the body of a response for the faults Truncated, WrongBytes and Stall.
 func spoil(r *http.Request, res *http.Response, k Kind) error {
 	if k != Truncated && k != WrongBytes && k != Stall {
 		return nil
@@ -78,7 +78,7 @@ func spoil(r *http.Request, res *http.Response, k Kind) error {
 	return nil
 }
 
-// broken is the rest of a body that does not come.
+// broken is the rest of a body after a broken connection. Its reads fail.
 type broken struct{}
 
 // Read implements [io.Reader].

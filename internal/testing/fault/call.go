@@ -14,7 +14,7 @@ const (
 	Registry Side = "registry"
 )
 
-// Call is one call of a program.
+// Call is a call of a program.
 type Call struct {
 	Side Side
 	// Method is the HTTP method, or WATCH.
@@ -35,7 +35,7 @@ func callOf(side Side, r *http.Request) Call {
 	return c
 }
 
-// read reports whether the call changes nothing.
+// read reports whether the call is a read or a watch.
 func (c Call) read() bool {
 	return c.Method == http.MethodGet || c.Method == http.MethodHead || c.Method == watch
 }
@@ -46,9 +46,9 @@ func (c Call) counts() bool {
 	return c.Side != Cluster || !strings.Contains(c.Path, "/events") && !strings.Contains(c.Path, "/leases")
 }
 
-// repeats reports whether the call is no other than the one before: a program that
-// polls makes as many of them as the machine is slow. A watch is one call however
-// often it is opened again.
+// repeats reports whether the call is a read that repeats the previous call, or a watch that was
+// opened before. The number of such calls depends on the speed of the machine, because programs
+// poll.
 func (c Call) repeats(before []Call) bool {
 	if c.Method == watch {
 		for _, b := range before {

@@ -13,11 +13,10 @@ type Kind int
 const (
 	// None counts calls and injects nothing.
 	None Kind = iota
-	// KilledBefore is the end of the process before the call arrives; nothing
-	// arrives afterwards.
+	// KilledBefore kills the process before the call arrives. No later call arrives.
 	KilledBefore
-	// KilledAfter is the end of the process after a write was carried out and
-	// before its response arrived; nothing arrives afterwards.
+	// KilledAfter kills the process after a write was made and before its response arrives. No
+	// later call arrives.
 	KilledAfter
 	// Conflict rejects a write with 409: AlreadyExists for a POST, Conflict for others.
 	Conflict
@@ -25,7 +24,7 @@ const (
 	Throttled
 	// ServerError rejects a call with 500.
 	ServerError
-	// LostAnswer carries out the call and then fails with a timeout. Later calls succeed.
+	// LostAnswer makes the call, and then fails with a timeout. Later calls succeed.
 	LostAnswer
 	// Stale repeats former responses to reads of the cluster for a while, and delays the
 	// events of watches.
@@ -51,7 +50,7 @@ var names = map[Kind]string{
 	Truncated: "truncated body", WrongBytes: "wrong bytes", Stall: "half an answer", Hang: "no answer",
 }
 
-// String is the name of the kind in reports.
+// String returns the name of the kind in reports.
 func (k Kind) String() string {
 	if s, ok := names[k]; ok {
 		return s
@@ -59,11 +58,11 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// Kills reports whether nothing of the subject arrives after the fault.
+// Kills reports whether no call of the subject arrives after the fault.
 func (k Kind) Kills() bool { return k == KilledBefore || k == KilledAfter }
 
-// strikes reports whether the fault makes sense for a call. Calls for which it
-// does not are not counted on the way to the one that is struck.
+// applies reports whether a fault of this kind can be injected into a call. Fault.Call counts only
+// such calls.
 func (k Kind) applies(c Call) bool {
 	switch k {
 	case None:
@@ -71,7 +70,7 @@ func (k Kind) applies(c Call) bool {
 	case Conflict:
 		return c.Method != http.MethodGet && c.Method != http.MethodHead
 	case KilledAfter:
-		// After a read it is the same as KilledBefore at the next call.
+		// After a read, it would be the same as KilledBefore at the next call.
 		return !c.read()
 	case Truncated, WrongBytes, Stall:
 		return c.Method == http.MethodGet
@@ -84,25 +83,25 @@ func (k Kind) applies(c Call) bool {
 // Fault is one fault at one call of a subject.
 type Fault struct {
 	Kind Kind
-	// Side restricts the fault to calls to one side; both when it is empty.
+	// Side restricts the fault to calls to one side. Empty means both.
 	Side Side
-	// Filter restricts the fault further; nil is no restriction.
+	// Filter restricts the fault to the calls for which it returns true. Nil means no restriction.
 	Filter func(Call) bool
-	// Call is the ordinal, from 0, of the call that gets the fault, among the calls that
-	// the fault applies to.
+	// Call is the index, from 0, of the call that gets the fault, among the calls to which the
+	// fault applies.
 	Call int
-	// Duration is how long Stale lasts.
+	// Duration is the duration of Stale.
 	Duration time.Duration
-	// Do runs for Meanwhile.
+	// Do is called for Meanwhile.
 	Do func()
 }
 
-// Applies reports whether the fault can strike a call.
+// Applies reports whether the fault can be injected into a call.
 func (f Fault) Applies(c Call) bool {
 	return f.Kind.applies(c) && (f.Side == "" || f.Side == c.Side) && (f.Filter == nil || f.Filter(c))
 }
 
-// String names the fault without the call.
+// String returns the side and the kind of the fault.
 func (f Fault) String() string {
 	if f.Side == "" {
 		return f.Kind.String()

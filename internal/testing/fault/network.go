@@ -21,18 +21,18 @@ type Network struct {
 type subject struct {
 	fault Fault
 	calls []Call
-	// left is how many calls pass before the one that is struck.
+	// left is the number of calls that pass before the one that gets the fault.
 	left     int
 	injected *Call
 	dead     bool
-	// fresh is closed when reads are not stale any more.
+	// fresh is closed when reads are no longer stale.
 	fresh chan struct{}
-	// seen are the last answers to reads, by their address. While reads are stale
-	// they stay as they are.
+	// seen are the last responses to reads, by their Accept header and URL. While reads are stale,
+	// seen responses are repeated.
 	seen map[string]*answer
 }
 
-// New makes a network without faults.
+// New returns a network without faults.
 func New(attribution Subjects) *Network {
 	return &Network{attribution: attribution, subjects: map[string]*subject{}, last: time.Now()}
 }
@@ -44,8 +44,8 @@ func (n *Network) Set(name string, f Fault) {
 	n.subjects[name] = &subject{fault: f, left: f.Call, seen: map[string]*answer{}}
 }
 
-// Clear takes all faults away: the next program that uses the network is a new
-// process.
+// Clear removes all subjects and their faults, so that the next program that uses the network is a
+// new process.
 func (n *Network) Clear() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,12 +91,13 @@ func (n *Network) Idle() time.Duration {
 	return time.Since(n.last)
 }
 
-// Transport puts the network in front of a side.
+// Transport returns a transport that injects the faults of the network into calls to a side.
 func (n *Network) Transport(side Side, next http.RoundTripper) http.RoundTripper {
 	return &transport{network: n, side: side, next: next}
 }
 
-// step records a call and returns the fault to inject into it, None for most calls.
+// step records a call, and returns the kind of the fault to inject into it, which is None for most
+// calls.
 func (n *Network) step(name string, c Call) (s *subject, kind Kind) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,7 +133,8 @@ func (s *subject) inject(c Call) {
 	}
 }
 
-// old reports whether reads of the subject are stale, and until when.
+// old reports whether reads of the subject are stale. If so, it returns the channel that is closed
+// when they are no longer stale.
 func (n *Network) old(name string) (fresh <-chan struct{}, old bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -141,7 +141,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// A hanging call ends with the patience of its caller.
+// A hanging call ends when its caller cancels it.
 func TestHangAndStall(t *testing.T) {
 	for kind, arrives := range map[fault.Kind]int{fault.Hang: 0, fault.Stall: 1} {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestRequirementsThatCount(t *testing.T) {
 	}
 }
 
-// A fault that is set for one side passes the other by.
+// A fault for one side does not affect the other side.
 func TestFaultAppliesToOneSide(t *testing.T) {
 	url := serve(t, &server{})
 	n := fault.New(fault.SingleSubject("all"))

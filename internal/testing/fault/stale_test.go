@@ -14,7 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// While reads are stale they are answered as before; writes are carried out.
+// While reads are stale, old responses are repeated. Writes are made.
 func TestStaleReads(t *testing.T) {
 	url := serve(t, &server{})
 	n := fault.New(fault.SingleSubject("all"))

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
-// Subjects attributes calls to subjects. Calls of the empty subject are neither counted nor
+// Subjects attributes calls to subjects. Calls of the empty subject are neither recorded nor
 // changed.
 type Subjects interface {
 	// Of returns the subject of a call.
@@ -19,7 +19,7 @@ type Subjects interface {
 	In(event []byte) string
 }
 
-// SingleSubject makes everything that the program does one subject.
+// SingleSubject attributes all calls of a program to one subject.
 type SingleSubject string
 
 // Of implements [Subjects].
@@ -28,10 +28,10 @@ func (w SingleSubject) Of(*http.Request, []byte) string { return string(w) }
 // In implements [Subjects].
 func (w SingleSubject) In([]byte) string { return string(w) }
 
-// SubjectsByName makes a subject of each name. The subject of a call is the first name in its path, or
-// else in its body. A call without a name, such as a discovery request, has the subject of the
-// earlier calls of the same reconciliation. Calls whose path contains one of the shared words
-// have no subject.
+// SubjectsByName attributes calls to the names that match an expression. The subject of a call is
+// the first name in its path, its query or its body, in this order. A call without a name, such as
+// a discovery request, has the subject of the earlier calls of the same reconciliation. Calls whose
+// path contains one of the shared words have no subject.
 func SubjectsByName(name *regexp.Regexp, shared ...string) Subjects {
 	return &named{name: name, shared: shared, known: map[types.UID]string{}}
 }

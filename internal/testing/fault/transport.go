@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// ErrKilled is the error of all calls of a dead process.
+// ErrKilled is the error of all calls of a killed process.
 var ErrKilled = errors.New("the process was killed")
 
 // The errors of connections.
@@ -19,7 +19,7 @@ var (
 	errReset    = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 )
 
-// transport is one side of a network.
+// transport is the transport of a network to one side.
 type transport struct {
 	network *Network
 	side    Side
@@ -61,8 +61,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, spoil(r, res, kind)
 }
 
-// lose carries a call out and forgets the answer. When an answer begins to come the
-// call is carried out; that to a watch has no end.
+// lose makes a call, discards the response, and returns the error instead. It does not read the
+// body: when a response begins, the call was made, and the response to a watch has no end.
 func (t *transport) lose(r *http.Request, instead error) error {
 	if res, err := t.next.RoundTrip(r); err == nil {
 		_ = res.Body.Close()
@@ -70,7 +70,8 @@ func (t *transport) lose(r *http.Request, instead error) error {
 	return instead
 }
 
-// pass forwards a call. Watches and reads pass through the code that makes them stale.
+// pass forwards a call. It delays the events of watches and repeats old responses to reads while
+// reads are stale.
 func (t *transport) pass(r *http.Request, c Call, name string, s *subject) (*http.Response, error) {
 	switch {
 	case t.side == Cluster && c.Method == watch:

@@ -23,7 +23,7 @@ func (n *Network) holdBack(res *http.Response) {
 	res.Body = &watchBody{PipeReader: reader, w: w}
 }
 
-// watcher moves the events of one watch. They are one line of JSON each.
+// watcher forwards the events of one watch, each of which is one line of JSON.
 type watcher struct {
 	network *Network
 	from    io.ReadCloser
@@ -93,7 +93,7 @@ func (w *watcher) release() (wait <-chan struct{}, err error) {
 	for _, event := range w.held {
 		name := w.network.attribution.In(event)
 		fresh, old := w.network.old(name)
-		// A bookmark has no subject: it must not overtake anything.
+		// A bookmark has no subject. It must not overtake a delayed event.
 		if waiting[name] || name == "" && len(held) > 0 || old {
 			waiting[name] = true
 			if held = append(held, event); wait == nil {

@@ -84,7 +84,7 @@ webhooks:
 `, kind, group, path, group)
 }
 
-// Thing is an object of the kind that [Stream] brings.
+// Thing returns an object of the kind that the package of [Stream] defines.
 func Thing(group, version, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(group + "/" + version)

@@ -28,8 +28,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
 )
 
-// Program is the program of a package. It serves with the certificate that the Secret of
-// the package has at the moment.
+// Program is the program of a package. It serves with the current certificate in the Secret of the
+// package.
 type Program struct {
 	server *httptest.Server
 	// Admitted, Mutated and Converted count the calls of the API server.
@@ -38,8 +38,8 @@ type Program struct {
 	Denies atomic.Bool
 }
 
-// Start starts the program of a package until the test ends, and makes the Service that
-// leads to it.
+// Start starts the program of a package, which runs until the test ends, and creates a Service for
+// it.
 func Start(t testing.TB, c client.Client, namespace, pkg string) *Program {
 	t.Helper()
 	l := Listen(t)
@@ -48,9 +48,9 @@ func Start(t testing.TB, c client.Client, namespace, pkg string) *Program {
 	return p
 }
 
-// Listen listens on an address that endpoints may have. An API server calls endpoints
-// directly, and they may not be loopback addresses; a machine that has no other address
-// skips the test.
+// Listen listens on an address that endpoints may have. An API server calls endpoints directly, and
+// endpoints may not have loopback addresses. If the machine has no other address, Listen calls
+// [prerequisite.Missing].
 func Listen(t testing.TB) net.Listener {
 	t.Helper()
 	address := processruntime.MachineAddress()
@@ -65,7 +65,7 @@ func Listen(t testing.TB) net.Listener {
 	return l
 }
 
-// Serve starts the program of a package on a listener until the test ends or Close is
+// Serve starts the program of a package on a listener. It runs until the test ends or Close is
 // called.
 func Serve(t testing.TB, c client.Client, namespace, pkg string, l net.Listener) *Program {
 	t.Helper()
@@ -75,7 +75,8 @@ func Serve(t testing.TB, c client.Client, namespace, pkg string, l net.Listener)
 	mux.HandleFunc("/mutate", p.mutate)
 	mux.HandleFunc("/convert", p.convert)
 	p.server = &httptest.Server{Listener: l, Config: &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}}
-	// Each call makes a new connection, and so looks at the certificate anew.
+	// Without keep-alives, each call makes a new connection, for which the certificate is read
+	// again.
 	p.server.Config.SetKeepAlivesEnabled(false)
 	p.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		secret := &corev1.Secret{}
@@ -90,13 +91,14 @@ func Serve(t testing.TB, c client.Client, namespace, pkg string, l net.Listener)
 	return p
 }
 
-// Close ends the program: nothing listens on its port.
+// Close stops the program and closes its port.
 func (p *Program) Close() { p.server.Close() }
 
 // port is the name of the port of the Service.
 const port = "webhook"
 
-// Expose makes a Service without pods lead to an address.
+// Expose creates the Service of a package, without a selector, and routes it to an address until
+// the test ends.
 func Expose(t testing.TB, c client.Client, namespace, pkg string, to *net.TCPAddr) {
 	t.Helper()
 	service := &corev1.Service{
@@ -107,14 +109,14 @@ func Expose(t testing.TB, c client.Client, namespace, pkg string, to *net.TCPAdd
 	Route(t, c, namespace, pkg, to)
 }
 
-// Route makes an existing Service of a package lead to an address.
+// Route routes an existing Service of a package to an address until the test ends.
 func Route(t testing.TB, c client.Client, namespace, pkg string, to *net.TCPAddr) {
 	t.Helper()
 	kind := "IPv4"
 	if to.IP.To4() == nil {
 		kind = "IPv6"
 	}
-	// Not every client of a test knows the type.
+	// The scheme of the client may lack the type.
 	slice := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": kind,
 		"metadata":  map[string]any{"namespace": namespace, "name": pkg, "labels": map[string]any{"kubernetes.io/service-name": pkg}},
@@ -144,7 +146,7 @@ func (p *Program) validate(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// mutate puts a label on everything.
+// mutate adds a label to all objects.
 func (p *Program) mutate(w http.ResponseWriter, r *http.Request) {
 	p.Mutated.Add(1)
 	review(w, r, func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {

@@ -16,8 +16,8 @@ var memberTypes = map[string]byte{
 	"": '0', "file": '0', "hardlink": '1', "symlink": '2', "char": '3', "block": '4', "dir": '5', "fifo": '6', "sparse": 'S',
 }
 
-// writeTar writes members byte by byte, because a library would not write what
-// is wrong.
+// writeTar returns a tar of members. It does not use a library, because a library would refuse to
+// write malformed headers.
 func writeTar(members []Member) ([]byte, error) {
 	var out bytes.Buffer
 	for _, m := range members {
@@ -84,7 +84,7 @@ func (m Member) name() (string, error) {
 	return m.Name, nil
 }
 
-// writeMember writes a header of ustar and the content in whole blocks.
+// writeMember writes a ustar header and the content, padded to whole blocks.
 func writeMember(out *bytes.Buffer, name string, kind byte, link, size string, content []byte) {
 	var h [block]byte
 	copy(h[0:100], name)
@@ -97,7 +97,7 @@ func writeMember(out *bytes.Buffer, name string, kind byte, link, size string, c
 	copy(h[157:257], link)
 	copy(h[257:], "ustar\x0000")
 	if kind == 'S' {
-		// The old format of GNU: one region, and the real size.
+		// The old GNU format: one region, and the real size.
 		copy(h[257:], "ustar  \x00")
 		copy(h[386:], "00000000000\x0000000000005\x00")
 		copy(h[483:], "00000000005\x00")

@@ -26,7 +26,7 @@ const (
 	emptyConfig = `{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}`
 )
 
-// object is JSON that may be wrong.
+// object is a JSON object that may be malformed.
 type object = map[string]any
 
 // archive collects the files of a case.
@@ -58,7 +58,7 @@ func (c Case) Write(w io.Writer) error {
 	}
 	var out bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		// A name with a suffix "#2" is the same file once more.
+		// The suffix "#2" of a name stands for another copy of the file with that name.
 		name, data := name, files[name]
 		name, _, _ = strings.Cut(name, "#")
 		writeMember(&out, name, '0', "", fmt.Sprint(len(data)), data)
@@ -68,7 +68,7 @@ func (c Case) Write(w io.Writer) error {
 	return err
 }
 
-// root adds the layout with the image or the index.
+// root adds the files of the layout with the image or the index.
 func (c Case) root(files archive) error {
 	var d object
 	var err error
@@ -88,7 +88,7 @@ func (c Case) root(files archive) error {
 	return err
 }
 
-// blob adds content and returns its descriptor.
+// blob adds a blob, unless missing is set, and returns its descriptor.
 func (a archive) blob(mediaType string, data []byte, stored *Change, missing bool) (object, error) {
 	sum := sha256.Sum256(data)
 	name := hex.EncodeToString(sum[:])
@@ -272,7 +272,7 @@ func patched(o object, patch json.RawMessage) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-// merge applies the first level of a merge patch; numbers keep their digits.
+// merge applies the first level of a merge patch. Numbers keep their digits.
 func merge(o object, patch json.RawMessage) error {
 	if len(patch) == 0 {
 		return nil

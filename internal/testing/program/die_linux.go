@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// dieWithTest lets the process end also when the test binary is killed.
+// dieWithTest makes the kernel kill the process when the test binary is killed.
 func dieWithTest(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -31,7 +31,7 @@ func Build(t testing.TB) string {
 	return path
 }
 
-// Manager is a process "xpkg manager".
+// Manager is an "xpkg manager" process.
 type Manager struct {
 	cmd  *exec.Cmd
 	log  buffer.Buffer
@@ -39,7 +39,8 @@ type Manager struct {
 	err  error // to be read after done is closed
 }
 
-// readyLimit is for a machine that is busy; an idle one needs a second or two.
+// readyLimit is the time limit of a start on a busy machine. An idle machine needs one or two
+// seconds.
 const readyLimit = 2 * time.Minute
 
 // Start runs the manager with further arguments, and returns when it is ready. By default it
@@ -70,13 +71,13 @@ func Start(t testing.TB, program, kubeconfig, cache string, args ...string) *Man
 	return m
 }
 
-// PID is the process of the manager.
+// PID returns the process ID of the manager.
 func (m *Manager) PID() int { return m.cmd.Process.Pid }
 
 // Log returns the output of the manager so far.
 func (m *Manager) Log() string { return m.log.String() }
 
-// Stop stops the manager as a cluster does, and waits for its end.
+// Stop stops the manager with SIGTERM, as a cluster does, and waits until the process has exited.
 func (m *Manager) Stop(t testing.TB) {
 	t.Helper()
 	if err := m.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -88,7 +89,7 @@ func (m *Manager) Stop(t testing.TB) {
 	}
 }
 
-// Kill ends the manager without a word of warning, and waits for its end.
+// Kill kills the manager, and waits until the process has exited.
 func (m *Manager) Kill() {
 	// An error means that the process has already ended.
 	_ = m.cmd.Process.Kill()

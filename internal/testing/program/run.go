@@ -2,9 +2,8 @@ package program
 
 import "runtime"
 
-// run starts the process and waits for its end. It keeps its thread for as long as
-// the process runs, since it is the end of the thread that a process learns of
-// which is to die with its parent.
+// run starts the process and waits until it has exited. It locks its thread meanwhile, because the
+// kernel kills the process when the thread that started it exits.
 func (m *Manager) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -1,7 +1,8 @@
-// Package publish puts packages into the registries of tests.
+// Package publish pushes packages to the registries of tests.
 package publish
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -44,18 +45,30 @@ func Program(t testing.TB, registry, repository, tag string, stream, executable 
 
 func push(t testing.TB, registry, repository, tag string, in image.Input) oci.Reference {
 	t.Helper()
-	image, err := image.Build(t.Context(), in)
+	ref, _, err := pushInput(t.Context(), registry+"/"+repository+":"+tag, in)
 	if err != nil {
-		t.Fatal(err)
-	}
-	ref, err := oci.ParseReference(registry+"/"+repository+":"+tag, oci.ParseOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	remote := remote.New(remote.Options{})
-	defer remote.Close()
-	if _, err := remote.Push(t.Context(), ref, image); err != nil {
 		t.Fatal(err)
 	}
 	return ref
+}
+
+// Package builds a package from a package.yaml, pushes it to a reference, and returns its digest.
+func Package(ctx context.Context, reference string, stream []byte) (oci.Digest, error) {
+	_, digest, err := pushInput(ctx, reference, image.Input{PackageYAML: stream})
+	return digest, err
+}
+
+func pushInput(ctx context.Context, reference string, in image.Input) (oci.Reference, oci.Digest, error) {
+	built, err := image.Build(ctx, in)
+	if err != nil {
+		return oci.Reference{}, oci.Digest{}, err
+	}
+	ref, err := oci.ParseReference(reference, oci.ParseOptions{})
+	if err != nil {
+		return oci.Reference{}, oci.Digest{}, err
+	}
+	client := remote.New(remote.Options{})
+	defer client.Close()
+	digest, err := client.Push(ctx, ref, built)
+	return ref, digest, err
 }

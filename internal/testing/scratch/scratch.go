@@ -1,5 +1,5 @@
-// Package scratch makes images of single programs, without a container engine: for
-// tests, and for the examples.
+// Package scratch builds images of single programs without a container engine, for tests and for
+// the examples.
 package scratch
 
 import (
@@ -35,8 +35,8 @@ func Compile(folder string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// Image has an executable as its only file, and runs it with arguments. It is for
-// Linux on this machine's kind of processor.
+// Image returns an image with an executable as its only file, which it runs with arguments. Its
+// platform is Linux on the architecture of this machine.
 func Image(program string, executable []byte, args ...string) (v1.Image, error) {
 	layer, err := layer(program, executable)
 	if err != nil {
@@ -56,7 +56,7 @@ func Image(program string, executable []byte, args ...string) (v1.Image, error) 
 	})
 }
 
-// Save writes an image as docker save does.
+// Save writes an image to a file in the format of docker save.
 func Save(path, program string, image v1.Image) error {
 	ref, err := name.NewTag("xpkg.dev/" + program + ":latest")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// New returns a source with a store of its own that does not wait between attempts. Change,
-// if it is not nil, changes its options.
+// New returns a source with its own store, which does not wait between attempts. Change changes its
+// options, and may be nil.
 func New(t testing.TB, change func(*fetch.Options)) *fetch.Source {
 	t.Helper()
 	store, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{})

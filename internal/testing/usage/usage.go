@@ -7,13 +7,13 @@ import "time"
 
 // Usage is the resource usage of a process since its start.
 type Usage struct {
-	// CPU is the time of all processors together, in user space and in the
-	// kernel. The kernel counts it in steps of 10 ms.
+	// CPU is the processor time in user space and in the kernel, on all processors. The kernel
+	// counts it in steps of 10 ms.
 	CPU time.Duration
-	// Resident is the memory that the process holds now, in bytes.
+	// Resident is the current resident memory, in bytes.
 	Resident int64
-	// Peak is the most that it held at once, in bytes, since its start or since
-	// the last ResetPeak.
+	// Peak is the maximum resident memory, in bytes, since the start of the process or the last
+	// ResetPeak.
 	Peak int64
 }
 

@@ -70,8 +70,8 @@ func parseBusy(stat []byte) (time.Duration, error) {
 
 func file(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
 
-// parseCPU adds up utime and stime, the 14th and 15th field. The second field is
-// the name of the program in parentheses, which may hold blanks and parentheses.
+// parseCPU returns the sum of utime and stime, the 14th and 15th field. The second field is the
+// name of the program in parentheses, which may contain spaces and parentheses.
 func parseCPU(stat []byte) (time.Duration, error) {
 	const first, utime, stime = 3, 14, 15
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))

@@ -1,4 +1,4 @@
-// Package wait lets tests wait for conditions instead of for time.
+// Package wait waits for conditions in tests, in place of sleeps.
 package wait
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// interval is how often a condition is looked at.
+// interval is the pause between two checks of a condition.
 const interval = 50 * time.Millisecond
 
 // Until waits until the condition holds. After the limit it fails the test with the state that

@@ -1,9 +1,9 @@
 // Package child runs xpkg-controlplane, the program with etcd and the API server, as a
 // child process.
 //
-// The child lives as long as the pipe to its standard input is open, so it stops when this
-// process ends, even if it is killed. It reports on its standard output, in one line of
-// JSON, that it is ready, or why it cannot start.
+// The child runs as long as the pipe to its standard input is open, so it stops when this process
+// ends, even if this process is killed. It writes one line of JSON to its standard output, which
+// reports that it is ready, or why it cannot start.
 package child
 
 import (
@@ -13,29 +13,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strconv"
 	"time"
 )
 
-// StopGrace is how long Stop waits before it kills the child.
-const StopGrace = 10 * time.Second
+// stopGrace is the time that Stop waits before it kills the child.
+const stopGrace = 10 * time.Second
 
 // Options configure the start of a control plane.
 type Options struct {
 	// Program is the path of xpkg-controlplane.
 	Program string
-	// DataDir keeps the state.
+	// DataDir is the directory of the state.
 	DataDir string
-	// Port is the port of the API server on the loopback interface; 0 takes the one
-	// of the last start, or a free one.
+	// Port is the port of the API server on the loopback interface. Zero means the port of the last
+	// start, or a free one.
 	Port int
-	// Throwaway is for tests: no fsync, and the state is removed at the end.
+	// Throwaway disables fsync and removes the state at the end. It is for tests.
 	Throwaway bool
 	// CRDOpenAPI publishes the schemas of custom resources in OpenAPI.
 	CRDOpenAPI bool
-	// Log gets the log. An *os.File is handed to the child as it is, and works on
-	// when this process is gone.
+	// Log receives the log. The child inherits an *os.File, and can write to it after this process
+	// has ended.
 	Log io.Writer
 }
 
@@ -71,7 +72,7 @@ type line struct {
 	} `json:"error"`
 }
 
-// Process is a control plane that runs.
+// Process is a running control plane.
 type Process struct {
 	Ready
 	input io.Closer
@@ -80,20 +81,20 @@ type Process struct {
 	err   error // to be read after done is closed
 }
 
-// Start starts a control plane and returns when it answers requests. It fails with
-// ErrPortInUse, ErrDataDirInUse, ErrDataDirUnusable or ErrFailed, and with the
-// cause of the context when that ends first; nothing runs then.
+// Start starts a control plane, and returns when it accepts requests. It fails with ErrPortInUse,
+// ErrDataDirInUse, ErrDataDirUnusable or ErrFailed, and with the cause of the context if the
+// context ends first. If it fails, no process is left running.
 func Start(ctx context.Context, o Options) (*Process, error) {
 	cmd := exec.Command(o.Program, o.args()...)
-	cmd.Stderr = o.Log
+	cmd.Env, cmd.Stderr = withoutProxies(os.Environ()), o.Log
 	detachFromTerminal(cmd)
 	input, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, ErrFailed.New(err, "cannot make a pipe to the control plane")
+		return nil, ErrFailed.New(err, "cannot create a pipe to the control plane")
 	}
 	output, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, ErrFailed.New(err, "cannot make a pipe to the control plane")
+		return nil, ErrFailed.New(err, "cannot create a pipe to the control plane")
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, ErrFailed.New(err, "cannot start the control plane")
@@ -103,7 +104,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	go func() {
 		defer close(p.done)
 		lines := bufio.NewReader(output)
-		content, _ := lines.ReadBytes('\n') // an end without a line is an empty line
+		content, _ := lines.ReadBytes('\n') // An end without a line counts as an empty line.
 		first <- content
 		_, _ = io.Copy(io.Discard, lines)
 		p.err = cmd.Wait()
@@ -115,24 +116,24 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	return p, nil
 }
 
-// await reads the line of the child.
+// await waits for the line of the child.
 func (p *Process) await(ctx context.Context, first <-chan []byte) error {
 	select {
 	case content := <-first:
-		return p.understand(content)
+		return p.parse(content)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-func (p *Process) understand(content []byte) error {
+func (p *Process) parse(content []byte) error {
 	if len(content) == 0 {
 		<-p.done
 		return ErrFailed.New(p.err, "the control plane ended before it was ready")
 	}
 	var l line
 	if err := json.Unmarshal(content, &l); err != nil {
-		return ErrFailed.New(err, "the control plane does not speak as expected")
+		return ErrFailed.New(err, "the control plane wrote an invalid report")
 	}
 	if l.Error != nil {
 		code, ok := codes[l.Error.Code]
@@ -145,21 +146,21 @@ func (p *Process) understand(content []byte) error {
 	return nil
 }
 
-// Done is closed when the child has ended.
+// Done returns a channel that is closed when the child has exited.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns how the child ended, or nil if it stopped in order. It waits for the end.
+// Err waits for the exit of the child, and returns its error, or nil if it stopped in order.
 func (p *Process) Err() error {
 	<-p.done
 	return p.err
 }
 
-// Stop stops the child and waits for it. It kills the child after StopGrace, which loses no
+// Stop stops the child and waits for its exit. After stopGrace it kills the child, which loses no
 // write that the API server has acknowledged. It may be called more than once.
 func (p *Process) Stop() error {
-	// The pipe is closed already when the child has ended or Stop was called.
+	// The pipe is closed already if the child has exited or Stop was called before.
 	_ = p.input.Close()
-	timer := time.NewTimer(StopGrace)
+	timer := time.NewTimer(stopGrace)
 	defer timer.Stop()
 	select {
 	case <-p.done:
@@ -167,6 +168,6 @@ func (p *Process) Stop() error {
 	case <-timer.C:
 		err := p.kill()
 		<-p.done
-		return errors.Join(fmt.Errorf("the control plane did not stop within %s and was killed", StopGrace), err)
+		return errors.Join(fmt.Errorf("the control plane did not stop within %s and was killed", stopGrace), err)
 	}
 }

@@ -71,9 +71,9 @@ func TestStartFails(t *testing.T) {
 		"unusable":        {`{"error":{"code":"DataDirUnusable","message":"read-only"}}` + "\n", ErrDataDirUnusable, "read-only"},
 		"other code":      {`{"error":{"code":"StartFailed","message":"etcd gave up"}}` + "\n", ErrFailed, "etcd gave up"},
 		"nothing":         {"", ErrFailed, "before it was ready"},
-		"not JSON":        {"hello\n", ErrFailed, "does not speak as expected"},
-		"half a line":     {`{"server":"https`, ErrFailed, "does not speak as expected"},
-		"a flood, no \\n": {strings.Repeat("x", 1<<16), ErrFailed, "does not speak as expected"},
+		"not JSON":        {"hello\n", ErrFailed, "wrote an invalid report"},
+		"half a line":     {`{"server":"https`, ErrFailed, "wrote an invalid report"},
+		"a flood, no \\n": {strings.Repeat("x", 1<<16), ErrFailed, "wrote an invalid report"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

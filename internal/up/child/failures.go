@@ -2,7 +2,7 @@ package child
 
 import "github.com/xpkg-dev/xpkg/pkg/errcode"
 
-// The ways in which a control plane does not start, or ends.
+// Failures of the start of a control plane, and of a running one.
 var (
 	ErrMissing = errcode.Code{
 		Name: "ControlPlaneMissing", Class: errcode.NotFound,
@@ -21,7 +21,7 @@ var (
 	}
 	ErrDataDirUnusable = errcode.Code{
 		Name: "DataDirUnusable", Class: errcode.Usage,
-		Cause: "The data directory cannot be made, read or written.",
+		Cause: "The data directory cannot be created, read or written.",
 		Fix:   "Choose a directory that you may write to with --data-dir.",
 	}
 	ErrFailed = errcode.Code{
@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// codes translates the words of the control plane's own report.
+// codes are the codes by their names in the report of the control plane.
 var codes = map[string]errcode.Code{
 	"PortInUse":       ErrPortInUse,
 	"DataDirInUse":    ErrDataDirInUse,

@@ -12,7 +12,7 @@ import (
 // Variable is the environment variable that names the program of the control plane.
 const Variable = "XPKG_CONTROLPLANE"
 
-// Name is the file name of that program.
+// Name returns the file name of the program of the control plane.
 func Name() string {
 	if runtime.GOOS == "windows" {
 		return "xpkg-controlplane.exe"
@@ -20,8 +20,9 @@ func Name() string {
 	return "xpkg-controlplane"
 }
 
-// Find returns the path of the control plane: the value of the environment variable, or the
-// file in the first of the folders that contains one. It fails with ErrMissing.
+// Find returns the path of the program of the control plane: the value of the environment variable
+// or, if it is not set, the file in the first of the folders that contains one. It fails with
+// ErrMissing if there is none.
 func Find(environment func(string) string, folders ...string) (string, error) {
 	if path := environment(Variable); path != "" {
 		if err := executable(path); err != nil {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// detachFromTerminal keeps Ctrl-C from the child: the parent gets it, ends its own
+// detachFromTerminal prevents the child from receiving Ctrl-C. The parent receives it, ends its own
 // work first, and then stops the child.
 func detachFromTerminal(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}

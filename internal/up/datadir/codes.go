@@ -15,7 +15,7 @@ var (
 var (
 	ErrForeign = errcode.Code{
 		Name: "DataDirForeign", Class: errcode.Conflict,
-		Cause: "The directory has files in it that xpkg did not make.",
+		Cause: "The directory contains files that xpkg did not create.",
 		Fix:   "Choose an empty directory, or one that does not exist yet, with --data-dir.",
 	}
 	ErrUnsafe = errcode.Code{
@@ -25,8 +25,8 @@ var (
 	}
 	ErrVersion = errcode.Code{
 		Name: "DataDirVersion", Class: errcode.Unsupported,
-		Cause: "Another version of xpkg made the data directory, with a layout that this one does not know.",
-		Fix:   "Use the version of xpkg that made it, or choose another directory with --data-dir.",
+		Cause: "Another version of xpkg created the data directory, with a layout that this version does not support.",
+		Fix:   "Use the version of xpkg that created it, or choose another directory with --data-dir.",
 	}
 )
 

@@ -24,20 +24,20 @@ const (
 
 	// LockName is the lock file of the process that holds the directory.
 	LockName = "up.lock"
-	// ChildLockName is the lock file of its child process.
+	// ChildLockName is the lock file of the child process of the holder.
 	ChildLockName = "controlplane.lock"
-	// StateName is the file that the process writes when the control plane is ready.
+	// StateName is the file that the holder writes when the control plane is ready.
 	StateName = "state.json"
 	pidName   = "up.pid"
 
-	// lockWait is how long Open waits for the lock, which other processes hold for a
-	// moment to test it.
+	// lockWait is the time that Open waits for the lock, which other processes hold briefly to test
+	// it.
 	lockWait = 300 * time.Millisecond
-	// LockPoll is the pause between two attempts at a lock.
+	// LockPoll is the pause between two attempts to take a lock.
 	LockPoll = 20 * time.Millisecond
 )
 
-// A Dir is a data directory that this process holds.
+// Dir is a data directory that this process holds.
 type Dir struct {
 	// Path is the absolute path.
 	Path string
@@ -62,8 +62,8 @@ func Default() string {
 	return filepath.Join(base, "xpkg", "default")
 }
 
-// Open creates the directory if it is missing, and takes its lock. It refuses a directory
-// that [Check] refuses.
+// Open creates the directory if it is missing, and takes its lock. It fails as [Check] does, with
+// ErrInUse if another process holds the directory, and with ErrUnusable.
 func Open(path string, now time.Time) (*Dir, error) {
 	path, err := Absolute(path)
 	if err != nil {
@@ -73,7 +73,7 @@ func Open(path string, now time.Time) (*Dir, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, unusable(err, path, "cannot make data directory %s", path)
+		return nil, unusable(err, path, "cannot create the data directory %s", path)
 	}
 	// Another user may have created the directory since the first check.
 	if err := checkPrivate(path); err != nil {
@@ -94,7 +94,7 @@ func Open(path string, now time.Time) (*Dir, error) {
 	return d, nil
 }
 
-// unusable returns the error of a directory that cannot be used, with advice for its reason.
+// unusable returns ErrUnusable with advice that depends on the reason.
 func unusable(err error, path, format string, args ...any) error {
 	failed := ErrUnusable.New(err, format, args...)
 	if advice := fileutil.DirectoryAdvice(err, path, "--data-dir"); advice != "" {
@@ -129,8 +129,8 @@ func lockDirectory(path string) (*flock.Flock, error) {
 	return nil, ErrInUse.New(nil, "data directory %s is in use by process %s", path, holder(path))
 }
 
-// prepare removes the access of other users and the state of the previous process. It
-// writes the process id, and the layout of a new directory.
+// prepare removes the access of other users, and the state of the previous process. It writes the
+// process ID, and the layout of a new directory.
 func (d *Dir) prepare(now time.Time) error {
 	if err := os.Chmod(d.Path, 0o700); err != nil { // The owner must be able to enter the directory.
 		return err
@@ -166,11 +166,11 @@ func (d *Dir) Logs() string { return d.File("logs") }
 // Cache returns the path of the package cache.
 func (d *Dir) Cache() string { return d.File("cache") }
 
-// Registry returns the path of the content of the registry.
+// Registry returns the path of the directory of the registry's content.
 func (d *Dir) Registry() string { return d.File("registry") }
 
-// Held reports whether a process holds the lock with a name. A missing directory or file
-// is not held.
+// Held reports whether a process holds the lock with a name. It returns false if the directory or
+// the file is missing.
 func Held(path, name string) bool {
 	file := filepath.Join(path, name)
 	if _, err := os.Stat(file); err != nil {
@@ -184,8 +184,8 @@ func Held(path, name string) bool {
 	return !ours && err == nil
 }
 
-// RecordedPID returns the recorded process id of the holder, and 0 if there is none. It
-// is for messages: the process may have ended, and another one may have its id.
+// RecordedPID returns the recorded process ID of the holder, or 0 if there is none. It is only for
+// messages: the process may have ended, and another process may have its ID.
 func RecordedPID(path string) int {
 	content, err := os.ReadFile(filepath.Join(path, pidName))
 	if err != nil {
@@ -198,7 +198,7 @@ func RecordedPID(path string) int {
 	return pid
 }
 
-// holder returns the process that holds a directory, for messages.
+// holder returns the ID of the process that holds a directory, for messages.
 func holder(path string) string {
 	pid, err := OwnerPID(path)
 	if err != nil || pid == 0 {

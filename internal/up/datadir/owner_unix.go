@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownerName is the file that the holder of a directory keeps a record lock on. The
-// kernel returns the process of a record lock, so another process does not need to
-// trust a recorded process id. The holder never opens the file twice: closing any
-// descriptor of a file releases the record locks of the process.
+// ownerName is the file on which the holder of a directory keeps a record lock. The kernel reports
+// the process of a record lock, so other processes do not need to trust a recorded process ID. The
+// holder never opens the file twice: closing any descriptor of a file releases the record locks of
+// the process.
 const ownerName = "up.owner"
 
 // owned are the directories that this process holds.
 var owned sync.Map
 
-// lockOwner takes the record lock that identifies this process as the holder of a
-// directory. Closing the file releases it.
+// lockOwner takes the record lock that identifies this process as the holder of a directory. It
+// returns the function that releases the lock.
 func lockOwner(path string) (release func() error, err error) {
 	f, err := os.OpenFile(filepath.Join(path, ownerName), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -39,8 +39,8 @@ func lockOwner(path string) (release func() error, err error) {
 	}, nil
 }
 
-// OwnerPID returns the process that holds a directory, as the kernel knows it. It
-// returns 0 if there is none, or one in another PID namespace.
+// OwnerPID returns the ID of the process that holds a directory, as the kernel reports it. It
+// returns 0 if there is none, or if the process is in another PID namespace.
 func OwnerPID(path string) (int, error) {
 	if _, ok := owned.Load(path); ok {
 		return os.Getpid(), nil

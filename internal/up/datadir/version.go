@@ -13,7 +13,7 @@ import (
 
 const (
 	versionName = "version.json"
-	// ours is the kind of a data directory.
+	// ours is the value of version.Kind in the data directories of xpkg.
 	ours = "xpkg control plane"
 	// layout is the number of the layout that this version of xpkg reads and writes.
 	layout = 1
@@ -26,8 +26,9 @@ type version struct {
 	Created time.Time `json:"created"`
 }
 
-// Check refuses a directory that another user can change, that xpkg did not create, or
-// that has another layout. It writes nothing, and accepts a missing directory.
+// Check fails with ErrUnsafe if another user can change the directory, with ErrForeign if xpkg did
+// not create it, and with ErrVersion if it has another layout. It writes nothing, and accepts a
+// missing directory.
 func Check(path string) error {
 	if err := checkPrivate(path); err != nil {
 		return err

@@ -15,8 +15,8 @@ const (
 	// anonymousToken is the bearer token of clients without credentials. It allows
 	// the ping; reads need no token, and writes refuse it.
 	anonymousToken = "anonymous"
-	// tokenLife is how long, in seconds, clients keep a bearer token. Afterwards
-	// they get another one, so that a changed token reaches them.
+	// tokenLife is the lifetime of a bearer token in seconds. Clients then request
+	// another one, so that a changed token takes effect.
 	tokenLife = 300
 )
 
@@ -26,8 +26,8 @@ const (
 	codeDenied       = "DENIED"
 )
 
-// authorize passes reads of content, and writes with the token. It answers the
-// ping of clients and serves bearer tokens.
+// authorize admits reads of content, and writes with the token. It responds to the ping of clients
+// and serves bearer tokens.
 func authorize(o Options, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		access := o.accessOf(r)
@@ -69,8 +69,8 @@ const (
 	wrongCredentials
 )
 
-// accessOf returns the access of a request by its Authorization header. Basic
-// credentials without a password count as none: skopeo sends them when it has none.
+// accessOf returns the access of a request by its Authorization header. Basic credentials without a
+// password count as no credentials, because skopeo sends them if it has none.
 func (o Options) accessOf(r *http.Request) access {
 	if _, password, ok := r.BasicAuth(); ok {
 		return o.accessWith(password)
@@ -89,7 +89,7 @@ func (o Options) accessOf(r *http.Request) access {
 }
 
 func (o Options) accessWith(secret string) access {
-	// Digests have one length, so that the comparison always takes the same time.
+	// The digests have the same length, so the comparison always takes the same time.
 	got, want := sha256.Sum256([]byte(secret)), sha256.Sum256([]byte(o.Token))
 	switch {
 	case secret == "":
@@ -100,8 +100,8 @@ func (o Options) accessWith(secret string) access {
 	return wrongCredentials
 }
 
-// challenge answers 401 with the address of the token server. The address repeats
-// the host of the request, which guard has found to be a loopback address.
+// challenge responds with 401 and the address of the token server. The address contains the host of
+// the request, which guard has checked to be a loopback address.
 func (o Options) challenge(w http.ResponseWriter, r *http.Request, message string) {
 	challenge := fmt.Sprintf(`Bearer realm="http://%s%s",service="%s"`, r.Host, tokenPath, r.Host)
 	if name, ok := repositoryOf(r.URL.Path); ok {
@@ -112,7 +112,7 @@ func (o Options) challenge(w http.ResponseWriter, r *http.Request, message strin
 	writeError(w, http.StatusUnauthorized, codeUnauthorized, message)
 }
 
-// repositoryOf returns the repository that a path of the API is about.
+// repositoryOf returns the repository in a path of the API, and false if there is none.
 func repositoryOf(path string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, pingPath)
 	if !ok {
@@ -126,9 +126,9 @@ func repositoryOf(path string) (string, bool) {
 	return "", false
 }
 
-// serveToken exchanges the token of the control plane for a bearer token, as CNCF
-// distribution specifies it ("Token Authentication"). Clients that try the OAuth2
-// variant, a POST, fall back to GET on 405.
+// serveToken exchanges the token of the control plane for a bearer token, as CNCF distribution
+// specifies it ("Token Authentication"). It responds with 405 to the OAuth2 variant, a POST, after
+// which clients fall back to GET.
 func (o Options) serveToken(w http.ResponseWriter, r *http.Request, a access) {
 	if !isRead(r) {
 		w.Header().Set("Allow", http.MethodGet)
@@ -148,7 +148,7 @@ func (o Options) serveToken(w http.ResponseWriter, r *http.Request, a access) {
 	writeJSON(w, http.StatusOK, map[string]any{"token": token, "access_token": token, "expires_in": tokenLife})
 }
 
-// writeError answers with an error of the OCI distribution specification.
+// writeError writes a response with an error of the OCI distribution specification.
 func writeError(w http.ResponseWriter, status int, code, message string) {
 	writeJSON(w, status, map[string]any{"errors": []map[string]string{{"code": code, "message": message}}})
 }
@@ -156,5 +156,5 @@ func writeError(w http.ResponseWriter, status int, code, message string) {
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // The client has gone when this fails.
+	_ = json.NewEncoder(w).Encode(body) // An error means that the client has disconnected.
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// A Use is a reference that an installed package has into this registry.
+// Use is a reference of an installed package to this registry.
 type Use struct {
 	// Package names the package, for example "provider/provider-hello".
 	Package string
-	// Repository is the repository without the registry. Tag and Digest are those
-	// of the reference; Digest is empty when the package names none.
+	// Repository, Tag and Digest are the parts of the reference without the registry. Digest is
+	// empty if the reference has none.
 	Repository, Tag, Digest string
 	// Follows reports whether the package is updated when the tag moves
 	// (packagePullPolicy: Always).
@@ -29,11 +29,11 @@ type Use struct {
 // Uses returns the uses of a registry at host:port.
 type Uses func(ctx context.Context, host string) ([]Use, error)
 
-// A change is a manifest of a repository that a request replaced or deleted.
+// change describes a manifest that a request replaces or deletes.
 type change struct {
 	repository string
-	// tag is the tag that the request names, and tags are all that are affected: a
-	// deletion by digest names none and deletes every tag of the manifest.
+	// tag is the tag in the request, and tags are all affected tags: a deletion by digest names no
+	// tag, and deletes every tag of the manifest.
 	tag  string
 	tags []string
 	// from and to are digests; to is empty for a deletion.
@@ -69,7 +69,7 @@ func reportChanges(o Options, next http.Handler) http.Handler {
 	})
 }
 
-// changeOf returns the manifest that a request is about to replace or delete.
+// changeOf returns the change that a request makes, and false if it makes none.
 func changeOf(r *http.Request) (change, bool) {
 	if r.Method != http.MethodPut && r.Method != http.MethodDelete {
 		return change{}, false
@@ -83,7 +83,7 @@ func changeOf(r *http.Request) (change, bool) {
 	if reference := path[i+len("/manifests/"):]; !strings.Contains(reference, ":") {
 		c.tag = reference
 	} else if r.Method == http.MethodPut {
-		return change{}, false // A push by digest changes no content.
+		return change{}, false // A push by digest changes no existing reference.
 	}
 	return c, true
 }
@@ -93,19 +93,18 @@ var manifestTypes = []string{
 	types.MediaTypeOCI1Manifest, types.MediaTypeOCI1ManifestList, types.MediaTypeDocker2Manifest, types.MediaTypeDocker2ManifestList,
 }
 
-// digestOf returns the digest of the manifest at a path of the API; "" where there
-// is none.
+// digestOf returns the digest of the manifest at a path of the API, or "" if there is none.
 func digestOf(ctx context.Context, images http.Handler, path string) string {
-	return ask(ctx, images, http.MethodHead, path).header.Get("Docker-Content-Digest")
+	return request(ctx, images, http.MethodHead, path).header.Get("Docker-Content-Digest")
 }
 
-// tagsOf returns the tags of a repository that name the manifest of a change.
+// tagsOf returns the tags of a repository that refer to the manifest of a change.
 func tagsOf(ctx context.Context, images http.Handler, c change) []string {
 	base := pingPath + c.repository
 	var list struct {
 		Tags []string `json:"tags"`
 	}
-	found := ask(ctx, images, http.MethodGet, base+"/tags/list")
+	found := request(ctx, images, http.MethodGet, base+"/tags/list")
 	if json.Unmarshal(found.body.Bytes(), &list) != nil {
 		return nil
 	}
@@ -114,9 +113,9 @@ func tagsOf(ctx context.Context, images http.Handler, c change) []string {
 	})
 }
 
-// ask makes a request to the handler of the images. The answer is empty unless the
-// status is 200.
-func ask(ctx context.Context, images http.Handler, method, path string) answer {
+// request makes a request to the handler of the images. The response is empty unless the status is
+// 200.
+func request(ctx context.Context, images http.Handler, method, path string) answer {
 	a := answer{header: http.Header{}}
 	request, err := http.NewRequestWithContext(ctx, method, path, nil)
 	if err != nil {
@@ -170,8 +169,8 @@ func messagesOf(host string, c change, uses []Use) []string {
 	return messages
 }
 
-// affects reports whether a package refers to the changed manifest. A package with
-// a digest is affected by the deletion of that digest alone.
+// affects reports whether a change affects a reference. Only the deletion of its digest affects a
+// reference with a digest.
 func (c change) affects(use Use) bool {
 	if use.Digest != "" {
 		return c.to == "" && c.tag == "" && use.Digest == c.from
@@ -186,7 +185,7 @@ func (c change) reference(host string) string {
 	return host + "/" + c.repository + ":" + c.tag
 }
 
-// short returns a digest as users recognize it.
+// short returns the short form of a digest, for users.
 func short(digest string) string {
 	if d, err := oci.ParseDigest(digest); err == nil {
 		return d.Short()
@@ -194,7 +193,7 @@ func short(digest string) string {
 	return digest
 }
 
-// An answer keeps the answer to a request of this package.
+// answer records the response to a request of this package.
 type answer struct {
 	header http.Header
 	status int
@@ -215,8 +214,8 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.body.Write(p)
 }
 
-// A warningWriter adds Warning headers to an answer, as the OCI distribution
-// specification describes them ("Warnings").
+// warningWriter adds Warning headers to a response, as the OCI distribution specification describes
+// ("Warnings").
 type warningWriter struct {
 	http.ResponseWriter
 	warnings func(status int) []string

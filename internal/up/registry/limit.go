@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// sessionLife is how long the count of an upload is kept after its last request.
-// The registry itself ends idle uploads after an hour.
+// sessionLife is the time for which the size of an upload is kept after its last request. The
+// registry itself ends idle uploads after an hour.
 const sessionLife = 2 * time.Hour
 
-// errTooLarge ends the body of an upload that exceeds the limit.
+// errTooLarge is the read error of the body of an upload that exceeds the limit.
 var errTooLarge = errors.New("the upload exceeds the limit of the registry")
 
-// An uploadLimit bounds the size of blobs, including blobs that arrive in chunks.
+// uploadLimit limits the size of blobs, including blobs that arrive in chunks.
 type uploadLimit struct {
 	most int64
 	next http.Handler
@@ -26,14 +26,14 @@ type uploadLimit struct {
 	sessions map[string]*session
 }
 
-// A session is an upload in progress.
+// session is an upload in progress.
 type session struct {
 	received int64
 	used     time.Time
 }
 
-// limitUploads refuses blobs of more than most bytes with 413 while they arrive,
-// and cancels their uploads, which removes the part that is on disk.
+// limitUploads rejects blobs of more than most bytes with 413 while they arrive, and cancels their
+// uploads, which removes the received part from disk.
 func limitUploads(most int64, next http.Handler) http.Handler {
 	return &uploadLimit{most: most, next: next, sessions: map[string]*session{}}
 }
@@ -54,9 +54,9 @@ func (l *uploadLimit) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin starts an upload. An upload in the single POST is declined as the
-// specification allows, by an answer that asks for a PUT: the registry would keep
-// the file of one that exceeds the limit.
+// begin starts an upload. It declines an upload in a single POST with a response that requires a
+// PUT, as the specification allows, because the registry would keep the file of a blob that exceeds
+// the limit.
 func (l *uploadLimit) begin(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	query.Del("digest")
@@ -65,7 +65,7 @@ func (l *uploadLimit) begin(w http.ResponseWriter, r *http.Request) {
 	l.next.ServeHTTP(w, r)
 }
 
-// receive passes a part of an upload on as long as the whole stays within the limit.
+// receive forwards a part of an upload as long as the upload stays within the limit.
 func (l *uploadLimit) receive(w http.ResponseWriter, r *http.Request) {
 	body := &countedBody{ReadCloser: r.Body, limit: l, session: l.session(r.URL.Path)}
 	if r.ContentLength > 0 && !l.fits(body.session, r.ContentLength) {
@@ -87,7 +87,7 @@ func (l *uploadLimit) receive(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// cancel ends an upload of the registry.
+// cancel cancels an upload in the registry.
 func (l *uploadLimit) cancel(r *http.Request) {
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodDelete, r.URL.Path, nil)
 	if err == nil {
@@ -135,7 +135,7 @@ func (l *uploadLimit) count(s *session, n int64) bool {
 	return s.received <= l.most
 }
 
-// A countedBody ends with errTooLarge where the upload exceeds the limit.
+// countedBody is a body whose reads fail with errTooLarge once the upload exceeds the limit.
 type countedBody struct {
 	io.ReadCloser
 	limit    *uploadLimit
@@ -153,7 +153,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A limitedAnswer drops the answer of the registry to a body that exceeded the limit.
+// limitedAnswer drops the response of the registry to a body that exceeded the limit.
 type limitedAnswer struct {
 	http.ResponseWriter
 	body *countedBody

@@ -249,7 +249,7 @@ func TestPingAndTokenServer(t *testing.T) {
 	}
 }
 
-// crane is made of this library.
+// crane uses this library.
 func TestClientsOfGoContainerRegistry(t *testing.T) {
 	s := serve(t, registry.Options{})
 	hash := s.push(t, "a/b:v1")
@@ -523,7 +523,7 @@ func short(d string) string {
 	return parsed.Short()
 }
 
-// A push succeeds when the packages cannot be listed, and the user learns it.
+// A push succeeds if the packages cannot be listed, and the user is warned.
 func TestPushWhileThePackagesAreUnknown(t *testing.T) {
 	s := serve(t, registry.Options{Uses: func(context.Context, string) ([]registry.Use, error) {
 		return nil, fmt.Errorf("the API server\nis \"away\"")

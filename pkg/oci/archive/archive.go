@@ -17,22 +17,22 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// ErrArchiveNotFound is the failure of a file or folder that is not there.
+// ErrArchiveNotFound is the code for a file or folder that does not exist.
 var ErrArchiveNotFound = errcode.Code{
 	Name: "ArchiveNotFound", Class: errcode.NotFound,
-	Cause: "The .xpkg file, archive or layout that was named does not exist or cannot be opened.",
+	Cause: "The named .xpkg file, archive or layout does not exist or cannot be opened.",
 	Fix:   "Check the path; xpkg build writes such a file.",
 }
 
-// ErrNotAnArchive is the failure of a file that holds no image.
+// ErrNotAnArchive is the code for a file that does not contain an image.
 var ErrNotAnArchive = errcode.Code{
 	Name: "NotAnArchive", Class: errcode.Invalid,
-	Cause: "The file is neither an OCI layout nor an archive as docker save writes it.",
-	Fix:   "Build the file with xpkg build, or save the image with a tool that writes one of the two.",
+	Cause: "The file is neither an OCI layout nor an archive in the format of docker save.",
+	Fix:   "Build the file with xpkg build, or save the image with a tool that writes one of these formats.",
 }
 
-// Archive is an artifact in a file or a folder: a .xpkg file, a tar as `docker
-// save` writes it, or an OCI layout. Close it when it is no longer needed.
+// Archive is an artifact in a file or a folder: a .xpkg file, a tar in the format of
+// `docker save`, or an OCI layout. Close it when it is no longer needed.
 type Archive struct {
 	content assembly.Assembly
 	files   fileSet
@@ -68,7 +68,7 @@ func Open(ctx context.Context, name string, limits oci.Limits) (*Archive, error)
 	return a, withName(err, name)
 }
 
-// withName adds the path to the error of a file or folder that is no archive.
+// withName adds the path to the error of a file or folder that is not an archive.
 func withName(err error, name string) error {
 	var failed *errcode.Error
 	if !errors.As(err, &failed) || !errors.Is(failed, ErrNotAnArchive) {
@@ -77,19 +77,19 @@ func withName(err error, name string) error {
 	return ErrNotAnArchive.New(err, "cannot read %s", name).WithDo("%s", failed.Do)
 }
 
-// Read reads an archive from a stream, such as standard input, by way of a
-// file in tempDir that is removed when the archive is closed. It reads
-// most bytes and fails when there are more.
+// Read reads an archive from a stream, such as standard input, through a file in tempDir
+// that is removed when the archive is closed. It fails if the stream has more than most
+// bytes.
 func Read(ctx context.Context, r io.Reader, tempDir string, most int64, limits oci.Limits) (*Archive, error) {
 	f, err := os.CreateTemp(tempDir, "xpkg-*")
 	if err != nil {
-		return nil, store.ErrStoreWrite.New(err, "cannot keep the archive while it is read")
+		return nil, store.ErrStoreWrite.New(err, "cannot store the archive temporarily")
 	}
 	remove := func() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
 	n, err := io.Copy(f, io.LimitReader(ctxio.Reader(ctx, r), most+1))
 	switch {
 	case err != nil:
-		err = store.ErrStoreWrite.New(err, "cannot keep the archive while it is read")
+		err = store.ErrStoreWrite.New(err, "cannot store the archive temporarily")
 	case n > most:
 		err = oci.ErrLayerTooLarge.New(nil, "the archive has more than %d bytes (--max-archive-size)", most)
 	}
@@ -125,7 +125,7 @@ func (a *Archive) load(ctx context.Context, limits oci.Limits) error {
 	}
 	manifests, err := a.readFile(dockerManifests, limits)
 	if errors.Is(err, fs.ErrNotExist) {
-		return ErrNotAnArchive.New(nil, "there is neither %s nor %s", indexFile, dockerManifests)
+		return ErrNotAnArchive.New(nil, "it contains neither %s nor %s", indexFile, dockerManifests)
 	}
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (a *Archive) loadLayout(index []byte, limits oci.Limits) error {
 		return oci.ErrEmptyIndex.New(nil, "%s has no entry", indexFile)
 	case 1:
 		a.content.Desc = doc.Manifests[0]
-		// What stands in index.json about the root is not part of the content.
+		// The fields of the root in index.json are not part of the content.
 		a.content.Desc.Annotations = nil
 	default:
 		a.content.Desc = oci.Descriptor{MediaType: doc.MediaType, Digest: oci.DigestOf(index), Size: int64(len(index))}
@@ -177,7 +177,7 @@ func (a *Archive) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, er
 	}
 	r, size, err := a.files.open(blobName(d.Digest))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, oci.ErrBlobNotFound.New(nil, "the archive does not hold %s", d.Digest)
+		return nil, oci.ErrBlobNotFound.New(nil, "the archive does not contain %s", d.Digest)
 	}
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func (a *Archive) readFile(name string, limits oci.Limits) (_ []byte, err error)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if size > limits.Manifest {
-		return nil, oci.ErrManifestTooLarge.New(nil, "%s has %d bytes and may have %d (--max-manifest-size)", text.Clip(name), size, limits.Manifest)
+		return nil, oci.ErrManifestTooLarge.New(nil, "%s has %d bytes, at most %d are allowed (--max-manifest-size)", text.Clip(name), size, limits.Manifest)
 	}
 	data := bytes.NewBuffer(make([]byte, 0, size))
 	if _, err := data.ReadFrom(io.LimitReader(r, size)); err != nil {

@@ -21,7 +21,7 @@ import (
 // specification, "Pre-Defined Annotation Keys").
 const refName = "org.opencontainers.image.ref.name"
 
-// maxCollection bounds the entries of a collection.
+// maxCollection is the maximum number of entries of a collection.
 const maxCollection = 20_000
 
 // Collection is the directory of an OCI layout with many artifacts, each under the full
@@ -68,7 +68,7 @@ func emptyOrBegun(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		if e.Name() != blobsFolderRoot && e.Name() != layoutFile && !isTemporary(e.Name()) {
-			return ErrLayoutExists.New(nil, "the folder %s is not empty and no OCI layout", dir)
+			return ErrLayoutExists.New(nil, "the folder %s is not empty and not an OCI layout", dir)
 		}
 	}
 	return err
@@ -80,7 +80,7 @@ func isTemporary(name string) bool {
 	return strings.HasPrefix(name, "."+layoutFile) || strings.HasPrefix(name, "."+indexFile)
 }
 
-// blobsFolderRoot is the one folder of a layout.
+// blobsFolderRoot is the only folder in the root of a layout.
 const blobsFolderRoot = "blobs"
 
 func (c *Collection) load(index []byte) error {
@@ -94,15 +94,15 @@ func (c *Collection) load(index []byte) error {
 	for _, d := range doc.Manifests {
 		name := d.Annotations[refName]
 		if _, err := oci.ParseReference(name, oci.ParseOptions{}); err != nil {
-			return ErrNotAnArchive.New(err, "the entry %s of the layout does not have the whole reference of a package as its name", d.Digest.Short()).
-				WithDo("Use a layout that xpkg deps vendor has written.")
+			return ErrNotAnArchive.New(err, "the name of the entry %s of the layout is not the full reference of a package", d.Digest.Short()).
+				WithDo("Use a layout that was written by xpkg deps vendor.")
 		}
 		c.entries[name] = d
 	}
 	return nil
 }
 
-// References are the artifacts of the collection, each with its digest, in order.
+// References returns the references of the artifacts, each with its digest, in order.
 func (c *Collection) References() []oci.Reference {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *Collection) Artifact(ref oci.Reference) (*Archive, error) {
 		return nil, ErrArchiveNotFound.New(err, "cannot open %s", c.dir)
 	}
 	a := &Archive{files: folder{root}, close: root.Close}
-	// What stands in index.json about the root is not part of the content.
+	// The fields of the root in index.json are not part of the content.
 	d.Annotations = nil
 	a.content.Desc = d
 	return a, nil
@@ -153,7 +153,7 @@ func (c *Collection) Add(ctx context.Context, ref oci.Reference, a oci.Artifact)
 	}
 	to := layoutFolder{dir: c.dir, limits: c.limits}
 	err := oci.Walk(ctx, a, c.limits, func(ctx context.Context, d oci.Descriptor, _ []byte) error {
-		// Files of the folder appear whole, under the digest that was verified.
+		// Files of the folder appear complete, under the verified digest.
 		if info, err := os.Lstat(filepath.Join(c.dir, filepath.FromSlash(blobName(d.Digest)))); err == nil && info.Mode().IsRegular() && info.Size() == d.Size {
 			return nil
 		}

@@ -16,17 +16,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ctxio"
 )
 
-// ErrCannotWrite is the failure of a file or folder that cannot be written.
+// ErrCannotWrite is the code for a file or folder that cannot be written.
 var ErrCannotWrite = errcode.Code{
 	Name: "CannotWrite", Class: errcode.Unavailable,
-	Cause: "A file or folder that the command was to write cannot be written.",
-	Fix:   "Check the path, its permissions and the space that is left.",
+	Cause: "An output file or folder cannot be written.",
+	Fix:   "Check the path, its permissions and the free space.",
 }
 
-// ErrLayoutExists is the failure of a folder that holds something already.
+// ErrLayoutExists is the code for an output folder that is not empty.
 var ErrLayoutExists = errcode.Code{
 	Name: "LayoutExists", Class: errcode.Conflict,
-	Cause: "The folder that a layout is to be written to is not empty.",
+	Cause: "The output folder of a layout is not empty.",
 	Fix:   "Name an empty folder, or one that does not exist.",
 }
 
@@ -50,7 +50,8 @@ func (d archiveFile) Write(ctx context.Context, a oci.Artifact) (oci.Digest, err
 	return a.Root().Digest, writeError(d.path, err)
 }
 
-// ToLayout is the folder of an OCI layout. It must be empty or not exist.
+// ToLayout returns a Destination that writes an OCI layout to a folder, which must be empty or
+// not exist.
 func ToLayout(dir, name string, limits oci.Limits) oci.Destination {
 	return layoutFolder{dir, name, limits}
 }
@@ -60,7 +61,7 @@ type layoutFolder struct {
 	limits    oci.Limits
 }
 
-// Write puts index.json last: a folder without it is no layout.
+// Write writes index.json last: a folder without it is not a layout.
 func (d layoutFolder) Write(ctx context.Context, a oci.Artifact) (oci.Digest, error) {
 	root := a.Root()
 	if entries, err := os.ReadDir(d.dir); err == nil && len(entries) > 0 {
@@ -103,10 +104,10 @@ func (d layoutFolder) file(name string, data []byte) error {
 
 // folderError returns the error of a folder that cannot be created.
 func folderError(err error, dir string) error {
-	return withFolderAdvice(ErrCannotWrite.New(err, "cannot make the folder %s", dir), dir)
+	return withFolderAdvice(ErrCannotWrite.New(err, "cannot create the folder %s", dir), dir)
 }
 
-// withFolderAdvice replaces the advice of an error that concerns a folder by one for its reason.
+// withFolderAdvice replaces the advice of an error of a folder with advice for its cause.
 func withFolderAdvice(failed *errcode.Error, dir string) error {
 	if advice := fileutil.DirectoryAdvice(failed.Why, dir, ""); advice != "" {
 		return failed.WithDo("%s", advice)

@@ -20,8 +20,8 @@ import (
 // types, gzip layers, and the annotations from the labels of the configuration.
 func (a *Archive) loadDocker(ctx context.Context, manifests []byte, limits oci.Limits) error {
 	if version, err := a.readFile("version", limits); err == nil && bytes.HasPrefix(version, []byte("Directory Transport Version")) {
-		return ErrNotAnArchive.New(nil, "the folder has the format of the transport dir: of skopeo, which xpkg does not read").
-			WithDo("Convert it to an OCI layout with `skopeo copy`, and name the layout as oci: and its folder.")
+		return ErrNotAnArchive.New(nil, "the folder has the format of the transport dir: of skopeo, which xpkg does not support").
+			WithDo("Convert it to an OCI layout with `skopeo copy`, and use the layout as oci:FOLDER.")
 	}
 	var entries []dockerManifest
 	if err := json.Unmarshal(manifests, &entries); err != nil {
@@ -31,9 +31,9 @@ func (a *Archive) loadDocker(ctx context.Context, manifests []byte, limits oci.L
 	case len(entries) == 0:
 		return oci.ErrEmptyIndex.New(nil, "%s has no entry", dockerManifests)
 	case len(entries) > 1:
-		return oci.ErrAmbiguousPlatform.New(nil, "the archive has %d images", len(entries)).WithDo("Save one image into one archive.")
+		return oci.ErrAmbiguousPlatform.New(nil, "the archive has %d images", len(entries)).WithDo("Save each image in its own archive.")
 	case len(entries[0].Layers) > limits.Layers:
-		return oci.ErrManifestTooLarge.New(nil, "the archive has %d layers and may have %d (--max-layers)", len(entries[0].Layers), limits.Layers)
+		return oci.ErrManifestTooLarge.New(nil, "the archive has %d layers, at most %d are allowed (--max-layers)", len(entries[0].Layers), limits.Layers)
 	}
 	raw, err := a.readFile(entries[0].Config, limits)
 	if err != nil {
@@ -85,7 +85,7 @@ func (a *Archive) dockerLayer(ctx context.Context, name string) (image.Layer, er
 
 func missingFile(err error, name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return ErrNotAnArchive.New(nil, "%s names %q, which the archive does not hold", dockerManifests, text.Clip(name))
+		return ErrNotAnArchive.New(nil, "%s names %q, which the archive does not contain", dockerManifests, text.Clip(name))
 	}
 	return err
 }

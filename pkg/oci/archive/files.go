@@ -37,20 +37,20 @@ func (f folder) open(name string) (io.ReadCloser, int64, error) {
 	return file, info.Size(), nil
 }
 
-// tarFiles are the files of a plain tar, found without unpacking it.
+// tarFiles holds the files of a plain tar, which is not unpacked.
 type tarFiles struct {
 	file    io.ReaderAt
 	entries map[string]tarEntry
 }
 
-// tarEntry is a part of the tar, or a link to another entry.
+// tarEntry is a file in the tar, or a link to another entry.
 type tarEntry struct {
 	offset, size int64
 	link         string
 }
 
-// indexTar notes where the entries of a tar begin. The same name twice is
-// refused, because readers would not agree on which of them counts.
+// indexTar records the offsets of the entries of a tar. It rejects duplicate names,
+// because readers disagree about which entry applies.
 func indexTar(f io.ReadSeeker, limits oci.Limits) (*tarFiles, error) {
 	at, ok := f.(io.ReaderAt)
 	if !ok {
@@ -114,14 +114,14 @@ func (t *tarFiles) add(h *tar.Header, offset int64) error {
 	}
 	name := path.Clean(h.Name)
 	if _, twice := t.entries[name]; twice {
-		return oci.ErrDuplicateEntry.New(nil, "the archive has %q twice", text.Clip(name))
+		return oci.ErrDuplicateEntry.New(nil, "the archive contains %q twice", text.Clip(name))
 	}
 	t.entries[name] = entry
 	return nil
 }
 
 // open opens a file. Older Docker archives store a repeated layer as a link, so open
-// follows one link, within the archive.
+// follows one link within the archive.
 func (t *tarFiles) open(name string) (io.ReadCloser, int64, error) {
 	entry, ok := t.entries[path.Clean(name)]
 	if ok && entry.link != "" {

@@ -2,5 +2,5 @@
 
 package archive
 
-// openNonblock has no equivalent here, and directories hold no named pipes.
+// openNonblock has no equivalent here, and directories contain no named pipes.
 const openNonblock = 0

@@ -42,8 +42,9 @@ func OpenIn(ctx context.Context, in *os.Root, name string, limits oci.Limits) (*
 // caller of Scratch closes and removes the file.
 type Scratch func(ctx context.Context, size int64, write func(io.Writer) error) (*os.File, error)
 
-// OpenInWithScratch is OpenArchiveIn for archives that may be compressed with
-// gzip. Such an archive is unpacked into a file of scratch for as long as it is open.
+// OpenInWithScratch is like OpenIn, but also opens archives that are compressed with
+// gzip. It unpacks such an archive into a file of scratch, which exists until the archive
+// is closed.
 func OpenInWithScratch(ctx context.Context, in *os.Root, name string, scratch Scratch, limits oci.Limits) (*Archive, error) {
 	info, err := in.Stat(name)
 	if err != nil || info.IsDir() {
@@ -66,7 +67,7 @@ func isGzip(f io.ReaderAt) bool {
 	return n == 2 && magic == [2]byte{0x1f, 0x8b}
 }
 
-// openGzip unpacks an archive twice: the first time determines the size of the
+// openGzip unpacks an archive twice, the first time to determine the size of the
 // temporary file.
 func openGzip(ctx context.Context, packed *os.File, scratch Scratch, limits oci.Limits) (*Archive, error) {
 	n, err := unzip(ctx, io.Discard, packed, maxUnzipped+1)
@@ -75,7 +76,7 @@ func openGzip(ctx context.Context, packed *os.File, scratch Scratch, limits oci.
 	}
 	if n > maxUnzipped {
 		return nil, oci.ErrDecompressionLimit.New(nil, "the archive unpacks to more than %d bytes", int64(maxUnzipped)).
-			WithDo("Unpack the archive yourself.")
+			WithDo("Decompress the archive with gunzip, and use the result.")
 	}
 	f, err := scratch(ctx, n, func(w io.Writer) error { _, err := unzip(ctx, w, packed, n); return err })
 	if err != nil {
@@ -95,7 +96,7 @@ func unzip(ctx context.Context, to io.Writer, from io.ReaderAt, most int64) (int
 	return io.Copy(to, io.LimitReader(zr, most))
 }
 
-// foreignLayout is a folder that others may change while it is read.
+// foreignLayout is a folder that other users can change while it is read.
 type foreignLayout struct{ root *os.Root }
 
 func (f foreignLayout) open(name string) (io.ReadCloser, int64, error) {
@@ -119,7 +120,8 @@ func openIn(root *os.Root, name string) (*os.File, error) {
 	return f, err
 }
 
-// openRegular opens a file. A named pipe is refused and not waited for.
+// openRegular opens a regular file. It returns an error for a named pipe, without
+// waiting.
 func openRegular(root *os.Root, name string) (*os.File, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|openNonblock, 0)
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 	layoutContent = `{"imageLayoutVersion":"1.0.0"}`
 )
 
-// WriteOptions configure an archive beside its content.
+// WriteOptions configures an archive.
 type WriteOptions struct {
 	// Name is a reference with a tag for tools that need one: `docker load` assigns it to
 	// the image. It is not part of the content.
@@ -82,8 +82,7 @@ func Write(ctx context.Context, w io.Writer, a oci.Artifact, opts WriteOptions, 
 	return nil
 }
 
-// list returns the descriptors of all content of an artifact, in the order of the
-// digests.
+// list returns the descriptors of all content of an artifact, ordered by digest.
 func list(ctx context.Context, a oci.Artifact, limits oci.Limits) ([]oci.Descriptor, error) {
 	var parts []oci.Descriptor
 	err := oci.Walk(ctx, a, limits, func(_ context.Context, d oci.Descriptor, _ []byte) error {
@@ -94,7 +93,7 @@ func list(ctx context.Context, a oci.Artifact, limits oci.Limits) ([]oci.Descrip
 	return parts, err
 }
 
-// layoutIndex is index.json, which names the root.
+// layoutIndex returns index.json with the descriptor of the root.
 func layoutIndex(root oci.Descriptor, name string) ([]byte, error) {
 	if name != "" {
 		root.Annotations = map[string]string{refName: tagOf(name)}
@@ -114,8 +113,8 @@ func tagOf(name string) string {
 	return ref.Tag
 }
 
-// dockerManifestOf is manifest.json. An artifact that is no image at all, such as
-// an index of extensions, has none to list.
+// dockerManifestOf returns manifest.json. It lists no image for an artifact that is not
+// an image, such as an index of extensions.
 func dockerManifestOf(ctx context.Context, a oci.Artifact, opts WriteOptions, limits oci.Limits) ([]byte, error) {
 	entries := []dockerManifest{}
 	_, _, doc, err := oci.FindImage(ctx, a, oci.Platform{}, limits)

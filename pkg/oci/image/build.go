@@ -16,14 +16,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/assembly"
 )
 
-// ErrInvalidImageInput is the failure of a build with invalid input.
+// ErrInvalidImageInput is the code for a build with invalid input.
 var ErrInvalidImageInput = errcode.Code{
 	Name: "InvalidImageInput", Class: errcode.Invalid,
-	Cause: "The parts that an image is to be built of do not fit together.",
+	Cause: "The inputs of an image build are not compatible.",
 	Fix:   "Correct the setting in the message.",
 }
 
-// examplesPath is where tools of the field look for examples.
+// examplesPath is the path of the examples in an image.
 const examplesPath = ".up/examples.yaml"
 
 // Input is the input of a package image.
@@ -34,15 +34,16 @@ type Input struct {
 	Examples []byte
 	// Extra are further annotated layers for third parties, on top of the others.
 	Extra []ExtraLayer
-	// Base is the runtime image below the package; nil for a package without a runtime.
+	// Base is the runtime image to which the layers of the package are added; nil for a
+	// package without a runtime.
 	Base *Image
 	// Platform is the platform of the image; zero means linux/amd64. With a Base it must
 	// be zero or the platform of the base.
 	Platform oci.Platform
 	// Created is the time in the configuration. If it is zero, the configuration has no
-	// time, so that builds of equal input are equal.
+	// time, so that builds are reproducible.
 	Created time.Time
-	// Annotations are put on the manifest.
+	// Annotations are added to the manifest.
 	Annotations map[string]string
 }
 
@@ -78,13 +79,13 @@ func (i *Image) Digest() oci.Digest { return i.content.Desc.Digest }
 // Platform returns the platform in the configuration of the image.
 func (i *Image) Platform() oci.Platform { return i.platform }
 
-// Manifest is the image as the reading rules see it.
+// Manifest returns the manifest of the image.
 func (i *Image) Manifest() (oci.Manifest, error) { return oci.NewManifest(i.raw, &i.manifest) }
 
-// RawManifest are the bytes whose digest identifies the image.
+// RawManifest returns the bytes of the manifest, whose digest identifies the image.
 func (i *Image) RawManifest() []byte { return slices.Clone(i.raw) }
 
-// RawConfig are the bytes of the configuration.
+// RawConfig returns the bytes of the configuration.
 func (i *Image) RawConfig() []byte { return slices.Clone(i.config) }
 
 // Build returns the image of a package (xpkg specification, "OCI Image Format"). The
@@ -158,18 +159,18 @@ func (e ExtraLayer) check() error {
 	for _, f := range e.Files {
 		switch {
 		case f.Path == "" || path.Clean("/"+f.Path) != "/"+f.Path:
-			return ErrInvalidImageInput.New(nil, "an extra layer cannot hold the path %q", f.Path)
+			return ErrInvalidImageInput.New(nil, "an extra layer cannot contain the path %q", f.Path)
 		case f.Path == oci.PackageFile || strings.HasPrefix(path.Base(f.Path), ".wh."):
-			return ErrInvalidImageInput.New(nil, "an extra layer cannot hold %q, which would change the package", f.Path)
+			return ErrInvalidImageInput.New(nil, "an extra layer cannot contain %q, which would change the package", f.Path)
 		case seen[f.Path]:
-			return ErrInvalidImageInput.New(nil, "an extra layer holds %q twice", f.Path)
+			return ErrInvalidImageInput.New(nil, "an extra layer contains %q twice", f.Path)
 		}
 		seen[f.Path] = true
 	}
 	return nil
 }
 
-// start returns the image below the new layers.
+// start returns the image to which the new layers are added.
 func (in *Input) start(ctx context.Context) (*Image, Config, error) {
 	if in.Base != nil {
 		return in.startFromBase(ctx)
@@ -195,7 +196,7 @@ func (i *Image) seal(config Config) error {
 	return i.sealRaw()
 }
 
-// sealRaw is seal for a configuration whose bytes must stay as they are.
+// sealRaw is like seal, but keeps the bytes of the configuration.
 func (i *Image) sealRaw() error {
 	var err error
 	i.manifest.Config.Digest = oci.DigestOf(i.config)

@@ -15,7 +15,7 @@ type Config struct {
 	fields map[string]json.RawMessage
 }
 
-// newConfig is the configuration of an image that starts from nothing.
+// newConfig returns the configuration of an image without layers.
 func newConfig(p oci.Platform) (Config, error) {
 	c := Config{fields: map[string]json.RawMessage{}}
 	for name, value := range map[string]string{"architecture": p.Architecture, "os": p.OS, "variant": p.Variant} {
@@ -72,7 +72,7 @@ func (c Config) Platform() (oci.Platform, error) {
 	return p, nil
 }
 
-// rootFS lists the digests of the layers before compression, the lowest first.
+// rootFS lists the digests of the layers before compression, bottom layer first.
 type rootFS struct {
 	Type    string       `json:"type"`
 	DiffIDs []oci.Digest `json:"diff_ids"`
@@ -122,7 +122,7 @@ func (c Config) addLabels(add map[string]string) error {
 	return c.set("config", inner)
 }
 
-// addLayers records layers that were put on top.
+// addLayers appends layers to the configuration.
 func (c Config) addLayers(layers []builtLayer, created time.Time) error {
 	root := rootFS{Type: "layers", DiffIDs: []oci.Digest{}}
 	if err := c.Get("rootfs", &root); err != nil {
@@ -151,7 +151,8 @@ func (c Config) addLayers(layers []builtLayer, created time.Time) error {
 	return c.set("history", past)
 }
 
-// bytes are the same for the same content: the fields are sorted by name.
+// bytes returns the encoded configuration. The encoding is deterministic: the fields are
+// sorted by name.
 func (c Config) bytes() ([]byte, error) {
 	data, err := json.Marshal(c.fields)
 	if err != nil {

@@ -29,8 +29,8 @@ func (x *Index) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, erro
 // Digest returns the digest of the index.
 func (x *Index) Digest() oci.Digest { return x.content.Desc.Digest }
 
-// NewIndex joins the images of one package for several platforms (xpkg
-// specification, "Indexes"). The order in which they are given does not matter.
+// NewIndex joins the images of one package for several platforms (xpkg specification,
+// "Indexes"). The order of the images does not affect the result.
 func NewIndex(images ...*Image) (*Index, error) {
 	index := &Index{document: oci.Document{SchemaVersion: 2, MediaType: oci.MediaTypeOCIIndex}}
 	for _, img := range images {
@@ -39,7 +39,7 @@ func NewIndex(images ...*Image) (*Index, error) {
 	return index, index.seal()
 }
 
-// put adds a manifest and what hangs from it.
+// put adds a manifest and the content that it refers to.
 func (x *Index) put(d oci.Descriptor, a oci.Artifact) {
 	x.document.Manifests = append(x.document.Manifests, d)
 	x.content.Parts = append(x.content.Parts, a)
@@ -48,7 +48,7 @@ func (x *Index) put(d oci.Descriptor, a oci.Artifact) {
 // seal checks the entries and writes the index.
 func (x *Index) seal() error {
 	if len(x.document.Manifests) == 0 {
-		return oci.ErrEmptyIndex.New(nil, "there is no image to make an index of")
+		return oci.ErrEmptyIndex.New(nil, "an index requires at least one image")
 	}
 	slices.SortStableFunc(x.document.Manifests, func(a, b oci.Descriptor) int {
 		return cmp.Or(cmp.Compare(indexRank(a), indexRank(b)), cmp.Compare(platformName(a), platformName(b)))
@@ -72,8 +72,8 @@ func (x *Index) seal() error {
 	return nil
 }
 
-// indexRank puts images first and the extensions last: clients exist that take
-// the first manifest without a platform for the package.
+// indexRank orders images first and extensions last, because some clients use the first
+// manifest without a platform as the package.
 func indexRank(d oci.Descriptor) int {
 	switch {
 	case d.IsExtensions():

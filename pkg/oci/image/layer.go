@@ -20,13 +20,13 @@ import (
 // gzipLevel and the pinned version of the compressor determine the bytes of a layer from
 // its content alone: the compressor is written in Go without assembly, so they do not
 // depend on the processor, and it is not part of the Go distribution, so they do not
-// depend on the compiler. A test compares a digest. A new version of the compressor that
-// changes it changes the digest of every new package, which needs a deliberate decision.
-// Level 6 packs 98 MiB of CRDs into 7 MiB in a third of a second; level 9 saves 5 percent
-// and takes ten times as long.
+// depend on the compiler. A test compares a digest: a new version of the compressor can
+// change the digest of every new package, which requires a deliberate decision. Level 6
+// compresses 98 MiB of CRDs to 7 MiB in a third of a second; level 9 saves 5 percent and
+// takes ten times as long.
 const gzipLevel = 6
 
-// File is a file of a layer that is built here.
+// File is a file of a new layer.
 type File struct {
 	// Path is relative to the root of the image, with slashes.
 	Path string
@@ -40,8 +40,9 @@ type builtLayer struct {
 	data   []byte
 }
 
-// buildLayer packs files. Nothing of the machine gets in: the files are sorted
-// and belong to user 0, their mode is 0644 and their time is the epoch.
+// buildLayer returns a layer of files. The layer does not depend on the machine: the
+// files are sorted and belong to user 0, their mode is 0644 and their time is the Unix
+// epoch.
 func buildLayer(files []File, mediaType oci.MediaType, annotation string) (builtLayer, error) {
 	var packed bytes.Buffer
 	diff := oci.NewDigester()
@@ -73,19 +74,19 @@ func writeTar(w io.Writer, files []File) error {
 	return tw.Close()
 }
 
-// newGzip compresses in the one way that layers are compressed here.
+// newGzip returns a writer with the compression settings of all layers.
 func newGzip(w io.Writer) (*gzip.Writer, error) {
 	zw, err := gzip.NewWriterLevel(w, gzipLevel)
 	if err == nil {
-		// The compressor would write the zero time as a year to come.
+		// The compressor would write the zero time as a date in the future.
 		zw.ModTime = time.Unix(0, 0)
 	}
 	return zw, err
 }
 
-// GzipLayer returns the gzip form of a layer that is a plain tar. It reads the layer
-// once to compute the digest; opening the result compresses it again, so the
-// compressed bytes are never held.
+// GzipLayer returns the gzip form of a layer that is a plain tar. It reads the layer once
+// to compute the digest; opening the result compresses it again, so the compressed bytes
+// are never held in memory.
 func GzipLayer(ctx context.Context, open func(context.Context) (io.ReadCloser, error), mediaType oci.MediaType) (Layer, error) {
 	packed := func(ctx context.Context) (io.ReadCloser, error) {
 		plain, err := open(ctx)
@@ -121,7 +122,7 @@ func gzipReader(r io.ReadCloser) io.ReadCloser {
 	return &pipeCloser{PipeReader: pr, inner: r, done: done}
 }
 
-// pipeCloser ends the writing goroutine before it closes what that reads from.
+// pipeCloser stops the writing goroutine before it closes the source of that goroutine.
 type pipeCloser struct {
 	*io.PipeReader
 	inner io.Closer

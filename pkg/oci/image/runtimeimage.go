@@ -11,8 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/assembly"
 )
 
-// startFromBase takes over a runtime image. Layers that are not compressed, as
-// `docker save` writes them, are compressed.
+// startFromBase starts from a runtime image. It compresses uncompressed layers, as in the
+// output of `docker save`.
 func (in *Input) startFromBase(ctx context.Context) (*Image, Config, error) {
 	base := in.Base
 	config, err := ParseConfig(base.config)
@@ -23,7 +23,7 @@ func (in *Input) startFromBase(ctx context.Context) (*Image, Config, error) {
 		return nil, Config{}, err
 	}
 	if !in.Platform.IsZero() && !base.platform.Satisfies(in.Platform) {
-		return nil, Config{}, ErrInvalidImageInput.New(nil, "the runtime image is for %s and the package is built for %s", base.platform, in.Platform)
+		return nil, Config{}, ErrInvalidImageInput.New(nil, "the runtime image is for %s, but the package is built for %s", base.platform, in.Platform)
 	}
 	img := &Image{platform: base.platform, manifest: base.manifest}
 	img.manifest.Config = &oci.Descriptor{MediaType: base.manifest.Config.MediaType}
@@ -65,14 +65,14 @@ func (i *Image) checkRuntime(config Config) error {
 		isPackage = isPackage || (strings.HasPrefix(key, oci.AnnotationKey+":") && value == oci.AnnotationBase)
 	}
 	if isPackage {
-		return ErrInvalidImageInput.New(nil, "the runtime image %s is a package already", i.content.Desc.Digest.Short()).
-			WithDo("Pass only the image of the runtime.")
+		return ErrInvalidImageInput.New(nil, "the runtime image %s is already a package", i.content.Desc.Digest.Short()).
+			WithDo("Pass an image that contains only the runtime.")
 	}
 	return nil
 }
 
-// Load returns the image of an artifact for the platform by the reading rules, for
-// example a runtime image from an archive.
+// Load returns the image of an artifact for a platform, for example a runtime image from
+// an archive.
 func Load(ctx context.Context, a oci.Artifact, platform oci.Platform, limits oci.Limits) (*Image, error) {
 	limits = limits.WithDefaults()
 	desc, raw, doc, err := oci.FindImage(ctx, a, platform, limits)
@@ -109,9 +109,9 @@ type Layer struct {
 }
 
 // FromConfig returns a Docker schema 2 image with a configuration, whose bytes it keeps,
-// and layers, the lowest first. The labels io.crossplane.xpkg:DIGEST of the configuration
-// become annotations of the layers with these digests, as in an image that `docker push`
-// or skopeo creates from an archive.
+// and layers, bottom layer first. The labels io.crossplane.xpkg:DIGEST of the
+// configuration become annotations of the layers with these digests, as in an image that
+// `docker push` or skopeo creates from an archive.
 func FromConfig(config []byte, layers []Layer) (*Image, error) {
 	parsed, err := ParseConfig(config)
 	if err != nil {
@@ -134,8 +134,8 @@ func FromConfig(config []byte, layers []Layer) (*Image, error) {
 	return img, img.sealRaw()
 }
 
-// annotateFromLabels puts the annotations on the layers that the labels
-// io.crossplane.xpkg:<digest of the layer> name.
+// annotateFromLabels annotates the layers that the labels io.crossplane.xpkg:<digest of
+// the layer> name.
 func (i *Image) annotateFromLabels(config Config) error {
 	labels, err := config.Labels()
 	if err != nil {

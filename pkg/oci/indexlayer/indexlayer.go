@@ -18,17 +18,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
-// ErrMismatch is the failure of a package whose index layer does not match its
+// ErrMismatch is the code for a package whose index layer does not match its
 // package.yaml.
 var ErrMismatch = errcode.Code{
 	Name: "IndexMismatch", Class: errcode.Untrusted,
 	Cause: "The index layer of the package does not match its package.yaml. Installation uses package.yaml.",
-	Fix:   "Build the package again with xpkg build; do not trust it before you know how this came about.",
+	Fix:   "Build the package again with xpkg build; do not trust it until you know the cause.",
 }
 
-// The layer with the index lists the content of package.yaml at a thousandth of the
-// download (xpkg specification, "Manifests": layers with an annotation other than "base"
-// are not for Crossplane).
+// The index layer lists the content of package.yaml in a thousandth of its size (xpkg
+// specification, "Manifests": layers with an annotation other than "base" are not for
+// Crossplane).
 const (
 	annotation = "xpkg-index"
 	path       = ".xpkg/index"
@@ -36,8 +36,8 @@ const (
 	maxSize = 16 << 20
 )
 
-// Build returns the layer for a package.yaml. It parses the stream again, which proves
-// before the layer is written that the stream is valid.
+// Build returns the layer for a package.yaml. It parses the stream, which proves that the
+// stream is valid before the layer is written.
 func Build(stream []byte, limits xpkg.Limits) (image.ExtraLayer, error) {
 	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{Limits: limits})
 	if err != nil {
@@ -50,7 +50,7 @@ func Build(stream []byte, limits xpkg.Limits) (image.ExtraLayer, error) {
 	return image.ExtraLayer{Annotation: annotation, Files: []image.File{{Path: path, Data: index.Encode(x)}}}, nil
 }
 
-// Find returns the layer of the index, or nil if there is not exactly one.
+// Find returns the index layer, or nil if there is not exactly one.
 func Find(m oci.Manifest) *oci.Descriptor {
 	var found *oci.Descriptor
 	for i, l := range m.Layers {
@@ -69,7 +69,7 @@ func Find(m oci.Manifest) *oci.Descriptor {
 // index matches package.yaml.
 func Read(ctx context.Context, a oci.Artifact, layer oci.Descriptor) (_ *index.Index, err error) {
 	if layer.Size > maxSize {
-		return nil, ErrMismatch.New(nil, "the index layer has %d bytes and may have %d", layer.Size, maxSize)
+		return nil, ErrMismatch.New(nil, "the index layer has %d bytes, at most %d are allowed", layer.Size, maxSize)
 	}
 	blob, err := a.Open(ctx, layer)
 	if err != nil {
@@ -101,7 +101,7 @@ func untar(data []byte) ([]byte, error) {
 		entry, err := entries.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil, errors.New("it holds no index")
+			return nil, errors.New("it contains no index")
 		case err != nil:
 			return nil, err
 		case entry.Name != path || entry.Typeflag != tar.TypeReg:

@@ -16,7 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrUnauthorized is the failure of credentials that are missing or refused.
+// ErrUnauthorized is the code for missing or rejected credentials.
 var ErrUnauthorized = errcode.Code{
 	Name: "Unauthorized", Class: errcode.Unauthorized,
 	Cause: "A registry requires credentials, or rejects the given ones. Many registries respond in the same way for a repository that does not exist.",
@@ -26,10 +26,10 @@ var ErrUnauthorized = errcode.Code{
 // errNoChallenge reports a 401 without a supported challenge.
 var errNoChallenge = errors.New("no challenge")
 
-// maxToken bounds the answer of a token server.
+// maxToken bounds the response of a token server.
 const maxToken = 1 << 20
 
-// token is the Authorization header that worked last for a scope.
+// token returns the last successful Authorization header for a scope.
 func (s *session) token(scope string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *session) authorize(ctx context.Context, resp *http.Response, c call, ho
 	return authorization, err
 }
 
-// answer answers the first challenge that it can.
+// answer returns the Authorization header for the first supported challenge.
 func (s *session) answer(ctx context.Context, challenges []challenge, c call, creds *authn.AuthConfig) (string, error) {
 	for _, ch := range challenges {
 		switch {
@@ -88,7 +88,7 @@ func (s *session) credentials(ctx context.Context, repository string) (*authn.Au
 // keychainEntry is the [authn.Resource] for a lookup in the keychain.
 type keychainEntry struct{ host, repository string }
 
-// String is the host with the repository, if it is about one.
+// String returns the host, followed by the repository if there is one.
 func (k keychainEntry) String() string {
 	if k.repository == "" {
 		return k.host
@@ -96,7 +96,7 @@ func (k keychainEntry) String() string {
 	return k.host + "/" + k.repository
 }
 
-// RegistryStr is the host.
+// RegistryStr returns the host.
 func (k keychainEntry) RegistryStr() string { return k.host }
 
 // fetchToken requests a token for the scope of the call from the token server of a
@@ -105,7 +105,7 @@ func (k keychainEntry) RegistryStr() string { return k.host }
 func (s *session) fetchToken(ctx context.Context, ch challenge, c call, creds *authn.AuthConfig) (string, error) {
 	realm, err := url.Parse(ch.params["realm"])
 	if err != nil || realm.Host == "" {
-		return "", ErrUnauthorized.New(nil, "cannot %s: registry %s names no token server", c.what, s.host)
+		return "", ErrUnauthorized.New(nil, "cannot %s: registry %s does not name a token server", c.what, s.host)
 	}
 	if err := s.tokensThrottled(realm, c); err != nil {
 		return "", err
@@ -178,9 +178,9 @@ func (s *session) readToken(resp *http.Response, realm *url.URL, c call) (string
 	if token == "" {
 		token = answer.AccessToken
 	}
-	// Never the content: it may hold a secret.
+	// The error must not include the content, which can contain a secret.
 	if err != nil || token == "" || strings.ContainsAny(token, "\r\n") {
-		return "", ErrUnauthorized.New(nil, "cannot %s: token server %s answered without a token", c.what, realm.Host)
+		return "", ErrUnauthorized.New(nil, "cannot %s: token server %s returned no token", c.what, realm.Host)
 	}
 	return token, nil
 }
@@ -196,9 +196,9 @@ func (s *session) tokenError(resp *http.Response, realm *url.URL, c call) error 
 		}
 		return ErrThrottled.New(nil, "cannot %s: token server %s is throttled", c.what, realm.Host)
 	case resp.StatusCode >= http.StatusInternalServerError:
-		return ErrRegistryUnavailable.New(nil, "cannot %s: token server %s answered %d", c.what, realm.Host, resp.StatusCode)
+		return ErrRegistryUnavailable.New(nil, "cannot %s: token server %s responded with %d", c.what, realm.Host, resp.StatusCode)
 	}
-	return ErrUnauthorized.New(errors.Join(registryWords(resp), s.skew(resp)), "cannot %s: token server %s answered %d", c.what, realm.Host, resp.StatusCode)
+	return ErrUnauthorized.New(errors.Join(registryWords(resp), s.skew(resp)), "cannot %s: token server %s responded with %d", c.what, realm.Host, resp.StatusCode)
 }
 
 // tokensThrottled returns an error while the token server's Retry-After is in the future.

@@ -11,7 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// maxStalls is how often in a row a download can break off without a byte of
+// maxStalls is the maximum number of consecutive interruptions of a download without
 // progress.
 const maxStalls = 5
 
@@ -71,7 +71,7 @@ func (b *blobReader) Close() error {
 	return b.body.Close()
 }
 
-// resume connects again after a failure.
+// resume reconnects after a failure.
 func (b *blobReader) resume(cause error) error {
 	b.stalls++
 	if b.stalls > maxStalls || b.ctx.Err() != nil || !canPass(cause) {
@@ -116,11 +116,11 @@ func (b *blobReader) connect() error {
 func (b *blobReader) whole(resp *http.Response) error {
 	if resp.ContentLength >= 0 && resp.ContentLength != b.desc.Size {
 		_ = resp.Body.Close()
-		return oci.ErrSizeMismatch.New(nil, "cannot %s: the registry announces %d bytes and the descriptor %d", b.call.what, resp.ContentLength, b.desc.Size)
+		return oci.ErrSizeMismatch.New(nil, "cannot %s: the registry announces %d bytes, the descriptor %d", b.call.what, resp.ContentLength, b.desc.Size)
 	}
 	if t := contentType(resp.Header); t == "text/html" {
 		_ = resp.Body.Close()
-		return oci.ErrUnexpectedMediaType.New(nil, "cannot %s: registry %s answered with %q", b.call.what, b.s.host, t)
+		return oci.ErrUnexpectedMediaType.New(nil, "cannot %s: registry %s responded with %q", b.call.what, b.s.host, t)
 	}
 	if b.offset == 0 {
 		return nil
@@ -132,7 +132,7 @@ func (b *blobReader) whole(resp *http.Response) error {
 	return nil
 }
 
-// progress reports the bytes read from r.
+// progress returns a reader of r that reports the bytes read.
 func (s *session) progress(r io.ReadCloser, d oci.Descriptor, upload bool) io.ReadCloser {
 	if s.opts.Progress == nil {
 		return r

@@ -2,8 +2,7 @@ package remote
 
 import "strings"
 
-// challenge is one way to authenticate that a registry offers (RFC 9110,
-// "WWW-Authenticate").
+// challenge is an authentication challenge of a registry (RFC 9110, "WWW-Authenticate").
 type challenge struct {
 	// scheme is in lower case.
 	scheme string

@@ -21,9 +21,8 @@ const (
 	maxHosts = 1024
 )
 
-// CircuitBreaker fails requests to registries that do not respond, without another
-// timeout. Clients can share it. After a pause it allows one request; any response closes
-// the breaker.
+// CircuitBreaker fails requests to registries that do not respond, immediately. Clients can
+// share it. After a pause it allows one request; any response closes the breaker.
 //
 // A nil CircuitBreaker allows every request.
 type CircuitBreaker struct {
@@ -33,12 +32,12 @@ type CircuitBreaker struct {
 	hosts map[string]*hostState
 }
 
-// hostState is the state of a host that did not respond last.
+// hostState is the state of a host that did not respond to the last request.
 type hostState struct {
 	requests int
 	pause    time.Duration
 	until    time.Time
-	// trying reports whether the one request after a pause is in progress.
+	// trying reports whether the trial request after a pause is in progress.
 	trying bool
 	why    error
 }
@@ -95,7 +94,7 @@ func closeIdle(t http.RoundTripper) {
 }
 
 // ask returns nil if a request to a host is allowed, and the reason otherwise. The first
-// caller after a pause makes the one trial request.
+// caller after a pause makes the trial request.
 func (h *CircuitBreaker) ask(host string) error {
 	if h == nil {
 		return nil
@@ -113,7 +112,7 @@ func (h *CircuitBreaker) ask(host string) error {
 	return nil
 }
 
-// answered records that a host answers.
+// answered records that a host responds.
 func (h *CircuitBreaker) answered(host string) {
 	if h == nil {
 		return
@@ -123,8 +122,8 @@ func (h *CircuitBreaker) answered(host string) {
 	delete(h.hosts, host)
 }
 
-// silent records that a host did not answer. Of requests that were under way
-// together, the later ones add nothing to the pause.
+// silent records that a host did not respond. Concurrent requests extend the pause
+// only once.
 func (h *CircuitBreaker) silent(host string, why error) {
 	if h == nil {
 		return
@@ -159,7 +158,7 @@ func (h *CircuitBreaker) pausing(host string, why error) error {
 	return why
 }
 
-// forget removes a host so that another one fits.
+// forget removes a host to make room for another.
 func (h *CircuitBreaker) forget() {
 	if len(h.hosts) < maxHosts {
 		return

@@ -18,18 +18,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Options configure a client of registries. The zero value works.
+// Options configures a Client. The zero value is valid.
 type Options struct {
 	// Keychain returns the credentials for the exact host and port of a request; nil
 	// means no credentials.
 	Keychain authn.Keychain
-	// Hosts configures single registries by their host, with the port when the
-	// references have one.
+	// Hosts configures registries by host, with the port if references contain one.
 	Hosts map[string]HostOptions
-	// RootCAs are trusted for registries whose HostOptions have none, in place of the
-	// system's. They do not make a loopback registry use TLS.
+	// RootCAs replaces the system's root CAs for registries whose HostOptions have none.
+	// It does not make a loopback registry use TLS.
 	RootCAs *x509.CertPool
-	// UserAgent is sent with every request; "xpkg" when it is empty.
+	// UserAgent is sent with every request; "xpkg" if it is empty.
 	UserAgent string
 	Limits    oci.Limits
 
@@ -38,9 +37,9 @@ type Options struct {
 	Transport http.RoundTripper
 	// Dial opens connections; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Lookup resolves names; the system's resolver when it is nil.
+	// Lookup resolves names; nil means the system's resolver.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Proxy chooses a proxy for a request; the environment's when it is nil.
+	// Proxy returns the proxy for a request; nil means the proxy of the environment.
 	Proxy func(*http.Request) (*url.URL, error)
 
 	// Health, if set, fails requests to hosts that do not respond. Clients can share it.
@@ -50,54 +49,54 @@ type Options struct {
 	// transfer.
 	Progress func(Transfer)
 
-	// Warn, when it is set, gets the warnings that registries add to their answers
-	// to writes (OCI distribution specification, "Warnings"), as printable text.
+	// Warn, if set, receives the warnings in registries' responses to writes (OCI
+	// distribution specification, "Warnings"), as printable text.
 	Warn func(registry, message string)
 
 	// Attempts bounds the attempts of a request; zero means 4.
 	Attempts int
-	// Patience bounds the wait for an answer and for small content; 30 seconds
-	// when it is zero.
+	// Patience bounds the wait for a response and for small content; zero means 30
+	// seconds.
 	Patience time.Duration
-	// MinRate is the slowest transfer of large content that is put up with, in
-	// bytes per second; 16 KiB when it is zero.
+	// MinRate is the minimum rate of a transfer of large content, in bytes per second;
+	// zero means 16 KiB.
 	MinRate int64
-	// MaxRetryAfter bounds how long a registry can make a request wait before it
-	// fails as Throttled; 20 seconds when it is zero.
+	// MaxRetryAfter bounds the wait that a registry can request; a request that would
+	// wait longer fails with ErrThrottled. Zero means 20 seconds.
 	MaxRetryAfter time.Duration
 
 	// Now returns the time; nil means the system clock.
 	Now func() time.Time
-	// Sleep waits between attempts, and less when the context ends.
+	// Sleep waits between attempts, or until the context ends.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Jitter returns a number in [0,1) that spreads retries.
 	Jitter func() float64
 }
 
-// Transfer is how far one content has got.
+// Transfer is the progress of the transfer of a blob.
 type Transfer struct {
 	// Upload is true for a push and false for a download.
 	Upload bool
 	Digest oci.Digest
-	// Done and Total are bytes. Done starts again when an upload has to.
+	// Done and Total are in bytes. Done restarts at zero if an upload is restarted.
 	Done, Total int64
 }
 
-// HostOptions configure one registry.
+// HostOptions configures one registry.
 type HostOptions struct {
 	// PlainHTTP uses HTTP without TLS. Loopback registries without an entry in Hosts use
 	// it by default; no other registry ever does.
 	PlainHTTP bool
-	// RootCAs are trusted for this registry instead of the system's.
+	// RootCAs replaces the system's root CAs for this registry.
 	RootCAs *x509.CertPool
 	// SkipVerify accepts any certificate.
 	SkipVerify bool
 }
 
-// Client is a client of registries (OCI distribution specification). It follows
-// no address into a private network that its user did not name, sends
-// credentials to no other host than they were configured for, and never falls
-// back from HTTPS to HTTP. It can be used by many goroutines.
+// Client is a client of registries (OCI distribution specification). It does not follow
+// addresses in private networks that its user did not name, sends credentials only to the
+// host that they are configured for, and never falls back from HTTPS to HTTP. It is safe
+// for concurrent use.
 type Client struct {
 	opts Options
 	// fetching serializes the downloads of a digest, so that packages that share content
@@ -108,7 +107,7 @@ type Client struct {
 	sessions map[string]*session
 }
 
-// New returns a client. It opens no connection.
+// New returns a client. It does not open a connection.
 func New(opts Options) *Client {
 	opts.Limits = opts.Limits.WithDefaults()
 	if opts.Keychain == nil {
@@ -140,7 +139,7 @@ func New(opts Options) *Client {
 	return &Client{opts: opts, sessions: map[string]*session{}}
 }
 
-// Close ends the connections that are kept for further requests.
+// Close closes idle connections.
 func (r *Client) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,18 +151,18 @@ func (r *Client) Close() {
 // Ping checks that a registry accepts the keychain's credentials for it.
 func (r *Client) Ping(ctx context.Context, registry string) error {
 	s := r.session(oci.Reference{Registry: registry}.Host())
-	resp, err := s.do(ctx, call{method: http.MethodGet, url: s.url("/v2/"), what: "ask registry " + registry})
+	resp, err := s.do(ctx, call{method: http.MethodGet, url: s.url("/v2/"), what: "contact registry " + registry})
 	if err != nil {
 		return err
 	}
 	defer drain(resp)
 	if resp.StatusCode != http.StatusOK {
-		return s.statusError(resp, "ask registry "+registry)
+		return s.statusError(resp, "contact registry "+registry)
 	}
 	return nil
 }
 
-// session returns the state of one host: connections, tokens and Retry-After.
+// session returns the session of a host: connections, tokens and Retry-After.
 func (r *Client) session(host string) *session {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -61,7 +61,7 @@ func TestCorpusRoundTrip(t *testing.T) {
 	}
 }
 
-// largest is the biggest provider of the corpus.
+// largest returns the biggest provider of the corpus.
 func largest(b *testing.B) []byte {
 	b.Helper()
 	dirs, err := filepath.Glob(filepath.Join(corpus.Dir(b), "providers", "*provider-upjet-aws@v2.6.0", "package"))

@@ -101,7 +101,7 @@ func TestDebianRegistry(t *testing.T) {
 	ocitest.WantCode(t, err, ErrTagNotFound)
 	err = read(t, r, oci.MustParseReference(host+"/acme/nothing:v2"))
 	ocitest.WantCode(t, err, ErrTagNotFound)
-	if !strings.Contains(err.Error(), "no such repository") {
+	if !strings.Contains(err.Error(), "repository does not exist") {
 		t.Errorf("%v", err)
 	}
 	ocitest.Must(t, r.Ping(t.Context(), host))

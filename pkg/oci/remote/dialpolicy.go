@@ -14,12 +14,12 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrForbiddenAddress is the failure of a registry that sends its client to an
-// address inside of the client's own network.
+// ErrForbiddenAddress is the code for a registry that refers its client to an address
+// in the client's private network.
 var ErrForbiddenAddress = errcode.Code{
 	Name: "ForbiddenAddress", Class: errcode.Untrusted,
-	Cause: "A registry on the public network answered with the address of a token server or of content that lies on this machine or in a private network.",
-	Fix:   "Do not trust the registry. If the address is right, configure its host as a registry of its own.",
+	Cause: "A registry in the public network referred to a token server or content on this machine or in a private network.",
+	Fix:   "Do not trust the registry. If the address is right, add its host to the configured registries.",
 }
 
 // network is the kind of network that an address belongs to.
@@ -33,15 +33,15 @@ const (
 	noNetwork
 )
 
-// Networks that the standard library does not call private and that are not
-// public either (RFC 6890).
+// nonPublic lists further networks that are not public (RFC 6890); the standard library
+// does not classify them as private.
 var (
 	sharedNetworks = []netip.Prefix{
 		netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("192.0.0.0/24"),
 		netip.MustParsePrefix("fec0::/10"),
 	}
 	unusable = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4")}
-	// An IPv4 address can hide in an IPv6 address of these.
+	// nat64 lists networks whose IPv6 addresses contain an IPv4 address.
 	nat64   = netip.MustParsePrefix("64:ff9b::/96")
 	sixToFo = netip.MustParsePrefix("2002::/16")
 )
@@ -85,8 +85,8 @@ func within(addr netip.Addr, prefixes []netip.Prefix) bool {
 	return false
 }
 
-// mayReach reports whether a registry in one network can send its client to an
-// address in another one: outwards always, and sideways.
+// mayReach reports whether a registry in one network can refer its client to an address
+// in another one: in the same network or in a more public one.
 func (home network) mayReach(target network) bool {
 	switch target {
 	case publicNetwork:
@@ -138,7 +138,7 @@ func newDialPolicy(opts *Options, host string) *dialPolicy {
 	return g
 }
 
-// learn records that the registry answers in a network.
+// learn records that the registry responded in a network.
 func (g *dialPolicy) learn(n network) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -212,7 +212,7 @@ func (g *dialPolicy) isProxy(address string) bool {
 	return g.proxies[address]
 }
 
-// dialAny connects to the first address of a host that is allowed and answers.
+// dialAny connects to the first allowed address of a host that accepts a connection.
 func (g *dialPolicy) dialAny(ctx context.Context, netw, address string, allowed func(netip.Addr) bool) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -225,7 +225,7 @@ func (g *dialPolicy) dialAny(ctx context.Context, netw, address string, allowed 
 	err = fmt.Errorf("%s has no address", host)
 	for _, addr := range addrs {
 		if !allowed(addr) {
-			return nil, ErrForbiddenAddress.New(nil, "a registry sent its client to %s, which is at %s", host, addr)
+			return nil, ErrForbiddenAddress.New(nil, "a registry referred its client to %s, which is at %s", host, addr)
 		}
 		var conn net.Conn
 		if conn, err = g.dial(ctx, netw, net.JoinHostPort(addr.Unmap().String(), port)); err == nil {
@@ -245,20 +245,20 @@ func (g *dialPolicy) addresses(ctx context.Context, host string) ([]netip.Addr, 
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// checkURL refuses addresses that are written out in a URL, for transports that
-// do not dial by way of the guard.
+// checkURL rejects URLs that contain a forbidden address, for transports that do not use
+// the dial functions of the policy.
 func (g *dialPolicy) checkURL(u *url.URL) error {
 	addr, err := netip.ParseAddr(u.Hostname())
 	if err == nil && !g.allows(addr) {
-		return ErrForbiddenAddress.New(nil, "a registry sent its client to %s", addr)
+		return ErrForbiddenAddress.New(nil, "a registry referred its client to %s", addr)
 	}
 	if err != nil && isLoopbackHost(u.Hostname()) && !g.allows(netip.AddrFrom4([4]byte{127, 0, 0, 1})) {
-		return ErrForbiddenAddress.New(nil, "a registry sent its client to %s", u.Hostname())
+		return ErrForbiddenAddress.New(nil, "a registry referred its client to %s", u.Hostname())
 	}
 	return nil
 }
 
-// addressOf is the host and port that a URL is reached at.
+// addressOf returns the host and port of a URL.
 func addressOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

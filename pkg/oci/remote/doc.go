@@ -15,7 +15,7 @@
 //	  │
 //	auth        answers one 401 with Basic or Bearer credentials
 //	  │
-//	breaker     CircuitBreaker: fails at once for a host that does not answer
+//	breaker     CircuitBreaker: fails at once for a host that does not respond
 //	  │
 //	dial policy checks the address of the connection itself
 //
@@ -38,9 +38,9 @@
 //
 // # Limits
 //
-// Every answer is bounded by [oci.Limits], by [Options].Patience and by
-// [Options].MinRate. [RetryAt] returns the time before which a failed request cannot
-// succeed, for callers that retry later.
+// Every response is bounded by [oci.Limits], by [Options].Patience and by [Options].MinRate.
+// [RetryAt] returns the time before which a failed request cannot succeed, for callers that
+// retry later.
 //
 // Uploads write the root last, under the tag, so a tag never refers to an incomplete
 // package. A [Client] is safe for concurrent use.

@@ -19,37 +19,37 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// ErrRegistryUnavailable is the failure of a registry that does not answer, or
-// answers with an error of its own.
+// ErrRegistryUnavailable is the code for a registry that does not respond, or responds
+// with a server error.
 var ErrRegistryUnavailable = errcode.Code{
 	Name: "RegistryUnavailable", Class: errcode.Unavailable,
 	Cause: "A registry cannot be reached, is too slow, or responds with an error.",
 	Fix:   "Check the registry's name and the network, and try again.",
 }
 
-// ErrTLSUntrusted is the failure of a registry whose certificate or protocol is
-// not good enough.
+// ErrTLSUntrusted is the code for a registry with an untrusted certificate or an
+// insecure protocol.
 var ErrTLSUntrusted = errcode.Code{
 	Name: "TLSUntrusted", Class: errcode.Untrusted,
-	Cause: "The certificate of a registry is not trusted, not valid now or not for this host, or it does not speak TLS 1.2 or newer.",
+	Cause: "The certificate of a registry is not trusted, not valid now or not for this host, or the registry does not support TLS 1.2 or newer.",
 	Fix:   "Pass the certificate of its CA with --ca-file, such as --ca-file registry.example.com=ca.pem; only for a registry of your own, skip the check with --insecure-skip-tls-verify.",
 }
 
-// ErrThrottled is the failure of a request that the registry's rate limit rejects.
+// ErrThrottled is the code for a request that the registry's rate limit rejects.
 var ErrThrottled = errcode.Code{
 	Name: "Throttled", Class: errcode.Unavailable,
-	Cause: "A registry refuses requests for a while because there were too many.",
-	Fix:   "Wait until the time in the message; registries often allow more to those who log in.",
+	Cause: "A registry temporarily rejects requests because there were too many.",
+	Fix:   "Wait until the time in the message; many registries have higher limits for authenticated users.",
 }
 
-// ErrRefused is the failure of a request that a registry does not accept.
+// ErrRefused is the code for a request that a registry rejects.
 var ErrRefused = errcode.Code{
 	Name: "RegistryRefused", Class: errcode.Invalid,
-	Cause: "A registry does not accept the request or the content.",
-	Fix:   "Read the registry's own words in the message.",
+	Cause: "A registry rejects the request or the content.",
+	Fix:   "See the registry's error in the message.",
 }
 
-// networkError classifies why there is no answer.
+// networkError classifies the cause of a missing response.
 func (s *session) networkError(ctx context.Context, err error, what string) error {
 	switch {
 	case errcode.Known(err):
@@ -69,7 +69,7 @@ func (s *session) networkError(ctx context.Context, err error, what string) erro
 	return ErrRegistryUnavailable.New(why, "cannot %s: registry %s cannot be reached", what, s.host)
 }
 
-// canPass reports whether a failure of the network may go away by itself.
+// canPass reports whether a network failure may be temporary.
 func canPass(err error) bool {
 	var dns *net.DNSError
 	var wait *retryAfterError
@@ -91,7 +91,7 @@ func reason(err error) error {
 	var op *net.OpError
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return fmt.Errorf("there is no host %s", dns.Name)
+		return fmt.Errorf("the host %s does not exist", dns.Name)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("it closed the connection")
 	case errors.As(err, &op) && op.Source != nil:
@@ -123,7 +123,7 @@ func (s *session) tlsReason(err error) error {
 	}
 	var record tls.RecordHeaderError
 	if errors.As(err, &record) || strings.Contains(err.Error(), "server gave HTTP response") {
-		return fmt.Errorf("it does not speak TLS; use plain HTTP with --insecure %s if that is meant", s.host)
+		return fmt.Errorf("it does not use TLS; if plain HTTP is intended, pass --insecure %s", s.host)
 	}
 	return err
 }
@@ -141,31 +141,31 @@ func (s *session) skew(resp *http.Response) error {
 	return nil
 }
 
-// statusError classifies an answer that is not the expected one. It reads the
-// body; the caller closes it.
+// statusError returns the error for an unexpected response. It reads the body; the caller
+// closes it.
 func (s *session) statusError(resp *http.Response, what string) error {
 	why := registryWords(resp)
-	// The answer to a HEAD request has no words: 400 is all that a TLS server sends.
+	// The response to a HEAD request has no body: a TLS server sends only the status 400.
 	if errors.Is(why, errSpeaksTLS) || why == nil && resp.StatusCode == http.StatusBadRequest && s.scheme == "http" {
 		why = s.tlsHint()
 	}
 	switch code := resp.StatusCode; {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		return ErrUnauthorized.New(errors.Join(why, s.skew(resp)), "cannot %s: registry %s refuses access", what, s.host)
+		return ErrUnauthorized.New(errors.Join(why, s.skew(resp)), "cannot %s: registry %s denies access", what, s.host)
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
 		if err := s.throttled(what); err != nil {
 			return err
 		}
 		if code == http.StatusServiceUnavailable {
-			return ErrRegistryUnavailable.New(why, "cannot %s: registry %s answered %d", what, s.host, code)
+			return ErrRegistryUnavailable.New(why, "cannot %s: registry %s responded with %d", what, s.host, code)
 		}
 		return ErrThrottled.New(why, "cannot %s: registry %s is throttled", what, s.host)
 	case code >= http.StatusInternalServerError, code == http.StatusRequestTimeout:
-		return ErrRegistryUnavailable.New(why, "cannot %s: registry %s answered %d", what, s.host, code)
+		return ErrRegistryUnavailable.New(why, "cannot %s: registry %s responded with %d", what, s.host, code)
 	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
-		return ErrRefused.New(why, "cannot %s: registry %s redirects where it may not (%d)", what, s.host, code)
+		return ErrRefused.New(why, "cannot %s: registry %s sent a redirect that is not allowed (%d)", what, s.host, code)
 	}
-	return ErrRefused.New(why, "cannot %s: registry %s answered %d", what, s.host, resp.StatusCode)
+	return ErrRefused.New(why, "cannot %s: registry %s responded with %d", what, s.host, resp.StatusCode)
 }
 
 // tlsHint returns the probable reason why a registry does not understand plain HTTP.
@@ -173,8 +173,8 @@ func (s *session) tlsHint() error {
 	return fmt.Errorf("%w; if so, pass the certificate of its CA with --ca-file %s=ca.pem", errSpeaksTLS, s.host)
 }
 
-// errSpeaksTLS is the answer of a TLS server to a request in plain HTTP.
-var errSpeaksTLS = errors.New("it was contacted in plain HTTP, as loopback registries are by default, and seems to speak TLS")
+// errSpeaksTLS is the cause if a TLS server received a plain HTTP request.
+var errSpeaksTLS = errors.New("it was contacted with plain HTTP, the default for loopback registries, but seems to use TLS")
 
 // registryWords returns the errors in a registry's response (OCI distribution
 // specification, "Error Codes"), without characters that could affect a terminal.
@@ -197,7 +197,7 @@ func registryWords(resp *http.Response) error {
 	return errors.New(text.ClipTo(printable(strings.Trim(first.Code+": "+first.Message, ": ")), maxMessage))
 }
 
-// printable leaves out control characters.
+// printable removes control characters.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || wording.Invisible(r) {

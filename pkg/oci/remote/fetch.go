@@ -11,15 +11,15 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// FetchOptions configure a fetch.
+// FetchOptions configures a fetch.
 type FetchOptions struct {
-	// Platform chooses among several; linux/amd64 when it is zero.
+	// Platform selects an image of an index; zero means linux/amd64.
 	Platform oci.Platform
 }
 
 // Fetch stores the content that is necessary to read a package: the manifests on the path
 // to the image, and the layer with package.yaml. Without an annotated layer it fetches
-// the layers from the top until one has the file. The reference needs a digest; see
+// the layers from the top until one has the file. The reference must have a digest; see
 // [Client.Resolve].
 //
 // Fetch makes no request for content that is in the store. The store verifies all content
@@ -92,7 +92,7 @@ func (r *Client) Cached(ctx context.Context, ref oci.Reference, store *store.Sto
 // Limits returns the limits of the client.
 func (r *Client) Limits() oci.Limits { return r.opts.Limits }
 
-// fetched is an artifact in a registry that is read through a store.
+// fetched is an artifact of a registry that is read through a store.
 type fetched struct {
 	remote *Client
 	ref    oci.Reference
@@ -121,7 +121,7 @@ func (r *Client) into(ctx context.Context, ref oci.Reference, store *store.Store
 // Root implements [oci.Artifact].
 func (a *fetched) Root() oci.Descriptor { return a.root }
 
-// Open implements [oci.Artifact]: content that the store lacks is fetched first.
+// Open implements [oci.Artifact]: content that is not in the store is fetched first.
 func (a *fetched) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
 	if r, err := a.store.Open(ctx, d.Digest); err == nil {
 		return r, nil
@@ -132,8 +132,8 @@ func (a *fetched) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, er
 	return a.store.Open(ctx, d.Digest)
 }
 
-// fetchOnce waits for others that fetch the same content, and fetches it if they
-// did not get it.
+// fetchOnce waits for concurrent fetches of the same content, and fetches it if they
+// failed.
 func (a *fetched) fetchOnce(ctx context.Context, d oci.Descriptor) error {
 	leave, err := a.remote.fetching.Lock(ctx, d.Digest)
 	if err != nil {
@@ -159,7 +159,7 @@ func (a *fetched) fetch(ctx context.Context, d oci.Descriptor) error {
 			return err
 		}
 		if got.MediaType != d.MediaType {
-			return oci.ErrUnexpectedMediaType.New(nil, "manifest %s is %q in its index and %q at registry %s", d.Digest.Short(), d.MediaType, got.MediaType, a.ref.Registry)
+			return oci.ErrUnexpectedMediaType.New(nil, "manifest %s is %q in its index, but %q at registry %s", d.Digest.Short(), d.MediaType, got.MediaType, a.ref.Registry)
 		}
 		_, err = a.store.PutBytes(ctx, raw)
 		return err

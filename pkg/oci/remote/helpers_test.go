@@ -13,7 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// testRemote is a client that does not wait and whose names all lie in a table.
+// testRemote returns a client that does not wait and whose names all lie in a table.
 func testRemote(t *testing.T, change func(*Options)) *Client {
 	t.Helper()
 	opts := Options{

@@ -20,14 +20,15 @@ func (r *Client) Push(ctx context.Context, ref oci.Reference, a oci.Artifact) (o
 	root := a.Root()
 	if !ref.Digest.IsZero() && ref.Digest != root.Digest {
 		return oci.Digest{}, oci.ErrInvalidReference.New(nil, "%s cannot be pushed as %s", root.Digest, ref).
-			WithDo("Push to a tag, or leave the digest out.")
+			WithDo("Push to a tag, or omit the digest.")
 	}
 	p := pusher{remote: r, s: r.session(ref.Host()), ref: ref, artifact: a, root: root.Digest}
 	err := oci.Walk(ctx, a, r.opts.Limits, p.visit)
 	return root.Digest, err
 }
 
-// To is a repository, with the tag of the reference if it has one.
+// To returns a Destination that pushes to the repository of a reference, with its tag if
+// it has one.
 func (r *Client) To(ref oci.Reference) oci.Destination { return repository{r, ref} }
 
 type repository struct {
@@ -80,13 +81,13 @@ func (p *pusher) manifest(ctx context.Context, d oci.Descriptor, raw []byte) err
 	}
 	if got := resp.Header.Get("Docker-Content-Digest"); got != "" && got != d.Digest.String() {
 		return oci.ErrDigestMismatch.New(nil, "registry %s stored %s as %q", p.s.host, d.Digest, text.Clip(got)).
-			WithDo("Do not use the pushed package: the registry changes content.")
+			WithDo("Do not use the pushed package: the registry modifies content.")
 	}
 	return nil
 }
 
-// blob uploads content in one piece. An upload that fails is begun anew, since a
-// session that was interrupted is in a state that registries do not agree on.
+// blob uploads content in one piece. A failed upload is restarted, because registries
+// differ in the state of an interrupted session.
 func (p *pusher) blob(ctx context.Context, d oci.Descriptor) error {
 	what := "push " + d.Digest.Short() + " to " + p.ref.Name()
 	there, err := p.call(ctx, call{method: http.MethodHead, url: p.s.url("/v2/" + p.ref.RepositoryPath() + "/blobs/" + d.Digest.String()), what: what}, http.StatusOK, http.StatusNotFound)
@@ -134,8 +135,8 @@ func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) erro
 	return nil
 }
 
-// open verifies content while it is sent: the last bytes of content that is wrong
-// are never sent, so no registry can take it.
+// open verifies content while it is sent. The last bytes of wrong content are never sent,
+// so a registry cannot accept it.
 func (p *pusher) open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
 	r, err := p.artifact.Open(ctx, d)
 	if err != nil {
@@ -180,7 +181,7 @@ func (s *session) once(ctx context.Context, c call) (*http.Response, error) {
 		}
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
-		err = errors.New("the registry ended the upload")
+		err = errors.New("the registry closed the upload")
 	}
 	return nil, s.networkError(ctx, err, c.what)
 }

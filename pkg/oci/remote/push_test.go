@@ -19,7 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 )
 
-// faultyTarget is a foreign registry behind a fault.
+// faultyTarget returns a foreign registry behind a fault.
 func faultyTarget(t *testing.T, fault func(w http.ResponseWriter, r *http.Request) bool) *ocitest.Registry {
 	t.Helper()
 	f := ocitest.NewRegistry(t)
@@ -98,7 +98,7 @@ func TestPushFailures(t *testing.T) {
 				http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 			}
 			return r.Method == http.MethodPut
-		}, ErrRefused, "redirects"},
+		}, ErrRefused, "redirect"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

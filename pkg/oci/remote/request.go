@@ -21,7 +21,7 @@ type call struct {
 	body func(ctx context.Context) (io.ReadCloser, error)
 	size int64
 	// repository and actions, such as "pull", are the scope of the token; both are empty
-	// for the registry as a whole.
+	// for a request without a repository.
 	repository, actions string
 	// what names the operation in errors, as in "cannot <what>".
 	what string
@@ -35,8 +35,8 @@ func (c call) scope() string {
 	return "repository:" + c.repository + ":" + c.actions
 }
 
-// request returns the request of a call. Its body is opened with GetBody for each time that
-// it is sent. The context carries the call to the steps that need its scope and its name.
+// request returns the request of a call. Its body is opened with GetBody for each attempt.
+// The context carries the call for the steps that need its scope and its name.
 func (s *session) request(ctx context.Context, c call) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(context.WithValue(ctx, callKey{}, c), c.method, c.url.String(), nil)
 	if err != nil {
@@ -123,18 +123,18 @@ func (s *session) follow(req *http.Request) (*http.Response, error) {
 		next, err := req.URL.Parse(resp.Header.Get("Location"))
 		drain(resp)
 		if err != nil || resp.Header.Get("Location") == "" {
-			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s redirects to nowhere", what, s.host)
+			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s sent a redirect without a location", what, s.host)
 		}
 		seen[req.URL.String()] = true
 		if seen[next.String()] || len(seen) > maxRedirects {
-			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s redirects in a circle or more than %d times", what, s.host, maxRedirects)
+			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s redirects in a cycle or more than %d times", what, s.host, maxRedirects)
 		}
 		req = req.Clone(req.Context())
 		req.URL, req.Host = next, next.Host
 	}
 }
 
-// isRedirect reports whether a response redirects to content. Uploads are never
+// isRedirect reports whether a response is a redirect that is followed. Uploads are never
 // redirected: the content would reach a host that the user did not name.
 func isRedirect(resp *http.Response, method string) bool {
 	if method != http.MethodGet && method != http.MethodHead {
@@ -147,7 +147,7 @@ func isRedirect(resp *http.Response, method string) bool {
 	return false
 }
 
-// authorized sends a request with the cached credentials, and once more with new ones
+// authorized sends a request with the cached credentials, and retries it once with new ones
 // after a challenge.
 func (s *session) authorized(req *http.Request) (*http.Response, error) {
 	ctx, c, home := req.Context(), callOf(req), s.isHome(req.URL)

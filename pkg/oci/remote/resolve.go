@@ -16,10 +16,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// ErrTagNotFound is the failure of a tag that a repository does not have.
+// ErrTagNotFound is the code for a tag that does not exist in the repository.
 var ErrTagNotFound = errcode.Code{
 	Name: "TagNotFound", Class: errcode.NotFound,
-	Cause: "The repository has no such tag, or there is no such repository.",
+	Cause: "The tag or the repository does not exist.",
 	Fix:   "Check the spelling of the repository and the tag.",
 }
 
@@ -60,11 +60,11 @@ func (r *Client) Resolve(ctx context.Context, ref oci.Reference) (oci.Descriptor
 	return d, err
 }
 
-// Exists checks that a registry has the manifest of a reference with a digest, and
-// fetches no other content. It fails with ManifestNotFound otherwise.
+// Exists checks that a registry has the manifest of a reference with a digest, without
+// fetching other content. It fails with ErrManifestNotFound otherwise.
 func (r *Client) Exists(ctx context.Context, ref oci.Reference) error {
 	if ref.Digest.IsZero() {
-		return oci.ErrInvalidReference.New(nil, "reference %s has no digest to look for", ref)
+		return oci.ErrInvalidReference.New(nil, "reference %s has no digest", ref)
 	}
 	_, _, err := r.getManifest(ctx, ref)
 	return err
@@ -101,23 +101,23 @@ func (r *Client) getManifest(ctx context.Context, ref oci.Reference) ([]byte, oc
 		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s returned %s instead of %s", ref.Registry, d.Digest, ref.Digest)
 	}
 	if claimed := ans.Header.Get("Docker-Content-Digest"); ref.Digest.IsZero() && claimed != "" && claimed != d.Digest.String() {
-		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s sent %s and called it %q", ref.Registry, d.Digest, text.Clip(claimed))
+		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s sent %s as %q", ref.Registry, d.Digest, text.Clip(claimed))
 	}
 	return ans.body, d, checkManifestType(ref, d.MediaType)
 }
 
-// checkManifestType distinguishes manifests of other kinds from responses that are not
-// manifests.
+// checkManifestType returns an error for unsupported manifests and for responses that are
+// not manifests.
 func checkManifestType(ref oci.Reference, t oci.MediaType) error {
 	switch {
 	case slices.Contains(manifestTypes, t):
 		return nil
 	case oci.IsDockerSchema1(t):
-		return oci.ErrNotAPackage.New(nil, "%s is of Docker schema 1, which does not protect its content", ref)
+		return oci.ErrNotAPackage.New(nil, "%s is of Docker schema 1, which does not verify its content", ref)
 	case strings.HasPrefix(string(t), "application/vnd."):
 		return oci.ErrNotAPackage.New(nil, "%s is %q, which is not an image", ref, text.Clip(string(t)))
 	}
-	return oci.ErrUnexpectedMediaType.New(nil, "registry %s answered with %q instead of a manifest", ref.Registry, text.Clip(string(t)))
+	return oci.ErrUnexpectedMediaType.New(nil, "registry %s responded with %q instead of a manifest", ref.Registry, text.Clip(string(t)))
 }
 
 func (s *session) manifestCall(ref oci.Reference, method string) call {
@@ -134,7 +134,7 @@ func (s *session) manifestCall(ref oci.Reference, method string) call {
 	}
 }
 
-// contentType is the media type of an answer, without parameters.
+// contentType returns the media type of a response, without parameters.
 func contentType(h http.Header) oci.MediaType {
 	t, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	return oci.MediaType(strings.TrimSpace(t))
@@ -143,23 +143,23 @@ func contentType(h http.Header) oci.MediaType {
 // notFound returns an error that names the missing content and, for a tag, similar tags.
 func (r *Client) notFound(ctx context.Context, ref oci.Reference) error {
 	if !ref.Digest.IsZero() {
-		return oci.ErrManifestNotFound.New(nil, "there is no %s in %s", ref.Digest, ref.Name())
+		return oci.ErrManifestNotFound.New(nil, "%s does not exist in %s", ref.Digest, ref.Name())
 	}
-	failed := ErrTagNotFound.New(nil, "there is no tag %q in %s", ref.Tag, ref.Name())
+	failed := ErrTagNotFound.New(nil, "the tag %q does not exist in %s", ref.Tag, ref.Name())
 	tags, err := r.tagPage(ctx, ref)
 	if err != nil {
 		if errors.Is(err, ErrRepositoryNotFound) {
-			failed.Why = fmt.Errorf("there is no such repository")
+			failed.Why = fmt.Errorf("the repository does not exist")
 		}
 		return failed
 	}
 	if near := nearest(ref.Tag, tags); len(near) > 0 {
-		return failed.WithDo("Use a tag that is there, such as %s.", strings.Join(near, ", "))
+		return failed.WithDo("Use an existing tag, such as %s.", strings.Join(near, ", "))
 	}
 	return failed
 }
 
-// nearest returns the few tags that are most similar to one, the most similar first.
+// nearest returns a few tags with a similar spelling, the most similar first.
 func nearest(tag string, tags []string) []string {
 	const most = 3
 	type candidate struct {

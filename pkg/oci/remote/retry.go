@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// retryTransport repeats requests after failures that may pass: errors of the network, 429,
-// 408 and 5xx. It waits between attempts, as long as the host asks for, and otherwise with
-// an exponential backoff. It returns the response of the last attempt with any status.
+// retryTransport retries requests after failures that may be temporary: network errors, 429,
+// 408 and 5xx. Between attempts it waits for the time that the host requests, and otherwise
+// with exponential backoff. It returns the response of the last attempt with any status.
 //
 // A Retry-After beyond Options.MaxRetryAfter is not waited for: until it has passed, all
 // requests fail with a *retryAfterError, without being sent.
@@ -83,7 +83,8 @@ func (t *retryTransport) blockedUntil() (time.Time, bool) {
 	return t.until, t.opts.Now().Before(t.until)
 }
 
-// backoff doubles from a quarter of a second, spread by half of itself.
+// backoff returns an exponential backoff that starts at a quarter of a second, with a jitter
+// of half its length.
 func (o *Options) backoff(attempt int) time.Duration {
 	base := 250 * time.Millisecond << min(attempt-1, 6)
 	return base/2 + time.Duration(o.Jitter()*float64(base/2))
@@ -93,7 +94,7 @@ func (o *Options) backoff(attempt int) time.Duration {
 // whether the host still rejects requests.
 const longestRetryAfter = time.Hour
 
-// retryAfter returns the value of the header of that name: seconds, or a date.
+// retryAfter returns the wait in the header Retry-After, which contains seconds or a date.
 func retryAfter(resp *http.Response, now time.Time) time.Duration {
 	value := resp.Header.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {

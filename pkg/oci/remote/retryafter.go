@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// retryAfterError is the cause of a failure that cannot pass before a known time. Its
-// text is the text of the cause, if there is one, so that the message of a repeated
-// failure stays the same.
+// retryAfterError is the cause of a failure that lasts until a known time. Its text is
+// the text of the cause, if there is one, so that the message of a repeated failure stays
+// the same.
 type retryAfterError struct {
 	at  time.Time
 	why error
@@ -17,7 +17,7 @@ func (l *retryAfterError) Error() string {
 	if l.why != nil {
 		return l.why.Error()
 	}
-	return "it wants to be left alone until " + l.at.UTC().Format(time.RFC3339)
+	return "it accepts no requests until " + l.at.UTC().Format(time.RFC3339)
 }
 
 func (l *retryAfterError) Unwrap() error { return l.why }

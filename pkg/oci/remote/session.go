@@ -54,7 +54,7 @@ func (s *session) transports() (own, other http.RoundTripper) {
 	return learningTransport{home, s.guard}, named
 }
 
-// schemeOf decides once between HTTP and HTTPS; no answer changes it.
+// schemeOf returns http or https. The scheme of a session never changes.
 func schemeOf(opts *Options, host string) string {
 	h, configured := opts.Hosts[host]
 	if h.PlainHTTP || (!configured && isLoopbackHost(host)) {
@@ -90,7 +90,7 @@ func (s *session) close() {
 	closeIdle(s.other)
 }
 
-// url is the address of a path of the registry's API.
+// url returns the URL of a path of the registry's API.
 func (s *session) url(path string) *url.URL {
 	return &url.URL{Scheme: s.scheme, Host: s.host, Path: path}
 }
@@ -106,11 +106,11 @@ func (s *session) transportFor(u *url.URL) (http.RoundTripper, error) {
 		return s.own, nil
 	}
 	if u.Scheme != "https" && !(u.Scheme == "http" && s.scheme == "http") {
-		return nil, ErrForbiddenAddress.New(nil, "registry %s sent its client to %q without TLS", s.host, u.Scheme+"://"+u.Host).
-			WithDo("Do not trust the registry, or the network between: a response was modified.")
+		return nil, ErrForbiddenAddress.New(nil, "registry %s referred its client to %q without TLS", s.host, u.Scheme+"://"+u.Host).
+			WithDo("Do not trust the registry, or the network: a response was modified.")
 	}
 	if u.User != nil || u.Host == "" {
-		return nil, ErrForbiddenAddress.New(nil, "registry %s sent its client to an address that is not well formed", s.host)
+		return nil, ErrForbiddenAddress.New(nil, "registry %s referred its client to a malformed address", s.host)
 	}
 	if _, configured := s.opts.Hosts[u.Host]; configured {
 		if named := s.named(u.Host); named.scheme == u.Scheme {
@@ -123,14 +123,14 @@ func (s *session) transportFor(u *url.URL) (http.RoundTripper, error) {
 	return s.other, nil
 }
 
-// deadline bounds the time that a call with all its attempts may take to move
+// deadline returns the maximum duration of a call, including all attempts, that transfers
 // size bytes.
 func (s *session) deadline(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
 	patience := time.Duration(s.opts.Attempts) * s.opts.Patience
 	return context.WithTimeout(ctx, patience+time.Duration(size/s.opts.MinRate)*time.Second)
 }
 
-// answer is the whole of a small answer.
+// answer is a small response that was read completely.
 type answer struct {
 	*http.Response
 	body []byte
@@ -159,7 +159,7 @@ func (s *session) read(ctx context.Context, c call, most int64) (answer, error) 
 	return answer{resp, body}, nil
 }
 
-// drain lets the connection be used again, as far as that is cheap.
+// drain reads the rest of a small response, so that the connection can be reused.
 func drain(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 	_ = resp.Body.Close()

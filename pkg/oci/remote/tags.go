@@ -14,19 +14,19 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// ErrRepositoryNotFound is the failure of a repository that a registry does not
-// have.
+// ErrRepositoryNotFound is the code for a repository that does not exist.
 var ErrRepositoryNotFound = errcode.Code{
 	Name: "RepositoryNotFound", Class: errcode.NotFound,
-	Cause: "The registry has no such repository, or does not show it without credentials.",
+	Cause: "The repository does not exist, or requires credentials.",
 	Fix:   "Check the spelling, and log in if the repository is private.",
 }
 
-// ErrTagList is the failure of a list of tags that does not end or leads away.
+// ErrTagList is the code for a list of tags that is too long or continues on another
+// host.
 var ErrTagList = errcode.Code{
 	Name: "TagList", Class: errcode.Limit,
-	Cause: "A registry's list of tags is longer than xpkg reads, repeats, or continues on another host.",
-	Fix:   "Name a version exactly instead of a range.",
+	Cause: "A registry's list of tags is too long, repeats itself, or continues on another host.",
+	Fix:   "Request an exact version instead of a range.",
 }
 
 const (
@@ -34,9 +34,8 @@ const (
 	maxTagPages = 100
 )
 
-// Tags lists the tags of a repository in the order of their bytes, each once.
-// Names that are no valid tags are left out. It reads at most 100 pages, from the
-// registry's own host only.
+// Tags returns the tags of a repository in byte order, without duplicates. It omits names
+// that are not valid tags. It reads at most 100 pages, from the registry's own host only.
 func (r *Client) Tags(ctx context.Context, repository oci.Reference) ([]string, error) {
 	s := r.session(repository.Host())
 	next := s.tagsURL(repository)
@@ -79,7 +78,7 @@ func (r *Client) readTags(ctx context.Context, s *session, repository oci.Refere
 		what: "list the tags of " + repository.Name(),
 	}, r.opts.Limits.Manifest)
 	if ans.Response != nil && ans.StatusCode == http.StatusNotFound {
-		return nil, "", ErrRepositoryNotFound.New(nil, "there is no repository %s", repository.Name())
+		return nil, "", ErrRepositoryNotFound.New(nil, "the repository %s does not exist", repository.Name())
 	}
 	if errors.Is(err, oci.ErrManifestTooLarge) {
 		return nil, "", ErrTagList.New(nil, "one page of the tags of %s has more than %d bytes (--max-manifest-size)", repository.Name(), r.opts.Limits.Manifest)
@@ -91,13 +90,13 @@ func (r *Client) readTags(ctx context.Context, s *session, repository oci.Refere
 		Tags []string `json:"tags"`
 	}
 	if err := json.Unmarshal(ans.body, &list); err != nil {
-		return nil, "", oci.ErrUnexpectedMediaType.New(nil, "registry %s answered with %q instead of a list of tags", s.host, text.Clip(string(contentType(ans.Header))))
+		return nil, "", oci.ErrUnexpectedMediaType.New(nil, "registry %s responded with %q instead of a list of tags", s.host, text.Clip(string(contentType(ans.Header))))
 	}
 	return slices.DeleteFunc(list.Tags, func(t string) bool { return !oci.ValidTag(t) }), ans.Header.Get("Link"), nil
 }
 
-// nextPage reads the link to the next page, nil when there is none (OCI
-// distribution specification, "Listing Tags").
+// nextPage returns the link to the next page, or nil if there is none (OCI distribution
+// specification, "Listing Tags").
 func (s *session) nextPage(current *url.URL, link string) (*url.URL, error) {
 	for part := range strings.SplitSeq(link, ",") {
 		target, params, found := strings.Cut(part, ";")

@@ -8,14 +8,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// maxMessage bounds a message of a registry, which can hold a command to run.
+// maxMessage bounds a message of a registry, which can contain a command to run.
 const maxMessage = 600
 
-// maxWarnings bounds the warnings of one answer that are passed on.
+// maxWarnings bounds the warnings of one response that are reported.
 const maxWarnings = 20
 
-// warnings returns the warnings in the headers of an answer. Other values of the
-// header, which caches add, have other codes than 299 or name an agent.
+// warnings returns the warnings in the headers of a response. It ignores values that
+// caches add: their codes are not 299, or they name an agent.
 func warnings(h http.Header) []string {
 	var texts []string
 	for _, value := range h.Values("Warning") {

@@ -27,8 +27,8 @@ type DerivedKey struct {
 	Version int
 }
 
-// PutDerived keeps a value that was computed from a blob: the parts of it, one behind
-// the other. It can be lost at any time and is then computed again.
+// PutDerived stores a value that was computed from a blob: the concatenation of its
+// parts. It can be evicted at any time and is then computed again.
 func (s *Store) PutDerived(ctx context.Context, key DerivedKey, parts ...[]byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *Store) GetDerived(ctx context.Context, key DerivedKey) ([]byte, error) 
 	path := s.derivedPath(key)
 	file, err := readRegular(ctx, path, maxDerived)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, oci.ErrBlobNotFound.New(nil, "there is no %s of %s in the store", key.Name, key.Digest)
+		return nil, oci.ErrBlobNotFound.New(nil, "the store has no %s of %s", key.Name, key.Digest)
 	}
 	if err != nil {
 		return nil, err
@@ -63,12 +63,11 @@ func (s *Store) GetDerived(ctx context.Context, key DerivedKey) ([]byte, error) 
 		}
 	}
 	s.quarantine(path, filepath.Base(path))
-	return nil, oci.ErrDigestMismatch.New(nil, "the %s of %s in the store is damaged and was put aside", key.Name, key.Digest)
+	return nil, oci.ErrDigestMismatch.New(nil, "the %s of %s in the store is damaged and was quarantined", key.Name, key.Digest)
 }
 
-// Derived is an open derived value, for reads at an offset. It is not evicted while
-// it is open, and stays readable when it is removed in another way. Close it after
-// use.
+// Derived is an open derived value, for reads at an offset. It is not evicted while it is
+// open, and stays readable if it is removed in another way. Close it after use.
 type Derived struct {
 	*io.SectionReader
 	file *os.File
@@ -91,7 +90,7 @@ func (s *Store) OpenDerived(ctx context.Context, key DerivedKey) (*Derived, erro
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
-		return nil, oci.ErrBlobNotFound.New(err, "there is no %s of %s in the store", key.Name, key.Digest)
+		return nil, oci.ErrBlobNotFound.New(err, "the store has no %s of %s", key.Name, key.Digest)
 	}
 	tryLock(f, false)
 	info, err := f.Stat()
@@ -106,7 +105,8 @@ func (s *Store) derivedPath(key DerivedKey) string {
 	return filepath.Join(s.dir, derivedDir, derivedFile(key))
 }
 
-// sum binds the value to its key, so that one entry cannot stand in for another.
+// sum returns a digest of a value and its key, so that an entry is not valid under
+// another key.
 func (k DerivedKey) sum(parts ...[]byte) [sha256.Size]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%d\n", k.Digest, k.Name, k.Version)

@@ -19,24 +19,24 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ctxio"
 )
 
-// ErrUnsafeStore is the failure of a directory that others could write to.
+// ErrUnsafeStore is the code for a directory that other users could change.
 var ErrUnsafeStore = errcode.Code{
 	Name: "UnsafeStore", Class: errcode.Untrusted,
-	Cause: "The directory of the store is a link, belongs to another user, can be written by others, or holds other files.",
-	Fix:   "Name a directory that does not exist yet, inside of one that is yours; it will be made with the right permissions.",
+	Cause: "The directory of the store is a link, belongs to another user, can be changed or replaced by others, or contains other files.",
+	Fix:   "Name a directory that does not exist yet, in a directory that you own; it is created with the right permissions.",
 }
 
-// ErrStoreInUse is the failure of a store of another format that another process
-// has open.
+// ErrStoreInUse is the code for a store of another format that another process is
+// using.
 var ErrStoreInUse = errcode.Code{
 	Name: "StoreInUse", Class: errcode.Conflict,
-	Cause: "The store was made by another version of xpkg that is still running.",
-	Fix:   "Stop the other process, or name another directory.",
+	Cause: "The store was created by another version of xpkg that is still running.",
+	Fix:   "Stop the other process, or use another directory.",
 }
 
 // storeFormat is the version of the layout below. Open empties a store of another
-// version, because its content can be fetched again. It keeps records, which have no
-// other copy.
+// version, because its content can be fetched again. It keeps records, because they exist
+// only in the store.
 const storeFormat = "xpkg store 1\n"
 
 const (
@@ -49,7 +49,7 @@ const (
 	tempDir       = "tmp"
 	quarantineDir = "quarantine"
 
-	// tempPrefix begins the names of files in the making.
+	// tempPrefix is the prefix of the names of temporary files.
 	tempPrefix = "put-"
 
 	dirMode  fs.FileMode = 0o700
@@ -69,7 +69,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		return nil, ErrStoreWrite.New(err, "cannot open the store %s", dir)
 	}
 	if err := os.MkdirAll(abs, dirMode); err != nil {
-		return nil, ErrStoreWrite.New(err, "cannot make the store %s", abs)
+		return nil, ErrStoreWrite.New(err, "cannot create the store %s", abs)
 	}
 	if err := checkStoreDir(abs); err != nil {
 		return nil, err
@@ -94,9 +94,9 @@ func checkStoreDir(dir string) error {
 	case err != nil:
 		return ErrStoreWrite.New(err, "cannot open the store %s", dir)
 	case !info.IsDir():
-		return ErrUnsafeStore.New(nil, "the store %s is not a directory but a %s", dir, info.Mode().Type())
+		return ErrUnsafeStore.New(nil, "the store %s is a %s and not a directory", dir, info.Mode().Type())
 	case info.Mode().Perm()&0o022 != 0:
-		return ErrUnsafeStore.New(nil, "the store %s can be written by others (%s)", dir, info.Mode().Perm())
+		return ErrUnsafeStore.New(nil, "the store %s is writable by others (%s)", dir, info.Mode().Perm())
 	}
 	if err := checkOwner(info); err != nil {
 		return ErrUnsafeStore.New(err, "the store %s belongs to another user", dir)
@@ -175,7 +175,7 @@ func (s *Store) clean(current string) error {
 	}
 	for _, name := range folders {
 		if err := os.MkdirAll(filepath.Join(s.dir, name), dirMode); err != nil {
-			return ErrStoreWrite.New(err, "cannot make the store %s", s.dir)
+			return ErrStoreWrite.New(err, "cannot create the store %s", s.dir)
 		}
 	}
 	if current == storeFormat {
@@ -192,7 +192,7 @@ func openRegular(path string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not an ordinary file", path)
+		err = fmt.Errorf("%s is not a regular file", path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -200,7 +200,7 @@ func openRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// readRegular reads a whole ordinary file of at most most bytes.
+// readRegular reads a regular file of at most most bytes.
 func readRegular(ctx context.Context, path string, most int64) ([]byte, error) {
 	f, err := openRegular(path)
 	if err != nil {
@@ -212,7 +212,7 @@ func readRegular(ctx context.Context, path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if info.Size() > most {
-		return nil, oci.ErrManifestTooLarge.New(nil, "%s has %d bytes and may have %d", path, info.Size(), most)
+		return nil, oci.ErrManifestTooLarge.New(nil, "%s has %d bytes, at most %d are allowed", path, info.Size(), most)
 	}
 	data := make([]byte, 0, info.Size()+1)
 	return appendAll(data, io.LimitReader(ctxio.Reader(ctx, f), most))

@@ -16,8 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Entry is one thing that a store keeps: a blob, or a value that was derived from
-// one.
+// Entry is an entry of a store: a blob, or a value that was derived from one.
 type Entry struct {
 	// Digest is the blob, or the blob that the value was derived from.
 	Digest oci.Digest
@@ -28,7 +27,7 @@ type Entry struct {
 	Size int64
 	// LastUsed is the time of the last read or write; the zero time if unknown.
 	LastUsed time.Time
-	// stamp is the time as the file has it.
+	// stamp is the modification time of the file.
 	stamp time.Time
 }
 
@@ -63,7 +62,7 @@ func (s *Store) Entries(ctx context.Context) ([]Entry, error) {
 			return
 		}
 		e.Size, e.stamp = info.Size(), info.ModTime()
-		// A use in the future was recorded with a wrong clock.
+		// A time in the future was recorded with a wrong clock.
 		if e.stamp.Unix() > 0 && !e.stamp.After(s.now().Add(time.Hour)) {
 			e.LastUsed = e.stamp
 		}
@@ -92,10 +91,31 @@ func (e Entry) Compare(other Entry) int {
 	return cmp.Or(cmp.Compare(e.Name, other.Name), cmp.Compare(e.Version, other.Version))
 }
 
-// Bytes is how many bytes there are in the store, of entries and unsettled, without
-// its records.
+// Bytes returns the size in bytes of all entries and temporary files, without records. A temporary file that another
+// process renames to an entry meanwhile counts once.
 func (s *Store) Bytes(ctx context.Context) (int64, error) {
-	return s.sum(ctx, blobsDir, derivedDir, tempDir, quarantineDir)
+	// Temporary files are read before the entries that they become, and entries before they are put aside, so that no
+	// file is missed.
+	var temporary []fs.FileInfo
+	if err := s.files(ctx, tempDir, func(_ string, info fs.FileInfo) { temporary = append(temporary, info) }); err != nil {
+		return 0, err
+	}
+	var total int64
+	for _, info := range temporary {
+		total += info.Size()
+	}
+	for _, folder := range []string{blobsDir, derivedDir} {
+		err := s.files(ctx, folder, func(_ string, info fs.FileInfo) {
+			if !slices.ContainsFunc(temporary, func(t fs.FileInfo) bool { return os.SameFile(t, info) }) {
+				total += info.Size()
+			}
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	aside, err := s.sum(ctx, quarantineDir)
+	return total + aside, err
 }
 
 func (s *Store) sum(ctx context.Context, folders ...string) (int64, error) {
@@ -108,8 +128,8 @@ func (s *Store) sum(ctx context.Context, folders ...string) (int64, error) {
 	return total, nil
 }
 
-// Evict removes an entry, and reports whether it did: it does not when the entry is
-// open, or was used since it was listed. Call it within Exclusive.
+// Evict removes an entry, and reports whether it did. It keeps an entry that is open or
+// was used since it was listed. Call it within Exclusive.
 func (s *Store) Evict(e Entry) (bool, error) {
 	path := s.entryPath(e)
 	f, err := openRegular(path)
@@ -129,8 +149,8 @@ func (s *Store) Evict(e Entry) (bool, error) {
 	return true, nil
 }
 
-// Sweep removes quarantined files, and temporary files of killed processes from before a
-// time. It returns the number of bytes. Call it within Exclusive.
+// Sweep removes quarantined files, and temporary files of killed processes, that are
+// older than a time. It returns the number of removed bytes. Call it within Exclusive.
 func (s *Store) Sweep(ctx context.Context, before time.Time) (int64, error) {
 	var freed int64
 	remove := func(path string, info fs.FileInfo) {
@@ -155,8 +175,8 @@ func (s *Store) Sweep(ctx context.Context, before time.Time) (int64, error) {
 	return freed, err
 }
 
-// Check reads an entry and compares it with its digest. It fails as reading the
-// entry does, with DigestMismatch when it is damaged, and is put aside then.
+// Check reads an entry and verifies its digest. If the entry is damaged, Check
+// quarantines it and fails with ErrDigestMismatch.
 func (s *Store) Check(ctx context.Context, e Entry) error {
 	if e.IsDerived() {
 		_, err := s.Peek().GetDerived(ctx, e.key())
@@ -197,8 +217,8 @@ func (s *Store) Document(ctx context.Context, d oci.Digest, limits oci.Limits) (
 	return doc, nil
 }
 
-// files calls visit for each ordinary file below a folder of the store. What
-// vanishes meanwhile is left out.
+// files calls visit for each regular file below a folder of the store. It skips files
+// that are removed meanwhile.
 func (s *Store) files(ctx context.Context, folder string, visit func(path string, info fs.FileInfo)) error {
 	err := filepath.WalkDir(filepath.Join(s.dir, folder), func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -218,7 +238,7 @@ func (s *Store) files(ctx context.Context, folder string, visit func(path string
 	return err
 }
 
-// digestOfFile returns the digest that a file of the store is named by.
+// digestOfFile returns the digest in the name of a file of the store.
 func digestOfFile(path string) (oci.Digest, bool) {
 	d, err := oci.ParseDigest("sha256:" + filepath.Base(path))
 	return d, err == nil
@@ -237,7 +257,7 @@ func derivedOfFile(file string) (Entry, bool) {
 	return e, err == nil && derivedFile(e.key()) == file
 }
 
-// derivedFile is the name of the file of a derived value.
+// derivedFile returns the file name of a derived value.
 func derivedFile(key DerivedKey) string {
 	return fmt.Sprintf("%s-%s-%d", key.Digest.Hex(), oci.ToDNSLabel(key.Name), key.Version)
 }

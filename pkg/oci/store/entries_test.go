@@ -16,7 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 )
 
-// storeAt is a store whose clock stands still.
+// storeAt returns a store whose clock stands still.
 func storeAt(t *testing.T, now *time.Time, opts Options) *Store {
 	t.Helper()
 	opts.Now = func() time.Time { return *now }
@@ -306,4 +306,59 @@ func TestWriteErrorAtEachStepLeavesNothing(t *testing.T) {
 		ocitest.WantCode(t, err, ErrStoreWrite)
 	}
 	t.Error("a write has no end")
+}
+
+// countingContext calls at before its count-th check.
+type countingContext struct {
+	context.Context
+	count *int
+	at    func()
+}
+
+func (c countingContext) Err() error {
+	if *c.count--; *c.count == 0 {
+		c.at()
+	}
+	return c.Context.Err()
+}
+
+// A file that another process moves while the files are counted counts: a temporary file that becomes an entry exactly
+// once, at whichever moment that happens, and an entry that is put aside at least once.
+func TestBytesCountsFilesThatMove(t *testing.T) {
+	const size = 1000
+	for name, c := range map[string]struct {
+		from, to string
+		most     int64
+	}{
+		"becomes an entry": {tempDir, blobsDir, 3 * size},
+		"becomes derived":  {tempDir, derivedDir, 3 * size},
+		"is put aside":     {blobsDir, quarantineDir, 4 * size},
+	} {
+		t.Run(name, func(t *testing.T) {
+			moved := 0
+			for at := 1; ; at++ {
+				s := newStore(t)
+				for _, file := range []string{filepath.Join(tempDir, "a"), filepath.Join(blobsDir, "b"), filepath.Join(c.from, "moves")} {
+					ocitest.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.dir, file)), 0o700))
+					ocitest.Must(t, os.WriteFile(filepath.Join(s.dir, file), make([]byte, size), 0o600))
+				}
+				ocitest.Must(t, os.MkdirAll(filepath.Join(s.dir, c.to), 0o700))
+				count := at
+				ctx := countingContext{t.Context(), &count, func() {
+					ocitest.Must(t, os.Rename(filepath.Join(s.dir, c.from, "moves"), filepath.Join(s.dir, c.to, "moves")))
+					moved++
+				}}
+				n, err := s.Bytes(ctx)
+				if err != nil || n < 3*size || n > c.most {
+					t.Errorf("moved at check %d: %d bytes (%v)", at, n, err)
+				}
+				if count > 0 {
+					break // All checks of the context have been tried.
+				}
+			}
+			if moved < 5 {
+				t.Errorf("the file was moved %d times only", moved)
+			}
+		})
+	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // lockPoll is the interval between attempts at a lock of another process. The lock is
-// held for as long as it takes to read the directory and remove some files.
+// held only while the directory is read and some files are removed.
 const lockPoll = 5 * time.Millisecond
 
 // changes serializes decisions about the content of the store across processes.
@@ -46,8 +46,8 @@ func (s *Store) Exclusive(ctx context.Context, do func() error) error {
 }
 
 // claim reports whether there is an entry under path, and records a use of it, so that it
-// is not evicted before the caller reads it. An entry that is being removed counts as
-// absent.
+// is not evicted before the caller reads it. It returns false for an entry that is being
+// removed.
 func (s *Store) claim(path string) bool {
 	f, err := openRegular(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Store) claim(path string) bool {
 	return isFile(f, path)
 }
 
-// isFile reports whether path still leads to the open file.
+// isFile reports whether path is still the path of the open file.
 func isFile(f *os.File, path string) bool {
 	ours, err := f.Stat()
 	if err != nil {

@@ -17,14 +17,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ctxio"
 )
 
-// ErrStoreWrite is the failure of writing to the store.
+// ErrStoreWrite is the code for writing to the store.
 var ErrStoreWrite = errcode.Code{
 	Name: "StoreWrite", Class: errcode.Unavailable,
 	Cause: "The store cannot write to its directory: the disk is full, read-only or broken.",
-	Fix:   "Free some space, or name another directory. Nothing half-written is left behind.",
+	Fix:   "Free some space, or use another directory. Incomplete files are not kept.",
 }
 
-// Options changes how a store works.
+// Options configures a store.
 type Options struct {
 	// Now returns the time of the last use of a blob; nil means the system clock.
 	Now func() time.Time
@@ -47,7 +47,7 @@ type Need struct {
 }
 
 // Store keeps verified content in a directory, under its digest. Each read verifies the
-// content again: a file that changed on the disk is quarantined and counts as absent.
+// content again; a file that changed on disk is quarantined and treated as absent.
 //
 // Several processes can share a directory. An entry is complete or absent, also after a
 // crash or a disk failure.
@@ -62,14 +62,14 @@ type Store struct {
 	peeks bool
 }
 
-// Dir is the directory of the store.
+// Dir returns the directory of the store.
 func (s *Store) Dir() string { return s.dir }
 
 // Close releases the directory. Open content stays readable.
 func (s *Store) Close() error { return errors.Join(s.lock.Close(), s.changes.close()) }
 
-// Peek returns the same store without the recording of uses: its readers do not change
-// the order of eviction. Close the original store, not this one.
+// Peek returns the same store without recording uses, so that reads do not change the
+// order of eviction. Close the original store, not this one.
 func (s *Store) Peek() *Store {
 	peek := *s
 	peek.peeks = true
@@ -88,7 +88,7 @@ func (s *Store) Put(ctx context.Context, digest oci.Digest, size int64, r io.Rea
 	return s.write(ctx, path, Need{Bytes: size}, verified)
 }
 
-// PutBytes is Put for content in memory; it returns the digest.
+// PutBytes is like Put for content in memory, and returns its digest.
 func (s *Store) PutBytes(ctx context.Context, data []byte) (oci.Digest, error) {
 	digest := oci.DigestOf(data)
 	return digest, s.Put(ctx, digest, int64(len(data)), bytes.NewReader(data))
@@ -100,9 +100,9 @@ func (s *Store) Has(digest oci.Digest) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Open returns content after it verifies the whole digest. Until the reader is closed,
-// the entry is not evicted; if it is removed in another way, the reader stays valid. It
-// fails with BlobNotFound if the content is absent, and with DigestMismatch if it is
+// Open returns content after it verifies the whole digest. Until the reader is closed, the
+// entry is not evicted; if it is removed in another way, the reader stays valid. It fails
+// with ErrBlobNotFound if the content is absent, and with ErrDigestMismatch if it is
 // damaged.
 func (s *Store) Open(ctx context.Context, digest oci.Digest) (io.ReadSeekCloser, error) {
 	path := s.blobPath(digest)
@@ -121,7 +121,7 @@ func (s *Store) Open(ctx context.Context, digest oci.Digest) (io.ReadSeekCloser,
 	if got != digest {
 		_ = f.Close()
 		s.quarantine(path, digest.Hex())
-		return nil, oci.ErrDigestMismatch.New(nil, "the entry of the store for %s has digest %s and was put aside", digest, got)
+		return nil, oci.ErrDigestMismatch.New(nil, "the entry of the store for %s has digest %s and was quarantined", digest, got)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -143,7 +143,7 @@ func (s *Store) Get(ctx context.Context, digest oci.Digest, most int64) ([]byte,
 	}
 	if got := oci.DigestOf(data); got != digest {
 		s.quarantine(path, digest.Hex())
-		return nil, oci.ErrDigestMismatch.New(nil, "the entry of the store for %s has digest %s and was put aside", digest, got)
+		return nil, oci.ErrDigestMismatch.New(nil, "the entry of the store for %s has digest %s and was quarantined", digest, got)
 	}
 	s.touch(path)
 	return data, nil
@@ -211,7 +211,7 @@ func (s *Store) PackageYAML(ctx context.Context, m oci.Manifest, limits oci.Limi
 	return oci.PackageYAML(ctx, storeArtifact{store: s}, m, limits)
 }
 
-// PackageYAMLWithin is PackageYAML for a caller that bounds the memory of several
+// PackageYAMLWithin is like PackageYAML, and lets the caller bound the memory of
 // concurrent calls; see [oci.PackageYAMLWithin].
 func (s *Store) PackageYAMLWithin(ctx context.Context, m oci.Manifest, limits oci.Limits, reserve func(bytes int64) error) ([]byte, error) {
 	return oci.PackageYAMLWithin(ctx, storeArtifact{store: s}, m, limits, reserve)

@@ -7,17 +7,18 @@ import (
 	"os"
 )
 
-// noFollow has no equal here; the store's directory belongs to the user's profile.
+// noFollow has no equivalent on this platform; the store's directory is in the user's
+// profile.
 const noFollow = 0
 
-// noWait has no equal here, and neither have named pipes in folders.
+// noWait has no equivalent on this platform, where folders contain no named pipes.
 const noWait = 0
 
-// tryLock has nothing to do: an open file cannot be removed here.
+// tryLock does nothing: an open file cannot be removed on this platform.
 func tryLock(*os.File, bool) bool { return true }
 
 // settle closes a file and renames it to its final name, in this order: an open file
-// cannot be renamed here.
+// cannot be renamed on this platform.
 func settle(f *os.File, path string) error {
 	if err := f.Close(); err != nil {
 		return err
@@ -25,8 +26,8 @@ func settle(f *os.File, path string) error {
 	return os.Rename(f.Name(), path)
 }
 
-// checkOwner has nothing to compare: the directory's access list decides.
+// checkOwner does nothing: access is controlled by the access list of the directory.
 func checkOwner(fs.FileInfo) error { return nil }
 
-// syncDir has nothing to do: renames are part of the file system's journal.
+// syncDir does nothing: the file system journals renames.
 func syncDir(string) error { return nil }

@@ -35,8 +35,8 @@ func tryLock(f *os.File, alone bool) bool {
 }
 
 // settle renames a file to its final name and closes it. The rename comes before the
-// release of the lock, because an unlocked temporary file counts as left behind by a
-// killed process.
+// release of the lock, because an unlocked temporary file is treated as one of a killed
+// process.
 func settle(f *os.File, path string) error {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
@@ -44,14 +44,14 @@ func settle(f *os.File, path string) error {
 	return f.Close()
 }
 
-// checkOwner fails when a file does not belong to the user of this process.
+// checkOwner returns an error if a file does not belong to the user of this process.
 func checkOwner(info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return nil
 	}
 	if uid := os.Geteuid(); int(stat.Uid) != uid {
-		return fmt.Errorf("its owner is user %d and this process runs as user %d", stat.Uid, uid)
+		return fmt.Errorf("its owner is user %d, but this process runs as user %d", stat.Uid, uid)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (s *Store) write(ctx context.Context, path string, need Need, r io.Reader) 
 	return nil
 }
 
-// writeSmall is write for the store's own small files, without a reservation.
+// writeSmall is like write for the store's own small files, without a reservation.
 func (s *Store) writeSmall(path, text string) error {
 	f, err := s.temp(0)
 	if err == nil {
@@ -42,7 +42,8 @@ func (s *Store) writeSmall(path, text string) error {
 	return nil
 }
 
-// writeError returns err as a disk failure, unless it has a code or the context ended.
+// writeError returns err with the code ErrStoreWrite, unless it has a code or the context
+// ended.
 func (s *Store) writeError(err error) error {
 	var known *errcode.Error
 	if errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -81,7 +82,7 @@ func (s *Store) Scratch(ctx context.Context, size int64, write func(io.Writer) e
 // temp creates a temporary file of a size. It is locked while it is open, which
 // distinguishes it from a file of a killed process.
 func (s *Store) temp(size int64) (f *os.File, err error) {
-	err = s.change("make a temporary file", func() error {
+	err = s.change("create a temporary file", func() error {
 		f, err = os.CreateTemp(filepath.Join(s.dir, tempDir), tempPrefix+"*")
 		return err
 	})
@@ -112,7 +113,7 @@ func (s *Store) fill(f *os.File, path string, r io.Reader) (err error) {
 	}{
 		{"write", func() error { _, err := io.Copy(f, r); return err }},
 		{"sync", f.Sync},
-		{"make a folder", func() error { return os.MkdirAll(filepath.Dir(path), dirMode) }},
+		{"create a folder", func() error { return os.MkdirAll(filepath.Dir(path), dirMode) }},
 		{"rename", func() error { return settle(f, path) }},
 		{"sync a folder", func() error { return syncDir(filepath.Dir(path)) }},
 	}
@@ -135,8 +136,8 @@ func (s *Store) change(what string, do func() error) error {
 	return do()
 }
 
-// stamp records when a new entry was last used: now, or never when this store only
-// looks.
+// stamp records the time of the last use of a new entry: now, or never for a store of
+// Peek.
 func (s *Store) stamp(path string) {
 	if s.peeks {
 		_ = os.Chtimes(path, time.Unix(0, 0), time.Unix(0, 0))
@@ -155,7 +156,7 @@ func (s *Store) touch(path string) {
 	_ = os.Chtimes(path, now, now)
 }
 
-// quarantine moves a damaged entry out of the way and keeps it for diagnosis. It keeps
+// quarantine moves a damaged entry to the quarantine directory for diagnosis. It keeps
 // one entry for each name.
 func (s *Store) quarantine(path, name string) {
 	aside := filepath.Join(s.dir, quarantineDir, name)
@@ -164,7 +165,7 @@ func (s *Store) quarantine(path, name string) {
 	}
 }
 
-// sourceReader remembers why reading failed.
+// sourceReader records the error of a failed read.
 type sourceReader struct {
 	r   io.Reader
 	err error

@@ -45,7 +45,7 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 	return writeFailure(u.write(h, path.Join(folder, path.Base(name)), r), h.Name)
 }
 
-// write puts an entry in its place, which has no symbolic link above it.
+// write writes an entry to its path, which contains no symbolic link.
 func (u *unpacker) write(h *tar.Header, at string, r io.Reader) error {
 	if h.Typeflag == tar.TypeReg {
 		return u.file(at, h, r)
@@ -84,7 +84,7 @@ func (u *unpacker) folder(at string, h *tar.Header) error {
 	return u.root.Chmod(at, permissions(h))
 }
 
-// file is called when the parent is open.
+// file writes a regular file. The parent is open.
 func (u *unpacker) file(at string, h *tar.Header, r io.Reader) (err error) {
 	name := path.Base(at)
 	create := func() (*os.File, error) { return u.parent.dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) }
@@ -115,8 +115,8 @@ func (u *unpacker) file(at string, h *tar.Header, r io.Reader) (err error) {
 	return nil
 }
 
-// symlink creates a link that stays within the root for every observer. A process with
-// this root directory sees the same target.
+// symlink creates a link that stays within the root. A process with this root directory
+// sees the same target.
 func (u *unpacker) symlink(at, target string) error {
 	if target == "" || strings.ContainsRune(target, 0) {
 		return ErrUnsafeImage.New(nil, "the symbolic link %q leads to %q", text.Clip(at), text.Clip(target))
@@ -128,7 +128,7 @@ func (u *unpacker) symlink(at, target string) error {
 	return u.root.Symlink(confine(at, target), at)
 }
 
-// hardlink creates a second name for an existing file.
+// hardlink creates a hard link to an existing file.
 func (u *unpacker) hardlink(at, target string) error {
 	name, err := u.entryName(target)
 	if err != nil {
@@ -146,7 +146,8 @@ func (u *unpacker) hardlink(at, target string) error {
 	case from == at:
 		return nil
 	case info.Mode().Type() == fs.ModeSymlink:
-		// A second name of a link would lead elsewhere from another folder.
+		// A hard link to a relative symbolic link would have another target in another
+		// folder.
 		to, err := u.root.Readlink(from)
 		if err != nil {
 			return err
@@ -165,12 +166,12 @@ func (u *unpacker) hardlink(at, target string) error {
 // missingLink distinguishes a hard link without a target from a disk failure.
 func missingLink(err error, at, target string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return oci.ErrBrokenLayer.New(nil, "the hard link %q leads to %q, which is not there", text.Clip(at), text.Clip(target))
+		return oci.ErrBrokenLayer.New(nil, "the hard link %q leads to %q, which does not exist", text.Clip(at), text.Clip(target))
 	}
 	return err
 }
 
-// clear removes the existing file or directory at a path.
+// clear removes an existing file or directory.
 func (u *unpacker) clear(at string) error {
 	err := u.root.Remove(at)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -179,7 +180,7 @@ func (u *unpacker) clear(at string) error {
 	return u.root.RemoveAll(at)
 }
 
-// mark remembers that this layer has written a place.
+// mark records that this layer has written a path.
 func (u *unpacker) mark(at string) {
 	for ; at != "." && !u.written[at]; at = path.Dir(at) {
 		u.written[at] = true
@@ -193,7 +194,7 @@ func writeFailure(err error, name string) error {
 	case err == nil || errcode.Known(err):
 		return err
 	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOTDIR):
-		return ErrUnsafeImage.New(err, "the entry %q cannot be a file", text.Clip(name))
+		return ErrUnsafeImage.New(err, "the entry %q is not a valid file name", text.Clip(name))
 	}
 	return ErrImageWrite.New(err, "cannot write %q of the image", text.Clip(name))
 }

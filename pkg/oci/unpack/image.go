@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// ErrWrongPlatform is the failure of an image for another platform.
+// ErrWrongPlatform is the code for an image for another platform.
 var ErrWrongPlatform = errcode.Code{
 	Name: "WrongPlatform", Class: errcode.Unsupported,
 	Cause: "The runtime image was built for another operating system or processor.",
@@ -28,7 +28,7 @@ type RuntimeImage struct {
 	// Platform is the platform in the configuration of the image.
 	Platform oci.Platform
 	Config   RuntimeConfig
-	// Layers make the filesystem, the lowest first.
+	// Layers are the layers of the file system, bottom layer first.
 	Layers []oci.Descriptor
 }
 
@@ -58,7 +58,7 @@ func Fetch(ctx context.Context, r *remote.Client, ref oci.Reference, store *stor
 	return image, r.FetchBlobs(ctx, ref, image.Layers, store)
 }
 
-// Describe returns what Fetch returns, and fetches no layer.
+// Describe is like Fetch, but does not fetch layers.
 func Describe(ctx context.Context, r *remote.Client, ref oci.Reference, store *store.Store, platform oci.Platform, limits Limits) (RuntimeImage, error) {
 	a, err := r.Cached(ctx, ref, store)
 	if err != nil {

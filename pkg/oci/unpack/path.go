@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// maxLinks is how many symbolic links may lie on the way to an entry, as many as
-// Linux follows.
+// maxLinks is the maximum number of symbolic links in the path of an entry, which is the
+// limit of Linux.
 const maxLinks = 40
 
 // entryName returns the path of an entry below the root, "." for the root itself. A
@@ -31,11 +31,11 @@ func (u *unpacker) entryName(name string) (string, error) {
 		return ".", nil
 	}
 	if depth := strings.Count(clean, "/"); depth > u.limits.Depth {
-		return "", ErrImageTooLarge.New(nil, "the entry %q lies below %d folders, and %d are allowed", text.Clip(name), depth, u.limits.Depth)
+		return "", ErrImageTooLarge.New(nil, "the entry %q is below %d folders, at most %d are allowed", text.Clip(name), depth, u.limits.Depth)
 	}
 	for _, part := range strings.Split(path.Dir(clean), "/") {
 		if strings.HasPrefix(part, tarfile.WhiteoutPrefix) && !strings.HasPrefix(part, whiteoutMeta) {
-			return "", ErrUnsafeImage.New(nil, "the entry %q lies in a whiteout", text.Clip(name))
+			return "", ErrUnsafeImage.New(nil, "the entry %q is inside a whiteout", text.Clip(name))
 		}
 	}
 	return clean, nil
@@ -59,7 +59,8 @@ func (u *unpacker) parentOf(name string) (string, error) {
 	return at, nil
 }
 
-// leaveParent forgets the folder of the last file: it may come or go.
+// leaveParent closes the folder of the last file, because the folder may be created or
+// removed.
 func (u *unpacker) leaveParent() {
 	if u.parent.dir != nil {
 		_ = u.parent.dir.Close() // Nothing is written through it.
@@ -94,7 +95,7 @@ func (u *unpacker) find(name string, make bool) (string, error) {
 			return "", err
 		case info.Mode().Type() == fs.ModeSymlink:
 			if links++; links > maxLinks {
-				return "", ErrUnsafeImage.New(nil, "%q lies behind more than %d symbolic links", text.Clip(name), maxLinks)
+				return "", ErrUnsafeImage.New(nil, "the path of %q contains more than %d symbolic links", text.Clip(name), maxLinks)
 			}
 			target, err := u.root.Readlink(next)
 			if err != nil {
@@ -103,7 +104,7 @@ func (u *unpacker) find(name string, make bool) (string, error) {
 			rest = append(strings.Split(target, "/"), rest...)
 			continue
 		case !info.IsDir():
-			return "", oci.ErrBrokenLayer.New(nil, "%q is a folder of one entry and a file of another", text.Clip(next))
+			return "", oci.ErrBrokenLayer.New(nil, "%q is a folder in one entry and a file in another", text.Clip(next))
 		}
 		at = next
 	}

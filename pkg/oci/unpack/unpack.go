@@ -16,42 +16,42 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// ErrUnsafeImage is the failure of an image with entries that no runtime needs and that
-// an attacker could use.
+// ErrUnsafeImage is the code for an image with entries that an attacker could use and
+// no runtime requires.
 var ErrUnsafeImage = errcode.Code{
 	Name: "UnsafeImage", Class: errcode.Invalid,
-	Cause: "A layer of the image has an entry that leads out of the image's root, a device, a sparse file, or a name that no file can have.",
-	Fix:   "Do not run the image; if it is yours, build it again with a common tool.",
+	Cause: "A layer of the image has an entry that leads out of the image's root, a device, a sparse file, or an invalid file name.",
+	Fix:   "Do not run the image; if you own it, rebuild it with a common tool.",
 }
 
-// ErrImageTooLarge is the failure of an image beyond the limits of a runtime image.
+// ErrImageTooLarge is the code for an image that exceeds the limits of runtime images.
 var ErrImageTooLarge = errcode.Code{
 	Name: "ImageTooLarge", Class: errcode.Limit,
-	Cause: "The image of a runtime has more bytes, files, or deeper folders than the limits allow, or is packed suspiciously well.",
+	Cause: "A runtime image exceeds the limits for bytes, files, depth of folders or compression ratio.",
 	Fix:   "Check that the image is the runtime image of the package, and build a smaller one.",
 }
 
-// ErrImageWrite is the failure of writing an unpacked image.
+// ErrImageWrite is the code for writing an unpacked image.
 var ErrImageWrite = errcode.Code{
 	Name: "ImageWrite", Class: errcode.Unavailable,
 	Cause: "The files of an image cannot be written: the disk is full, read-only or broken.",
-	Fix:   "Free some space in the data directory. Nothing half-written is used.",
+	Fix:   "Free some space in the data directory. Incomplete files are not used.",
 }
 
-// Limits bound a runtime image. Zero means the default.
+// Limits bounds a runtime image. Zero means the default.
 type Limits struct {
-	// Download bounds the layers as they are published, in bytes.
+	// Download bounds the packed size of all layers, in bytes.
 	Download int64
 	// Bytes bounds the tars of all layers together, in bytes.
 	Bytes int64
-	// Ratio bounds how many bytes a layer unpacks to for each of its own, once it
-	// has given 8 MiB.
+	// Ratio bounds the ratio of the unpacked to the packed size of a layer, beyond the
+	// first 8 MiB.
 	Ratio int64
 	// Entries bounds the entries of all layers together.
 	Entries int
 	// Headers bounds the names and extended headers of all entries, in bytes.
 	Headers int64
-	// Depth bounds how many folders lie above a file.
+	// Depth bounds the number of folders above a file.
 	Depth int
 }
 
@@ -86,9 +86,9 @@ type Result struct {
 // setgid, and lose owners and extended attributes. Entries below /dev are skipped,
 // because the runtime environment provides the devices.
 //
-// It fails with UnsafeImage, ImageTooLarge, BrokenLayer or ImageWrite, and with
-// BlobNotFound or DigestMismatch if a layer is no longer in the store. After an error the
-// content of the directory is incomplete, and the caller deletes it.
+// It fails with ErrUnsafeImage, ErrImageTooLarge, ErrBrokenLayer or ErrImageWrite, and
+// with ErrBlobNotFound or ErrDigestMismatch if a layer is no longer in the store. After
+// an error the content of the directory is incomplete, and the caller deletes it.
 func RootFS(ctx context.Context, store *store.Store, image RuntimeImage, folder string, limits Limits) (Result, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -105,7 +105,7 @@ func RootFS(ctx context.Context, store *store.Store, image RuntimeImage, folder 
 	return u.done, nil
 }
 
-// unpacker applies one layer after the other.
+// unpacker applies the layers in order.
 type unpacker struct {
 	root    *os.Root
 	limits  Limits
@@ -130,8 +130,7 @@ func (u *unpacker) layer(ctx context.Context, store *store.Store, layer oci.Desc
 		return err
 	}
 	defer func() { err = errors.Join(err, blob.Close()) }()
-	// The limits of packages do not fit runtime images, which have their own limits
-	// below.
+	// Runtime images have their own limits, see below.
 	plain, err := oci.OpenLayer(blob, layer, oci.Limits{Unpacked: 1 << 62, Ratio: 1 << 30})
 	if err != nil {
 		return err

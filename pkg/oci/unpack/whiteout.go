@@ -11,14 +11,15 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
 
-// The names of whiteouts (OCI image specification, "Applying Changesets").
+// Names of whiteouts (OCI image specification, "Applying Changesets").
 const (
 	// whiteoutMeta is the prefix of the metadata files of old tools, and of the marker of
 	// an opaque directory.
 	whiteoutMeta = ".wh..wh."
 )
 
-// whiteout removes files of lower layers. Files of the same layer stay, in any order.
+// whiteout removes files of lower layers. It keeps files of the same layer, regardless of
+// the order of entries.
 func (u *unpacker) whiteout(dir, base string) error {
 	name := strings.TrimPrefix(base, tarfile.WhiteoutPrefix)
 	if base != tarfile.OpaqueWhiteout && strings.HasPrefix(base, whiteoutMeta) {
@@ -62,10 +63,10 @@ func (u *unpacker) removeAllLower(folder string) error {
 	if err != nil {
 		return err
 	}
-	// Whiteouts are few, but a repeated whiteout would visit the same entries again and
-	// again.
+	// Images have few whiteouts, but repeated ones would visit the same entries every
+	// time.
 	if u.looked += len(children); u.looked > 4*u.limits.Entries {
-		return ErrImageTooLarge.New(nil, "the whiteouts of the image look at more than %d entries", 4*u.limits.Entries)
+		return ErrImageTooLarge.New(nil, "the whiteouts of the image visit more than %d entries", 4*u.limits.Entries)
 	}
 	for _, child := range children {
 		if err := u.removeLower(path.Join(folder, child.Name())); err != nil {

@@ -9,21 +9,21 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// maxAnnotationBytes is how much all annotations of one object may hold: the API
-// server's limit, which cannot be raised.
+// maxAnnotationBytes is the maximum size of all annotations of an object. The API server's limit cannot be
+// raised.
 const maxAnnotationBytes = 256 << 10
 
 // Codes for annotations.
 var (
 	ErrMissingAnnotation = errcode.Code{
 		Name: "MissingAnnotation", Class: errcode.Invalid,
-		Cause: "The metadata lacks annotations that describe the package.",
+		Cause: "The metadata has no annotations that describe the package.",
 		Fix:   "Add the annotations to the metadata object.",
 	}
 	ErrInvalidLicense = errcode.Code{
 		Name: "InvalidLicense", Class: errcode.Invalid,
 		Cause: "The license annotation is not an SPDX license identifier or expression.",
-		Fix:   "Use an identifier of https://spdx.org/licenses/, such as Apache-2.0, or one of your own that starts with LicenseRef-.",
+		Fix:   "Use an identifier of https://spdx.org/licenses/, such as Apache-2.0, or your own, which must start with LicenseRef-.",
 	}
 	ErrInvalidSource = errcode.Code{
 		Name: "InvalidSource", Class: errcode.Invalid,
@@ -32,12 +32,12 @@ var (
 	}
 	ErrAnnotationsTooLarge = errcode.Code{
 		Name: "AnnotationsTooLarge", Class: errcode.Invalid,
-		Cause: "The annotations of an object hold more than the 256 KiB that an API server accepts.",
+		Cause: "The annotations of an object exceed the 256 KiB that an API server accepts.",
 		Fix:   "Shorten or remove annotations.",
 	}
 	ErrMetaAnnotationsTooLarge = errcode.Code{
 		Name: "MetaAnnotationsTooLarge", Class: errcode.Invalid,
-		Cause: "The annotations of the metadata hold more than the 256 KiB that an API server accepts on a package revision; the largest are left out there.",
+		Cause: "The annotations of the metadata exceed the 256 KiB that an API server accepts on a package revision; the largest are omitted.",
 		Fix:   "Shorten the annotations, for example the readme or the icon.",
 	}
 )
@@ -82,7 +82,7 @@ func isURL(text string) bool {
 	return err == nil && strings.Contains(u.Host, ".") && !strings.ContainsAny(u.Host, " \t\n")
 }
 
-// Annotations returns the message for annotations that an API server rejects because of their size, and "" for
+// Annotations returns the message for annotations that exceed the size limit of an API server, and "" for
 // others.
 func Annotations(annotations map[string]string) string {
 	size := 0
@@ -92,5 +92,5 @@ func Annotations(annotations map[string]string) string {
 	if size <= maxAnnotationBytes {
 		return ""
 	}
-	return fmt.Sprintf("the annotations hold %d bytes, %d are allowed", size, maxAnnotationBytes)
+	return fmt.Sprintf("the annotations have %d bytes, at most %d are allowed", size, maxAnnotationBytes)
 }

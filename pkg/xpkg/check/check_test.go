@@ -29,7 +29,7 @@ metadata:
 ---
 `
 
-// thing is a definition with a schema and a few lines more in its spec.
+// thing returns a definition with a schema and a few lines more in its spec.
 func thing(schema, spec string) string {
 	return `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -246,6 +246,13 @@ func TestCheckValidatesTheObjectsOfEachKind(t *testing.T) {
 		"XRD versions": {configuration + xrd("a.b.c", "v2", "{}"), `InvalidXRD: document 2, CompositeResourceDefinition, "a.b.c": the version "v2" is a duplicate`},
 		"XRD type":     {configuration + xrd("a.b.c", "v1", "{type: text}"), `InvalidXRD: document 2, CompositeResourceDefinition, "a.b.c": spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[x].type: `},
 		"XRD pattern":  {configuration + xrd("a.b.c", "v1", `{type: string, pattern: "["}`), `InvalidXRD: document 2, CompositeResourceDefinition, "a.b.c": spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[x].pattern: `},
+		"no steps":     {configuration + composition + "spec: {compositeTypeRef: {apiVersion: v1, kind: K}, mode: Pipeline, pipeline: []}\n", "spec.pipeline: is required in the mode Pipeline, with at least one step"},
+		"XRD secrets":  {configuration + strings.Replace(xrd("a.b.c", "v1", "{}"), "scope: Cluster", "scope: Cluster, connectionSecretKeys: [a]", 1), "spec.connectionSecretKeys: an XRD of apiextensions.crossplane.io/v2 has no connection secrets"},
+		"XRD singular": {configuration + strings.Replace(xrd("a.b.c", "v1", "{}"), "plural: a}", "plural: a, singular: A}", 1), `InvalidXRD: document 2, CompositeResourceDefinition, "a.b.c": spec.names.singular: `},
+		"XRD claim":    {configuration + strings.NewReplacer("crossplane.io/v2", "crossplane.io/v1", "scope: Cluster", "claimNames: {kind: Claim, plural: Claims}").Replace(xrd("a.b.c", "v1", "{}")), `InvalidXRD: document 2, CompositeResourceDefinition, "a.b.c": spec.claimNames.plural: `},
+		"XRD webhook":  {configuration + strings.Replace(xrd("a.b.c", "v1", "{}"), "scope: Cluster", "scope: Cluster, conversion: {strategy: Webhook}", 1), `InvalidXRD: document 2, CompositeResourceDefinition, "a.b.c": spec.conversion.`},
+		"MRD":          {provider + "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceDefinition\nmetadata: {name: as.b.c}\nspec: {group: b.c, names: {kind: A, plural: as, singular: A}, scope: Cluster, versions: []}\n", `spec.names.singular: "A" is not in lower case`},
+		"requirements": {configuration + "apiVersion: ops.crossplane.io/v1alpha1\nkind: CronOperation\nmetadata: {name: o}\nspec: {schedule: a, operationTemplate: {spec: {mode: Pipeline, pipeline: [{step: a, functionRef: {name: f}, requirements: {requiredResources: [{requirementName: r, apiVersion: v1, kind: K, name: x, matchLabels: {}}]}}]}}}\n", "spec.operationTemplate.spec.pipeline[0].requirements.requiredResources[0]: name and matchLabels exclude each other"},
 		"operation":    {configuration + "apiVersion: ops.crossplane.io/v1alpha1\nkind: Operation\nmetadata: {name: o}\nspec: {pipeline: []}\n", "spec.pipeline: has 0 elements, not between 1 and 99"},
 		"webhook":      {provider + webhook + "webhooks: [{name: short, sideEffects: Some, admissionReviewVersions: []}]\n", `webhooks[0].sideEffects: "Some" is none of None, NoneOnDryRun`},
 		"webhook name": {provider + webhook + "webhooks: [{name: short, sideEffects: None, admissionReviewVersions: [v1]}]\n", `webhooks[0].name: "short" is not a domain name with at least three parts`},
@@ -253,6 +260,76 @@ func TestCheckValidatesTheObjectsOfEachKind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := findings(t, c.stream, xpkg.PolicyInstall()); !slices.ContainsFunc(got, func(f string) bool { return strings.Contains(f, c.want) }) {
 				t.Errorf("got %q, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// Objects that Crossplane 1 accepts and Crossplane 2 does not are warnings for the author of a package, and nothing at install:
+// the CRDs in the cluster decide then.
+func TestCheckWarnsOfObjectsThatCrossplane2Rejects(t *testing.T) {
+	const (
+		configuration = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: c}\n---\n"
+		composition   = "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: c}\nspec: {compositeTypeRef: {apiVersion: v1, kind: K}, pipeline: "
+	)
+	old := strings.Replace(xrd("a.b.c", "v1", "{}"), "crossplane.io/v2", "crossplane.io/v1", 1)
+	var steps []string
+	for i := range 100 {
+		steps = append(steps, fmt.Sprintf("{step: s%d, functionRef: {name: f}}", i))
+	}
+	step := func(field string) string { return "[{step: a, functionRef: {name: f}, " + field + "}]}\n" }
+	for name, c := range map[string]struct{ object, want string }{
+		"no steps":         {composition + "[]}\n", "spec.pipeline: has no steps"},
+		"many steps":       {composition + "[" + strings.Join(steps, ", ") + "]}\n", "spec.pipeline: has 100 steps, more than 99"},
+		"no Secret":        {composition + step("credentials: [{name: c, source: Secret}]"), "spec.pipeline[0].credentials[0].secretRef: is required for the source Secret"},
+		"two selectors":    {composition + step("requirements: {requiredResources: [{requirementName: r, apiVersion: v1, kind: K, name: x, matchLabels: {a: b}}]}"), "requiredResources[0]: name and matchLabels exclude each other"},
+		"scope of claims":  {strings.Replace(old, "scope: Cluster", "scope: Cluster, claimNames: {kind: B, plural: bs}", 1), "spec.claimNames: only the scope LegacyCluster has claims, not Cluster"},
+		"scope of secrets": {strings.Replace(old, "scope: Cluster", "scope: Namespaced, connectionSecretKeys: [a]", 1), "spec.connectionSecretKeys: only the scope LegacyCluster has connection secrets, not Namespaced"},
+		"conversion":       {strings.Replace(old, "scope: Cluster", "conversion: {strategy: None}", 1), "spec.conversion.strategy: Webhook is the only strategy; remove the conversion"},
+		"legacy":           {strings.Replace(old, "scope: Cluster", "scope: LegacyCluster, claimNames: {kind: B, plural: bs}, connectionSecretKeys: [a]", 1), ""},
+		"a Secret":         {composition + step("credentials: [{name: c, source: Secret, secretRef: {name: s, namespace: n}}]"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			warnings := func(policy xpkg.Policy) []string {
+				return slices.DeleteFunc(findings(t, configuration+c.object, policy), func(f string) bool { return !strings.Contains(f, "warning NotForCrossplane2: ") })
+			}
+			got := warnings(xpkg.PolicyBuild())
+			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.HasSuffix(got[0], c.want)) {
+				t.Errorf("got %q, want %s", got, c.want)
+			}
+			if got := warnings(xpkg.PolicyInstall()); len(got) > 0 {
+				t.Errorf("at install: %q", got)
+			}
+		})
+	}
+}
+
+// The composite resources and the claims of XRDs, and MRDs, are compared like CRDs.
+func TestXRDsAndMRDsWithOneNameAreRefused(t *testing.T) {
+	meta := func(kind string) string {
+		return "apiVersion: meta.pkg.crossplane.io/v1\nkind: " + kind + "\nmetadata: {name: c}\n---\n"
+	}
+	definition := func(kind, version, plural, names string) string {
+		return "apiVersion: apiextensions.crossplane.io/" + version + "\nkind: " + kind + "\nmetadata: {name: " + plural + ".example.org}\nspec: {group: example.org, scope: Cluster, names: {plural: " + plural + ", " + names +
+			", versions: [{name: v1, served: true, storage: true, referenceable: true, schema: {openAPIV3Schema: {type: object}}}]}\n---\n"
+	}
+	xrd := func(plural, names string) string {
+		return strings.NewReplacer(", scope: Cluster", "", "storage: true, ", "").Replace(definition("CompositeResourceDefinition", "v1", plural, names))
+	}
+	mrd := func(plural, names string) string {
+		return strings.Replace(definition("ManagedResourceDefinition", "v1alpha1", plural, names), "referenceable: true, ", "", 1)
+	}
+	first := xrd("xthings", "kind: XThing}, claimNames: {kind: Thing, plural: things}")
+	for name, c := range map[string]struct{ kind, stream, want string }{
+		"composite resource and claim": {"Configuration", first + xrd("ythings", "kind: Thing}"), `spec.names.kind "Thing" is also defined by xthings.example.org`},
+		"two claims":                   {"Configuration", first + xrd("ythings", "kind: YThing}, claimNames: {kind: Other, plural: things}"), `spec.claimNames.plural "things" is also defined by xthings.example.org`},
+		"other names":                  {"Configuration", first + xrd("ythings", "kind: YThing}, claimNames: {kind: Other, plural: others}"), ""},
+		"two MRDs":                     {"Provider", mrd("things", "kind: Thing}") + mrd("others", "kind: Other, singular: thing}"), `spec.names.singular "thing" is also defined by things.example.org`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := slices.DeleteFunc(findings(t, meta(c.kind)+c.stream, xpkg.PolicyInstall()), func(f string) bool { return !strings.Contains(f, "error DuplicateCRDName") })
+			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) == 0 || !strings.HasSuffix(got[0], c.want)) {
+				t.Errorf("got %v, want %s", got, c.want)
 			}
 		})
 	}
@@ -283,7 +360,7 @@ func TestCRDsWithOneNameAreRefused(t *testing.T) {
 				if len(got) > 0 {
 					t.Errorf("refused: %v", got)
 				}
-			} else if len(got) != 1 || !strings.Contains(got[0], "error DuplicateCRDName: document 3") || !strings.HasSuffix(got[0], c.want+" is also a name in things.example.org") {
+			} else if len(got) != 1 || !strings.Contains(got[0], "error DuplicateCRDName: document 3") || !strings.HasSuffix(got[0], c.want+" is also defined by things.example.org") {
 				t.Errorf("got %v, want %s", got, c.want)
 			}
 			function := strings.Replace(completeMeta, "kind: Provider", "kind: Function", 1)

@@ -21,6 +21,7 @@ func Codes() []errcode.Code {
 		ErrInvalidXRD,
 		ErrMetaAnnotationsTooLarge,
 		ErrMissingAnnotation,
+		ErrNotForCrossplane2,
 		ErrSchemaTooLarge,
 		ErrStorageVersion,
 		ErrUnapprovedGroup,
@@ -46,6 +47,9 @@ var severities = xpkg.Severities{
 	ErrDeprecatedCRD.Name:     {Build: xpkg.Warning, Install: xpkg.Warning},
 
 	xpkg.ErrReservedKey.Name: {Build: xpkg.Error, Install: xpkg.Warning},
+
+	// The CRDs in the cluster decide at install.
+	ErrNotForCrossplane2.Name: {Build: xpkg.Warning, Install: xpkg.Off},
 
 	ErrInvalidXRD.Name: {Build: xpkg.Error, Install: xpkg.Warning},
 

@@ -37,12 +37,12 @@ var (
 	ErrDeprecatedCRD = errcode.Code{
 		Name: "DeprecatedCRD", Class: errcode.Invalid,
 		Cause: "A CustomResourceDefinition has the version apiextensions.k8s.io/v1beta1, which API servers reject since Kubernetes 1.22. It is converted at install.",
-		Fix:   "Write it as apiextensions.k8s.io/v1, with a structural schema.",
+		Fix:   "Convert it to apiextensions.k8s.io/v1, with a structural schema.",
 	}
 	ErrUnsupportedCRD = errcode.Code{
 		Name: "UnsupportedCRD", Class: errcode.Unsupported,
 		Cause: "A CustomResourceDefinition has an unknown version.",
-		Fix:   "Write it as apiextensions.k8s.io/v1, or use a newer xpkg.",
+		Fix:   "Convert it to apiextensions.k8s.io/v1, or use a newer xpkg.",
 	}
 	ErrInvalidCRD = errcode.Code{
 		Name: "InvalidCRD", Class: errcode.Invalid,
@@ -74,9 +74,11 @@ const (
 // partialCRD holds the fields of a CRD spec that are common to v1 and v1beta1, and the CA
 // bundles of both.
 type partialCRD struct {
-	Group    string   `json:"group"`
-	Names    crdNames `json:"names"`
-	Versions []struct {
+	Group string   `json:"group"`
+	Names crdNames `json:"names"`
+	// ClaimNames are the names of the claim of an XRD.
+	ClaimNames crdNames `json:"claimNames"`
+	Versions   []struct {
 		Name    string `json:"name"`
 		Storage bool   `json:"storage"`
 	} `json:"versions"`
@@ -101,7 +103,7 @@ func (c *objectChecker) checkCRD(p *partial) {
 		note(ErrCRDName, "metadata.name", fmt.Sprintf("metadata.name must be %.300q", want))
 	}
 	if n := storageVersions(spec); n != 1 && (n > 1 || c.object.GVK.Version == crdV1) {
-		note(ErrStorageVersion, "spec.versions", wording.Count(n, "storage version")+", exactly one is needed")
+		note(ErrStorageVersion, "spec.versions", wording.Count(n, "storage version")+", exactly one is required")
 	}
 	if isCommunityGroup(spec.Group) && p.Metadata.Annotations[annotationAPIApproved] == "" {
 		note(ErrUnapprovedGroup, "metadata.annotations["+annotationAPIApproved+"]",
@@ -140,8 +142,7 @@ func storageVersions(spec *partialCRD) int {
 	return n
 }
 
-// isCommunityGroup reports whether a group is protected by the Kubernetes community
-// (KEP-1111).
+// isCommunityGroup reports whether the Kubernetes community owns a group (KEP-1111).
 func isCommunityGroup(group string) bool {
 	for _, g := range []string{"k8s.io", "kubernetes.io"} {
 		if group == g || strings.HasSuffix(group, "."+g) {

@@ -33,7 +33,7 @@ type objectChecker struct {
 	object   xpkg.Object
 	lines    yamldoc.Locator
 	text     []byte
-	crd      partialCRD // of a CRD
+	crd      partialCRD // of a CRD, an XRD or an MRD
 	findings []xpkg.Finding
 }
 
@@ -79,6 +79,7 @@ func (c *objectChecker) check() {
 		c.checkCRD(&p)
 	case kinds.GroupComposition:
 		if k := c.object.GVK.Kind; k == kinds.XRD || k == kinds.MRD {
+			c.crd = p.Spec
 			c.checkGroup(&p.Spec)
 			if k == kinds.XRD {
 				c.checkXRD(&p.Spec)
@@ -109,13 +110,12 @@ func (c *objectChecker) checkSchema() {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(c.text, &value); err != nil {
 		return // It was read before.
 	}
-	var problems []Problem
-	if s.spec != nil {
-		problems = append(mappingOf("", fields{"spec": s.spec}).check("", value), s.rules(value["spec"])...)
-	} else {
-		problems = append(s.webhooks.check("webhooks", value["webhooks"]), webhookNames(value["webhooks"])...)
+	if s.spec == nil {
+		c.report(ErrInvalidPackageObject, append(s.webhooks.check("webhooks", value["webhooks"]), webhookNames(value["webhooks"])...))
+		return
 	}
-	c.report(ErrInvalidPackageObject, problems)
+	c.report(ErrInvalidPackageObject, append(mappingOf("", fields{"spec": s.spec}).check("", value), problems(s.extra, value["spec"])...))
+	c.report(ErrNotForCrossplane2, problems(s.crossplane2, value["spec"]))
 }
 
 // report records the first problems of the object.

@@ -83,7 +83,7 @@ type sarifRegion struct {
 	StartLine int `json:"startLine"`
 }
 
-// sarifRules are the codes that occur, in the order of their names.
+// sarifRules returns a rule for each code of the findings, ordered by name.
 func sarifRules(findings []xpkg.Finding) []sarifRule {
 	var codes []errcode.Code
 	for _, f := range findings {
@@ -112,5 +112,5 @@ func sarifResultOf(f xpkg.Finding) sarifResult {
 	return r
 }
 
-// sarifURI is a path as a relative reference.
+// sarifURI returns a path as a relative URI reference.
 func sarifURI(path string) string { return (&url.URL{Path: path}).String() }

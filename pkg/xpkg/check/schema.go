@@ -18,7 +18,7 @@ type schema struct {
 	items *schema
 	// words lists the allowed values of a string.
 	words []string
-	// key is the field that is unique among the elements of a list.
+	// key is the field whose values are unique among the elements of a list.
 	key string
 	// limited means that a number, or the length of a list, is within least and most.
 	limited     bool

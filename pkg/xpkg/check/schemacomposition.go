@@ -61,11 +61,3 @@ var transform = mappingOf("type", fields{
 		"format": oneOf("none", "quantity", "json"),
 	}),
 })
-
-// checkPipelineMode reports a Composition of the mode Pipeline without a pipeline.
-func checkPipelineMode(spec map[string]any) []Problem {
-	if spec["mode"] != "Pipeline" || spec["pipeline"] != nil {
-		return nil
-	}
-	return []Problem{{Path: "spec.pipeline", Message: "is required in the mode Pipeline"}}
-}

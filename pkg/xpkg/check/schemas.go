@@ -11,16 +11,16 @@ import (
 // rejected because of the release in a cluster: an enumeration, for example, contains the
 // words of all releases. A test compares them with the CRDs of the releases.
 //
-// The schema of a version that is not listed is not known; such an object is not checked.
+// Objects of other versions are not checked.
 var schemas = map[gvk]*objectSchema{
-	{Group: kinds.GroupComposition, Version: "v1", Kind: kinds.Composition}:        {spec: compositionSpec, extra: checkPipelineMode},
-	{Group: kinds.GroupComposition, Version: "v1", Kind: kinds.XRD}:                {spec: xrdSpec(anyValue)},
-	{Group: kinds.GroupComposition, Version: "v2", Kind: kinds.XRD}:                {spec: xrdSpec(oneOf("Namespaced", "Cluster")), extra: checkClaimNames},
-	{Group: kinds.GroupComposition, Version: "v1alpha1", Kind: kinds.MRD}:          {spec: mrdSpec},
+	{Group: kinds.GroupComposition, Version: "v1", Kind: kinds.Composition}:        {spec: compositionSpec, extra: checkPipelineMode, crossplane2: checkCompositionOf2},
+	{Group: kinds.GroupComposition, Version: "v1", Kind: kinds.XRD}:                {spec: xrdSpec(anyValue), crossplane2: checkXRDOf2},
+	{Group: kinds.GroupComposition, Version: "v2", Kind: kinds.XRD}:                {spec: xrdSpec(oneOf("Namespaced", "Cluster")), extra: checkLegacyFields},
+	{Group: kinds.GroupComposition, Version: "v1alpha1", Kind: kinds.MRD}:          {spec: mrdSpec, extra: checkLowerNames},
 	{Group: kinds.GroupComposition, Version: "v1alpha1", Kind: kinds.MRAP}:         {spec: mrapSpec},
-	{Group: kinds.GroupOperation, Version: "v1alpha1", Kind: kinds.Operation}:      {spec: operationSpec},
-	{Group: kinds.GroupOperation, Version: "v1alpha1", Kind: kinds.CronOperation}:  {spec: cronOperationSpec},
-	{Group: kinds.GroupOperation, Version: "v1alpha1", Kind: kinds.WatchOperation}: {spec: watchOperationSpec},
+	{Group: kinds.GroupOperation, Version: "v1alpha1", Kind: kinds.Operation}:      {spec: operationSpec, extra: checkRequirements},
+	{Group: kinds.GroupOperation, Version: "v1alpha1", Kind: kinds.CronOperation}:  {spec: cronOperationSpec, extra: checkTemplateRequirements},
+	{Group: kinds.GroupOperation, Version: "v1alpha1", Kind: kinds.WatchOperation}: {spec: watchOperationSpec, extra: checkTemplateRequirements},
 	{Group: kinds.GroupAdmission, Version: "v1", Kind: kinds.ValidatingWebhook}:    {webhooks: webhookList(fields{})},
 	{Group: kinds.GroupAdmission, Version: "v1", Kind: kinds.MutatingWebhook}:      {webhooks: webhookList(fields{"reinvocationPolicy": oneOf("Never", "IfNeeded")})},
 }
@@ -32,17 +32,20 @@ type objectSchema struct {
 	spec, webhooks *schema
 	// extra returns the problems of a spec that a schema cannot express.
 	extra func(spec map[string]any) []Problem
+	// crossplane2 returns the problems of a spec for which Crossplane 2 rejects the object and Crossplane 1 does not.
+	crossplane2 func(spec map[string]any) []Problem
 }
 
-func (s *objectSchema) rules(spec any) []Problem {
+// problems returns the problems of a spec that a rule finds.
+func problems(rule func(map[string]any) []Problem, spec any) []Problem {
 	fields, ok := spec.(map[string]any)
-	if s.extra == nil || !ok {
+	if rule == nil || !ok {
 		return nil
 	}
-	return s.extra(fields)
+	return rule(fields)
 }
 
-// References and other parts that several kinds share.
+// Schemas of references and other parts of several kinds.
 var (
 	nameRef = mappingOf("name", fields{"name": aString})
 
@@ -104,14 +107,6 @@ func xrdSpec(scope *schema) *schema {
 	})
 }
 
-// checkClaimNames reports claims of an XRD of version v2, which has none.
-func checkClaimNames(spec map[string]any) []Problem {
-	if spec["claimNames"] == nil {
-		return nil
-	}
-	return []Problem{{Path: "spec.claimNames", Message: "an XRD of apiextensions.crossplane.io/v2 has no claims"}}
-}
-
 var mrdSpec = mappingOf("group names versions", fields{
 	"group": aString, "names": names, "conversion": conversion, "preserveUnknownFields": aBoolean,
 	"scope": oneOf("Namespaced", "Cluster"), "state": oneOf("Active", "Inactive"),
@@ -125,7 +120,7 @@ var mrdSpec = mappingOf("group names versions", fields{
 
 var mrapSpec = mappingOf("activate", fields{"activate": listOf(aString).within(1, 1<<20)})
 
-// Steps of functions, in Compositions and Operations.
+// pipeline is the schema of the function steps of Compositions and Operations.
 var pipeline = uniqueListOf("step", mappingOf("step functionRef", fields{
 	"step": aString, "functionRef": nameRef, "input": anObject,
 	"credentials": uniqueListOf("name", mappingOf("name source", fields{

@@ -3,9 +3,10 @@ package check
 import (
 	_ "embed"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 )
 
 //go:embed spdx.txt
@@ -24,16 +25,16 @@ var spdxIDs = sync.OnceValue(func() map[string]bool {
 })
 
 var (
-	spdxToken = regexp.MustCompile(`[()]|[^()\s]+`)
-	// spdxName is the syntax of names that no list can hold: references to licenses
-	// of one's own, and exceptions.
-	spdxName = regexp.MustCompile(`^[A-Za-z0-9.:-]+$`)
+	spdxToken = lazyregexp.New(`[()]|[^()\s]+`)
+	// spdxName is the syntax of names that are not in a list: references to custom
+	// licenses, and exceptions.
+	spdxName = lazyregexp.New(`^[A-Za-z0-9.:-]+$`)
 )
 
 // licenseFault describes why text is not an SPDX license expression, and returns "" if it
 // is one.
 func licenseFault(text string) string {
-	p := &spdxParser{tokens: spdxToken.FindAllString(text, -1)}
+	p := &spdxParser{tokens: spdxToken().FindAllString(text, -1)}
 	if f := p.expression(); f != "" {
 		return f
 	}
@@ -60,8 +61,8 @@ func (p *spdxParser) take(words ...string) bool {
 	return false
 }
 
-// expression reads terms joined by AND and OR, whose precedence does not matter
-// for the question whether the expression is one.
+// expression reads terms joined by AND and OR. Their precedence does not affect whether
+// the expression is valid.
 func (p *spdxParser) expression() string {
 	if p.depth++; p.depth > 20 {
 		return "too many parentheses"
@@ -96,7 +97,7 @@ func (p *spdxParser) term() string {
 		return fmt.Sprintf("%.60q is not an SPDX identifier", id)
 	}
 	if p.take("WITH") {
-		if p.at == len(p.tokens) || !spdxName.MatchString(p.tokens[p.at]) {
+		if p.at == len(p.tokens) || !spdxName().MatchString(p.tokens[p.at]) {
 			return "an exception is missing after WITH"
 		}
 		p.at++
@@ -106,7 +107,7 @@ func (p *spdxParser) term() string {
 
 func knownLicense(id string) bool {
 	if _, ref, ok := strings.Cut(id, "LicenseRef-"); ok {
-		return spdxName.MatchString(ref)
+		return spdxName().MatchString(ref)
 	}
 	id = strings.ToLower(id)
 	return spdxIDs()[id] || spdxIDs()[strings.TrimSuffix(id, "+")]

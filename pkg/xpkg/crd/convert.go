@@ -87,7 +87,7 @@ func keepInSchema(s *crdv1.JSONSchemaProps) {
 	}
 }
 
-// canonicalCRD encodes a CRD without the fields that only a server sets.
+// canonicalCRD encodes a CRD without the fields that only an API server sets.
 func canonicalCRD(crd *crdv1.CustomResourceDefinition) ([]byte, error) {
 	text, err := json.Marshal(crd)
 	if err != nil {

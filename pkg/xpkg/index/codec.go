@@ -13,9 +13,8 @@ import (
 // beside it. It is incremented when either changes.
 const Version = 3
 
-// withLabels is the first version with the labels and annotations of objects. Packages
-// were published with indexes of the version before it, which can still be decoded and
-// verified.
+// withLabels is the first version with the labels and annotations of objects. Published
+// packages have indexes of the previous version, which can still be decoded and verified.
 const withLabels = 2
 
 // withCalls is the first version with Entry.CallsRuntime.
@@ -68,7 +67,7 @@ func Encode(x *Index) []byte {
 	return w.buf
 }
 
-// typesOf are the types of the objects, in the order in which they first come.
+// typesOf returns the types of the objects, in the order of their first occurrence.
 func typesOf(x *Index) []schema.GroupVersionKind {
 	var types []schema.GroupVersionKind
 	for _, e := range x.Objects {
@@ -166,7 +165,7 @@ func (r *decoder) bytes(n int) []byte {
 
 func (r *decoder) text() []byte { return r.bytes(r.number()) }
 
-// count is a number of things, each of which takes at least so many bytes.
+// count reads the number of elements, each of which takes at least size bytes.
 func (r *decoder) count(size int) int {
 	n := r.number()
 	if n > maxEntries || n*size > len(r.rest) {
@@ -209,7 +208,7 @@ func (r *decoder) entries(types []schema.GroupVersionKind, version int) []Entry 
 	return entries
 }
 
-// flag is 0 or 1; there is one way to write each index.
+// flag reads 0 or 1. Other values are errors, so that each index has a single encoding.
 func (r *decoder) flag() bool {
 	n := r.number()
 	r.short = r.short || n > 1

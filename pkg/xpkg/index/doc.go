@@ -1,5 +1,5 @@
-// Package index stores the content of a package, so that it can be used again without parsing
-// its YAML.
+// Package index stores the content of a package, so that it can be reused without parsing its
+// YAML.
 //
 //	package.yaml ──xpkg.Read──▶ Package ──New, Encode──▶ index   (a few KiB)
 //	                               └────────Blob───────▶ objects (canonical JSON)

@@ -44,13 +44,13 @@ type Index struct {
 type Entry struct {
 	GVK  schema.GroupVersionKind
 	Name string
-	// Offset and Length are the place of the canonical JSON in the blob.
+	// Offset and Length locate the canonical JSON in the blob.
 	Offset, Length int64
-	// Summary of the object. Indexes before version 2 only have the hash, and indexes
-	// before version 3 do not have CallsRuntime.
+	// Summary of the object. Indexes before version 2 contain only the hash, and indexes
+	// before version 3 do not contain CallsRuntime.
 	xpkg.Summary
-	// Line and Document are the place in the stream; Line counts from 1, Document,
-	// among those with content, from 0.
+	// Line and Document locate the object in the stream. Line counts from 1; Document
+	// counts documents with content from 0.
 	Line, Document int
 }
 
@@ -84,7 +84,7 @@ func entryOf(o xpkg.Object) (Entry, error) {
 	return Entry{GVK: o.GVK, Name: o.Name, Length: int64(len(text)), Summary: summary, Line: o.Line, Document: o.Index}, err
 }
 
-// NewMeta returns an index with the metadata alone.
+// NewMeta returns an index with the metadata only.
 func NewMeta(meta xpkg.Meta) (*Index, error) {
 	text, err := meta.Raw.JSON()
 	if err != nil {
@@ -106,11 +106,11 @@ func Blob(pkg *xpkg.Package) ([][]byte, error) {
 	return texts, nil
 }
 
-// Package returns the package of the index. Its documents have no Raw, and read their
-// JSON from the blob on each use, so that the package does not hold it in memory. JSON
-// that does not match the index is an error with the code ErrDamaged, after a blob that is
-// a [Repairer] has tried to repair itself. The package has no findings: they were reported
-// when it was read from YAML.
+// Package returns the package of the index. Its documents have no Raw, and read their JSON
+// from the blob on each use, so that the package does not hold it in memory. If JSON does
+// not match the index, a blob that is a [Repairer] is repaired first; if it still does not
+// match, the error has the code ErrDamaged. The package has no findings: they were
+// reported when it was read from YAML.
 func (x *Index) Package(blob io.ReaderAt, limits xpkg.Limits) (*xpkg.Package, error) {
 	meta, err := x.ReadMeta(limits)
 	if err != nil {
@@ -163,7 +163,7 @@ func (e *Entry) read(blob io.ReaderAt, most int64) ([]byte, error) {
 
 func (e *Entry) readOnce(blob io.ReaderAt, most int64) ([]byte, error) {
 	if e.Length > most {
-		return nil, ErrDamaged.New(nil, "an object has %d bytes, more than any can have", e.Length)
+		return nil, ErrDamaged.New(nil, "an object has %d bytes, which exceeds the limit", e.Length)
 	}
 	text := make([]byte, e.Length)
 	n, err := blob.ReadAt(text, e.Offset)
@@ -171,7 +171,7 @@ func (e *Entry) readOnce(blob io.ReaderAt, most int64) ([]byte, error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, ErrDamaged.New(err, "cannot read an object")
 	case int64(n) != e.Length || sha256.Sum256(text) != e.SHA256:
-		return nil, ErrDamaged.New(nil, "an object differs from the object that was written")
+		return nil, ErrDamaged.New(nil, "an object does not match its hash")
 	}
 	return text, nil
 }
@@ -185,7 +185,7 @@ func (e *Entry) equal(other *Entry, version int) bool {
 }
 
 // Matches verifies the index against a package, object by object. An index that came with
-// a package is not trusted before that.
+// a package must be verified before it is used.
 func (x *Index) Matches(pkg *xpkg.Package) error {
 	own, err := New(pkg)
 	if err != nil {

@@ -17,7 +17,7 @@ type FunctionSpec struct {
 	MetaSpec `json:",inline"`
 
 	// Image is the runtime image of the function, if it is not the package image itself.
-	// image. Packages of Crossplane before v2 have it.
+	// Packages for Crossplane before v2 set it.
 	// +optional
 	Image *string `json:"image,omitempty"`
 }

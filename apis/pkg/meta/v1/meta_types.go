@@ -5,11 +5,10 @@ type MetaSpec struct {
 	// Crossplane constrains the versions of Crossplane that the package works with.
 	// +optional
 	Crossplane *CrossplaneConstraints `json:"crossplane,omitempty"`
-	// DependsOn are the packages that this package needs.
+	// DependsOn lists the dependencies of the package.
 	// +optional
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
-	// Capabilities of the package: keywords for its consumers,
-	// it.
+	// Capabilities of the package: keywords for its consumers.
 	// +optional
 	Capabilities []string `json:"capabilities,omitempty"`
 }
@@ -20,26 +19,26 @@ type CrossplaneConstraints struct {
 	Version string `json:"version"`
 }
 
-// Dependency is a package that another one needs: either apiVersion, kind and
-// package, or one of the older provider, configuration and function.
+// Dependency is a dependency of a package: either apiVersion, kind and package, or one of
+// the older fields provider, configuration and function.
 type Dependency struct {
-	// APIVersion of the package that is needed.
+	// APIVersion of the dependency.
 	// +optional
 	APIVersion *string `json:"apiVersion,omitempty"`
-	// Kind of the package that is needed.
+	// Kind of the dependency.
 	// +optional
 	Kind *string `json:"kind,omitempty"`
-	// Package is the repository of the package that is needed, without a tag.
+	// Package is the repository of the dependency, without a tag.
 	// +optional
 	Package *string `json:"package,omitempty"`
 
-	// Provider is the repository of a provider that is needed.
+	// Provider is the repository of the dependency, if it is a provider.
 	// +optional
 	Provider *string `json:"provider,omitempty"`
-	// Configuration is the repository of a configuration that is needed.
+	// Configuration is the repository of the dependency, if it is a configuration.
 	// +optional
 	Configuration *string `json:"configuration,omitempty"`
-	// Function is the repository of a function that is needed.
+	// Function is the repository of the dependency, if it is a function.
 	// +optional
 	Function *string `json:"function,omitempty"`
 

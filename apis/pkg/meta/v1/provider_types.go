@@ -20,7 +20,7 @@ type ProviderSpec struct {
 	MetaSpec `json:",inline"`
 
 	// Controller configures the runtime of the provider, if it is not the package image itself.
-	// image. Packages of Crossplane before v2 have it.
+	// Packages for Crossplane before v2 set it.
 	// +optional
 	Controller *ControllerSpec `json:"controller,omitempty"`
 }
@@ -30,9 +30,8 @@ type ControllerSpec struct {
 	// Image is the runtime image. Default is the package image itself.
 	// +optional
 	Image *string `json:"image,omitempty"`
-	// PermissionRequests are permissions that the runtime needs beyond those for the
-	// resources of its package. The administrator may deny them, and with them
-	// the package.
+	// PermissionRequests are permissions that the runtime needs beyond those for the resources
+	// of its package. If the administrator denies them, the package is not installed.
 	// +optional
 	PermissionRequests []rbacv1.PolicyRule `json:"permissionRequests,omitempty"`
 }

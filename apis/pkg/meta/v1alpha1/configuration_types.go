@@ -16,8 +16,8 @@ type Configuration struct {
 type ConfigurationSpec struct {
 	MetaSpec `json:",inline"`
 
-	// Ignore names files that are not part of the package. Only packages made
-	// with the first tools have it.
+	// Ignore lists files that are not part of the package. Only the first packaging tools
+	// wrote it.
 	// +optional
 	Ignore []IgnoredPath `json:"ignore,omitempty"`
 }

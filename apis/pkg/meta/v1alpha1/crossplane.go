@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 )
 
-// UnmarshalJSON reads {"version": ">=v1.0.0"} and, as the first packages wrote
-// it, "v0.13.0". Package format, The Packaged Format.
+// UnmarshalJSON accepts {"version": ">=v1.0.0"} and the form of the first packages,
+// "v0.13.0". See the package format, "The Packaged Format".
 func (c *CrossplaneConstraints) UnmarshalJSON(b []byte) error {
 	if bytes.HasPrefix(bytes.TrimSpace(b), []byte(`"`)) {
 		return json.Unmarshal(b, &c.Version)
 	}
-	// The type without methods, which cannot call this function again.
+	// The type has no methods, so that decoding does not call UnmarshalJSON again.
 	type object CrossplaneConstraints
 	return json.Unmarshal(b, (*object)(c))
 }

@@ -7,7 +7,7 @@ type MetaSpec struct {
 	// Crossplane constrains the versions of Crossplane that the package works with.
 	// +optional
 	Crossplane *CrossplaneConstraints `json:"crossplane,omitempty"`
-	// DependsOn are the packages that this package needs.
+	// DependsOn lists the dependencies of the package.
 	// +optional
 	DependsOn []v1.Dependency `json:"dependsOn,omitempty"`
 	// Capabilities of the package.
@@ -16,7 +16,7 @@ type MetaSpec struct {
 }
 
 // CrossplaneConstraints constrains the versions of Crossplane that a package works with.
-// It is read from an object and from a plain string, and written as an object.
+// It is decoded from an object or a plain string, and encoded as an object.
 type CrossplaneConstraints struct {
 	// Version is a semantic version constraint.
 	Version string `json:"version"`

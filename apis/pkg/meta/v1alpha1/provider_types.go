@@ -22,12 +22,11 @@ type ProviderSpec struct {
 	MetaSpec `json:",inline"`
 
 	// Controller configures the runtime of the provider, if it is not the package image itself.
-	// image.
 	// +optional
 	Controller *v1.ControllerSpec `json:"controller,omitempty"`
 
 	// PermissionRequests are permissions that the runtime needs, in the form of the first
-	// packages. Later packages have them in the controller.
+	// packages. Later packages set them in the controller.
 	// +optional
 	PermissionRequests []rbacv1.PolicyRule `json:"permissionRequests,omitempty"`
 }

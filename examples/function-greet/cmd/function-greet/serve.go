@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// options are how the function serves.
+// options configures the server of the function.
 type options struct {
 	network, address string
 	// certificates is the folder with the certificate of the server and the

@@ -50,7 +50,7 @@ func greet(spec v1alpha1.GreetingSpec, config *v1alpha1.ProviderConfig) (string,
 	return word + ", " + spec.Name + punctuation, metav1.Condition{Status: metav1.ConditionTrue, Reason: reasonAvailable}
 }
 
-// configName is the name of the ProviderConfig that a greeting uses.
+// configName returns the name of the ProviderConfig that a greeting uses.
 func configName(spec v1alpha1.GreetingSpec) string {
 	if spec.ProviderConfigRef == nil {
 		return v1alpha1.DefaultProviderConfig

@@ -1,6 +1,5 @@
-// Package dockerconfig changes the credentials in the configuration file of
-// Docker, which all tools of this field share. Reading credentials is the business
-// of a keychain; this package only puts them there and takes them away.
+// Package dockerconfig changes the credentials in the configuration file of Docker, which all OCI tools
+// share. It stores and removes credentials; a keychain reads them.
 package dockerconfig
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 )
 
-// DockerHub is the key of Docker Hub, which for reasons of history is not its host.
+// DockerHub is the key of Docker Hub, which for historical reasons is not its host.
 const DockerHub = "https://index.docker.io/v1/"
 
 // File is a configuration file.
@@ -27,8 +26,8 @@ type File struct {
 	top  object
 }
 
-// Path is where the configuration file is: in the folder that DOCKER_CONFIG names,
-// or in .docker in the home folder.
+// Path returns the path of the configuration file: in the folder of DOCKER_CONFIG, or in .docker in the home
+// folder.
 func Path() (string, error) {
 	dir := os.Getenv("DOCKER_CONFIG")
 	if dir == "" {
@@ -41,8 +40,8 @@ func Path() (string, error) {
 	return filepath.Join(dir, "config.json"), nil
 }
 
-// Load reads a configuration file. One that does not exist is empty. A link is
-// followed, so that Save leaves it in place.
+// Load reads a configuration file. A missing file is empty. Load follows symbolic links, so that Save keeps
+// them.
 func Load(path string) (*File, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
@@ -64,11 +63,11 @@ func Load(path string) (*File, error) {
 	return f, nil
 }
 
-// Path is where the file is, after links.
+// Path returns the path of the file, with symbolic links resolved.
 func (f *File) Path() string { return f.path }
 
-// Helper is the name of the program that keeps the credentials for a server, or
-// nothing when the file itself does.
+// Helper returns the name of the helper that stores the credentials for a server, or "" if the file stores
+// them.
 func (f *File) Helper(server string) (string, error) {
 	var helpers map[string]string
 	if err := f.top.get("credHelpers", &helpers); err != nil {
@@ -84,13 +83,13 @@ func (f *File) Helper(server string) (string, error) {
 	return store, nil
 }
 
-// Set keeps credentials for a server in the file.
+// Set stores credentials for a server in the file.
 func (f *File) Set(server, user, secret string) error {
 	auth := base64.StdEncoding.EncodeToString([]byte(user + ":" + secret))
 	return f.setAuth(server, map[string]string{"auth": auth})
 }
 
-// SetKept notes that a helper keeps the credentials for a server.
+// SetKept records that a helper stores the credentials for a server.
 func (f *File) SetKept(server string) error { return f.setAuth(server, map[string]string{}) }
 
 func (f *File) setAuth(server string, value map[string]string) error {
@@ -121,7 +120,7 @@ func (f *File) Remove(server string) (bool, error) {
 	return true, f.top.set("auths", auths)
 }
 
-// spellings are the keys that tools use for one server.
+// spellings returns the keys that tools use for a server.
 func spellings(server string) []string {
 	names := []string{server}
 	host := strings.TrimPrefix(server, "https://")

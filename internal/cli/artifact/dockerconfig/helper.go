@@ -18,7 +18,7 @@ func Store(ctx context.Context, helper, server, user, secret string) error {
 	return run(ctx, helper, "store", in)
 }
 
-// Erase makes a helper forget the credentials for a server.
+// Erase removes the credentials for a server from a helper.
 func Erase(ctx context.Context, helper, server string) error {
 	return run(ctx, helper, "erase", []byte(server))
 }
@@ -26,10 +26,10 @@ func Erase(ctx context.Context, helper, server string) error {
 // run runs a helper. The error contains the output of the helper, but not its input.
 func run(ctx context.Context, helper, verb string, in []byte) error {
 	if strings.ContainsAny(helper, `/\`) {
-		return fmt.Errorf("the credential helper %q is not a name", helper)
+		return fmt.Errorf("the credential helper %q is not a valid name", helper)
 	}
 	program := "docker-credential-" + helper
-	cmd := exec.CommandContext(ctx, program, verb) // The configuration of the user names the program.
+	cmd := exec.CommandContext(ctx, program, verb) // The program is configured by the user.
 	cmd.Stdin = bytes.NewReader(in)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said

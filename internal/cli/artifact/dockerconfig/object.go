@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// object is a JSON object that keeps the order and the text of its members, so that a file of another program only
-// changes where it is edited.
+// object is a JSON object that keeps the order and the text of its members, so that an edit changes only the
+// edited members of another program's file.
 type object struct{ members []member }
 
 type member struct {

@@ -1,4 +1,4 @@
-// Package daemon takes images out of the Docker daemon of this machine.
+// Package daemon reads images from the local Docker daemon.
 package daemon
 
 import (
@@ -16,15 +16,14 @@ import (
 // ErrNotThere reports that no daemon responds, or that it does not have the image.
 var ErrNotThere = errors.New("not in the Docker daemon")
 
-// Daemon is a Docker daemon, or one that speaks its language, such as Podman's.
+// Daemon is a Docker daemon, or a compatible one such as Podman's.
 type Daemon struct {
 	// Socket is the path of its Unix socket.
 	Socket string
 }
 
-// Default is the daemon that DOCKER_HOST names, or the one at the usual place.
-// Only daemons at a Unix socket are asked; with a DOCKER_HOST of another kind the
-// daemon has no image.
+// Default returns the daemon of DOCKER_HOST, or the one at the default socket. Only Unix sockets are
+// supported; with any other DOCKER_HOST, Save fails with ErrNotThere.
 func Default() Daemon {
 	host := os.Getenv("DOCKER_HOST")
 	if host == "" {
@@ -37,7 +36,8 @@ func Default() Daemon {
 	return Daemon{Socket: path}
 }
 
-// Save returns an image as an archive, as `docker save` writes it. The error is ErrNotThere if no daemon has the image.
+// Save returns an image as an archive in the format of `docker save`. It returns ErrNotThere if the daemon
+// does not have the image.
 func (d Daemon) Save(ctx context.Context, name string) (io.ReadCloser, error) {
 	if d.Socket == "" {
 		return nil, fmt.Errorf("%w: DOCKER_HOST is not a Unix socket", ErrNotThere)
@@ -48,7 +48,7 @@ func (d Daemon) Save(ctx context.Context, name string) (io.ReadCloser, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", d.Socket)
 		},
 	}}
-	// Names of images have slashes and colons, which belong to one part of the path.
+	// The name of an image is one element of the path, including its slashes and colons.
 	address := &url.URL{Scheme: "http", Host: "docker", Path: "/images/" + name + "/get", RawPath: "/images/" + url.PathEscape(name) + "/get"}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
@@ -69,5 +69,5 @@ func (d Daemon) Save(ctx context.Context, name string) (io.ReadCloser, error) {
 		return nil, ErrNotThere
 	}
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
-	return nil, fmt.Errorf("the Docker daemon answered %d to a request for %s: %q", resp.StatusCode, name, said)
+	return nil, fmt.Errorf("the Docker daemon responded with %d to a request for %s: %q", resp.StatusCode, name, said)
 }

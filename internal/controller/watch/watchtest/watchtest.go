@@ -1,4 +1,4 @@
-// Package watchtest has checks of watch handlers that several controllers share.
+// Package watchtest provides checks of watch handlers for the tests of several controllers.
 package watchtest
 
 import (

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Copy copies folders, files and symbolic links with their permissions to a path that does
-// not exist. Copies share their blocks on file systems that support it.
+// Copy copies a tree of folders, files and symbolic links, with their permissions, to a path that
+// does not exist. On file systems that support it, the copies share their blocks.
 func Copy(from, to string) error {
 	// The permissions of folders are set last, because they may forbid writes.
 	modes := map[string]fs.FileMode{}

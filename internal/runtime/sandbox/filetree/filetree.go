@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Mkdir creates a folder with exactly this mode, regardless of the umask of the process.
+// Mkdir creates a folder with the given mode, regardless of the umask of the process.
 func Mkdir(path string, mode fs.FileMode) error {
 	if err := os.Mkdir(path, mode); err != nil {
 		return err

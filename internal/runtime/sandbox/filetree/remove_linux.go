@@ -16,7 +16,8 @@ const maxDepth = 32
 // Remove removes a tree of any depth, including folders without permissions, which an overlay leaves behind. It follows
 // no symbolic link. It is not an error if the tree does not exist.
 //
-// The tree may be the work of a hostile program: the number of open files and the length of messages are bounded.
+// A hostile program may have created the tree, so the number of open files and the length of
+// messages are limited.
 func Remove(dir string) error {
 	if err := (&remover{}).remove(unix.AT_FDCWD, dir, 0); err != nil {
 		return &os.PathError{Op: "remove", Path: dir, Err: err}
@@ -28,14 +29,15 @@ func Remove(dir string) error {
 type remover struct {
 	// top is the open folder at the top of the tree.
 	top int
-	// moved is the number of names that were tried for folders that are moved to the top.
+	// moved is the number of names that were tried for folders that moved to the top.
 	moved int
 }
 
 // empty removes all entries of a folder. The entries of the top have the depth 1.
 func (r *remover) empty(folder *os.File, depth int) error {
 	const batch = 1024
-	// The entries of a folder that changes meanwhile can be read incompletely, so it is read again until it is empty.
+	// Reading a folder that changes at the same time may miss entries, so it is read again until it
+	// is empty.
 	for {
 		if _, err := folder.Seek(0, io.SeekStart); err != nil {
 			return err
@@ -100,7 +102,8 @@ func (r *remover) moveUp(folder int, name string) error {
 		to := ".removed-" + strconv.Itoa(r.moved)
 		err := unix.Renameat2(folder, name, r.top, to, unix.RENAME_NOREPLACE)
 		if errors.Is(err, unix.EINVAL) {
-			// The file system lacks the flag. An entry that is not an empty folder is not replaced.
+			// The file system does not support the flag. Without it, a rename replaces only an
+			// empty folder.
 			err = unix.Renameat(folder, name, r.top, to)
 		}
 		if !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.ENOTDIR) {
@@ -109,7 +112,7 @@ func (r *remover) moveUp(folder int, name string) error {
 	}
 }
 
-// openFolder opens a folder for its owner to change, whatever its mode is.
+// openFolder opens a folder, regardless of its mode, and makes it writable for its owner.
 func openFolder(at int, name string) (*os.File, error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := unix.Openat(at, name, flags|unix.O_RDONLY, 0)
@@ -129,7 +132,7 @@ func openFolder(at int, name string) (*os.File, error) {
 	return folder, nil
 }
 
-// allow lets the owner of a folder open it.
+// allow sets the mode of a folder so that its owner can open it.
 func allow(at int, name string, flags int) error {
 	fd, err := unix.Openat(at, name, flags|unix.O_PATH, 0)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package filetree
 
-// Sync does nothing on other systems than Linux.
+// Sync does nothing on systems other than Linux.
 func Sync(string) error { return nil }

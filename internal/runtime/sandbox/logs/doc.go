@@ -4,15 +4,15 @@ package logs
 
 import (
 	"path/filepath"
-	"regexp"
 
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Folder is the name of the log folder in the folder of a supervisor.
 const Folder = "logs"
 
-// ErrNoLog is the error of a runtime without a log.
+// ErrNoLog is the code for a runtime without a log.
 var ErrNoLog = errcode.Code{
 	Name: "NoProgramLog", Class: errcode.NotFound,
 	Cause: "No runtime of that name has run here.",
@@ -23,7 +23,7 @@ var ErrNoLog = errcode.Code{
 func Codes() []errcode.Code { return []errcode.Code{ErrNoLog} }
 
 // validName matches the names of package revisions.
-var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+var validName = lazyregexp.New(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 const (
 	suffix        = ".log"

@@ -119,6 +119,29 @@ func TestLogRotation(t *testing.T) {
 	})
 }
 
+// A runtime that writes one line at a time, as most do, has logs within the limit too.
+func TestLogOfSingleLinesIsRotated(t *testing.T) {
+	dir := newDir(t)
+	const limit, line = 100, "a line of output\n"
+	l, err := NewWriter(dir, "p", limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 300 {
+		if _, err := l.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{logPath(dir, "p"), rotatedPath(dir, "p")} {
+		if info, err := os.Stat(path); err != nil || info.Size() > limit {
+			t.Errorf("%s: %v, %v", path, info, err)
+		}
+	}
+}
+
 func TestLogOfALineWithoutEnd(t *testing.T) {
 	dir := newDir(t)
 	l, err := NewWriter(dir, "p", 100)
@@ -142,7 +165,7 @@ func TestLogOfALineWithoutEnd(t *testing.T) {
 
 func TestFollowAcrossRotations(t *testing.T) {
 	dir := newDir(t)
-	l, err := NewWriter(dir, "p", 50)
+	l, err := NewWriter(dir, "p", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +190,7 @@ func TestFollowAcrossRotations(t *testing.T) {
 	}
 	expect("old 2")
 	for i := range 20 {
-		// Two writes on both sides of a rotation.
+		// The log is rotated before or between the two writes.
 		write(fmt.Sprintf("%d %s\n", i, strings.Repeat("a", 30)))
 		write(fmt.Sprintf("%d %s\n", i, strings.Repeat("b", 30)))
 		expect(fmt.Sprintf("%d %s", i, strings.Repeat("a", 30)))

@@ -16,17 +16,17 @@ import (
 const (
 	// pollInterval is the polling interval when a log is followed.
 	pollInterval = 200 * time.Millisecond
-	// tailBlock is how much of the end of a log is read at a time.
+	// tailBlock is the number of bytes that are read at a time from the end of a log.
 	tailBlock = 64 << 10
 )
 
-// Open reads the log of a runtime in the folder of a supervisor, which may be stopped
-// or run in another process. It starts with the last tail lines: all lines if tail is
-// negative, none if it is zero. With follow it continues across rotations until the
-// context is done. The reader returns io.EOF in both cases. Open fails with
-// NoProgramLog.
+// Open reads the log of a runtime in the folder of a supervisor, which may be stopped or run in
+// another process. It starts with the last tail lines: all lines if tail is negative, none if it is
+// zero. With follow, it continues across rotations until the context is done. The reader returns
+// io.EOF at the end of the log, or when the context is done. Open fails with NoProgramLog if the
+// log does not exist or cannot be read.
 func Open(ctx context.Context, dir, name string, follow bool, tail int) (io.ReadCloser, error) {
-	if !validName.MatchString(name) {
+	if !validName().MatchString(name) {
 		return nil, ErrNoLog.New(nil, "there is no runtime %q", name)
 	}
 	r := &reader{ctx: ctx, follow: follow, path: logPath(dir, name)}
@@ -106,7 +106,7 @@ func (r *reader) successor() (*os.File, error) {
 	if err != nil || os.SameFile(mine, now) {
 		return nil, ignore(err, fs.ErrNotExist)
 	}
-	// The file is not written to from here on.
+	// From now on, the rotated file is not written to.
 	if mine, err = r.files[0].Stat(); err != nil {
 		return nil, err
 	}

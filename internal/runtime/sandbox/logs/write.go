@@ -17,12 +17,12 @@ const (
 	// maxLine is the number of bytes by which a log may exceed its limit to end with a
 	// whole line.
 	maxLine = 64 << 10
-	// maxKept is the number of logs to keep of runtimes that no longer run.
+	// maxKept is the maximum number of logs that Prune keeps.
 	maxKept = 100
 )
 
-// A Writer writes the output of a runtime. It drops output that cannot be written: a full
-// disk must not stop the runtime.
+// Writer writes the output of a runtime to its log. It drops output that cannot be written, because
+// a full disk must not stop the runtime. It is safe for concurrent use.
 type Writer struct {
 	path  string
 	limit int64
@@ -30,6 +30,8 @@ type Writer struct {
 	mu   sync.Mutex
 	file *os.File
 	size int64
+	// inLine reports whether the file may end within a line.
+	inLine bool
 	// lost is the error of the last write, or nil.
 	lost error
 }
@@ -51,6 +53,7 @@ func (l *Writer) open() error {
 		return errors.Join(err, f.Close())
 	}
 	l.file, l.size = f, info.Size()
+	l.inLine = l.size > 0
 	return nil
 }
 
@@ -59,11 +62,13 @@ func (l *Writer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rest := p
-	if l.size+int64(len(rest)) > l.limit {
-		// Finish the current line.
-		end := bytes.IndexByte(rest, '\n') + 1
-		if end == 0 && l.size < l.limit+maxLine {
-			end = len(rest)
+	if l.size > 0 && l.size+int64(len(rest)) > l.limit {
+		end := 0
+		if l.inLine {
+			end = bytes.IndexByte(rest, '\n') + 1
+			if end == 0 && l.size < l.limit+maxLine {
+				end = len(rest)
+			}
 		}
 		l.append(rest[:end])
 		rest = rest[end:]
@@ -81,6 +86,7 @@ func (l *Writer) append(p []byte) {
 	}
 	n, err := l.file.Write(p)
 	l.size += int64(n)
+	l.inLine = n > 0 && p[n-1] != '\n'
 	l.lost = err
 }
 

@@ -26,12 +26,12 @@ func ArtifactSource(a oci.Artifact, d oci.Descriptor) Source {
 	return func(ctx context.Context) (io.ReadCloser, error) { return a.Open(ctx, d) }
 }
 
-// Assembly is an artifact of sources, and of other artifacts that have the content
-// that the sources lack. The zero value is empty.
+// Assembly is an artifact of sources, and of other artifacts that provide the remaining
+// content. The zero value is empty.
 type Assembly struct {
 	// Desc is the descriptor of the root.
 	Desc oci.Descriptor
-	// Sources has the sources by digest.
+	// Sources maps digests to sources.
 	Sources map[oci.Digest]Source
 	// Parts are searched in order for content that has no source.
 	Parts []oci.Artifact
@@ -62,8 +62,8 @@ func (a *Assembly) Add(d oci.Digest, s Source) {
 	a.Sources[d] = s
 }
 
-// isMissing reports whether err is the failure of an artifact, in memory, in a store
-// or in a registry, that does not have the content.
+// isMissing reports whether err means that an artifact (in memory, in a store or in a
+// registry) does not have the content.
 func isMissing(err error) bool {
 	return errors.Is(err, oci.ErrBlobNotFound) || errors.Is(err, oci.ErrBlobMissing) || errors.Is(err, oci.ErrManifestNotFound)
 }

@@ -25,10 +25,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/tarfile"
 )
 
-// Quiet takes what test servers log about clients that go away.
+// Quiet discards the log of test servers about disconnected clients.
 var Quiet = log.New(io.Discard, "", 0)
 
-// Noise does not compress, and is the same in every run.
+// Noise returns n incompressible bytes, which are the same in every run.
 func Noise(n int) []byte {
 	r := rand.NewChaCha8([32]byte{1})
 	data := make([]byte, n)
@@ -66,7 +66,7 @@ func Must(t *testing.T, err error) {
 	}
 }
 
-// WantCode fails the test unless err is a failure of the code.
+// WantCode fails the test unless err has the code.
 func WantCode(t *testing.T, err error, code errcode.Code) {
 	t.Helper()
 	if err == nil {
@@ -80,7 +80,7 @@ func WantCode(t *testing.T, err error, code errcode.Code) {
 // EmptyDigest is the digest of empty content.
 const EmptyDigest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// TwoPlatforms is an index of a package for two platforms with extensions.
+// TwoPlatforms returns an index of a package for two platforms with extensions.
 func TwoPlatforms(t *testing.T) *image.Index {
 	t.Helper()
 	var images []*image.Image

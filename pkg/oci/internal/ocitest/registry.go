@@ -50,7 +50,7 @@ func NewUnstartedRegistry(t testing.TB) *Registry {
 	return f
 }
 
-// Host is the registry in a reference.
+// Host returns the host of the registry, for references.
 func (f *Registry) Host() string { return f.Listener.Addr().String() }
 
 // Ref returns the reference of a tag of the repository of the tests.
@@ -145,7 +145,7 @@ func ServeBytes(w http.ResponseWriter, r *http.Request, data []byte) {
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(data)))
 }
 
-// Count is how many requests had a part in their method and path.
+// Count returns the number of requests whose method and path contain a text.
 func (f *Registry) Count(part string) int {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()

@@ -1,5 +1,5 @@
-// Package tarfile has the rules about tar entries that every reader and writer of
-// this repository shares.
+// Package tarfile implements the rules for tar entries that all readers and writers
+// share.
 package tarfile
 
 import (
@@ -12,10 +12,10 @@ import (
 
 // Names of whiteouts (OCI image specification, "Applying Changesets").
 const (
-	// WhiteoutPrefix begins the name of an entry that removes a file of a lower layer.
+	// WhiteoutPrefix is the prefix of an entry that removes a file of a lower layer.
 	WhiteoutPrefix = ".wh."
-	// OpaqueWhiteout is the name of an entry that removes everything that lower layers
-	// have in its directory.
+	// OpaqueWhiteout is the name of an entry that removes all files of lower layers in
+	// its directory.
 	OpaqueWhiteout = ".wh..wh..opq"
 )
 
@@ -59,7 +59,7 @@ func IsSparse(h *tar.Header) bool {
 	return h.Typeflag == tar.TypeGNUSparse
 }
 
-// Counter counts the entries and header bytes of one or more tars.
+// A Counter counts the entries and header bytes of tars.
 type Counter struct {
 	// Entries is the number of entries, and Headers the number of bytes of their
 	// names, link targets and PAX records.
@@ -67,7 +67,7 @@ type Counter struct {
 	Headers int64
 }
 
-// Add counts one entry.
+// Add counts an entry.
 func (c *Counter) Add(h *tar.Header) {
 	c.Entries++
 	c.Headers += int64(len(h.Name) + len(h.Linkname))
@@ -76,7 +76,7 @@ func (c *Counter) Add(h *tar.Header) {
 	}
 }
 
-// blockSize is the size of a header.
+// blockSize is the size of a tar header in bytes.
 const blockSize = 512
 
 // A Sniffer reads from R, and records the first block. Use it to tell a damaged tar from

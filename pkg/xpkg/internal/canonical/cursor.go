@@ -3,8 +3,8 @@ package canonical
 
 import "encoding/json"
 
-// A Cursor walks over canonical JSON, which is known to be well-formed, without decoding
-// values that are not needed.
+// A Cursor traverses well-formed canonical JSON without decoding values that are not
+// needed.
 type Cursor struct {
 	// Text is the JSON.
 	Text []byte
@@ -39,7 +39,7 @@ func (c *Cursor) Fields(visit func(key string) bool) bool {
 	return true
 }
 
-// String reads the string at the cursor; false when there is none.
+// String reads the string at the cursor. It returns false if there is none.
 func (c *Cursor) String() (string, bool) {
 	if c.Text[c.At] != '"' {
 		return "", false

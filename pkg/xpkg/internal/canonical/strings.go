@@ -1,5 +1,5 @@
-// Package canonical implements the one JSON form of the documents of packages: keys in byte
-// order, no insignificant space, and no escapes but the necessary ones.
+// Package canonical implements the canonical JSON of package documents: keys in byte order,
+// no insignificant space, and only the necessary escapes.
 package canonical
 
 import (
@@ -10,9 +10,8 @@ import (
 
 const hex = "0123456789abcdef"
 
-// AppendString appends s as a JSON string in its one canonical form: nothing is
-// escaped but the quote, the backslash and control characters. The text is valid
-// UTF-8 because checkEncoding has passed it.
+// AppendString appends s as a JSON string in canonical form: only the quote, the backslash
+// and control characters are escaped. The text must be valid UTF-8, as after checkEncoding.
 func AppendString(dst, s []byte) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -47,7 +46,7 @@ func appendEscape(dst []byte, c byte) []byte {
 }
 
 // Normalize converts the output of encoding/json to the canonical form: characters that it
-// escapes for HTML and JavaScript become plain. It reuses the slice.
+// escapes for HTML and JavaScript are unescaped. It reuses the slice.
 func Normalize(json []byte) []byte {
 	out := json[:0]
 	for i := 0; i < len(json); i++ {
@@ -71,7 +70,7 @@ func Normalize(json []byte) []byte {
 	return out
 }
 
-// hexRune reads the four digits of an escape that encoding/json wrote.
+// hexRune decodes the four digits of an escape of encoding/json.
 func hexRune(digits []byte) rune {
 	var r rune
 	for _, c := range digits {

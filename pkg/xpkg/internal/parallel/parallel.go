@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Do calls do for 0 to n-1, as many at the same time as there are processors, and returns
-// when all calls have returned.
+// Do calls do for 0 to n-1, with one concurrent call for each processor, and returns when
+// all calls have returned.
 func Do(n int, do func(i int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))
 	var next atomic.Int64

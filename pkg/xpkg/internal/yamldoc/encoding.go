@@ -8,10 +8,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrInvalidEncoding is the code for bytes that are not text a package may hold.
+// ErrInvalidEncoding is the code for text that is not allowed in a package.
 var ErrInvalidEncoding = errcode.Code{
 	Name: "InvalidEncoding", Class: errcode.Invalid,
-	Cause: "A file is not UTF-8, or holds a character that YAML readers disagree about or refuse.",
+	Cause: "A file is not UTF-8, or contains a character that YAML readers reject or interpret differently.",
 	Fix:   "Save the file as UTF-8 with LF or CRLF line ends, and write other control characters as escapes.",
 }
 
@@ -28,20 +28,20 @@ var (
 	}
 )
 
-// trimBOM drops the UTF-8 mark at the start of a file, and refuses the marks of
-// other encodings by name.
+// trimBOM removes a UTF-8 byte order mark at the start of a file. It reports an error
+// that names the encoding for the marks of other encodings.
 func trimBOM(text []byte) ([]byte, *Fault) {
 	for _, o := range otherBOM {
 		if bytes.HasPrefix(text, o.mark) {
-			return nil, &Fault{Code: ErrInvalidEncoding, Line: 1, What: o.name + " text at byte 0: only UTF-8 is read"}
+			return nil, &Fault{Code: ErrInvalidEncoding, Line: 1, What: o.name + " text at byte 0: only UTF-8 is supported"}
 		}
 	}
 	return bytes.TrimPrefix(text, utf8BOM), nil
 }
 
-// checkEncoding refuses everything but valid UTF-8 of printable characters, tabs
-// and line ends of LF or CRLF. Readers of YAML 1.1 and 1.2 disagree on whether a
-// lone CR, NEL, LS or PS ends a line, so these are refused and not guessed.
+// checkEncoding accepts only valid UTF-8 with printable characters, tabs and the line
+// ends LF and CRLF. It rejects a lone CR, NEL, LS and PS because readers of YAML 1.1 and
+// 1.2 disagree on whether they end a line.
 func checkEncoding(text []byte) *Fault {
 	for i := 0; i < len(text); {
 		c := text[i]

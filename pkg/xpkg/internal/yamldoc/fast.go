@@ -7,10 +7,9 @@ import (
 )
 
 // fast converts common YAML directly to canonical JSON: block mappings and sequences, all
-// styles of scalars, and simple flow collections. If it is not certain that the general
-// reader would interpret the text in the same way, it gives up and the general reader
-// decides. It must be correct, but need not be complete. A differential fuzz test
-// compares both.
+// styles of scalars, and simple flow collections. If the general reader might interpret
+// the text differently, fast gives up and the general reader is used. It must be correct,
+// but need not be complete. A differential fuzz test compares both.
 //
 // Positions: between two nodes, pos is on the first character of the next content line
 // and col is its column; col is -1 at the end of the text. Inside a line, only pos is
@@ -28,14 +27,14 @@ type fast struct {
 	fault   *Fault
 }
 
-// field is one field of a mapping that is being written: its key, and where in
-// the output it is.
+// field is a field of a mapping that is being written: its key and its place in the
+// output.
 type field struct {
 	key        []byte
 	start, end int
 }
 
-// fastPool keeps the buffers of readers that are done.
+// fastPool keeps the buffers of finished readers.
 var fastPool = sync.Pool{New: func() any { return new(fast) }}
 
 // fastJSON reads a document that has passed checkEncoding. If ok is false, the general
@@ -55,7 +54,7 @@ func fastJSON(raw []byte, limits *Limits) (json []byte, f *Fault, ok bool) {
 	return bytes.Clone(s.out), nil, true
 }
 
-// document reads the one collection that a document of a package is.
+// document reads the collection that forms a document.
 func (s *fast) document() bool {
 	if len(s.src) == 0 || s.src[len(s.src)-1] != '\n' {
 		return false
@@ -115,8 +114,8 @@ func (s *fast) skipLine() {
 	s.pos += bytes.IndexByte(s.src[s.pos:], '\n') + 1
 }
 
-// endLine moves from the end of a value to the start of the next line, across space and a
-// comment only.
+// endLine moves from the end of a value to the start of the next line, and skips only
+// space and a comment.
 func (s *fast) endLine() bool {
 	start := s.pos
 	s.skipSpaces()
@@ -150,7 +149,7 @@ func (s *fast) node() bool {
 	return true
 }
 
-// enter counts a collection inside the current one; leave ends it.
+// enter starts a collection inside the current one; leave ends it.
 func (s *fast) enter() bool {
 	if s.depth++; s.depth > s.limits.Depth {
 		return s.exceed(&s.limits.Depth)
@@ -160,7 +159,7 @@ func (s *fast) enter() bool {
 
 func (s *fast) leave() { s.depth-- }
 
-// exceed records the breach of a limit at pos. It is always false.
+// exceed records that a limit is exceeded at pos, and returns false.
 func (s *fast) exceed(limit *int) bool {
 	s.fault = s.limits.exceeds(limit, 1+bytes.Count(s.src[:s.pos], []byte{'\n'}))
 	return false

@@ -103,7 +103,7 @@ func damage(r *rand.Rand, lines []string) {
 	}
 }
 
-// corpusLines are the lines of the Configurations of the corpus.
+// corpusLines returns the lines of the Configurations of the corpus.
 func corpusLines(t *testing.T) []string {
 	dir := filepath.Join(corpus.Dir(t), "configurations")
 	var lines []string

@@ -6,8 +6,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/canonical"
 )
 
-// maxKey is how long a key may be that the general reader recognizes as one; it
-// counts characters from the start of the key to the colon.
+// maxKey is the maximum number of characters from the start of a key to its colon. The
+// general reader does not recognize longer keys.
 const maxKey = 1000
 
 // mapping reads a block mapping whose keys are in the column.
@@ -41,7 +41,7 @@ func (s *fast) openMapping() mappingState {
 	return mappingState{base: len(s.fields), sorted: true}
 }
 
-// openField writes a key. It is false when the key is the one before.
+// openField writes a key. It returns false if the key equals the previous one.
 func (s *fast) openField(m *mappingState, key []byte) bool {
 	if len(s.fields) > m.base {
 		s.out = append(s.out, ',')
@@ -71,8 +71,7 @@ func (s *fast) closeMapping(m *mappingState) bool {
 	return true
 }
 
-// fieldValue reads the value of a field of a mapping in the column, from behind
-// the colon.
+// fieldValue reads the value of a field of a mapping in the column, after the colon.
 func (s *fast) fieldValue(col int) bool {
 	s.skipSpaces()
 	if c := s.src[s.pos]; c != '\n' && c != '#' {
@@ -88,8 +87,8 @@ func (s *fast) fieldValue(col int) bool {
 	return s.below(col)
 }
 
-// below reads the value that starts on a line of its own, deeper than the column;
-// without one, the value is null.
+// below reads the value that starts on a line of its own, deeper than the column. If
+// there is no such line, the value is null..
 func (s *fast) below(col int) bool {
 	switch {
 	case s.col <= col:
@@ -127,7 +126,7 @@ func (s *fast) sequence(col int) bool {
 	return s.col <= col
 }
 
-// element reads one element of a sequence, from the dash on.
+// element reads one element of a sequence, starting at the dash.
 func (s *fast) element(col int) bool {
 	dash := s.pos
 	s.pos++
@@ -136,7 +135,7 @@ func (s *fast) element(col int) bool {
 		s.skipLine()
 		return s.next() && s.below(col)
 	}
-	// The element behind the dash has the column that it would have on a line of its own.
+	// The element after the dash has the column that it would have on a line of its own.
 	s.col = col + s.pos - dash
 	return s.below(col)
 }
@@ -194,7 +193,7 @@ func (s *fast) key() ([]byte, bool) {
 	return keyOf(bytes.TrimRight(s.src[start:end], " "))
 }
 
-// keyOf is a key without quotes as a string.
+// keyOf returns an unquoted key as a string.
 func keyOf(text []byte) ([]byte, bool) {
 	if string(text) == "<<" {
 		return nil, false
@@ -202,8 +201,8 @@ func keyOf(text []byte) ([]byte, bool) {
 	return plainKey(text)
 }
 
-// quotedKey reads a key in quotes, which must not go over the line. The key is a
-// copy, since the buffer for strings is used again.
+// quotedKey reads a quoted key, which must end on its line. It returns a copy, because
+// the buffer for strings is reused.
 func (s *fast) quotedKey() ([]byte, bool) {
 	start := s.pos
 	key, ok := s.quoted()

@@ -2,8 +2,7 @@ package yamldoc
 
 import "bytes"
 
-// flow reads a flow collection. In the text of one, lines and columns mean
-// nothing.
+// flow reads a flow collection, in which line breaks and columns have no meaning.
 func (s *fast) flow() bool {
 	if !s.enter() {
 		return false
@@ -62,7 +61,7 @@ func (s *fast) closeFlow(end byte) bool {
 	return true
 }
 
-// flowSpace moves across space and line breaks to the next token.
+// flowSpace skips space and line breaks up to the next token.
 func (s *fast) flowSpace() bool {
 	for s.pos < len(s.src) {
 		switch s.src[s.pos] {
@@ -112,7 +111,7 @@ func (s *fast) flowValue() bool {
 	return ok && s.node()
 }
 
-// flowFieldValue reads the value of a field from behind the colon.
+// flowFieldValue reads the value of a field after the colon.
 func (s *fast) flowFieldValue() bool {
 	if !s.flowSpace() {
 		return false

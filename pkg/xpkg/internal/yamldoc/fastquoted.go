@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// quoted reads a scalar in quotes. The text may lie in a buffer that is used
-// again.
+// quoted reads a quoted scalar. The result can be in a buffer that is reused.
 func (s *fast) quoted() ([]byte, bool) {
 	quote := s.src[s.pos]
 	rest := s.src[s.pos+1:]
@@ -26,11 +25,11 @@ func (s *fast) quoted() ([]byte, bool) {
 	return text, ok
 }
 
-// quotedText reads a quoted scalar with escapes or line breaks, from behind the
-// first quote to behind the last.
+// quotedText reads a quoted scalar with escapes or line breaks, from after the first
+// quote to after the last.
 func (s *fast) quotedText(quote byte) ([]byte, bool) {
 	text := s.scratch[:0]
-	solid := 0 // how much of the text is not space that a line break swallows
+	solid := 0 // length of the text without space that a line break removes
 	for s.pos < len(s.src) {
 		c := s.src[s.pos]
 		switch {
@@ -63,8 +62,8 @@ func (s *fast) quotedText(quote byte) ([]byte, bool) {
 	return nil, false
 }
 
-// fold moves from a line break inside quotes to the next text, and counts the blank lines
-// in between.
+// fold moves from a line break inside quotes to the next text and returns the number of
+// blank lines in between.
 func (s *fast) fold() (blank int, ok bool) {
 	for blank = -1; s.pos < len(s.src) && s.src[s.pos] == '\n'; blank++ {
 		s.pos++
@@ -84,7 +83,7 @@ var escapes = [256]string{
 	' ': " ", '"': `"`, '\'': "'", '\\': `\`, 'N': "\u0085", '_': "\u00a0", 'L': "\u2028", 'P': "\u2029",
 }
 
-// escape reads an escape in double quotes.
+// escape reads an escape sequence in double quotes.
 func (s *fast) escape(text []byte) ([]byte, bool) {
 	c := s.src[s.pos+1]
 	switch c {
@@ -104,7 +103,7 @@ func (s *fast) escape(text []byte) ([]byte, bool) {
 	return append(text, escapes[c]...), true
 }
 
-// escapedBreak moves past an escaped line break and the space after it.
+// escapedBreak skips an escaped line break and the space after it.
 func (s *fast) escapedBreak() bool {
 	s.pos++
 	blank, ok := s.fold()

@@ -15,9 +15,9 @@ func (s *fast) startsPlain() bool {
 	return true
 }
 
-// plainEnd finds where the part of a plain scalar ends that is on this line: at
-// the colon of a key, at the space before a comment, or at the line end. It is not
-// ok when there is a tab, which readers treat in their own ways.
+// plainEnd returns the end of a plain scalar on this line: at the colon of a key, at the
+// space before a comment, or at the line end. It returns false for a tab, because readers
+// treat tabs differently.
 func (s *fast) plainEnd(from int) (end int, ok bool) {
 	for i := from; ; i++ {
 		switch s.src[i] {
@@ -101,8 +101,8 @@ func (s *fast) continued(text []byte, col int) ([]byte, bool) {
 	}
 }
 
-// nextNonBlank is the start of the first line from pos on that is not blank, and
-// how many blank lines are before it.
+// nextNonBlank returns the start of the first nonblank line at or after pos, and the
+// number of blank lines before it.
 func (s *fast) nextNonBlank(pos int) (line, blank int) {
 	for line = pos; line < len(s.src); blank++ {
 		i := line
@@ -194,8 +194,8 @@ func (s *fast) blockIndent(col int) (int, bool) {
 	return indent, true
 }
 
-// blockLines reads the lines of a block scalar into the buffer: its text with one
-// line end at the end, and how many blank lines follow.
+// blockLines reads the lines of a block scalar into the buffer: its text with one line
+// end at the end, and the number of blank lines after it.
 func (s *fast) blockLines(indent int, folded bool) (text []byte, breaks int, ok bool) {
 	text = s.scratch[:0]
 	first, wasDeep := true, false

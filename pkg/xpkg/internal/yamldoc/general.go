@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/canonical"
 
 	yaml3 "go.yaml.in/yaml/v3"
@@ -27,10 +27,10 @@ var ErrInvalidYAML = errcode.Code{
 // that unsupported features are rejected before they are expanded, and the other
 // interprets values like all Kubernetes tools.
 func generalJSON(raw []byte, limits *Limits, lenient bool) (out []byte, warning *Fault, err error) {
-	// A panic of the parser on hostile input must not end the process.
+	// A panic of the parser on malicious input must not end the process.
 	defer func() {
 		if p := recover(); p != nil {
-			out, err = nil, &Fault{Code: ErrInvalidYAML, What: Printable(fmt.Sprintf("the YAML reader gave up: %v", p))}
+			out, err = nil, &Fault{Code: ErrInvalidYAML, What: Printable(fmt.Sprintf("the YAML reader failed: %v", p))}
 		}
 	}()
 	if len(raw) > limits.ComplexBytes {
@@ -73,12 +73,13 @@ func parseNodes(raw []byte) (*yaml3.Node, error) {
 	return nil, f
 }
 
-var lineOfError = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
+var lineOfError = lazyregexp.New(`^(?:yaml: )?(?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
 
-// yamlFault takes the line out of a message of the libraries.
+// yamlFault returns a fault for an error of the libraries, with the line from its
+// message.
 func yamlFault(err error) *Fault {
 	text := err.Error()
-	m := lineOfError.FindStringSubmatch(text)
-	line, _ := strconv.Atoi(m[1]) // no line is 0
+	m := lineOfError().FindStringSubmatch(text)
+	line, _ := strconv.Atoi(m[1]) // 0 if there is no line
 	return &Fault{Code: ErrInvalidYAML, Line: line, What: Printable(text[len(m[0]):])}
 }

@@ -71,7 +71,7 @@ func TestToJSONRefuses(t *testing.T) {
 		"depth with anchor":     {"a: &x {b: {c: {d: e}}}\n", "YAMLLimit", 1, "more than 3 levels of nesting (--limit-depth)"},
 		"nodes":                 {strings.Repeat("- a\n", 20), "YAMLLimit", 20, "more than 20 keys and values in one document (--limit-nodes)"},
 		"nodes with anchor":     {strings.Repeat("- &x a\n", 20), "YAMLLimit", 20, "more than 20 keys and values in one document (--limit-nodes)"},
-		"alias nodes":           {"a: &x [1, 2]\nb: *x\nc: *x\n", "YAMLLimit", 3, "more than 5 keys and values that aliases of one document stand for (--limit-alias-nodes)"},
+		"alias nodes":           {"a: &x [1, 2]\nb: *x\nc: *x\n", "YAMLLimit", 3, "more than 5 keys and values after the expansion of the aliases of one document (--limit-alias-nodes)"},
 		"alias of itself":       {"a: &x [*x]\n", "YAMLLimit", 1, `anchor "x" contains itself`},
 		"scalar":                {"a: b\nc: 01234567890\n", "YAMLLimit", 2, "more than 10 bytes of one string (--limit-scalar-bytes)"},
 		"scalar with anchor":    {"a: &x b\nc: 01234567890\n", "YAMLLimit", 2, "more than 10 bytes of one string (--limit-scalar-bytes)"},

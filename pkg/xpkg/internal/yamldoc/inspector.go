@@ -8,10 +8,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrDuplicateKey is the code for a mapping that has a key twice.
+// ErrDuplicateKey is the code for a mapping with a duplicate key.
 var ErrDuplicateKey = errcode.Code{
 	Name: "DuplicateKey", Class: errcode.Invalid,
-	Cause: "A mapping has the same key twice; readers disagree about which one counts.",
+	Cause: "A mapping has the same key twice; readers disagree about which value applies.",
 	Fix:   "Remove one of the two.",
 }
 
@@ -43,8 +43,7 @@ func (in *inspector) inspect(root *yaml3.Node) *Fault {
 	return f
 }
 
-// node inspects one node inside so many collections, and all below it, and weighs
-// it with aliases expanded.
+// node inspects a node at a depth and all nodes below it, and returns its weight with aliases expanded.
 func (in *inspector) node(n *yaml3.Node, depth int) (weight, *Fault) {
 	if n.Kind == yaml3.AliasNode {
 		return in.alias(n)
@@ -107,8 +106,9 @@ func (in *inspector) collection(n *yaml3.Node, depth int) (weight, *Fault) {
 	return total, nil
 }
 
-// keys rejects keys that JSON cannot represent, and keys that are equal as strings. A lenient reader accepts equal keys
-// of the same type; for keys of different types, such as 1 and "1", the value that counts is not defined.
+// keys rejects keys that JSON cannot represent, and keys that are equal as strings. A lenient reader accepts
+// equal keys of the same type; for keys of different types, such as 1 and "1", it is undefined which value
+// applies.
 func (in *inspector) keys(n *yaml3.Node) *Fault {
 	seen := make(map[string]string, len(n.Content)/2) // The type of each key.
 	for i := 0; i < len(n.Content); i += 2 {
@@ -135,7 +135,7 @@ func (in *inspector) keys(n *yaml3.Node) *Fault {
 	return nil
 }
 
-// keyName is a key as a string.
+// keyName returns a key as a string, or why it cannot be a key in JSON.
 func keyName(key *yaml3.Node) (string, *Fault) {
 	if key.Kind != yaml3.ScalarNode {
 		return "", &Fault{Code: ErrUnsupportedYAML, Line: key.Line, What: "a key that is a mapping or a sequence"}

@@ -54,7 +54,7 @@ func (l *Limits) Fields() []LimitField {
 		{"limit-scalar-bytes", "bytes of one string", 2 * mib, &l.ScalarBytes},
 		{"limit-depth", "levels of nesting", 256, &l.Depth},
 		{"limit-nodes", "keys and values in one document", 1_000_000, &l.Nodes},
-		{"limit-alias-nodes", "keys and values that aliases of one document stand for", 10_000, &l.AliasNodes},
+		{"limit-alias-nodes", "keys and values after the expansion of the aliases of one document", 10_000, &l.AliasNodes},
 	}
 }
 
@@ -68,7 +68,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// exceeds returns the fault for a limit that a document breaks at a line of its own.
+// exceeds returns the fault for a limit that is exceeded at a line of the document.
 func (l *Limits) exceeds(limit *int, line int) *Fault {
 	for _, f := range l.Fields() {
 		if f.Value == limit {

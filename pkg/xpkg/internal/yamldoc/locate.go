@@ -7,8 +7,8 @@ import (
 	yaml3 "go.yaml.in/yaml/v3"
 )
 
-// maxLocated is the size in bytes of the largest document for which lines of fields are
-// determined. In larger documents a finding has the line of the document.
+// maxLocated is the maximum size in bytes of a document in which fields are located. In a
+// larger document a finding has the line of the document.
 const maxLocated = 1 << 20
 
 // A Locator finds the lines of the fields of one document, for messages. It parses the
@@ -45,7 +45,7 @@ func (l *Locator) Line(path string) int {
 	return line
 }
 
-// steps cuts a path at dots and brackets. A key in brackets may hold dots.
+// steps splits a path at dots and brackets. A key in brackets can contain dots.
 func steps(path string) []string {
 	var out []string
 	for path != "" {
@@ -65,8 +65,8 @@ func steps(path string) []string {
 	return out
 }
 
-// child returns a field of a mapping or an element of a sequence, and the node at the start
-// of it.
+// child returns a field of a mapping or an element of a sequence, and the node where it
+// starts.
 func child(n *yaml3.Node, step string) (key, value *yaml3.Node) {
 	if n == nil {
 		return nil, nil

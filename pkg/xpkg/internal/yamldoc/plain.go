@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
-	"regexp"
 	"strconv"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/canonical"
 )
 
@@ -79,7 +79,7 @@ func specialFloat(s []byte) (float64, bool) {
 	return 0, false
 }
 
-var decimalFloat = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+var decimalFloat = lazyregexp.New(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 
 // resolveNumber resolves a scalar that starts with a digit or a sign.
 func resolveNumber(s []byte) plain {
@@ -96,7 +96,7 @@ func resolveNumber(s []byte) plain {
 	if u, err := strconv.ParseUint(text, 0, 64); err == nil {
 		return plain{kind: plainUint, uint: u}
 	}
-	if decimalFloat.MatchString(text) {
+	if decimalFloat().MatchString(text) {
 		if f, err := strconv.ParseFloat(text, 64); err == nil {
 			return plain{kind: plainFloat, float: f}
 		}
@@ -107,7 +107,7 @@ func resolveNumber(s []byte) plain {
 	return plain{}
 }
 
-// signedBinary reads the odd binary numbers whose sign follows the prefix.
+// signedBinary reads binary numbers whose sign follows the prefix.
 func signedBinary(s string) (int64, bool) {
 	var digits string
 	switch {
@@ -141,8 +141,8 @@ func isTimestamp(s []byte) bool {
 	return false
 }
 
-// appendPlain appends the JSON of a scalar without quotes. The result is false
-// for a number that JSON does not have (infinity, not a number).
+// appendPlain appends the JSON of a scalar without quotes. It returns false for a number
+// that JSON cannot represent (infinity or NaN).
 func appendPlain(dst, s []byte) ([]byte, bool) {
 	switch p := resolvePlain(s); p.kind {
 	case plainLiteral:
@@ -170,7 +170,7 @@ func plainKey(s []byte) ([]byte, bool) {
 	case plainUint:
 		return nil, false
 	case plainFloat:
-		// 32 bits, because that is how sigs.k8s.io/yaml writes a key.
+		// sigs.k8s.io/yaml writes a key with 32 bits.
 		short := float64(float32(p.float))
 		return strconv.AppendFloat(nil, p.float, 'g', -1, 32), !math.IsInf(short, 0) && !math.IsNaN(short)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
-// maxMessage is how many characters of a text of others go into a message.
+// maxMessage is the maximum number of characters of untrusted text in a message.
 const maxMessage = 400
 
 // Printable makes text that may quote the package safe to print: it escapes characters

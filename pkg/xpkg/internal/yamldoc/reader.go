@@ -8,13 +8,12 @@ import (
 // A Reader converts the documents of one stream or folder to JSON. It is safe for
 // concurrent use.
 type Reader struct {
-	// Lenient accepts duplicate keys, of which the last one counts, as for clients that read
-	// YAML with sigs.k8s.io/yaml.
+	// Lenient accepts duplicate keys. The last one applies, as with sigs.k8s.io/yaml.
 	Lenient bool
 
 	limits Limits
-	// general is held while the general libraries read a document, which takes many
-	// times the memory of the document, so that only one does.
+	// general is held while the general libraries read a document. They need many times its
+	// memory, so only one document is read at a time.
 	general sync.Mutex
 }
 

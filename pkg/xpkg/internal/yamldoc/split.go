@@ -7,8 +7,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrUnsupportedYAML is the code for YAML that is well-formed but is not the
-// plain JSON model that a package may use.
+// ErrUnsupportedYAML is the code for well-formed YAML that cannot be represented in JSON.
 var ErrUnsupportedYAML = errcode.Code{
 	Name: "UnsupportedYAML", Class: errcode.Invalid,
 	Cause: "A document uses YAML that has no single meaning in JSON: a directive, a tag, a merge key, a key or number that JSON does not have.",
@@ -23,10 +22,10 @@ type Document struct {
 	Raw []byte
 }
 
-// Split splits a stream into its documents, without reading them (YAML 1.2.2, section 9).
-// Documents of nothing but space and comments are omitted. A separator line that contains
-// more than the separator belongs to the document that it starts, so that a comment on it
-// is kept.
+// Split splits a stream into its documents, without parsing them (YAML 1.2.2, section 9).
+// Documents that contain only space and comments are omitted. A separator line that
+// contains more than the separator belongs to the document that it starts, so that a
+// comment on it is kept.
 //
 // A fault has the code ErrStreamTooLarge or ErrYAMLLimit for an exceeded limit,
 // ErrInvalidEncoding for UTF-16 and UTF-32, ErrUnsupportedYAML for a directive, and
@@ -51,10 +50,10 @@ type splitter struct {
 	text   []byte
 	docs   []Document
 
-	seen    int  // documents, empty ones included
+	seen    int  // number of documents, including empty ones
 	start   int  // offset of the current document
 	started int  // its line
-	content bool // whether it has any
+	content bool // whether the current document has content
 	line    int
 }
 
@@ -102,8 +101,8 @@ func (s *splitter) skipMarks(at int) int {
 	return at
 }
 
-// begin starts a document at a marker line, which is part of it only when it
-// holds more than the marker.
+// begin starts a document at a marker line. The line is part of the document only if it
+// contains more than the marker.
 func (s *splitter) begin(at, next int, marker []byte) {
 	s.start, s.started = next, s.line+1
 	if tail := bytes.TrimSpace(marker[3:]); len(tail) > 0 {

@@ -3,13 +3,16 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -29,6 +32,9 @@ func main() {
 		case "fail":
 			fmt.Println("failing")
 			os.Exit(3)
+		case "open":
+			openAll()
+			time.Sleep(time.Hour)
 		case "sleep":
 			signal.Ignore(syscall.SIGTERM)
 			time.Sleep(time.Hour)
@@ -80,6 +86,22 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, strings.Join(names, " "), err)
 	case "/write":
 		answer(w, "", os.WriteFile(argument, []byte("written"), 0o600))
+	case "/dial":
+		connection, err := net.Dial("unix", argument)
+		if err == nil {
+			err = connection.Close()
+		}
+		answer(w, "", err)
+	case "/listen":
+		_, err := net.Listen("unix", argument)
+		answer(w, "", err)
+	case "/mkdir":
+		answer(w, "", os.Mkdir(argument, 0o700))
+	case "/rename":
+		from, to, _ := strings.Cut(argument, " ")
+		answer(w, "", os.Rename(from, to))
+	case "/lock":
+		answer(w, "", lock(argument))
 	case "/remove":
 		answer(w, "", os.Remove(argument))
 	case "/eat":
@@ -98,8 +120,18 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		answer(w, "", cmd.Start())
+	case "/spawn-opener":
+		answer(w, "", exec.Command(cmp.Or(argument, "/proc/self/exe"), "open").Start())
+	case "/hide":
+		answer(w, "", hide(argument))
+	case "/exhaust":
+		answer(w, strconv.Itoa(exhaust(argument)), nil)
+	case "/escape-oom":
+		escapeOOM()
 	case "/call":
 		answer(w, "", call(argument))
+	case "/socket":
+		answer(w, "", socket(argument))
 	case "/exit":
 		code, _ := strconv.Atoi(argument)
 		os.Exit(code)
@@ -109,6 +141,13 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		pid, _ := strconv.Atoi(argument)
 		answer(w, "", syscall.Kill(pid, syscall.SIGKILL))
 	}
+}
+
+// lock makes folders and a file without permissions.
+func lock(dir string) error {
+	inner := filepath.Join(dir, "inner")
+	file := filepath.Join(inner, "none")
+	return errors.Join(os.MkdirAll(inner, 0o700), os.WriteFile(file, nil, 0o600), os.Chmod(file, 0), os.Chmod(inner, 0), os.Chmod(dir, 0))
 }
 
 func answer(w http.ResponseWriter, text string, err error) {
@@ -144,6 +183,21 @@ func call(name string) error {
 		return errno
 	}
 	return nil
+}
+
+// socket makes the socket with a family, a type and a protocol, and fails with the number
+// of the error.
+func socket(argument string) error {
+	var family, kind, protocol int
+	if _, err := fmt.Sscan(argument, &family, &kind, &protocol); err != nil {
+		return err
+	}
+	fd, err := syscall.Socket(family, kind, protocol)
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errors.New(strconv.Itoa(int(errno)))
+	}
+	return syscall.Close(fd)
 }
 
 // descriptors returns the device and the inode behind each open descriptor. It does not
@@ -190,10 +244,13 @@ func see() sight {
 			s.Status[name] = strings.TrimSpace(value)
 		}
 	}
-	for name, which := range map[string]int{"core": syscall.RLIMIT_CORE, "processes": 6} {
+	for name, which := range map[string]int{
+		"core": syscall.RLIMIT_CORE, "processes": 6, "open files": syscall.RLIMIT_NOFILE, "locked memory": 8, "message queues": 12, "pending signals": 11,
+		"real-time priority": 14, "nice": 13,
+	} {
 		var limit syscall.Rlimit
 		if syscall.Getrlimit(which, &limit) == nil {
-			s.Limits[name] = limit.Cur
+			s.Limits[name] = limit.Max
 		}
 	}
 	return s

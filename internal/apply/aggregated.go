@@ -1,0 +1,76 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// apiServicesPath is the path of the APIServices, which name the servers of all groups and versions.
+const apiServicesPath = "/apis/apiregistration.k8s.io/v1/apiservices"
+
+// aggregated refuses definitions with a version that an aggregated API serves. It reads the content of the groups that
+// aggregated APIs serve.
+func (f *preflight) aggregated(ctx context.Context, written []plan.Ref) error {
+	if len(written) == 0 {
+		return nil
+	}
+	services, err := f.cluster.apiServices(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ref := range written {
+		group := groupOf(ref)
+		if len(services[group]) == 0 {
+			continue
+		}
+		want, err := f.wanted(ref)
+		if err != nil {
+			return err
+		}
+		f.refuse(plan.Aggregated(ref, want, services[group])...)
+	}
+	return nil
+}
+
+// apiServices returns the groups and versions that aggregated APIs serve, by group. An API server without the
+// aggregation layer has none.
+func (c *Cluster) apiServices(ctx context.Context) (map[string][]plan.APIService, error) {
+	raw, err := c.get(ctx, runtime.ContentTypeJSON, nil, apiServicesPath)
+	if notServed(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, classify(err, "list the APIServices")
+	}
+	var list struct {
+		Items []struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+			Spec struct {
+				Group   string `json:"group"`
+				Version string `json:"version"`
+				Service *struct {
+					Namespace string `json:"namespace"`
+					Name      string `json:"name"`
+				} `json:"service"`
+			} `json:"spec"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, classify(err, "list the APIServices")
+	}
+	out := map[string][]plan.APIService{}
+	for _, i := range list.Items {
+		if s := i.Spec.Service; s != nil {
+			out[i.Spec.Group] = append(out[i.Spec.Group], plan.APIService{
+				Name: i.Metadata.Name, Group: i.Spec.Group, Version: i.Spec.Version, Service: s.Namespace + "/" + s.Name,
+			})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,64 @@
+package author
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/author/scaffold"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+)
+
+// InitCmd implements `xpkg init`.
+type InitCmd struct {
+	Kind      inventory.Kind `arg:"" complete:"kind" help:"Kind of the package: provider, configuration or function."`
+	Name      string         `arg:"" help:"Name of the package, such as provider-boats."`
+	Directory string         `short:"d" placeholder:"DIR" help:"Folder to create. Default is the name of the package."`
+	Group     string         `placeholder:"GROUP" help:"API group of the kinds of the package. Default is derived from the name, such as boats.example.org."`
+	Module    string         `placeholder:"PATH" help:"Path of the Go module of a provider or function. Default is example.org/ and the name."`
+}
+
+// modulePath matches the module paths that go.mod accepts without quotes.
+var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9._~-]+)*$`)
+
+// Run writes the files of the package.
+func (c *InitCmd) Run(env *terminal.Env) error {
+	if problems := validation.IsDNS1123Subdomain(c.Name); len(problems) > 0 {
+		return terminal.ErrUsage.New(nil, "%.80q is not a name of a package: %s", c.Name, problems[0])
+	}
+	kind := strings.ToLower(string(c.Kind))
+	p := scaffold.Package{
+		Kind: kind, Name: c.Name, Repository: "127.0.0.1:15000/" + c.Name,
+		Group: cmp.Or(c.Group, defaultGroup(kind, c.Name)), Module: cmp.Or(c.Module, "example.org/"+c.Name),
+	}
+	if problems := validation.IsDNS1123Subdomain(p.Group); len(problems) > 0 || !strings.Contains(p.Group, ".") {
+		return terminal.ErrUsage.New(nil, "%.80q is not an API group", p.Group).WithDo("Write a domain name in lower case, such as boats.example.org.")
+	}
+	if !modulePath.MatchString(p.Module) {
+		return terminal.ErrUsage.New(nil, "%.80q is not the path of a Go module", p.Module).WithDo("Write a path such as github.com/acme/%s.", c.Name)
+	}
+	folder := cmp.Or(c.Directory, c.Name)
+	count, err := p.Write(folder)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "The next commands are in %s.\n", terminal.Safe(filepath.Join(folder, "README.md")))
+	_, err = fmt.Fprintf(env.Stdout, "%s: %s %s with %s\n", terminal.Safe(folder), c.Kind, c.Name, wording.Count(count, "file"))
+	return err
+}
+
+// defaultGroup returns an API group for a package: boats.example.org for provider-boats. The group of a function has the
+// additional label fn, because its kinds are inputs and not resources.
+func defaultGroup(kind, name string) string {
+	word := strings.ReplaceAll(cmp.Or(strings.TrimPrefix(name, kind+"-"), name), ".", "-")
+	if kind == "function" {
+		return word + ".fn.example.org"
+	}
+	return word + ".example.org"
+}

@@ -1,0 +1,41 @@
+package manager
+
+import (
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/migration/fromcore"
+)
+
+// MigrateCmd implements `xpkg migrate`.
+type MigrateCmd struct {
+	FromCore migrateFromCoreCmd `cmd:"" help:"Move the packages that Crossplane installed to the manager. Crossplane goes on composing resources."`
+	ToCore   migrateToCoreCmd   `cmd:"" help:"Move the packages back to Crossplane, and remove the manager."`
+}
+
+// migrateFromCoreCmd implements `xpkg migrate from-core`.
+type migrateFromCoreCmd struct {
+	managerFlags
+	migrateFlags
+}
+
+// Run moves the packages of the cluster to the manager.
+func (c *migrateFromCoreCmd) Run(env *terminal.Env) error {
+	options, err := c.options(nil)
+	if err != nil {
+		return err
+	}
+	cfg, err := c.Config(env.Context)
+	if err != nil {
+		return err
+	}
+	cluster, err := clusterClient(cfg)
+	if err != nil {
+		return connection.Classify(err, "reach the cluster")
+	}
+	m := &fromcore.Migration{Config: cfg, Client: cluster, Manager: options}
+	plan, err := m.Plan(env.Context)
+	if err != nil {
+		return classify(err, "plan the migration")
+	}
+	return c.migrate(env, plan, commandLine(env))
+}

@@ -1,0 +1,341 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// operation changes several packages: it plans all steps, asks once, and then makes the writes. A step that is refused
+// refuses the operation before the first write.
+type operation struct {
+	dryRun bool
+	wait   time.Duration
+	// needsPlan makes the operation fail if a step cannot be planned here. Otherwise it continues without a plan.
+	needsPlan bool
+	// asksToRemove makes every uninstall need consent, not only one that deletes custom resources.
+	asksToRemove bool
+	terminal.ConsentFlag
+	connection.ClusterFlags
+	terminal.OutputFlag
+}
+
+// change carries out the steps that a function returns for the installed packages.
+func (o operation) change(env *terminal.Env, f planFlags, steps func(*clusterPlanner, *inventory.Inventory) ([]*step, error)) (err error) {
+	pl, err := f.open(env.Context, o.ClusterFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	all, err := inventory.LoadNamed(env.Context, pl.client)
+	if err != nil {
+		return err
+	}
+	changes, err := steps(pl, all)
+	if err != nil {
+		return err
+	}
+	return o.run(env, pl, changes)
+}
+
+// run carries out the steps in their order.
+func (o operation) run(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
+	if err := o.plan(env, pl, steps); err != nil {
+		return err
+	}
+	if o.dryRun {
+		return o.preview(env, steps)
+	}
+	if err := o.consent(env, steps); err != nil {
+		return err
+	}
+	if err := checkSteps(env, pl.client, steps); err != nil {
+		return err
+	}
+	return o.carryOut(env, pl.client, steps)
+}
+
+// plan plans each step on the assumption that the previous steps are done. It fails if a step is refused, or
+// if the lock file contradicts the content of a package.
+func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
+	progress := terminal.NewProgress(env.Stderr)
+	defer progress.End()
+	foreseen := &overlayReader{Reader: pl.Reader}
+	pl.Reader, pl.ChangedTogether = foreseen, map[string]bool{}
+	for _, s := range steps {
+		pl.ChangedTogether[inventory.ShortName(s.subject())] = !s.same
+	}
+	for _, s := range steps {
+		if s.same {
+			continue
+		}
+		progress.Set("planning to %s", s)
+		p, err := s.makePlan(env.Context, pl)
+		if err = planError(err, s.String()); isPlanUnavailable(err, s.want) && !o.needsPlan && !s.remove {
+			progress.End()
+			printPlanUnavailable(env, err)
+			return nil
+		}
+		if err == nil {
+			err = p.RefusalError()
+		}
+		if err == nil && !o.Yes && !o.dryRun && !env.Interactive() {
+			err = p.ConsentError()
+		}
+		if err == nil && s.locked != nil {
+			err = truthful(s, p)
+		}
+		if err != nil {
+			return err
+		}
+		s.plan = p
+		if s.remove {
+			foreseen.removed = append(foreseen.removed, s.live)
+		} else {
+			foreseen.packages = append(foreseen.packages, s.want)
+		}
+	}
+	return nil
+}
+
+// truthful compares the lock file with the dependencies of the content in the plan.
+func truthful(s *step, p *planner.Plan) error {
+	if s.want.PackageSpec().SkipDependencyResolution {
+		return nil // The plan does not contain the dependencies.
+	}
+	var needs []dependency.Dependency
+	for _, d := range p.Dependencies {
+		needs = append(needs, dependency.Dependency{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional})
+	}
+	return s.locked.Matches(s.locked.Kind, needs)
+}
+
+// preview prints the plans, and ends with the exit code for pending changes.
+func (o operation) preview(env *terminal.Env, steps []*step) error {
+	plans := []*planner.Plan{}
+	var broken error
+	for _, s := range steps {
+		if s.plan != nil {
+			plans = append(plans, s.plan)
+			if broken == nil {
+				broken = s.plan.ConsentError()
+			}
+		}
+	}
+	err := o.Print(env.Stdout, plans, func(w io.Writer) error { return writePlans(w, plans) })
+	switch {
+	case err != nil:
+		return err
+	case broken != nil:
+		return broken
+	case len(plans) > 0:
+		return terminal.ChangesPending
+	}
+	return nil
+}
+
+func writePlans(w io.Writer, plans []*planner.Plan) error {
+	if len(plans) == 0 {
+		_, err := io.WriteString(w, "Nothing to do.\n")
+		return err
+	}
+	for i, p := range plans {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := writePlan(w, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consent shows the plans and asks for confirmation, as the commands for one package do. Without a terminal, packages
+// that change and custom resources that are deleted need --yes.
+func (o operation) consent(env *terminal.Env, steps []*step) error {
+	changes, updates, removals := 0, 0, 0
+	var plans []*planner.Plan
+	var resources int64
+	var uncounted int
+	for _, s := range steps {
+		if s.same {
+			continue
+		}
+		changes++
+		switch {
+		case s.remove:
+			removals++
+		case s.live != nil:
+			updates++
+		}
+		if s.plan == nil {
+			continue
+		}
+		plans = append(plans, s.plan)
+		if s.remove {
+			counted, unknown := s.plan.CountCustomResources()
+			resources, uncounted = resources+counted, uncounted+unknown
+		}
+	}
+	switch {
+	case o.Yes || changes == 0:
+		return nil
+	case env.Interactive():
+		if err := writePlans(env.Stderr, plans); err != nil {
+			return err
+		}
+		return env.Confirm()
+	case resources > 0 || uncounted > 0:
+		return o.ask(env, "uninstall "+wording.Count(removals, "package")+": "+strings.TrimSuffix(lost(resources, uncounted), "."))
+	case removals > 0 && o.asksToRemove:
+		return o.ask(env, "uninstall "+wording.Count(removals, "package"))
+	case updates > 0:
+		return o.ask(env, "change "+wording.Count(updates, "installed package"))
+	}
+	return nil
+}
+
+// ask asks for consent. Without a terminal it fails with the command that shows the changes.
+func (o operation) ask(env *terminal.Env, what string) error {
+	err := o.Consent(env, what)
+	if errors.Is(err, terminal.ErrNotConfirmed) {
+		return errcode.From(err).WithDo("Review the changes with --dry-run, then pass --yes.")
+	}
+	return err
+}
+
+// checkSteps fails if a package is not as it was planned with, before the first write.
+func checkSteps(env *terminal.Env, cluster client.Client, steps []*step) error {
+	all, err := inventory.LoadPackages(env.Context, cluster)
+	if err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if s.plan == nil || s.plan.Operation == planner.Install {
+			continue
+		}
+		if err := planner.MovedError(s.plan, s.plan.CheckPackage(all.Named(s.live))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// carryOut writes the objects, and waits for all of them if requested.
+func (o operation) carryOut(env *terminal.Env, cluster client.Client, steps []*step) error {
+	objects, words := make([]v1.Package, len(steps)), make([]string, len(steps))
+	deletions := make([]deletionSummary, len(steps))
+	for i, s := range steps {
+		var err error
+		if s.remove && o.wait > 0 {
+			if deletions[i], err = newDeletionSummary(env.Context, cluster, s.live); err != nil {
+				return err
+			}
+		}
+		if objects[i], words[i], err = s.carryOut(env.Context, cluster); err != nil {
+			return err
+		}
+	}
+	for i, s := range steps {
+		if s.markDependency {
+			if err := labelDependency(env.Context, cluster, objects[i]); err != nil {
+				return err
+			}
+		}
+	}
+	for i, p := range objects {
+		switch {
+		case o.wait == 0:
+		case steps[i].remove:
+			if err := waitGone(env, o.ClusterFlags, cluster, p, deletions[i], o.wait); err != nil {
+				return err
+			}
+			words[i] = "gone"
+		default:
+			if err := waitInstalled(env, cluster, p, o.wait, false); err != nil {
+				return err
+			}
+			words[i] = outcomeOfWait(env, p)
+		}
+	}
+	return o.Print(env.Stdout, inventory.List(objects), func(w io.Writer) error {
+		for i, p := range objects {
+			line := inventory.ShortName(p) + " " + words[i]
+			if !steps[i].remove {
+				line += " (" + p.PackageSpec().Package + ")"
+			}
+			if _, err := fmt.Fprintln(w, terminal.Safe(line)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// overlayReader reads a cluster in which some packages are replaced by their planned state, and others are removed.
+type overlayReader struct {
+	client.Reader
+	packages, removed []v1.Package
+}
+
+// List implements client.Reader.
+func (f *overlayReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := f.Reader.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	switch l := list.(type) {
+	case *v1.ProviderList:
+		l.Items = overlay(l.Items, f.packages, f.removed)
+	case *v1.ConfigurationList:
+		l.Items = overlay(l.Items, f.packages, f.removed)
+	case *v1.FunctionList:
+		l.Items = overlay(l.Items, f.packages, f.removed)
+	}
+	return nil
+}
+
+// overlay puts packages of one kind in the place of those with their names, or beside
+// them, and leaves out the removed ones.
+func overlay[T any, P interface {
+	*T
+	v1.Package
+}](items []T, packages, removed []v1.Package) []T {
+	items = slices.DeleteFunc(items, func(item T) bool {
+		return slices.ContainsFunc(removed, func(p v1.Package) bool {
+			gone, ok := p.(P)
+			return ok && gone.GetName() == P(&item).GetName()
+		})
+	})
+	for _, p := range packages {
+		wanted, ok := p.(P)
+		if !ok {
+			continue
+		}
+		found := false
+		for i := range items {
+			if P(&items[i]).GetName() == p.GetName() {
+				items[i], found = *wanted, true
+			}
+		}
+		if !found {
+			items = append(items, *wanted)
+		}
+	}
+	return items
+}

@@ -1,0 +1,99 @@
+package packages
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+)
+
+// SyncCmd implements `xpkg sync`.
+type SyncCmd struct {
+	Lock   string        `required:"" placeholder:"FILE" help:"Lock file, or - for standard input."`
+	Prune  bool          `help:"Uninstall the packages that the lock file does not contain."`
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 5m, for each package until it is healthy or deleted."`
+	DryRun bool          `help:"Show the changes without making them. Exits with code 2 if there are any."`
+	terminal.ConsentFlag
+	connection.ClusterFlags
+	planFlags
+	terminal.OutputFlag
+}
+
+// Run installs, updates and uninstalls packages until the installed packages equal the lock file.
+func (c *SyncCmd) Run(env *terminal.Env) error {
+	f, err := dependencies.ReadClosure(env, c.Lock)
+	if err != nil {
+		return err
+	}
+	o := operation{
+		dryRun: c.DryRun, wait: c.Wait, needsPlan: true, asksToRemove: true,
+		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
+	}
+	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+		steps, err := c.steps(env, all, f)
+		if err == nil {
+			warnOfTags(env, pl, steps)
+		}
+		return steps, err
+	})
+}
+
+// steps returns the steps that make the installed packages equal to a lock file. Without --prune, it prints a note about
+// packages that the lock file does not contain.
+func (c *SyncCmd) steps(env *terminal.Env, all *inventory.Inventory, f lockfile.File) ([]*step, error) {
+	steps, err := lockSteps(all, f, func(v1.Package) {})
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range steps {
+		if s.live != nil {
+			if err := inventory.CheckNotDeleting(s.live); err != nil {
+				return nil, err
+			}
+		}
+	}
+	surplus := surplus(all, f)
+	if !c.Prune {
+		reportSurplus(env, surplus)
+		return steps, nil
+	}
+	for _, p := range surplus {
+		steps = append(steps, &step{live: p, remove: true})
+	}
+	return steps, nil
+}
+
+// surplus returns the installed packages that a lock file does not contain, dependents first. Packages that are being
+// deleted are left out.
+func surplus(all *inventory.Inventory, f lockfile.File) []v1.Package {
+	locked := map[v1.Package]bool{}
+	for _, p := range f.Packages {
+		if live := all.Locked(p); live != nil {
+			locked[live] = true
+		}
+	}
+	return slices.DeleteFunc(all.DependentsFirst(), func(p v1.Package) bool { return locked[p] || inventory.IsDeleting(p) })
+}
+
+// shownSurplus is the number of packages that the note about packages outside of the lock file names.
+const shownSurplus = 5
+
+func reportSurplus(env *terminal.Env, packages []v1.Package) {
+	if len(packages) == 0 {
+		return
+	}
+	var names []string
+	for _, p := range packages {
+		names = append(names, inventory.ShortName(p))
+	}
+	slices.Sort(names)
+	fmt.Fprintf(env.Stderr, "note: the lock file does not contain %s: %s; --prune uninstalls what it does not contain\n",
+		wording.Count(len(names), "installed package"), terminal.Safe(wording.Few(names, shownSurplus, ", ")))
+}

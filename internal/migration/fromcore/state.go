@@ -1,0 +1,317 @@
+package fromcore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/migration"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+)
+
+// state is the part of the cluster that the migration depends on.
+type state struct {
+	namespace string
+	// core and rbac are the Deployments of core and of its RBAC manager. rbac is nil if there is none.
+	core, rbac *appsv1.Deployment
+	// account is the ServiceAccount of core.
+	account types.NamespacedName
+	// fenced reports that the policy for the account exists.
+	fenced bool
+	// manager is the Deployment of the manager, or nil.
+	manager *appsv1.Deployment
+	// others are the namespaces of other cores and managers that run.
+	otherCores, otherManagers []string
+	packages                  []*installed
+	definitions               definitions
+}
+
+// installed is a package with its revisions and the Deployments of their runtimes.
+type installed struct {
+	v1.Package
+	revisions   []v1.PackageRevision
+	deployments []types.NamespacedName
+}
+
+func (m *Migration) read(ctx context.Context) (*state, error) {
+	s := &state{namespace: m.Manager.Namespace}
+	all := &appsv1.DeploymentList{}
+	if err := m.Client.List(ctx, all); err != nil {
+		return nil, fmt.Errorf("list Deployments: %w", err)
+	}
+	for i := range all.Items {
+		s.addDeployment(&all.Items[i])
+	}
+	if s.core == nil {
+		err := migration.ErrNoCore.New(nil, "Crossplane does not run in the namespace %s", s.namespace)
+		if len(s.otherCores) > 0 {
+			err = err.WithDo("Name its namespace: --namespace %s.", s.otherCores[0])
+		}
+		return nil, err
+	}
+	s.account = types.NamespacedName{Namespace: s.namespace, Name: s.core.Spec.Template.Spec.ServiceAccountName}
+	var err error
+	if s.fenced, err = crossplane.IsFenced(ctx, m.Client, s.account); err != nil {
+		return nil, fmt.Errorf("read the policy %s: %w", crossplane.FenceName, err)
+	}
+	if s.packages, err = m.readPackages(ctx, all.Items); err != nil {
+		return nil, err
+	}
+	s.definitions, err = m.readDefinitions(ctx)
+	return s, err
+}
+
+func (s *state) addDeployment(d *appsv1.Deployment) {
+	own, runs := d.Namespace == s.namespace, d.Spec.Replicas == nil || *d.Spec.Replicas > 0
+	switch {
+	case d.Name == crossplane.DeploymentName && own:
+		s.core = d
+	case d.Name == crossplane.DeploymentName && runs:
+		s.otherCores = append(s.otherCores, d.Namespace)
+	case d.Name == crossplane.RBACDeploymentName && own:
+		s.rbac = d
+	case d.Name == bootstrap.Name && own:
+		s.manager = d
+	case d.Name == bootstrap.Name && runs && d.Labels["app.kubernetes.io/component"] == "package-manager":
+		s.otherManagers = append(s.otherManagers, d.Namespace)
+	}
+}
+
+// readPackages reads the packages, and attributes the Deployments that their revisions own to them.
+func (m *Migration) readPackages(ctx context.Context, deployments []appsv1.Deployment) ([]*installed, error) {
+	var out []*installed
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackageList(kind)
+		if err := m.Client.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("list %ss: %w", kind, err)
+		}
+		for _, p := range list.Packages() {
+			in := &installed{Package: p}
+			if err := m.readRevisions(ctx, in); err != nil {
+				return nil, err
+			}
+			for i := range deployments {
+				d := &deployments[i]
+				if slices.ContainsFunc(in.revisions, func(rev v1.PackageRevision) bool { return metav1.IsControlledBy(d, rev) }) {
+					in.deployments = append(in.deployments, client.ObjectKeyFromObject(d))
+				}
+			}
+			out = append(out, in)
+		}
+	}
+	return out, nil
+}
+
+func (m *Migration) readRevisions(ctx context.Context, in *installed) error {
+	list := in.NewRevisionList()
+	if err := m.Client.List(ctx, list, client.MatchingLabels{v1.LabelPackage: in.GetName()}); err != nil {
+		return fmt.Errorf("list the revisions of %s: %w", nameOf(in), err)
+	}
+	in.revisions = list.Revisions()
+	return nil
+}
+
+// nameOf returns the name of a package in the command line.
+func nameOf(p v1.Package) string { return strings.ToLower(p.PackageKind()) + "/" + p.GetName() }
+
+// coreDeployments returns the Deployments of core that exist.
+func (s *state) coreDeployments() []*appsv1.Deployment {
+	out := []*appsv1.Deployment{s.core}
+	if s.rbac != nil {
+		out = append(out, s.rbac)
+	}
+	return out
+}
+
+// findings returns all reasons that prevent the migration.
+func (s *state) findings() []migration.Finding {
+	var out []migration.Finding
+	for _, namespace := range s.otherCores {
+		out = append(out, migration.Finding{
+			Problem: "Crossplane also runs in the namespace " + namespace, Remedy: "uninstall one of the two, because both write the same packages",
+		})
+	}
+	for _, namespace := range s.otherManagers {
+		out = append(out, migration.Finding{
+			Problem: "a manager of xpkg runs in the namespace " + namespace,
+			Remedy:  fmt.Sprintf("stop it with `kubectl scale deployment --namespace %s %s --replicas 0`", namespace, bootstrap.Name),
+		})
+	}
+	if !crossplane.HasKnownArgs(s.core) {
+		out = append(out, migration.Finding{
+			Problem: fmt.Sprintf("no container of the Deployment %s/%s runs `core start`", s.core.Namespace, s.core.Name),
+			Remedy:  "start Crossplane as its Helm chart does",
+		})
+	}
+	for _, p := range s.packages {
+		out = append(out, p.findings()...)
+	}
+	return out
+}
+
+// findings returns the reasons why a package cannot be moved.
+func (in *installed) findings() []migration.Finding {
+	var out []migration.Finding
+	if in.GetDeletionTimestamp() != nil {
+		out = append(out, migration.Finding{Problem: nameOf(in) + " is being deleted", Remedy: "wait until it is deleted"})
+	}
+	resource := strings.ToLower(in.PackageKind())
+	if v1.IsPaused(in) {
+		out = append(out, migration.Finding{
+			Problem: nameOf(in) + " is paused",
+			Remedy:  fmt.Sprintf("run `kubectl annotate %s.%s %s %s-`", resource, v1.Group, in.GetName(), v1.AnnotationPaused),
+		})
+	}
+	for _, rev := range in.revisions {
+		if v1.IsPaused(rev) {
+			out = append(out, migration.Finding{
+				Problem: fmt.Sprintf("the revision %s of %s is paused", rev.GetName(), nameOf(in)),
+				Remedy:  fmt.Sprintf("run `kubectl annotate %srevision.%s %s %s-`", resource, v1.Group, rev.GetName(), v1.AnnotationPaused),
+			})
+		}
+	}
+	return out
+}
+
+// helmRelease returns the name of the Helm release of core, or "".
+func (s *state) helmRelease() string {
+	if s.core.Labels["app.kubernetes.io/managed-by"] != "Helm" {
+		return ""
+	}
+	return s.core.Annotations["meta.helm.sh/release-name"]
+}
+
+// ungrantable returns the API groups of the resources of active Providers for which a manager with permissions for some
+// groups cannot grant permissions.
+func (s *state) ungrantable(granted []string) []string {
+	var out []string
+	for _, p := range s.packages {
+		for _, rev := range p.revisions {
+			if p.PackageKind() != v1.ProviderKind || rev.RevisionSpec().DesiredState != v1.RevisionActive {
+				continue
+			}
+			for _, ref := range rev.RevisionStatus().ObjectRefs {
+				_, group, ok := strings.Cut(ref.Name, ".")
+				if ok && (ref.Kind == "CustomResourceDefinition" || ref.Kind == managedResourceDefinition) && !rbac.Reserved(schema.GroupResource{Group: group}) {
+					out = append(out, group)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(group string) bool {
+		return slices.Contains(granted, group) || slices.Contains(granted, "*")
+	})
+}
+
+// managedResourceDefinition is the kind from whose objects core creates CRDs of managed resources.
+const managedResourceDefinition = "ManagedResourceDefinition"
+
+var definitionKind = schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: managedResourceDefinition}
+
+// definitions are the managed resource definitions of a cluster.
+type definitions struct {
+	// created are the definitions that core has created for a package.
+	created []*unstructured.Unstructured
+	// others are the names of definitions that neither a package nor a revision controls.
+	others []string
+}
+
+// readDefinitions reads the managed resource definitions. Their kind exists since version 2 of core.
+func (m *Migration) readDefinitions(ctx context.Context) (definitions, error) {
+	var out definitions
+	mapping, err := m.Client.RESTMapper().RESTMapping(definitionKind)
+	if meta.IsNoMatchError(err) {
+		return out, nil
+	}
+	if err != nil {
+		return out, fmt.Errorf("find the kind %s: %w", managedResourceDefinition, err)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(managedResourceDefinition + "List"))
+	if err := m.Client.List(ctx, list); err != nil {
+		return out, fmt.Errorf("list %ss: %w", managedResourceDefinition, err)
+	}
+	for _, item := range list.Items {
+		owner := metav1.GetControllerOf(&item)
+		switch {
+		case owner == nil || !inPackageGroup(owner):
+			out.others = append(out.others, item.Name)
+		case isRevision(owner):
+			d := &unstructured.Unstructured{}
+			d.SetGroupVersionKind(mapping.GroupVersionKind)
+			d.SetName(item.Name)
+			d.SetUID(item.UID)
+			out.created = append(out.created, d)
+		}
+	}
+	return out, nil
+}
+
+func inPackageGroup(owner *metav1.OwnerReference) bool {
+	group, _, _ := strings.Cut(owner.APIVersion, "/")
+	return group == v1.Group
+}
+
+func isRevision(owner *metav1.OwnerReference) bool {
+	return slices.ContainsFunc(v1.PackageKinds(), func(kind string) bool { return owner.Kind == v1.RevisionKind(kind) })
+}
+
+// definitionsStep deletes the managed resource definitions of packages. The CRDs belong to their packages then, and core
+// would undo updates with the definitions. The manager owns definitions that a package contains, and keeps them.
+func (m *Migration) definitionsStep(s *state) *migration.Step {
+	step := &migration.Step{Title: "Delete the managed resource definitions of Crossplane", Done: s.fenced && len(s.definitions.created) == 0}
+	if n := len(s.definitions.created); n > 0 {
+		step.Details = append(step.Details, wording.Count(n, "definition")+" that Crossplane created for packages; no CRD and no custom resource is changed")
+	}
+	if len(s.definitions.others) > 0 {
+		step.Details = append(step.Details, "these belong to no package and stay: "+wording.Few(s.definitions.others, shownDefinitions, ", "))
+	}
+	step.Run = func(ctx context.Context, report migration.Report) error {
+		return m.deleteDefinitions(ctx, report)
+	}
+	return step
+}
+
+// shownDefinitions is the maximum number of definitions in the details of a step.
+const shownDefinitions = 10
+
+// deleteDefinitions deletes the definitions until none is left. The deletion orphans their CRDs.
+func (m *Migration) deleteDefinitions(ctx context.Context, report migration.Report) error {
+	for requested := map[types.UID]bool{}; ; {
+		left, err := m.readDefinitions(ctx)
+		if err != nil || len(left.created) == 0 {
+			return err
+		}
+		report("deleting managed resource definitions: %d left", len(left.created))
+		for _, d := range left.created {
+			uid := d.GetUID()
+			if requested[uid] {
+				continue
+			}
+			err := m.Client.Delete(ctx, d, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+			if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+				return fmt.Errorf("delete %s %s: %w", managedResourceDefinition, d.GetName(), err)
+			}
+			requested[uid] = true
+		}
+		if err := pause(ctx); err != nil {
+			return migration.ErrUnfinished.New(err, "%s were not deleted", wording.Count(len(left.created), "managed resource definition")).
+				WithDo("Find their finalizers with `kubectl get managedresourcedefinitions -o yaml`.")
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package tocore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/migration"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/rollout"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// fenced reports whether the fence of core exists.
+func (m *mover) fenced(ctx context.Context) (bool, error) {
+	for _, o := range []client.Object{&admissionv1.ValidatingAdmissionPolicyBinding{}, &admissionv1.ValidatingAdmissionPolicy{}} {
+		err := m.Client.Get(ctx, types.NamespacedName{Name: crossplane.FenceName}, o)
+		if err == nil {
+			return true, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("read the policy %s: %w", crossplane.FenceName, err)
+		}
+	}
+	return false, nil
+}
+
+// enableCore removes the fence, and restores the settings of core and of its RBAC manager. The initialization of core may
+// write packages, so the fence is removed first. Core is started again by the change of its settings, and then installs its
+// own CRDs of the package API.
+func (m *mover) enableCore(ctx context.Context, _ migration.Report) error {
+	core := types.NamespacedName{Namespace: m.Namespace, Name: crossplane.DeploymentName}
+	if err := m.Client.Get(ctx, core, &appsv1.Deployment{}); apierrors.IsNotFound(err) {
+		return migration.ErrNoCore.New(nil, "the namespace %s has no Deployment %s", core.Namespace, core.Name).
+			WithDo("Run `helm install crossplane crossplane-stable/crossplane --namespace %s --wait`. Until then, runtimes run and no program manages the packages.", m.Namespace)
+	}
+	policy, binding := crossplane.Fence()
+	for _, o := range []client.Object{binding, policy} {
+		if err := client.IgnoreNotFound(m.Client.Delete(ctx, o)); err != nil {
+			return fmt.Errorf("delete the policy %s: %w", crossplane.FenceName, err)
+		}
+	}
+	if err := m.restore(ctx, core); err != nil {
+		return err
+	}
+	rbac := types.NamespacedName{Namespace: m.Namespace, Name: crossplane.RBACDeploymentName}
+	if err := m.restore(ctx, rbac); err != nil {
+		return err
+	}
+	err := rollout.Wait(ctx, m.Client, core)
+	var incomplete *rollout.Incomplete
+	if errors.As(err, &incomplete) {
+		return migration.ErrUnfinished.New(err, "Crossplane core does not start")
+	}
+	return err
+}
+
+// restore restores the settings that a Deployment of core had before the manager.
+func (m *mover) restore(ctx context.Context, name types.NamespacedName) error {
+	d := &appsv1.Deployment{}
+	if err := m.Client.Get(ctx, name, d); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	changed, err := crossplane.TakePackages(d)
+	if err != nil || !changed {
+		return err
+	}
+	if err := m.Client.Update(ctx, d, client.FieldOwner(plan.FieldManager)); err != nil {
+		return fmt.Errorf("restore the settings of Deployment %s: %w", name, err)
+	}
+	return nil
+}
+
+// waitHealthy waits until core has reconciled every package.
+func (m *mover) waitHealthy(ctx context.Context, report migration.Report) error {
+	return m.wait(ctx, report, func(ctx context.Context) (string, error) {
+		s, err := m.read(ctx)
+		if err != nil {
+			return "", err
+		}
+		return s.unhealthy(), nil
+	})
+}
+
+// unhealthy describes the packages that core has not made healthy yet.
+func (s *snapshot) unhealthy() string {
+	var out []string
+	for _, f := range s.families {
+		if reason := s.unhealthyReason(f); reason != "" {
+			out = append(out, revision.ObjectName(f.Package)+": "+reason)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// unhealthyReason returns why a package is not healthy in core, or "". The finalizer of core shows that core has
+// reconciled the revision; the conditions were reset before.
+func (s *snapshot) unhealthyReason(f family) string {
+	active := f.active()
+	if active == nil {
+		return "no revision is active"
+	}
+	if !hasFinalizerOfCore(active) {
+		return "core has not reconciled the revision " + active.GetName()
+	}
+	for _, t := range []v1.ConditionType{v1.TypeRevisionHealthy, v1.TypeRuntimeHealthy} {
+		c := active.GetCondition(t)
+		if t == v1.TypeRuntimeHealthy && (f.RuntimeSpec() == nil || s.runtimeOf(f) != runtime.Deployment) {
+			continue
+		}
+		if c.Status != corev1.ConditionTrue {
+			return fmt.Sprintf("%s of %s is %s: %s", t, active.GetName(), c.Status, c.Message)
+		}
+	}
+	if c := f.GetCondition(v1.TypeHealthy); c.Status != corev1.ConditionTrue {
+		return fmt.Sprintf("Healthy is %s: %s", c.Status, c.Message)
+	}
+	return ""
+}
+
+func hasFinalizerOfCore(rev v1.PackageRevision) bool {
+	return slices.Contains(rev.GetFinalizers(), v1.FinalizerRevision)
+}
+
+// resetHealth makes the health of an active revision unknown until core reports it.
+func (m *mover) resetHealth(ctx context.Context, f family) error {
+	rev := f.active()
+	if rev == nil || hasFinalizerOfCore(rev) || !needsReset(rev) {
+		return nil
+	}
+	message := "The package manager is stopped, and Crossplane core has not reconciled the revision yet."
+	next := rev.DeepCopyObject().(v1.PackageRevision)
+	next.SetConditions(metav1.NewTime(m.Now()), v1.RevisionUnknownHealth(message))
+	if f.RuntimeSpec() != nil {
+		next.SetConditions(metav1.NewTime(m.Now()), v1.RuntimeUnknownHealth(message))
+	}
+	if err := m.Client.Status().Update(ctx, next, client.FieldOwner(plan.FieldManager)); err != nil {
+		return fmt.Errorf("write the status of %s: %w", rev.GetName(), err)
+	}
+	return nil
+}
+
+// needsReset reports whether a revision has a health that the manager has reported.
+func needsReset(rev v1.PackageRevision) bool {
+	return rev.GetCondition(v1.TypeRevisionHealthy).Status == corev1.ConditionTrue
+}

@@ -1,0 +1,199 @@
+package tocore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/version"
+)
+
+// managerName is the name of the Deployment of the manager.
+const managerName = bootstrap.Name
+
+// generationSince is the first version of core that computes the names of revisions from the generation of the package too.
+const generationSince = "2.4.0-0"
+
+// snapshot is the state of the cluster from which a plan is computed.
+type snapshot struct {
+	namespace string
+	families  []family
+	core      crossplane.Core
+	version   string
+	fenced    bool
+	// manager is nil if the manager has no Deployment.
+	manager *appsv1.Deployment
+	// pods is the number of its pods, and leads reports that a manager holds the Lease.
+	pods  int
+	leads bool
+	lock  *v1beta1.Lock
+	// deployments are the revisions that control an available Deployment.
+	deployments map[types.UID]bool
+}
+
+func (m *mover) read(ctx context.Context) (*snapshot, error) {
+	s := &snapshot{namespace: m.Namespace, lock: &v1beta1.Lock{}}
+	for _, kind := range v1.PackageKinds() {
+		packages, revisions, err := listPackages(ctx, m.Client, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range packages {
+			s.families = append(s.families, family{p, revisions[p.GetName()]})
+		}
+	}
+	if err := m.Client.Get(ctx, types.NamespacedName{Name: v1beta1.LockName}, s.lock); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the Lock: %w", err)
+	}
+	var err error
+	if s.core, err = crossplane.ReadCore(ctx, m.Client, m.Client, m.Namespace); err != nil {
+		return nil, fmt.Errorf("read Crossplane core: %w", err)
+	}
+	if s.version, err = crossplane.Version(ctx, m.Client, m.Namespace); err != nil {
+		return nil, err
+	}
+	if s.fenced, err = m.fenced(ctx); err != nil {
+		return nil, err
+	}
+	if err := m.readManager(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, m.readDeployments(ctx, s)
+}
+
+// readManager reads the Deployment of the manager, its pods and its Lease.
+func (m *mover) readManager(ctx context.Context, s *snapshot) error {
+	d := &appsv1.Deployment{}
+	err := m.Client.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: managerName}, d)
+	switch {
+	case err == nil:
+		s.manager = d
+		var pods corev1.PodList
+		if err := m.Client.List(ctx, &pods, client.InNamespace(m.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
+			return fmt.Errorf("list the pods of the manager: %w", err)
+		}
+		s.pods = len(pods.Items)
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("read the Deployment of the manager: %w", err)
+	}
+	var lease coordinationv1.Lease
+	err = m.Client.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: leader.DefaultLease}, &lease)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the Lease of the manager: %w", err)
+	}
+	s.leads = err == nil && leader.IsRenewed(lease, m.Now())
+	return nil
+}
+
+// readDeployments reads the Deployments of runtimes.
+func (m *mover) readDeployments(ctx context.Context, s *snapshot) error {
+	var all appsv1.DeploymentList
+	if err := m.Client.List(ctx, &all, client.InNamespace(m.Namespace)); err != nil {
+		return fmt.Errorf("list the Deployments of %s: %w", m.Namespace, err)
+	}
+	s.deployments = map[types.UID]bool{}
+	for _, d := range all.Items {
+		for _, owner := range d.OwnerReferences {
+			if flag(owner.Controller) {
+				s.deployments[owner.UID] = isAvailable(d)
+			}
+		}
+	}
+	return nil
+}
+
+// isAvailable reports whether a Deployment has the pods that it should have.
+func isAvailable(d appsv1.Deployment) bool {
+	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+		return true
+	}
+	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue
+	})
+}
+
+// named reports whether all revisions have the names of core. While the manager runs, no runtime of a former revision may
+// run either.
+func (s *snapshot) named() bool {
+	if s.managerStopped() {
+		return s.coreManages() || len(s.renames()) == 0
+	}
+	return s.unnamed() == ""
+}
+
+// managerStopped reports whether no manager writes.
+func (s *snapshot) managerStopped() bool {
+	return !s.leads && s.pods == 0 && (s.manager == nil || s.manager.Spec.Replicas != nil && *s.manager.Spec.Replicas == 0)
+}
+
+// coreManages reports whether core manages the packages.
+func (s *snapshot) coreManages() bool {
+	return s.managerStopped() && !s.fenced && s.core.Runs && s.core.Writes && s.core.RunsRuntimes
+}
+
+// names returns the value of revision.AnnotationNames for the version of core.
+func (s *snapshot) names() string {
+	v, since := version.Parse(s.version), version.Parse(generationSince)
+	if v.Unusable() == "" && v.Compare(&since) < 0 {
+		return revision.NamesOfCoreBefore2_4
+	}
+	return revision.NamesOfCore
+}
+
+// nameIn returns the name of the current revision of a package in core.
+func (s *snapshot) nameIn(f family) string {
+	return revision.CoreName(f.Package, f.digest(), s.names())
+}
+
+// digest returns the digest of the active revision, or of the current content while none is active.
+func (f family) digest() string {
+	if active := f.active(); active != nil {
+		return active.RevisionSpec().Digest
+	}
+	return f.PackageStatus().ResolvedDigest
+}
+
+// isRenamed reports whether the active revision of a package has the name of core, as far as its content is known. The
+// CRDs of core drop the digest of a revision.
+func (s *snapshot) isRenamed(f family) bool {
+	active := f.active()
+	return f.digest() == "" || active != nil && active.GetName() == s.nameIn(f)
+}
+
+// isBeingRenamed reports whether a former migration has requested another name for the revision of a package.
+func (s *snapshot) isBeingRenamed(f family) bool {
+	return f.GetAnnotations()[revision.AnnotationNames] == s.names()
+}
+
+// renames describes the packages whose revision has another name in core.
+func (s *snapshot) renames() []string {
+	var out []string
+	for _, f := range s.families {
+		if !s.isRenamed(f) {
+			out = append(out, fmt.Sprintf("%s: %s becomes %s", revision.ObjectName(f.Package), f.PackageStatus().CurrentRevision, s.nameIn(f)))
+		}
+	}
+	return out
+}
+
+// listPackages lists the packages of a kind in order, with their revisions. A cluster without the package API has none.
+func listPackages(ctx context.Context, reader client.Reader, kind string) ([]v1.Package, map[string][]v1.PackageRevision, error) {
+	packages, revisions, err := state.ListPackages(ctx, reader, kind)
+	slices.SortFunc(packages, func(a, b v1.Package) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return packages, revisions, err
+}

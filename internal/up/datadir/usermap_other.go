@@ -1,6 +1,0 @@
-//go:build unix && !linux
-
-package datadir
-
-// isUnmapped returns false: there are no user namespaces.
-func isUnmapped(int) bool { return false }

@@ -1,0 +1,9 @@
+package remote
+
+import (
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/noproxy"
+)
+
+func TestMain(m *testing.M) { noproxy.Main(m) }
