@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"hash"
@@ -87,12 +88,18 @@ func (v *verifier) finish() error {
 	return nil
 }
 
+// allocatedAtOnce is the size up to which content is allocated by the size in its descriptor
+// before it has arrived, in bytes.
+const allocatedAtOnce = 32 << 20
+
 // readVerified returns the whole verified content of want. The caller has compared
 // want.Size with a limit.
 func readVerified(r io.Reader, want Descriptor) ([]byte, error) {
-	data, err := io.ReadAll(VerifyReader(r, want))
-	if err != nil {
+	// The verifier reads at most want.Size bytes. bytes.Buffer grows unless bytes.MinRead bytes
+	// are free for the last read.
+	content := bytes.NewBuffer(make([]byte, 0, min(want.Size, allocatedAtOnce)+bytes.MinRead))
+	if _, err := content.ReadFrom(VerifyReader(r, want)); err != nil {
 		return nil, err
 	}
-	return data, nil
+	return content.Bytes(), nil
 }
