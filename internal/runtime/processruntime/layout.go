@@ -10,7 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -40,11 +40,10 @@ func (p *Runtime) layOut(ctx context.Context, program runtime.Workload, o manife
 		return layout{}, err
 	}
 	who := program.Owner
-	t, err := p.tokens.of(ctx, who.Revision.Name, types.NamespacedName{Namespace: p.opts.Namespace, Name: o.ServiceAccountName})
-	if err != nil {
-		return layout{}, err
+	account, renew, err := p.issuer.Files(ctx, who.Revision.Name, o.ServiceAccountName)
+	if apierrors.IsNotFound(err) {
+		return layout{}, missing("the runtime needs the ServiceAccount " + o.ServiceAccountName + ", which does not exist yet")
 	}
-	account, err := p.identity(t)
 	if err != nil {
 		return layout{}, err
 	}
@@ -61,14 +60,14 @@ func (p *Runtime) layOut(ctx context.Context, program runtime.Workload, o manife
 	}
 	spec.MoreArgs, spec.Files, spec.Memory = more, files, c.Resources.Limits.Memory().Value()
 	settle := cmp.Or(time.Duration(o.Deployment.Spec.MinReadySeconds)*time.Second, p.opts.Settle)
-	return layout{ports: ports, renew: t.renew, settle: settle, spec: spec}, nil
+	return layout{ports: ports, renew: renew, settle: settle, spec: spec}, nil
 }
 
 // commandOf returns the process of a container with its command, arguments and environment. It
 // fails with missing if an object does not exist yet.
 func (p *Runtime) commandOf(ctx context.Context, program runtime.Workload, pod corev1.PodTemplateSpec, c corev1.Container) (sandbox.Spec, error) {
 	revision := program.Owner.Revision
-	variables, err := p.serverVariables()
+	variables, err := p.issuer.Variables()
 	if err != nil {
 		return sandbox.Spec{}, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/identity"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -57,7 +58,7 @@ const defaultSettle = 3 * time.Second
 type Runtime struct {
 	opts    Options
 	objects *deployment.Runtime
-	tokens  tokens
+	issuer  *identity.Issuer
 	ports   assignments
 
 	mu sync.Mutex
@@ -79,7 +80,7 @@ func New(o Options) *Runtime {
 	o.Settle = cmp.Or(o.Settle, defaultSettle)
 	return &Runtime{
 		opts: o, objects: &deployment.Runtime{Client: o.Client, Pods: o.Client, Namespace: o.Namespace, Privileges: o.Privileges},
-		tokens: tokens{client: o.Client, now: o.Now}, started: map[key]pkg{},
+		issuer: identity.NewIssuer(o.Client, o.Config, o.Namespace, o.Now), started: map[key]pkg{},
 	}
 }
 
@@ -192,6 +193,6 @@ func (p *Runtime) Stop(ctx context.Context, revision plan.Owner) (bool, error) {
 	delete(p.started, key{revision.Kind, revision.Name})
 	p.mu.Unlock()
 	p.ports.release(revision.Name)
-	p.tokens.forget(revision.Name)
+	p.issuer.Forget(revision.Name)
 	return true, nil
 }

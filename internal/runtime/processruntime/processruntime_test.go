@@ -55,6 +55,9 @@ func (s *supervisor) Status(string) (sandbox.Status, bool) { return s.status, tr
 
 func (s *supervisor) last() sandbox.Spec { return s.specs[len(s.specs)-1] }
 
+// accountFolder is the folder with the files of the ServiceAccount in every pod.
+const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
+
 // testEnv is a process runtime with a clock and numbered tokens.
 type testEnv struct {
 	*Runtime
