@@ -30,8 +30,8 @@ var fencedFields = []string{
 
 // Fence returns a ValidatingAdmissionPolicy, and its binding, that deny Crossplane core the writes of the
 // package API. Core has no setting that disables its package manager; a fenced core still composes
-// resources. The initialization of core updates the Lock and the default DeploymentRuntimeConfig without a
-// change of theirs, so updates that change nothing are allowed.
+// resources. The initialization of core, which runs before each start, updates the Lock without a change, and creates
+// the default DeploymentRuntimeConfig without a specification also if it exists. Both are allowed.
 func Fence(accounts ...types.NamespacedName) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	users := make([]string, len(accounts))
 	for i, account := range accounts {
@@ -47,11 +47,16 @@ func Fence(accounts ...types.NamespacedName) (*admissionv1.ValidatingAdmissionPo
 		Condition: admissionv1.MatchCondition{Name: "crossplane-core", Expression: userCondition + string(list)},
 		Rules:     []admissionv1.Rule{{APIGroups: []string{packageGroup}, APIVersions: []string{"*"}, Resources: []string{"*/*"}}},
 		Validations: []admissionv1.Validation{{
-			Expression: unchanged(),
+			Expression: createsDefault + " || " + unchanged(),
 			Message:    "xpkg manages the packages of this cluster. Crossplane core composes resources, and does not write packages.",
 		}},
 	}.Objects()
 }
+
+// createsDefault is the CEL expression for the creation of an empty default DeploymentRuntimeConfig. Admission decides before
+// the API server knows whether the object exists.
+const createsDefault = "request.operation == 'CREATE' && request.resource.resource == 'deploymentruntimeconfigs' && " +
+	"object.metadata.name == 'default' && dyn(object).?spec.orValue({}) == {}"
 
 // userCondition begins the condition of the fence. A list of user names follows it.
 const userCondition = "request.userInfo.username in "

@@ -193,6 +193,21 @@ func TestFenceDeniesCoreEveryWriteOfPackages(t *testing.T) {
 	if err := s.core.Update(ctx, read()); err != nil {
 		t.Errorf("an update that changes nothing: %v", err)
 	}
+	// The initialization of core creates this object before each start, and ignores that it exists.
+	config := func(name string) *v1beta1.DeploymentRuntimeConfig {
+		return &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	if err := s.core.Create(ctx, config("default")); err != nil {
+		t.Errorf("the default DeploymentRuntimeConfig: %v", err)
+	}
+	if err := s.core.Create(ctx, config("default")); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("the default DeploymentRuntimeConfig that exists: %s", errorText(err))
+	}
+	denied("another DeploymentRuntimeConfig", s.core.Create(ctx, config("other")))
+	specified := config("default")
+	specified.Spec.ServiceTemplate = &v1beta1.ServiceTemplate{}
+	denied("a default DeploymentRuntimeConfig with a specification", s.core.Create(ctx, specified))
+	denied("a deletion of the default DeploymentRuntimeConfig", s.core.Delete(ctx, config("default")))
 	env.Update(t, s.Env, read(), func(p *v1.Provider) { p.Annotations = map[string]string{"user": "allowed"} })
 	if err := s.core.Get(ctx, client.ObjectKeyFromObject(p), &v1.Provider{}); err != nil {
 		t.Errorf("a read of core: %v", err)
