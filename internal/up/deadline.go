@@ -1,6 +1,7 @@
 package up
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // defaultStartTimeout is the default of Options.StartTimeout. A start takes about five seconds, and
@@ -28,7 +30,7 @@ type deadline struct {
 	timeout time.Duration
 
 	mu sync.Mutex
-	// last is the last exit of the manager.
+	// last is the last exit or problem of the manager.
 	last error
 }
 
@@ -41,9 +43,9 @@ func newDeadline(ctx context.Context, o Options, dir *datadir.Dir, log *logFile)
 // observe returns a function that records the failures of the manager and calls progress.
 func (d *deadline) observe(progress func(Event)) func(Event) {
 	return func(e Event) {
-		if e.Err != nil {
+		if err := cmp.Or(e.Err, e.Cause); err != nil {
 			d.mu.Lock()
-			d.last = e.Err
+			d.last = err
 			d.mu.Unlock()
 		}
 		progress(e)
@@ -63,7 +65,11 @@ func (d *deadline) explain(err error, what string) error {
 		why = fmt.Errorf("the log ends with:\n%s", lines)
 	}
 	dir := wording.ShellWord(d.dir.Path)
-	return ErrNotReady.New(why, "the control plane in %s was not ready within %s: %s", d.dir.Path, d.timeout, what).WithDo(
+	failure := ErrNotReady.New(why, "the control plane in %s was not ready within %s: %s", d.dir.Path, d.timeout, what)
+	if known := (*errcode.Error)(nil); errors.As(why, &known) && known.Do != "" {
+		return failure.WithDo("%s", known.Do)
+	}
+	return failure.WithDo(
 		"Read %s. On a busy machine, allow more time: `xpkg up --data-dir %s --start-timeout %s`. If the log reports a damaged database, "+
 			"run `mv %s/etcd %s/etcd.damaged`, start again, and restore your objects from a backup.", d.log.Name(), dir, 4*d.timeout, dir, dir)
 }

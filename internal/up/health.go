@@ -16,7 +16,7 @@ const healthLimit = 3 * time.Second
 
 // Check is the health of a part.
 type Check struct {
-	// Name is "API server", "registry" or "package manager".
+	// Name is "API server", "registry", "package manager" or "Crossplane core".
 	Name string `json:"name"`
 	// Address is the checked address, or the process of the manager.
 	Address string `json:"address"`
@@ -52,6 +52,15 @@ func checkManager(s State) Check {
 		c.Error, c.Fix = "exited, and will be restarted: "+s.ManagerFailure, s.ManagerFix
 	}
 	return c
+}
+
+// checkCore checks the Crossplane core of a control plane.
+func checkCore(ctx context.Context, c Core) Check {
+	out := check(ctx, http.DefaultClient, "Crossplane core", c.Health, "")
+	if !out.Healthy {
+		out.Fix = "Read its log with `xpkg logs crossplane`."
+	}
+	return out
 }
 
 func check(ctx context.Context, client *http.Client, name, address, path string) Check {

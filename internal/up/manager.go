@@ -27,16 +27,24 @@ type Env struct {
 	// Ready must be called when the manager reconciles, which makes the control plane ready. It may
 	// be called more than once.
 	Ready func()
+	// Fail ends the start with an error that another attempt cannot change. It has no effect once the control plane is
+	// ready.
+	Fail func(error)
+	// SetCore records the Crossplane core of the control plane in its state.
+	SetCore func(Core)
+	// Warn reports a problem of the manager, which goes on. It explains a start that takes too long.
+	Warn func(error)
 }
 
-func newEnv(plane *controlPlane, images *registryServer, dir *datadir.Dir, ready func()) (Env, error) {
+// newEnv returns an environment without functions.
+func newEnv(plane *controlPlane, images *registryServer, dir *datadir.Dir) (Env, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfig)
 	if err != nil {
 		return Env{}, ErrControlPlaneFailed.New(err, "cannot read the kubeconfig of the control plane")
 	}
 	config.QPS = -1
 	return Env{
-		Kubeconfig: plane.Kubeconfig, Config: config, Registry: images.address, CacheDir: dir.Cache(), Ready: ready,
+		Kubeconfig: plane.Kubeconfig, Config: config, Registry: images.address, CacheDir: dir.Cache(),
 	}, nil
 }
 

@@ -25,9 +25,11 @@ type Event struct {
 	Took time.Duration
 	// Err is the reason why the manager ended. It is started again after a pause.
 	Err error
-	// Warning is a message about the registry that the user should see, such as a
+	// Warning is a message about the registry or the manager that the user should see, such as a
 	// push that moves the tag of an installed package.
 	Warning string
+	// Cause is the error of a warning, if there is one.
+	Cause error
 	// State is set with StageReady.
 	State *State
 }

@@ -37,10 +37,19 @@ type State struct {
 	// are empty while the manager runs. It is started again after a pause.
 	ManagerFailure string `json:"managerFailure,omitempty"`
 	ManagerFix     string `json:"managerFix,omitempty"`
+	// Core is the Crossplane core of the control plane. It is empty without one.
+	Core Core `json:"core,omitzero"`
 }
 
-// stateFile writes the state of a control plane when it is ready, and later each time that the
-// manager ends or recovers.
+// Core is a Crossplane core that runs as a process of the control plane.
+type Core struct {
+	// Version is the version, or empty if it is unknown.
+	Version string `json:"version,omitempty"`
+	// Health is the URL of the readiness check.
+	Health string `json:"health"`
+}
+
+// stateFile writes the state of a control plane when it is ready, and later each time that it changes.
 type stateFile struct {
 	path string
 	// warn reports a failure to write a change.
@@ -55,21 +64,32 @@ type stateFile struct {
 func (f *stateFile) write(s State) (State, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s.ManagerFailure, s.ManagerFix = f.state.ManagerFailure, f.state.ManagerFix
+	s.ManagerFailure, s.ManagerFix, s.Core = f.state.ManagerFailure, f.state.ManagerFix, f.state.Core
 	f.state, f.written = s, true
 	return s, datadir.WriteJSON(f.path, s)
 }
 
 // setManager records the reason why the manager has ended. Nil records that the manager runs.
 func (f *stateFile) setManager(failure error) {
+	f.change(func(s *State) {
+		s.ManagerFailure, s.ManagerFix = "", ""
+		if failure != nil {
+			s.ManagerFailure, s.ManagerFix = failure.Error(), errcode.From(failure).Do
+		}
+	})
+}
+
+// setCore records the Crossplane core.
+func (f *stateFile) setCore(c Core) {
+	f.change(func(s *State) { s.Core = c })
+}
+
+// change changes the state, and writes it if the control plane is ready and the state differs.
+func (f *stateFile) change(apply func(*State)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.state
-	f.state.ManagerFailure, f.state.ManagerFix = "", ""
-	if failure != nil {
-		e := errcode.From(failure)
-		f.state.ManagerFailure, f.state.ManagerFix = failure.Error(), e.Do
-	}
+	apply(&f.state)
 	if !f.written || f.state == before {
 		return
 	}

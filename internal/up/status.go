@@ -72,6 +72,9 @@ func Examine(ctx context.Context, dataDir string) (Report, error) {
 	}
 	if r.Ready {
 		r.Checks = []Check{checkAPI(ctx, r.State), checkRegistry(ctx, r.State), checkManager(r.State)}
+		if r.State.Core != (Core{}) {
+			r.Checks = append(r.Checks, checkCore(ctx, r.State.Core))
+		}
 	}
 	return r, nil
 }

@@ -135,13 +135,22 @@ func serve(
 		o.Progress(Event{Stage: StageManager, Warning: "cannot write the state of the control plane: " + err.Error()})
 	}}
 	once := sync.OnceFunc(func() { close(ready) })
-	env, err := newEnv(plane, images, dir, func() { state.setManager(nil); once() })
+	env, err := newEnv(plane, images, dir)
 	if err != nil {
 		return err
 	}
+	failed := make(chan error, 1)
+	env.Ready = func() { state.setManager(nil); once() }
+	env.SetCore, env.Fail = state.setCore, func(err error) {
+		select {
+		case failed <- err:
+		default: // The first error ends the start.
+		}
+	}
+	env.Warn = func(err error) { o.Progress(Event{Stage: StageManager, Warning: err.Error(), Cause: err}) }
 	defer startManager(ctx, o, env, state.setManager)()
 	defer func() { stopped = o.stage(StageStopping) }()
-	if err := watch(deadline.ctx, plane, images, ready); err != nil {
+	if err := watch(deadline.ctx, plane, images, ready, failed); err != nil {
 		return deadline.explain(err, "the package manager did not become ready")
 	}
 	deadline.stop()
@@ -149,18 +158,20 @@ func serve(
 	if err := announce(o, dir, state, plane, images, begin); err != nil {
 		return err
 	}
-	if err := watch(ctx, plane, images, nil); ctx.Err() == nil {
+	if err := watch(ctx, plane, images, nil, nil); ctx.Err() == nil {
 		return err
 	}
 	return nil
 }
 
-// watch waits until a part ends, the context ends, or the channel is closed. It returns nil only in
+// watch waits until a part ends or has failed, the context ends, or the channel is closed. It returns nil only in
 // the last case.
-func watch(ctx context.Context, plane *controlPlane, images *registryServer, until <-chan struct{}) error {
+func watch(ctx context.Context, plane *controlPlane, images *registryServer, until <-chan struct{}, failed <-chan error) error {
 	select {
 	case <-until:
 		return nil
+	case err := <-failed:
+		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-plane.Done():

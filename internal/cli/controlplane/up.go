@@ -34,12 +34,14 @@ type UpCmd struct {
 	StartTimeout   time.Duration `default:"3m" help:"Deadline for the control plane to become ready."`
 	CRDOpenAPI     bool          `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain. This uses more memory."`
 	PackageRuntime string        `placeholder:"RUNTIME" help:"How runtimes run: Process, External or None, or pairs such as Provider=Process;Function=External. Default is Process on Linux, and External elsewhere."`
+	WithCore       string        `placeholder:"IMAGE|FILE" complete:"file" help:"Run Crossplane core as a process, so that composite resources work: the reference of its image, an archive or OCI layout of it, or its executable. Requires Linux."`
+	CoreArg        []string      `placeholder:"ARG" help:"With --with-core, further argument of core, such as --debug. Can be given more than once."`
 	MaxUploadSize  flags.Amount  `default:"4GiB" placeholder:"N" help:"Largest blob that the registry accepts."`
 	Detach         bool          `short:"d" help:"Run in the background, and return when the control plane is ready."`
 }
 
 // Run starts a control plane.
-func (c *UpCmd) Run(env *terminal.Env) error {
+func (c *UpCmd) Run(env *terminal.Env) (err error) {
 	dir, err := c.Dir()
 	if err != nil {
 		return err
@@ -55,15 +57,26 @@ func (c *UpCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
+	if len(c.CoreArg) > 0 && c.WithCore == "" {
+		return terminal.ErrUsage.New(nil, "--core-arg needs --with-core")
+	}
 	if c.Detach {
 		return c.detach(env, dir)
+	}
+	var core *manager.Core
+	if c.WithCore != "" {
+		if core, err = manager.OpenCore(env, c.WithCore); err != nil {
+			return err
+		}
+		defer terminal.Close(&err, core)
+		core.Args = c.CoreArg
 	}
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
 	return up.Run(env.Context, up.Options{
 		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version,
 		Unblock: webhooks.Unblock,
-		Manager: localManager(progress, c, programsDir(dir), choice, privileges),
+		Manager: localManager(progress, c, programsDir(dir), choice, privileges, core),
 		Progress: func(e up.Event) {
 			c.reportEvent(env, progress, e)
 		},
@@ -91,10 +104,14 @@ func portOrLast(flag *int) int {
 
 // localManager returns the manager of a local control plane. Its log lines are written above the progress
 // line.
-func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, choice programs.Choice, privileges []manifests.Privilege) up.Manager {
+func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, choice programs.Choice, privileges []manifests.Privilege, core *manager.Core) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
+		if core != nil {
+			core.Ready = func(version, health string) { e.SetCore(up.Core{Version: version, Health: health}) }
+			core.Failed, core.Refused = e.Warn, e.Fail
+		}
 		return manager.RunManager(ctx, manager.ManagerOptions{
-			Config: e.Config, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir), CacheLimit: c.CacheLimit, ProgramsDir: programsDir,
+			Config: e.Config, Core: core, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir), CacheLimit: c.CacheLimit, ProgramsDir: programsDir,
 			Dependencies: c.DependencyFlags,
 			Log:          slog.New(slog.NewTextHandler(progress, nil)),
 			Options:      controller.Options{Ready: e.Ready, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions()},
@@ -165,12 +182,24 @@ Next:
   xpkg push -f my.xpkg %s/my/package:v0.1.0
   xpkg install provider %s/my/package:v0.1.0 --wait 2m
 
-XRDs of Configurations are installed but not established: the control plane has no Crossplane core to compose resources.
+%s
 
 Pushes to the registry require a token, which xpkg reads from the data directory. For docker, crane or skopeo:
   %s
-`, after, s.Server, s.Kubernetes, s.Registry, s.Kubeconfig, s.DataDir, wording.ShellWord(s.Kubeconfig), s.Registry, s.Registry, up.LoginCommand(s))
+`, after, s.Server, s.Kubernetes, s.Registry, s.Kubeconfig, s.DataDir, wording.ShellWord(s.Kubeconfig), s.Registry, s.Registry, composition(s), up.LoginCommand(s))
 	_ = terminal.OutputFlag{}.Print(w, nil, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+}
+
+// composition describes whether the control plane composes resources.
+func composition(s up.State) string {
+	switch {
+	case s.Core == (up.Core{}):
+		return "XRDs of Configurations are installed but not established: the control plane has no Crossplane core to compose resources.\n" +
+			"With --with-core, it runs one."
+	case s.Core.Version == "":
+		return "Crossplane core composes resources. Its log: xpkg logs crossplane"
+	}
+	return "Crossplane core " + s.Core.Version + " composes resources. Its log: xpkg logs crossplane"
 }
 
 // DownCmd implements `xpkg down`.

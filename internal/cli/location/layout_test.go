@@ -39,7 +39,7 @@ func TestImagesOfALayout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := openPath(&terminal.Env{Context: t.Context()}, l, 1<<20, oci.Limits{})
+		a, err := OpenPath(&terminal.Env{Context: t.Context()}, l, 1<<20, oci.Limits{})
 		if err != nil {
 			return oci.Digest{}, err
 		}

@@ -146,7 +146,7 @@ func (m Transfer) Open(ctx context.Context, p Location) (*Opened, error) {
 		o.Artifact, o.close = a, a.Close
 		return o, nil
 	}
-	a, err := openPath(m.env, p, m.archive, m.Limits)
+	a, err := OpenPath(m.env, p, m.archive, m.Limits)
 	if errors.Is(err, archive.ErrArchiveNotFound) && p.Kind == File && errors.Is(err, os.ErrNotExist) {
 		return nil, archive.ErrArchiveNotFound.New(nil, "the file %s does not exist", p.Path).
 			WithDo("Check the path. A reference must have a :tag or an @sha256 digest.")
@@ -158,9 +158,9 @@ func (m Transfer) Open(ctx context.Context, p Location) (*Opened, error) {
 	return o, nil
 }
 
-// openPath opens a file or an OCI layout. An image of a layout with several images is selected by
-// its tag or digest.
-func openPath(env *terminal.Env, l Location, limit int64, limits oci.Limits) (*archive.Archive, error) {
+// OpenPath opens a file or an OCI layout. An image of a layout with several images is selected by
+// its tag or digest. It reads at most limit bytes of a stream.
+func OpenPath(env *terminal.Env, l Location, limit int64, limits oci.Limits) (*archive.Archive, error) {
 	if l.Tag != "" || !l.Digest.IsZero() {
 		return openLayout(l, limits)
 	}

@@ -188,6 +188,8 @@ type ManagerOptions struct {
 	limits       flags.LimitFlags
 	Dependencies DependencyFlags
 	Options      controller.Options
+	// Core is the Crossplane core that runs beside the manager as a process. It may be nil.
+	Core *Core
 }
 
 // RunManager runs a manager with a package cache in a folder of this machine.
@@ -209,13 +211,22 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	opts.Content, opts.Images = source, source
 	opts.Dependencies = &controller.Dependencies{Registry: source, Upgrades: o.Dependencies.DependencyUpgrades, Removal: o.Dependencies.DependencyRemoval}
 	opts.InUse, opts.Log = packages.Use, o.Log
-	if opts.Runtimes.Uses(programs.Process) {
+	if opts.Runtimes.Uses(programs.Process) || o.Core != nil {
 		processes, roots, all, err := startSupervisor(o.ProgramsDir, source, o.Log)
 		if err != nil {
 			return err
 		}
 		defer terminal.Close(&err, all)
-		opts.Processes, opts.InUse = processes, pruneWith(packages.Use, roots)
+		opts.Processes, opts.InUse = processes, pruneWith(packages.Use, roots, o.Core)
+		if o.Core != nil {
+			coreCtx, stop := context.WithCancel(ctx)
+			wait, err := o.Core.start(coreCtx, &opts, source, roots, processes, o.ProgramsDir)
+			if err != nil {
+				stop()
+				return err
+			}
+			defer func() { stop(); wait() }()
+		}
 	}
 	err = controller.Run(ctx, opts)
 	var known *errcode.Error

@@ -26,9 +26,9 @@ func startSupervisor(dir string, source *fetch.Source, log *slog.Logger) (*proce
 	return &processruntime.Host{Supervisor: supervisor, Images: roots, Address: processruntime.MachineAddress()}, roots, supervisor, nil
 }
 
-// pruneWith deletes unpacked images that no package requires whenever the set of required contents changes.
-func pruneWith(use func(string, []oci.Digest) error, roots *sandbox.Roots) func(string, []oci.Digest) error {
+// pruneWith deletes unpacked images that neither a package nor core requires whenever the set of required contents changes.
+func pruneWith(use func(string, []oci.Digest) error, roots *sandbox.Roots, core *Core) func(string, []oci.Digest) error {
 	return func(cluster string, contents []oci.Digest) error {
-		return errors.Join(use(cluster, contents), roots.Prune(contents))
+		return errors.Join(use(cluster, contents), roots.Prune(append(core.contents(), contents...)))
 	}
 }

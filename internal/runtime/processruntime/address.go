@@ -27,7 +27,8 @@ func MachineAddress() string {
 	return other
 }
 
-func addressType(address string) discoveryv1.AddressType {
+// AddressType returns the type of an address in an EndpointSlice.
+func AddressType(address string) discoveryv1.AddressType {
 	if net.ParseIP(address).To4() != nil {
 		return discoveryv1.AddressTypeIPv4
 	}

@@ -40,7 +40,7 @@ func (p *Runtime) writeEndpoints(ctx context.Context, s *corev1.Service, ports a
 			Namespace: s.Namespace, Name: s.Name + "-process", OwnerReferences: s.OwnerReferences,
 			Labels: map[string]string{discoveryv1.LabelServiceName: s.Name, discoveryv1.LabelManagedBy: "xpkg.dev"},
 		},
-		AddressType: addressType(p.opts.Address),
+		AddressType: AddressType(p.opts.Address),
 		Endpoints: []discoveryv1.Endpoint{{
 			Addresses: []string{p.opts.Address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
 		}},

@@ -42,6 +42,8 @@ type RuntimeConfig struct {
 	WorkingDir string   `json:"WorkingDir,omitempty"`
 	User       string   `json:"User,omitempty"`
 	StopSignal string   `json:"StopSignal,omitempty"`
+	// Labels are the labels of the image, such as its version.
+	Labels map[string]string `json:"Labels,omitempty"`
 }
 
 // Fetch stores a runtime image with all of its layers, unlike [remote.Client.Fetch],

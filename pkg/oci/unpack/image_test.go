@@ -66,6 +66,10 @@ func TestFetchAndUnpackProgram(t *testing.T) {
 	if image.Root != ref.Digest || image.Digest != mine.Digest() || image.Platform.String() != here.String() || len(image.Layers) != 2 {
 		t.Errorf("got %+v", image)
 	}
+	if len(image.Config.Labels) != 1 {
+		t.Errorf("got the labels %v, want the one of the package", image.Config.Labels)
+	}
+	image.Config.Labels = nil
 	if diff := cmp.Diff(config, image.Config); diff != "" {
 		t.Error(diff)
 	}
