@@ -2,6 +2,9 @@
 # Build, publish and install the example packages on a temporary control plane of xpkg up,
 # with their runtimes as processes. All files are in a temporary folder, and no process is
 # left running.
+#
+# With XPKG_CORE, the image, archive or executable of Crossplane core, the demo also composes a
+# resource.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -57,7 +60,9 @@ call() {
 
 go build -C examples/function-greet -o "$work/call-function" ./cmd/call-function
 
-run xpkg up --detach --data-dir "$work/data"
+set -- --detach --data-dir "$work/data"
+[ -z "${XPKG_CORE:-}" ] || set -- "$@" --with-core "$XPKG_CORE"
+run xpkg up "$@"
 for example in provider-hello function-greet configuration-hello; do
 	kind=${example%%-*}
 	folder=examples/$example
@@ -76,6 +81,20 @@ run xpkg tree
 
 greet world fr
 run kubectl get greetings
+
+if [ -n "${XPKG_CORE:-}" ]; then
+	run kubectl apply -f - <<-END
+		apiVersion: hello.xpkg.dev/v1alpha1
+		kind: XWelcome
+		metadata: {name: crew}
+		spec: {guest: crew, language: es}
+	END
+	run kubectl wait xwelcome/crew --for condition=Ready --timeout 1m
+	run kubectl get xwelcome/crew -o 'jsonpath={.status.message}{"\n"}'
+else
+	printf '\nThe XRD of configuration-hello is not established, because the control plane has no Crossplane core.\n'
+	printf 'With XPKG_CORE, the image, archive or executable of Crossplane core, this demo also composes a resource.\n'
+fi
 
 first=$(program)
 run kill -9 "$first"
