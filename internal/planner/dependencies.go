@@ -72,11 +72,13 @@ func (s *clusterState) wasHealthyWith(content oci.Digest) bool {
 	return s.live != nil && graph.CurrentDigest(s.live) == content && graph.WasHealthy(s.live, s.live.PackageStatus().CurrentRevision)
 }
 
+// conflicts reports whether the package needs the dependency, and another version is installed.
+func (d Dependency) conflicts() bool { return d.State == graph.Incompatible && !d.Optional }
+
 // checkSolvable fails if an installed dependency does not match, and no version of the dependency
 // could satisfy the package. It returns nil if the registry cannot be accessed.
 func (pl *Planner) checkSolvable(ctx context.Context, s *clusterState, p v1.Package, node graph.Node, out *Plan) error {
-	incompatible := slices.ContainsFunc(out.Dependencies, func(d Dependency) bool { return d.State == graph.Incompatible && !d.Optional })
-	if pl.Registry == nil || !incompatible {
+	if pl.Registry == nil || !slices.ContainsFunc(out.Dependencies, Dependency.conflicts) {
 		return nil
 	}
 	alone := graph.New([]graph.Node{node}, s.place)
@@ -91,8 +93,7 @@ func (pl *Planner) checkSolvable(ctx context.Context, s *clusterState, p v1.Pack
 // the manager moves none; or the explanation of a version conflict with packages that users installed. Without access to
 // the registry, the remedy names no versions.
 func (pl *Planner) findRemedy(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, out *Plan) {
-	incompatible := slices.ContainsFunc(out.Dependencies, func(d Dependency) bool { return d.State == graph.Incompatible && !d.Optional })
-	if !incompatible || graph.PolicyFor(pl.upgradePolicy(s), p, current) != graph.None {
+	if !slices.ContainsFunc(out.Dependencies, Dependency.conflicts) || graph.PolicyFor(pl.upgradePolicy(s), p, current) != graph.None {
 		return
 	}
 	const automatic = "With its flag --dependency-upgrades, the manager updates dependencies itself."

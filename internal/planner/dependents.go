@@ -53,7 +53,7 @@ func (p *Plan) ConsentError() error {
 func (p *Plan) DependencyError() error {
 	var reasons []string
 	for _, d := range p.Dependencies {
-		if d.State == graph.Incompatible && !d.Optional && !p.moves(d.Package) {
+		if d.conflicts() && !p.moves(d.Package) {
 			reasons = append(reasons, fmt.Sprintf("%s is needed, and %s is installed", strings.TrimSpace(d.Package+" "+d.Constraint), d.Installed))
 		}
 	}
