@@ -79,7 +79,11 @@ func TakePackages(d *appsv1.Deployment) (bool, error) {
 // InstallsPackages reports whether the initialization of core installs packages.
 func InstallsPackages(d *appsv1.Deployment) bool {
 	c := initContainer(d)
-	return c != nil && len(flagArgs(c.Args, packageFlags...)) > 0
+	if c == nil {
+		return false
+	}
+	set, _ := split(c.Args, packageFlags)
+	return len(set) > 0
 }
 
 // HasKnownArgs reports whether the container of core and its arguments are found in a Deployment.
@@ -157,29 +161,21 @@ func initContainer(d *appsv1.Deployment) *corev1.Container {
 
 // exchange returns arguments with the flags of others instead of their own ones.
 func exchange(args, others []string, flags ...string) []string {
-	return append(without(args, flags...), flagArgs(others, flags...)...)
+	_, kept := split(args, flags)
+	added, _ := split(others, flags)
+	return append(kept, added...)
 }
 
-// flagArgs returns the arguments that set some flags.
-func flagArgs(args []string, flags ...string) []string {
-	var out []string
+// split returns the arguments that set some flags, and all others.
+func split(args, flags []string) (set, rest []string) {
 	for i, arg := range args {
 		if sets(args, i, flags) {
-			out = append(out, arg)
+			set = append(set, arg)
+		} else {
+			rest = append(rest, arg)
 		}
 	}
-	return out
-}
-
-// without returns the arguments that do not set some flags.
-func without(args []string, flags ...string) []string {
-	var out []string
-	for i, arg := range args {
-		if !sets(args, i, flags) {
-			out = append(out, arg)
-		}
-	}
-	return out
+	return set, rest
 }
 
 // sets reports whether an argument is one of some flags, or its value.
