@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
 // TestNewPackagesAreHealthy proves that the files of `xpkg init` become healthy packages with the commands of their
@@ -25,16 +23,7 @@ func TestNewPackagesAreHealthy(t *testing.T) {
 	}
 	folders := strings.Fields(string(out))
 	w.env = append(w.env, "GOCACHE="+folders[0], "GOMODCACHE="+folders[1], "GOPATH="+folders[2], "GOFLAGS=-mod=readonly")
-	dir := w.newData(t, "new")
-	if r := w.run(t.Context(), "", append(upArgs(dir)[:len(upArgs(dir))-2], "--detach")...); r.err != nil {
-		t.Fatalf("xpkg up: %v\n%s", r.err, r.stderr)
-	}
-	t.Cleanup(func() { w.run(context.Background(), "", "down", "--data-dir", dir) })
-	report, err := up.Status(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := plane{w, report.State}
+	p := w.withRuntimes(t, "new")
 	work := t.TempDir()
 	for _, kind := range []string{"provider", "function", "configuration"} {
 		name := kind + "-boats"

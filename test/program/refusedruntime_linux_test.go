@@ -13,7 +13,6 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
 // TestInstallPredictsRefusedRuntimes proves that the documented path of build, push and install ends before the
@@ -22,17 +21,7 @@ import (
 // the same package with the same code.
 func TestInstallPredictsRefusedRuntimes(t *testing.T) {
 	w := newWorkshop(t)
-	dir := w.newData(t, "refused")
-	args := append(upArgs(dir)[:len(upArgs(dir))-2], "--detach")
-	if r := w.run(t.Context(), "", args...); r.err != nil {
-		t.Fatalf("xpkg up: %v\n%s", r.err, r.stderr)
-	}
-	t.Cleanup(func() { w.run(context.Background(), "", "down", "--data-dir", dir) })
-	report, err := up.Status(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := plane{w, report.State}
+	p := w.withRuntimes(t, "refused")
 	ref := p.publish(t, filepath.Join("..", "..", "examples", "provider-hello", "package"), "examples/provider-hello")
 	p.expectRefusedInstall(t, ref, 4, "NoProgram", "has neither an entrypoint nor a command", "Rebuild the package with --embed-runtime-image")
 
