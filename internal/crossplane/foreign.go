@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -170,7 +171,7 @@ func ReadCore(ctx context.Context, reader client.Reader, c client.Client, namesp
 
 // runs reports whether a Deployment exists and has replicas.
 func runs(d appsv1.Deployment) bool {
-	return d.Name != "" && (d.Spec.Replicas == nil || *d.Spec.Replicas > 0)
+	return d.Name != "" && ptr.Deref(d.Spec.Replicas, 1) > 0
 }
 
 // runsRuntimes reports whether core writes Deployments for Providers or Functions.

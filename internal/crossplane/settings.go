@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 )
 
 // AnnotationFormerSettings on a Deployment of core has the settings that LeavePackages replaced.
@@ -92,11 +93,7 @@ func HasKnownArgs(d *appsv1.Deployment) bool { return startContainer(d) != nil }
 // settingsOf returns the settings of a Deployment of core, or of its RBAC manager.
 func settingsOf(d *appsv1.Deployment) settings {
 	if d.Name == RBACDeploymentName {
-		replicas := int32(1)
-		if d.Spec.Replicas != nil {
-			replicas = *d.Spec.Replicas
-		}
-		return settings{Replicas: &replicas}
+		return settings{Replicas: new(ptr.Deref(d.Spec.Replicas, 1))}
 	}
 	out := settings{}
 	if c := startContainer(d); c != nil {

@@ -19,6 +19,11 @@ var (
 		Cause: "The namespace has no Deployment of Crossplane.",
 		Fix:   "Name the namespace of Crossplane with --namespace.",
 	}
+	ErrBlocked = errcode.Code{
+		Name: "MigrationBlocked", Class: errcode.Unauthorized,
+		Cause: "The manager lacks permissions that the packages need, so the migration cannot continue. The packages keep what Crossplane gave them.",
+		Fix:   "Grant the permissions that the message names.",
+	}
 	ErrUnfinished = errcode.Code{
 		Name: "MigrationUnfinished", Class: errcode.Timeout,
 		Cause: "A step of the migration was not complete within the time of --wait.",
@@ -29,6 +34,7 @@ var (
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
 	return []errcode.Code{
+		ErrBlocked,
 		ErrNoCore,
 		ErrRefused,
 		ErrUnfinished,

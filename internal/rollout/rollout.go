@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -20,11 +21,7 @@ const progressDeadlineExceeded = "ProgressDeadlineExceeded"
 // Missing returns the reason why a Deployment is not rolled out, or "". It fails if the Deployment has exceeded its
 // progress deadline.
 func Missing(d *appsv1.Deployment) (string, error) {
-	want := int32(1)
-	if d.Spec.Replicas != nil {
-		want = *d.Spec.Replicas
-	}
-	s := d.Status
+	want, s := ptr.Deref(d.Spec.Replicas, 1), d.Status
 	for _, c := range s.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Reason == progressDeadlineExceeded && s.ObservedGeneration >= d.Generation {
 			return "", errors.New(c.Message)

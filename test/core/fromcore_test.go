@@ -31,9 +31,11 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/migration/fromcore"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -42,6 +44,8 @@ type installation struct {
 	*suite
 	core, rbac *appsv1.Deployment
 	options    bootstrap.Options
+	// content looks up the tags of packages, as the command does.
+	content *fetch.Source
 	// pods are those of the runtime of core.
 	pods []types.UID
 }
@@ -57,6 +61,7 @@ func installCore(t *testing.T, name string) *installation {
 	in := &installation{
 		suite: s, core: s.deploy(t, crossplane.DeploymentName, "core", "start", "--debug"), rbac: s.deploy(t, crossplane.RBACDeploymentName, "rbac", "start"),
 		options: bootstrap.Options{Namespace: namespace, Image: "registry.example.org/xpkg:v1", Replicas: 2},
+		content: env.OpenContent(t, t.TempDir(), fetch.Options{}).Source,
 	}
 	manifests, err := bootstrap.Manifests(in.options)
 	if err != nil {
@@ -135,7 +140,7 @@ func (in *installation) startManager(t *testing.T, cfg *rest.Config) {
 
 // plan plans the migration as a new process.
 func (in *installation) plan(t *testing.T, cfg *rest.Config) (*migration.Plan, error) {
-	m := &fromcore.Migration{Config: cfg, Client: env.NewClient(t, cfg), Manager: in.options}
+	m := &fromcore.Migration{Config: cfg, Client: env.NewClient(t, cfg), Content: in.content, Manager: in.options}
 	return m.Plan(t.Context())
 }
 
@@ -308,6 +313,50 @@ func TestMigrationFromCoreContinues(t *testing.T) {
 			}
 			in.checkMoved(t, p)
 		})
+	}
+}
+
+// The plan names the revision that a package gets because its tag has moved since core installed it.
+func TestMigrationPlanNamesMovedTags(t *testing.T) {
+	const name = "moved"
+	in := installCore(t, name)
+	in.startManager(t, in.Config)
+	p := in.installContentAsCore(t, name, providerYAML(name, "first"))
+	t.Cleanup(func() {
+		in.Delete(t, p.provider)
+		in.WaitGone(t, p.provider)
+	})
+	in.waitRuntime(t, p)
+	forecast := func() string {
+		t.Helper()
+		plan, err := in.plan(t, in.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		if err := plan.WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		return text.String()
+	}
+	if got := forecast(); !strings.Contains(got, "the revision "+p.revision.Name+" and its runtime stay") {
+		t.Errorf("before the tag moves:\n%s", got)
+	}
+	digest, err := publish.Package(t.Context(), p.provider.Spec.Package, []byte(providerYAML(name, "second")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := revision.Name(p.provider, digest.String(), in.Revisions(t, p.provider))
+	if got := forecast(); !strings.Contains(got, "gets the new revision "+want+", as by an update: its tag refers to "+digest.String()) {
+		t.Errorf("after the tag has moved:\n%s", got)
+	}
+	if err := in.migrate(t, in.Config, 0); err != nil {
+		t.Fatal(err)
+	}
+	in.WaitReady(t, p.provider)
+	active := slices.IndexFunc(in.Revisions(t, p.provider), revision.IsActive)
+	if got := in.Revisions(t, p.provider)[active].GetName(); got != want {
+		t.Errorf("the revision %s is active, want %s", got, want)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,17 +21,22 @@ type watcher struct {
 	mu       sync.Mutex
 	problems []string
 	rounds   int
+	// served is when each package served last, and longest the longest time between two observations in which one served.
+	served  map[string]time.Time
+	longest time.Duration
 }
 
 // watchServing reports each moment in which the Service of a package selects no ready pod, and each failed read of the
 // custom resources of a Provider.
 func (s *withManager) watchServing(t *testing.T, packages []v1.Package, provider string) *watcher {
-	w := &watcher{}
+	w := &watcher{served: map[string]time.Time{}}
 	run(t, func(ctx context.Context) error {
 		var found []string
 		for _, p := range packages {
 			if reason := s.notServing(ctx, p.GetName()); reason != "" {
 				found = append(found, reason)
+			} else {
+				w.observe(p.GetName(), time.Now())
 			}
 		}
 		for i := range 3 {
@@ -55,11 +61,21 @@ func (s *withManager) watchServing(t *testing.T, packages []v1.Package, provider
 	return w
 }
 
+// observe records that a package serves. A runtime that stopped serving unobserved did so between two observations.
+func (w *watcher) observe(name string, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last, ok := w.served[name]; ok {
+		w.longest = max(w.longest, now.Sub(last))
+	}
+	w.served[name] = now
+}
+
 func (w *watcher) check(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t.Logf("%d observations", w.rounds)
+	t.Logf("%d observations: no runtime stopped serving for longer than %s", w.rounds, w.longest)
 	slices.Sort(w.problems)
 	for _, p := range slices.Compact(w.problems) {
 		t.Error(p)

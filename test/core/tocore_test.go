@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -124,6 +125,38 @@ func TestThereAndBack(t *testing.T) {
 		t.Errorf("left in the cluster: %s", trace)
 	}
 	s.updateAndDelete(t, p, providerYAML(name, "second"))
+}
+
+// Core cannot establish a package whose objects still belong to the manager: the step that gives them back is needed.
+func TestCoreNeedsTheObjectsBack(t *testing.T) {
+	s := newWithManager(t)
+	const name = "notgiven"
+	p := s.installPackage(t, v1.ProviderKind, name, providerYAML(name, "first"))
+	s.WaitReady(t, p)
+	s.runStandIn(t)
+	plan := s.plan(t, s.Config)
+	skipped := plan.Steps[2]
+	if !strings.HasPrefix(skipped.Title, "Give the objects") {
+		t.Fatalf("the third step is %q", skipped.Title)
+	}
+	for _, step := range []*migration.Step{plan.Steps[0], plan.Steps[1], plan.Steps[3]} {
+		if err := step.Run(t.Context(), t.Logf); err != nil {
+			t.Fatalf("%s: %v", step.Title, err)
+		}
+	}
+	wait.Until(t, env.Limit, "core fails", func() (string, bool) {
+		failures := s.standIn.failures()
+		return fmt.Sprint(failures), len(failures) > 0
+	})
+	t.Logf("core: %v", s.standIn.failures())
+
+	for _, step := range []*migration.Step{skipped, plan.Steps[4], plan.Steps[5]} {
+		if err := step.Run(t.Context(), t.Logf); err != nil {
+			t.Fatalf("%s: %v", step.Title, err)
+		}
+	}
+	s.Delete(t, p)
+	s.WaitGone(t, p)
 }
 
 // countDefinitions counts the writes of the CRDs of a Provider that were no dry runs.

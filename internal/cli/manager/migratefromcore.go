@@ -1,7 +1,10 @@
 package manager
 
 import (
+	"cmp"
+
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/migration/fromcore"
 )
@@ -16,10 +19,11 @@ type MigrateCmd struct {
 type migrateFromCoreCmd struct {
 	managerFlags
 	migrateFlags
+	content.ContentFlags
 }
 
 // Run moves the packages of the cluster to the manager.
-func (c *migrateFromCoreCmd) Run(env *terminal.Env) error {
+func (c *migrateFromCoreCmd) Run(env *terminal.Env) (err error) {
 	options, err := c.options(nil)
 	if err != nil {
 		return err
@@ -32,7 +36,9 @@ func (c *migrateFromCoreCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return connection.Classify(err, "reach the cluster")
 	}
-	m := &fromcore.Migration{Config: cfg, Client: cluster, Manager: options}
+	source := &content.LazySource{Flags: c.ContentFlags}
+	defer func() { err = cmp.Or(err, source.Close()) }()
+	m := &fromcore.Migration{Config: cfg, Client: cluster, Content: source, Manager: options}
 	plan, err := m.Plan(env.Context)
 	if err != nil {
 		return classify(err, "plan the migration")

@@ -2,7 +2,6 @@ package fromcore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -20,28 +19,24 @@ import (
 // waitEnforced waits until the API server denies core the writes of packages: an API server enforces a new policy with a
 // short delay. It repeats a write as core that changes nothing. A user who may not impersonate core does not wait: the
 // next steps take longer than the delay.
-func (m *Migration) waitEnforced(ctx context.Context, account types.NamespacedName) error {
+func (m *Migration) waitEnforced(ctx context.Context, account types.NamespacedName, report migration.Report) error {
 	core, err := m.impersonate(ctx, account)
 	if err != nil || core == nil {
 		return err
 	}
-	for {
+	err = migration.Wait(ctx, pollInterval, report, func(ctx context.Context) (string, error) {
 		probe := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{GenerateName: "xpkg-probe-"}}
 		probe.Spec.Package = "registry.invalid/probe:v1"
-		switch err := core.Create(ctx, probe, client.DryRunAll); {
-		case apierrors.IsForbidden(err):
-			return nil
-		case err != nil && ctx.Err() == nil:
-			return fmt.Errorf("try a write as the ServiceAccount %s: %w", account, err)
+		err := core.Create(ctx, probe, client.DryRunAll)
+		if apierrors.IsForbidden(err) {
+			return "", nil
 		}
-		switch err := pause(ctx); {
-		case errors.Is(err, context.DeadlineExceeded):
-			return migration.ErrUnfinished.New(nil, "the API server does not enforce the policy %s", crossplane.FenceName).
-				WithDo("Inspect it with `kubectl describe validatingadmissionpolicy %s`.", crossplane.FenceName)
-		case err != nil:
-			return err
+		if err != nil {
+			return "", fmt.Errorf("try a write as the ServiceAccount %s: %w", account, err)
 		}
-	}
+		return fmt.Sprintf("the API server does not enforce the policy %s yet", crossplane.FenceName), nil
+	})
+	return migration.Explain(err, "Inspect it with `kubectl describe validatingadmissionpolicy %s`.", crossplane.FenceName)
 }
 
 // impersonate returns a client with the identity of a ServiceAccount, or nil if the user may not impersonate it.

@@ -6,7 +6,6 @@ package fromcore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/rollout"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -30,6 +30,8 @@ type Migration struct {
 	// Config is the configuration of the user, and Client a client for all kinds that the migration reads.
 	Config *rest.Config
 	Client client.Client
+	// Content looks up the tags of packages for the plan.
+	Content state.Content
 	// Manager are the options of the manager to install. Its namespace is the one of core.
 	Manager bootstrap.Options
 }
@@ -44,6 +46,7 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 	if err := migration.Refuse(s.findings()); err != nil {
 		return nil, err
 	}
+	m.forecast(ctx, s)
 	m.Manager.CoreAccounts = nil
 	manifests, err := bootstrap.Manifests(m.Manager)
 	if err != nil {
@@ -56,7 +59,7 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 }
 
 // settingsStep makes core leave the packages to the manager.
-func (m *Migration) settingsStep(s *state) *migration.Step {
+func (m *Migration) settingsStep(s *snapshot) *migration.Step {
 	step := &migration.Step{Title: "Configure Crossplane to leave packages to the manager", Done: true}
 	for _, d := range s.coreDeployments() {
 		changed := d.DeepCopy()
@@ -80,7 +83,7 @@ func (m *Migration) settingsStep(s *state) *migration.Step {
 			}
 		}
 		for _, d := range s.coreDeployments() {
-			if err := m.waitRollout(ctx, client.ObjectKeyFromObject(d)); err != nil {
+			if err := migration.WaitRollout(ctx, m.Client, client.ObjectKeyFromObject(d)); err != nil {
 				return err
 			}
 		}
@@ -105,19 +108,8 @@ func (m *Migration) leavePackages(ctx context.Context, key client.ObjectKey) err
 	return nil
 }
 
-// waitRollout waits until a Deployment is rolled out.
-func (m *Migration) waitRollout(ctx context.Context, key client.ObjectKey) error {
-	err := rollout.Wait(ctx, m.Client, key)
-	var incomplete *rollout.Incomplete
-	if errors.As(err, &incomplete) {
-		return migration.ErrUnfinished.New(nil, "%s", incomplete).
-			WithDo("Find the cause with `kubectl describe deployment --namespace %s %s` and `kubectl describe pods --namespace %s`.", key.Namespace, key.Name, key.Namespace)
-	}
-	return err
-}
-
 // managerStep installs the manager. A manager that is already available keeps its settings.
-func (m *Migration) managerStep(s *state, manifests []bootstrap.Object) *migration.Step {
+func (m *Migration) managerStep(s *snapshot, manifests []bootstrap.Object) *migration.Step {
 	step := &migration.Step{Title: "Install the manager"}
 	if s.manager != nil {
 		missing, err := rollout.Missing(s.manager)
@@ -138,15 +130,14 @@ func (m *Migration) managerStep(s *state, manifests []bootstrap.Object) *migrati
 			return err
 		}
 		report("waiting for the manager")
-		return m.waitRollout(ctx, client.ObjectKey{Namespace: s.namespace, Name: bootstrap.Name})
+		return migration.WaitRollout(ctx, m.Client, client.ObjectKey{Namespace: s.namespace, Name: bootstrap.Name})
 	}
 	return step
 }
 
 // notes returns the sentences about the settings that a user has to make permanent, and about permissions.
-func (m *Migration) notes(s *state) []string {
+func (m *Migration) notes(s *snapshot) []string {
 	var out []string
-	out = append(out, "A revision and its runtime stay if the tag of their package still has the content that Crossplane installed. Otherwise the package gets a new revision, as by an update.")
 	if groups := s.ungrantable(m.Manager.PackageGroups); s.manager == nil && len(groups) > 0 {
 		var flags []string
 		for _, g := range groups {
@@ -172,7 +163,7 @@ func (m *Migration) notes(s *state) []string {
 }
 
 // fenceStep denies core the writes of packages.
-func (m *Migration) fenceStep(s *state) *migration.Step {
+func (m *Migration) fenceStep(s *snapshot) *migration.Step {
 	return &migration.Step{
 		Title:   "Deny Crossplane the writes of packages",
 		Details: []string{fmt.Sprintf("ValidatingAdmissionPolicy %s for the ServiceAccount %s", crossplane.FenceName, s.account)},
@@ -189,8 +180,7 @@ func (m *Migration) fenceStep(s *state) *migration.Step {
 			if err := rollout.Apply(ctx, m.Client, bootstrap.CoreFence(accounts...), func(string) error { return nil }); err != nil {
 				return err
 			}
-			report("waiting until the API server enforces the policy")
-			return m.waitEnforced(ctx, s.account)
+			return m.waitEnforced(ctx, s.account, report)
 		},
 	}
 }

@@ -1,10 +1,13 @@
 package fromcore
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,8 +22,12 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 const namespace = "crossplane-system"
@@ -62,6 +69,24 @@ func provider(name string, moved bool) (*v1.Provider, *v1.ProviderRevision) {
 	return p, rev
 }
 
+// tags are the digests of references.
+type tags map[string]oci.Digest
+
+func (t tags) Resolve(_ context.Context, o fetch.Origin, _ time.Duration) (oci.Digest, error) {
+	if d, ok := t[o.Ref.String()]; ok {
+		return d, nil
+	}
+	return oci.Digest{}, errors.New("the registry is unreachable")
+}
+
+func (tags) Read(context.Context, fetch.Origin, oci.Digest, bool) (*xpkg.Package, error) {
+	return nil, errors.New("the plan reads content")
+}
+
+func (tags) Named(context.Context, string) (oci.Digest, error) {
+	return oci.Digest{}, errors.New("the plan reads the package cache")
+}
+
 // planOf plans the migration of a cluster with objects.
 func planOf(t *testing.T, objects ...client.Object) (*migration.Plan, error) {
 	t.Helper()
@@ -73,6 +98,7 @@ func planOf(t *testing.T, objects ...client.Object) (*migration.Plan, error) {
 		t.Fatal(err)
 	}
 	m := &Migration{
+		Content: tags{},
 		Client:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 		Manager: bootstrap.Options{Namespace: namespace, Image: "registry.example.org/xpkg:v1", Replicas: 2},
 	}
@@ -104,7 +130,7 @@ func TestPlanFollowsTheCluster(t *testing.T) {
 		},
 		"package of core": {
 			[]client.Object{core(), ofCore, revOfCore}, "Deny Configure Install Move",
-			[]string{"Move 1 package", "provider/boats (registry.example.org/boats:v1)", "add --package-group boats.example.org"},
+			[]string{"Move 1 package", "provider/boats (registry.example.org/boats:v1): its revision stays if its tag", "the registry is unreachable", "add --package-group boats.example.org"},
 		},
 		"chart": {[]client.Object{helm}, "Deny Configure Install", []string{"helm upgrade xp crossplane-stable/crossplane", "Remove them from provider.packages"}},
 		"fenced core": {
@@ -217,5 +243,48 @@ func TestFenceKeepsItsAccounts(t *testing.T) {
 	got, err := crossplane.FencedAccounts(t.Context(), cluster)
 	if want := []types.NamespacedName{other, {Namespace: namespace, Name: "crossplane"}}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v and %v, want %v", got, err, want)
+	}
+}
+
+// A migration ends at once if all packages that are left wait for permissions of the manager.
+func TestMigrationEndsWithoutPermissions(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lacks := func(name string) []client.Object {
+		p, rev := provider(name, true)
+		p.SetConditions(metav1.Now(), v1.Unhealthy("the manager may not grant get on boats"))
+		rev.SetConditions(metav1.Now(), v1.Ready(corev1.ConditionFalse, v1.ConditionReason(rbac.ErrPermissionMissing.Name), "the manager may not grant get on boats"))
+		return []client.Object{p, rev}
+	}
+	ready, rev := provider("rafts", true)
+	waiting, revWaiting := provider("ships", false)
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		code    errcode.Code
+	}{
+		"blocked":                   {append(lacks("boats"), ready, rev), migration.ErrBlocked},
+		"another is being moved":    {append(lacks("boats"), waiting, revWaiting), migration.ErrUnfinished},
+		"none lacks any permission": {[]client.Object{waiting, revWaiting}, migration.ErrUnfinished},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i, o := range tc.objects {
+				tc.objects[i] = o.DeepCopyObject().(client.Object)
+				tc.objects[i].SetResourceVersion("")
+			}
+			synctest.Test(t, func(t *testing.T) {
+				m := &Migration{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.objects...).Build()}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				before := time.Now()
+				if err := m.waitMoved(ctx, namespace, func(string, ...any) {}); !errors.Is(err, tc.code) {
+					t.Errorf("%v, want %s", err, tc.code.Name)
+				}
+				if tc.code.Name == migration.ErrBlocked.Name && time.Since(before) > 0 {
+					t.Errorf("the migration ended after %s", time.Since(before))
+				}
+			})
+		})
 	}
 }

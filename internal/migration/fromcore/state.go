@@ -13,18 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/migration"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// state is the part of the cluster that the migration depends on.
-type state struct {
+// snapshot is the part of the cluster that the migration depends on.
+type snapshot struct {
 	namespace string
 	// core and rbac are the Deployments of core and of its RBAC manager. rbac is nil if there is none.
 	core, rbac *appsv1.Deployment
@@ -36,19 +38,20 @@ type state struct {
 	manager *appsv1.Deployment
 	// others are the namespaces of other cores and managers that run.
 	otherCores, otherManagers []string
-	packages                  []*installed
+	packages                  []installed
 	definitions               definitions
 }
 
 // installed is a package with its revisions and the Deployments of their runtimes.
 type installed struct {
-	v1.Package
-	revisions   []v1.PackageRevision
+	migration.Package
 	deployments []types.NamespacedName
+	// forecast is what becomes of the revision, or "" if the manager has taken over the package.
+	forecast string
 }
 
-func (m *Migration) read(ctx context.Context) (*state, error) {
-	s := &state{namespace: m.Manager.Namespace}
+func (m *Migration) read(ctx context.Context) (*snapshot, error) {
+	s := &snapshot{namespace: m.Manager.Namespace}
 	all := &appsv1.DeploymentList{}
 	if err := m.Client.List(ctx, all); err != nil {
 		return nil, fmt.Errorf("list Deployments: %w", err)
@@ -68,15 +71,19 @@ func (m *Migration) read(ctx context.Context) (*state, error) {
 	if s.fenced, err = crossplane.IsFenced(ctx, m.Client, s.account); err != nil {
 		return nil, fmt.Errorf("read the policy %s: %w", crossplane.FenceName, err)
 	}
-	if s.packages, err = m.readPackages(ctx, all.Items); err != nil {
+	packages, err := migration.ListPackages(ctx, m.Client)
+	if err != nil {
 		return nil, err
+	}
+	for _, p := range packages {
+		s.packages = append(s.packages, installed{Package: p, deployments: deploymentsOf(p, all.Items)})
 	}
 	s.definitions, err = m.readDefinitions(ctx)
 	return s, err
 }
 
-func (s *state) addDeployment(d *appsv1.Deployment) {
-	own, runs := d.Namespace == s.namespace, d.Spec.Replicas == nil || *d.Spec.Replicas > 0
+func (s *snapshot) addDeployment(d *appsv1.Deployment) {
+	own, runs := d.Namespace == s.namespace, ptr.Deref(d.Spec.Replicas, 1) > 0
 	switch {
 	case d.Name == crossplane.DeploymentName && own:
 		s.core = d
@@ -91,45 +98,19 @@ func (s *state) addDeployment(d *appsv1.Deployment) {
 	}
 }
 
-// readPackages reads the packages, and attributes the Deployments that their revisions own to them.
-func (m *Migration) readPackages(ctx context.Context, deployments []appsv1.Deployment) ([]*installed, error) {
-	var out []*installed
-	for _, kind := range v1.PackageKinds() {
-		list := v1.NewPackageList(kind)
-		if err := m.Client.List(ctx, list); err != nil {
-			return nil, fmt.Errorf("list %ss: %w", kind, err)
-		}
-		for _, p := range list.Packages() {
-			in := &installed{Package: p}
-			if err := m.readRevisions(ctx, in); err != nil {
-				return nil, err
-			}
-			for i := range deployments {
-				d := &deployments[i]
-				if slices.ContainsFunc(in.revisions, func(rev v1.PackageRevision) bool { return metav1.IsControlledBy(d, rev) }) {
-					in.deployments = append(in.deployments, client.ObjectKeyFromObject(d))
-				}
-			}
-			out = append(out, in)
+// deploymentsOf returns the names of the Deployments that the revisions of a package control.
+func deploymentsOf(p migration.Package, all []appsv1.Deployment) []types.NamespacedName {
+	var out []types.NamespacedName
+	for i := range all {
+		if slices.ContainsFunc(p.Revisions, func(rev v1.PackageRevision) bool { return metav1.IsControlledBy(&all[i], rev) }) {
+			out = append(out, client.ObjectKeyFromObject(&all[i]))
 		}
 	}
-	return out, nil
+	return out
 }
-
-func (m *Migration) readRevisions(ctx context.Context, in *installed) error {
-	list := in.NewRevisionList()
-	if err := m.Client.List(ctx, list, client.MatchingLabels{v1.LabelPackage: in.GetName()}); err != nil {
-		return fmt.Errorf("list the revisions of %s: %w", nameOf(in), err)
-	}
-	in.revisions = list.Revisions()
-	return nil
-}
-
-// nameOf returns the name of a package in the command line.
-func nameOf(p v1.Package) string { return strings.ToLower(p.PackageKind()) + "/" + p.GetName() }
 
 // coreDeployments returns the Deployments of core that exist.
-func (s *state) coreDeployments() []*appsv1.Deployment {
+func (s *snapshot) coreDeployments() []*appsv1.Deployment {
 	out := []*appsv1.Deployment{s.core}
 	if s.rbac != nil {
 		out = append(out, s.rbac)
@@ -138,7 +119,7 @@ func (s *state) coreDeployments() []*appsv1.Deployment {
 }
 
 // findings returns all reasons that prevent the migration.
-func (s *state) findings() []migration.Finding {
+func (s *snapshot) findings() []migration.Finding {
 	var out []migration.Finding
 	for _, namespace := range s.otherCores {
 		out = append(out, migration.Finding{
@@ -164,22 +145,22 @@ func (s *state) findings() []migration.Finding {
 }
 
 // findings returns the reasons why a package cannot be moved.
-func (in *installed) findings() []migration.Finding {
+func (in installed) findings() []migration.Finding {
 	var out []migration.Finding
 	if in.GetDeletionTimestamp() != nil {
-		out = append(out, migration.Finding{Problem: nameOf(in) + " is being deleted", Remedy: "wait until it is deleted"})
+		out = append(out, migration.Finding{Problem: in.Name() + " is being deleted", Remedy: "wait until it is deleted"})
 	}
 	resource := strings.ToLower(in.PackageKind())
 	if v1.IsPaused(in) {
 		out = append(out, migration.Finding{
-			Problem: nameOf(in) + " is paused",
+			Problem: in.Name() + " is paused",
 			Remedy:  fmt.Sprintf("run `kubectl annotate %s.%s %s %s-`", resource, v1.Group, in.GetName(), v1.AnnotationPaused),
 		})
 	}
-	for _, rev := range in.revisions {
+	for _, rev := range in.Revisions {
 		if v1.IsPaused(rev) {
 			out = append(out, migration.Finding{
-				Problem: fmt.Sprintf("the revision %s of %s is paused", rev.GetName(), nameOf(in)),
+				Problem: fmt.Sprintf("the revision %s of %s is paused", rev.GetName(), in.Name()),
 				Remedy:  fmt.Sprintf("run `kubectl annotate %srevision.%s %s %s-`", resource, v1.Group, rev.GetName(), v1.AnnotationPaused),
 			})
 		}
@@ -188,7 +169,7 @@ func (in *installed) findings() []migration.Finding {
 }
 
 // helmRelease returns the name of the Helm release of core, or "".
-func (s *state) helmRelease() string {
+func (s *snapshot) helmRelease() string {
 	if s.core.Labels["app.kubernetes.io/managed-by"] != "Helm" {
 		return ""
 	}
@@ -197,11 +178,11 @@ func (s *state) helmRelease() string {
 
 // ungrantable returns the API groups of the resources of active Providers for which a manager with permissions for some
 // groups cannot grant permissions.
-func (s *state) ungrantable(granted []string) []string {
+func (s *snapshot) ungrantable(granted []string) []string {
 	var out []string
 	for _, p := range s.packages {
-		for _, rev := range p.revisions {
-			if p.PackageKind() != v1.ProviderKind || rev.RevisionSpec().DesiredState != v1.RevisionActive {
+		for _, rev := range p.Revisions {
+			if p.PackageKind() != v1.ProviderKind || !revision.IsActive(rev) {
 				continue
 			}
 			for _, ref := range rev.RevisionStatus().ObjectRefs {
@@ -273,7 +254,7 @@ func isRevision(owner *metav1.OwnerReference) bool {
 
 // definitionsStep deletes the managed resource definitions of packages. The CRDs belong to their packages then, and core
 // would undo updates with the definitions. The manager owns definitions that a package contains, and keeps them.
-func (m *Migration) definitionsStep(s *state) *migration.Step {
+func (m *Migration) definitionsStep(s *snapshot) *migration.Step {
 	step := &migration.Step{Title: "Delete the managed resource definitions of Crossplane", Done: s.fenced && len(s.definitions.created) == 0}
 	if n := len(s.definitions.created); n > 0 {
 		step.Details = append(step.Details, wording.Count(n, "definition")+" that Crossplane created for packages; no CRD and no custom resource is changed")
@@ -292,12 +273,12 @@ const shownDefinitions = 10
 
 // deleteDefinitions deletes the definitions until none is left. The deletion orphans their CRDs.
 func (m *Migration) deleteDefinitions(ctx context.Context, report migration.Report) error {
-	for requested := map[types.UID]bool{}; ; {
+	requested := map[types.UID]bool{}
+	err := migration.Wait(ctx, pollInterval, report, func(ctx context.Context) (string, error) {
 		left, err := m.readDefinitions(ctx)
 		if err != nil || len(left.created) == 0 {
-			return err
+			return "", err
 		}
-		report("deleting managed resource definitions: %d left", len(left.created))
 		for _, d := range left.created {
 			uid := d.GetUID()
 			if requested[uid] {
@@ -305,13 +286,11 @@ func (m *Migration) deleteDefinitions(ctx context.Context, report migration.Repo
 			}
 			err := m.Client.Delete(ctx, d, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 			if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-				return fmt.Errorf("delete %s %s: %w", managedResourceDefinition, d.GetName(), err)
+				return "", fmt.Errorf("delete %s %s: %w", managedResourceDefinition, d.GetName(), err)
 			}
 			requested[uid] = true
 		}
-		if err := pause(ctx); err != nil {
-			return migration.ErrUnfinished.New(err, "%s were not deleted", wording.Count(len(left.created), "managed resource definition")).
-				WithDo("Find their finalizers with `kubectl get managedresourcedefinitions -o yaml`.")
-		}
-	}
+		return wording.Count(len(left.created), "managed resource definition") + " not deleted yet", nil
+	})
+	return migration.Explain(err, "Find their finalizers with `kubectl get managedresourcedefinitions -o yaml`.")
 }

@@ -2,7 +2,6 @@ package tocore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,16 +15,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/migration"
-	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/rollout"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// fenced reports whether the fence of core exists.
-func (m *mover) fenced(ctx context.Context) (bool, error) {
+// readFence reports whether a fence denies core the writes of packages, and returns the accounts of other installations of
+// core that it covers. A fence of which no account can be read counts as the one of this core.
+func (m *mover) readFence(ctx context.Context) (fenced bool, others []types.NamespacedName, err error) {
+	exists, err := m.fenceExists(ctx)
+	if err != nil || !exists {
+		return false, nil, err
+	}
+	all, err := crossplane.FencedAccounts(ctx, m.Client)
+	if err != nil {
+		return false, nil, fmt.Errorf("read the policy %s: %w", crossplane.FenceName, err)
+	}
+	others = slices.DeleteFunc(slices.Clone(all), func(account types.NamespacedName) bool { return account.Namespace == m.Namespace })
+	return len(others) == 0 || len(others) < len(all), others, nil
+}
+
+// fenceExists reports whether the policy of the fence or its binding exists.
+func (m *mover) fenceExists(ctx context.Context) (bool, error) {
 	for _, o := range []client.Object{&admissionv1.ValidatingAdmissionPolicyBinding{}, &admissionv1.ValidatingAdmissionPolicy{}} {
 		err := m.Client.Get(ctx, types.NamespacedName{Name: crossplane.FenceName}, o)
 		if err == nil {
@@ -47,11 +61,8 @@ func (m *mover) enableCore(ctx context.Context, _ migration.Report) error {
 		return migration.ErrNoCore.New(nil, "the namespace %s has no Deployment %s", core.Namespace, core.Name).
 			WithDo("Run `helm install crossplane crossplane-stable/crossplane --namespace %s --wait`. Until then, runtimes run and no program manages the packages.", m.Namespace)
 	}
-	policy, binding := crossplane.Fence()
-	for _, o := range []client.Object{binding, policy} {
-		if err := client.IgnoreNotFound(m.Client.Delete(ctx, o)); err != nil {
-			return fmt.Errorf("delete the policy %s: %w", crossplane.FenceName, err)
-		}
+	if err := m.unfence(ctx); err != nil {
+		return err
 	}
 	if err := m.restore(ctx, core); err != nil {
 		return err
@@ -60,12 +71,25 @@ func (m *mover) enableCore(ctx context.Context, _ migration.Report) error {
 	if err := m.restore(ctx, rbac); err != nil {
 		return err
 	}
-	err := rollout.Wait(ctx, m.Client, core)
-	var incomplete *rollout.Incomplete
-	if errors.As(err, &incomplete) {
-		return migration.ErrUnfinished.New(err, "Crossplane core does not start")
+	return migration.WaitRollout(ctx, m.Client, core)
+}
+
+// unfence lets core write packages. The fence of other installations of core stays.
+func (m *mover) unfence(ctx context.Context) error {
+	_, others, err := m.readFence(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	if len(others) > 0 {
+		return rollout.Apply(ctx, m.Client, bootstrap.CoreFence(others...), func(string) error { return nil })
+	}
+	policy, binding := crossplane.Fence()
+	for _, o := range []client.Object{binding, policy} {
+		if err := client.IgnoreNotFound(m.Client.Delete(ctx, o)); err != nil {
+			return fmt.Errorf("delete the policy %s: %w", crossplane.FenceName, err)
+		}
+	}
+	return nil
 }
 
 // restore restores the settings that a Deployment of core had before the manager.
@@ -86,7 +110,7 @@ func (m *mover) restore(ctx context.Context, name types.NamespacedName) error {
 
 // waitHealthy waits until core has reconciled every package.
 func (m *mover) waitHealthy(ctx context.Context, report migration.Report) error {
-	return m.wait(ctx, report, func(ctx context.Context) (string, error) {
+	return migration.Wait(ctx, m.Poll, report, func(ctx context.Context) (string, error) {
 		s, err := m.read(ctx)
 		if err != nil {
 			return "", err
@@ -100,7 +124,7 @@ func (s *snapshot) unhealthy() string {
 	var out []string
 	for _, f := range s.families {
 		if reason := s.unhealthyReason(f); reason != "" {
-			out = append(out, revision.ObjectName(f.Package)+": "+reason)
+			out = append(out, f.Name()+": "+reason)
 		}
 	}
 	return strings.Join(out, "; ")
@@ -109,7 +133,7 @@ func (s *snapshot) unhealthy() string {
 // unhealthyReason returns why a package is not healthy in core, or "". The finalizer of core shows that core has
 // reconciled the revision; the conditions were reset before.
 func (s *snapshot) unhealthyReason(f family) string {
-	active := f.active()
+	active := f.Active()
 	if active == nil {
 		return "no revision is active"
 	}
@@ -137,7 +161,7 @@ func hasFinalizerOfCore(rev v1.PackageRevision) bool {
 
 // resetHealth makes the health of an active revision unknown until core reports it.
 func (m *mover) resetHealth(ctx context.Context, f family) error {
-	rev := f.active()
+	rev := f.Active()
 	if rev == nil || hasFinalizerOfCore(rev) || !needsReset(rev) {
 		return nil
 	}

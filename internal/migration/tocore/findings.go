@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -24,7 +25,7 @@ func (s *snapshot) check() error {
 	findings := s.managerFindings()
 	for _, f := range s.families {
 		for _, found := range s.packageFindings(f) {
-			found.Problem = revision.ObjectName(f.Package) + " " + found.Problem
+			found.Problem = f.Name() + " " + found.Problem
 			findings = append(findings, found)
 		}
 	}
@@ -60,7 +61,7 @@ func (s *snapshot) packageFindings(f family) []migration.Finding {
 	if f.GetDeletionTimestamp() != nil {
 		return []migration.Finding{{Problem: "is being deleted", Remedy: "wait until it is gone"}}
 	}
-	if v1.IsPaused(f.Package) {
+	if v1.IsPaused(f) {
 		return []migration.Finding{{Problem: "is paused", Remedy: "remove its annotation " + v1.AnnotationPaused}}
 	}
 	var out []migration.Finding
@@ -83,7 +84,7 @@ func (s *snapshot) packageFindings(f family) []migration.Finding {
 // revisionFinding is the reason why the revision of a package cannot move, or the zero value. While a former migration renames
 // the revision, there is none: the step waits for it.
 func (s *snapshot) revisionFinding(f family) migration.Finding {
-	active := f.active()
+	active := f.Active()
 	if s.isBeingRenamed(f) {
 		return migration.Finding{}
 	}
@@ -99,7 +100,7 @@ func (s *snapshot) revisionFinding(f family) migration.Finding {
 	case !summary.Ready:
 		return migration.Finding{
 			Problem: "is not healthy: " + strings.TrimSuffix(cmp.Or(summary.Message, "its revision is being established"), "."),
-			Remedy:  fmt.Sprintf("see `xpkg describe %s`", revision.ObjectName(f.Package)),
+			Remedy:  fmt.Sprintf("see `xpkg describe %s`", f.Name()),
 		}
 	case !s.isRenamed(f) && f.PackageSpec().RevisionActivationPolicy == v1.ManualActivation:
 		return migration.Finding{
@@ -116,6 +117,18 @@ func (s *snapshot) runtimeOf(f family) runtime.Name {
 		return ""
 	}
 	return choice.Of(f.PackageKind(), f.GetName())
+}
+
+// fenceDetail describes what becomes of the policy that denies core the writes of packages.
+func (s *snapshot) fenceDetail() string {
+	if len(s.others) == 0 {
+		return fmt.Sprintf("The policy %s is deleted.", crossplane.FenceName)
+	}
+	var accounts []string
+	for _, account := range s.others {
+		accounts = append(accounts, account.String())
+	}
+	return fmt.Sprintf("The policy %s stays for %s: two installations of core must not write the same packages.", crossplane.FenceName, strings.Join(accounts, ", "))
 }
 
 // notes are the sentences that a user should know.

@@ -33,7 +33,7 @@ func managed() (*snapshot, *v1.Provider, *v1.ProviderRevision) {
 		namespace: "crossplane-system", fenced: true, pods: 1, leads: true, lock: &v1beta1.Lock{}, version: "2.4.0",
 		core:     crossplane.Core{Runs: true},
 		manager:  &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}},
-		families: []family{{p, []v1.PackageRevision{rev}}},
+		families: []family{{migration.Package{Package: p, Revisions: []v1.PackageRevision{rev}}}},
 	}
 	return s, p, rev
 }
@@ -151,7 +151,7 @@ func TestRenames(t *testing.T) {
 		t.Errorf("the step is not done: %s", s.unnamed())
 	}
 	former := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", UID: "former"}}
-	s.families[0].revisions = append(s.families[0].revisions, former)
+	s.families[0].Revisions = append(s.families[0].Revisions, former)
 	s.deployments = map[types.UID]bool{"former": true}
 	if s.named() {
 		t.Error("the step is done while the former runtime runs")

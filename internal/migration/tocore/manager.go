@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/migration"
@@ -26,11 +27,11 @@ func (m *mover) rename(ctx context.Context, report migration.Report) error {
 			continue
 		}
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, f.GetUID(), revision.AnnotationNames, s.names())
-		if err := m.Client.Patch(ctx, f.Package, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager)); err != nil {
-			return fmt.Errorf("request another name for the revision of %s: %w", revision.ObjectName(f.Package), err)
+		if err := m.Client.Patch(ctx, f.Package.Package, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager)); err != nil {
+			return fmt.Errorf("request another name for the revision of %s: %w", f.Name(), err)
 		}
 	}
-	return m.wait(ctx, report, func(ctx context.Context) (string, error) {
+	return migration.Wait(ctx, m.Poll, report, func(ctx context.Context) (string, error) {
 		s, err := m.read(ctx)
 		if err != nil {
 			return "", err
@@ -43,15 +44,15 @@ func (m *mover) rename(ctx context.Context, report migration.Report) error {
 func (s *snapshot) unnamed() string {
 	var out []string
 	for _, f := range s.families {
-		switch active := f.active(); {
+		switch active := f.Active(); {
 		case active == nil || !s.isRenamed(f) || f.PackageStatus().CurrentRevision != active.GetName():
-			out = append(out, revision.ObjectName(f.Package)+": its revision with the name of core is not active yet")
+			out = append(out, f.Name()+": its revision with the name of core is not active yet")
 		case !revision.Summarize(active).Ready:
-			out = append(out, fmt.Sprintf("%s: %s", revision.ObjectName(f.Package), cmp.Or(revision.Summarize(active).Message, "its revision is being established")))
+			out = append(out, fmt.Sprintf("%s: %s", f.Name(), cmp.Or(revision.Summarize(active).Message, "its revision is being established")))
 		default:
-			for _, rev := range f.revisions {
+			for _, rev := range f.Revisions {
 				if _, runs := s.deployments[rev.GetUID()]; runs && !revision.IsActive(rev) {
-					out = append(out, fmt.Sprintf("%s: the runtime of %s still runs", revision.ObjectName(f.Package), rev.GetName()))
+					out = append(out, fmt.Sprintf("%s: the runtime of %s still runs", f.Name(), rev.GetName()))
 				}
 			}
 		}
@@ -66,13 +67,13 @@ func (m *mover) stop(ctx context.Context, report migration.Report) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the Deployment of the manager: %w", err)
 	}
-	if err == nil && (d.Spec.Replicas == nil || *d.Spec.Replicas > 0) {
+	if err == nil && ptr.Deref(d.Spec.Replicas, 1) > 0 {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
 		if err := m.Client.Patch(ctx, d, patch, client.FieldOwner(plan.FieldManager)); err != nil {
 			return fmt.Errorf("stop the manager: %w", err)
 		}
 	}
-	return m.wait(ctx, report, func(ctx context.Context) (string, error) {
+	return migration.Wait(ctx, m.Poll, report, func(ctx context.Context) (string, error) {
 		s := &snapshot{}
 		if err := m.readManager(ctx, s); err != nil || s.managerStopped() {
 			return "", err

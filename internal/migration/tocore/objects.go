@@ -60,7 +60,7 @@ func (m *mover) targets(ctx context.Context, s *snapshot) ([]target, error) {
 func (m *mover) packageObjects(ctx context.Context, s *snapshot) ([]target, error) {
 	kinds := map[schema.GroupVersionKind][]family{}
 	for _, f := range s.families {
-		for _, rev := range f.revisions {
+		for _, rev := range f.Revisions {
 			for _, ref := range revision.Objects(rev) {
 				gvk := ref.GroupVersionKind()
 				if !slices.ContainsFunc(kinds[gvk], func(known family) bool { return known.GetUID() == f.GetUID() }) {
@@ -77,7 +77,7 @@ func (m *mover) packageObjects(ctx context.Context, s *snapshot) ([]target, erro
 		}
 		for _, f := range families {
 			refs := map[string]plan.Ref{}
-			for _, rev := range f.revisions {
+			for _, rev := range f.Revisions {
 				for _, ref := range revision.Objects(rev) {
 					if ref.GroupVersionKind() == gvk {
 						refs[ref.Name] = ref

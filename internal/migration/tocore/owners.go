@@ -6,25 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // family is a package with all of its revisions.
-type family struct {
-	v1.Package
-	revisions []v1.PackageRevision
-}
-
-// active returns the active revision, or nil.
-func (f family) active() v1.PackageRevision {
-	for _, rev := range f.revisions {
-		if revision.IsActive(rev) {
-			return rev
-		}
-	}
-	return nil
-}
+type family struct{ migration.Package }
 
 // includes reports whether a reference names the package or a revision of it. A deleted revision is named with the label
 // of its pods only, so that its references stay.
@@ -34,7 +22,7 @@ func (f family) includes(r metav1.OwnerReference) bool {
 		return true
 	}
 	owner.Kind = v1.RevisionKind(f.PackageKind())
-	return slices.ContainsFunc(f.revisions, func(rev v1.PackageRevision) bool {
+	return slices.ContainsFunc(f.Revisions, func(rev v1.PackageRevision) bool {
 		owner.Name = rev.GetName()
 		return owner.Is(r)
 	})
@@ -65,7 +53,7 @@ func (f family) others(owners []metav1.OwnerReference) []metav1.OwnerReference {
 func (f family) ownersOfObject(ref plan.Ref, current []metav1.OwnerReference) []metav1.OwnerReference {
 	out := f.others(current)
 	controlled := slices.ContainsFunc(out, func(r metav1.OwnerReference) bool { return flag(r.Controller) })
-	for _, rev := range f.revisions {
+	for _, rev := range f.Revisions {
 		if slices.Contains(revision.Objects(rev), ref) {
 			out = append(out, f.ofRevision(rev, revision.IsActive(rev) && !controlled))
 		}
@@ -76,7 +64,7 @@ func (f family) ownersOfObject(ref plan.Ref, current []metav1.OwnerReference) []
 // ownersOfRuntime returns the owners that core gives to an object of the runtime: the active revision. An object that
 // belongs to an inactive revision only, such as its ServiceAccount, keeps that owner.
 func (f family) ownersOfRuntime(current []metav1.OwnerReference) []metav1.OwnerReference {
-	active := f.active()
+	active := f.Active()
 	if active == nil {
 		return current
 	}

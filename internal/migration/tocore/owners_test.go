@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -16,12 +17,12 @@ var crd = plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceD
 // boats is a Provider with an active and a former revision, which both contain the CRD.
 func boats() family {
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", UID: "pkg"}}
-	f := family{Package: p}
+	f := family{migration.Package{Package: p}}
 	for name, state := range map[string]v1.RevisionState{"boats-1": v1.RevisionInactive, "boats-2": v1.RevisionActive} {
 		rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
 		rev.Spec.DesiredState = state
 		rev.Status.ObjectRefs = []v1.TypedReference{{APIVersion: crd.APIVersion, Kind: crd.Kind, Name: crd.Name}}
-		f.revisions = append(f.revisions, rev)
+		f.Revisions = append(f.Revisions, rev)
 	}
 	return f
 }

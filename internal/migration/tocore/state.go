@@ -1,7 +1,6 @@
 package tocore
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -35,7 +34,9 @@ type snapshot struct {
 	families  []family
 	core      crossplane.Core
 	version   string
-	fenced    bool
+	// fenced reports that a policy denies core the writes of packages. It also covers the accounts others.
+	fenced bool
+	others []types.NamespacedName
 	// manager is nil if the manager has no Deployment.
 	manager *appsv1.Deployment
 	// pods is the number of its pods, and leads reports that a manager holds the Lease.
@@ -48,26 +49,23 @@ type snapshot struct {
 
 func (m *mover) read(ctx context.Context) (*snapshot, error) {
 	s := &snapshot{namespace: m.Namespace, lock: &v1beta1.Lock{}}
-	for _, kind := range v1.PackageKinds() {
-		packages, revisions, err := listPackages(ctx, m.Client, kind)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range packages {
-			s.families = append(s.families, family{p, revisions[p.GetName()]})
-		}
+	packages, err := migration.ListPackages(ctx, m.Client)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range packages {
+		s.families = append(s.families, family{p})
 	}
 	if err := m.Client.Get(ctx, types.NamespacedName{Name: v1beta1.LockName}, s.lock); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the Lock: %w", err)
 	}
-	var err error
 	if s.core, err = crossplane.ReadCore(ctx, m.Client, m.Client, m.Namespace); err != nil {
 		return nil, fmt.Errorf("read Crossplane core: %w", err)
 	}
 	if s.version, err = crossplane.Version(ctx, m.Client, m.Namespace); err != nil {
 		return nil, err
 	}
-	if s.fenced, err = m.fenced(ctx); err != nil {
+	if s.fenced, s.others, err = m.readFence(ctx); err != nil {
 		return nil, err
 	}
 	if err := m.readManager(ctx, s); err != nil {
@@ -119,7 +117,7 @@ func (m *mover) readDeployments(ctx context.Context, s *snapshot) error {
 
 // isAvailable reports whether a Deployment has the pods that it should have.
 func isAvailable(d appsv1.Deployment) bool {
-	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+	if ptr.Deref(d.Spec.Replicas, 1) == 0 {
 		return true
 	}
 	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
@@ -138,7 +136,7 @@ func (s *snapshot) named() bool {
 
 // managerStopped reports whether no manager writes.
 func (s *snapshot) managerStopped() bool {
-	return !s.leads && s.pods == 0 && (s.manager == nil || s.manager.Spec.Replicas != nil && *s.manager.Spec.Replicas == 0)
+	return !s.leads && s.pods == 0 && (s.manager == nil || ptr.Deref(s.manager.Spec.Replicas, 1) == 0)
 }
 
 // coreManages reports whether core manages the packages.
@@ -157,12 +155,12 @@ func (s *snapshot) names() string {
 
 // nameIn returns the name of the current revision of a package in core.
 func (s *snapshot) nameIn(f family) string {
-	return revision.CoreName(f.Package, f.digest(), s.names())
+	return revision.CoreName(f, f.digest(), s.names())
 }
 
 // digest returns the digest of the active revision, or of the current content while none is active.
 func (f family) digest() string {
-	if active := f.active(); active != nil {
+	if active := f.Active(); active != nil {
 		return active.RevisionSpec().Digest
 	}
 	return f.PackageStatus().ResolvedDigest
@@ -171,7 +169,7 @@ func (f family) digest() string {
 // isRenamed reports whether the active revision of a package has the name of core, as far as its content is known. The
 // CRDs of core drop the digest of a revision.
 func (s *snapshot) isRenamed(f family) bool {
-	active := f.active()
+	active := f.Active()
 	return f.digest() == "" || active != nil && active.GetName() == s.nameIn(f)
 }
 
@@ -185,15 +183,8 @@ func (s *snapshot) renames() []string {
 	var out []string
 	for _, f := range s.families {
 		if !s.isRenamed(f) {
-			out = append(out, fmt.Sprintf("%s: %s becomes %s", revision.ObjectName(f.Package), f.PackageStatus().CurrentRevision, s.nameIn(f)))
+			out = append(out, fmt.Sprintf("%s: %s becomes %s", f.Name(), f.PackageStatus().CurrentRevision, s.nameIn(f)))
 		}
 	}
 	return out
-}
-
-// listPackages lists the packages of a kind in order, with their revisions. A cluster without the package API has none.
-func listPackages(ctx context.Context, reader client.Reader, kind string) ([]v1.Package, map[string][]v1.PackageRevision, error) {
-	packages, revisions, err := state.ListPackages(ctx, reader, kind)
-	slices.SortFunc(packages, func(a, b v1.Package) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	return packages, revisions, err
 }

@@ -8,13 +8,11 @@ package tocore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
@@ -81,7 +79,7 @@ func (m *mover) plan(ctx context.Context, s *snapshot) (*migration.Plan, error) 
 		{
 			Title: "Let Crossplane core manage packages",
 			Details: []string{
-				fmt.Sprintf("The policy %s is deleted.", crossplane.FenceName),
+				s.fenceDetail(),
 				"Core runs package runtimes again, and its RBAC manager runs.",
 			},
 			Done: s.coreManages(), Run: m.enableCore,
@@ -103,31 +101,4 @@ func details(all []string) []string {
 		return all
 	}
 	return append(append([]string{}, all[:most]...), fmt.Sprintf("and %d more", len(all)-most))
-}
-
-// wait reads the state of the cluster until nothing is missing, and reports what is. It fails with MigrationUnfinished at the
-// deadline of the context.
-func (m *mover) wait(ctx context.Context, report migration.Report, missing func(context.Context) (string, error)) error {
-	tick := time.NewTicker(m.Poll)
-	defer tick.Stop()
-	for last := ""; ; {
-		reason, err := missing(ctx)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			return err
-		case err == nil && reason == "":
-			return nil
-		case err == nil && reason != last:
-			report("%s", reason)
-			last = reason
-		}
-		select {
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.Canceled) {
-				return context.Canceled
-			}
-			return migration.ErrUnfinished.New(nil, "%s", last)
-		case <-tick.C:
-		}
-	}
 }

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 )
@@ -27,7 +28,7 @@ const (
 // stateOf returns the state of a Deployment from its conditions. A Deployment with zero replicas is
 // available; a Deployment without the condition Available is not.
 func stateOf(d *appsv1.Deployment) runtime.State {
-	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+	if ptr.Deref(d.Spec.Replicas, 1) == 0 {
 		return runtime.State{Available: true}
 	}
 	if d.Status.ObservedGeneration < d.Generation {
@@ -54,7 +55,7 @@ func stateOf(d *appsv1.Deployment) runtime.State {
 // rollingOut reports whether a Deployment still has pods of an earlier specification, or lacks pods
 // of the current one, as `kubectl rollout status` does.
 func rollingOut(d *appsv1.Deployment) bool {
-	return d.Spec.Replicas != nil && d.Status.UpdatedReplicas < *d.Spec.Replicas || d.Status.Replicas > d.Status.UpdatedReplicas
+	return d.Status.UpdatedReplicas < ptr.Deref(d.Spec.Replicas, 1) || d.Status.Replicas > d.Status.UpdatedReplicas
 }
 
 func conditionOf(d *appsv1.Deployment, t appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -26,7 +27,7 @@ func (r *Runtime) Scale(ctx context.Context, revision plan.Owner, replicas int32
 	reached = true
 	for i := range deployments {
 		d := &deployments[i]
-		if d.DeletionTimestamp == nil && (d.Spec.Replicas == nil || *d.Spec.Replicas != replicas) {
+		if d.DeletionTimestamp == nil && ptr.Deref(d.Spec.Replicas, 1) != replicas {
 			d.Spec.Replicas = new(replicas)
 			if err := r.write(ctx, d); err != nil {
 				return false, err
