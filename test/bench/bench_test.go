@@ -122,6 +122,8 @@ type suite struct {
 	kubeconfig        string
 	server            int
 	bundles           int
+	// serverSecret is the Secret with the certificate of external runtimes, or empty if the manager creates it.
+	serverSecret string
 }
 
 func newSuite(b *testing.B) *suite {

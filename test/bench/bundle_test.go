@@ -23,6 +23,8 @@ const (
 	largest = "providers/crossplane-contrib__provider-upjet-aws@v2.6.0/package/crds"
 	// changedLabel is the label of the CRDs that an upgrade changes.
 	changedLabel = "bench.xpkg.dev/changed"
+	// changedDescription is the description of their schemas.
+	changedDescription = "Changed by an upgrade."
 	// changedShare is the share of CRDs that an upgrade changes: one in ten.
 	changedShare = 10
 )
@@ -96,7 +98,7 @@ func changeDefinition(t testing.TB, raw []byte) []byte {
 	}
 	crd["metadata"].(map[string]any)["labels"] = map[string]any{changedLabel: "true"}
 	version := crd["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
-	version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["description"] = "Changed by an upgrade."
+	version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["description"] = changedDescription
 	out, err := yaml.Marshal(crd)
 	if err != nil {
 		t.Fatal(err)

@@ -62,13 +62,16 @@ func (s *suite) untilReported(b *testing.B, p *v1.Provider) {
 	b.Helper()
 	wait.Until(b, limit, p.Name+" is healthy", func() (string, bool) {
 		if err := s.direct.Get(b.Context(), client.ObjectKeyFromObject(p), p); err != nil || p.Status.CurrentRevision == "" {
-			return fmt.Sprint("no revision ", err), false
+			return fmt.Sprintf("no revision, %v, conditions %v", err, p.Status.Conditions), false
 		}
 		rev := &v1.ProviderRevision{}
 		if err := s.direct.Get(b.Context(), client.ObjectKey{Name: p.Status.CurrentRevision}, rev); err != nil {
 			return err.Error(), false
 		}
-		if rev.GetCondition(v1.TypeRuntimeHealthy).Status != corev1.ConditionTrue {
+		if rev.GetCondition(v1.TypeRuntimeHealthy).Status != corev1.ConditionTrue || s.serverSecret != "" && rev.Status.TLSServerSecretName == nil {
+			if s.serverSecret != "" {
+				rev.Status.TLSServerSecretName = &s.serverSecret
+			}
 			rev.SetConditions(metav1.Now(), v1.RuntimeHealthy())
 			if err := s.direct.Status().Update(b.Context(), rev); err != nil {
 				return err.Error(), false

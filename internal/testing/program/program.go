@@ -66,7 +66,7 @@ func Start(t testing.TB, program, kubeconfig, cache string, args ...string) *Man
 			t.Fatalf("the manager ended: %v\n%s", m.err, m.Log())
 		default:
 		}
-		return m.Log(), isReady(t.Context(), "http://"+address+"/readyz")
+		return m.Log(), IsReady(t.Context(), "http://"+address+"/readyz")
 	})
 	return m
 }
@@ -96,7 +96,8 @@ func (m *Manager) Kill() {
 	<-m.done
 }
 
-func isReady(ctx context.Context, url string) bool {
+// IsReady reports whether a readiness check succeeds.
+func IsReady(ctx context.Context, url string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false
