@@ -415,7 +415,7 @@ func manifestsOf(rev v1.PackageRevision, c content) (manifests.Objects, error) {
 	if err != nil {
 		return out, err
 	}
-	out.Deployment.Spec.Template.Spec.Containers[0].Image = rev.RevisionSpec().Image
+	asCore(&out.Deployment.Spec.Template.Spec.Containers[0], rev.RevisionSpec().Image)
 	for _, o := range []client.Object{out.ServiceAccount, out.Service, out.Deployment} {
 		o.SetOwnerReferences([]metav1.OwnerReference{ownerOf(rev).Reference(true)})
 	}

@@ -123,13 +123,28 @@ func (s *suite) installContentAsCore(t *testing.T, name, content string) install
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Core names the image by its tag, and makes the revision the only owner.
-	objects.Deployment.Spec.Template.Spec.Containers[0].Image = ref
+	// Core makes the revision the only owner.
+	asCore(&objects.Deployment.Spec.Template.Spec.Containers[0], ref)
 	for _, o := range []client.Object{objects.ServiceAccount, objects.Service, objects.Deployment} {
 		o.SetOwnerReferences([]metav1.OwnerReference{owner.Reference(true)})
 		s.Create(t, o)
 	}
 	return installed{p, rev, objects.Deployment}
+}
+
+// asCore changes the container of a runtime to the one of core, which names the image by its tag, and lists the variables of
+// certificates first.
+func asCore(c *corev1.Container, image string) {
+	c.Image = image
+	slices.SortStableFunc(c.Env, func(a, b corev1.EnvVar) int {
+		first := func(e corev1.EnvVar) int {
+			if strings.HasPrefix(e.Name, "TLS_") {
+				return 0
+			}
+			return 1
+		}
+		return first(a) - first(b)
+	})
 }
 
 // reportObjects writes the CRDs of a content into the status of a revision.

@@ -35,11 +35,43 @@ func keepAdopted(live *appsv1.Deployment, spec *appsv1.DeploymentSpec, sum strin
 	if _, known := live.Spec.Template.Annotations[manifests.CertificatesAnnotation]; !known {
 		delete(same.Template.Annotations, manifests.CertificatesAnnotation)
 	}
+	reorder(&same.Template, &live.Spec.Template)
 	if !equality.Semantic.DeepDerivative(same.Template, live.Spec.Template) {
 		return false
 	}
 	*spec = *same
 	return true
+}
+
+// reorder puts the variables, ports and mounts of the runtime, and the volumes, into the order that they have in live: another
+// package manager lists them in another order, and a Deployment replaces its pods when the order changes.
+func reorder(template, live *corev1.PodTemplateSpec) {
+	c, other := runtimeContainer(template), runtimeContainer(live)
+	c.Env = inOrderOf(other.Env, c.Env, func(e corev1.EnvVar) string { return e.Name })
+	c.Ports = inOrderOf(other.Ports, c.Ports, func(p corev1.ContainerPort) string { return p.Name })
+	c.VolumeMounts = inOrderOf(other.VolumeMounts, c.VolumeMounts, func(m corev1.VolumeMount) string { return m.MountPath })
+	template.Spec.Volumes = inOrderOf(live.Spec.Volumes, template.Spec.Volumes, func(v corev1.Volume) string { return v.Name })
+}
+
+// inOrderOf returns elements in the order of other elements with the same keys. Elements with other keys, or several with one
+// key, stay as they are.
+func inOrderOf[T any](order, elements []T, key func(T) string) []T {
+	known := map[string]T{}
+	for _, e := range elements {
+		known[key(e)] = e
+	}
+	var out []T
+	for _, e := range order {
+		element, ok := known[key(e)]
+		if !ok {
+			return elements
+		}
+		out = append(out, element)
+	}
+	if len(known) != len(elements) || len(out) != len(elements) {
+		return elements
+	}
+	return out
 }
 
 // runtimeContainer returns the container of the runtime, or nil.
