@@ -2,16 +2,13 @@ package bench_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,27 +21,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/testing/buffer"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
-	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/internal/testing/realcore"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/internal/up/child"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 const (
-	// coreVariable names the executable of Crossplane core for the comparison. Its CRDs are in the folder crds beside it.
-	coreVariable = "XPKG_CORE"
 	// comparedCRDs is the number of CRDs of the compared package, unless XPKG_BENCH sets it.
 	comparedCRDs = 101
 	// idleFor is the time for which an idle manager is measured.
 	idleFor = time.Minute
-	// namespace is the namespace of both managers.
-	namespace = "crossplane-system"
 )
 
 // BenchmarkComparison measures a bare client, Crossplane core and xpkg one after the other, each on a control plane of its own:
@@ -53,14 +45,7 @@ const (
 //
 // XPKG_CORE is the path of an executable of core. Without it, the benchmark is skipped.
 func BenchmarkComparison(b *testing.B) {
-	core := os.Getenv(coreVariable)
-	if info, err := os.Stat(core); core == "" || err != nil || !info.Mode().IsRegular() {
-		b.Skipf("%s is %q, not an executable of Crossplane core with the folder crds beside it", coreVariable, core)
-	}
-	core, err := filepath.Abs(core)
-	if err != nil {
-		b.Fatal(err)
-	}
+	core := realcore.Executable(b)
 	n := comparedCRDs
 	if os.Getenv(sizesVariable) != "" {
 		n = sizes(b)[0]
@@ -70,8 +55,8 @@ func BenchmarkComparison(b *testing.B) {
 	contenders := []contender{
 		{name: "bare client"},
 		// The package has no webhooks, so any certificate will do.
-		{name: "Crossplane core", serverSecret: "crossplane-tls-client", start: func(b *testing.B, s *suite) managerProcess {
-			return startCore(b, core, s.kubeconfig)
+		{name: "Crossplane core", serverSecret: realcore.ClientSecret, start: func(b *testing.B, s *suite) managerProcess {
+			return startCore(b, s, core)
 		}},
 		{name: "xpkg", start: func(b *testing.B, s *suite) managerProcess {
 			return program.Start(b, xpkg, s.kubeconfig, b.TempDir(), "--package-runtime", "External")
@@ -197,8 +182,8 @@ func newPlane(b *testing.B) (*suite, func()) {
 	}
 	// Core reads the credentials of its ServiceAccount before it pulls a package.
 	for _, o := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crossplane"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: realcore.Namespace}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: realcore.Namespace, Name: realcore.Account}},
 	} {
 		if err := s.direct.Create(b.Context(), o); err != nil {
 			b.Fatal(err)
@@ -242,91 +227,20 @@ func (s *suite) upgrade(b *testing.B, p *v1.Provider, ref oci.Reference, kinds [
 	}
 }
 
-// coreProcess is a process of Crossplane core.
-type coreProcess struct {
-	cmd  *exec.Cmd
-	done chan error
-	log  *buffer.Buffer
-}
-
-// startCore runs the initialization of core, and starts core.
-func startCore(t testing.TB, executable, kubeconfig string) *coreProcess {
-	t.Helper()
-	dir := t.TempDir()
-	for _, folder := range []string{"cache", "tls"} {
-		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	environment := append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+namespace, "POD_SERVICE_ACCOUNT=crossplane", "ENABLE_WEBHOOKS=false",
-		"CRDS_PATH="+filepath.Join(filepath.Dir(executable), "crds"), "XPKG_CACHE_DIR="+filepath.Join(dir, "cache"), "TLS_CLIENT_CERTS_DIR="+filepath.Join(dir, "tls"),
-		"TLS_CA_SECRET_NAME=crossplane-root-ca", "TLS_SERVER_SECRET_NAME=crossplane-tls-server", "TLS_CLIENT_SECRET_NAME=crossplane-tls-client")
-	// It fails until the API server serves the new CRDs, and a node starts it again.
-	wait.Until(t, limit, "core is initialized", func() (string, bool) {
-		initialization := exec.CommandContext(t.Context(), executable, "core", "init", "--activation", "*")
-		initialization.Env = environment
-		out, err := initialization.CombinedOutput()
-		return string(out), err == nil
+// startCore initializes core, and starts it.
+func startCore(b *testing.B, s *suite, executable string) managerProcess {
+	b.Helper()
+	core := realcore.New(b, executable, s.kubeconfig, s.direct)
+	wait.Until(b, limit, "core is initialized", func() (string, bool) {
+		err := core.Initialize(b.Context())
+		return fmt.Sprint(err), err == nil
 	})
-	writeSecret(t, kubeconfig, "crossplane-tls-client", filepath.Join(dir, "tls"))
-	health := port.Free(t)
-	c := &coreProcess{done: make(chan error, 1), log: &buffer.Buffer{}}
-	c.cmd = exec.Command(executable, "core", "start", "--package-runtime=External", "--health-probe-port="+portOf(t, health),
-		"--metrics-port="+portOf(t, port.Free(t)), "--webhook-port="+portOf(t, port.Free(t)))
-	c.cmd.Env, c.cmd.Stderr, c.cmd.Stdout = environment, c.log, c.log
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { c.done <- c.cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = c.cmd.Process.Kill()
-		if t.Failed() {
-			t.Logf("the log of core:\n%s", c.log.String())
-		}
-	})
-	wait.Until(t, limit, "core is ready", func() (string, bool) { return c.log.String(), program.IsReady(t.Context(), "http://"+health+"/readyz") })
-	return c
-}
-
-// PID returns the process ID.
-func (c *coreProcess) PID() int { return c.cmd.Process.Pid }
-
-// Stop stops core with SIGTERM, and waits until it has exited.
-func (c *coreProcess) Stop(t testing.TB) {
-	t.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	<-c.done // Core exits with an error when it is stopped.
-}
-
-// writeSecret writes the values of a Secret to files.
-func writeSecret(t testing.TB, kubeconfig, name, dir string) {
-	t.Helper()
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	process, err := core.Start(b, "--package-runtime=External")
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
-	secret := &corev1.Secret{}
-	if err := env.NewClient(t, cfg).Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: name}, secret); err != nil {
-		t.Fatal(err)
-	}
-	for key, value := range secret.Data {
-		if err := os.WriteFile(filepath.Join(dir, key), value, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// portOf returns the port of an address.
-func portOf(t testing.TB, address string) string {
-	t.Helper()
-	number := address[strings.LastIndex(address, ":")+1:]
-	if _, err := strconv.Atoi(number); err != nil {
-		t.Fatal(err)
-	}
-	return number
+	process.WaitReady(b)
+	return process
 }
 
 // printComparison writes a table with the measurements of each contender in a column.

@@ -106,7 +106,7 @@ func (in *installation) waitRuntime(t *testing.T, p installed) {
 	in.pods = in.podsOf(t, p.provider.Name)
 }
 
-// startManager runs the manager as soon as its Deployment exists, in place of its pods.
+// startManager runs the manager as soon as its Deployment exists, in place of its pods, until the Deployment has no replicas.
 func (in *installation) startManager(t *testing.T, cfg *rest.Config) {
 	t.Helper()
 	o := env.OpenContent(t, t.TempDir(), fetch.Options{}).Options()
@@ -119,9 +119,14 @@ func (in *installation) startManager(t *testing.T, cfg *rest.Config) {
 		defer close(done)
 		tick := time.NewTicker(pace)
 		defer tick.Stop()
-		for ctx.Err() == nil && started == nil {
-			if in.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: bootstrap.Name}, &appsv1.Deployment{}) == nil {
+		for ctx.Err() == nil {
+			d := &appsv1.Deployment{}
+			exists := in.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: bootstrap.Name}, d) == nil
+			switch {
+			case exists && started == nil:
 				started = env.Launch(o)
+			case exists && *d.Spec.Replicas == 0:
+				started.Stop()
 				return
 			}
 			<-tick.C

@@ -46,7 +46,7 @@ func (t target) pending() (bool, error) {
 // packages come last.
 func (m *mover) targets(ctx context.Context, s *snapshot) ([]target, error) {
 	var out []target
-	for _, part := range []func(context.Context, *snapshot) ([]target, error){m.packageObjects, m.runtimeObjects, m.roles, m.packages} {
+	for _, part := range []func(context.Context, *snapshot) ([]target, error){m.packageObjects, m.compositionRevisions, m.runtimeObjects, m.roles, m.packages} {
 		some, err := part(ctx, s)
 		if err != nil {
 			return nil, err
@@ -144,6 +144,12 @@ func (m *mover) roles(ctx context.Context, _ *snapshot) ([]target, error) {
 		out = append(out, some...)
 	}
 	return out, nil
+}
+
+// compositionRevisions returns the revisions of Compositions, to which core copies the annotations of a Composition. They come
+// after the Compositions, so that core creates no further ones with the annotations.
+func (m *mover) compositionRevisions(ctx context.Context, _ *snapshot) ([]target, error) {
+	return m.withTraces(ctx, schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"})
 }
 
 // packages returns the revisions and the packages.

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// dieWithTest makes the kernel kill the process when the test binary is killed.
-func dieWithTest(cmd *exec.Cmd) {
+// DieWithTest makes the kernel kill the process when the test binary is killed.
+func DieWithTest(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

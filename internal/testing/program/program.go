@@ -39,9 +39,9 @@ type Manager struct {
 	err  error // to be read after done is closed
 }
 
-// readyLimit is the time limit of a start on a busy machine. An idle machine needs one or two
+// ReadyLimit is the time limit of a start on a busy machine. An idle machine needs one or two
 // seconds.
-const readyLimit = 2 * time.Minute
+const ReadyLimit = 2 * time.Minute
 
 // Start runs the manager with further arguments, and returns when it is ready. By default it
 // runs no package runtimes. The manager stores its package cache and all other files in the
@@ -53,14 +53,14 @@ func Start(t testing.TB, program, kubeconfig, cache string, args ...string) *Man
 	m := &Manager{cmd: exec.Command(program, args...), done: make(chan struct{})}
 	m.cmd.Env = append(os.Environ(), "HOME="+cache, "XDG_CACHE_HOME="+cache, "KUBECONFIG=", "DOCKER_CONFIG="+filepath.Join(cache, "docker"))
 	m.cmd.Stderr = &m.log
-	dieWithTest(m.cmd)
+	DieWithTest(m.cmd)
 	started := make(chan error)
 	go m.run(started)
 	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Kill)
-	wait.Until(t, readyLimit, "the manager is ready", func() (string, bool) {
+	wait.Until(t, ReadyLimit, "the manager is ready", func() (string, bool) {
 		select {
 		case <-m.done:
 			t.Fatalf("the manager ended: %v\n%s", m.err, m.Log())
