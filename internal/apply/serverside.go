@@ -1,4 +1,4 @@
-package kube
+package apply
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ServerSideApply writes an object by server-side apply as a field manager, and updates o to the result. The object must
+// ServerSide writes an object by server-side apply as a field manager, and updates o to the result. The object must
 // have its apiVersion and kind. A conflict with another field manager is an error, unless opts contain
 // [client.ForceOwnership].
-func ServerSideApply(ctx context.Context, c client.Client, o client.Object, fieldManager string, opts ...client.PatchOption) error {
+func ServerSide(ctx context.Context, c client.Client, o client.Object, fieldManager string, opts ...client.PatchOption) error {
 	raw, err := json.Marshal(o)
 	if err != nil {
 		return err

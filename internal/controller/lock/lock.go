@@ -29,9 +29,9 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
-	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -132,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 func Create(ctx context.Context, c client.Client, lock *v1beta1.Lock, fieldManager string) error {
 	lock.Name = v1beta1.LockName
 	lock.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.LockKind))
-	return kube.ServerSideApply(ctx, c, lock, fieldManager)
+	return apply.ServerSide(ctx, c, lock, fieldManager)
 }
 
 // setResolved sets the Resolved condition of the Lock, and reports whether the status changed. The

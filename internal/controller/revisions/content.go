@@ -56,23 +56,6 @@ func (r *Reconciler) readPackage(ctx context.Context, rev v1.PackageRevision) (*
 	return pkg, source, err
 }
 
-// objectRefs returns the objects of a revision: those in its status or, if its status lists none,
-// those in its content.
-func (r *Reconciler) objectRefs(ctx context.Context, rev v1.PackageRevision) ([]plan.Ref, error) {
-	if refs := revision.Objects(rev); len(refs) > 0 {
-		return refs, nil
-	}
-	pkg, _, err := r.readPackage(ctx, rev)
-	if err != nil {
-		return nil, err
-	}
-	objects, err := r.Packages.Desired(pkg, rev)
-	if err != nil {
-		return nil, err
-	}
-	return objects.Refs(), nil
-}
-
 // keepLastKnown keeps the health of an established revision whose content cannot be read now, if
 // the revision still controls all of its objects. Otherwise it returns cause.
 func (r *Reconciler) keepLastKnown(ctx context.Context, in *install, cause error) error {

@@ -31,7 +31,7 @@ func (r *Reconciler) preflightChanges(ctx context.Context, in *install, seen *gr
 	if err != nil {
 		return err
 	}
-	own, err := r.objectRefs(ctx, in.Revision)
+	own, err := r.Packages.ObjectRefs(ctx, in.Revision)
 	if err != nil {
 		return err
 	}

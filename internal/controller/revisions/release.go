@@ -17,7 +17,7 @@ import (
 // not contain. Without an active revision, it also deletes the webhook configurations of the
 // package.
 func (r *Reconciler) releaseObjects(ctx context.Context, in *install) error {
-	refs, err := r.objectRefs(ctx, in.Revision)
+	refs, err := r.Packages.ObjectRefs(ctx, in.Revision)
 	if err != nil {
 		return err
 	}
