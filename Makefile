@@ -8,7 +8,7 @@ TEST_FLAGS   ?=
 FUZZTIME     ?= 5s
 TOOL         := $(GO) tool -modfile=tools/go.mod
 LINT         := $(GO) tool -modfile=tools/lint/go.mod
-MODULES      := controlplane tools/image examples/function-greet
+MODULES      := controlplane tools/image tools/release examples/function-greet
 TOOL_MODULES := tools tools/lint tools/helm
 SOURCES      := apis cmd controlplane examples hack internal pkg test tools
 XPKG         := $(BIN)/xpkg
@@ -16,7 +16,7 @@ CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl image demo test test-short test-race lint generate check-generated bench clean fuzz hostile attack faults
+.PHONY: help build build-xpkg build-controlplane build-kubectl image release demo test test-short test-race lint generate check-generated bench clean fuzz hostile attack faults
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -41,6 +41,9 @@ build-kubectl:
 image: ## Build the image of the manager for two architectures into dist/image; IMAGE=REFERENCE pushes it too
 	@mkdir -p dist
 	cd tools/image && $(GO) run . -out ../../dist/image -version $(VERSION) $(if $(IMAGE),-push $(IMAGE))
+
+release: ## Build the files of the release VERSION into dist/VERSION: archives, bills of materials, chart, krew manifest, formula, checksums
+	cd tools/release && $(GO) run . -out ../../dist/$(VERSION) -version $(VERSION)
 
 demo: build build-kubectl ## Build, publish and install packages on a temporary control plane
 	@sh hack/demo.sh

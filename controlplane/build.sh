@@ -2,8 +2,8 @@
 # Builds the control plane: build.sh OUT
 # or another program of Kubernetes of the same version: build.sh OUT PACKAGE
 #
-# The version of Kubernetes must be put in by the linker: without it the server
-# calls itself v0.0.0, and clients take it for one that can do nothing.
+# The linker sets the version of Kubernetes. Without it, the server reports v0.0.0,
+# and clients assume that it supports no newer features.
 set -eu
 
 if [ $# -ne 1 ] && [ $# -ne 2 ]; then
@@ -18,7 +18,7 @@ minor=${version#v1.}
 minor=${minor%%.*}
 package=k8s.io/component-base/version
 
-CGO_ENABLED=0 GOWORK=off exec go build -trimpath -o "$out" -ldflags "-s -w
+CGO_ENABLED=0 GOWORK=off exec go build -trimpath -buildvcs=false -o "$out" -ldflags "-s -w
 	-X $package.gitVersion=$version
 	-X $package.gitMajor=1
 	-X $package.gitMinor=$minor

@@ -10,7 +10,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// ensureNamespace creates the namespace of the manager if the options require it. Without the
+// ensureNamespace creates the namespace of the manager if the options require it and it does not exist. Without the
 // permission to create namespaces, it succeeds, because the namespace may exist.
 func ensureNamespace(ctx context.Context, o Options) error {
 	if !o.MakeNamespace {
@@ -19,6 +19,9 @@ func ensureNamespace(ctx context.Context, o Options) error {
 	c, err := typedcorev1.NewForConfig(o.Config)
 	if err != nil {
 		return fmt.Errorf("namespaces: %w", err)
+	}
+	if _, err := c.Namespaces().Get(ctx, o.namespace(), metav1.GetOptions{}); err == nil {
+		return nil
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.namespace()}}
 	_, err = c.Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
