@@ -10,7 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// LockNames returns the names of the objects for a dependency tree, by repository: the names that Crossplane gives to
+// LockNames returns the names of the objects for a dependency tree, by repository: the names that Crossplane chooses for
 // dependencies. If two packages of a kind would have the same name, for example from two registries, the second one gets
 // a unique name.
 func LockNames(f lockfile.File) map[string]string {

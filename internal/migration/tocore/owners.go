@@ -47,7 +47,7 @@ func (f family) others(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	return slices.DeleteFunc(slices.Clone(owners), f.includes)
 }
 
-// ownersOfObject returns the owners that core gives to an object of the package: the active revision as the controller if
+// ownersOfObject returns the owners that an object of the package has in core: the active revision as the controller if
 // it contains the object, the package, and all other revisions that contain it. An object that another package controls
 // keeps that controller.
 func (f family) ownersOfObject(ref plan.Ref, current []metav1.OwnerReference) []metav1.OwnerReference {
@@ -61,7 +61,7 @@ func (f family) ownersOfObject(ref plan.Ref, current []metav1.OwnerReference) []
 	return append(out, f.ofPackage())
 }
 
-// ownersOfRuntime returns the owners that core gives to an object of the runtime: the active revision. An object that
+// ownersOfRuntime returns the owners that an object of the runtime has in core: the active revision. An object that
 // belongs to an inactive revision only, such as its ServiceAccount, keeps that owner.
 func (f family) ownersOfRuntime(current []metav1.OwnerReference) []metav1.OwnerReference {
 	active := f.Active()

@@ -1,7 +1,7 @@
 // Package tocore moves the packages of a cluster from the manager back to Crossplane core.
 //
 // The manager first gives revisions the names that core computes, and replaces their runtimes without an interruption.
-// Then it is stopped. Objects get the owners that core gives them, and lose the annotations, labels and finalizers of the
+// Then it is stopped. Objects get the owners that they have in core, and lose the annotations, labels and finalizers of the
 // manager. Core takes the packages when its fence is removed. Until the manager is removed, a step undoes none of the
 // earlier ones, so that a migration can stop after each.
 package tocore
