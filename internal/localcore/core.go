@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis"
-	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/runtime/identity"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
+	"github.com/xpkg-dev/xpkg/internal/serverside"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -182,7 +182,7 @@ func (c *Core) prepare(ctx context.Context) error {
 		objects = append(objects, webhookObjects(c.opts.Namespace, c.opts.Address, c.listeners.webhook)...)
 	}
 	for _, o := range objects {
-		if err := apply.ServerSide(ctx, c.client, o, plan.FieldManager, client.ForceOwnership); err != nil {
+		if err := serverside.Apply(ctx, c.client, o, plan.FieldManager, client.ForceOwnership); err != nil {
 			return fmt.Errorf("write %s %s: %w", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
 		}
 	}

@@ -29,7 +29,6 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
@@ -39,6 +38,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/serverside"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -132,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 func Create(ctx context.Context, c client.Client, lock *v1beta1.Lock, fieldManager string) error {
 	lock.Name = v1beta1.LockName
 	lock.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.LockKind))
-	return apply.ServerSide(ctx, c, lock, fieldManager)
+	return serverside.Apply(ctx, c, lock, fieldManager)
 }
 
 // setResolved sets the Resolved condition of the Lock, and reports whether the status changed. The

@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/fence"
+	"github.com/xpkg-dev/xpkg/internal/serverside"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -106,7 +106,7 @@ func (r *Reconciler) apply(ctx context.Context) error {
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o), part.live); err == nil && part.isCurrent() {
 			continue
 		}
-		if err := apply.ServerSide(ctx, r.Client, o, plan.FieldManager, client.ForceOwnership); err != nil {
+		if err := serverside.Apply(ctx, r.Client, o, plan.FieldManager, client.ForceOwnership); err != nil {
 			return fmt.Errorf("write %s %s: %w", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
 		}
 	}

@@ -27,9 +27,10 @@ import (
 const (
 	// Variable is the environment variable with the path of the executable.
 	Variable = "XPKG_CORE"
-	// Namespace is the namespace of core, and Account its ServiceAccount. Both must exist.
+	// Namespace is the namespace of core, which must exist.
 	Namespace = "crossplane-system"
-	Account   = "crossplane"
+	// Account is the ServiceAccount of core in the namespace, which must exist.
+	Account = "crossplane"
 	// ClientSecret is the Secret with the client certificate of core, which its initialization creates.
 	ClientSecret = "crossplane-tls-client"
 )

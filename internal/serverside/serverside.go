@@ -1,4 +1,5 @@
-package apply
+// Package serverside writes objects by server-side apply.
+package serverside
 
 import (
 	"context"
@@ -8,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ServerSide writes an object by server-side apply as a field manager, and updates o to the result. The object must
+// Apply writes an object by server-side apply as a field manager, and updates o to the result. The object must
 // have its apiVersion and kind. A conflict with another field manager is an error, unless opts contain
 // [client.ForceOwnership].
-func ServerSide(ctx context.Context, c client.Client, o client.Object, fieldManager string, opts ...client.PatchOption) error {
+func Apply(ctx context.Context, c client.Client, o client.Object, fieldManager string, opts ...client.PatchOption) error {
 	raw, err := json.Marshal(o)
 	if err != nil {
 		return err
