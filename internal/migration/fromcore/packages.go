@@ -148,9 +148,14 @@ func unmoved(p migration.Package) progress {
 	return progress{}
 }
 
-// waitMoved waits until the manager has taken over all packages. It fails with MigrationBlocked as soon as all others wait for
+// blockedReads is the number of reads in a row after which packages that wait for permissions count as blocked: the manager
+// notices permissions that a user has just granted within seconds.
+const blockedReads = 20
+
+// waitMoved waits until the manager has taken over all packages. It fails with MigrationBlocked if all others keep waiting for
 // permissions of the manager.
 func (m *Migration) waitMoved(ctx context.Context, namespace string, report migration.Report) error {
+	blocked := 0
 	err := migration.Wait(ctx, pollInterval, report, func(ctx context.Context) (string, error) {
 		packages, err := migration.ListPackages(ctx, m.Client)
 		if err != nil {
@@ -161,13 +166,16 @@ func (m *Migration) waitMoved(ctx context.Context, namespace string, report migr
 			s.packages = append(s.packages, installed{Package: p})
 		}
 		left := s.unmoved()
-		if len(left.reasons) > 0 && left.blocked {
+		if len(left.reasons) == 0 {
+			return "", nil
+		}
+		if blocked++; !left.blocked {
+			blocked = 0
+		}
+		if blocked == blockedReads {
 			return "", migration.ErrBlocked.New(nil, "the manager lacks permissions: %s", left)
 		}
-		if len(left.reasons) > 0 {
-			return "packages that the manager has not taken over: " + left.String(), nil
-		}
-		return "", nil
+		return "packages that the manager has not taken over: " + left.String(), nil
 	})
 	return migration.Explain(err, "Correct the reasons. `xpkg doctor --namespace %s` checks the manager and the packages.", namespace)
 }
