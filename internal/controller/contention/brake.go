@@ -35,8 +35,10 @@ type Brake struct {
 
 // record holds the writes of one object.
 type record struct {
-	// version is the resourceVersion after the last write, and empty after a deletion.
+	// version is the resourceVersion after the last write. After a deletion, it is the one of the deleted object.
 	version string
+	// deleted reports that the last write was a deletion.
+	deleted bool
 	parts   map[string]*part // by subresource
 	used    time.Time
 }
@@ -100,7 +102,7 @@ func (b *Brake) decide(a apply.Attempt) (counted bool, d Decision, stop error) {
 	r := b.recordOf(a.Ref, now)
 	p := r.part(a.Subresource)
 	w := p.state(a.Desired)
-	if isNewer(a.Base, r.version) {
+	if r.isChanged(a.Base) {
 		for _, p := range r.parts {
 			p.disturbed = true
 		}
@@ -120,6 +122,15 @@ func (b *Brake) decide(a apply.Attempt) (counted bool, d Decision, stop error) {
 		stop = w.stop
 	}
 	return true, d, stop
+}
+
+// isChanged reports whether base, the resourceVersion that a write is based on, shows a write by another client after the last
+// write of the manager. After a deletion, a stale read shows the deleted object.
+func (r *record) isChanged(base string) bool {
+	if r.deleted && base == "" {
+		return false
+	}
+	return isNewer(base, r.version)
 }
 
 // isNewer reports whether base, the resourceVersion that a write is based on, shows a write by
@@ -159,6 +170,9 @@ func (b *Brake) end(a apply.Attempt, counted bool, resourceVersion string, err e
 	r := b.recordOf(a.Ref, b.Now())
 	p := r.part(a.Subresource)
 	if err == nil {
+		if r.deleted = resourceVersion == ""; r.deleted {
+			resourceVersion = a.Base
+		}
 		r.version, p.disturbed = resourceVersion, false
 		return
 	}

@@ -248,3 +248,32 @@ func TestStaleReadsDoNotCount(t *testing.T) {
 		}
 	}
 }
+
+// A manager that deletes an object and then reads it from a stale cache is not mistaken for another client: the object is
+// still absent. An object that another client creates again counts.
+func TestStaleReadsOfDeletedObjectsDoNotCount(t *testing.T) {
+	now := start
+	b, o := newBrake(&now), &object{ref: thing}
+	o.change(true)
+	stale := o.base()
+	if err := o.write(t.Context(), b, "deleted"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 * limits.Writes {
+		end, err := b.Begin(t.Context(), apply.Attempt{Ref: o.ref, Desired: "deleted", Base: stale})
+		if err != nil {
+			t.Fatalf("deletion %d with a stale read: %v", i, err)
+		}
+		end("", errors.New("the object was not found"))
+	}
+	writes := 1
+	for ; writes <= limits.Writes; writes++ {
+		o.change(true)
+		if err := o.write(t.Context(), b, "deleted"); err != nil {
+			break
+		}
+	}
+	if writes != limits.Writes {
+		t.Errorf("%d deletions of an object that another client creates again, want %d", writes, limits.Writes)
+	}
+}
