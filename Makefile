@@ -16,7 +16,7 @@ CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl image release demo test test-short test-race lint generate check-generated bench clean fuzz hostile attack faults
+.PHONY: help build build-xpkg build-controlplane build-kubectl image release demo recording test test-short test-race lint generate check-generated bench clean fuzz hostile attack faults
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -47,6 +47,12 @@ release: ## Build the files of the release VERSION into dist/VERSION: archives, 
 
 demo: build build-kubectl ## Build, publish and install packages on a temporary control plane
 	@sh hack/demo.sh
+
+recording: build build-kubectl ## Record the demo as an animated image, docs/demo.svg
+	@rm -f $(BIN)/demo.failed
+	@{ sh hack/demo.sh 2>&1 || touch $(BIN)/demo.failed; } | sed -u 's|[^ =]*/xpkg-demo[.][A-Za-z0-9]*|$$DEMO|g' | $(GO) run ./hack/recording >$(BIN)/demo.svg
+	@test ! -e $(BIN)/demo.failed
+	@mv $(BIN)/demo.svg docs/demo.svg
 
 test: build build-kubectl ## Run all required checks
 	$(GOTEST) $(TEST_FLAGS) -timeout 40m ./...
