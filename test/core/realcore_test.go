@@ -22,7 +22,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/migration/tocore"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
-	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/realcore"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -102,7 +101,7 @@ func TestRealCoreThereAndBack(t *testing.T) {
 		t.Errorf("left in the cluster: %s", trace)
 	}
 
-	next := in.publishContent(t, name, "v2.0.0", manyKinds(name, "second"))
+	next := in.Push(t, "core/"+name, "v2.0.0", manyKinds(name, "second"))
 	env.Update(t, in.Env, provider, func(p v1.Package) { p.PackageSpec().Package = next })
 	in.waitHealthyInCore(t, provider)
 	for _, p := range slices.Concat(all, added) {
@@ -192,19 +191,9 @@ func (in *installation) kubeconfig(t *testing.T) string {
 // createPackage publishes and creates a package, which core or the manager installs.
 func (in *installation) createPackage(t *testing.T, kind, name, text string) v1.Package {
 	t.Helper()
-	p := env.NewPackage(kind, name, in.publishContent(t, name, "v1.0.0", text))
+	p := env.NewPackage(kind, name, in.Push(t, "core/"+name, "v1.0.0", text))
 	in.Create(t, p)
 	return p
-}
-
-// publishContent publishes the content of a package, and returns its reference.
-func (in *installation) publishContent(t *testing.T, name, tag, text string) string {
-	t.Helper()
-	ref := in.Registry + "/core/" + name + ":" + tag
-	if _, err := publish.Package(t.Context(), ref, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	return ref
 }
 
 // waitHealthyInCore waits until core has the reference of a package healthy.

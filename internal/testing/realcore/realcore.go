@@ -5,12 +5,11 @@ package realcore
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -107,7 +106,13 @@ func (c *Core) Start(t testing.TB, args ...string) (*Process, error) {
 	t.Helper()
 	p := &Process{done: make(chan struct{}), log: &buffer.Buffer{}, health: port.Free(t)}
 	args = append([]string{"core", "start"}, args...)
-	args = append(args, "--health-probe-port="+portOf(p.health), "--metrics-port="+portOf(port.Free(t)), "--webhook-port="+portOf(port.Free(t)))
+	for flag, address := range map[string]string{"--health-probe-port": p.health, "--metrics-port": port.Free(t), "--webhook-port": port.Free(t)} {
+		_, number, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, flag+"="+number)
+	}
 	p.cmd = exec.Command(c.executable, args...)
 	p.cmd.Env, p.cmd.Stderr, p.cmd.Stdout = c.environment, p.log, p.log
 	program.DieWithTest(p.cmd)
@@ -170,13 +175,4 @@ func (p *Process) WaitReady(t testing.TB) {
 func (p *Process) Stop(testing.TB) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // The process may have exited.
 	<-p.done
-}
-
-// portOf returns the port of an address.
-func portOf(address string) string {
-	number := address[strings.LastIndex(address, ":")+1:]
-	if _, err := strconv.Atoi(number); err != nil {
-		panic(err) // The address is of this machine.
-	}
-	return number
 }
