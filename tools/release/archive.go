@@ -37,7 +37,7 @@ type artifact struct{ name, sha256 string }
 // program builds the archive of a platform and its bill of materials.
 func (o *options) program(ctx context.Context, work string, p platform, documents []file) (artifact, error) {
 	path := filepath.Join(work, "xpkg")
-	if err := o.compile(ctx, path, "", p); err != nil {
+	if err := o.compile(ctx, path, p); err != nil {
 		return artifact{}, err
 	}
 	program, err := os.ReadFile(path)

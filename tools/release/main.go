@@ -150,7 +150,7 @@ func (o *options) documents(ctx context.Context, work string) ([]file, error) {
 		out = append(out, file{name: name, content: content})
 	}
 	host := filepath.Join(work, "host")
-	if err := o.compile(ctx, host, "", platform{}); err != nil {
+	if err := o.compile(ctx, host, platform{}); err != nil {
 		return nil, err
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
@@ -167,9 +167,9 @@ func (o *options) documents(ctx context.Context, work string) ([]file, error) {
 var extensions = map[string]string{"bash": "bash", "zsh": "zsh", "fish": "fish", "powershell": "ps1"}
 
 // compile builds the program without paths, build ID and state of the repository. The zero platform is this machine.
-func (o *options) compile(ctx context.Context, path, id string, p platform) error {
+func (o *options) compile(ctx context.Context, path string, p platform) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w -buildid="+id+" -X github.com/xpkg-dev/xpkg/internal/version.Version="+o.version, "-o", path, "./cmd/xpkg")
+		"-ldflags", "-s -w -buildid= -X github.com/xpkg-dev/xpkg/internal/version.Version="+o.version, "-o", path, "./cmd/xpkg")
 	cmd.Dir = o.root
 	cmd.Env = environment(p)
 	_, err := output(cmd)
