@@ -198,7 +198,7 @@ func manifestsIn(files fs.FS, folder string) ([]manifest, error) {
 func VersionOf(config unpack.RuntimeConfig, tag string) (string, error) {
 	for _, candidate := range []string{config.Labels[LabelVersion], tag} {
 		v := version.Parse(candidate)
-		if v.Unusable() != "" {
+		if !v.Usable() {
 			continue
 		}
 		if v.Major() < minMajor {

@@ -28,8 +28,8 @@ func TestSetsContainAcceptedVersions(t *testing.T) {
 		c := version.ParseConstraint(text)
 		got := v.fitting(text, &c)
 		for i := 1; i < v.size; i++ {
-			if want := c.AcceptsVersion(v.candidates[i].Pin, &v.candidates[i].version); got.has(i) != want {
-				rt.Errorf("%s and %s: got %v, want %v", text, v.candidates[i].Tag, got.has(i), want)
+			if want := c.AcceptsVersion(v.candidates[i].pin(), &v.candidates[i].version); got.has(i) != want {
+				rt.Errorf("%s and %s: got %v, want %v", text, v.candidates[i].version.Tag, got.has(i), want)
 			}
 		}
 	})

@@ -87,7 +87,7 @@ func (s *search) requiring(pkg, to int) set {
 	v := s.variables[pkg]
 	out := newSet(v.size)
 	for _, i := range v.read.members() {
-		facts := s.store.cachedDependencies(v.name, v.candidates[i].Pin)
+		facts := s.store.cachedDependencies(v.name, v.candidates[i].pin())
 		if facts == nil {
 			continue
 		}

@@ -8,7 +8,7 @@ func (s *search) loadDependencies(pkg, i int) error {
 	if v.read.has(i) {
 		return nil
 	}
-	n, err := s.store.dependencies(v.name, v.candidates[i].Pin)
+	n, err := s.store.dependencies(v.name, v.candidates[i].pin())
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (s *search) loadDependencies(pkg, i int) error {
 func (s *search) loadCachedDependencies(pkg int) error {
 	v := s.variables[pkg]
 	for i := 1; i < v.size; i++ {
-		n := s.store.cachedDependencies(v.name, v.candidates[i].Pin)
+		n := s.store.cachedDependencies(v.name, v.candidates[i].pin())
 		if n == nil {
 			continue
 		}

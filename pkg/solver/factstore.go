@@ -32,7 +32,6 @@ type versionKey struct{ pkg, version string }
 
 // listing is the parsed list of versions of a package.
 type listing struct {
-	pins       []version.Pin
 	candidates []candidate // ordered; only versions that a constraint can select
 	unusable   []version.Version
 	missing    error
@@ -90,18 +89,15 @@ func (m *factStore) listing(pkg string) (*listing, error) {
 }
 
 func (l *listing) read(tags []string) {
-	l.pins = make([]version.Pin, 0, len(tags))
-	found := make([]candidate, 0, len(tags))
+	candidates := make([]candidate, 1, len(tags)+1)
 	for _, tag := range tags {
-		p := version.ParsePin(tag)
-		l.pins = append(l.pins, p)
-		if v := version.Parse(p.Tag); v.Unusable() == "" {
-			found = append(found, candidate{p, v})
+		if c := newCandidate(version.ParsePin(tag)); c.version.Usable() {
+			candidates = append(candidates, c)
 		} else {
-			l.unusable = append(l.unusable, v)
+			l.unusable = append(l.unusable, c.version)
 		}
 	}
-	l.candidates = ordered(found)
+	l.candidates = order(candidates)
 	slices.SortFunc(l.unusable, func(a, b version.Version) int { return cmp.Compare(a.Tag, b.Tag) })
 	l.unusable = slices.CompactFunc(l.unusable, func(a, b version.Version) bool { return a.Tag == b.Tag })
 }

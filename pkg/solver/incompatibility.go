@@ -68,6 +68,7 @@ func sortTerms(terms []term) {
 // resolution rule. It omits terms that are always satisfied.
 func resolve(a, b *incompatibility, pivot int, all set) *incompatibility {
 	out := &incompatibility{cause: cause{kind: derived, left: a, right: b, pivot: pivot}}
+	out.terms = make([]term, 0, len(a.terms)+len(b.terms)-1)
 	i, j := 0, 0
 	for i < len(a.terms) || j < len(b.terms) {
 		switch {

@@ -100,7 +100,7 @@ func (s *search) unknownDigest(pkg, constraint string) bool {
 	p := version.ParsePin(constraint)
 	n, met := s.numbers[pkg]
 	return met && p.Digest != "" && p.Tag == "" && s.variables[n].listed && slices.ContainsFunc(s.variables[n].candidates, func(c candidate) bool {
-		return c.Digest == p.Digest && c.Tag == ""
+		return c.digest == p.Digest && c.version.Tag == ""
 	})
 }
 

@@ -33,7 +33,7 @@ func (s *search) prefetch() error {
 			return err
 		}
 		s.enqueue(pkg)
-		for _, d := range s.store.cachedDependencies(s.variables[pkg].name, s.variables[pkg].candidates[i].Pin).deps {
+		for _, d := range s.store.cachedDependencies(s.variables[pkg].name, s.variables[pkg].candidates[i].pin()).deps {
 			if d.Optional {
 				optional[pkg] = append(optional[pkg], d.Package)
 				continue

@@ -28,7 +28,7 @@ func (k *checker) check(proof *incompatibility) error {
 	for n, v := range k.variables {
 		if v.listed {
 			for tag := range k.table.packages[v.name] {
-				if _, err := semver.StrictNewVersion(tag[min(1, len(tag)):]); err == nil && !slices.ContainsFunc(v.candidates, func(c candidate) bool { return c.Tag == tag }) {
+				if _, err := semver.StrictNewVersion(tag[min(1, len(tag)):]); err == nil && !slices.ContainsFunc(v.candidates, func(c candidate) bool { return c.version.Tag == tag }) {
 					return fmt.Errorf("package %d, %s, has a version %s that was left out", n, v.name, tag)
 				}
 			}
@@ -109,13 +109,13 @@ func (k *checker) fact(c *incompatibility) string {
 		v := k.variables[c.cause.from]
 		for _, i := range from.set.members() {
 			var deps []dependency.Dependency
-			for _, d := range k.table.packages[v.name][v.candidates[i].Tag] {
+			for _, d := range k.table.packages[v.name][v.candidates[i].version.Tag] {
 				if d.Package == k.variables[c.cause.to].name && d.Optional == (c.cause.kind == optionalDependency) && slices.Contains(c.cause.texts, d.Constraint) {
 					deps = append(deps, d)
 				}
 			}
 			if why := k.excludes(c, c.cause.to, deps, false); why != "" {
-				return v.candidates[i].Tag + " " + why
+				return v.candidates[i].version.Tag + " " + why
 			}
 		}
 		if !from.set.absent() && len(from.set.members()) > 0 {
@@ -129,8 +129,8 @@ func (k *checker) fact(c *incompatibility) string {
 				return "a package of the cycle can be absent"
 			}
 			for _, i := range t.set.members() {
-				if !slices.ContainsFunc(k.table.packages[v.name][v.candidates[i].Tag], func(d dependency.Dependency) bool { return d.Package == to && !d.Optional }) {
-					return v.candidates[i].Tag + " does not require " + to
+				if !slices.ContainsFunc(k.table.packages[v.name][v.candidates[i].version.Tag], func(d dependency.Dependency) bool { return d.Package == to && !d.Optional }) {
+					return v.candidates[i].version.Tag + " does not require " + to
 				}
 			}
 		}
@@ -138,8 +138,8 @@ func (k *checker) fact(c *incompatibility) string {
 	case unavailableVersion:
 		v := k.variables[c.terms[0].pkg]
 		for _, i := range c.terms[0].set.members() {
-			if _, ok := k.table.packages[v.name][v.candidates[i].Tag]; ok {
-				return v.candidates[i].Tag + " is there"
+			if _, ok := k.table.packages[v.name][v.candidates[i].version.Tag]; ok {
+				return v.candidates[i].version.Tag + " is there"
 			}
 		}
 		return ""
@@ -163,7 +163,7 @@ func (k *checker) excludes(c *incompatibility, to int, needs []dependency.Depend
 	for _, d := range needs {
 		why = ""
 		for i := 1; i < v.size; i++ {
-			tag := v.candidates[i].Tag
+			tag := v.candidates[i].version.Tag
 			takes := accepts(d.Constraint, tag)
 			if exact {
 				takes = d.Constraint == tag

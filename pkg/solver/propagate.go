@@ -82,13 +82,12 @@ func (s *search) evaluate(c *incompatibility) (open int, all bool) {
 		t := &c.terms[i]
 		state := s.variables[t.pkg].state
 		s.work += len(state)
-		if state.subset(t.set) {
+		switch inside, outside := state.split(t.set); {
+		case !outside:
 			continue
-		}
-		if state.disjoint(t.set) {
+		case !inside:
 			return never, false
-		}
-		if open >= 0 {
+		case open >= 0:
 			return several, false
 		}
 		open = i

@@ -91,7 +91,7 @@ func (v *variable) newVersion(text string, c *version.Constraint) string {
 		named = &first
 	}
 	prefix := "v"
-	if v.size > 1 && !strings.HasPrefix(v.candidates[v.size-1].Tag, "v") {
+	if v.size > 1 && !strings.HasPrefix(v.candidates[v.size-1].version.Tag, "v") {
 		prefix = ""
 	}
 	n := named.Semver()
@@ -122,7 +122,7 @@ func (y *suggester) publishFact(c *incompatibility) {
 	v, to := y.search.variables[c.cause.from], y.search.variables[c.cause.to]
 	members := from.set.members()
 	for _, i := range slices.Backward(members[max(0, len(members)-2):]) {
-		known := y.store.cachedDependencies(v.name, v.candidates[i].Pin)
+		known := y.store.cachedDependencies(v.name, v.candidates[i].pin())
 		if known == nil {
 			continue
 		}
@@ -130,7 +130,7 @@ func (y *suggester) publishFact(c *incompatibility) {
 			if d.Package != to.name || d.Optional != (c.cause.kind == optionalDependency) || !slices.Contains(c.cause.texts, d.Constraint) {
 				continue
 			}
-			p := &Publication{v.name, v.candidates[i].String(), d}
+			p := &Publication{v.name, v.candidates[i].pin().String(), d}
 			if version := y.acceptable(p); version != "" && y.keep(Suggestion{Publish: p, To: version}) {
 				return
 			}
@@ -168,7 +168,7 @@ func (y *suggester) acceptable(p *Publication) string {
 		return ""
 	}
 	c, _ := s.selected(d.Package)
-	return c.String()
+	return c.pin().String()
 }
 
 func prereleaseLast(v *variable, i int) int {

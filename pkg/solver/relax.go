@@ -47,7 +47,7 @@ func (y *suggester) nearest(root dependency.Root, others []Suggestion, order fun
 	if to == nil {
 		return nil
 	}
-	return &Suggestion{Relax: &root, To: to.String(), Older: v.olderThan(to, found)}
+	return &Suggestion{Relax: &root, To: to.pin().String(), Older: v.olderThan(to, found)}
 }
 
 // base is the set of versions that a constraint accepts, or the version in its text if it
@@ -91,7 +91,7 @@ func namedVersion(text string) *version.Version {
 		return nil
 	}
 	parsed := version.Parse(full.String())
-	if parsed.Unusable() != "" {
+	if !parsed.Usable() {
 		return nil
 	}
 	return &parsed
@@ -147,7 +147,7 @@ func (v *variable) sameMajorFrom(b base, pin string) []int {
 }
 
 func (v *variable) olderThan(c *candidate, b base) bool {
-	return b.from != nil && c.version.Unusable() == "" && c.version.Compare(b.from) < 0
+	return b.from != nil && c.version.Usable() && c.version.Compare(b.from) < 0
 }
 
 // relaxSeveral suggests other versions for as many as possible of the roots that would

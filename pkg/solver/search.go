@@ -1,7 +1,6 @@
 package solver
 
 import (
-	"container/heap"
 	"errors"
 	"slices"
 
@@ -181,7 +180,7 @@ func (s *search) addVariable(name string, c *version.Constraint) (int, error) {
 		}
 		listed = l
 	}
-	if c.Pin() != nil && (listed == nil || !slices.ContainsFunc(listed.pins, c.Pin().Matches)) {
+	if c.Pin() != nil && (listed == nil || !named(listed.candidates, *c.Pin())) {
 		s.store.pin(name, *c.Pin())
 	}
 	v := newVariable(name, listed, s.store.pins[name], s.problem.Installed[name])
@@ -236,8 +235,8 @@ func (s *search) restrictInstalled(n int) {
 
 // nextDecision returns the package to decide next, or -1 if none is undecided.
 func (s *search) nextDecision() int {
-	for s.undecided.Len() > 0 {
-		pkg := heap.Pop(&s.undecided).(ranked).pkg
+	for len(s.undecided) > 0 {
+		pkg := s.undecided.pop().pkg
 		v := s.variables[pkg]
 		v.waiting = false
 		if !v.state.absent() && !v.settled() {
@@ -298,7 +297,7 @@ func (s *search) enqueueDecision(pkg int) {
 		return
 	}
 	v.waiting = true
-	heap.Push(&s.undecided, ranked{s.rank(v), v.order, pkg})
+	s.undecided.push(ranked{s.rank(v), v.order, pkg})
 }
 
 // rank orders decisions: the preferred package, roots, installed packages, other packages.
@@ -314,24 +313,4 @@ func (s *search) rank(v *variable) int {
 		return 1
 	}
 	return 2
-}
-
-type ranked struct{ rank, place, pkg int }
-
-// unordered is a position after every known one.
-const unordered = 1 << 40
-
-// queue is a heap of undecided packages.
-type queue []ranked
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
-	return q[i].rank < q[j].rank || q[i].rank == q[j].rank && q[i].place < q[j].place
-}
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(ranked)) }
-func (q *queue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
 }

@@ -57,6 +57,17 @@ func (s set) disjoint(t set) bool {
 	return true
 }
 
+// split reports whether a set has elements inside and outside another one.
+func (s set) split(t set) (inside, outside bool) {
+	var in, out uint64
+	t = t[:len(s)]
+	for i, w := range s {
+		in |= w & t[i]
+		out |= w &^ t[i]
+	}
+	return in != 0, out != 0
+}
+
 func (s set) equal(t set) bool {
 	for i, w := range s {
 		if w != t[i] {

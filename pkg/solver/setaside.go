@@ -9,9 +9,13 @@ import (
 // newest first, and then the tags that are not versions, with the reason for each.
 func (a *report) setAside(n int) []SetAside {
 	v := a.variables[n]
-	var out []SetAside
-	for i := v.size - 1; i > v.state.only(); i-- {
-		if v.candidates[i].Tag == v.candidates[v.state.only()].Tag {
+	selected := v.state.only()
+	if v.size-1 == selected && len(v.unusable) == 0 {
+		return nil
+	}
+	out := make([]SetAside, 0, v.size-1-selected+len(v.unusable))
+	for i := v.size - 1; i > selected; i-- {
+		if v.candidates[i].version.Tag == v.candidates[selected].version.Tag {
 			continue
 		}
 		out = append(out, SetAside{Tag: v.candidates[i].name(), Reason: a.whyNot(n, i)})
@@ -31,7 +35,7 @@ func (a *report) whyNot(n, i int) string {
 	if v.installed > 0 && !v.isRoot && (a.problem.Moves == Never || a.problem.Moves == Upward && v.olderThanInstalled().has(i)) {
 		return fmt.Sprintf("%s is installed and must not change to it", v.candidates[v.installed].name())
 	}
-	known := a.store.cachedDependencies(v.name, v.candidates[i].Pin)
+	known := a.store.cachedDependencies(v.name, v.candidates[i].pin())
 	switch {
 	case known == nil && v.state.only() == v.installed:
 		return "the installed version is still accepted"

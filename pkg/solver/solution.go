@@ -129,7 +129,7 @@ func (a *report) pick(n int) Pick {
 	v := a.variables[n]
 	c := v.candidates[v.state.only()]
 	slices.SortFunc(a.requirements[n], func(a, b namedRequirement) int { return cmp.Compare(a.words, b.words) })
-	p := Pick{Package: v.name, Tag: c.Tag, Digest: c.Digest, Dependencies: slices.Clone(a.selectedDependencies(n)), SetAside: a.setAside(n)}
+	p := Pick{Package: v.name, Tag: c.version.Tag, Digest: c.digest, Dependencies: slices.Clone(a.selectedDependencies(n)), SetAside: a.setAside(n)}
 	for _, by := range a.requirements[n] {
 		p.Why = append(p.Why, by.words)
 	}
@@ -144,7 +144,7 @@ func (s *search) selectedDependencies(n int) []dependency.Dependency {
 	if i <= 0 {
 		return nil
 	}
-	if known := s.store.cachedDependencies(v.name, v.candidates[i].Pin); known != nil {
+	if known := s.store.cachedDependencies(v.name, v.candidates[i].pin()); known != nil {
 		return known.deps
 	}
 	return nil
@@ -165,10 +165,10 @@ func accepted(constraint string) string {
 
 // name returns the version for messages: the tag, or the start of the digest.
 func (c candidate) name() string {
-	if c.Tag != "" {
-		return c.Tag
+	if c.version.Tag != "" {
+		return c.version.Tag
 	}
-	return c.Digest[:min(len(c.Digest), len("sha256:")+12)]
+	return c.digest[:min(len(c.digest), len("sha256:")+12)]
 }
 
 // Exhausted is the cause of the error for a search that exceeds its budget.

@@ -17,12 +17,13 @@ var errMissing = errcode.Code{Name: "TestMissing", Class: errcode.NotFound, Caus
 // A table is a Source in memory: package → tag → dependencies. It counts lookups.
 type table struct {
 	packages map[string]map[string][]dependency.Dependency
+	tags     map[string][]string // of the packages that were listed
 	asked    map[string]int
 	fault    map[string]error
 }
 
 func newTable() *table {
-	return &table{packages: map[string]map[string][]dependency.Dependency{}, asked: map[string]int{}, fault: map[string]error{}}
+	return &table{packages: map[string]map[string][]dependency.Dependency{}, tags: map[string][]string{}, asked: map[string]int{}, fault: map[string]error{}}
 }
 
 // parseTable reads lines "package version: dependency constraint; …". An optional
@@ -63,7 +64,10 @@ func (t *table) Versions(pkg string) ([]string, error) {
 	if !ok {
 		return nil, errMissing.New(nil, "there is no repository %s", pkg)
 	}
-	return slices.Collect(maps.Keys(p)), nil
+	if len(t.tags[pkg]) != len(p) {
+		t.tags[pkg] = slices.Collect(maps.Keys(p)) // in random order
+	}
+	return t.tags[pkg], nil
 }
 
 func (t *table) Dependencies(pkg, version string) ([]dependency.Dependency, error) {

@@ -37,9 +37,26 @@ type variable struct {
 
 // candidate is one version of a package.
 type candidate struct {
-	version.Pin
-	version version.Version
+	version version.Version // with the tag
+	digest  string
 }
+
+func newCandidate(p version.Pin) candidate {
+	return candidate{version.Parse(p.Tag), p.Digest}
+}
+
+// named reports whether a pin names one of the candidates after the first one.
+func named(candidates []candidate, p version.Pin) bool {
+	for i := 1; i < len(candidates); i++ {
+		if p.Matches(candidates[i].pin()) {
+			return true
+		}
+	}
+	return false
+}
+
+// pin returns the tag and the digest of the version.
+func (c *candidate) pin() version.Pin { return version.Pin{Tag: c.version.Tag, Digest: c.digest} }
 
 // newVariable creates the candidates of a package: the listed versions, the versions that
 // requirements name, and the installed version.
@@ -49,53 +66,83 @@ func newVariable(name string, listed *listing, pins []version.Pin, installed str
 		v.listed, v.missing, v.unusable = true, listed.missing, listed.unusable
 		v.candidates = listed.candidates
 	}
-	named := slices.Clone(pins)
+	pins = slices.Clip(pins)
 	var at version.Pin
 	if installed != "" {
 		at = version.ParsePin(installed)
-		named = append(named, at)
+		pins = append(pins, at)
 	}
-	if v.candidates == nil || len(named) > 0 {
-		v.candidates = merge(v.candidates, named)
+	if v.candidates == nil || len(pins) > 0 {
+		v.candidates = merge(v.candidates, pins)
 	}
 	v.finish(installed != "", at)
 	return v
 }
 
 // merge adds named candidates to listed ones.
-func merge(listed []candidate, named []version.Pin) []candidate {
-	var found []candidate
-	for i := range listed {
-		if i > 0 {
-			found = append(found, listed[i])
-		}
+func merge(listed []candidate, pins []version.Pin) []candidate {
+	candidates := make([]candidate, 1, max(1, len(listed))+len(pins))
+	if len(listed) > 0 {
+		candidates = append(candidates, listed[1:]...)
 	}
-	for _, p := range named {
-		found = append(found, candidate{Pin: p, version: version.Parse(p.Tag)})
+	for _, p := range pins {
+		candidates = append(candidates, newCandidate(p))
 	}
-	return ordered(found)
+	return order(candidates)
 }
 
-// ordered sorts candidates, removes duplicates and puts the absence first.
-func ordered(found []candidate) []candidate {
-	order := make([]int32, len(found)) // indexes are cheaper to swap than candidates
-	for i := range order {
-		order[i] = int32(i)
+// order sorts the candidates after the first one, which is the absence, and removes duplicates. It
+// changes the slice.
+func order(candidates []candidate) []candidate {
+	versions := candidates[1:]
+	places := make([]place, len(versions)) // cheaper to compare and to swap than candidates
+	for i := range places {
+		places[i] = place{versions[i].version.Rank(), i}
 	}
-	slices.SortFunc(order, func(i, j int32) int {
-		a, b := &found[i], &found[j]
-		if c := a.version.Compare(&b.version); c != 0 {
-			return c
+	slices.SortFunc(places, func(a, b place) int {
+		if a.rank != b.rank {
+			return cmp.Compare(a.rank, b.rank)
 		}
-		return version.ComparePins(a.Pin, b.Pin)
+		return versions[a.index].compare(&versions[b.index])
 	})
-	out := make([]candidate, 1, len(found)+1)
-	for _, i := range order {
-		if len(out) == 1 || out[len(out)-1].Pin != found[i].Pin {
-			out = append(out, found[i])
+	permute(versions, places)
+	versions = slices.CompactFunc(versions, func(a, b candidate) bool { return a.pin() == b.pin() })
+	return candidates[:1+len(versions)]
+}
+
+// compare orders candidates by version, and candidates of the same version by tag and digest.
+func (c *candidate) compare(d *candidate) int {
+	if order := c.version.Compare(&d.version); order != 0 {
+		return order
+	}
+	return version.ComparePins(c.pin(), d.pin())
+}
+
+// place is the index of a candidate in an unsorted list, and the rank of its version.
+type place struct {
+	rank  uint64
+	index int
+}
+
+// permute moves the candidate at places[i].index to index i, for each i. It changes both slices.
+func permute(s []candidate, places []place) {
+	const moved = -1
+	for start := range places {
+		if places[start].index == moved {
+			continue
+		}
+		first, at := s[start], start
+		for {
+			from := places[at].index
+			places[at].index = moved
+			if from == start {
+				s[at] = first
+				break
+			}
+			s[at] = s[from]
+			at = from
 		}
 	}
-	return out
 }
 
 func (v *variable) finish(has bool, at version.Pin) {
@@ -103,10 +150,10 @@ func (v *variable) finish(has bool, at version.Pin) {
 	v.first = v.size
 	for i := 1; i < v.size; i++ {
 		c := &v.candidates[i]
-		if has && c.Pin == at {
+		if has && c.pin() == at {
 			v.installed = i
 		}
-		if c.version.Unusable() == "" {
+		if c.version.Usable() {
 			v.first = min(v.first, i)
 		}
 	}
@@ -117,7 +164,7 @@ func (v *variable) finish(has bool, at version.Pin) {
 
 // knows reports whether a pin names a candidate.
 func (v *variable) knows(p version.Pin) bool {
-	return slices.ContainsFunc(v.candidates[1:], func(c candidate) bool { return p.Matches(c.Pin) })
+	return named(v.candidates, p)
 }
 
 // fitting returns the candidates that satisfy a constraint.
@@ -142,7 +189,7 @@ func (v *variable) fitting(text string, c *version.Constraint) set {
 }
 
 func (v *variable) fits(candidate *candidate, c *version.Constraint) bool {
-	return c.AcceptsVersion(candidate.Pin, &candidate.version)
+	return c.AcceptsVersion(candidate.pin(), &candidate.version)
 }
 
 // prefer sets the order in which the versions of an installed package are tried.
@@ -173,7 +220,7 @@ func (v *variable) best(in set, welcome func() bool) int {
 		return first
 	}
 	for i := first - 1; i > 0 && v.candidates[i].version.Compare(&v.candidates[first].version) == 0; i-- {
-		if _, named := v.sets[v.candidates[i].Tag]; named && in.has(i) && v.sets[v.candidates[first].Tag] == nil {
+		if _, named := v.sets[v.candidates[i].version.Tag]; named && in.has(i) && v.sets[v.candidates[first].version.Tag] == nil {
 			return i
 		}
 	}

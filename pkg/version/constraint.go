@@ -119,11 +119,11 @@ func (c Constraint) AcceptsVersion(p Pin, v *Version) bool {
 // selects reports whether a version satisfies the constraint, which is not a pin.
 func (c *Constraint) selects(v *Version) bool {
 	switch {
-	case v.unusable != "":
+	case !v.Usable():
 		return false
 	case c.full != nil:
 		return c.full.Check(v.Semver())
-	case v.pre != "":
+	case v.Prerelease():
 		return false // a prerelease requires a constraint that names one
 	case c.any:
 		return true
@@ -156,7 +156,7 @@ func (c Constraint) Filter(tags []string) []string {
 	var found []candidate
 	for _, tag := range tags {
 		p := ParsePin(tag)
-		if v := Parse(p.Tag); v.unusable == "" && c.AcceptsVersion(p, &v) {
+		if v := Parse(p.Tag); v.Usable() && c.AcceptsVersion(p, &v) {
 			found = append(found, candidate{p.Tag, p, v})
 		}
 	}

@@ -14,20 +14,39 @@ type Version struct {
 	Tag string
 
 	major, minor, patch uint64
-	pre                 string
-	full                *semver.Version // of versions with a prerelease
-	unusable            string
+	prerelease          *semver.Version // nil for a release
+	unusable            reason
 }
+
+// reason is the reason why no constraint can select a tag.
+type reason uint8
+
+const (
+	usable reason = iota
+	notSemantic
+	partial
+)
 
 // Unusable returns the reason why no constraint can select the tag, or "". A requirement can
 // still name the tag exactly.
-func (v Version) Unusable() string { return v.unusable }
+func (v *Version) Unusable() string {
+	switch v.unusable {
+	case notSemantic:
+		return "it is not a semantic version"
+	case partial:
+		return "it is a partial version, and moves"
+	}
+	return ""
+}
+
+// Usable reports whether a constraint can select the tag.
+func (v *Version) Usable() bool { return v.unusable == usable }
 
 // Major returns the major version.
-func (v Version) Major() uint64 { return v.major }
+func (v *Version) Major() uint64 { return v.major }
 
 // Prerelease reports whether the version is a prerelease.
-func (v Version) Prerelease() bool { return v.pre != "" }
+func (v *Version) Prerelease() bool { return v.prerelease != nil }
 
 // Parse parses a tag. A partial version such as v1 is not a version, because the tag
 // moves with every release.
@@ -39,52 +58,67 @@ func Parse(tag string) Version {
 	}
 	full, err := semver.NewVersion(tag)
 	if err != nil {
-		v.unusable = "it is not a semantic version"
+		v.unusable = notSemantic
 		return v
 	}
 	core, _, _ := strings.Cut(tag, "+")
 	core, _, _ = strings.Cut(core, "-")
 	if strings.Count(core, ".") < 2 {
-		v.unusable = "it is a partial version, and moves"
+		v.unusable = partial
 		return v
 	}
-	v.major, v.minor, v.patch, v.pre = full.Major(), full.Minor(), full.Patch(), full.Prerelease()
-	if v.pre != "" {
-		v.full = full
+	v.major, v.minor, v.patch = full.Major(), full.Minor(), full.Patch()
+	if full.Prerelease() != "" {
+		v.prerelease = full
 	}
 	return v
 }
 
 // Compare orders versions by precedence. Tags that are not versions come first.
 func (v *Version) Compare(w *Version) int {
-	if (v.unusable == "") != (w.unusable == "") {
-		if v.unusable != "" {
-			return -1
-		}
-		return 1
-	}
 	switch {
+	case v.Usable() != w.Usable():
+		if v.Usable() {
+			return 1
+		}
+		return -1
 	case v.major != w.major:
 		return cmp.Compare(v.major, w.major)
 	case v.minor != w.minor:
 		return cmp.Compare(v.minor, w.minor)
 	case v.patch != w.patch:
 		return cmp.Compare(v.patch, w.patch)
-	case v.pre == w.pre:
+	case v.prerelease == w.prerelease:
 		return 0
-	case v.pre == "":
+	case v.prerelease == nil:
 		return 1
-	case w.pre == "":
+	case w.prerelease == nil:
 		return -1
 	}
-	return v.full.Compare(w.full)
+	return v.prerelease.Compare(w.prerelease)
+}
+
+// Rank returns a number that never decreases from a version to a higher one: versions with different
+// ranks are ordered by their ranks. Different versions can have the same rank.
+func (v *Version) Rank() uint64 {
+	const bits = 21
+	const most = 1<<bits - 1
+	switch {
+	case !v.Usable():
+		return 0
+	case v.major > most:
+		return 1<<(3*bits+1) - 1
+	case v.minor > most:
+		return 1<<(3*bits) | v.major<<(2*bits) | (1<<(2*bits) - 1)
+	}
+	return 1<<(3*bits) | v.major<<(2*bits) | v.minor<<bits | min(v.patch, most)
 }
 
 // Semver returns the version as a value of the semver library. It must not be called for a
 // tag that is not a version.
 func (v *Version) Semver() *semver.Version {
-	if v.full != nil {
-		return v.full
+	if v.prerelease != nil {
+		return v.prerelease
 	}
 	return semver.New(v.major, v.minor, v.patch, "", "")
 }

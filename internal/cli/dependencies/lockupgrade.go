@@ -84,7 +84,7 @@ func (c *ResolveCmd) heldBack(before lockfile.File, got resolver.Result) []strin
 		}
 		newest := ""
 		for _, s := range got.SetAside[was.Repository] {
-			if v := version.Parse(s.Tag); v.Unusable() == "" && !v.Prerelease() && olderVersion(was.Version, s.Tag) {
+			if v := version.Parse(s.Tag); v.Usable() && !v.Prerelease() && olderVersion(was.Version, s.Tag) {
 				newest = s.Tag
 				break
 			}

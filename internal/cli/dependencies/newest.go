@@ -70,7 +70,7 @@ func notOlder(f lockfile.File, roots []dependency.Root) []dependency.Root {
 // heldVersion describes the newest release of a package that is not selected, or returns "" if the newest one is.
 func heldVersion(p lockfile.Package, got resolver.Result) string {
 	for _, s := range got.SetAside[p.Repository] {
-		if v := version.Parse(s.Tag); v.Unusable() == "" && !v.Prerelease() && olderVersion(p.Version, s.Tag) {
+		if v := version.Parse(s.Tag); v.Usable() && !v.Prerelease() && olderVersion(p.Version, s.Tag) {
 			return fmt.Sprintf("%s %s exists: %s", p.Repository, s.Tag, s.Reason)
 		}
 	}

@@ -116,7 +116,7 @@ func versionViews(tags []string, all bool) []versionView {
 	}
 	out := []versionView{}
 	for _, v := range versions {
-		out = append(out, versionView{Tag: v.Tag, Prerelease: v.Unusable() == "" && v.Prerelease(), Unusable: v.Unusable()})
+		out = append(out, versionView{Tag: v.Tag, Prerelease: v.Usable() && v.Prerelease(), Unusable: v.Unusable()})
 	}
 	return out
 }

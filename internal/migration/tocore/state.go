@@ -147,7 +147,7 @@ func (s *snapshot) coreManages() bool {
 // names returns the value of revision.AnnotationNames for the version of core.
 func (s *snapshot) names() string {
 	v, since := version.Parse(s.version), version.Parse(generationSince)
-	if v.Unusable() == "" && v.Compare(&since) < 0 {
+	if v.Usable() && v.Compare(&since) < 0 {
 		return revision.NamesOfCoreBefore2_4
 	}
 	return revision.NamesOfCore
