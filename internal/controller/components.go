@@ -55,12 +55,13 @@ type components struct {
 	runtimes    *runtimes.Set
 	ca          *certificates.Store
 	rollback    revision.RollbackPolicy
+	installed   packageapi.Installed
 	overwritten *packageapi.Overwritten
 	metrics     *metrics
 }
 
 // newComponents returns the components for the controllers of mgr.
-func newComponents(o Options, mgr ctrl.Manager, cluster *apply.Cluster, set *runtimes.Set, metrics *metrics) *components {
+func newComponents(o Options, mgr ctrl.Manager, cluster *apply.Cluster, installed packageapi.Installed, set *runtimes.Set, metrics *metrics) *components {
 	c, live, namespace := mgr.GetClient(), mgr.GetAPIReader(), o.namespace()
 	overwritten := &packageapi.Overwritten{}
 	guard := &crossplane.Guard{
@@ -73,7 +74,7 @@ func newComponents(o Options, mgr ctrl.Manager, cluster *apply.Cluster, set *run
 		Blocked: func(ctx context.Context, kind string) error { return cmp.Or(overwritten.Of(kind), guard.Check(ctx)) },
 	}
 	return &components{
-		options: o, manager: mgr, guard: guard, runtimes: set, overwritten: overwritten, metrics: metrics,
+		options: o, manager: mgr, guard: guard, runtimes: set, installed: installed, overwritten: overwritten, metrics: metrics,
 		api: kube.API{Client: c, Live: live, Cluster: cluster, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter},
 		packages: state.Packages{
 			Content: o.Content, Origins: origin.Finder{Reader: c, Secrets: live, Namespace: namespace}, Namespace: namespace,
@@ -137,7 +138,7 @@ func (c *components) setupPackages(ctx context.Context) error {
 // setupPackageAPI registers the controller of the CRDs of the package API.
 func (c *components) setupPackageAPI() error {
 	r := &packageapi.Reconciler{
-		Cluster: c.api.Cluster, Events: c.api.Status.Events, Overwritten: c.overwritten,
+		Cluster: c.api.Cluster, Cache: c.api.Client, Installed: c.installed, Events: c.api.Status.Events, Overwritten: c.overwritten,
 	}
 	return r.SetupWithManager(c.manager, c.options.Log)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
@@ -29,7 +31,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
+	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/restmapper"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -92,12 +96,12 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 	if err != nil {
 		return err
 	}
-	permissive, err := packageapi.Install(ctx, cluster, o.TakeOver)
+	installed, err := packageapi.Install(ctx, cluster, o.TakeOver)
 	if err != nil {
 		return err
 	}
-	if len(permissive) > 0 {
-		o.Log.Info("Crossplane is not installed in this cluster; installed permissive CRDs of its kinds, so that Configurations can be installed", "definitions", permissive)
+	if len(installed.Permissive) > 0 {
+		o.Log.Info("Crossplane is not installed in this cluster; installed permissive CRDs of its kinds, so that Configurations can be installed", "definitions", installed.Permissive)
 	}
 	if err := claimPackages(ctx, o); err != nil {
 		return err
@@ -119,7 +123,7 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 			o.Ready()
 		}
 	})
-	if err := newComponents(o, mgr, cluster.WithBrake(brake), set, metrics).setupControllers(ctx, ready); err != nil {
+	if err := newComponents(o, mgr, cluster.WithBrake(brake), installed, set, metrics).setupControllers(ctx, ready); err != nil {
 		return err
 	}
 	if err := startInformers(ctx, mgr, set); err != nil {
@@ -145,6 +149,9 @@ func newManager(ctx context.Context, o Options, brake *contention.Brake) (ctrl.M
 	resync := o.resync()
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
+		MapperProvider: func(cfg *rest.Config, c *http.Client) (meta.RESTMapper, error) {
+			return restmapper.WithDiscovery(restmapper.New(scheme, revisions.WatchedKinds(true)...), cfg, c)
+		},
 		Logger: logr.FromSlogHandler(o.Log.Handler()).V(1),
 		// The endpoints are also served while no controllers run; see endpoints.
 		Metrics:                server.Options{BindAddress: "0"},

@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/restmapper"
 	"github.com/xpkg-dev/xpkg/internal/runtime/identity"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 	"github.com/xpkg-dev/xpkg/internal/serverside"
@@ -102,7 +103,7 @@ func New(o Options) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(o.Config, client.Options{Scheme: scheme})
+	c, err := client.New(o.Config, client.Options{Scheme: scheme, Mapper: restmapper.New(scheme)})
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/restmapper"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -58,7 +59,7 @@ func NewGuard(cfg *rest.Config, remote bool, log *slog.Logger) (*Guard, error) {
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	c, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: restmapper.New(scheme)})
 	if err != nil {
 		return nil, fmt.Errorf("guard of webhooks: %w", err)
 	}

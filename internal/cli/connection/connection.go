@@ -14,15 +14,14 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/xpkg-dev/xpkg/apis"
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/restmapper"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -140,8 +139,7 @@ func anyExists(files []string) bool {
 	return false
 }
 
-// Client returns a client with a static mapping of the kinds of packages, so that a command
-// needs no discovery.
+// Client returns a client for packages and the objects that plans read. It needs no discovery.
 func (f ClusterFlags) Client(ctx context.Context) (client.WithWatch, error) {
 	cfg, err := f.Config(ctx)
 	if err != nil {
@@ -151,22 +149,11 @@ func (f ClusterFlags) Client(ctx context.Context) (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for gvk := range scheme.AllKnownTypes() {
-		if gvk.Group == v1.Group {
-			mapper.Add(gvk, meta.RESTScopeRoot)
-		}
-	}
 	// Pull secrets, the policy for requested permissions and the Deployment of Crossplane are
 	// read for plans.
 	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
-	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, ErrKubeconfig.New(err, "cannot use the kubeconfig")
@@ -174,5 +161,5 @@ func (f ClusterFlags) Client(ctx context.Context) (client.WithWatch, error) {
 	// Without a logger, controller-runtime writes a stack trace to standard error after 30 seconds. A command reports
 	// its errors itself.
 	log.SetLogger(logr.Discard())
-	return client.NewWithWatch(cfg, client.Options{Scheme: scheme, Mapper: mapper, HTTPClient: httpClient})
+	return client.NewWithWatch(cfg, client.Options{Scheme: scheme, Mapper: restmapper.New(scheme), HTTPClient: httpClient})
 }

@@ -15,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +28,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/restmapper"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -130,9 +130,7 @@ func checkNamespace(ctx context.Context, cfg *rest.Config, name string) error {
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return err
 	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
-	cluster, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper})
+	cluster, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: restmapper.New(scheme)})
 	if err != nil {
 		return connection.ErrKubeconfig.New(err, "cannot use the kubeconfig")
 	}

@@ -24,34 +24,43 @@ var ErrForeignControlPlane = errcode.Code{
 	Fix:   "Use a cluster without it, or start the manager with --take-over once the other package manager is stopped for good.",
 }
 
+// Installed is the result of Install.
+type Installed struct {
+	// Permissive are the names of the permissive CRDs that were created.
+	Permissive []string
+
+	// verified are the CRDs of the package API whose content was compared.
+	verified map[plan.Ref]plan.Written
+}
+
 // Install installs the CRDs that the manager needs, and returns once the API server serves them.
 //
 // The manager owns the CRDs of the package API and updates them. It fails with
 // ErrForeignControlPlane if another program installed one of them, unless takeOver is set. The
 // kinds of composition belong to Crossplane: where they do not exist, Install creates permissive
-// CRDs in their place, so that Configurations can be installed without Crossplane. It returns the
-// names of the permissive CRDs that it created.
-func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (permissive []string, err error) {
+// CRDs in their place, so that Configurations can be installed without Crossplane.
+func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (Installed, error) {
 	own, err := crds.Packages()
 	if err != nil {
-		return nil, err
+		return Installed{}, err
 	}
 	foreign, err := crds.Composition()
 	if err != nil {
-		return nil, err
+		return Installed{}, err
 	}
 	set, err := desired.Definitions(append(append([]*apiextensionsv1.CustomResourceDefinition{}, own...), foreign...))
 	if err != nil {
-		return nil, err
+		return Installed{}, err
 	}
 	live, err := cluster.Metadata(ctx, set.Refs())
 	if err != nil {
-		return nil, err
+		return Installed{}, err
 	}
 	specs, err := newSpecs(set)
 	if err != nil {
-		return nil, err
+		return Installed{}, err
 	}
+	installed := Installed{verified: map[plan.Ref]plan.Written{}}
 	var p plan.Plan
 	for i, d := range set.Desired() {
 		l, exists := live[d.Ref]
@@ -61,28 +70,31 @@ func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (permis
 		case !exists:
 			p.Changes = append(p.Changes, creation(d))
 			if optional {
-				permissive = append(permissive, d.Ref.Name)
+				installed.Permissive = append(installed.Permissive, d.Ref.Name)
 			}
 		case optional && (!written || l.OthersWrote):
 			// Crossplane installed it, or has replaced the permissive one.
 		case !written && !takeOver:
-			return nil, ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", d.Ref.Name)
+			return Installed{}, ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", d.Ref.Name)
 		case optional && l.Annotations[plan.ContentDigestAnnotation] != d.Digest:
 			p.Changes = append(p.Changes, restoration(d, l))
 		case !optional:
 			o, exists, err := cluster.Object(ctx, d.Ref)
 			if err != nil {
-				return nil, err
+				return Installed{}, err
 			}
-			if exists && !specs.isWritten(d, o) {
+			switch {
+			case exists && specs.isWritten(d, o):
+				installed.verified[d.Ref] = plan.Written{UID: o.UID, Generation: o.Generation}
+			case exists:
 				p.Changes = append(p.Changes, restoration(d, o.Live))
 			}
 		}
 	}
 	if _, err := cluster.Run(ctx, p, set.Content); err != nil {
-		return nil, fmt.Errorf("install the package API: %w", err)
+		return Installed{}, fmt.Errorf("install the package API: %w", err)
 	}
-	return permissive, waitServed(ctx, cluster, set)
+	return installed, waitServed(ctx, cluster, set)
 }
 
 // ownAnnotations returns the annotations that the manager writes to a CRD: the live ones, with its

@@ -33,7 +33,11 @@ import (
 // would fail.
 type Reconciler struct {
 	Cluster *apply.Cluster
-	Events  events.EventRecorder
+	// Cache reads the metadata of CRDs from the cache.
+	Cache client.Reader
+	// Installed is the result of Install for the same cluster.
+	Installed Installed
+	Events    events.EventRecorder
 	// Overwritten receives the CRDs that the controller has stopped restoring.
 	Overwritten *Overwritten
 
@@ -86,6 +90,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, d plan.Desired) (ctrl.Result, error) {
+	if verified, err := r.isVerified(ctx, d); verified || err != nil {
+		return ctrl.Result{}, err
+	}
 	o, exists, err := r.Cluster.Object(ctx, d.Ref)
 	if err != nil {
 		return requeue.OnError(ctx, err)
@@ -113,6 +120,19 @@ func (r *Reconciler) reconcile(ctx context.Context, d plan.Desired) (ctrl.Result
 	}
 	r.reportRestored(ctx, d.Ref, o, written[d.Ref])
 	return ctrl.Result{}, r.accept(ctx, d.Ref, written[d.Ref])
+}
+
+// isVerified reports whether the content of a CRD was compared by Install, and has not changed since.
+func (r *Reconciler) isVerified(ctx context.Context, d plan.Desired) (bool, error) {
+	verified, ok := r.Installed.verified[d.Ref]
+	if !ok {
+		return false, nil
+	}
+	o := watch.Metadata(d.Ref.GroupVersionKind())
+	if err := r.Cache.Get(ctx, client.ObjectKey{Name: d.Ref.Name}, o); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return o.GetUID() == verified.UID && o.GetGeneration() == verified.Generation && o.GetAnnotations()[plan.ContentDigestAnnotation] == d.Digest, nil
 }
 
 // accept records the spec that the API server stored for a write, and clears the failure of the

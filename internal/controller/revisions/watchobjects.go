@@ -22,10 +22,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// watchedKinds returns the kinds whose objects are watched, so that changes by other clients are
+// WatchedKinds returns the kinds whose objects are watched, so that changes by other clients are
 // reverted at once. Every cluster with a manager serves these versions. Objects of other kinds are
 // compared when their revision is reconciled for another reason.
-func watchedKinds(runtimes bool) []schema.GroupVersionKind {
+func WatchedKinds(runtimes bool) []schema.GroupVersionKind {
 	all := []schema.GroupVersionKind{
 		apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
 		{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinition"},
@@ -41,7 +41,7 @@ func watchedKinds(runtimes bool) []schema.GroupVersionKind {
 
 // watchObjects watches the objects of active revisions.
 func (r *Reconciler) watchObjects(b *builder.Builder) {
-	for _, gvk := range watchedKinds(len(r.Runtimes.Used()) > 0) {
+	for _, gvk := range WatchedKinds(len(r.Runtimes.Used()) > 0) {
 		b.WatchesMetadata(watch.Metadata(gvk), enqueueForDrift(r.API.Client, r.Kind, gvk.Kind))
 	}
 }
