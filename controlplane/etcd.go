@@ -51,6 +51,9 @@ func startEtcd(ctx context.Context, folder string, throwaway bool) (*embed.Etcd,
 	config.LogLevel = "error"
 	config.EnableGRPCGateway = false
 	config.UnsafeNoFsync = throwaway
+	// A single member also waits for its election timeout before it elects itself, up to a second by default. It has
+	// no other member whose messages could be late.
+	config.TickMs, config.ElectionMs = 50, 250
 	etcd, err := embed.StartEtcd(config)
 	if err != nil {
 		return nil, err

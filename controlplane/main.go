@@ -54,7 +54,7 @@ func run(args []string) int {
 	err = serve(ctx, s, func(r report.Ready) error {
 		announced = true
 		return report.WriteReady(os.Stdout, r)
-	})
+	}, func() error { return report.WriteHealthy(os.Stdout) })
 	if err != nil {
 		return fail(err, announced)
 	}

@@ -28,9 +28,9 @@ const (
 	apiServerGrace   = 1500 * time.Millisecond
 )
 
-// serve runs the control plane until the context ends, and calls ready once, when
-// the API server answers and the controllers work.
-func serve(ctx context.Context, s settings.Settings, ready func(report.Ready) error) (err error) {
+// serve runs the control plane until the context ends. It calls serving once, when the API server answers, and then
+// healthy, when all its checks have passed and the controllers work.
+func serve(ctx context.Context, s settings.Settings, serving func(report.Ready) error, healthy func() error) (err error) {
 	dir, err := datadir.Open(s.DataDir)
 	if err != nil {
 		return err
@@ -62,6 +62,14 @@ func serve(ctx context.Context, s settings.Settings, ready func(report.Ready) er
 	if err != nil {
 		return err
 	}
+	if err := await(ctx, client.serves, api); err != nil {
+		return startError(err, "the API server did not start")
+	}
+	line := report.Ready{Server: server, Kubeconfig: dir.Kubeconfig(), Kubernetes: version.Get().GitVersion, PID: os.Getpid()}
+	if err := serving(line); err != nil {
+		return err
+	}
+	// The controllers wait for all checks too, in steps of a second.
 	if err := await(ctx, client.ready, api); err != nil {
 		return startError(err, "the API server did not become ready")
 	}
@@ -77,9 +85,7 @@ func serve(ctx context.Context, s settings.Settings, ready func(report.Ready) er
 	if err := await(ctx, client.hasDefaultAccount, parts...); err != nil {
 		return startError(err, "the controllers did not start")
 	}
-
-	line := report.Ready{Server: server, Kubeconfig: dir.Kubeconfig(), Kubernetes: version.Get().GitVersion, PID: os.Getpid()}
-	if err := ready(line); err != nil {
+	if err := healthy(); err != nil {
 		return err
 	}
 	database := startComponent(ctx, "etcd", func(ctx context.Context) error {
@@ -139,10 +145,23 @@ func newClient(kubeconfig string) (client, error) {
 	return client{c}, err
 }
 
+// serves reports whether every check of the API server passes, except for the creation of the default roles and
+// priority classes, which begins a second after the API server serves.
+func (c client) serves(ctx context.Context) bool {
+	return c.check(ctx, "poststarthook/rbac/bootstrap-roles", "poststarthook/scheduling/bootstrap-system-priority-classes")
+}
+
 // ready reports whether every check of the API server passes.
-func (c client) ready(ctx context.Context) bool {
+func (c client) ready(ctx context.Context) bool { return c.check(ctx) }
+
+// check reports whether the checks of the API server pass, except for some of them.
+func (c client) check(ctx context.Context, except ...string) bool {
+	request := c.Discovery().RESTClient().Get().AbsPath("/readyz")
+	for _, name := range except {
+		request.Param("exclude", name)
+	}
 	status := 0
-	c.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&status)
+	request.Do(ctx).StatusCode(&status)
 	return status == http.StatusOK
 }
 

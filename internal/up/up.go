@@ -153,6 +153,9 @@ func serve(
 	if err := watch(deadline.ctx, plane, images, ready, failed); err != nil {
 		return deadline.explain(err, "the package manager did not become ready")
 	}
+	if err := watch(deadline.ctx, plane, images, plane.Healthy(), failed); err != nil {
+		return deadline.explain(err, "the health checks of the API server did not pass")
+	}
 	deadline.stop()
 	done()
 	if err := announce(o, dir, state, plane, images, begin); err != nil {

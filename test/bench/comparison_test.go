@@ -170,6 +170,11 @@ func newPlane(b *testing.B) (*suite, func()) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	select {
+	case <-process.Healthy():
+	case <-process.Done():
+		b.Fatal(process.Err())
+	}
 	cfg, err := clientcmd.BuildConfigFromFlags("", process.Kubeconfig)
 	if err != nil {
 		b.Fatal(err)

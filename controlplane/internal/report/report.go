@@ -1,5 +1,6 @@
-// Package report defines the report of the control plane to its parent process: exactly one line of JSON on standard
-// output, either that it is ready or why it could not start. All other output goes to standard error.
+// Package report defines the reports of the control plane to its parent process, lines of JSON on standard output: that it
+// serves or why it could not start, and after the former a second line when all health checks have passed. All other
+// output goes to standard error.
 package report
 
 import (
@@ -9,7 +10,7 @@ import (
 	"io"
 )
 
-// Ready is the line of a control plane that answers requests.
+// Ready is the first line of a control plane that answers requests.
 type Ready struct {
 	// Server is the URL of the API server, for example "https://127.0.0.1:16443".
 	Server string `json:"server"`
@@ -61,8 +62,13 @@ func (f *Failure) Error() string { return f.Text }
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.err }
 
-// WriteReady writes the line of a control plane that answers requests.
+// WriteReady writes the first line of a control plane that answers requests.
 func WriteReady(w io.Writer, r Ready) error { return json.NewEncoder(w).Encode(r) }
+
+// WriteHealthy writes the second line, after all health checks of the API server have passed and the controllers work.
+func WriteHealthy(w io.Writer) error {
+	return json.NewEncoder(w).Encode(map[string]bool{"healthy": true})
+}
 
 // WriteError writes the line of a start that failed. An error without a code is a
 // StartFailed.

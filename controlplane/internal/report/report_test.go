@@ -19,6 +19,13 @@ func TestReadyLine(t *testing.T) {
 	}
 }
 
+func TestHealthyLine(t *testing.T) {
+	var out strings.Builder
+	if err := WriteHealthy(&out); err != nil || out.String() != `{"healthy":true}`+"\n" {
+		t.Errorf("got %q, %v", out.String(), err)
+	}
+}
+
 func TestErrorLine(t *testing.T) {
 	tests := map[string]struct {
 		err  error

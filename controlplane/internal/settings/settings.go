@@ -36,8 +36,8 @@ const about = `Usage: xpkg-controlplane --data-dir DIR [flags]
 
 Runs etcd, kube-apiserver and the controllers that packages need in one process,
 on the loopback interface. When it answers requests it prints one line of JSON
-with the address and the kubeconfig; when it cannot start, one line with the
-reason. It stops on SIGTERM, on SIGINT, and when its standard input ends, so that
+with the address and the kubeconfig, and a second one when all its health checks
+have passed and the controllers work; when it cannot start, one line with the reason. It stops on SIGTERM, on SIGINT, and when its standard input ends, so that
 it never outlives the program that started it.
 
 Flags:

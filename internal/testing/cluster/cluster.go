@@ -111,7 +111,14 @@ func launch(program string) (*child.Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return process, nil
+	select {
+	case <-process.Healthy():
+		return process, nil
+	case <-process.Done():
+		return nil, errors.Join(errors.New("the control plane ended"), process.Err())
+	case <-ctx.Done():
+		return nil, errors.Join(ctx.Err(), process.Stop())
+	}
 }
 
 // binFolder returns the folder bin of the repository. Tests run in the folder of their package, so

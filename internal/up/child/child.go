@@ -2,8 +2,8 @@
 // child process.
 //
 // The child runs as long as the pipe to its standard input is open, so it stops when this process
-// ends, even if this process is killed. It writes one line of JSON to its standard output, which
-// reports that it is ready, or why it cannot start.
+// ends, even if this process is killed. It writes a line of JSON to its standard output when it accepts
+// requests or cannot start, and a second one when all its health checks have passed and its controllers work.
 package child
 
 import (
@@ -63,13 +63,14 @@ type Ready struct {
 	PID int `json:"pid"`
 }
 
-// line is the one line on the standard output of the child.
+// line is a line on the standard output of the child.
 type line struct {
 	Ready
 	Error *struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	} `json:"error"`
+	Healthy bool `json:"healthy"`
 }
 
 // Process is a running control plane.
@@ -77,8 +78,10 @@ type Process struct {
 	Ready
 	input io.Closer
 	kill  func() error
-	done  chan struct{}
-	err   error // to be read after done is closed
+	// healthy is closed after the second line.
+	healthy chan struct{}
+	done    chan struct{}
+	err     error // to be read after done is closed
 }
 
 // Start starts a control plane, and returns when it accepts requests. It fails with ErrPortInUse,
@@ -99,13 +102,16 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, ErrFailed.New(err, "cannot start the control plane")
 	}
-	p := &Process{input: input, kill: cmd.Process.Kill, done: make(chan struct{})}
+	p := &Process{input: input, kill: cmd.Process.Kill, healthy: make(chan struct{}), done: make(chan struct{})}
 	first := make(chan []byte, 1)
 	go func() {
 		defer close(p.done)
 		lines := bufio.NewReader(output)
 		content, _ := lines.ReadBytes('\n') // An end without a line counts as an empty line.
 		first <- content
+		if content, _ := lines.ReadBytes('\n'); isHealthy(content) {
+			close(p.healthy)
+		}
 		_, _ = io.Copy(io.Discard, lines)
 		p.err = cmd.Wait()
 	}()
@@ -145,6 +151,16 @@ func (p *Process) parse(content []byte) error {
 	p.Ready = l.Ready
 	return nil
 }
+
+func isHealthy(content []byte) bool {
+	var l line
+	return json.Unmarshal(content, &l) == nil && l.Healthy
+}
+
+// Healthy returns a channel that is closed when all health checks of the API server have passed and the controllers
+// work, one or two seconds after Start returns. Only then a new data directory has the default roles and the ServiceAccounts
+// of its namespaces.
+func (p *Process) Healthy() <-chan struct{} { return p.healthy }
 
 // Done returns a channel that is closed when the child has exited.
 func (p *Process) Done() <-chan struct{} { return p.done }

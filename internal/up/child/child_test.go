@@ -60,6 +60,34 @@ func TestStartAndStop(t *testing.T) {
 	}
 }
 
+func TestHealthy(t *testing.T) {
+	serving := `{"server":"https://127.0.0.1:1","kubeconfig":"/k","kubernetes":"v1.37.1","pid":7}` + "\n"
+	for lines, want := range map[string]bool{
+		serving + `{"healthy":true}` + "\n":  true,
+		serving + `{"healthy":false}` + "\n": false,
+		serving + "healthy\n":                false,
+	} {
+		t.Setenv(sayVariable, lines)
+		p, err := Start(t.Context(), Options{Program: os.Args[0], DataDir: "/d", Log: io.Discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want {
+			<-p.Healthy()
+		}
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-p.Healthy():
+			if !want {
+				t.Errorf("%q: the control plane is healthy", lines)
+			}
+		default:
+		}
+	}
+}
+
 func TestStartFails(t *testing.T) {
 	tests := map[string]struct {
 		say  string
