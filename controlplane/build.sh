@@ -18,7 +18,8 @@ minor=${version#v1.}
 minor=${minor%%.*}
 package=k8s.io/component-base/version
 
-CGO_ENABLED=0 GOWORK=off exec go build -trimpath -buildvcs=false -o "$out" -ldflags "-s -w
+# The linker drops debug information, so the compiler does not need to write it, which saves an eighth of the time.
+CGO_ENABLED=0 GOWORK=off exec go build -trimpath -buildvcs=false -gcflags=all=-dwarf=false -o "$out" -ldflags "-s -w
 	-X $package.gitVersion=$version
 	-X $package.gitMajor=1
 	-X $package.gitMinor=$minor
