@@ -99,6 +99,8 @@ type grammar struct {
 
 	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`
 
+	Man manCmd `cmd:"" group:"other" help:"Write the manual pages of all commands into a folder."`
+
 	Version versionCmd `cmd:"" group:"other" help:"Show the version."`
 
 	RuntimeInit manager.RuntimeInitCmd `cmd:"" hidden:""`
@@ -172,6 +174,20 @@ func programName(arg0 string) string {
 	return name
 }
 
+// commandGroups returns the groups of commands in the help.
+func commandGroups() kong.Option {
+	return kong.ExplicitGroups([]kong.Group{
+		{Key: "author", Title: "Authors:"},
+		{Key: "artifact", Title: "Registries and files:"},
+		{Key: "packages", Title: "Packages of a cluster:"},
+		{Key: "dependencies", Title: "Dependencies:"},
+		{Key: "packagecache", Title: "Package cache:"},
+		{Key: "controlplane", Title: "Control plane on this machine:"},
+		{Key: "manager", Title: "Manager:"},
+		{Key: "other", Title: "Other:"},
+	})
+}
+
 func run(env *terminal.Env, name string) error {
 	exit := -1
 	args := expandShorthand(env.Args)
@@ -181,16 +197,7 @@ func run(env *terminal.Env, name string) error {
 		kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.ExplicitGroups([]kong.Group{
-			{Key: "author", Title: "Authors:"},
-			{Key: "artifact", Title: "Registries and files:"},
-			{Key: "packages", Title: "Packages of a cluster:"},
-			{Key: "dependencies", Title: "Dependencies:"},
-			{Key: "packagecache", Title: "Package cache:"},
-			{Key: "controlplane", Title: "Control plane on this machine:"},
-			{Key: "manager", Title: "Manager:"},
-			{Key: "other", Title: "Other:"},
-		}),
+		commandGroups(),
 	)
 	if err != nil {
 		return err

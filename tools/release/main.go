@@ -138,8 +138,8 @@ func commitTime(ctx context.Context, root string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// documents returns the files of each archive besides the program: documents, and the completions, which a program of this
-// machine prints.
+// documents returns the files of each archive besides the program: documents, and the completions and manual pages, which a
+// program of this machine writes.
 func (o *options) documents(ctx context.Context, work string) ([]file, error) {
 	var out []file
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
@@ -159,6 +159,27 @@ func (o *options) documents(ctx context.Context, work string) ([]file, error) {
 			return nil, fmt.Errorf("completion of %s: %w", shell, err)
 		}
 		out = append(out, file{name: "completions/xpkg." + extensions[shell], content: script})
+	}
+	pages, err := manPages(ctx, host, filepath.Join(work, "man"))
+	return append(out, pages...), err
+}
+
+// manPages returns the manual pages that a program writes, ordered by name.
+func manPages(ctx context.Context, program, dir string) ([]file, error) {
+	if _, err := output(exec.CommandContext(ctx, program, "man", dir)); err != nil {
+		return nil, fmt.Errorf("manual pages: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []file
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file{name: "man/man1/" + e.Name(), content: content})
 	}
 	return out, nil
 }

@@ -110,7 +110,7 @@ func TestRelease(t *testing.T) {
 	base := "xpkg_1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH
 	archive := files[base+".tar.gz"]
 	members := unpack(t, archive)
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "completions/xpkg.bash", "completions/xpkg.zsh", "completions/xpkg.fish", "completions/xpkg.ps1"} {
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "completions/xpkg.bash", "completions/xpkg.zsh", "completions/xpkg.fish", "completions/xpkg.ps1", "man/man1/xpkg.1", "man/man1/xpkg-install.1"} {
 		if len(members[name]) == 0 {
 			t.Errorf("%s is missing or empty", name)
 		}
