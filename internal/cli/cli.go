@@ -50,11 +50,12 @@ func System() *terminal.Env {
 }
 
 type grammar struct {
-	Init   author.InitCmd   `cmd:"" group:"author" help:"Create the files of a new package."`
-	Build  author.BuildCmd  `cmd:"" group:"author" help:"Build a package from a folder."`
-	Lint   author.LintCmd   `cmd:"" group:"author" help:"Check a package and report every problem."`
-	Push   author.PushCmd   `cmd:"" group:"author" help:"Push a package to a registry."`
-	Append author.AppendCmd `cmd:"" group:"author" help:"Add extension layers for other tools to a package."`
+	Init     author.InitCmd     `cmd:"" group:"author" help:"Create the files of a new package."`
+	Build    author.BuildCmd    `cmd:"" group:"author" help:"Build a package from a folder."`
+	Lint     author.LintCmd     `cmd:"" group:"author" help:"Check a package and report every problem."`
+	Validate author.ValidateCmd `cmd:"" group:"author" help:"Check resources against the schemas of packages and their dependencies, without a cluster."`
+	Push     author.PushCmd     `cmd:"" group:"author" help:"Push a package to a registry."`
+	Append   author.AppendCmd   `cmd:"" group:"author" help:"Add extension layers for other tools to a package."`
 
 	Pull    artifact.PullCmd    `cmd:"" group:"artifact" help:"Pull a package into a file."`
 	Copy    artifact.CopyCmd    `cmd:"" group:"artifact" aliases:"cp" help:"Copy a package between registries, files and OCI layouts."`

@@ -34,7 +34,7 @@ func TestHostileArgumentsAreHarmlessOnTerminals(t *testing.T) {
 		{name}, {"list", "-o", name}, {"list", "--kubeconfig", file}, {"list", "--context", name}, {"install", name, "a.test/b:v1"},
 		{"install", "provider", "a.test/" + name}, {"install", "--lock", file}, {"uninstall", "provider", name, "--kubeconfig", file},
 		{"update", name, name, "--kubeconfig", file}, {"apply", file}, {"apply", dir}, {"tree", "--lock", file}, {"why", name, "--lock", file},
-		{"build", "-f", dir}, {"build", "-f", dir, "-o", dir}, {"lint", dir}, {"lint", file}, {"lint", name}, {"lint", file, "-o", "json"},
+		{"build", "-f", dir}, {"build", "-f", dir, "-o", dir}, {"lint", dir}, {"validate", file, "--package", dir}, {"validate", file, "-o", "json"}, {"lint", file}, {"lint", name}, {"lint", file, "-o", "json"},
 		{"push", "-f", file, "a.test/b:v1"}, {"push", "-f", name, "a.test/" + name}, {"append", file, "-d", dir}, {"append", name, "--extensions-root", dir},
 		{"pull", "a.test/" + name}, {"copy", file, name}, {"copy", name, "oci:" + dir}, {"inspect", file}, {"inspect", "oci:" + dir}, {"inspect", "oci:" + dir + ":" + name},
 		{"inspect", name, "-o", "json"}, {"extract", file}, {"diff", file, name}, {"login", name}, {"logout", name},

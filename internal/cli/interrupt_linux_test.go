@@ -61,7 +61,7 @@ func TestInterruptedWhileReading(t *testing.T) {
 		{"apply", fifo}, {"apply", "-"},
 		{"install", "--lock", fifo}, {"tree", "--lock", "-"}, {"why", "x", "--lock", fifo}, {"outdated", "--lock", "-"},
 		{"deps", "vendor", "--lock", fifo, "--to", t.TempDir()}, {"resolve", "a.test/b:v1", "--image-config", fifo},
-		{"lint", yaml}, {"lint", fifo}, {"lint", "-"}, {"inspect", fifo}, {"inspect", "oci:" + fifo}, {"extract", "-"}, {"copy", fifo, "-"},
+		{"lint", yaml}, {"lint", fifo}, {"lint", "-"}, {"validate", fifo}, {"validate", "-"}, {"validate", yaml, "--lock", fifo}, {"inspect", fifo}, {"inspect", "oci:" + fifo}, {"extract", "-"}, {"copy", fifo, "-"},
 		{"push", "-f", fifo, "127.0.0.1:1/a/b:v1"}, {"login", "127.0.0.1:1", "-u", "a", "--password-stdin"},
 		{"build", "-f", example, "--embed-runtime-image-tarball", fifo, "-o", "-"}, {"build", "-f", example, "-o", fifo},
 		{"pull", "127.0.0.1:1/a/b:v1", "--ca-file", fifo}, {"push", "-f", fifo, "127.0.0.1:1/a/b:v1", "--ca-file", fifo},

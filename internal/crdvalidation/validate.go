@@ -1,4 +1,4 @@
-// Package crdvalidation runs the API server's own validation of custom resource definitions,
+// Package crdvalidation runs the API server's own validation of custom resource definitions and of custom resources,
 // without an API server. It is separate from package check because of its dependencies on the
 // API server; check takes it as a function.
 package crdvalidation

@@ -10,14 +10,12 @@ package packagediff
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -109,7 +107,7 @@ func contentOf(pkg *xpkg.Package) (content, error) {
 			}
 			c.crds[o.Name] = text
 		case "CompositeResourceDefinition":
-			c.xrds[o.Name], err = asCRD(text)
+			c.xrds[o.Name], err = crd.FromXRD(text)
 		default:
 			c.others[object{o.GVK.Kind, o.Name}] = text
 		}
@@ -118,38 +116,6 @@ func contentOf(pkg *xpkg.Package) (content, error) {
 		}
 	}
 	return c, nil
-}
-
-// asCRD returns the JSON of a CRD with the kind, the scope and the schemas of an XRD.
-func asCRD(text []byte) ([]byte, error) {
-	var xrd struct {
-		Spec struct {
-			Group      string
-			Scope      apiextensionsv1.ResourceScope
-			Names      apiextensionsv1.CustomResourceDefinitionNames
-			Conversion *apiextensionsv1.CustomResourceConversion
-			Versions   []struct {
-				Name                     string
-				Served                   bool
-				Referenceable            bool
-				Deprecated               bool
-				AdditionalPrinterColumns []apiextensionsv1.CustomResourceColumnDefinition
-				Schema                   *apiextensionsv1.CustomResourceValidation
-			}
-		}
-	}
-	if err := json.Unmarshal(text, &xrd); err != nil {
-		return nil, err
-	}
-	out := apiextensionsv1.CustomResourceDefinition{}
-	out.Spec.Group, out.Spec.Scope, out.Spec.Names, out.Spec.Conversion = xrd.Spec.Group, xrd.Spec.Scope, xrd.Spec.Names, xrd.Spec.Conversion
-	for _, v := range xrd.Spec.Versions {
-		out.Spec.Versions = append(out.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
-			Name: v.Name, Served: v.Served, Storage: v.Referenceable, Deprecated: v.Deprecated, Schema: v.Schema,
-			AdditionalPrinterColumns: v.AdditionalPrinterColumns,
-		})
-	}
-	return json.Marshal(out)
 }
 
 // compareObjects compares objects by their canonical JSON.

@@ -119,6 +119,13 @@ func (d Document) Finding(code errcode.Code, line int, message string) Finding {
 	}
 }
 
+// FieldLine returns the line within the document of the field at a path such as "spec.versions[0].name", or of its nearest
+// existing parent. It returns 0, for which Finding uses the first line, if there is none.
+func (d Document) FieldLine(path string) int {
+	l := yamldoc.Locator{Raw: d.Raw}
+	return l.Line(path)
+}
+
 // faultFinding converts an error of this document to a finding with its position.
 func (d Document) faultFinding(err error) Finding {
 	var f *yamldoc.Fault

@@ -10,6 +10,9 @@ import (
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrExtensions,
+		ErrInvalidResource,
+		ErrKindWithoutSchema,
+		ErrNothingToValidate,
 		goprogram.ErrGoBuild,
 		goprogram.ErrNoGo,
 		scaffold.ErrFolderNotEmpty,

@@ -26,6 +26,22 @@ func everyCheck(policy xpkg.Policy, limits xpkg.Limits) check.Options {
 	return check.Options{Limits: limits, Policy: policy, CRDs: crdvalidation.ValidateCRD}
 }
 
+// writeReport writes findings as text, JSON, YAML or SARIF.
+func writeReport(w io.Writer, findings []xpkg.Finding, sarif bool, output terminal.OutputFlag) error {
+	if sarif {
+		report, err := check.SARIF(findings)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "%s\n", report)
+		return err
+	}
+	if findings == nil {
+		findings = []xpkg.Finding{}
+	}
+	return output.Print(w, findings, func(w io.Writer) error { return writeFindings(w, findings) })
+}
+
 // writeFindings writes one line for each finding.
 func writeFindings(w io.Writer, findings []xpkg.Finding) error {
 	for _, f := range findings {

@@ -46,7 +46,7 @@ func (c *LintCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := c.write(env.Stdout, findings); err != nil {
+	if err := writeReport(env.Stdout, findings, c.SARIF, c.OutputFlag); err != nil {
 		return err
 	}
 	text, failed := count(findings)
@@ -55,21 +55,6 @@ func (c *LintCmd) Run(env *terminal.Env) error {
 		return terminal.ExitCode(errcode.Invalid.Exit)
 	}
 	return nil
-}
-
-func (c *LintCmd) write(w io.Writer, findings []xpkg.Finding) error {
-	if c.SARIF {
-		report, err := check.SARIF(findings)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(w, "%s\n", report)
-		return err
-	}
-	if findings == nil {
-		findings = []xpkg.Finding{}
-	}
-	return c.Print(w, findings, func(w io.Writer) error { return writeFindings(w, findings) })
 }
 
 // findings checks the named source with the policy for package authors.

@@ -1,4 +1,5 @@
-// Package crd converts CustomResourceDefinitions that API servers no longer accept.
+// Package crd converts CustomResourceDefinitions that API servers no longer accept, and CompositeResourceDefinitions to
+// CustomResourceDefinitions.
 package crd
 
 import (

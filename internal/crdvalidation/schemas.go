@@ -1,0 +1,232 @@
+package crdvalidation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
+)
+
+// Schemas are the schemas of custom resources, by kind. The zero value has none.
+type Schemas struct {
+	kinds map[schema.GroupVersionKind]*versionSchema
+}
+
+// versionSchema is the schema of a version of a kind. Its validators are created on first use: a large provider has a
+// thousand kinds.
+type versionSchema struct {
+	source     string
+	namespaced bool
+	props      *apiextensions.JSONSchemaProps
+
+	structural *structuralschema.Structural
+	validator  validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// AddCRD adds the served versions of a CRD, which is JSON of apiextensions.k8s.io/v1 or v1beta1. Source names the package or
+// file of the CRD. A schema that is added again replaces the former one.
+func (s *Schemas) AddCRD(json []byte, source string) (err error) {
+	defer catch(&err)
+	var version metav1.TypeMeta
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(json, &version); err != nil {
+		return err
+	}
+	if strings.HasSuffix(version.APIVersion, "/v1beta1") {
+		if json, err = crd.FromV1Beta1(json); err != nil {
+			return err
+		}
+	}
+	d, err := internalCRD(json)
+	if err != nil {
+		return err
+	}
+	for _, v := range d.Spec.Versions {
+		if v.Served {
+			s.add(d, v.Name, source)
+		}
+	}
+	return nil
+}
+
+// AddXRD adds the composite resource of an XRD, and its claim. The composition engine adds fields to their schemas, which
+// are accepted without validation.
+func (s *Schemas) AddXRD(json []byte, source string) (err error) {
+	defer catch(&err)
+	composites, err := compositeCRDs(json)
+	if err != nil {
+		return err
+	}
+	for _, c := range composites {
+		if err := s.AddCRD(c, source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Schemas) add(d *apiextensions.CustomResourceDefinition, version, source string) {
+	v, err := apiextensions.GetSchemaForVersion(d, version)
+	if err != nil || v == nil || v.OpenAPIV3Schema == nil {
+		return
+	}
+	if s.kinds == nil {
+		s.kinds = map[schema.GroupVersionKind]*versionSchema{}
+	}
+	kind := schema.GroupVersionKind{Group: d.Spec.Group, Version: version, Kind: d.Spec.Names.Kind}
+	s.kinds[kind] = &versionSchema{source: source, namespaced: d.Spec.Scope == apiextensions.NamespaceScoped, props: v.OpenAPIV3Schema}
+}
+
+// Len returns the number of versions of kinds.
+func (s *Schemas) Len() int { return len(s.kinds) }
+
+// Has reports whether the kind has a schema.
+func (s *Schemas) Has(kind schema.GroupVersionKind) bool { return s.kinds[kind] != nil }
+
+// Group reports whether a kind of the group has a schema.
+func (s *Schemas) Group(group string) bool {
+	for kind := range s.kinds {
+		if kind.Group == group {
+			return true
+		}
+	}
+	return false
+}
+
+// Similar returns the kinds that a user might mean by a kind without a schema: its other versions, or kinds whose names
+// differ in the case of letters or by an s.
+func (s *Schemas) Similar(kind schema.GroupVersionKind) []schema.GroupVersionKind {
+	plain := func(k string) string { return strings.TrimSuffix(strings.ToLower(k), "s") }
+	var out []schema.GroupVersionKind
+	for k := range maps.Keys(s.kinds) {
+		if plain(k.Kind) == plain(kind.Kind) {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+	return out
+}
+
+// Source returns the package or file of the schema of a kind.
+func (s *Schemas) Source(kind schema.GroupVersionKind) string { return s.kinds[kind].source }
+
+// Validate returns the errors that an API server would return if the resource were created, and unknown fields, which an API
+// server drops or rejects. The kind must have a schema. Validate changes the resource: it sets defaults.
+func (s *Schemas) Validate(ctx context.Context, resource map[string]any) []check.Problem {
+	return s.check(resource, func(v *versionSchema, u *unstructured.Unstructured) field.ErrorList { return v.validate(ctx, u) })
+}
+
+// ValidateTemplate returns the unknown fields of a resource, and the errors of the fields that it has. Other fields are added
+// before the resource is created, so it may lack required fields and a name, and rules are not evaluated. ValidateTemplate
+// changes the resource: it drops unknown fields.
+func (s *Schemas) ValidateTemplate(resource map[string]any) []check.Problem {
+	return s.check(resource, func(v *versionSchema, u *unstructured.Unstructured) field.ErrorList {
+		all := validation.ValidateCustomResource(nil, u.Object, v.validator)
+		return slices.DeleteFunc(all, func(e *field.Error) bool { return e.Type == field.ErrorTypeRequired })
+	})
+}
+
+func (s *Schemas) check(resource map[string]any, validate func(*versionSchema, *unstructured.Unstructured) field.ErrorList) (problems []check.Problem) {
+	defer func() {
+		if p := recover(); p != nil {
+			problems = []check.Problem{{Message: fmt.Sprintf("the validation failed: %v", p)}}
+		}
+	}()
+	u := &unstructured.Unstructured{Object: resource}
+	v := s.kinds[u.GroupVersionKind()]
+	if err := v.prepare(); err != nil {
+		return []check.Problem{{Message: "the schema of " + v.source + " is not valid: " + err.Error()}}
+	}
+	unknown := pruning.PruneWithOptions(resource, v.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	for _, path := range unknown {
+		problems = append(problems, check.Problem{Path: path, Message: "unknown field"})
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(resource, v.structural)
+	defaulting.Default(resource, v.structural)
+	failures := validate(v, u)
+	for _, e := range failures {
+		if e.Field != noField {
+			problems = append(problems, check.Problem{Path: e.Field, Message: message(e)})
+		}
+	}
+	if len(problems) == 0 && len(failures) > 0 {
+		problems = append(problems, check.Problem{Message: message(failures[0])})
+	}
+	return problems
+}
+
+// noField is the field of the second error of the API server for a number of the wrong type.
+const noField = "<nil>"
+
+// prepare creates the validators.
+func (v *versionSchema) prepare() error {
+	if v.validator != nil {
+		return nil
+	}
+	structural, err := structuralschema.NewStructural(v.props)
+	if err != nil {
+		return err
+	}
+	validator, _, err := validation.NewSchemaValidator(v.props)
+	if err != nil {
+		return err
+	}
+	v.structural, v.validator = structural, validator
+	v.rules = cel.NewValidator(structural, true, celconfig.PerCallLimit)
+	return nil
+}
+
+func (v *versionSchema) validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
+	meta := u.DeepCopy()
+	if v.namespaced && meta.GetNamespace() == "" {
+		meta.SetNamespace(metav1.NamespaceDefault) // as kubectl does
+	}
+	if prefix := meta.GetGenerateName(); meta.GetName() == "" && prefix != "" {
+		meta.SetName(prefix + "00000") // as the API server does
+	}
+	all := apivalidation.ValidateObjectMetaAccessor(meta, v.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	all = append(all, validation.ValidateCustomResource(nil, u.Object, v.validator)...)
+	all = append(all, objectmeta.Validate(ctx, nil, u.Object, v.structural, true)...)
+	all = append(all, listtype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
+	if v.rules == nil || slices.ContainsFunc(all, preventsRules) {
+		return all
+	}
+	rules, _ := v.rules.Validate(ctx, nil, v.structural, u.Object, nil, celconfig.RuntimeCELCostBudget)
+	return append(all, rules...)
+}
+
+// preventsRules reports whether the API server evaluates no rules of a resource with an error.
+func preventsRules(e *field.Error) bool {
+	switch e.Type {
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	}
+	return false
+}
+
+// catch turns a panic of the API server's code on a malicious schema into an error.
+func catch(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the schema cannot be read: %v", p)
+	}
+}

@@ -1,0 +1,41 @@
+package crd
+
+import (
+	"encoding/json"
+
+	crdv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// FromXRD returns the JSON of a CRD with the kind, the scope and the schemas of a CompositeResourceDefinition, without the
+// fields that a composition engine adds. The scope is empty if the XRD has none.
+func FromXRD(text []byte) ([]byte, error) {
+	var xrd struct {
+		Spec struct {
+			Group      string                              `json:"group"`
+			Scope      crdv1.ResourceScope                 `json:"scope"`
+			Names      crdv1.CustomResourceDefinitionNames `json:"names"`
+			Conversion *crdv1.CustomResourceConversion     `json:"conversion"`
+			Versions   []struct {
+				Name                     string                                 `json:"name"`
+				Served                   bool                                   `json:"served"`
+				Referenceable            bool                                   `json:"referenceable"`
+				Deprecated               bool                                   `json:"deprecated"`
+				AdditionalPrinterColumns []crdv1.CustomResourceColumnDefinition `json:"additionalPrinterColumns"`
+				Schema                   *crdv1.CustomResourceValidation        `json:"schema"`
+			} `json:"versions"`
+		} `json:"spec"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &xrd); err != nil {
+		return nil, err
+	}
+	out := crdv1.CustomResourceDefinition{}
+	out.Spec.Group, out.Spec.Scope, out.Spec.Names, out.Spec.Conversion = xrd.Spec.Group, xrd.Spec.Scope, xrd.Spec.Names, xrd.Spec.Conversion
+	for _, v := range xrd.Spec.Versions {
+		out.Spec.Versions = append(out.Spec.Versions, crdv1.CustomResourceDefinitionVersion{
+			Name: v.Name, Served: v.Served, Storage: v.Referenceable, Deprecated: v.Deprecated, Schema: v.Schema,
+			AdditionalPrinterColumns: v.AdditionalPrinterColumns,
+		})
+	}
+	return json.Marshal(out)
+}
