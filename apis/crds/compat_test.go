@@ -82,11 +82,16 @@ func places(a, b facts) []string {
 	return slices.Compact(out)
 }
 
-// deliberate marks every entry of the table that explains this difference.
+// deliberate marks every entry of the table of differences that explains this difference.
 func deliberate(used []bool, version, crd, change, at string) bool {
+	return isListed(differences, used, version, crd, change, at)
+}
+
+// isListed marks every entry of a table that explains this difference.
+func isListed(table []difference, used []bool, version, crd, change, at string) bool {
 	plural, _, _ := strings.Cut(crd, ".")
 	found := false
-	for i, d := range differences {
+	for i, d := range table {
 		if matches(d.version, version) && matches(d.crd, plural) && matches(d.change, change) && matches(d.at, at) {
 			used[i], found = true, true
 		}

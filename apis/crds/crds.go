@@ -22,6 +22,9 @@ var packages embed.FS
 //go:embed composition/*.yaml
 var composition embed.FS
 
+//go:embed firstgeneration/*.yaml
+var firstGeneration embed.FS
+
 // Packages returns the CRDs of the group pkg.crossplane.io, ordered by name. The objects
 // are new with each call.
 func Packages() ([]*apiextensionsv1.CustomResourceDefinition, error) {
@@ -34,6 +37,12 @@ func Packages() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 // composition engine. The objects are new with each call.
 func Composition() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return read(composition, "composition")
+}
+
+// FirstGeneration returns the CRDs of the group packages.crossplane.io, ordered by name: the install objects and records of
+// the first generation of packages. The objects are new with each call.
+func FirstGeneration() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return read(firstGeneration, "firstgeneration")
 }
 
 func read(files embed.FS, dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 )
 
 // namespacedGroups lists the groups whose kinds have namespaces, and the kinds of these groups that have none. All kinds of
@@ -25,6 +27,7 @@ var namespacedGroups = map[string][]string{
 	corev1.GroupName:       {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
 	"discovery.k8s.io":     nil,
 	rbacv1.GroupName:       {"ClusterRole", "ClusterRoleBinding"},
+	packagesv1alpha1.Group: nil,
 }
 
 // New returns a mapper for the kinds of a scheme and for other kinds, of which only metadata is read. It makes no request.
