@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,47 +46,68 @@ type change struct {
 // o.Report.
 func reportChanges(o Options, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, ok := changeOf(r)
-		if !ok || o.Uses == nil {
+		changes := o.changesOf(r, next)
+		if len(changes) == 0 {
 			next.ServeHTTP(w, r)
 			return
-		}
-		if c.from = digestOf(r.Context(), next, r.URL.Path); c.from == "" {
-			next.ServeHTTP(w, r)
-			return
-		}
-		if c.tags = []string{c.tag}; c.tag == "" {
-			c.tags = tagsOf(r.Context(), next, c)
 		}
 		next.ServeHTTP(&warningWriter{ResponseWriter: w, warnings: func(status int) []string {
 			if status >= http.StatusMultipleChoices {
 				return nil
 			}
-			if r.Method == http.MethodPut {
-				c.to = w.Header().Get("Docker-Content-Digest")
+			var messages []string
+			for _, c := range changes {
+				if r.Method == http.MethodPut {
+					c.to = w.Header().Get("Docker-Content-Digest")
+				}
+				messages = append(messages, o.report(r, c)...)
 			}
-			return o.report(r, c)
+			return messages
 		}}, r)
 	})
 }
 
-// changeOf returns the change that a request makes, and false if it makes none.
-func changeOf(r *http.Request) (change, bool) {
+// changesOf returns the changes of existing references that a request makes.
+func (o Options) changesOf(r *http.Request, images http.Handler) []change {
+	if o.Uses == nil {
+		return nil
+	}
+	var changes []change
+	for _, c := range requestedChanges(r) {
+		if c.from = digestOf(r.Context(), images, pingPath+c.repository+"/manifests/"+cmp.Or(c.tag, c.from)); c.from == "" {
+			continue
+		}
+		if c.tags = []string{c.tag}; c.tag == "" {
+			c.tags = tagsOf(r.Context(), images, c)
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+// requestedChanges returns the references that a request writes or deletes. A push by digest writes the tags in its
+// query.
+func requestedChanges(r *http.Request) []change {
 	if r.Method != http.MethodPut && r.Method != http.MethodDelete {
-		return change{}, false
+		return nil
 	}
 	path, ok := strings.CutPrefix(r.URL.Path, pingPath)
 	i := strings.LastIndex(path, "/manifests/")
 	if !ok || i < 0 {
-		return change{}, false
+		return nil
 	}
-	c := change{repository: path[:i]}
-	if reference := path[i+len("/manifests/"):]; !strings.Contains(reference, ":") {
-		c.tag = reference
-	} else if r.Method == http.MethodPut {
-		return change{}, false // A push by digest changes no existing reference.
+	repository, reference := path[:i], path[i+len("/manifests/"):]
+	switch {
+	case !strings.Contains(reference, ":"):
+		return []change{{repository: repository, tag: reference}}
+	case r.Method == http.MethodDelete:
+		return []change{{repository: repository, from: reference}}
 	}
-	return c, true
+	var changes []change
+	for _, tag := range r.URL.Query()["tag"] {
+		changes = append(changes, change{repository: repository, tag: tag})
+	}
+	return changes
 }
 
 // manifestTypes are the media types of manifests that the registry stores.
