@@ -1,0 +1,182 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/assembly"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
+)
+
+const (
+	// maxReferrers limits the artifacts that refer to one manifest, and maxReferrerPages the responses that list them.
+	maxReferrers     = 10000
+	maxReferrerPages = 100
+)
+
+// Referrers returns the descriptors of the artifacts whose subject is the manifest with the digest of a reference, ordered
+// by digest. An empty artifactType returns artifacts of all types. Without the referrers API of a registry, it reads
+// the index under the tag that the OCI distribution specification prescribes ("Referrers Tag Schema").
+//
+// The descriptors are claims: a reader of an artifact verifies that its subject is the manifest.
+func (r *Client) Referrers(ctx context.Context, ref oci.Reference, artifactType string) ([]oci.Descriptor, error) {
+	if ref.Digest.IsZero() {
+		return nil, oci.ErrInvalidReference.New(nil, "reference %s has no digest", ref)
+	}
+	found, provided, err := r.listReferrers(ctx, ref)
+	if err == nil && !provided {
+		found, err = r.taggedReferrers(ctx, ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(d oci.Descriptor) bool {
+		return artifactType != "" && d.ArtifactType != artifactType
+	})
+	slices.SortFunc(found, func(a, b oci.Descriptor) int { return strings.Compare(a.Digest.String(), b.Digest.String()) })
+	return slices.CompactFunc(found, func(a, b oci.Descriptor) bool { return a.Digest == b.Digest }), nil
+}
+
+// listReferrers reads the referrers API. It returns false if the registry does not provide it.
+func (r *Client) listReferrers(ctx context.Context, ref oci.Reference) (found []oci.Descriptor, provided bool, err error) {
+	s := r.session(ref.Host())
+	next, pages := s.url("/v2/"+ref.RepositoryPath()+"/referrers/"+ref.Digest.String()), 0
+	for next != nil {
+		if pages++; pages > maxReferrerPages || len(found) > maxReferrers {
+			return nil, true, ErrTagList.New(nil, "the list of the referrers of %s does not end after %d entries", ref, len(found))
+		}
+		ans, err := s.read(ctx, call{
+			method: http.MethodGet, url: next, repository: ref.RepositoryPath(), actions: "pull",
+			header: http.Header{"Accept": {string(oci.MediaTypeOCIIndex)}},
+			what:   "list the referrers of " + ref.String(),
+		}, r.opts.Limits.Manifest)
+		switch {
+		case ans.Response != nil && isWithoutReferrers(ans.StatusCode):
+			return nil, false, nil
+		case err != nil:
+			return nil, true, err
+		case contentType(ans.Header) != oci.MediaTypeOCIIndex:
+			return nil, false, nil
+		}
+		page, err := parseReferrers(ref, ans.body)
+		if err != nil {
+			return nil, true, err
+		}
+		found = append(found, page...)
+		if next, err = s.nextPage(next, ans.Header.Get("Link")); err != nil {
+			return nil, true, err
+		}
+	}
+	return found, true, nil
+}
+
+// isWithoutReferrers reports whether a status is the response of a registry without the referrers API, which some proxies
+// reject with other statuses than 404.
+func isWithoutReferrers(status int) bool {
+	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusBadRequest || status == http.StatusNotImplemented
+}
+
+// taggedReferrers reads the index under the fallback tag.
+func (r *Client) taggedReferrers(ctx context.Context, ref oci.Reference) ([]oci.Descriptor, error) {
+	s := r.session(ref.Host())
+	tagged := ref.WithTag(fallbackTag(ref.Digest))
+	ans, err := s.read(ctx, s.manifestCall(tagged, http.MethodGet), r.opts.Limits.Manifest)
+	if ans.Response != nil && ans.StatusCode == http.StatusNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseReferrers(ref, ans.body)
+}
+
+// fallbackTag returns the tag of the index of referrers.
+func fallbackTag(d oci.Digest) string { return strings.Replace(d.String(), ":", "-", 1) }
+
+// parseReferrers returns the entries of an index. It omits entries that this package cannot read, such as digests of other
+// algorithms, because any client can add them.
+func parseReferrers(ref oci.Reference, body []byte) ([]oci.Descriptor, error) {
+	var index struct {
+		Manifests []json.RawMessage `json:"manifests"`
+	}
+	if err := json.Unmarshal(body, &index); err != nil || len(index.Manifests) > maxReferrers {
+		return nil, oci.ErrInvalidManifest.New(err, "the list of the referrers of %s is malformed, or has more than %d entries", ref, maxReferrers)
+	}
+	var found []oci.Descriptor
+	for _, raw := range index.Manifests {
+		var d oci.Descriptor
+		if json.Unmarshal(raw, &d) == nil && !d.Digest.IsZero() {
+			found = append(found, d)
+		}
+	}
+	return found, nil
+}
+
+// Attach pushes an artifact that refers to a manifest of the same repository with its subject. If the registry does
+// not provide the referrers API, Attach adds the artifact to the index under the fallback tag.
+func (r *Client) Attach(ctx context.Context, ref oci.Reference, a oci.Artifact) (oci.Digest, error) {
+	raw, doc, err := oci.ReadDocument(ctx, a, a.Root(), r.opts.Limits)
+	if err != nil {
+		return oci.Digest{}, err
+	}
+	if doc.Subject == nil {
+		return oci.Digest{}, oci.ErrInvalidManifest.New(nil, "%s has no subject", a.Root().Digest.Short())
+	}
+	repository := ref.WithTag("")
+	digest, err := r.Push(ctx, repository, a)
+	if err != nil {
+		return digest, err
+	}
+	subject := repository.WithDigest(doc.Subject.Digest)
+	if found, provided, err := r.listReferrers(ctx, subject); err != nil || provided && slices.ContainsFunc(found, func(d oci.Descriptor) bool { return d.Digest == digest }) {
+		return digest, err
+	}
+	entry := oci.Descriptor{
+		MediaType: a.Root().MediaType, ArtifactType: doc.ArtifactType, Digest: digest, Size: int64(len(raw)), Annotations: maps.Clone(doc.Annotations),
+	}
+	if entry.ArtifactType == "" && doc.Config != nil {
+		entry.ArtifactType = string(doc.Config.MediaType)
+	}
+	return digest, r.tagReferrer(ctx, subject, entry)
+}
+
+// tagReferrer adds an entry to the index under the fallback tag, and repeats that if another client changes the index at the
+// same time.
+func (r *Client) tagReferrer(ctx context.Context, subject oci.Reference, entry oci.Descriptor) error {
+	tagged := subject.WithTag(fallbackTag(subject.Digest))
+	for range r.opts.Attempts {
+		found, err := r.taggedReferrers(ctx, subject)
+		if err != nil && !errors.Is(err, ErrRepositoryNotFound) {
+			return err
+		}
+		if slices.ContainsFunc(found, func(d oci.Descriptor) bool { return d.Digest == entry.Digest }) {
+			return nil
+		}
+		raw, err := json.Marshal(oci.Document{SchemaVersion: 2, MediaType: oci.MediaTypeOCIIndex, Manifests: append(found, entry)})
+		if err != nil {
+			return err
+		}
+		s := r.session(subject.Host())
+		p := pusher{remote: r, s: s, ref: tagged}
+		_, err = p.call(ctx, call{
+			method: http.MethodPut, url: s.url("/v2/" + tagged.RepositoryPath() + "/manifests/" + tagged.Tag),
+			header: http.Header{"Content-Type": {string(oci.MediaTypeOCIIndex)}},
+			body:   assembly.BytesSource(raw), size: int64(len(raw)),
+			what: "push the referrers of " + subject.String(),
+		}, http.StatusCreated, http.StatusOK)
+		if err != nil {
+			return err
+		}
+	}
+	found, err := r.taggedReferrers(ctx, subject)
+	if err == nil && !slices.ContainsFunc(found, func(d oci.Descriptor) bool { return d.Digest == entry.Digest }) {
+		err = ErrRefused.New(nil, "registry %s loses entries of the referrers of %s, at tag %q", subject.Host(), subject.Digest.Short(), text.Clip(tagged.Tag))
+	}
+	return err
+}

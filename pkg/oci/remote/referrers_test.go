@@ -1,0 +1,174 @@
+package remote_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// note is an artifact without layers, with a subject.
+type note struct {
+	descriptor oci.Descriptor
+	blobs      map[oci.Digest]string
+}
+
+func (n note) Root() oci.Descriptor { return n.descriptor }
+
+func (n note) Open(_ context.Context, d oci.Descriptor) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(n.blobs[d.Digest])), nil
+}
+
+func newNote(t testing.TB, subject oci.Descriptor, artifactType, text string) note {
+	t.Helper()
+	const empty = "{}"
+	config := oci.Descriptor{MediaType: "application/vnd.oci.empty.v1+json", Digest: oci.DigestOf([]byte(empty)), Size: int64(len(empty))}
+	raw, err := json.Marshal(oci.Document{
+		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: artifactType, Config: &config, Layers: []oci.Descriptor{config},
+		Subject: &oci.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size}, Annotations: map[string]string{"text": text},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return note{
+		oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf(raw), Size: int64(len(raw))},
+		map[oci.Digest]string{config.Digest: empty, oci.DigestOf(raw): string(raw)},
+	}
+}
+
+// registries are handlers of registries with and without the referrers API.
+func registries(t testing.TB) map[string]http.Handler {
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
+	t.Cleanup(func() { _ = images.Close() })
+	plain := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	return map[string]http.Handler{
+		"with the API": images,
+		"without the API": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, "/referrers/") {
+				http.NotFound(w, r)
+				return
+			}
+			plain.ServeHTTP(w, r)
+		}),
+	}
+}
+
+func TestAttachedArtifactsAreReferrersInEveryRegistry(t *testing.T) {
+	for name, handler := range registries(t) {
+		t.Run(name, func(t *testing.T) {
+			host := strings.TrimPrefix(port.Serve(t, handler).URL, "http://")
+			client := remote.New(remote.Options{})
+			t.Cleanup(client.Close)
+			ref := oci.MustParseReference(host + "/a/b:v1")
+			subject, err := image.BuildExtensions(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.Push(t.Context(), ref, subject); err != nil {
+				t.Fatal(err)
+			}
+			target := ref.WithDigest(subject.Root().Digest)
+			if found, err := client.Referrers(t.Context(), target, ""); err != nil || len(found) != 0 {
+				t.Fatalf("before the first: %v, %v", found, err)
+			}
+			want := map[oci.Digest]bool{}
+			for _, text := range []string{"first", "second", "second"} {
+				digest, err := client.Attach(t.Context(), ref, newNote(t, subject.Root(), "application/vnd.test.note", text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want[digest] = true
+			}
+			if _, err := client.Attach(t.Context(), ref, newNote(t, subject.Root(), "application/vnd.test.other", "other")); err != nil {
+				t.Fatal(err)
+			}
+			found, err := client.Referrers(t.Context(), target, "application/vnd.test.note")
+			if err != nil || len(found) != len(want) {
+				t.Fatalf("got %d, %v; want %d", len(found), err, len(want))
+			}
+			for _, d := range found {
+				if !want[d.Digest] || d.Annotations["text"] == "" {
+					t.Errorf("unexpected referrer %+v", d)
+				}
+			}
+		})
+	}
+}
+
+func TestConcurrentAttachmentsAreNotLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends many requests")
+	}
+	host := strings.TrimPrefix(port.Serve(t, registries(t)["with the API"]).URL, "http://")
+	client := remote.New(remote.Options{})
+	t.Cleanup(client.Close)
+	ref := oci.MustParseReference(host + "/a/b:v1")
+	subject, err := image.BuildExtensions(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Push(t.Context(), ref, subject); err != nil {
+		t.Fatal(err)
+	}
+	const count = 8
+	var writers sync.WaitGroup
+	for i := range count {
+		writers.Go(func() {
+			if _, err := client.Attach(t.Context(), ref, newNote(t, subject.Root(), "application/vnd.test.note", fmt.Sprint(i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writers.Wait()
+	if found, err := client.Referrers(t.Context(), ref.WithDigest(subject.Root().Digest), ""); err != nil || len(found) != count {
+		t.Errorf("got %d, %v; want %d", len(found), err, count)
+	}
+}
+
+func TestMalformedReferrersAreErrorsOrOmitted(t *testing.T) {
+	good := oci.DigestOf([]byte("x")).String()
+	for name, c := range map[string]struct {
+		body string
+		want int
+		bad  bool
+	}{
+		"no JSON":             {`{`, 0, true},
+		"another algorithm":   {`{"manifests":[{"digest":"sha512:abc"},{"digest":"` + good + `"}]}`, 1, false},
+		"an entry without it": {`{"manifests":[{},null,7]}`, 0, false},
+		"the same twice":      {`{"manifests":[{"digest":"` + good + `"},{"digest":"` + good + `"}]}`, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", string(oci.MediaTypeOCIIndex))
+				_, _ = io.WriteString(w, c.body)
+			}))
+			found, err := referrersOf(t, server)
+			if (err != nil) != c.bad || len(found) != c.want {
+				t.Errorf("got %v, %v", found, err)
+			}
+		})
+	}
+}
+
+func referrersOf(t testing.TB, server *httptest.Server) ([]oci.Descriptor, error) {
+	t.Helper()
+	client := remote.New(remote.Options{})
+	t.Cleanup(client.Close)
+	ref := oci.MustParseReference(strings.TrimPrefix(server.URL, "http://") + "/a/b:v1")
+	return client.Referrers(t.Context(), ref.WithDigest(oci.DigestOf([]byte("subject"))), "")
+}
