@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/localcore"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
@@ -55,7 +56,7 @@ func All() []errcode.Code {
 	all := slices.Concat(
 		[]errcode.Code{errcode.Unknown},
 		archive.Codes(), image.Codes(), remote.Codes(), store.Codes(), unpack.Codes(),
-		apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(), contention.Codes(),
+		access.Codes(), apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(), contention.Codes(),
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
 		localcore.Codes(),
 		indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), migration.Codes(), oci.Codes(), packageapi.Codes(), planner.Codes(),

@@ -1,0 +1,85 @@
+package access
+
+import (
+	"slices"
+	"strings"
+)
+
+// longestRepository is the maximum length of the name of a repository, as in the OCI distribution specification.
+const longestRepository = 255
+
+// ValidRepository reports whether a name has the syntax of a repository in the OCI distribution specification.
+func ValidRepository(name string) bool {
+	if name == "" || len(name) > longestRepository {
+		return false
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if !validPart(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// validPart reports whether a part of a name consists of lower-case letters and digits, with single separators
+// between them: ".", "_", "__" or any number of "-".
+func validPart(part string) bool {
+	if part == "" || !isAlphanumeric(part[0]) || !isAlphanumeric(part[len(part)-1]) {
+		return false
+	}
+	separator := ""
+	for i := range len(part) {
+		if isAlphanumeric(part[i]) {
+			separator = ""
+			continue
+		}
+		separator += part[i : i+1]
+		if separator != "." && separator != "_" && separator != "__" && strings.Trim(separator, "-") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlphanumeric(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
+
+// reservedNames are first parts of repositories that could be confused with a path of the server.
+var reservedNames = []string{
+	"admin", "api", "assets", "diff", "docs", "feed", "g", "healthz", "index", "k", "metrics", "none", "p", "schemas", "search",
+	"static", "token", "v2",
+}
+
+// CheckNew returns an error if no repository with a name can be created: the name is reserved, or it differs from an
+// existing one only by case, or by "-", "_" and ".".
+func (p *Policy) CheckNew(name string, existing []string) error {
+	first, _, _ := strings.Cut(name, "/")
+	if slices.Contains(reservedNames, first) || slices.Contains(p.ReservedNames, first) {
+		return ErrReservedName.New(nil, "the repository %s cannot be created: names that begin with %q are reserved", name, first)
+	}
+	folded := fold(name)
+	for _, other := range existing {
+		if other != name && fold(other) == folded {
+			return ErrReservedName.New(nil, "the repository %s cannot be created: its name is too similar to %s", name, other)
+		}
+	}
+	return nil
+}
+
+// fold returns the form in which similar names are equal.
+func fold(name string) string {
+	var folded strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r != '_' && r != '.':
+			folded.WriteRune(r)
+		default:
+			folded.WriteByte('-')
+		}
+	}
+	for strings.Contains(folded.String(), "--") {
+		shorter := strings.ReplaceAll(folded.String(), "--", "-")
+		folded.Reset()
+		folded.WriteString(shorter)
+	}
+	return folded.String()
+}

@@ -1,0 +1,130 @@
+package access
+
+import (
+	"net/url"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// largestPolicy is the maximum size of a configuration in bytes.
+	largestPolicy = 1 << 20
+	// mostEntries is the maximum length of a list in a configuration.
+	mostEntries = 10000
+)
+
+// Parse returns the policy in a YAML document. Unknown fields are errors, so that a misspelled "private" makes
+// nothing public.
+func Parse(document []byte) (*Policy, error) {
+	if len(document) > largestPolicy {
+		return nil, ErrPolicy.New(nil, "the access configuration has more than %d bytes", largestPolicy)
+	}
+	p := &Policy{}
+	if err := yaml.UnmarshalStrict(document, p); err != nil {
+		return nil, ErrPolicy.New(err, "cannot parse the access configuration")
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Policy) check() error {
+	if max(len(p.Rules), len(p.Groups), len(p.Issuers), len(p.Administrators), len(p.ReservedNames)) > mostEntries {
+		return ErrPolicy.New(nil, "a list has more than %d entries", mostEntries)
+	}
+	seen := map[string]bool{}
+	for i, r := range p.Rules {
+		if !ValidRepository(r.Prefix) {
+			return ErrPolicy.New(nil, "rules[%d].prefix: %q is not the name of a repository", i, r.Prefix)
+		}
+		if seen[r.Prefix] {
+			return ErrPolicy.New(nil, "rules[%d].prefix: there is another rule for %q", i, r.Prefix)
+		}
+		seen[r.Prefix] = true
+		if slices.Contains(r.Owners, "") || slices.Contains(r.Readers, "") {
+			return ErrPolicy.New(nil, "rules[%d]: a name of a user is empty", i)
+		}
+	}
+	for i, g := range p.Groups {
+		if g.Group == "" || !ValidRepository(g.Owner) {
+			return ErrPolicy.New(nil, "groups[%d]: an API group and a repository are required", i)
+		}
+	}
+	for i, issuer := range p.Issuers {
+		if err := issuer.check(); err != nil {
+			return ErrPolicy.New(err, "issuers[%d] is not valid", i)
+		}
+	}
+	return nil
+}
+
+func (i Issuer) check() error {
+	u, err := url.Parse(i.URL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return ErrPolicy.New(nil, "url: %q is not the address of an issuer", i.URL)
+	}
+	if i.Audience == "" {
+		return ErrPolicy.New(nil, "an audience is required: without it, a token for another service would be accepted")
+	}
+	for _, identity := range i.Identities {
+		if len(identity.Claims) == 0 {
+			return ErrPolicy.New(nil, "the identity for %q has no claims, so every token of the issuer would match", identity.Repository)
+		}
+		if !ValidRepository(identity.Repository) {
+			return ErrPolicy.New(nil, "%q is not the name of a repository", identity.Repository)
+		}
+		if err := identity.Scope().Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Scope returns the scope of an identity.
+func (i Identity) Scope() Scope {
+	actions := i.Actions
+	if len(actions) == 0 {
+		actions = []Action{Publish, Create}
+	}
+	return Scope{Repositories: []string{i.Repository}, Actions: actions}
+}
+
+// Subject returns the subject of verified claims: the grants of the CI identities that match, or a user.
+// It returns false if neither applies.
+func (i Issuer) Subject(claims map[string]any) (Subject, bool) {
+	var s Subject
+	for _, identity := range i.Identities {
+		if identity.matches(claims) {
+			s.Grants = append(s.Grants, identity.Scope())
+		}
+	}
+	if len(s.Grants) > 0 {
+		return s, true
+	}
+	name, _ := claims[i.UserClaim].(string)
+	if i.UserClaim == "" || name == "" {
+		return Subject{}, false
+	}
+	if i.UserClaim == "email" && claims["email_verified"] == false {
+		return Subject{}, false
+	}
+	s.User = IssuedPrefix + name
+	groups, _ := claims[i.GroupsClaim].([]any)
+	for _, g := range groups {
+		if group, ok := g.(string); ok {
+			s.Groups = append(s.Groups, group)
+		}
+	}
+	return s, true
+}
+
+func (i Identity) matches(claims map[string]any) bool {
+	for name, want := range i.Claims {
+		if got, ok := claims[name].(string); !ok || got != want {
+			return false
+		}
+	}
+	return len(i.Claims) > 0
+}

@@ -1,0 +1,58 @@
+package access
+
+import "strings"
+
+const (
+	groupPrefix = "group:"
+	// IssuedPrefix is the prefix of the names of users of OIDC issuers, so that an issuer cannot name a local user.
+	IssuedPrefix = "oidc:"
+)
+
+// Subject is the sender of a request. The zero value is an anonymous client.
+type Subject struct {
+	// User is the name of an authenticated user, and empty for others.
+	User string
+	// Groups are the groups of the user, as an issuer reports them. The policy names them as "group:NAME".
+	Groups []string
+	// Grants allow actions independently of the rules of the policy. A CI identity has grants and no user.
+	Grants []Scope
+	// Limits restrict the subject: each of them must cover an action. A token has the limit of its scope, and the
+	// bearer token of a client has the limit of the scope that the client requested.
+	Limits [][]Scope
+}
+
+// Anonymous returns the subject of a request without credentials.
+func Anonymous() Subject { return Subject{} }
+
+// IsAnonymous reports whether the subject has no identity.
+func (s Subject) IsAnonymous() bool { return s.User == "" && len(s.Groups) == 0 && len(s.Grants) == 0 }
+
+// Limited returns the subject with one more limit.
+func (s Subject) Limited(scopes []Scope) Subject {
+	s.Limits = append(s.Limits[:len(s.Limits):len(s.Limits)], scopes)
+	return s
+}
+
+func (s Subject) isWithinLimits(repository string, a Action) bool {
+	for _, limit := range s.Limits {
+		if !covers(limit, repository, a) {
+			return false
+		}
+	}
+	return true
+}
+
+// is reports whether the subject is one of the members, which are names of users or "group:NAME".
+func (s Subject) is(members []string) bool {
+	for _, member := range members {
+		if s.User != "" && member == s.User && !strings.HasPrefix(member, groupPrefix) {
+			return true
+		}
+		for _, group := range s.Groups {
+			if member == groupPrefix+group {
+				return true
+			}
+		}
+	}
+	return false
+}
