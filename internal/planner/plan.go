@@ -152,6 +152,8 @@ type Dependency struct {
 	// or empty.
 	Optional bool   `json:"optional,omitempty"`
 	Kind     string `json:"kind,omitempty"`
+	// CRD is the kind of custom resources that the content requires and for which the package is selected, or empty.
+	CRD string `json:"crd,omitempty"`
 	// Installed is the installed reference, or empty if there is none.
 	Installed string `json:"installed,omitempty"`
 }

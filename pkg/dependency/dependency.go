@@ -21,12 +21,14 @@ type Dependency struct {
 	// authoritative (Package Format v2).
 	APIVersion string `json:"-"`
 	Kind       string `json:"-"`
+	// CRD is the required kind, in the form of [KindRef], if the package was selected because it provides the kind.
+	CRD string `json:"crd,omitempty"`
 }
 
 // On returns the same requirement on the package with a normalized name, without the hints
 // of the author.
 func (d Dependency) On(pkg string) Dependency {
-	return Dependency{Package: pkg, Constraint: d.Constraint, Optional: d.Optional}
+	return Dependency{Package: pkg, Constraint: d.Constraint, Optional: d.Optional, CRD: d.CRD}
 }
 
 // Required returns the dependencies that are not optional.
@@ -58,6 +60,9 @@ type Root struct {
 	Optional bool `json:"optional,omitempty"`
 	// By names the requester in explanations. If it is empty, the requester is the user.
 	By string `json:"by,omitempty"`
+	// CRD is the requested kind, in the form of [KindRef]. In a request, Package and Constraint are then empty; in a
+	// solution, they are the package that was selected because it provides the kind.
+	CRD string `json:"crd,omitempty"`
 }
 
 // Accepts reports whether a pin, which is a tag, a digest, or both, satisfies the root.

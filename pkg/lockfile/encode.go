@@ -31,6 +31,7 @@ func Encode(f File) []byte {
 		w.flag("  exact", r.Exact)
 		w.flag("  optional", r.Optional)
 		w.optionalField("  by", r.By)
+		w.optionalField("  crd", r.CRD)
 	}
 	w.list("packages", len(f.Packages))
 	for _, p := range f.Packages {
@@ -38,6 +39,12 @@ func Encode(f File) []byte {
 		w.optionalField("  version", p.Version)
 		w.field("  digest", p.Digest.String())
 		w.field("  kind", string(p.Kind))
+		if len(p.Provides) > 0 {
+			w.WriteString("  provides:\n")
+		}
+		for _, k := range p.Provides {
+			w.item("  - ", k.String())
+		}
 		if len(p.Dependencies) > 0 {
 			w.WriteString("  dependencies:\n")
 		}
@@ -45,6 +52,7 @@ func Encode(f File) []byte {
 			w.field("  - package", d.Package)
 			w.field("    constraint", d.Constraint)
 			w.flag("    optional", d.Optional)
+			w.optionalField("    crd", d.CRD)
 		}
 	}
 	return w.Bytes()
@@ -53,7 +61,7 @@ func Encode(f File) []byte {
 func clonePackages(all []Package) []Package {
 	out := slices.Clone(all)
 	for i := range out {
-		out[i].Dependencies = slices.Clone(out[i].Dependencies)
+		out[i].Dependencies, out[i].Provides = slices.Clone(out[i].Dependencies), slices.Clone(out[i].Provides)
 	}
 	return out
 }
@@ -85,7 +93,10 @@ func (w *writer) flag(key string, is bool) {
 
 // field writes a field with a text. A text that YAML would not read as a string, such as the version
 // 1.10, is quoted as in JSON.
-func (w *writer) field(key, value string) {
+func (w *writer) field(key, value string) { w.item(key+": ", value) }
+
+// item writes a text after the given characters.
+func (w *writer) item(before, value string) {
 	if !isPlain(value) {
 		var quoted bytes.Buffer
 		enc := json.NewEncoder(&quoted)
@@ -93,7 +104,7 @@ func (w *writer) field(key, value string) {
 		_ = enc.Encode(value)    // a string can always be written
 		value = string(bytes.TrimSpace(quoted.Bytes()))
 	}
-	fmt.Fprintf(w, "%s: %s\n", key, value)
+	fmt.Fprintf(w, "%s%s\n", before, value)
 }
 
 // isPlain reports whether YAML reads an unquoted text as the same string: it starts with a letter and

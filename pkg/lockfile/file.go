@@ -32,6 +32,9 @@ type Package struct {
 	Digest  oci.Digest `json:"digest"`
 	// Kind is the kind in the metadata of the package.
 	Kind xpkg.Kind `json:"kind"`
+	// Provides are the required kinds for which the package was selected, in order. The selection is kept until the file
+	// is changed, also if other packages that provide the kinds become known.
+	Provides []dependency.KindRef `json:"provides,omitempty"`
 	// Dependencies are the dependencies of this version, ordered by package.
 	Dependencies []dependency.Dependency `json:"dependencies,omitempty"`
 }
@@ -72,18 +75,30 @@ func (f *File) Find(repository string) (Package, bool) {
 	return f.Packages[at], true
 }
 
+// Provider returns the package that was selected for a required kind.
+func (f *File) Provider(kind dependency.KindRef) (Package, bool) {
+	at := slices.IndexFunc(f.Packages, func(p Package) bool { return slices.Contains(p.Provides, kind) })
+	if at < 0 {
+		return Package{}, false
+	}
+	return f.Packages[at], true
+}
+
 // sort sorts the roots, the packages and their dependencies.
 func (f *File) sort() {
 	slices.SortFunc(f.Roots, func(a, b dependency.Root) int {
-		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(a.By, b.By), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
+		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(a.By, b.By), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)), cmp.Compare(a.CRD, b.CRD))
 	})
 	f.Roots = slices.Compact(f.Roots)
 	slices.SortFunc(f.Packages, func(a, b Package) int { return cmp.Compare(a.Repository, b.Repository) })
 	for i := range f.Packages {
 		deps := f.Packages[i].Dependencies
 		slices.SortFunc(deps, func(a, b dependency.Dependency) int {
-			return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
+			return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)), cmp.Compare(a.CRD, b.CRD))
 		})
 		f.Packages[i].Dependencies = slices.Compact(deps)
+		kinds := f.Packages[i].Provides
+		slices.SortFunc(kinds, func(a, b dependency.KindRef) int { return cmp.Compare(a.String(), b.String()) })
+		f.Packages[i].Provides = slices.Compact(kinds)
 	}
 }

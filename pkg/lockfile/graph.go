@@ -74,7 +74,7 @@ func (f *File) dependents(repository string, optional bool) []Dependent {
 // Check returns the reasons why the file is not the dependency tree of the given roots: added, removed or
 // changed roots, and versions that do not satisfy a constraint. It returns nil if the file is up to date.
 func (f *File) Check(roots []dependency.Root) []string {
-	want := File{Roots: slices.Clone(roots)}
+	want := File{Roots: f.selectProviders(roots)}
 	want.sort()
 	var out []string
 	var removed, added []dependency.Root
@@ -103,6 +103,18 @@ func (f *File) Check(roots []dependency.Root) []string {
 		out = append(out, "the lock file has a request that was removed: "+describe(r))
 	}
 	return append(out, f.Problems()...)
+}
+
+// selectProviders returns roots in which each requested kind has the package that the file selects for it.
+func (f *File) selectProviders(roots []dependency.Root) []dependency.Root {
+	out := slices.Clone(roots)
+	for i, r := range out {
+		at := slices.IndexFunc(f.Roots, func(l dependency.Root) bool { return r.CRD != "" && r.CRD == l.CRD && r.By == l.By })
+		if r.Package == "" && at >= 0 {
+			out[i] = f.Roots[at]
+		}
+	}
+	return out
 }
 
 // Problems returns the constraints that the versions of the file do not satisfy, and the packages without a
@@ -142,6 +154,9 @@ func describe(r dependency.Root) string {
 		asks = r.By + " works only with "
 	case r.By != "":
 		asks = r.By + " requests "
+	}
+	if r.CRD != "" && r.Package == "" {
+		return asks + "the kind " + r.CRD
 	}
 	return asks + r.Package + " " + r.Constraint
 }

@@ -236,7 +236,7 @@ func TestMatches(t *testing.T) {
 		"else":         {xpkg.Configuration, []dependency.Dependency{right, {Package: left.Package, Constraint: "v2"}}, "which is not locked; it does not need"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := p.Matches(c.kind, c.needs)
+			err := p.Matches(c.kind, c.needs, nil)
 			if c.says == "" && err == nil || err != nil && c.says != "" && errors.Is(err, ErrContradicted) && strings.Contains(err.Error(), c.says) {
 				return
 			}

@@ -78,11 +78,11 @@ func TestOptional(t *testing.T) {
 func TestMatchesOptional(t *testing.T) {
 	p := optional().Packages[0]
 	gone, mail := dependency.Dependency{Package: "xpkg.test/a/gone", Constraint: "v1", Optional: true}, dependency.Dependency{Package: "xpkg.test/a/mail", Constraint: "<v2", Optional: true}
-	if err := p.Matches(xpkg.Provider, []dependency.Dependency{mail, gone}); err != nil {
+	if err := p.Matches(xpkg.Provider, []dependency.Dependency{mail, gone}, nil); err != nil {
 		t.Error(err)
 	}
 	mail.Optional = false
-	err := p.Matches(xpkg.Provider, []dependency.Dependency{mail, gone})
+	err := p.Matches(xpkg.Provider, []dependency.Dependency{mail, gone}, nil)
 	if !errors.Is(err, ErrContradicted) || !strings.Contains(err.Error(), "it needs xpkg.test/a/mail <v2, which is not locked; it has no optional dependency on xpkg.test/a/mail <v2") {
 		t.Error(err)
 	}

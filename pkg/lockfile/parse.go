@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -109,11 +110,37 @@ func (f *File) verify() error {
 		}
 	}
 	for _, r := range f.Roots {
+		if err := verifyKind(r.CRD); err != nil {
+			return err
+		}
 		if err := f.present(r.Package); err != nil && !r.Optional {
 			return fmt.Errorf("a root names %w", err)
 		}
 	}
+	return f.verifyProvides()
+}
+
+// verifyProvides checks that only one package provides each kind.
+func (f *File) verifyProvides() error {
+	by := map[dependency.KindRef]string{}
+	for _, p := range f.Packages {
+		for _, k := range p.Provides {
+			if other, ok := by[k]; ok {
+				return fmt.Errorf("%s and %s both provide %s", other, p.Repository, k)
+			}
+			by[k] = p.Repository
+		}
+	}
 	return nil
+}
+
+// verifyKind checks the text of a required kind, which can be empty.
+func verifyKind(text string) error {
+	if text == "" {
+		return nil
+	}
+	_, err := dependency.ParseKindRef(text)
+	return err
 }
 
 func (f *File) verifyPackage(p Package) error {
@@ -135,6 +162,9 @@ func (f *File) verifyPackage(p Package) error {
 		return fmt.Errorf("%s cannot have the kind %q", p.Repository, p.Kind)
 	}
 	for _, d := range p.Dependencies {
+		if err := verifyKind(d.CRD); err != nil {
+			return err
+		}
 		if err := f.present(d.Package); err != nil && !d.Optional {
 			return fmt.Errorf("%s needs %w", p.Repository, err)
 		}

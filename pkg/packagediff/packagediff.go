@@ -163,6 +163,7 @@ func compareMetadata(a, b xpkg.Meta) []Change {
 		add(class, "crossplane", a.Crossplane, b.Crossplane, reason)
 	}
 	out = append(out, compareDependencies(a.DependsOn, b.DependsOn, "dependency")...)
+	out = append(out, compareDependencies(kindDependencies(a.Kinds), kindDependencies(b.Kinds), "dependency on the kind")...)
 	out = append(out, compareDependencies(a.Optional, b.Optional, "optional dependency")...)
 	for _, c := range a.Capabilities {
 		if !b.HasCapability(c) {
@@ -177,6 +178,15 @@ func compareMetadata(a, b xpkg.Meta) []Change {
 	out = append(out, comparePermissions(a.PermissionRequests, b.PermissionRequests)...)
 	if a.ControllerImage != b.ControllerImage {
 		add(crddiff.Safe, "runtime image", a.ControllerImage, b.ControllerImage, "the runtime image changed")
+	}
+	return out
+}
+
+// kindDependencies returns required kinds in the form of dependencies, to compare them.
+func kindDependencies(kinds []dependency.KindRef) []dependency.Dependency {
+	var out []dependency.Dependency
+	for _, k := range kinds {
+		out = append(out, dependency.Dependency{Package: k.WithoutVersion(), Constraint: k.Version})
 	}
 	return out
 }

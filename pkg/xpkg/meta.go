@@ -102,6 +102,8 @@ type wireDependency struct {
 	Configuration string `json:"configuration"`
 	Function      string `json:"function"`
 	Version       string `json:"version"`
+	// CRD is a kind in place of a package (Package Format v1 and v2).
+	CRD string `json:"crd"`
 }
 
 // metaReader converts a metadata object to a Meta, and continues after a fault.
@@ -151,6 +153,7 @@ func (r *metaReader) convert(wire *wireMeta) {
 	m.Labels, m.Annotations = wire.Metadata.Labels, wire.Metadata.Annotations
 	m.ControllerImage = spec.Controller.Image
 	m.Crossplane = r.crossplane(spec.Crossplane)
+	m.Kinds = r.kinds("spec.dependsOn", spec.DependsOn)
 	m.DependsOn = r.dependencies("spec.dependsOn", spec.DependsOn)
 	m.Optional = r.optional(m.Annotations[AnnotationOptional])
 	m.Capabilities = spec.Capabilities
@@ -220,8 +223,32 @@ func (r *metaReader) crossplane(raw json.RawMessage) string {
 func (r *metaReader) dependencies(path string, list []wireDependency) []dependency.Dependency {
 	var out []dependency.Dependency
 	for i, d := range list {
+		if d.CRD != "" {
+			continue // See kinds.
+		}
 		if dep, ok := r.dependency(fmt.Sprintf("%s[%d]", path, i), d); ok {
 			out = append(out, dep)
+		}
+	}
+	return out
+}
+
+// kinds returns the valid kinds of a list at a path, each once.
+func (r *metaReader) kinds(path string, list []wireDependency) []dependency.KindRef {
+	var out []dependency.KindRef
+	for i, d := range list {
+		if d.CRD == "" {
+			continue
+		}
+		at := fmt.Sprintf("%s[%d]", path, i)
+		k, err := dependency.ParseKindRef(d.CRD)
+		switch {
+		case d != wireDependency{CRD: d.CRD}:
+			r.fault(ErrMalformedMeta, at, "%s has other fields besides crd; the API version follows the kind after a slash", at)
+		case err != nil:
+			r.fault(ErrMalformedMeta, at+".crd", "%s.crd: %s", at, err)
+		case !slices.Contains(out, k):
+			out = append(out, k)
 		}
 	}
 	return out

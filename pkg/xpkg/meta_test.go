@@ -69,6 +69,21 @@ spec:
 				{Package: "x/f", APIVersion: "pkg.crossplane.io/v1", Kind: string(Function), Constraint: ">= 0.0.0"},
 			},
 		}},
+		"kinds": {`
+apiVersion: meta.pkg.crossplane.io/v1
+kind: Configuration
+metadata: {name: c}
+spec:
+  dependsOn:
+  - crd: buckets.s3.example.org/v1beta1
+  - {package: x/p, version: v0.11.1}
+  - crd: "*.ec2.example.org"
+  - crd: buckets.s3.example.org/v1beta1
+`, Meta{
+			APIVersion: "meta.pkg.crossplane.io/v1", Kind: Configuration, Name: "c",
+			DependsOn: []dependency.Dependency{{Package: "x/p", Constraint: "v0.11.1"}},
+			Kinds:     []dependency.KindRef{{Name: "buckets", Group: "s3.example.org", Version: "v1beta1"}, {Name: "*", Group: "ec2.example.org"}},
+		}},
 		"a dependency of unknown kind": {`
 apiVersion: meta.pkg.crossplane.io/v1alpha1
 kind: Configuration
@@ -149,14 +164,17 @@ func TestMetaFaults(t *testing.T) {
 		line int
 		want string
 	}{
-		"spec is a string":     {head + "spec: x\n", "MalformedMeta", 4, "spec is a string, want a mapping"},
-		"name is a number":     {"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: 1}\n", "MalformedMeta", 3, "metadata.name is a number, want a string"},
-		"capabilities":         {head + "spec:\n  capabilities: a\n", "MalformedMeta", 5, "spec.capabilities is a string, want a list"},
-		"crossplane is a list": {head + "spec:\n  crossplane: []\n", "MalformedMeta", 5, "spec.crossplane is a list, want a mapping"},
-		"version is a number":  {head + "spec:\n  crossplane:\n    version: 1\n", "MalformedMeta", 6, "spec.crossplane.version is a number, want a string"},
-		"two packages":         {head + "spec:\n  dependsOn:\n  - {provider: a, package: b, version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names 2 packages; exactly one is required"},
-		"no package":           {head + "spec:\n  dependsOn:\n  - {version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names 0 packages; exactly one is required"},
-		"constraint":           {head + "spec:\n  dependsOn:\n  - provider: a\n    version: >=v1 ||\n", "InvalidYAML", 7, ""},
+		"spec is a string":       {head + "spec: x\n", "MalformedMeta", 4, "spec is a string, want a mapping"},
+		"name is a number":       {"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: 1}\n", "MalformedMeta", 3, "metadata.name is a number, want a string"},
+		"capabilities":           {head + "spec:\n  capabilities: a\n", "MalformedMeta", 5, "spec.capabilities is a string, want a list"},
+		"crossplane is a list":   {head + "spec:\n  crossplane: []\n", "MalformedMeta", 5, "spec.crossplane is a list, want a mapping"},
+		"version is a number":    {head + "spec:\n  crossplane:\n    version: 1\n", "MalformedMeta", 6, "spec.crossplane.version is a number, want a string"},
+		"two packages":           {head + "spec:\n  dependsOn:\n  - {provider: a, package: b, version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names 2 packages; exactly one is required"},
+		"a kind with a version":  {head + "spec:\n  dependsOn:\n  - {crd: Bucket.example.org/v1, version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] has other fields besides crd; the API version follows the kind after a slash"},
+		"a kind and a package":   {head + "spec:\n  dependsOn:\n  - {crd: Bucket.example.org, package: x/p}\n", "MalformedMeta", 6, "spec.dependsOn[0] has other fields besides crd; the API version follows the kind after a slash"},
+		"a kind without a group": {head + "spec:\n  dependsOn:\n  - crd: Bucket\n", "MalformedMeta", 6, "spec.dependsOn[0].crd: \"Bucket\" is not a kind: the API group is missing; write KIND.GROUP, such as Bucket.s3.aws.upbound.io"},
+		"no package":             {head + "spec:\n  dependsOn:\n  - {version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names 0 packages; exactly one is required"},
+		"constraint":             {head + "spec:\n  dependsOn:\n  - provider: a\n    version: >=v1 ||\n", "InvalidYAML", 7, ""},
 		"quoted constraint": {head + "spec:\n  dependsOn:\n  - provider: a\n    version: '>=v1 ||'\n", "InvalidConstraint", 7,
 			`spec.dependsOn[0].version: ">=v1 ||" is not a version constraint: a version is missing at character 8`},
 		"future":     {"apiVersion: meta.pkg.crossplane.io/v2\nkind: Provider\nmetadata: {name: p}\n", "UnsupportedMeta", 1, "metadata object Provider of meta.pkg.crossplane.io/v2 is not known"},

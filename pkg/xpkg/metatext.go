@@ -11,7 +11,7 @@ import (
 var metaFields = []string{
 	"apiVersion", "kind", "metadata", "spec", "name", "labels", "annotations", "crossplane", "version",
 	"dependsOn", "provider", "configuration", "function", "package", "capabilities", "controller", "image",
-	"permissionRequests",
+	"permissionRequests", "crd",
 }
 
 // nearField returns the known field with the spelling closest to the last part of a path,

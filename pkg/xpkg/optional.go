@@ -19,7 +19,7 @@ const AnnotationOptional = "meta.xpkg.dev/optional-dependencies"
 // ErrInvalidOptional is the code for an annotation that lists no dependencies.
 var ErrInvalidOptional = errcode.Code{
 	Name: "InvalidOptionalDependencies", Class: errcode.Invalid,
-	Cause: "The annotation meta.xpkg.dev/optional-dependencies is not a list like spec.dependsOn, or names a package that is in spec.dependsOn too.",
+	Cause: "The annotation meta.xpkg.dev/optional-dependencies is not a list like spec.dependsOn, names a kind, or names a package that is in spec.dependsOn too.",
 	Fix:   "Write a YAML list with the items of spec.dependsOn, and name each package in one of the two.",
 }
 
@@ -43,6 +43,9 @@ func (r *metaReader) optional(text string) []dependency.Dependency {
 	}
 	for _, u := range unknown {
 		r.unknown(u, path)
+	}
+	if slices.ContainsFunc(wire, func(d wireDependency) bool { return d.CRD != "" }) {
+		r.fault(ErrInvalidOptional, path, "%s: a kind cannot be an optional dependency", path)
 	}
 	out := r.dependencies(path, wire)
 	for i := range out {

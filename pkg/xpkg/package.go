@@ -43,6 +43,9 @@ type Meta struct {
 	Crossplane string
 	// DependsOn are the dependencies in the order in which they were written.
 	DependsOn []dependency.Dependency
+	// Kinds are the kinds that the package requires without naming a package, in the order in which they were written:
+	// the entries of spec.dependsOn with the field crd.
+	Kinds []dependency.KindRef
 	// Optional are the optional dependencies in the order in which they were written; see
 	// [AnnotationOptional].
 	Optional []dependency.Dependency
@@ -58,5 +61,5 @@ type Meta struct {
 	Raw Document
 }
 
-// Dependencies returns the required dependencies, followed by the optional ones.
+// Dependencies returns the required dependencies on packages, followed by the optional ones.
 func (m Meta) Dependencies() []dependency.Dependency { return slices.Concat(m.DependsOn, m.Optional) }

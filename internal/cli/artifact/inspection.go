@@ -82,7 +82,9 @@ type contentView struct {
 	Dependencies       []dependencyView    `json:"dependencies,omitempty"`
 	// OptionalDependencies are the optional dependencies.
 	OptionalDependencies []dependencyView `json:"optionalDependencies,omitempty"`
-	Objects              []objectView     `json:"objects"`
+	// RequiredKinds are the kinds of custom resources that the package requires from any other package.
+	RequiredKinds []dependency.KindRef `json:"requiredKinds,omitempty"`
+	Objects       []objectView         `json:"objects"`
 }
 
 type dependencyView struct {
@@ -130,6 +132,7 @@ func describeContent(pkg *xpkg.Package, index *index.Index, from string, state i
 		PermissionRequests: m.PermissionRequests, Objects: []objectView{},
 	}
 	v.Dependencies, v.OptionalDependencies = dependencyViews(m.DependsOn), dependencyViews(m.Optional)
+	v.RequiredKinds = m.Kinds
 	for _, o := range index.Objects {
 		v.Objects = append(v.Objects, objectView{o.GVK.GroupVersion().String(), o.GVK.Kind, o.Name, o.Length})
 	}

@@ -150,5 +150,5 @@ func checkCollected(ctx context.Context, into *archive.Collection, p lockfile.Pa
 	if err != nil {
 		return xpkg.Meta{}, err
 	}
-	return meta, p.Matches(meta.Kind, meta.Dependencies())
+	return meta, p.Matches(meta.Kind, meta.Dependencies(), meta.Kinds)
 }

@@ -120,10 +120,15 @@ func truthful(s *step, p *planner.Plan) error {
 		return nil // The plan does not contain the dependencies.
 	}
 	var needs []dependency.Dependency
+	var kinds []dependency.KindRef
 	for _, d := range p.Dependencies {
+		if k, err := dependency.ParseKindRef(d.CRD); err == nil {
+			kinds = append(kinds, k)
+			continue
+		}
 		needs = append(needs, dependency.Dependency{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional})
 	}
-	return s.locked.Matches(s.locked.Kind, needs)
+	return s.locked.Matches(s.locked.Kind, needs, kinds)
 }
 
 // preview prints the plans, and ends with the exit code for pending changes.

@@ -20,7 +20,7 @@ type CrossplaneConstraints struct {
 }
 
 // Dependency is a dependency of a package: either apiVersion, kind and package, or one of
-// the older fields provider, configuration and function.
+// the older fields provider, configuration and function, or a kind.
 type Dependency struct {
 	// APIVersion of the dependency.
 	// +optional
@@ -42,6 +42,13 @@ type Dependency struct {
 	// +optional
 	Function *string `json:"function,omitempty"`
 
-	// Version is a semantic version constraint or a digest.
-	Version string `json:"version"`
+	// Version is a semantic version constraint or a digest. It is required unless CRD is set.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// CRD is a kind of custom resources in the form KIND.GROUP or KIND.GROUP/VERSION, in which KIND can be the plural
+	// name of the resource, or * for every kind of the group. Any package that provides it satisfies the dependency.
+	// It excludes all other fields.
+	// +optional
+	CRD *string `json:"crd,omitempty"`
 }
