@@ -40,7 +40,8 @@ func PackageYAMLWithin(ctx context.Context, a Artifact, m Manifest, limits Limit
 
 // OpenPackageLayers opens exactly the layers that are required to read the file
 // package.yaml of m: the annotated layer, or the layers from the top until one of them
-// has the file. An artifact that stores the content that it opens has all of them
+// has the file. For an image without the file, it opens the layers that are required to
+// read the folder of [ReadRegistryFolder]. An artifact that stores the content that it opens has all of them
 // afterwards. It fails with ErrLayerTooLarge before it opens a layer that is larger than
 // the limits allow.
 func OpenPackageLayers(ctx context.Context, a VerifiedArtifact, m Manifest, limits Limits) error {
@@ -48,6 +49,13 @@ func OpenPackageLayers(ctx context.Context, a VerifiedArtifact, m Manifest, limi
 	if m.Base == nil {
 		// The number of layers is known only after the file has been found.
 		_, err := packageYAML(ctx, a, m, limits, nil)
+		if !errors.Is(err, ErrNoPackageYAML) {
+			return err
+		}
+		files, folderErr := ReadRegistryFolder(ctx, a, m, limits, func(string) bool { return true }, nil)
+		if len(files) > 0 || folderErr != nil {
+			return folderErr
+		}
 		return err
 	}
 	if err := CheckLayerSize(m, *m.Base, limits); err != nil {
