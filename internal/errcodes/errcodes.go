@@ -45,6 +45,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
@@ -60,7 +61,7 @@ func All() []errcode.Code {
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
 		localcore.Codes(),
 		indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), migration.Codes(), oci.Codes(), packageapi.Codes(), planner.Codes(),
-		rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), sandbox.Codes(), logs.Codes(),
+		rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), runtimedefaults.Codes(), sandbox.Codes(), logs.Codes(),
 		solver.Codes(), firstgen.Codes(), up.Codes(), datadir.Codes(), webhooks.Codes(), xpkg.Codes(), check.Codes(), index.Codes(),
 	)
 	slices.SortFunc(all, func(a, b errcode.Code) int { return strings.Compare(a.Name, b.Name) })

@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
+	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -35,7 +36,7 @@ type RuntimeRefusal struct {
 }
 
 // refusalCodes are the codes with which a manager refuses a runtime before it writes an object.
-var refusalCodes = []errcode.Code{runtime.ErrNoProgram, manifests.ErrPrivileges, manifests.ErrNotForProcesses, runtime.ErrRuntimeConfig}
+var refusalCodes = []errcode.Code{runtime.ErrNoProgram, manifests.ErrPrivileges, manifests.ErrNotForProcesses, runtime.ErrRuntimeConfig, runtimedefaults.ErrInvalid}
 
 // Error returns the error with which the manager refuses the runtime.
 func (r *RuntimeRefusal) Error() *errcode.Error {
@@ -89,10 +90,15 @@ func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Packa
 		// A manager of an earlier version announces nothing.
 		return nil
 	}
+	defaults, err := runtimedefaults.Parse(pkg.Meta.Annotations)
+	if err != nil || defaults != nil && defaults.None {
+		return err
+	}
 	origin, config, err := pl.runtimeConfig(ctx, p, t.Current)
 	if err != nil {
 		return err
 	}
+	config = manifests.WithDefaults(config, defaults)
 	objects, err := runtime.Manifests(runtime.Workload{
 		Owner: revision.Requester(p, t.Current, s.revisions), Namespace: pl.Namespace, Origin: origin, Digest: digest, Config: config,
 	})

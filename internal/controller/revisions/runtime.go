@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -73,13 +74,17 @@ func isRuntimeError(err error) bool {
 }
 
 // prepareRuntime describes the runtime of a revision and obtains its image. It starts nothing. A package
-// whose runtime the manager does not run has no workload.
+// without a runtime, or whose runtime the manager does not run, has no workload.
 func (r *Reconciler) prepareRuntime(ctx context.Context, in *install) error {
 	by := r.Runtimes.Of(r.Kind, in.Package.GetName())
 	if by == nil {
 		return nil
 	}
-	p, err := r.describeRuntime(ctx, in)
+	defaults, err := runtimedefaults.Parse(in.pkg.Meta.Annotations)
+	if err != nil || defaults != nil && defaults.None {
+		return asRuntimeError(err)
+	}
+	p, err := r.describeRuntime(ctx, in, defaults)
 	if err != nil {
 		return asRuntimeError(err)
 	}
@@ -108,14 +113,15 @@ func (r *Reconciler) obtainImage(ctx context.Context, rev v1.PackageRevision, by
 	return nil
 }
 
-// describeRuntime returns the workload of a revision, with its runtime configuration and its
-// resolved image.
-func (r *Reconciler) describeRuntime(ctx context.Context, in *install) (runtime.Workload, error) {
+// describeRuntime returns the workload of a revision, with its runtime configuration over the defaults of the
+// package, and its resolved image.
+func (r *Reconciler) describeRuntime(ctx context.Context, in *install, defaults *runtimedefaults.Defaults) (runtime.Workload, error) {
 	source := in.source
 	config, err := runtime.Config(ctx, r.API.Client, in.Revision, source.Route.Runtime)
 	if err != nil {
 		return runtime.Workload{}, err
 	}
+	config = manifests.WithDefaults(config, defaults)
 	spec := in.Revision.RuntimeSpec()
 	p := runtime.Workload{
 		Owner: in.Requester(), Namespace: r.Packages.Namespace, Config: config, Settle: r.Runtimes.SettleTime,
@@ -125,7 +131,11 @@ func (r *Reconciler) describeRuntime(ctx context.Context, in *install) (runtime.
 	image := cmp.Or(manifests.ConfiguredImage(config), in.pkg.Meta.ControllerImage)
 	p.OfPackage = image == ""
 	if !p.OfPackage {
-		if source, err = r.resolveRuntimeImage(ctx, in.Revision, image); err != nil {
+		registry := defaultRuntimeRegistry
+		if manifests.ConfiguredImage(config) == "" && defaults != nil && defaults.ImageInPackageRegistry {
+			registry = packageRegistry(in.Revision)
+		}
+		if source, err = r.resolveRuntimeImage(ctx, in.Revision, image, registry); err != nil {
 			return runtime.Workload{}, err
 		}
 		p.Config = manifests.WithoutImage(config)
@@ -137,10 +147,19 @@ func (r *Reconciler) describeRuntime(ctx context.Context, in *install) (runtime.
 // defaultRuntimeRegistry is the registry of an image that names none, as with container engines.
 const defaultRuntimeRegistry = "docker.io"
 
-// resolveRuntimeImage resolves a runtime image that is not the image of the package. A tag is
-// resolved once: the digest stays the same as long as the same image is requested.
-func (r *Reconciler) resolveRuntimeImage(ctx context.Context, rev v1.PackageRevision, image string) (state.Source, error) {
-	ref, err := oci.ParseReference(image, oci.ParseOptions{DefaultRegistry: defaultRuntimeRegistry, AllowUntagged: true})
+// packageRegistry returns the registry of the package of a revision, before rewriting.
+func packageRegistry(rev v1.PackageRevision) string {
+	ref, err := oci.ParseReference(rev.RevisionSpec().Image, oci.ParseOptions{})
+	if err != nil {
+		return defaultRuntimeRegistry
+	}
+	return ref.Registry
+}
+
+// resolveRuntimeImage resolves a runtime image that is not the image of the package, in a registry unless the image
+// names one. A tag is resolved once: the digest stays the same as long as the same image is requested.
+func (r *Reconciler) resolveRuntimeImage(ctx context.Context, rev v1.PackageRevision, image, registry string) (state.Source, error) {
+	ref, err := oci.ParseReference(image, oci.ParseOptions{DefaultRegistry: registry, AllowUntagged: true})
 	if err != nil {
 		return state.Source{}, err
 	}
