@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -56,6 +57,33 @@ func Read(fsys fs.FS, opts Options) (*Package, error) {
 			return nil, err
 		}
 	}
+	return r.finish(files, extra)
+}
+
+// ReadFiles is like [Read] for the files of a folder by their paths, with slashes.
+func ReadFiles(files map[string][]byte, opts Options) (*Package, error) {
+	r := &reader{opts: opts, limits: opts.Limits.WithDefaults()}
+	var relevant []file
+	for _, p := range slices.Sorted(maps.Keys(files)) {
+		if !IsRelevant(p) {
+			continue
+		}
+		r.bytes += len(files[p])
+		switch {
+		case r.bytes > r.limits.StreamBytes:
+			return nil, xpkg.ErrStreamTooLarge.New(nil, "%s", r.limits.Exceeded(&r.limits.StreamBytes))
+		case len(relevant) >= r.limits.Documents:
+			return nil, xpkg.ErrStreamTooLarge.New(nil, "%s", r.limits.Exceeded(&r.limits.Documents))
+		case strings.Count(p, "/") > r.limits.Depth:
+			return nil, xpkg.ErrYAMLLimit.New(nil, "the folder of %q is nested more than %d levels deep", p, r.limits.Depth)
+		}
+		relevant = append(relevant, file{p, files[p]})
+	}
+	return r.finish(relevant, nil)
+}
+
+// finish returns the package of the files, or a refusal with all findings.
+func (r *reader) finish(files, extra []file) (*Package, error) {
 	pkg := r.assemble(files, extra)
 	slices.SortStableFunc(r.findings, func(a, b xpkg.Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
@@ -101,7 +129,7 @@ func (r *reader) readFiles(fsys fs.FS, root string) ([]file, error) {
 			return err
 		case d.IsDir() && strings.Count(p, "/") > r.limits.Depth:
 			return xpkg.ErrYAMLLimit.New(nil, "the folder %q is nested more than %d levels deep", p, r.limits.Depth)
-		case d.IsDir() || !d.Type().IsRegular() || !isRelevant(path.Base(p)):
+		case d.IsDir() || !d.Type().IsRegular() || !IsRelevant(p):
 			return nil
 		case len(out) >= r.limits.Documents:
 			return xpkg.ErrStreamTooLarge.New(nil, "%s", r.limits.Exceeded(&r.limits.Documents))
@@ -140,8 +168,9 @@ func (r *reader) readFile(fsys fs.FS, name string) ([]byte, error) {
 	return data, nil
 }
 
-// isRelevant reports whether a file with the given name can belong to a package.
-func isRelevant(base string) bool {
+// IsRelevant reports whether a file with the given path can belong to a package.
+func IsRelevant(name string) bool {
+	base := path.Base(name)
 	switch ext := path.Ext(base); ext {
 	case ".yaml", ".yml":
 		return true

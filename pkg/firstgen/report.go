@@ -1,0 +1,51 @@
+package firstgen
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Reason is the reason for which a part of a package has no equivalent in today's format. Reasons are stable.
+type Reason string
+
+// The reasons of a report.
+const (
+	// ReasonDependency is the reason for a required CRD whose package is not known.
+	ReasonDependency Reason = "UnknownDependency"
+	// ReasonScope is the reason for a namespaced package: as a Provider it has its permissions in every namespace.
+	ReasonScope Reason = "NamespacedPermissions"
+	// ReasonContainer is the reason for a container beside the controller: its image cannot be pinned.
+	ReasonContainer Reason = "AdditionalContainer"
+	// ReasonDeploymentField is the reason for a field of the Deployment that a package must not set, or that the
+	// package manager sets itself.
+	ReasonDeploymentField Reason = "DeploymentField"
+	// ReasonTemplating is the reason for a package whose controller renders templates.
+	ReasonTemplating Reason = "TemplatingController"
+	// ReasonAnnotation is the reason for metadata that exceeds the size of the annotations of an object.
+	ReasonAnnotation Reason = "MetadataTooLarge"
+)
+
+// A Loss is a part of a package that has no equivalent in today's format.
+type Loss struct {
+	Reason Reason `json:"reason"`
+	// File and Field locate the part. Field is empty for a whole file.
+	File    string `json:"file"`
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+}
+
+// String returns the loss in one line.
+func (l Loss) String() string {
+	at := l.File
+	if l.Field != "" {
+		at += " " + l.Field
+	}
+	return fmt.Sprintf("%s: %s: %s", l.Reason, at, l.Message)
+}
+
+func sortLosses(all []Loss) {
+	slices.SortStableFunc(all, func(a, b Loss) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Field, b.Field))
+	})
+}
