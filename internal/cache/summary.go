@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/packagestream"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -60,11 +61,11 @@ func readSummary(ctx context.Context, a oci.Artifact, limits oci.Limits, file st
 	if err != nil {
 		return summary{}, err
 	}
-	stream, err := oci.PackageYAML(ctx, a, m, limits)
+	text, err := packagestream.Read(ctx, a, m, packagestream.Options{Limits: limits})
 	if err != nil {
 		return summary{}, err
 	}
-	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{File: file, Policy: xpkg.PolicyInstall()})
+	pkg, err := xpkg.Read(text, xpkg.ReadOptions{File: file, Policy: xpkg.PolicyInstall()})
 	if err != nil {
 		return summary{}, err
 	}

@@ -9,13 +9,12 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
 // acceptedKey returns the key of the findings that the lenient policy accepted in a
 // package.
 func acceptedKey(d oci.Digest) store.DerivedKey {
-	return store.DerivedKey{Digest: d, Name: "lenient-findings", Version: index.Version}
+	return store.DerivedKey{Digest: d, Name: "lenient-findings", Version: derivedVersion}
 }
 
 // accepted is the stored form of a finding.

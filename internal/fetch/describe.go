@@ -22,11 +22,11 @@ type Description = resolver.Metadata
 // metaKey returns the key of the stored metadata of a package: read from package.yaml, or claimed by an index
 // layer.
 func metaKey(d oci.Digest) store.DerivedKey {
-	return store.DerivedKey{Digest: d, Name: "meta", Version: index.Version}
+	return store.DerivedKey{Digest: d, Name: "meta", Version: derivedVersion}
 }
 
 func claimKey(d oci.Digest) store.DerivedKey {
-	return store.DerivedKey{Digest: d, Name: "meta-claim", Version: index.Version}
+	return store.DerivedKey{Digest: d, Name: "meta-claim", Version: derivedVersion}
 }
 
 // Describe returns the metadata of the package at an origin. The digest d, or the digest of the origin, selects the
@@ -155,7 +155,11 @@ func (s *Source) claim(ctx context.Context, o Origin, m oci.Manifest, layer oci.
 func (s *Source) readMeta(ctx context.Context, o Origin, m oci.Manifest) (Description, error) {
 	room := &room{memory: s.memory, all: s.opts.ParseBytes}
 	defer room.leave()
-	stream, err := s.opts.Store.PackageYAMLWithin(ctx, m, s.opts.Limits, func(bytes int64) error { return room.take(ctx, bytes) })
+	a, err := s.opts.Store.Artifact(ctx, m.Root, s.opts.Limits)
+	if err != nil {
+		return Description{}, err
+	}
+	stream, err := s.stream(ctx, a, m, room)
 	if err != nil {
 		return Description{}, err
 	}

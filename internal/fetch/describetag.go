@@ -53,7 +53,7 @@ func (s *Source) describeManifest(ctx context.Context, c *client, o Origin, ref 
 	}
 	room := &room{memory: s.memory, all: s.opts.ParseBytes}
 	defer room.leave()
-	stream, err := oci.PackageYAMLWithin(ctx, read, m, s.opts.Limits, func(bytes int64) error { return room.take(ctx, bytes) })
+	stream, err := s.stream(ctx, read, m, room)
 	if err != nil {
 		return Description{}, false, err
 	}

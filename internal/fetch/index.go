@@ -7,26 +7,31 @@ import (
 	"io"
 	"sync"
 
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
+// derivedVersion is the version of stored results. A conversion of the first generation determines the stream of a
+// package, and therefore its results.
+const derivedVersion = index.Version<<8 | firstgen.ConversionVersion
+
 // indexKey and objectsKey return the keys of the index of a package and of its objects as canonical JSON. A
 // package that was read with the lenient policy has separate entries.
 func indexKey(d oci.Digest, lenient bool) store.DerivedKey {
 	if lenient {
-		return store.DerivedKey{Digest: d, Name: "lenient-index", Version: index.Version}
+		return store.DerivedKey{Digest: d, Name: "lenient-index", Version: derivedVersion}
 	}
-	return store.DerivedKey{Digest: d, Name: "index", Version: index.Version}
+	return store.DerivedKey{Digest: d, Name: "index", Version: derivedVersion}
 }
 
 func objectsKey(d oci.Digest, lenient bool) store.DerivedKey {
 	if lenient {
-		return store.DerivedKey{Digest: d, Name: "lenient-objects", Version: index.Version}
+		return store.DerivedKey{Digest: d, Name: "lenient-objects", Version: derivedVersion}
 	}
-	return store.DerivedKey{Digest: d, Name: "objects", Version: index.Version}
+	return store.DerivedKey{Digest: d, Name: "objects", Version: derivedVersion}
 }
 
 // indexed returns a package from its stored index. With a damaged index, the YAML is read again.

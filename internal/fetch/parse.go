@@ -6,6 +6,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/packagestream"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
@@ -66,14 +67,21 @@ func (s *Source) parseWithin(ctx context.Context, o Origin, d oci.Digest, room *
 	if err != nil {
 		return nil, err
 	}
-	stream, err := store.PackageYAMLWithin(ctx, manifest, limits, func(bytes int64) error { return room.take(ctx, bytes) })
+	text, err := s.stream(ctx, artifact, manifest, room)
 	if err != nil {
 		return nil, err
 	}
-	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{File: o.at(d), Policy: o.policy(), Limits: s.opts.FormatLimits})
+	pkg, err := xpkg.Read(text, xpkg.ReadOptions{File: o.at(d), Policy: o.policy(), Limits: s.opts.FormatLimits})
 	if err != nil {
 		return nil, err
 	}
 	findings := check.Package(pkg, check.Options{Policy: o.policy(), CRDs: crdvalidation.ValidateCRD})
 	return pkg, xpkg.Failed(findings)
+}
+
+// stream returns the stream of a package, within a share of the memory for parsing.
+func (s *Source) stream(ctx context.Context, a oci.Artifact, m oci.Manifest, room *room) ([]byte, error) {
+	return packagestream.Read(ctx, a, m, packagestream.Options{
+		Limits: s.opts.Limits, Format: s.opts.FormatLimits, Reserve: func(bytes int64) error { return room.take(ctx, bytes) },
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/packagestream"
 )
 
 // ExtractCmd implements `xpkg extract`.
@@ -65,10 +66,10 @@ func (c *ExtractCmd) source() (location.Location, error) {
 	return location.Location{Kind: location.File, Path: c.Package}, nil
 }
 
-func (c *ExtractCmd) read(env *terminal.Env, from location.Location) (stream []byte, err error) {
+func (c *ExtractCmd) read(env *terminal.Env, from location.Location) (text []byte, err error) {
 	err = c.WithPackage(env, from, c.Platform, func(m location.Transfer, o *location.Opened, manifest oci.Manifest) (err error) {
-		stream, err = oci.PackageYAML(env.Context, o, manifest, m.Limits)
+		text, err = packagestream.Read(env.Context, o, manifest, packagestream.Options{Limits: m.Limits})
 		return err
 	})
-	return stream, err
+	return text, err
 }

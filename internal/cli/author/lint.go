@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/oci/packagestream"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
@@ -166,12 +167,12 @@ func (c *LintCmd) lintImage(env *terminal.Env, at location.Location) (_ []xpkg.F
 	if err != nil {
 		return nil, err
 	}
-	stream, err := oci.PackageYAML(env.Context, o, manifest, m.Limits)
+	text, err := packagestream.Read(env.Context, o, manifest, packagestream.Options{Limits: m.Limits, Format: c.StreamLimits()})
 	if err != nil {
 		return nil, err
 	}
-	found := c.lintStream(stream, "package.yaml")
-	if lie := c.lintIndex(env, o, manifest, stream); lie != nil {
+	found := c.lintStream(text, "package.yaml")
+	if lie := c.lintIndex(env, o, manifest, text); lie != nil {
 		found = append(found, *lie)
 	}
 	return found, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/packagestream"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -142,11 +143,11 @@ func checkCollected(ctx context.Context, into *archive.Collection, p lockfile.Pa
 	if err != nil {
 		return xpkg.Meta{}, err
 	}
-	stream, err := oci.PackageYAML(ctx, a, m, oci.Limits{})
+	text, err := packagestream.Read(ctx, a, m, packagestream.Options{})
 	if err != nil {
 		return xpkg.Meta{}, err
 	}
-	meta, err := xpkg.ReadMeta(stream, xpkg.ReadOptions{File: p.Reference().String()})
+	meta, err := xpkg.ReadMeta(text, xpkg.ReadOptions{File: p.Reference().String()})
 	if err != nil {
 		return xpkg.Meta{}, err
 	}

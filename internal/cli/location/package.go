@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/packagestream"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -29,10 +30,10 @@ func OnePackageFile(dir string) (string, error) {
 
 // ReadPackage reads the package of an artifact with the policy of an install.
 func ReadPackage(ctx context.Context, a oci.Artifact, m oci.Manifest, flags flags.LimitFlags) (*xpkg.Package, []byte, error) {
-	stream, err := oci.PackageYAML(ctx, a, m, flags.ImageLimits())
+	text, err := packagestream.Read(ctx, a, m, packagestream.Options{Limits: flags.ImageLimits(), Format: flags.StreamLimits()})
 	if err != nil {
 		return nil, nil, err
 	}
-	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{Limits: flags.StreamLimits()})
-	return pkg, stream, err
+	pkg, err := xpkg.Read(text, xpkg.ReadOptions{Limits: flags.StreamLimits()})
+	return pkg, text, err
 }
