@@ -44,7 +44,8 @@ func findProgram() (string, error) {
 
 func startControlPlane(ctx context.Context, o Options, dir *datadir.Dir, program string, log *logFile) (*controlPlane, error) {
 	done := o.stage(StageControlPlane)
-	starting, started := context.WithCancel(ctx)
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
 	unblocked := make(chan struct{})
 	go func() {
 		defer close(unblocked)
@@ -53,10 +54,17 @@ func startControlPlane(ctx context.Context, o Options, dir *datadir.Dir, program
 	process, err := child.Start(ctx, child.Options{
 		Program: program, DataDir: dir.Path, Port: o.Port, CRDOpenAPI: o.CRDOpenAPI, Log: log.File,
 	})
-	started()
-	<-unblocked
 	if err != nil {
+		cancel()
+		<-unblocked
 		return nil, withLog(err, log)
+	}
+	// The health checks, and the first writes of the manager, may be blocked until then.
+	select {
+	case <-unblocked:
+	case <-process.Done(): // The caller reports it.
+		cancel()
+		<-unblocked
 	}
 	done()
 	return &controlPlane{process, log}, nil

@@ -13,7 +13,7 @@ const (
 	// kubeconfigName is the file that the control plane writes for the administrator.
 	kubeconfigName = "kubeconfig"
 	// unblockPause is the pause between two attempts while the API server starts.
-	unblockPause = 200 * time.Millisecond
+	unblockPause = 50 * time.Millisecond
 )
 
 // Unblock deletes objects that may block all writes of a cluster, such as configurations of
