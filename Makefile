@@ -16,7 +16,7 @@ CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl image release demo recording test test-short test-race lint generate check-generated bench clean fuzz hostile attack faults
+.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording test test-short test-race lint generate check-generated bench clean fuzz hostile attack faults
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -38,6 +38,12 @@ build-kubectl:
 	@mkdir -p $(BIN)
 	@sh controlplane/build.sh $(KUBECTL) k8s.io/kubernetes/cmd/kubectl
 
+# The programs of a node, of the same version, for test/node.
+build-node:
+	@mkdir -p $(BIN)
+	@sh controlplane/build.sh $(BIN)/kubelet k8s.io/kubernetes/cmd/kubelet
+	@sh controlplane/build.sh $(BIN)/kube-scheduler k8s.io/kubernetes/cmd/kube-scheduler
+
 image: ## Build the image of the manager for two architectures into dist/image; IMAGE=REFERENCE pushes it too
 	@mkdir -p dist
 	cd tools/image && $(GO) run . -out ../../dist/image -version $(VERSION) $(if $(IMAGE),-push $(IMAGE))
@@ -54,7 +60,7 @@ recording: build build-kubectl ## Record the demo as an animated image, docs/dem
 	@test ! -e $(BIN)/demo.failed
 	@mv $(BIN)/demo.svg docs/demo.svg
 
-test: build build-kubectl ## Run all required checks
+test: build build-kubectl build-node ## Run all required checks
 	$(GOTEST) $(TEST_FLAGS) -timeout 40m ./...
 	@for module in $(MODULES); do (cd $$module && $(GO) test $(TEST_FLAGS) -timeout 30m ./...) || exit 1; done
 	sh hack/hostile.sh sh hack/demo.sh
