@@ -106,6 +106,18 @@ func (b bench) must(t *testing.T, code int, args ...string) ended {
 	return e
 }
 
+// plain runs a command without a package cache, which ends with a code.
+func (b bench) plain(t *testing.T, code int, args ...string) ended {
+	t.Helper()
+	var out, errs bytes.Buffer
+	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
+	e := ended{cli.Main(t.Context(), append([]string{"xpkg"}, append(args, "--kubeconfig", b.kubeconfig)...), env), out.String(), errs.String()}
+	if e.code != code {
+		t.Fatalf("xpkg %q: exit code %d, want %d\n%s%s", args, e.code, code, e.out, e.errors)
+	}
+	return e
+}
+
 // push publishes a provider with a definition of each of these kinds.
 func (b bench) push(t *testing.T, repository, tag string, kinds ...string) string {
 	t.Helper()

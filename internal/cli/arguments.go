@@ -15,6 +15,15 @@ import (
 // packageArgument is the value of the struct tag `complete` for arguments that name an installed package.
 const packageArgument = "package"
 
+// updateArgument is the value of the struct tag `complete` for arguments that name installed packages, or the version of one.
+const updateArgument = "package-or-version"
+
+// namesPackage reports whether an argument names an installed package.
+func namesPackage(p *kong.Positional) bool {
+	tag := p.Tag.Get(completion.Tag)
+	return tag == packageArgument || tag == updateArgument
+}
+
 // installArgument is the value of the struct tag `complete` for arguments that are an optional kind of
 // package before a reference.
 const installArgument = "kind-or-reference"
@@ -65,7 +74,7 @@ func addKind(app *kong.Application, args []string) []string {
 // KIND NAME.
 func joinKinds(app *kong.Application, args []string) []string {
 	command, rest := commandOf(app, args)
-	first := slices.IndexFunc(command.Positional, func(p *kong.Positional) bool { return p.Tag.Get(completion.Tag) == packageArgument })
+	first := slices.IndexFunc(command.Positional, namesPackage)
 	if first < 0 {
 		return args
 	}

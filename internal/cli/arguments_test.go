@@ -27,6 +27,8 @@ func TestPackageNameIsAcceptedInEveryForm(t *testing.T) {
 		"uninstall provider.example.org hello":             "uninstall provider.example.org hello",
 		"plan uninstall function greet -o json":            "plan uninstall function/greet -o json",
 		"update provider hello v2.0.0":                     "update provider/hello v2.0.0",
+		"update provider ghcr.io/acme/boats:v2 sailing":    "update provider/ghcr.io/acme/boats:v2 sailing",
+		"update hello provider boats function greet":       "update hello provider/boats function/greet",
 		"upgrade hello v2.0.0":                             "upgrade hello v2.0.0",
 		"plan update configuration hello v2.0.0":           "plan update configuration/hello v2.0.0",
 		"approve function greet":                           "approve function/greet",

@@ -42,8 +42,14 @@ const completionTimeout = 2 * time.Second
 // it, an installed package is completed by its name.
 func completionValues(kind string) map[string]completion.Values {
 	installed := func(ctx context.Context, line completion.Line) []string { return installedPackages(ctx, line, kind) }
+	packageOrVersion := func(ctx context.Context, line completion.Line) []string {
+		if len(line.Args) == 1 && kind == "" {
+			return append(packageVersions(ctx, line), installed(ctx, line)...)
+		}
+		return installed(ctx, line)
+	}
 	return map[string]completion.Values{
-		packageArgument: installed, kindArgument: packageKinds, installArgument: installable, "reference": cachedReferences,
+		packageArgument: installed, updateArgument: packageOrVersion, kindArgument: packageKinds, installArgument: installable, "reference": cachedReferences,
 		"version": packageVersions, "revision": packageRevisions, "context": kubeconfigContexts,
 		"list-format": func(context.Context, completion.Line) []string { return terminal.ListFormats() },
 	}
@@ -58,7 +64,7 @@ func completionWords(app *kong.Application, words []string) (_ []string, kind st
 	end := len(words) - 1
 	before, last := joinKinds(app, words[:end]), words[end]
 	command, rest := commandOf(app, before)
-	first := slices.IndexFunc(command.Positional, func(p *kong.Positional) bool { return p.Tag.Get(completion.Tag) == packageArgument })
+	first := slices.IndexFunc(command.Positional, namesPackage)
 	at := positionals(command, rest)
 	if first < 0 || len(at) == 0 || at[len(at)-1] != len(rest)-1 {
 		return append(before, last), ""

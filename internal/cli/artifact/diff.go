@@ -122,15 +122,10 @@ func (t *diffText) heading(level int, format string, args ...any) {
 func (t *diffText) line(indent int, format string, args ...any) {
 	text := strings.ReplaceAll(terminal.Safe(fmt.Sprintf(format, args...)), "\n", " ")
 	if t.markdown {
-		fmt.Fprintf(t, "%s- %s\n", strings.Repeat("  ", indent), escapeMarkdown(text))
+		fmt.Fprintf(t, "%s- %s\n", strings.Repeat("  ", indent), terminal.EscapeMarkdown(text))
 		return
 	}
 	fmt.Fprintf(t, "%s%s\n", strings.Repeat("  ", indent+1), text)
-}
-
-// escapeMarkdown escapes characters with a meaning in Markdown or HTML.
-func escapeMarkdown(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`).Replace(s)
 }
 
 func (t *diffText) changes(title string, changes []packagediff.Change) {

@@ -2,7 +2,9 @@ package dependencies
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -15,18 +17,22 @@ import (
 
 // NewestTogether returns the packages with the newest versions of all packages that users installed, as one solution of
 // all dependencies. Dependencies change only where a new version requires it, and no package moves to an older version.
-// Notes name newer versions that are not selected and the reasons.
-func (c *OutdatedCmd) NewestTogether(env *terminal.Env) (f lockfile.File, notes []string, err error) {
+// If repositories are selected, only their packages move: to the tag of the selection, or to the newest version if it is
+// empty. Notes name newer versions that are not selected and the reasons.
+func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]string) (f lockfile.File, notes []string, err error) {
 	before, roots, locate, err := c.closure(env)
 	if err != nil {
 		return lockfile.File{}, nil, err
+	}
+	if selected != nil {
+		roots = selectedRoots(before, roots, selected)
 	}
 	r, err := c.resolverFlags.open(env, locate)
 	if err != nil {
 		return lockfile.File{}, nil, err
 	}
 	defer terminal.Close(&err, r)
-	newest, err := r.resolve(env, resolver.Request{Roots: notOlder(before, roots)})
+	newest, err := r.resolve(env, resolver.Request{Roots: notOlder(before, roots, selected)})
 	if err != nil {
 		return lockfile.File{}, nil, err
 	}
@@ -38,7 +44,7 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env) (f lockfile.File, notes 
 			continue
 		}
 		q.Roots = append(q.Roots, dependency.Root{Package: root.Package, Constraint: p.Pin(), Exact: true})
-		if note := heldVersion(p, newest); note != "" {
+		if note := heldVersion(p, newest); note != "" && isNewest(selected, root.Package) {
 			notes = append(notes, note)
 		}
 	}
@@ -51,13 +57,41 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env) (f lockfile.File, notes 
 	return got.File, notes, err
 }
 
-// notOlder returns roots that accept the installed version and all newer ones. A package that is installed by another
-// tag than a version, or by digest, stays as it is.
-func notOlder(f lockfile.File, roots []dependency.Root) []dependency.Root {
+// selectedRoots returns the roots that dependencies connect with the selected packages, and the selected packages, which can be
+// dependencies, at the tags of the selection. A digest or a reference in the selection changes no root.
+func selectedRoots(f lockfile.File, roots []dependency.Root, selected map[string]string) []dependency.Root {
+	connected := f.Graph().Component(slices.Collect(maps.Keys(selected))...)
+	out := slices.DeleteFunc(slices.Clone(roots), func(root dependency.Root) bool { return !connected[root.Package] })
+	for _, p := range f.Packages {
+		tag, ok := selected[p.Repository]
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(out, func(root dependency.Root) bool { return root.Package == p.Repository })
+		if i < 0 {
+			i = len(out)
+			out = append(out, dependency.Root{Package: p.Repository, Constraint: p.ShortVersion(), Exact: true})
+		}
+		if tag != "" && !strings.ContainsAny(tag, "/:@") {
+			out[i].Constraint = tag
+		}
+	}
+	return out
+}
+
+// isNewest reports whether a package moves to its newest version. Nil selects all packages.
+func isNewest(selected map[string]string, repository string) bool {
+	tag, ok := selected[repository]
+	return selected == nil || ok && tag == ""
+}
+
+// notOlder returns roots that accept the installed version and all newer ones for the packages that move to their newest
+// version. A package that is installed by another tag than a version, or by digest, stays as it is.
+func notOlder(f lockfile.File, roots []dependency.Root, selected map[string]string) []dependency.Root {
 	out := slices.Clone(roots)
 	for i, root := range out {
 		p, ok := f.Find(root.Package)
-		if !ok || p.Version == "" {
+		if !ok || p.Version == "" || !isNewest(selected, root.Package) {
 			continue
 		}
 		if _, err := semver.NewVersion(p.Version); err == nil {

@@ -28,13 +28,16 @@ import (
 
 // ApproveCmd implements `xpkg approve`.
 type ApproveCmd struct {
-	Name inventory.Name `arg:"" complete:"package" help:"Package with a pending approval, as NAME, KIND/NAME or KIND NAME."`
+	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages with a pending approval, each as NAME, KIND/NAME or KIND NAME."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	terminal.OutputFlag
 }
 
-// approval is the output of the command.
+// Validate returns an error for a name that is not valid.
+func (c *ApproveCmd) Validate() error { return inventory.ValidateNames(c.Names) }
+
+// approval is the output of the command for one package.
 type approval struct {
 	Kind        string              `json:"kind"`
 	Package     string              `json:"package"`
@@ -43,79 +46,130 @@ type approval struct {
 	Fingerprint string              `json:"fingerprint"`
 	Webhooks    []string            `json:"webhooks,omitempty"`
 	Objects     []string            `json:"adoptedObjects,omitempty"`
+
+	pkg   v1.Package
+	rev   v1.PackageRevision
+	hooks []desired.WebhookRule
 }
 
-// Run approves the permissions, the webhooks and the adoption of objects for which a version of a package
-// waits. It approves exactly the changes that it shows.
+// Run approves the permissions, the webhooks and the adoption of objects for which versions of packages
+// wait. It approves exactly the changes that it shows, and asks once for all packages.
 func (c *ApproveCmd) Run(env *terminal.Env) error {
 	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.Load)
 	if err != nil {
 		return err
 	}
-	p, err := all.Find(c.Name)
-	if err != nil {
-		return err
-	}
-	rev := p.NewRevision()
-	if err := cluster.Get(env.Context, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev); client.IgnoreNotFound(err) != nil {
-		return connection.Classify(err, "read the revision of %s", inventory.ShortName(p))
-	}
-	added, hooks := rev.RevisionStatus().UnapprovedPermissions, unallowedWebhooks(p, rev)
-	if permission.Approved(rev, added) {
-		added = nil
-	}
-	out := approval{Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName()}
-	adopt := unadoptedObjects(p, rev)
-	if len(added)+len(hooks)+len(adopt) == 0 {
-		return c.Print(env.Stdout, out, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%s has no pending approval\n", inventory.ShortName(p))
+	var approvals []approval
+	var pending []string
+	for _, name := range c.Names {
+		p, err := all.Find(name)
+		if err != nil {
 			return err
-		})
-	}
-	if len(added) > 0 {
-		out.Permissions, out.Fingerprint = added, rbac.Fingerprint(added)
-		fmt.Fprintf(env.Stderr, "revision %s requests permissions that need approval:\n", terminal.Safe(rev.GetName()))
-		for _, rule := range added {
-			fmt.Fprintf(env.Stderr, "  + %s\n", terminal.Safe(rbac.DescribeEscalation(rule)))
+		}
+		a, err := pendingApproval(env.Context, cluster, p)
+		if err != nil {
+			return err
+		}
+		approvals = append(approvals, a)
+		if !a.empty() {
+			pending = append(pending, inventory.ShortName(p))
+			a.show(env.Stderr)
 		}
 	}
-	if len(hooks) > 0 {
-		out.Webhooks = webhooks.Strings(hooks)
-		fmt.Fprintf(env.Stderr, "webhooks of revision %s cover resources that the package does not define:\n", terminal.Safe(rev.GetName()))
-		for _, rule := range out.Webhooks {
-			fmt.Fprintf(env.Stderr, "  + %s\n", terminal.Safe(rule))
-		}
-	}
-	if len(adopt) > 0 {
-		out.Objects = adopt
-		fmt.Fprintf(env.Stderr, "revision %s would adopt existing objects that belong to no package:\n", terminal.Safe(rev.GetName()))
-		for _, name := range adopt {
-			fmt.Fprintf(env.Stderr, "  ~ %s\n", terminal.Safe(name))
-		}
-	}
-	if err := c.Consent(env, "approve these changes of "+inventory.ShortName(p)); err != nil {
-		return err
-	}
-	if len(added) > 0 {
-		if err := approve(env, cluster, rev, out.Fingerprint); err != nil {
+	if len(pending) > 0 {
+		if err := c.Consent(env, "approve these changes of "+strings.Join(pending, ", ")); err != nil {
 			return err
 		}
 	}
-	if len(hooks) > 0 {
-		hooks = append(desired.ParseWebhookRules(p.GetAnnotations()[webhooks.AnnotationAllowed]), hooks...)
-		if err := annotate(env, cluster, p, webhooks.AnnotationAllowed, desired.FormatWebhookRules(hooks)); err != nil {
+	for _, a := range approvals {
+		if err := a.write(env.Context, cluster); err != nil {
 			return err
 		}
 	}
-	if len(adopt) > 0 {
-		if err := annotate(env, cluster, p, revision.AnnotationAdopt, revision.FormatAdoptions(append(revision.Adoptions(p), adopt...))); err != nil {
-			return err
-		}
+	return c.print(env, approvals)
+}
+
+// print writes the approval of one package, or a list of them.
+func (c *ApproveCmd) print(env *terminal.Env, approvals []approval) error {
+	var value any = approvals
+	if len(approvals) == 1 {
+		value = approvals[0]
 	}
-	return c.Print(env.Stdout, out, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s approved (%s)\n", inventory.ShortName(p), rev.GetName())
-		return err
+	return c.Print(env.Stdout, value, func(w io.Writer) error {
+		for _, a := range approvals {
+			text := fmt.Sprintf("%s approved (%s)", inventory.ShortName(a.pkg), a.Revision)
+			if a.empty() {
+				text = inventory.ShortName(a.pkg) + " has no pending approval"
+			}
+			if _, err := fmt.Fprintln(w, text); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// pendingApproval returns the changes for which the current revision of a package waits.
+func pendingApproval(ctx context.Context, cluster client.Client, p v1.Package) (approval, error) {
+	rev := p.NewRevision()
+	if err := cluster.Get(ctx, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev); client.IgnoreNotFound(err) != nil {
+		return approval{}, connection.Classify(err, "read the revision of %s", inventory.ShortName(p))
+	}
+	out := approval{
+		Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName(), Objects: unadoptedObjects(p, rev),
+		pkg: p, rev: rev, hooks: unallowedWebhooks(p, rev),
+	}
+	if added := rev.RevisionStatus().UnapprovedPermissions; len(added) > 0 && !permission.Approved(rev, added) {
+		out.Permissions, out.Fingerprint = added, rbac.Fingerprint(added)
+	}
+	if len(out.hooks) > 0 {
+		out.Webhooks = webhooks.Strings(out.hooks)
+	}
+	return out, nil
+}
+
+// empty reports whether the package waits for no approval.
+func (a approval) empty() bool { return len(a.Permissions)+len(a.hooks)+len(a.Objects) == 0 }
+
+// show writes the changes that wait for approval.
+func (a approval) show(w io.Writer) {
+	if len(a.Permissions) > 0 {
+		fmt.Fprintf(w, "revision %s requests permissions that need approval:\n", terminal.Safe(a.Revision))
+		for _, rule := range a.Permissions {
+			fmt.Fprintf(w, "  + %s\n", terminal.Safe(rbac.DescribeEscalation(rule)))
+		}
+	}
+	if len(a.Webhooks) > 0 {
+		fmt.Fprintf(w, "webhooks of revision %s cover resources that the package does not define:\n", terminal.Safe(a.Revision))
+		for _, rule := range a.Webhooks {
+			fmt.Fprintf(w, "  + %s\n", terminal.Safe(rule))
+		}
+	}
+	if len(a.Objects) > 0 {
+		fmt.Fprintf(w, "revision %s would adopt existing objects that belong to no package:\n", terminal.Safe(a.Revision))
+		for _, name := range a.Objects {
+			fmt.Fprintf(w, "  ~ %s\n", terminal.Safe(name))
+		}
+	}
+}
+
+// write records the approval on the revision and the package.
+func (a approval) write(ctx context.Context, cluster client.Client) error {
+	if len(a.Permissions) > 0 {
+		if err := approve(ctx, cluster, a.rev, a.Fingerprint); err != nil {
+			return err
+		}
+	}
+	if len(a.hooks) > 0 {
+		hooks := append(desired.ParseWebhookRules(a.pkg.GetAnnotations()[webhooks.AnnotationAllowed]), a.hooks...)
+		if err := annotate(ctx, cluster, a.pkg, webhooks.AnnotationAllowed, desired.FormatWebhookRules(hooks)); err != nil {
+			return err
+		}
+	}
+	if len(a.Objects) > 0 {
+		return annotate(ctx, cluster, a.pkg, revision.AnnotationAdopt, revision.FormatAdoptions(append(revision.Adoptions(a.pkg), a.Objects...)))
+	}
+	return nil
 }
 
 // unallowedWebhooks returns the webhook rules for which a revision waits, without the rules that the package allows
@@ -144,7 +198,7 @@ func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, 
 }
 
 // annotate writes a consent of the user to a package.
-func annotate(env *terminal.Env, cluster client.Client, p v1.Package, key, value string) error {
+func annotate(ctx context.Context, cluster client.Client, p v1.Package, key, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": p.GetUID(), "annotations": map[string]string{key: value},
 	}})
@@ -152,19 +206,19 @@ func annotate(env *terminal.Env, cluster client.Client, p v1.Package, key, value
 		return err
 	}
 	kind := p.GetObjectKind().GroupVersionKind()
-	err = cluster.Patch(env.Context, p, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
+	err = cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
 	p.GetObjectKind().SetGroupVersionKind(kind)
 	return connection.Classify(err, "annotate %s", inventory.ShortName(p))
 }
 
 // approve records the approval on the revision.
-func approve(env *terminal.Env, cluster client.Client, rev v1.PackageRevision, fingerprint string) error {
+func approve(ctx context.Context, cluster client.Client, rev v1.PackageRevision, fingerprint string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": rev.GetUID(), "annotations": map[string]string{permission.AnnotationApproved: fingerprint},
 	}})
 	if err != nil {
 		return err
 	}
-	err = cluster.Patch(env.Context, rev, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
+	err = cluster.Patch(ctx, rev, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
 	return connection.Classify(err, "approve %s", rev.GetName())
 }

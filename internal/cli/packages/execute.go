@@ -11,6 +11,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -101,7 +102,7 @@ const propagation = metav1.DeletePropagationBackground
 
 // showPlan writes a plan to standard error, before the user is asked to confirm it.
 func showPlan(env *terminal.Env, p *planner.Plan) error {
-	if err := writePlan(env.Stderr, p); err != nil {
+	if err := plantext.Write(env.Stderr, p); err != nil {
 		return fmt.Errorf("show the plan: %w", err)
 	}
 	return nil

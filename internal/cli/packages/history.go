@@ -144,7 +144,7 @@ func (c *RollbackCmd) Run(env *terminal.Env) error {
 		},
 		Wait: c.Wait, DryRun: c.DryRun, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
 	}
-	return update.Run(env)
+	return update.runOne(env)
 }
 
 // contentOf returns the reference of the content of a revision, with its digest: because the tag may have

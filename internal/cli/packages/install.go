@@ -44,6 +44,7 @@ type InstallCmd struct {
 	Lock   string        `placeholder:"FILE" help:"Install all packages of this lock file at its digests."`
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
 	DryRun bool          `help:"Show the changes without making them, like xpkg plan install."`
+	atomicFlag
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
@@ -56,7 +57,7 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 		return c.runLock(env)
 	}
 	if c.DryRun {
-		plan := planInstallCmd{c.installArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
+		plan := planInstallCmd{c.installArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{c.Output}}}
 		return plan.Run(env)
 	}
 	if err := c.determineKind(env, c.planFlags, c.ClusterFlags); err != nil {
@@ -82,13 +83,14 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 		if created || consent == "" {
 			continue
 		}
-		if err := annotate(env, cluster, p, key, consent); err != nil {
+		if err := annotate(env.Context, cluster, p, key, consent); err != nil {
 			return err
 		}
 	}
-	if c.Wait > 0 {
-		if err := waitInstalled(env, cluster, p, c.Wait, created); err != nil {
-			return err
+	limit := c.limit(c.Wait)
+	if limit > 0 {
+		if err := waitInstalled(env, cluster, p, limit, created); err != nil {
+			return c.undo(env, cluster, newPackages(created, p), err)
 		}
 	}
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
@@ -96,12 +98,20 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 		if created {
 			word = "created"
 		}
-		if c.Wait > 0 {
+		if limit > 0 {
 			word = outcomeOfWait(env, p)
 		}
 		_, err := fmt.Fprintf(w, "%s %s (%s)\n", inventory.ShortName(p), word, p.PackageSpec().Package)
 		return err
 	})
+}
+
+// newPackages returns the change of a created package.
+func newPackages(created bool, p v1.Package) []change {
+	if !created {
+		return nil
+	}
+	return []change{{after: p}}
 }
 
 // review plans the install, and fails with the error of the plan if the package can never be installed. On a

@@ -170,7 +170,8 @@ func installedOtherwise(live v1.Package, asked string) error {
 	if is == asked || strings.HasPrefix(is, asked+"@") {
 		return nil
 	}
-	return ErrInstalledOtherwise.New(nil, "%s is installed from %s, not from %s", inventory.ShortName(live), is, asked)
+	return ErrInstalledOtherwise.New(nil, "%s is installed from %s, not from %s", inventory.ShortName(live), is, asked).
+		WithDo("Update it with `xpkg update %s %s`, or install both by adding another name.", inventory.ShortName(live), wording.ShellWord(asked))
 }
 
 // needsPackage returns an error if no package is given.

@@ -30,7 +30,7 @@ func (c *InstallCmd) runLock(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	o := operation{dryRun: c.DryRun, wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	o := operation{dryRun: c.DryRun, wait: c.Wait, atomicFlag: c.atomicFlag, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
 	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
 		steps, err := lockSteps(all, f, c.configure)
 		if err == nil {

@@ -15,6 +15,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -31,6 +32,7 @@ type operation struct {
 	needsPlan bool
 	// asksToRemove makes every uninstall need consent, not only one that deletes custom resources.
 	asksToRemove bool
+	atomicFlag
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	terminal.OutputFlag
@@ -160,15 +162,7 @@ func writePlans(w io.Writer, plans []*planner.Plan) error {
 		_, err := io.WriteString(w, "Nothing to do.\n")
 		return err
 	}
-	for i, p := range plans {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		if err := writePlan(w, p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return plantext.Write(w, plans...)
 }
 
 // consent shows the plans and asks for confirmation, as the commands for one package do. Without a terminal, packages
@@ -207,7 +201,7 @@ func (o operation) consent(env *terminal.Env, steps []*step) error {
 		}
 		return env.Confirm()
 	case resources > 0 || uncounted > 0:
-		return o.ask(env, "uninstall "+wording.Count(removals, "package")+": "+strings.TrimSuffix(lost(resources, uncounted), "."))
+		return o.ask(env, "uninstall "+wording.Count(removals, "package")+": "+strings.TrimSuffix(plantext.Lost(resources, uncounted), "."))
 	case removals > 0 && o.asksToRemove:
 		return o.ask(env, "uninstall "+wording.Count(removals, "package"))
 	case updates > 0:
@@ -244,46 +238,22 @@ func checkSteps(env *terminal.Env, cluster client.Client, steps []*step) error {
 
 // carryOut writes the objects, and waits for all of them if requested.
 func (o operation) carryOut(env *terminal.Env, cluster client.Client, steps []*step) error {
-	objects, words := make([]v1.Package, len(steps)), make([]string, len(steps))
-	deletions := make([]deletionSummary, len(steps))
-	for i, s := range steps {
-		var err error
-		if s.remove && o.wait > 0 {
-			if deletions[i], err = newDeletionSummary(env.Context, cluster, s.live); err != nil {
-				return err
-			}
-		}
-		if objects[i], words[i], err = s.carryOut(env.Context, cluster); err != nil {
-			return err
-		}
+	done, err := o.write(env, cluster, steps)
+	if err == nil {
+		err = o.waitFor(env, cluster, done)
 	}
-	for i, s := range steps {
-		if s.markDependency {
-			if err := labelDependency(env.Context, cluster, objects[i]); err != nil {
-				return err
-			}
-		}
+	if err != nil {
+		return o.undo(env, cluster, changesOf(done), err)
 	}
-	for i, p := range objects {
-		switch {
-		case o.wait == 0:
-		case steps[i].remove:
-			if err := waitGone(env, o.ClusterFlags, cluster, p, deletions[i], o.wait); err != nil {
-				return err
-			}
-			words[i] = "gone"
-		default:
-			if err := waitInstalled(env, cluster, p, o.wait, false); err != nil {
-				return err
-			}
-			words[i] = outcomeOfWait(env, p)
-		}
+	var objects []v1.Package
+	for _, d := range done {
+		objects = append(objects, d.object)
 	}
 	return o.Print(env.Stdout, inventory.List(objects), func(w io.Writer) error {
-		for i, p := range objects {
-			line := inventory.ShortName(p) + " " + words[i]
-			if !steps[i].remove {
-				line += " (" + p.PackageSpec().Package + ")"
+		for _, d := range done {
+			line := inventory.ShortName(d.object) + " " + d.word
+			if !d.remove {
+				line += " (" + d.object.PackageSpec().Package + ")"
 			}
 			if _, err := fmt.Fprintln(w, terminal.Safe(line)); err != nil {
 				return err
@@ -291,6 +261,72 @@ func (o operation) carryOut(env *terminal.Env, cluster client.Client, steps []*s
 		}
 		return nil
 	})
+}
+
+// doneStep is a step that was carried out.
+type doneStep struct {
+	*step
+	object v1.Package
+	// word describes the result.
+	word     string
+	deletion deletionSummary
+}
+
+// write writes the objects of all steps. After an error, it returns the steps that were carried out.
+func (o operation) write(env *terminal.Env, cluster client.Client, steps []*step) ([]*doneStep, error) {
+	var out []*doneStep
+	for _, s := range steps {
+		d, err := &doneStep{step: s}, error(nil)
+		if s.remove && o.wait > 0 {
+			if d.deletion, err = newDeletionSummary(env.Context, cluster, s.live); err != nil {
+				return out, err
+			}
+		}
+		if d.object, d.word, err = s.carryOut(env.Context, cluster); err != nil {
+			return out, err
+		}
+		out = append(out, d)
+	}
+	for _, d := range out {
+		if d.markDependency {
+			if err := labelDependency(env.Context, cluster, d.object); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// waitFor waits until each package is healthy or deleted, if requested.
+func (o operation) waitFor(env *terminal.Env, cluster client.Client, done []*doneStep) error {
+	limit := o.limit(o.wait)
+	for _, d := range done {
+		switch {
+		case limit == 0:
+		case d.remove:
+			if err := waitGone(env, o.ClusterFlags, cluster, d.object, d.deletion, limit); err != nil {
+				return err
+			}
+			d.word = "gone"
+		default:
+			if err := waitInstalled(env, cluster, d.object, limit, false); err != nil {
+				return err
+			}
+			d.word = outcomeOfWait(env, d.object)
+		}
+	}
+	return nil
+}
+
+// changesOf returns the packages that steps have written.
+func changesOf(done []*doneStep) []change {
+	var out []change
+	for _, d := range done {
+		if !d.same && !d.remove {
+			out = append(out, change{before: d.live, after: d.object})
+		}
+	}
+	return out
 }
 
 // overlayReader reads a cluster in which some packages are replaced by their planned state, and others are removed.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -38,7 +39,21 @@ type planOutput struct {
 	Out string `placeholder:"FILE" help:"Save the plan for xpkg apply in this file, in this folder under a generated name, or on standard output with -."`
 	connection.ClusterFlags
 	planFlags
-	terminal.OutputFlag
+	planFormat
+}
+
+// planFormat is the -o flag of plans.
+type planFormat struct {
+	Output string `short:"o" enum:",json,yaml,markdown" default:"" placeholder:"json|yaml|markdown" help:"Print the plan as JSON or YAML, or as Markdown for a pull request."`
+}
+
+// print writes a plan, whose JSON is raw, in the selected format.
+func (f planFormat) print(w io.Writer, p *planner.Plan, raw []byte) error {
+	write := func(w io.Writer) error { return plantext.Write(w, p) }
+	if f.Output == "markdown" {
+		f.Output, write = "", func(w io.Writer) error { return plantext.WriteMarkdown(w, p) }
+	}
+	return terminal.OutputFlag{Output: f.Output}.Print(w, json.RawMessage(raw), write)
 }
 
 // planner returns a planner for plans that can be saved.
@@ -67,7 +82,7 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 			return err
 		}
 	}
-	err = o.Print(env.Messages(o.Out), json.RawMessage(raw), func(w io.Writer) error { return writePlan(w, p) })
+	err = o.print(env.Messages(o.Out), p, raw)
 	switch {
 	case err != nil:
 		return err
@@ -149,7 +164,7 @@ type planUpdateCmd struct {
 
 // Validate returns an error if no package is given.
 func (c *planUpdateCmd) Validate() error {
-	if c.Name == "" {
+	if len(c.Packages) == 0 {
 		return errNoName
 	}
 	return nil
@@ -157,10 +172,24 @@ func (c *planUpdateCmd) Validate() error {
 
 // Run prints the plan of an update.
 func (c *planUpdateCmd) Run(env *terminal.Env) error {
+	targets, err := c.targets(env, c.ClusterFlags)
+	if err != nil {
+		return err
+	}
+	if len(targets) > 1 {
+		return terminal.ErrUsage.New(nil, "a plan is for one package, and %d are given", len(targets)).
+			WithDo("Show the changes of all with `xpkg update %s --dry-run`.", strings.Join(c.Packages, " "))
+	}
+	c.Name, c.Ref = targets[0].Name, targets[0].Ref
+	return c.run(env)
+}
+
+// run prints the plan of the update of c.Name.
+func (c *planUpdateCmd) run(env *terminal.Env) error {
 	if err := c.selectVersion(env, c.planFlags, c.ClusterFlags); err != nil {
 		return err
 	}
-	return c.run(env, "planning to update "+string(c.Name), func(pl *clusterPlanner) (*planner.Plan, error) {
+	return c.planOutput.run(env, "planning to update "+string(c.Name), func(pl *clusterPlanner) (*planner.Plan, error) {
 		return c.plan(env.Context, pl)
 	})
 }

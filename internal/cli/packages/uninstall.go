@@ -13,6 +13,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -81,7 +82,7 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 	}
 	one := uninstallArgs{Name: c.Names[0]}
 	if c.DryRun {
-		plan := planUninstallCmd{one, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
+		plan := planUninstallCmd{one, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{c.Output}}}
 		return plan.Run(env)
 	}
 	cluster, err := c.Client(env.Context)
@@ -174,7 +175,7 @@ func (c *UninstallCmd) ask(env *terminal.Env, one uninstallArgs) (p *planner.Pla
 		return nil, err
 	}
 	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
-		return nil, c.Consent(env, fmt.Sprintf("uninstall %s: %s", p.Package.Short(), strings.TrimSuffix(lost(resources, uncounted), ".")))
+		return nil, c.Consent(env, fmt.Sprintf("uninstall %s: %s", p.Package.Short(), strings.TrimSuffix(plantext.Lost(resources, uncounted), ".")))
 	}
 	return p, nil
 }

@@ -20,16 +20,14 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // updateArgs selects the changes to an installed package.
 type updateArgs struct {
-	Name    inventory.Name `arg:"" optional:"" complete:"package" help:"Package to update, as NAME, KIND/NAME or KIND NAME."`
-	Ref     string         `arg:"" optional:"" complete:"version" help:"Target version: a tag such as v1.2.0, a digest, or a full reference. Without it and without a flag that changes the package, the newest compatible version."`
-	Version string         `placeholder:"TAG" complete:"version" help:"Tag to update to; the same as a tag after the name."`
+	Packages []string `arg:"" optional:"" name:"package" complete:"package-or-version" help:"Packages to update, each as NAME, KIND/NAME or KIND NAME, or as a reference, which selects the package of its repository. @VERSION after a name, or the only argument after a single name, is the target version: a tag such as v1.2.0, a digest, or a full reference. Without it and without a flag that changes the package, the newest compatible version."`
+	Version  string   `placeholder:"TAG" complete:"version" help:"Tag to update a single package to; the same as a tag after its name."`
 
 	ManualActivation         *bool    `short:"m" negatable:"" help:"Require manual activation of new revisions; --no-manual-activation activates them automatically."`
 	RevisionHistoryLimit     *int64   `short:"r" placeholder:"N" help:"Number of inactive revisions to keep. 0 keeps all."`
@@ -39,6 +37,10 @@ type updateArgs struct {
 	SkipDependencyResolution *bool    `negatable:"" help:"Install without dependencies; --no-skip-dependency-resolution installs them again."`
 	consents
 	foreseenUpgradesFlag
+
+	// Name and Ref are the only package of an update, and its target version.
+	Name inventory.Name `kong:"-"`
+	Ref  string         `kong:"-"`
 }
 
 // wanted returns the installed package with the changes of the arguments.
@@ -63,7 +65,7 @@ func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Pla
 	if err != nil {
 		return nil, err
 	}
-	pl.Upgrades, pl.AllowWebhooks, pl.AdoptObjects = c.DependencyUpgrades, c.AllowWebhooks, c.Adopt
+	c.assume(pl)
 	out, err := pl.Install(ctx, p)
 	return out, planError(err, "update "+inventory.ShortName(p))
 }
@@ -73,17 +75,30 @@ func (c *updateArgs) change(p v1.Package) error {
 	if c.Ref != "" && c.Version != "" {
 		return terminal.ErrUsage.New(nil, "%s and --version %s cannot be used together", c.Ref, c.Version)
 	}
-	before, spec := p.DeepCopyObject().(v1.Package), p.PackageSpec()
-	if to := cmp.Or(c.Ref, c.Version); to != "" {
-		if location.IsPackageFile(to) {
-			return isFile(to, inventory.RepositoryOf(p)+":v0.2.0", "update "+inventory.ShortName(p))
-		}
-		image, err := updateTo(spec.Package, to)
-		if err != nil {
-			return err
-		}
-		spec.Package = image
+	if err := moveTo(p, cmp.Or(c.Ref, c.Version)); err != nil {
+		return err
 	}
+	return c.configure(p)
+}
+
+// moveTo sets the version of a package: a tag, a digest or a full reference. Empty keeps the version.
+func moveTo(p v1.Package, to string) error {
+	switch {
+	case to == "":
+		return nil
+	case location.IsPackageFile(to):
+		return isFile(to, inventory.RepositoryOf(p)+":v0.2.0", "update "+inventory.ShortName(p))
+	}
+	image, err := updateTo(p.PackageSpec().Package, to)
+	if err == nil {
+		p.PackageSpec().Package = image
+	}
+	return err
+}
+
+// configure applies the flags that change other fields than the version to a package.
+func (c *updateArgs) configure(p v1.Package) error {
+	spec := p.PackageSpec()
 	if c.ManualActivation != nil {
 		spec.RevisionActivationPolicy = v1.AutomaticActivation
 		if *c.ManualActivation {
@@ -101,7 +116,7 @@ func (c *updateArgs) change(p v1.Package) error {
 	if c.RuntimeConfig != "" {
 		r := p.RuntimeSpec()
 		if r == nil {
-			return terminal.ErrUsage.New(nil, "%s has no runtime, so --runtime-config cannot be used", inventory.ShortName(before))
+			return terminal.ErrUsage.New(nil, "%s has no runtime, so --runtime-config cannot be used", inventory.ShortName(p))
 		}
 		r.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: c.RuntimeConfig}
 	}
@@ -110,7 +125,12 @@ func (c *updateArgs) change(p v1.Package) error {
 
 // changesPackage reports whether the arguments contain a change of a package.
 func (c *updateArgs) changesPackage() bool {
-	return c.Ref != "" || c.Version != "" || c.ManualActivation != nil || c.RevisionHistoryLimit != nil || c.PackagePullSecrets != nil ||
+	return c.Ref != "" || c.Version != "" || c.configures()
+}
+
+// configures reports whether the arguments change other fields than the version.
+func (c *updateArgs) configures() bool {
+	return c.ManualActivation != nil || c.RevisionHistoryLimit != nil || c.PackagePullSecrets != nil ||
 		c.PackagePullPolicy != "" || c.RuntimeConfig != "" || c.SkipDependencyResolution != nil
 }
 
@@ -165,9 +185,11 @@ func updateTo(present, to string) (string, error) {
 // UpdateCmd implements `xpkg update`.
 type UpdateCmd struct {
 	updateArgs
-	All    bool          `help:"Update every package that a user installed to the newest version that is compatible with all others, with one plan. Nothing changes if one update is refused."`
-	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
-	DryRun bool          `help:"Show the changes without making them, like xpkg plan update."`
+	All     bool          `help:"Update every package that a user installed to the newest version that is compatible with all others, with one plan. Nothing changes if one update is refused."`
+	Install bool          `short:"i" help:"Install the package if it is not installed. It must be named by a reference."`
+	Wait    time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the packages are healthy."`
+	DryRun  bool          `help:"Show the changes without making them, like xpkg plan update."`
+	atomicFlag
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
@@ -179,23 +201,38 @@ var errNoName = errors.New("no package is given")
 
 // Validate returns an error if no package is given.
 func (c *UpdateCmd) Validate() error {
-	if c.Name == "" && !c.All {
+	if len(c.Packages) == 0 && !c.All {
 		return errNoName
 	}
 	return nil
 }
 
-// Run changes an installed package, or all of them.
-func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
+// Run changes installed packages.
+func (c *UpdateCmd) Run(env *terminal.Env) error {
 	if c.All {
 		return c.runAll(env)
 	}
+	targets, err := c.targets(env, c.ClusterFlags)
+	switch {
+	case c.Install && errors.Is(err, inventory.ErrPackageNotFound):
+		return c.install(env, err)
+	case err != nil:
+		return err
+	case len(targets) > 1:
+		return c.runSeveral(env, targets)
+	}
+	c.Name, c.Ref = targets[0].Name, targets[0].Ref
+	return c.runOne(env)
+}
+
+// runOne changes an installed package.
+func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 	if err := c.selectVersion(env, c.planFlags, c.ClusterFlags); err != nil {
 		return err
 	}
 	if c.DryRun {
-		plan := planUpdateCmd{c.updateArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
-		return plan.Run(env)
+		plan := planUpdateCmd{c.updateArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{c.Output}}}
+		return plan.run(env)
 	}
 	pl, err := c.open(env.Context, c.ClusterFlags)
 	if err != nil {
@@ -220,7 +257,7 @@ func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
 		if err != nil {
 			return err
 		}
-		return c.finish(env, pl.client, live, "unchanged")
+		return c.finish(env, pl.client, live, live, "unchanged")
 	}
 	if err := showPlan(env, p); err != nil {
 		return err
@@ -228,11 +265,15 @@ func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
 	if err := consentTo(c.ConsentFlag, env, p, "update "+string(c.Name)); err != nil {
 		return err
 	}
+	before, err := inventory.Get(env.Context, pl.client, p.Package.Kind, p.Package.Name)
+	if err != nil {
+		return err
+	}
 	done, err := carryOut(env.Context, pl.client, p)
 	if err != nil {
 		return err
 	}
-	return c.finish(env, pl.client, done, "updated")
+	return c.finish(env, pl.client, before, done, "updated")
 }
 
 // updateWithoutPlan updates without a plan, for a command without access to the content.
@@ -245,19 +286,24 @@ func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why
 	if err != nil {
 		return err
 	}
+	before, err := inventory.Get(env.Context, pl.client, p.PackageKind(), p.GetName())
+	if err != nil {
+		return err
+	}
 	kind := p.GetObjectKind().GroupVersionKind()
 	err = pl.client.Update(env.Context, p, client.FieldOwner(plan.FieldManager))
 	p.GetObjectKind().SetGroupVersionKind(kind)
 	if err != nil {
 		return connection.Classify(err, "update %s", inventory.ShortName(p))
 	}
-	return c.finish(env, pl.client, p, "updated")
+	return c.finish(env, pl.client, before, p, "updated")
 }
 
-func (c *UpdateCmd) finish(env *terminal.Env, cluster client.Client, p v1.Package, word string) error {
-	if c.Wait > 0 {
-		if err := waitInstalled(env, cluster, p, c.Wait, false); err != nil {
-			return err
+// finish waits for a package if requested, and prints it. Before is the package before the update.
+func (c *UpdateCmd) finish(env *terminal.Env, cluster client.Client, before, p v1.Package, word string) error {
+	if limit := c.limit(c.Wait); limit > 0 {
+		if err := waitInstalled(env, cluster, p, limit, false); err != nil {
+			return c.undo(env, cluster, []change{{before: before, after: p}}, err)
 		}
 		word = outcomeOfWait(env, p)
 	}
@@ -265,57 +311,4 @@ func (c *UpdateCmd) finish(env *terminal.Env, cluster client.Client, p v1.Packag
 		_, err := fmt.Fprintf(w, "%s %s (%s)\n", inventory.ShortName(p), word, p.PackageSpec().Package)
 		return err
 	})
-}
-
-// runAll updates every package that a user installed to the newest version that fits together with all others.
-func (c *UpdateCmd) runAll(env *terminal.Env) error {
-	if c.Name != "" || c.changesPackage() {
-		return terminal.ErrUsage.New(nil, "--all cannot be used with a package, a version or a flag that changes a package").
-			WithDo("Update all packages with `xpkg update --all`, and change one with a second command.")
-	}
-	o := operation{
-		dryRun: c.DryRun, wait: c.Wait, needsPlan: true,
-		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
-	}
-	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
-		pl.Upgrades, pl.AllowWebhooks, pl.AdoptObjects = c.DependencyUpgrades, c.AllowWebhooks, c.Adopt
-		versions := dependencies.OutdatedCmd{Namespace: c.Namespace, ClusterFlags: c.ClusterFlags}
-		versions.ContentFlags = c.ContentFlags
-		newest, notes, err := versions.NewestTogether(env)
-		if err != nil {
-			return nil, err
-		}
-		for _, note := range notes {
-			fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
-		}
-		return updateSteps(env, all, newest)
-	})
-}
-
-// updateSteps returns the updates of installed packages to the versions of a solution, dependencies first. The manager
-// installs the dependencies that are missing.
-func updateSteps(env *terminal.Env, all *inventory.Inventory, newest lockfile.File) ([]*step, error) {
-	var out []*step
-	for _, p := range newest.InstallOrder() {
-		live := all.FromRepository(p.Repository)
-		if live == nil {
-			continue
-		}
-		if inventory.IsDeleting(live) {
-			fmt.Fprintf(env.Stderr, "note: %s is being deleted\n", inventory.ShortName(live))
-			continue
-		}
-		s := &step{live: live, want: live.DeepCopyObject().(v1.Package)}
-		if s.same = p.Version == "" || p.Version == inventory.ShortVersion(live.PackageSpec().Package); !s.same {
-			to, err := updateTo(live.PackageSpec().Package, p.Version)
-			if err != nil {
-				return nil, err
-			}
-			s.want.PackageSpec().Package = to
-		} else if inventory.ReasonOf(live) == inventory.Dependency {
-			continue
-		}
-		out = append(out, s)
-	}
-	return out, nil
 }

@@ -47,6 +47,11 @@ func SafeText(s string) string {
 	return strings.Join(columns, "\t")
 }
 
+// EscapeMarkdown escapes characters with a meaning in Markdown or HTML.
+func EscapeMarkdown(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`).Replace(s)
+}
+
 // Age returns the time since an event in the largest suitable unit: 42s, 5m, 3h, 12d.
 func Age(since, now time.Time) string {
 	d := now.Sub(since)

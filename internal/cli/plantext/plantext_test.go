@@ -1,9 +1,10 @@
-package packages
+package plantext
 
 import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -142,13 +143,17 @@ func plans() map[string]*planner.Plan {
 // hardening: L2
 func TestPlanText(t *testing.T) {
 	for name, p := range plans() {
-		for suffix, most := range map[string]int{"": 0, "-terminal": fewOnTerminal} {
+		for suffix, write := range map[string]func(io.Writer) error{
+			".txt":          pageOf(p, 0).writeText,
+			"-terminal.txt": pageOf(p, fewOnTerminal).writeText,
+			".md":           func(w io.Writer) error { return WriteMarkdown(w, p) },
+		} {
 			t.Run(name+suffix, func(t *testing.T) {
 				var out bytes.Buffer
-				if err := writePlanText(&out, p, most); err != nil {
+				if err := write(&out); err != nil {
 					t.Fatal(err)
 				}
-				file := filepath.Join("testdata", "plan", name+suffix+".txt")
+				file := filepath.Join("testdata", "plan", name+suffix)
 				if *updateGolden {
 					if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
 						t.Fatal(err)
@@ -162,51 +167,6 @@ func TestPlanText(t *testing.T) {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			})
-		}
-	}
-}
-
-func TestUpdateTo(t *testing.T) {
-	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	for _, tc := range []struct{ present, to, want string }{
-		{"registry.example.com/a/b:v1", "v2", "registry.example.com/a/b:v2"},
-		{"registry.example.com/a/b:v1@" + digest, "v2", "registry.example.com/a/b:v2"},
-		{"registry.example.com:5000/a/b@" + digest, "v2", "registry.example.com:5000/a/b:v2"},
-		{"registry.example.com/a/b:v1", digest, "registry.example.com/a/b@" + digest},
-		{"registry.example.com/a/b:v1", "v2@" + digest, "registry.example.com/a/b:v2@" + digest},
-		{"registry.example.com/a/b:v1", "mirror.example.com/a/b:v1", "mirror.example.com/a/b:v1"},
-		{"registry.example.com/a/b:v1", "a/b:v2", "docker.io/a/b:v2"},
-		{"boats", "registry.example.com/a/b:v1", "registry.example.com/a/b:v1"},
-		{"boats", "boats-v2", "boats-v2"},
-		{"registry.example.com/a/b:v1", "not a tag", ""},
-		{"registry.example.com/a/b:v1", "sha256:aa", ""},
-	} {
-		got, err := updateTo(tc.present, tc.to)
-		switch {
-		case (err != nil) != (tc.want == ""):
-			t.Errorf("%s to %s: %v", tc.present, tc.to, err)
-		case err == nil && got != tc.want:
-			t.Errorf("%s to %s: got %s, want %s", tc.present, tc.to, got, tc.want)
-		}
-	}
-}
-
-// A package in the package cache is installed by its name if no registry may be asked.
-func TestInstallFromTheCache(t *testing.T) {
-	for _, tc := range []struct{ ref, policy, image, name string }{
-		{"mycoolpkg", "Never", "mycoolpkg", "mycoolpkg"},
-		{"mycoolpkg.xpkg", "Never", "mycoolpkg.xpkg", "mycoolpkg-xpkg"},
-		{"registry.example.com/a/b:v1", "Never", "registry.example.com/a/b:v1", "a-b"},
-		{"mycoolpkg", "IfNotPresent", "", ""},
-		{"mycoolpkg", "", "", ""},
-	} {
-		c := installArgs{Kind: "Configuration", Ref: tc.ref, PackagePullPolicy: tc.policy}
-		p, err := c.object()
-		if (err != nil) != (tc.image == "") {
-			t.Errorf("%s, %s: %v", tc.ref, tc.policy, err)
-		}
-		if err == nil && (p.PackageSpec().Package != tc.image || p.GetName() != tc.name) {
-			t.Errorf("%s, %s: %s from %s", tc.ref, tc.policy, p.GetName(), p.PackageSpec().Package)
 		}
 	}
 }

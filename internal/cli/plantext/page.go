@@ -1,42 +1,39 @@
-package packages
+// Package plantext writes plans for people: as text for a terminal, and as Markdown for pull requests.
+package plantext
 
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
-	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// fewOnTerminal is the maximum number of listed objects of each action on a terminal.
-const fewOnTerminal = 10
-
-// planText writes a plan as text: the changes and their totals; unchanged objects are counted but not
-// listed.
-type planText struct {
-	w *terminal.Columns
+// page is a plan as sections of rows. Unchanged objects are counted but not listed.
+type page struct {
+	heading  string
+	versions [][]string
+	sections []section
+	summary  string
 	// most is the maximum number of listed objects of each action; 0 means all.
 	most int
 }
 
-// writePlan writes a plan. It truncates long lists on a terminal.
-func writePlan(w io.Writer, p *planner.Plan) error {
-	most := 0
-	if terminal.IsTerminal(w) {
-		most = fewOnTerminal
-	}
-	return writePlanText(w, p, most)
+// section is a part of a plan, with rows of cells.
+type section struct {
+	title string
+	rows  [][]string
+	// details reports whether the section repeats in detail what the summary contains.
+	details bool
 }
 
-func writePlanText(w io.Writer, p *planner.Plan, most int) error {
-	t := planText{w: terminal.NewColumns(w, 2), most: most}
-	t.line("%s %s/%s", p.Operation, strings.ToLower(p.Package.Kind), p.Package.Name)
+// pageOf returns the page of a plan.
+func pageOf(p *planner.Plan, most int) *page {
+	t := &page{heading: fmt.Sprintf("%s %s/%s", p.Operation, strings.ToLower(p.Package.Kind), p.Package.Name), summary: summary(p), most: most}
 	t.version("from", p.Package.From)
 	t.version("to", p.Package.To)
 	t.fields("fields of the package", p.SpecChanges())
@@ -44,7 +41,7 @@ func writePlanText(w io.Writer, p *planner.Plan, most int) error {
 	t.revisions(p.Revisions)
 	if p.Incompatible != "" {
 		t.title("refused")
-		t.line("  %s", p.Incompatible)
+		t.row(p.Incompatible)
 	}
 	t.runtime("the runtime", p.Runtime)
 	t.permissions(p.Permissions)
@@ -58,46 +55,39 @@ func writePlanText(w io.Writer, p *planner.Plan, most int) error {
 	t.breaks(p.Breaks)
 	t.orphans(p.Orphans)
 	t.notes(p.Warnings)
-	t.line("")
-	t.line("%s", summary(p))
-	return t.w.Flush()
+	return t
 }
 
-func (t planText) line(format string, args ...any) {
-	// The writer keeps its first error until Flush.
-	_, _ = fmt.Fprintf(t.w, "%s\n", terminal.Safe(fmt.Sprintf(format, args...)))
+// title begins a section.
+func (t *page) title(s string) { t.sections = append(t.sections, section{title: s}) }
+
+// detailsTitle begins a section of details.
+func (t *page) detailsTitle(s string) {
+	t.sections = append(t.sections, section{title: s, details: true})
 }
 
-// row writes a line of cells, which are aligned with adjacent rows.
-func (t planText) row(cells ...string) {
-	clean := make([]string, len(cells))
-	for i, c := range cells {
-		clean[i] = strings.ReplaceAll(terminal.Safe(c), "\n", " ")
-	}
-	_, _ = fmt.Fprintf(t.w, "  %s\n", strings.TrimRight(strings.Join(clean, "\t"), "\t"))
-}
-
-func (t planText) title(s string) {
-	t.line("")
-	t.line("%s:", s)
+// row adds a row to the last section.
+func (t *page) row(cells ...string) {
+	last := &t.sections[len(t.sections)-1]
+	last.rows = append(last.rows, cells)
 }
 
 // runtime writes why the manager refuses a runtime.
-func (t planText) runtime(name string, r *planner.RuntimeRefusal) {
+func (t *page) runtime(name string, r *planner.RuntimeRefusal) {
 	if r != nil {
 		t.title(name)
 		t.row("refuse", r.Code+": "+r.Reason)
 	}
 }
 
-func (t planText) version(word string, v *planner.Version) {
+func (t *page) version(word string, v *planner.Version) {
 	if v != nil {
-		t.row(word, v.String())
+		t.versions = append(t.versions, []string{word, v.String()})
 	}
 }
 
 // fields writes changed fields.
-func (t planText) fields(title string, all []planner.SpecChange) {
+func (t *page) fields(title string, all []planner.SpecChange) {
 	if len(all) == 0 {
 		return
 	}
@@ -107,11 +97,11 @@ func (t planText) fields(title string, all []planner.SpecChange) {
 	}
 }
 
-func (t planText) revisions(all []planner.RevisionChange) {
+func (t *page) revisions(all []planner.RevisionChange) {
 	if len(all) == 0 {
 		return
 	}
-	t.title("revisions")
+	t.detailsTitle("revisions")
 	for _, r := range all {
 		about := string(r.State)
 		if r.Number > 0 {
@@ -121,18 +111,18 @@ func (t planText) revisions(all []planner.RevisionChange) {
 	}
 }
 
-func (t planText) objects(p plan.Plan) {
+func (t *page) objects(p plan.Plan) {
 	switch {
 	case len(p.Refusals) > 0:
 		t.title("objects")
 		t.refusals(p.Refusals)
 	case len(p.Changes) > 0:
-		t.title("objects")
+		t.detailsTitle("objects")
 		t.changes(p.Changes)
 	}
 }
 
-func (t planText) changes(all []plan.Change) {
+func (t *page) changes(all []plan.Change) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b plan.Change) int {
 		return cmp.Compare(slices.Index(actions(), a.Action), slices.Index(actions(), b.Action))
@@ -157,7 +147,7 @@ func (t planText) changes(all []plan.Change) {
 	}
 }
 
-func (t planText) refusals(all []plan.Refusal) {
+func (t *page) refusals(all []plan.Refusal) {
 	for i, r := range all {
 		if t.most > 0 && i == t.most {
 			t.row("refuse", more(len(all)-i))
@@ -178,7 +168,7 @@ func left(changes []plan.Change, a plan.Action) (n int) {
 	return n
 }
 
-func (t planText) resources(p *planner.Plan) {
+func (t *page) resources(p *planner.Plan) {
 	if len(p.CustomResources) == 0 {
 		return
 	}
@@ -192,7 +182,7 @@ func (t planText) resources(p *planner.Plan) {
 	}
 }
 
-func (t planText) dependencies(all []planner.Dependency) {
+func (t *page) dependencies(all []planner.Dependency) {
 	if len(all) == 0 {
 		return
 	}
@@ -211,7 +201,7 @@ func (t planText) dependencies(all []planner.Dependency) {
 	}
 }
 
-func (t planText) brings(all []planner.AddedPackage) {
+func (t *page) brings(all []planner.AddedPackage) {
 	all = slices.DeleteFunc(slices.Clone(all), func(b planner.AddedPackage) bool { return b.From != "" })
 	if len(all) == 0 {
 		return
@@ -222,7 +212,7 @@ func (t planText) brings(all []planner.AddedPackage) {
 	}
 }
 
-func (t planText) moves(all []planner.AddedPackage) {
+func (t *page) moves(all []planner.AddedPackage) {
 	all = slices.DeleteFunc(slices.Clone(all), func(b planner.AddedPackage) bool { return b.From == "" })
 	if len(all) == 0 {
 		return
@@ -234,10 +224,10 @@ func (t planText) moves(all []planner.AddedPackage) {
 }
 
 // additions writes the objects and the permissions of dependencies that are installed or moved.
-func (t planText) additions(all []planner.AddedPackage) {
+func (t *page) additions(all []planner.AddedPackage) {
 	for _, a := range all {
 		if len(a.Objects.Changes) > 0 {
-			t.title("objects of " + a.Short())
+			t.detailsTitle("objects of " + a.Short())
 			t.changes(a.Objects.Changes)
 		}
 		t.runtime(a.Short(), a.Runtime)
@@ -245,7 +235,7 @@ func (t planText) additions(all []planner.AddedPackage) {
 	}
 }
 
-func (t planText) breaks(all []planner.Broken) {
+func (t *page) breaks(all []planner.Broken) {
 	if len(all) == 0 {
 		return
 	}
@@ -259,7 +249,7 @@ func (t planText) breaks(all []planner.Broken) {
 	}
 }
 
-func (t planText) orphans(all []planner.Orphan) {
+func (t *page) orphans(all []planner.Orphan) {
 	if len(all) == 0 {
 		return
 	}
@@ -273,12 +263,12 @@ func (t planText) orphans(all []planner.Orphan) {
 	}
 }
 
-func (t planText) notes(all []string) {
+func (t *page) notes(all []string) {
 	if len(all) == 0 {
 		return
 	}
 	t.title("notes")
 	for _, n := range all {
-		t.line("  - %s", strings.ReplaceAll(n, "\n", " "))
+		t.row("- " + n)
 	}
 }

@@ -1,4 +1,4 @@
-package packages
+package plantext
 
 import (
 	"slices"
@@ -11,9 +11,9 @@ import (
 )
 
 // permissions writes the changes of the permissions of the package's runtime.
-func (t planText) permissions(p *planner.Permissions) { t.permissionsOf("the runtime", p) }
+func (t *page) permissions(p *planner.Permissions) { t.permissionsOf("the runtime", p) }
 
-func (t planText) permissionsOf(name string, p *planner.Permissions) {
+func (t *page) permissionsOf(name string, p *planner.Permissions) {
 	if p == nil {
 		return
 	}
@@ -39,7 +39,7 @@ func (t planText) permissionsOf(name string, p *planner.Permissions) {
 	}
 }
 
-func (t planText) rules(sign string, all []rbacv1.PolicyRule) {
+func (t *page) rules(sign string, all []rbacv1.PolicyRule) {
 	for i, rule := range all {
 		if t.most > 0 && i == t.most {
 			t.row(sign, more(len(all)-i))
@@ -50,7 +50,7 @@ func (t planText) rules(sign string, all []rbacv1.PolicyRule) {
 }
 
 // webhooks writes the webhook rules for resources that the package does not define.
-func (t planText) webhooks(w *planner.Webhooks) {
+func (t *page) webhooks(w *planner.Webhooks) {
 	if w == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package packages
+package plantext
 
 import (
 	"fmt"
@@ -44,7 +44,7 @@ func summary(p *planner.Plan) string {
 		text += " Objects of dependencies: " + strings.Join(sums(added), ", ") + "."
 	}
 	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
-		text += " " + lost(resources, uncounted)
+		text += " " + Lost(resources, uncounted)
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
 }
@@ -91,8 +91,8 @@ func sums(changes []plan.Change) []string {
 	return parts
 }
 
-// lost describes the number of custom resources that are deleted.
-func lost(resources int64, uncounted int) string {
+// Lost describes the number of custom resources that are deleted.
+func Lost(resources int64, uncounted int) string {
 	text := wording.Count(int(resources), "custom resource") + " will be deleted"
 	if uncounted > 0 {
 		text += fmt.Sprintf(", and custom resources of %s that cannot be counted", wording.Count(uncounted, "definition"))

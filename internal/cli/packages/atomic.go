@@ -1,0 +1,90 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// atomicFlag makes a command undo its changes if it fails.
+type atomicFlag struct {
+	Atomic bool `help:"If a package is not healthy within the time of --wait, which is 5m by default, uninstall new packages and return the others to their former version and settings."`
+}
+
+// atomicWait is the time of --wait with --atomic.
+const atomicWait = 5 * time.Minute
+
+// limit returns the time to wait for a package; 0 means not to wait.
+func (f atomicFlag) limit(wait time.Duration) time.Duration {
+	if f.Atomic {
+		return cmp.Or(wait, atomicWait)
+	}
+	return wait
+}
+
+// change is a package that a command has written. Before is nil for a new package.
+type change struct{ before, after v1.Package }
+
+// undo returns the error of a failed command. With --atomic, it first undoes the changes, the last one first.
+func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, changes []change, why error) error {
+	if !f.Atomic || len(changes) == 0 {
+		return why
+	}
+	// The changes are also undone if the user interrupts the wait.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.Context), time.Minute)
+	defer cancel()
+	var undone []string
+	for _, c := range slices.Backward(changes) {
+		if err := c.undo(ctx, cluster); err != nil {
+			return errors.Join(why, err)
+		}
+		undone = append(undone, c.String())
+	}
+	failed := errcode.From(why)
+	return failed.WithDo("%s All changes were undone: %s.", failed.Do, strings.Join(undone, ", "))
+}
+
+// String describes the change that undo makes.
+func (c change) String() string {
+	if c.before == nil {
+		return inventory.ShortName(c.after) + " was deleted"
+	}
+	return fmt.Sprintf("%s was returned to %s", inventory.ShortName(c.after), c.before.PackageSpec().Package)
+}
+
+// undo deletes a new package, or writes the former spec of another one.
+func (c change) undo(ctx context.Context, cluster client.Client) error {
+	if c.before == nil {
+		uid := c.after.GetUID()
+		err := cluster.Delete(ctx, c.after, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation))
+		return connection.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(c.after))
+	}
+	for try := 1; ; try++ {
+		live, err := inventory.Get(ctx, cluster, c.before.PackageKind(), c.before.GetName())
+		if err != nil || live == nil || live.GetUID() != c.before.GetUID() {
+			return err
+		}
+		*live.PackageSpec() = *c.before.PackageSpec()
+		if r := live.RuntimeSpec(); r != nil {
+			*r = *c.before.RuntimeSpec()
+		}
+		err = cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager))
+		if !apierrors.IsConflict(err) || try == attempts {
+			return connection.Classify(err, "return %s to %s", inventory.ShortName(c.before), c.before.PackageSpec().Package)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package packages
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+)
+
+// targets parses the packages of the command line. Each target has a name. It reads the cluster only if the meaning of an
+// argument depends on the installed packages.
+func (c *updateArgs) targets(env *terminal.Env, cluster connection.ClusterFlags) ([]inventory.Target, error) {
+	var all *inventory.Inventory
+	load := func() (err error) {
+		if all == nil {
+			_, all, err = inventory.Read(env.Context, cluster, inventory.LoadPackages)
+		}
+		return err
+	}
+	var failed error
+	targets, err := inventory.ParseTargets(c.Packages, func(name inventory.Name) bool {
+		if failed = load(); failed != nil {
+			return false
+		}
+		_, err := all.Find(name)
+		return err == nil
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	if err != nil {
+		return nil, terminal.ErrUsage.New(err, "cannot update these packages")
+	}
+	for i, t := range targets {
+		if t.Name != "" {
+			continue
+		}
+		if err := load(); err != nil {
+			return nil, err
+		}
+		p, err := all.Target(t)
+		if err != nil {
+			return nil, err
+		}
+		targets[i].Name = inventory.Name(inventory.ShortName(p))
+	}
+	return targets, nil
+}
+
+// install installs the only package of the command line, which is not installed.
+func (c *UpdateCmd) install(env *terminal.Env, missing error) error {
+	targets, err := inventory.ParseTargets(c.Packages, func(inventory.Name) bool { return false })
+	if err != nil || len(targets) != 1 || targets[0].Name != "" {
+		return missing
+	}
+	install := InstallCmd{
+		installArgs: installArgs{
+			Kind: inventory.Kind(targets[0].Kind), Ref: targets[0].Ref,
+			ManualActivation: c.ManualActivation != nil && *c.ManualActivation, RevisionHistoryLimit: c.RevisionHistoryLimit,
+			PackagePullSecrets: c.PackagePullSecrets, PackagePullPolicy: c.PackagePullPolicy, RuntimeConfig: c.RuntimeConfig,
+			SkipDependencyResolution: c.SkipDependencyResolution != nil && *c.SkipDependencyResolution,
+			consents:                 c.consents, foreseenUpgradesFlag: c.foreseenUpgradesFlag,
+		},
+		Wait: c.Wait, DryRun: c.DryRun, atomicFlag: c.atomicFlag,
+		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
+	}
+	return install.Run(env)
+}
+
+// assume sets what plans assume about the manager and the consents of the user.
+func (c *updateArgs) assume(pl *clusterPlanner) {
+	pl.Upgrades, pl.AllowWebhooks, pl.AdoptObjects = c.DependencyUpgrades, c.AllowWebhooks, c.Adopt
+}
+
+// runSeveral updates packages in one operation, dependencies first.
+func (c *UpdateCmd) runSeveral(env *terminal.Env, targets []inventory.Target) error {
+	if c.Version != "" {
+		return terminal.ErrUsage.New(nil, "--version cannot be used with several packages").
+			WithDo("Write the version after each package, such as `xpkg update %s@%s`.", targets[0].Name, c.Version)
+	}
+	return c.operation().change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+		c.assume(pl)
+		return c.steps(env, all, targets)
+	})
+}
+
+// steps returns the updates of the named packages, and of dependencies that have to move with them.
+func (c *UpdateCmd) steps(env *terminal.Env, all *inventory.Inventory, targets []inventory.Target) ([]*step, error) {
+	versions, err := versionsOf(all, targets)
+	if err != nil {
+		return nil, err
+	}
+	var newest lockfile.File
+	if !c.configures() && !c.given() && slices.ContainsFunc(targets, func(t inventory.Target) bool { return t.Ref == "" }) {
+		selected := map[string]string{}
+		for p, version := range versions {
+			selected[inventory.RepositoryOf(p)] = version
+		}
+		if newest, err = c.newestTogether(env, selected); err != nil {
+			return nil, err
+		}
+	}
+	var out []*step
+	for _, p := range slices.Backward(all.DependentsFirst()) {
+		to, named := versions[p]
+		if locked, ok := newest.Find(inventory.RepositoryOf(p)); ok && to == "" && locked.Version != inventory.ShortVersion(p.PackageSpec().Package) {
+			to = locked.Version
+		}
+		if !named && to == "" {
+			continue
+		}
+		s := &step{live: p, want: p.DeepCopyObject().(v1.Package)}
+		if err := moveTo(s.want, to); err != nil {
+			return nil, err
+		}
+		if named {
+			if err := c.configure(s.want); err != nil {
+				return nil, err
+			}
+		}
+		s.same = !c.given() && equality.Semantic.DeepEqual(s.live, s.want)
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// versionsOf returns the installed packages of targets, and the version of each target.
+func versionsOf(all *inventory.Inventory, targets []inventory.Target) (map[v1.Package]string, error) {
+	out := map[v1.Package]string{}
+	for _, t := range targets {
+		p, err := all.Find(t.Name)
+		if err == nil {
+			err = inventory.CheckNotDeleting(p)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := out[p]; twice {
+			return nil, terminal.ErrUsage.New(nil, "%s is given twice", inventory.ShortName(p)).WithDo("Name each package once.")
+		}
+		out[p] = t.Ref
+	}
+	return out, nil
+}
+
+// runAll updates every package that a user installed to the newest version that fits together with all others.
+func (c *UpdateCmd) runAll(env *terminal.Env) error {
+	if len(c.Packages) > 0 || c.changesPackage() {
+		return terminal.ErrUsage.New(nil, "--all cannot be used with a package, a version or a flag that changes a package").
+			WithDo("Update all packages with `xpkg update --all`, and change one with a second command.")
+	}
+	return c.operation().change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+		c.assume(pl)
+		newest, err := c.newestTogether(env, nil)
+		if err != nil {
+			return nil, err
+		}
+		return updateSteps(env, all, newest)
+	})
+}
+
+// operation returns the operation of an update of several packages.
+func (c *UpdateCmd) operation() operation {
+	return operation{
+		dryRun: c.DryRun, wait: c.Wait, needsPlan: true, atomicFlag: c.atomicFlag,
+		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
+	}
+}
+
+// newestTogether returns one solution with the newest versions of the selected packages, or of all that users installed, and
+// prints notes about newer versions that are not in it.
+func (c *UpdateCmd) newestTogether(env *terminal.Env, selected map[string]string) (lockfile.File, error) {
+	versions := dependencies.OutdatedCmd{Namespace: c.Namespace, ClusterFlags: c.ClusterFlags}
+	versions.ContentFlags = c.ContentFlags
+	newest, notes, err := versions.NewestTogether(env, selected)
+	for _, note := range notes {
+		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
+	}
+	return newest, err
+}
+
+// updateSteps returns the updates of installed packages to the versions of a solution, dependencies first. The manager
+// installs the dependencies that are missing.
+func updateSteps(env *terminal.Env, all *inventory.Inventory, newest lockfile.File) ([]*step, error) {
+	var out []*step
+	for _, p := range newest.InstallOrder() {
+		live := all.FromRepository(p.Repository)
+		if live == nil {
+			continue
+		}
+		if inventory.IsDeleting(live) {
+			fmt.Fprintf(env.Stderr, "note: %s is being deleted\n", inventory.ShortName(live))
+			continue
+		}
+		s := &step{live: live, want: live.DeepCopyObject().(v1.Package)}
+		if s.same = p.Version == "" || p.Version == inventory.ShortVersion(live.PackageSpec().Package); !s.same {
+			to, err := updateTo(live.PackageSpec().Package, p.Version)
+			if err != nil {
+				return nil, err
+			}
+			s.want.PackageSpec().Package = to
+		} else if inventory.ReasonOf(live) == inventory.Dependency {
+			continue
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}

@@ -1,0 +1,91 @@
+package cli_test
+
+import (
+	"testing"
+)
+
+// TestUpdateAcceptsSeveralPackages proves that one command moves several packages: to their newest versions, or to the
+// versions that the command names, with names and references.
+func TestUpdateAcceptsSeveralPackages(t *testing.T) {
+	b := newBench(t)
+	for _, tag := range []string{"v1.0.0", "v2.0.0", "v2.1.0"} {
+		b.push(t, "several/sloop", tag, "Sloop")
+		b.push(t, "several/ketch", tag, "Ketch")
+	}
+	for _, name := range []string{"sloop", "ketch"} {
+		b.must(t, 0, "install", "provider", b.registry+"/several/"+name+":v1.0.0", name, "--wait", "1m")
+	}
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "sloop", "ketch", "--yes", "--wait", "1m") })
+	at := func(sloop, ketch string) {
+		t.Helper()
+		for name, want := range map[string]string{"sloop": sloop, "ketch": ketch} {
+			if got := b.provider(t, name).Spec.Package; got != b.registry+"/several/"+name+":"+want {
+				t.Errorf("%s is %s, want %s", name, got, want)
+			}
+		}
+	}
+
+	b.must(t, 3, "update", "sloop", "provider/ketch").prints(t, "^error: NotConfirmed: confirmation required to change 2 installed packages")
+	b.must(t, 2, "update", "sloop", "ketch", "--dry-run").prints(t, "^update provider/sloop$", "^update provider/ketch$")
+	b.must(t, 0, "update", "sloop@v2.0.0", "provider", "ketch", "--yes", "--wait", "1m").prints(t,
+		`^provider/sloop healthy \(.*/sloop:v2.0.0\)$`, `^provider/ketch healthy \(.*/ketch:v2.1.0\)$`)
+	at("v2.0.0", "v2.1.0")
+	b.must(t, 0, "update", "sloop", "ketch", "--yes").prints(t, "^provider/sloop updated ", "^provider/ketch unchanged ")
+	at("v2.1.0", "v2.1.0")
+	b.must(t, 0, "update", "sloop", "ketch", "--revision-history-limit", "3", "--yes").prints(t, "^provider/sloop updated ", "^provider/ketch updated ")
+	if limit := b.provider(t, "ketch").Spec.RevisionHistoryLimit; limit == nil || *limit != 3 {
+		t.Errorf("the history limit is %v", limit)
+	}
+
+	// References select packages by their repositories, and KIND REF NAME is the form of Crossplane's CLI.
+	b.must(t, 0, "update", b.registry+"/several/ketch:v2.0.0", b.registry+"/several/sloop:v2.0.0", "--yes")
+	at("v2.0.0", "v2.0.0")
+	b.must(t, 0, "update", "provider", b.registry+"/several/ketch:v1.0.0", "--yes")
+	b.must(t, 0, "update", "provider", b.registry+"/several/sloop:v1.0.0", "sloop", "--yes")
+	at("v1.0.0", "v1.0.0")
+	b.plain(t, 0, "approve", "sloop", "ketch").prints(t, "^provider/sloop has no pending approval$", "^provider/ketch has no pending approval$")
+
+	for _, wrong := range [][]string{
+		{"update", "sloop", "ketch", "--version", "v2.0.0"},
+		{"update", "sloop", "provider/sloop"},
+		{"update", "sloop@", "ketch"},
+		{"plan", "update", "sloop", "ketch"},
+	} {
+		b.must(t, 3, wrong...).prints(t, "^error: Usage: ")
+	}
+	b.must(t, 5, "update", "sloop", "ketch", "dinghy", "--yes").prints(t, "^error: PackageNotFound: no package dinghy is installed")
+	at("v1.0.0", "v1.0.0")
+}
+
+// TestUpdateInstallsMissingPackages proves that --install makes an update an upsert, and that install names the update.
+func TestUpdateInstallsMissingPackages(t *testing.T) {
+	b := newBench(t)
+	first, second := b.push(t, "upsert/yawl", "v1.0.0", "Yawl"), b.push(t, "upsert/yawl", "v2.0.0", "Yawl")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "upsert-yawl", "--yes", "--wait", "1m") })
+	b.must(t, 5, "update", first, "--yes").prints(t, "^error: PackageNotFound: no package from .*/upsert/yawl is installed$", "xpkg install .*/upsert/yawl:v1.0.0")
+	b.must(t, 5, "update", "yawl", "--install", "--yes").prints(t, "^error: PackageNotFound: ")
+	b.must(t, 0, "update", "--install", first, "--yes", "--wait", "1m").prints(t, "^provider/upsert-yawl healthy ")
+	b.must(t, 9, "install", "provider", second).prints(t, "^error: AlreadyInstalled: ", "Update it with `xpkg update provider/upsert-yawl .*/upsert/yawl:v2.0.0`")
+	b.must(t, 0, "update", "--install", second, "--yes", "--wait", "1m").prints(t, "^provider/upsert-yawl healthy .*:v2.0.0")
+}
+
+// TestAtomicCommandsUndoTheirChanges proves that --atomic leaves the packages as they were before a command that fails.
+func TestAtomicCommandsUndoTheirChanges(t *testing.T) {
+	b := newBench(t)
+	first, second := b.push(t, "atomic/junk", "v1.0.0", "Junk"), b.push(t, "atomic/junk", "v2.0.0", "Junk")
+	b.push(t, "atomic/dhow", "v2.0.0", "Dhow")
+	dhow := b.push(t, "atomic/dhow", "v1.0.0", "Dhow")
+	// No package becomes healthy within a nanosecond.
+	b.must(t, 11, "install", "provider", first, "junk", "--wait", "1ns", "--atomic").prints(t, "^error: NotHealthyInTime: ", "All changes were undone: provider/junk was deleted.")
+	b.gone(t, "junk")
+	b.must(t, 0, "install", "provider", first, "junk", "--atomic").prints(t, "^provider/junk healthy ")
+	b.must(t, 0, "install", "provider", dhow, "dhow", "--atomic", "--wait", "1m")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "junk", "dhow", "--yes", "--wait", "1m") })
+	b.must(t, 11, "update", "junk", second, "--wait", "1ns", "--atomic", "--yes").prints(t, "All changes were undone: provider/junk was returned to .*/junk:v1.0.0.")
+	b.must(t, 11, "update", "junk", "dhow", "--wait", "1ns", "--atomic", "--yes").prints(t, "provider/junk was returned to .*/junk:v1.0.0", "provider/dhow was returned to .*/dhow:v1.0.0")
+	for name, want := range map[string]string{"junk": first, "dhow": dhow} {
+		if got := b.provider(t, name).Spec.Package; got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
