@@ -21,6 +21,8 @@ type Object struct {
 
 	// Known holds the summary of an object that was read from an index; nil otherwise.
 	Known *Summary
+	// KnownDefinitions holds the kinds that an object from an index defines; nil if the index does not contain them.
+	KnownDefinitions []Definition
 }
 
 // A Summary holds the properties of an object that are frequently needed, so that they can be

@@ -11,7 +11,7 @@ import (
 
 // Version is the version of the encoding of Encode, and of the canonical JSON
 // beside it. It is incremented when either changes.
-const Version = 3
+const Version = 4
 
 // withLabels is the first version with the labels and annotations of objects. Published
 // packages have indexes of the previous version, which can still be decoded and verified.
@@ -19,6 +19,9 @@ const withLabels = 2
 
 // withCalls is the first version with Entry.CallsRuntime.
 const withCalls = 3
+
+// withDefinitions is the first version with Entry.Defines.
+const withDefinitions = 4
 
 const magic = "xpkg index\n"
 
@@ -32,9 +35,11 @@ const maxEntries = 1 << 20
 // integers, and strings preceded by their length: version, file, line of the metadata,
 // metadata, number of types, the group, version and kind of each, number of objects, and
 // for each its type, name, length, hash (32 bytes), line, document, labels and
-// annotations (their number, and the key and value of each in key order), and 1 if the
-// object makes the API server call the runtime, otherwise 0. Offsets are the sums of the
-// lengths.
+// annotations (their number, and the key and value of each in key order), 1 if the
+// object makes the API server call the runtime, otherwise 0, and the kinds that it defines:
+// their number, and for each group, kind, plural, singular, short names, scope, 1 for a claim
+// or otherwise 0, number of versions, and name and flags of each version (1 if it is served,
+// plus 2 if it is stored, plus 4 if it is deprecated). Offsets are the sums of the lengths.
 func Encode(x *Index) []byte {
 	types := typesOf(x)
 	w := encoder{buf: []byte(magic)}
@@ -62,6 +67,9 @@ func Encode(x *Index) []byte {
 		}
 		if x.Version >= withCalls {
 			w.flag(e.CallsRuntime)
+		}
+		if x.Version >= withDefinitions {
+			w.definitions(e.Defines)
 		}
 	}
 	return w.buf
@@ -202,6 +210,9 @@ func (r *decoder) entries(types []schema.GroupVersionKind, version int) []Entry 
 		}
 		if version >= withCalls {
 			e.CallsRuntime = r.flag()
+		}
+		if version >= withDefinitions {
+			e.Defines = r.definitions()
 		}
 		offset += e.Length
 	}

@@ -49,6 +49,8 @@ type Entry struct {
 	// Summary of the object. Indexes before version 2 contain only the hash, and indexes
 	// before version 3 do not contain CallsRuntime.
 	xpkg.Summary
+	// Defines are the kinds that the object defines. Indexes before version 4 do not contain them.
+	Defines []xpkg.Definition
 	// Line and Document locate the object in the stream. Line counts from 1; Document
 	// counts documents with content from 0.
 	Line, Document int
@@ -79,9 +81,15 @@ func entryOf(o xpkg.Object) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	o.Known = nil // A summary from another index is not trusted.
+	o.Known, o.KnownDefinitions = nil, nil // The content of another index is not trusted.
 	summary, err := o.Summary()
-	return Entry{GVK: o.GVK, Name: o.Name, Length: int64(len(text)), Summary: summary, Line: o.Line, Document: o.Index}, err
+	if err != nil {
+		return Entry{}, err
+	}
+	defines, err := o.Definitions()
+	return Entry{
+		GVK: o.GVK, Name: o.Name, Length: int64(len(text)), Summary: summary, Defines: defines, Line: o.Line, Document: o.Index,
+	}, err
 }
 
 // NewMeta returns an index with the metadata only.
@@ -124,6 +132,9 @@ func (x *Index) Package(blob io.ReaderAt, limits xpkg.Limits) (*xpkg.Package, er
 		pkg.Objects[i] = xpkg.Object{GVK: e.GVK, Name: e.Name, Document: doc}
 		if x.Version >= withCalls {
 			pkg.Objects[i].Known = &e.Summary
+		}
+		if x.Version >= withDefinitions {
+			pkg.Objects[i].KnownDefinitions = e.Defines
 		}
 	}
 	return pkg, nil
@@ -181,7 +192,8 @@ func (e *Entry) equal(other *Entry, version int) bool {
 	return e.GVK == other.GVK && e.Name == other.Name && e.Offset == other.Offset && e.Length == other.Length &&
 		e.SHA256 == other.SHA256 && e.Line == other.Line && e.Document == other.Document &&
 		(version < withLabels || maps.Equal(e.Labels, other.Labels) && maps.Equal(e.Annotations, other.Annotations)) &&
-		(version < withCalls || e.CallsRuntime == other.CallsRuntime)
+		(version < withCalls || e.CallsRuntime == other.CallsRuntime) &&
+		(version < withDefinitions || sameDefinitions(e.Defines, other.Defines))
 }
 
 // Matches verifies the index against a package, object by object. An index that came with
@@ -204,3 +216,6 @@ func (x *Index) Matches(pkg *xpkg.Package) error {
 	}
 	return nil
 }
+
+// HasDefinitions reports whether the index contains the kinds that the objects define.
+func (x *Index) HasDefinitions() bool { return x.Version >= withDefinitions }
