@@ -1,0 +1,49 @@
+package catalog
+
+import "github.com/xpkg-dev/xpkg/pkg/errcode"
+
+// Codes of errors.
+var (
+	ErrConflictingFacts = errcode.Code{
+		Name: "ConflictingFacts", Class: errcode.Conflict,
+		Cause: "Two sources of an index state different facts about one tag of a repository.",
+		Fix:   "Build the index again; if the error persists, name the repository in one source only.",
+	}
+	ErrIncompleteFacts = errcode.Code{
+		Name: "IncompleteFacts", Class: errcode.Internal,
+		Cause: "The newest version of a package was not read before its index was updated.",
+		Fix:   "Build the index again with `xpkg index build`.",
+	}
+	ErrInvalidIndex = errcode.Code{
+		Name: "InvalidIndex", Class: errcode.Untrusted,
+		Cause: "The content of an index contradicts itself or does not follow its format.",
+		Fix:   "Do not use the index; ask its operator to build it again with `xpkg index build`.",
+	}
+	ErrInvalidQuery = errcode.Code{
+		Name: "InvalidQuery", Class: errcode.Usage,
+		Cause: "A search query has an unknown prefix or too many words.",
+		Fix:   "Use words and the prefixes kind:, group:, provides:, field: and type:.",
+	}
+	ErrInvalidStatus = errcode.Code{
+		Name: "InvalidStatus", Class: errcode.Invalid,
+		Cause: "The status of a version, or a retraction, does not follow its format.",
+		Fix:   "Publish the status again.",
+	}
+	ErrUnindexable = errcode.Code{
+		Name: "UnindexablePackage", Class: errcode.Invalid,
+		Cause: "A package defines a kind whose names are not valid, or has more kinds or dependencies than an index can contain.",
+		Fix:   "Correct the named object and publish the package again; other packages are not affected.",
+	}
+)
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code {
+	return []errcode.Code{
+		ErrConflictingFacts,
+		ErrIncompleteFacts,
+		ErrInvalidIndex,
+		ErrInvalidQuery,
+		ErrInvalidStatus,
+		ErrUnindexable,
+	}
+}

@@ -1,0 +1,78 @@
+package docs
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+)
+
+// MediaType is the media type of a documentation pack, the only layer of an OCI manifest with the artifact type
+// ArtifactType.
+const (
+	MediaType    = "application/vnd.xpkg.docs.v1"
+	ArtifactType = "application/vnd.xpkg.docs.v1+json"
+)
+
+// A Pack is the documentation of one version of a package.
+type Pack struct {
+	Info         Info
+	Readme       string
+	ReleaseNotes string
+	// Icon is nil if there is none.
+	Icon *Icon
+	// Kinds are ordered by group and kind.
+	Kinds []Kind
+}
+
+// Info describes the package.
+type Info struct {
+	// Type is Provider, Configuration or Function.
+	Type     string `json:"type"`
+	Name     string `json:"name"`
+	Title    string `json:"title,omitempty"`
+	Summary  string `json:"summary,omitempty"`
+	Category string `json:"category,omitempty"`
+	// Annotations are the annotations of the metadata, without the readme and the icon.
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Permissions are the requested permissions, one line for each rule.
+	Permissions []string `json:"permissions,omitempty"`
+	// Objects are the numbers of objects by kind.
+	Objects map[string]int `json:"objects,omitempty"`
+}
+
+// An Icon is an image.
+type Icon struct {
+	MediaType string
+	Data      []byte
+}
+
+// A Kind is a kind with its schemas and examples.
+type Kind struct {
+	Group, Kind string
+	// Role is the part that the kind has in the package.
+	Role catalog.Role
+	// CRD is the canonical JSON of the CustomResourceDefinition of apiextensions.k8s.io/v1. For the kinds of an XRD it has the
+	// schemas of the author, without the fields that the composition engine adds.
+	CRD      []byte
+	Examples []Example
+}
+
+// An Example is a resource.
+type Example struct {
+	// Name is the file name or the title of the example.
+	Name string `json:"name,omitempty"`
+	// YAML is the resource as it was written.
+	YAML string `json:"yaml"`
+}
+
+func compareKinds(a, b Kind) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+}
+
+// sorted returns the kinds in order, without repeated ones.
+func sorted(kinds []Kind) []Kind {
+	kinds = slices.Clone(kinds)
+	slices.SortStableFunc(kinds, compareKinds)
+	return slices.CompactFunc(kinds, func(a, b Kind) bool { return compareKinds(a, b) == 0 })
+}

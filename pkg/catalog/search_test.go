@@ -1,0 +1,104 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sample returns a small catalog.
+func sample(t *testing.T) Catalog {
+	t.Helper()
+	facts := func(repository string, typ string, kinds ...string) Facts {
+		f := Facts{Repository: "registry.example.org/acme/" + repository, Version: Version{Tag: "v1.0.0"}, Head: &Head{Package: Package{Type: typ}}}
+		for _, name := range kinds {
+			kind, group, _ := strings.Cut(name, ".")
+			f.Head.Kinds = append(f.Head.Kinds, Kind{
+				Kind: kind, Group: group, Plural: strings.ToLower(kind) + "s", Singular: strings.ToLower(kind), Scope: "Cluster", Served: []string{"v1"},
+				Role: Provides, Repository: f.Repository,
+			})
+		}
+		f.normalize()
+		return f
+	}
+	return build(t, []Facts{
+		facts("provider-aws-s3", "Provider", "Bucket.s3.aws.example.org", "BucketPolicy.s3.aws.example.org", "ProviderConfig.aws.example.org"),
+		facts("provider-gcp", "Provider", "Bucket.storage.gcp.example.org", "ProviderConfig.gcp.example.org"),
+		facts("provider-helm", "Provider", "Release.helm.example.org"),
+		facts("function-bucket", "Function", "Bucket.input.example.org"),
+	})
+}
+
+func names(hits []Hit) []string {
+	var out []string
+	for _, h := range hits {
+		if h.Kind != nil {
+			out = append(out, h.Kind.Kind+"."+h.Kind.Group)
+		} else {
+			out = append(out, h.Package.Repository[strings.LastIndexByte(h.Package.Repository, '/')+1:])
+		}
+	}
+	return out
+}
+
+func TestSearchRanksExactKindsFirst(t *testing.T) {
+	c := sample(t)
+	for query, want := range map[string][]string{
+		"bucket":                         {"Bucket.input.example.org", "Bucket.s3.aws.example.org", "Bucket.storage.gcp.example.org"},
+		"buckets":                        {"Bucket.input.example.org", "Bucket.s3.aws.example.org", "Bucket.storage.gcp.example.org"},
+		"bucketpolicy":                   {"BucketPolicy.s3.aws.example.org"},
+		"policy":                         {"BucketPolicy.s3.aws.example.org"},
+		"helm":                           {"provider-helm", "Release.helm.example.org"},
+		"bucket gcp":                     {"Bucket.storage.gcp.example.org"},
+		"bucketpolcy":                    {"BucketPolicy.s3.aws.example.org"},
+		"kind:Bucket group:*.aws.*":      {"Bucket.s3.aws.example.org"},
+		"buckets.s3.aws.example.org":     {"Bucket.s3.aws.example.org"},
+		"Bucket.s3.aws.example.org/v1":   {"Bucket.s3.aws.example.org"},
+		"type:Provider provides:bucket":  {"provider-aws-s3", "provider-gcp", "Bucket.s3.aws.example.org", "Bucket.storage.gcp.example.org"},
+		"kind:Bucket type:function":      {"Bucket.input.example.org"},
+		"nothingsimilar":                 nil,
+		"Bucket.s3.aws.example.org/v1x9": nil,
+	} {
+		q, err := ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := names(c.Search(q, 0))
+		if !slices.Equal(got[:min(len(got), len(want))], want) || want == nil && len(got) > 0 {
+			t.Errorf("%q: got %q, want %q", query, got, want)
+		}
+	}
+}
+
+func TestLookupFindsPluralsAndGroups(t *testing.T) {
+	c := sample(t)
+	for _, tc := range []struct {
+		group, kind string
+		want        int
+	}{
+		{"", "Bucket", 3}, {"", "bucket", 3}, {"", "BUCKETS", 3}, {"s3.aws.example.org", "Bucket", 1}, {"none.example.org", "Bucket", 0}, {"", "Buck", 0},
+	} {
+		if got := c.Lookup(tc.group, tc.kind); len(got) != tc.want {
+			t.Errorf("Lookup(%q, %q) = %+v", tc.group, tc.kind, got)
+		}
+	}
+}
+
+func TestCamelParts(t *testing.T) {
+	for name, want := range map[string]string{
+		"Bucket": "bucket", "BucketPolicy": "bucket policy", "VPCPeeringConnection": "vpc peering connection", "DBInstance": "db instance",
+		"XNetwork": "x network", "IPv4Address": "i pv4 address", "VPC": "vpc", "": "", "lower": "lower",
+	} {
+		if got := strings.Join(camelParts(name), " "); got != want {
+			t.Errorf("camelParts(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestUnknownPrefixesAreRefused(t *testing.T) {
+	for _, q := range []string{"colour:red", "kind:", "kind:a kind:b", strings.Repeat("a ", 17), strings.Repeat("a", 2000)} {
+		if _, err := ParseQuery(q); err == nil {
+			t.Errorf("%.40q is accepted", q)
+		}
+	}
+}
