@@ -1,0 +1,59 @@
+package packagestatus
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// Read returns the status of the version with the digest of a reference, and nil if it has none.
+func Read(ctx context.Context, client *remote.Client, version oci.Reference) (*catalog.VersionStatus, error) {
+	tagged := version.WithTag(catalog.StatusTag(version.Digest))
+	a, err := client.Artifact(ctx, tagged)
+	if errors.Is(err, remote.ErrTagNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := FromArtifact(ctx, a, version.Digest)
+	if err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// Has reports whether a list of tags contains the status of a version.
+func Has(tags []string, version oci.Digest) bool {
+	return slices.Contains(tags, catalog.StatusTag(version))
+}
+
+// Write pushes the status of the version at a reference with a tag, and returns the digest of the version. The artifact is a referrer
+// of the version and has the tag of its status.
+func Write(ctx context.Context, client *remote.Client, version oci.Reference, status catalog.Status) (oci.Digest, error) {
+	if version.Tag == "" {
+		return oci.Digest{}, oci.ErrInvalidReference.New(nil, "reference %s has no tag", version)
+	}
+	image, err := client.Artifact(ctx, version.WithTag(version.Tag))
+	if err != nil {
+		return oci.Digest{}, err
+	}
+	subject := image.Root()
+	if status.Since.IsZero() {
+		status.Since = time.Now()
+	}
+	a, err := NewArtifact(subject, catalog.VersionStatus{Status: status, Tag: version.Tag, Digest: subject.Digest})
+	if err != nil {
+		return oci.Digest{}, err
+	}
+	if _, err := client.Attach(ctx, version, a); err != nil {
+		return oci.Digest{}, err
+	}
+	_, err = client.Push(ctx, version.WithTag(catalog.StatusTag(subject.Digest)), a)
+	return subject.Digest, err
+}
