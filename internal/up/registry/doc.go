@@ -9,7 +9,11 @@
 // for a bearer token. Clients without credentials get a token that allows reads.
 package registry
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/upload"
+)
 
 // Options configure the protection of a registry.
 type Options struct {
@@ -30,5 +34,6 @@ type Options struct {
 
 // Handler returns a handler that forwards only permitted requests to images.
 func Handler(images http.Handler, o Options) http.Handler {
-	return guard(authorize(o, limitUploads(o.MaxUpload, reportChanges(o, images))))
+	limited := upload.Limit(o.MaxUpload, "start the control plane with a larger `xpkg up --max-upload-size`", reportChanges(o, images))
+	return guard(authorize(o, limited))
 }

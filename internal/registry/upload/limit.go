@@ -1,6 +1,8 @@
-package registry
+// Package upload limits the size of uploads to a registry.
+package upload
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +22,7 @@ var errTooLarge = errors.New("the upload exceeds the limit of the registry")
 // uploadLimit limits the size of blobs, including blobs that arrive in chunks.
 type uploadLimit struct {
 	most int64
+	hint string
 	next http.Handler
 
 	mu       sync.Mutex
@@ -32,10 +35,10 @@ type session struct {
 	used     time.Time
 }
 
-// limitUploads rejects blobs of more than most bytes with 413 while they arrive, and cancels their
-// uploads, which removes the received part from disk.
-func limitUploads(most int64, next http.Handler) http.Handler {
-	return &uploadLimit{most: most, next: next, sessions: map[string]*session{}}
+// Limit returns a handler that rejects blobs of more than most bytes with 413 while they arrive, and cancels their
+// uploads, which removes the received part from disk. The hint is the advice in the response.
+func Limit(most int64, hint string, next http.Handler) http.Handler {
+	return &uploadLimit{most: most, hint: hint, next: next, sessions: map[string]*session{}}
 }
 
 // ServeHTTP implements [http.Handler].
@@ -79,8 +82,8 @@ func (l *uploadLimit) receive(w http.ResponseWriter, r *http.Request) {
 	if body.exceeded {
 		l.cancel(r)
 		w.Header().Set("Connection", "close")
-		writeError(w, http.StatusRequestEntityTooLarge, codeDenied,
-			fmt.Sprintf("the blob has more than %d bytes; start the control plane with a larger `xpkg up --max-upload-size`", l.most))
+		writeError(w,
+			fmt.Sprintf("the blob has more than %d bytes; %s", l.most, l.hint))
 	}
 	if r.Method == http.MethodPut || body.exceeded {
 		l.forget(r.URL.Path)
@@ -91,7 +94,7 @@ func (l *uploadLimit) receive(w http.ResponseWriter, r *http.Request) {
 func (l *uploadLimit) cancel(r *http.Request) {
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodDelete, r.URL.Path, nil)
 	if err == nil {
-		l.next.ServeHTTP(&answer{header: http.Header{}}, request)
+		l.next.ServeHTTP(discard{http.Header{}}, request)
 	}
 }
 
@@ -173,3 +176,28 @@ func (a *limitedAnswer) Write(p []byte) (int, error) {
 	}
 	return a.ResponseWriter.Write(p)
 }
+
+// Unwrap returns the writer for [http.ResponseController].
+func (a *limitedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// writeError writes an error of the OCI distribution specification.
+func writeError(w http.ResponseWriter, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusRequestEntityTooLarge)
+	// An error means that the client has disconnected.
+	_ = json.NewEncoder(w).Encode(map[string]any{"errors": []map[string]string{{"code": "DENIED", "message": message}}})
+}
+
+func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+// discard is a response that no client receives.
+type discard struct{ header http.Header }
+
+// Header implements [http.ResponseWriter].
+func (d discard) Header() http.Header { return d.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (d discard) WriteHeader(int) {}
+
+// Write implements [http.ResponseWriter].
+func (d discard) Write(p []byte) (int, error) { return len(p), nil }
