@@ -33,6 +33,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/packagecache"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages"
+	"github.com/xpkg-dev/xpkg/internal/cli/registry"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -56,7 +57,6 @@ type grammar struct {
 	Validate author.ValidateCmd `cmd:"" group:"author" help:"Check resources against the schemas of packages and their dependencies, without a cluster."`
 	Push     author.PushCmd     `cmd:"" group:"author" help:"Push a package to a registry."`
 	Append   author.AppendCmd   `cmd:"" group:"author" help:"Add extension layers for other tools to a package."`
-	Convert  author.ConvertCmd  `cmd:"" group:"author" help:"Convert a package of the first generation to a package of today."`
 
 	Pull    artifact.PullCmd    `cmd:"" group:"artifact" help:"Pull a package into a file."`
 	Copy    artifact.CopyCmd    `cmd:"" group:"artifact" aliases:"cp" help:"Copy a package between registries, files and OCI layouts."`
@@ -65,6 +65,8 @@ type grammar struct {
 	Diff    artifact.DiffCmd    `cmd:"" group:"artifact" help:"Compare two versions of a package by meaning."`
 	Login   artifact.LoginCmd   `cmd:"" group:"artifact" help:"Log in to a registry."`
 	Logout  artifact.LogoutCmd  `cmd:"" group:"artifact" help:"Log out of a registry."`
+
+	Registry registry.RegistryCmd `cmd:"" group:"artifact" help:"Serve a registry of packages, and set the status of versions in any registry."`
 
 	Install        packages.InstallCmd        `cmd:"" group:"packages" help:"Install a package."`
 	Update         packages.UpdateCmd         `cmd:"" group:"packages" aliases:"upgrade" help:"Update an installed package, or all of them."`

@@ -96,7 +96,7 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 	if err != nil {
 		return err
 	}
-	installed, err := packageapi.Install(ctx, cluster, packageapi.Options{TakeOver: o.TakeOver, FirstGeneration: o.FirstGeneration.Enabled})
+	installed, err := packageapi.Install(ctx, cluster, o.TakeOver)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ type Install interface {
 	runtime.Object
 	v1.Conditioned
 
-	// PackageKind returns the kind of the object.
-	PackageKind() string
+	// InstallKind returns the kind of the object.
+	InstallKind() string
 	// InstallSpec returns the spec of the object.
 	InstallSpec() *InstallSpec
 	// InstallStatus returns the status of the object.
@@ -41,13 +41,8 @@ func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: GroupVersion.String(), Kind: kind}
 }
 
-// PackageKind returns ClusterPackageInstallKind.
-func (i *ClusterPackageInstall) PackageKind() string { return ClusterPackageInstallKind }
-
-// ReportedStatus returns the conditions and the observed generation.
-func (i *ClusterPackageInstall) ReportedStatus() (*v1.ConditionedStatus, *int64) {
-	return &i.Status.ConditionedStatus.ConditionedStatus, &i.Status.ObservedGeneration
-}
+// InstallKind returns ClusterPackageInstallKind.
+func (i *ClusterPackageInstall) InstallKind() string { return ClusterPackageInstallKind }
 
 // InstallSpec returns the spec.
 func (i *ClusterPackageInstall) InstallSpec() *InstallSpec { return &i.Spec }
@@ -65,13 +60,8 @@ func (i *ClusterPackageInstall) SetConditions(now metav1.Time, c ...v1.Condition
 	i.Status.ConditionedStatus.ConditionedStatus.SetConditions(i.Generation, now, c...)
 }
 
-// PackageKind returns PackageInstallKind.
-func (i *PackageInstall) PackageKind() string { return PackageInstallKind }
-
-// ReportedStatus returns the conditions and the observed generation.
-func (i *PackageInstall) ReportedStatus() (*v1.ConditionedStatus, *int64) {
-	return &i.Status.ConditionedStatus.ConditionedStatus, &i.Status.ObservedGeneration
-}
+// InstallKind returns PackageInstallKind.
+func (i *PackageInstall) InstallKind() string { return PackageInstallKind }
 
 // InstallSpec returns the spec.
 func (i *PackageInstall) InstallSpec() *InstallSpec { return &i.Spec }
@@ -95,12 +85,4 @@ func (p *Package) GetCondition(t v1.ConditionType) v1.Condition { return p.Statu
 // SetConditions sets conditions for the current generation.
 func (p *Package) SetConditions(now metav1.Time, c ...v1.Condition) {
 	p.Status.ConditionedStatus.ConditionedStatus.SetConditions(p.Generation, now, c...)
-}
-
-// PackageKind returns PackageKind.
-func (p *Package) PackageKind() string { return PackageKind }
-
-// ReportedStatus returns the conditions and the observed generation.
-func (p *Package) ReportedStatus() (*v1.ConditionedStatus, *int64) {
-	return &p.Status.ConditionedStatus.ConditionedStatus, &p.Status.ObservedGeneration
 }

@@ -12,7 +12,6 @@ func Codes() []errcode.Code {
 		ErrExtensions,
 		ErrInvalidResource,
 		ErrKindWithoutSchema,
-		ErrNotFirstGeneration,
 		ErrNothingToValidate,
 		goprogram.ErrGoBuild,
 		goprogram.ErrNoGo,

@@ -16,9 +16,12 @@ type Subject struct {
 	Groups []string
 	// Grants allow actions independently of the rules of the policy. A CI identity has grants and no user.
 	Grants []Scope
-	// Limits restrict the subject: each of them must cover an action. A token has the limit of its scope, and the
-	// bearer token of a client has the limit of the scope that the client requested.
+	// Limits restrict the subject: each of them must cover an action. A token has the limit of its
+	// scope.
 	Limits [][]Scope
+	// Requested is the scope that a client requested for a bearer token, as a further limit; nil means no limit. A request beyond
+	// it can succeed with another bearer token.
+	Requested *[]Scope
 }
 
 // Anonymous returns the subject of a request without credentials.
@@ -33,13 +36,25 @@ func (s Subject) Limited(scopes []Scope) Subject {
 	return s
 }
 
+// WithRequested returns the subject of a bearer token for the scope that a client requested.
+func (s Subject) WithRequested(scopes []Scope) Subject {
+	s.Requested = &scopes
+	return s
+}
+
+// WithoutRequested returns the subject of a new bearer token for another scope.
+func (s Subject) WithoutRequested() Subject {
+	s.Requested = nil
+	return s
+}
+
 func (s Subject) isWithinLimits(repository string, a Action) bool {
 	for _, limit := range s.Limits {
 		if !covers(limit, repository, a) {
 			return false
 		}
 	}
-	return true
+	return s.Requested == nil || covers(*s.Requested, repository, a)
 }
 
 // is reports whether the subject is one of the members, which are names of users or "group:NAME".

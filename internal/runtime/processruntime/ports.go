@@ -11,6 +11,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/ports"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Variables with which the ports of providers are configured: the names that upjet
@@ -37,12 +38,12 @@ type assignments struct {
 	all map[string]assigned
 }
 
-// of returns the ports of a process, for a package of a kind. A function keeps the default port if it is free,
+// of returns the ports of a runtime. A function keeps the default port if it is free,
 // because some functions have no flag for another one.
-func (p *assignments) of(process, kind string) (assigned, error) {
+func (p *assignments) of(who plan.Requester) (assigned, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if a, ok := p.all[process]; ok {
+	if a, ok := p.all[who.Revision.Name]; ok {
 		return a, nil
 	}
 	var a assigned
@@ -52,13 +53,13 @@ func (p *assignments) of(process, kind string) (assigned, error) {
 			return assigned{}, err
 		}
 	}
-	if kind == v1.FunctionKind && p.free(manifests.ServiceNumber) == nil {
+	if who.Package.Kind == v1.FunctionKind && p.free(manifests.ServiceNumber) == nil {
 		a.serving = manifests.ServiceNumber
 	}
 	if p.all == nil {
 		p.all = map[string]assigned{}
 	}
-	p.all[process] = a
+	p.all[who.Revision.Name] = a
 	return a, nil
 }
 
@@ -105,10 +106,10 @@ func (a assigned) has(port int) bool {
 	return a.metrics == port || a.health == port || a.serving == port
 }
 
-func (p *assignments) release(process string) {
+func (p *assignments) release(revision string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.all, process)
+	delete(p.all, revision)
 }
 
 // environment returns the variables that set the ports of a provider. Variables of the

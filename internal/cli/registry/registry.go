@@ -1,0 +1,13 @@
+// Package registry contains the commands of registries of packages: the server, its tokens, and the status of versions in any
+// registry.
+package registry
+
+// RegistryCmd implements `xpkg registry`.
+type RegistryCmd struct {
+	Serve     serveCmd     `cmd:"" help:"Serve a registry of packages with an index and a search, or put these in front of another registry."`
+	Token     tokenCmd     `cmd:"" help:"Manage the tokens of a registry server."`
+	Yank      yankCmd      `cmd:"" help:"Exclude a version from new installations. Lock files and installed packages keep working."`
+	Unyank    unyankCmd    `cmd:"" help:"Withdraw the status of a version."`
+	Deprecate deprecateCmd `cmd:"" help:"Mark a version as deprecated: it is only selected if no other version fits."`
+	Delete    deleteCmd    `cmd:"" help:"Delete a version. Its status remains, so that lock files report the reason."`
+}

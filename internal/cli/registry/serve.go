@@ -1,0 +1,153 @@
+package registry
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+const (
+	// headerTime is the time in which a client must have sent the header of a request.
+	headerTime = 10 * time.Second
+	// idleTime is the time after which an idle connection is closed.
+	idleTime = 2 * time.Minute
+	// largestHeader is the maximum size of the header of a request in bytes.
+	largestHeader = 64 << 10
+	// stopTime is the maximum time that a stop waits for requests.
+	stopTime = 10 * time.Second
+)
+
+type serveCmd struct {
+	Folder        string       `name:"dir" required:"" placeholder:"DIR" complete:"dir" help:"Folder of the server: the packages, the tokens, the configuration access.yaml, and caches. It is created if it does not exist."`
+	Listen        string       `default:"127.0.0.1:5000" placeholder:"HOST:PORT" help:"Address to listen on. Default is 127.0.0.1:5000."`
+	Host          string       `placeholder:"HOST" help:"Host in the references of the packages. Default is the address, or the backend."`
+	URL           string       `name:"url" placeholder:"URL" help:"Address of the server for clients, such as https://registry.example.org, if a proxy is in front of it."`
+	TLSCert       string       `name:"tls-cert" placeholder:"FILE" complete:"file" help:"Certificate of the server (PEM)."`
+	TLSKey        string       `name:"tls-key" placeholder:"FILE" complete:"file" help:"Private key of the certificate (PEM)."`
+	Backend       string       `placeholder:"HOST" help:"Serve the packages of this registry instead of a folder. The server needs credentials for it."`
+	Repository    []string     `placeholder:"REPOSITORY" help:"With --backend, repository to index, for a registry that does not list its repositories. Can be given more than once."`
+	MaxUploadSize flags.Amount `default:"4GiB" placeholder:"N" help:"Largest blob that the server accepts."`
+	flags.RegistryFlags
+}
+
+// Run serves until the command is interrupted.
+func (c *serveCmd) Run(env *terminal.Env) error {
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return terminal.ErrUsage.New(nil, "--tls-cert and --tls-key belong together")
+	}
+	listener, err := (&net.ListenConfig{}).Listen(env.Context, "tcp", c.Listen)
+	if err != nil {
+		return registry.ErrServer.New(err, "cannot listen on %s", c.Listen)
+	}
+	log := slog.New(slog.NewTextHandler(env.Stderr, nil))
+	server, err := c.open(env.Context, listener.Addr().String(), log)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return errors.Join(c.serve(env, listener, server, log), server.Close())
+}
+
+func (c *serveCmd) open(ctx context.Context, address string, log *slog.Logger) (*registry.Server, error) {
+	o := registry.Options{Dir: c.Folder, Host: c.Host, URL: c.URL, MaxUpload: int64(c.MaxUploadSize), Log: log}
+	if c.Backend != "" {
+		backend, err := c.backend(ctx)
+		if err != nil {
+			return nil, err
+		}
+		o.Backend = backend
+	}
+	if o.Host == "" {
+		o.Host = address
+		if c.Backend != "" {
+			o.Host = c.Backend
+		}
+	}
+	return registry.New(o)
+}
+
+// backend returns the options for the registry behind the server.
+func (c *serveCmd) backend(ctx context.Context) (*registry.BackendOptions, error) {
+	host, err := flags.ParseHost(c.Backend)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.Options(ctx, oci.Limits{}, nil, host)
+	if err != nil {
+		return nil, err
+	}
+	settings := o.Hosts[flags.APIHost(host)]
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // The type is documented.
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs, InsecureSkipVerify: settings.SkipVerify}
+	if settings.RootCAs != nil {
+		transport.TLSClientConfig.RootCAs = settings.RootCAs
+	}
+	return &registry.BackendOptions{Host: host, Repositories: c.Repository, Remote: o, PlainHTTP: settings.PlainHTTP, Transport: transport}, nil
+}
+
+// serve serves requests and updates the index until the context ends.
+func (c *serveCmd) serve(env *terminal.Env, listener net.Listener, handler *registry.Server, log *slog.Logger) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: largestHeader,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	ctx, cancel := context.WithCancel(env.Context)
+	defer cancel()
+	indexing, served := make(chan error, 1), make(chan error, 1)
+	go func() { indexing <- handler.Run(ctx) }()
+	go func() {
+		if c.TLSCert != "" {
+			served <- server.ServeTLS(listener, c.TLSCert, c.TLSKey)
+		} else {
+			served <- server.Serve(listener)
+		}
+	}()
+	if err := c.announce(env, listener.Addr().String()); err != nil {
+		return err
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+		stop, end := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer end()
+		if err = server.Shutdown(stop); errors.Is(err, context.DeadlineExceeded) {
+			err = server.Close()
+		}
+	case err = <-served:
+		err = registry.ErrServer.New(err, "cannot serve on %s", c.Listen)
+	}
+	cancel()
+	return errors.Join(err, <-indexing)
+}
+
+func (c *serveCmd) announce(env *terminal.Env, address string) error {
+	scheme := "http"
+	if c.TLSCert != "" {
+		scheme = "https"
+	}
+	if _, err := fmt.Fprintf(env.Stdout, "Serving %s on %s://%s\n", terminal.Safe(c.source()), scheme, address); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(c.Folder, "tokens.json")); errors.Is(err, os.ErrNotExist) {
+		fmt.Fprintf(env.Stderr, "There is no token yet, so no client can push. Run `xpkg registry token create --dir %s --repository '*' --action publish-new`.\n", terminal.Safe(c.Folder))
+	}
+	return nil
+}
+
+func (c *serveCmd) source() string {
+	if c.Backend != "" {
+		return "the packages of " + c.Backend
+	}
+	return c.Folder
+}

@@ -1,0 +1,302 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// backend is a registry of another project. The server forwards requests with its own credentials.
+type backend struct {
+	host     string
+	options  BackendOptions
+	client   *remote.Client
+	proxy    *httputil.ReverseProxy
+	log      *slog.Logger
+	registry name.Registry
+
+	mu sync.Mutex
+	// sessions are the connections with credentials, by scope.
+	sessions map[string]backendSession
+}
+
+// backendSession is a connection with a bearer token that the library renews.
+type backendSession struct {
+	transport http.RoundTripper
+	since     time.Time
+}
+
+// sessionLife is the time for which a session is used. The library renews tokens, but not changed credentials.
+const sessionLife = time.Hour
+
+// BackendOptions configure the access to a registry of another project.
+type BackendOptions struct {
+	// Host is the registry, with its port if it has one.
+	Host string
+	// Repositories are the repositories to index. If it is empty, the registry must list its repositories.
+	Repositories []string
+	// Remote configures the connection.
+	Remote remote.Options
+	// PlainHTTP uses HTTP without TLS.
+	PlainHTTP bool
+	// Transport replaces connections; nil means [http.DefaultTransport].
+	Transport http.RoundTripper
+}
+
+func openBackend(o BackendOptions, log *slog.Logger) (*backend, error) {
+	var options []name.Option
+	if o.PlainHTTP {
+		options = append(options, name.Insecure)
+	}
+	registry, err := name.NewRegistry(o.Host, options...)
+	if err != nil {
+		return nil, ErrServer.New(err, "%q is not the host of a registry", o.Host)
+	}
+	b := &backend{host: o.Host, options: o, client: remote.New(o.Remote), log: log, registry: registry, sessions: map[string]backendSession{}}
+	if b.options.Transport == nil {
+		b.options.Transport = http.DefaultTransport
+	}
+	b.proxy = &httputil.ReverseProxy{Rewrite: b.rewrite, Transport: roundTripper(b.roundTrip), ModifyResponse: b.modify, ErrorHandler: b.failed}
+	return b, nil
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements [http.RoundTripper].
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// forwardedHeaders are the headers of requests that the backend receives.
+var forwardedHeaders = []string{"Accept", "Content-Type", "Content-Length", "Content-Range", "Range", "If-None-Match", "User-Agent"}
+
+func (b *backend) rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = b.registry.Scheme(), b.registry.RegistryStr(), ""
+	header := http.Header{}
+	for _, key := range forwardedHeaders {
+		if values, ok := r.In.Header[key]; ok {
+			header[key] = values
+		}
+	}
+	r.Out.Header = header
+}
+
+// roundTrip sends a request with the credentials for its repository.
+func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
+	api, ok := parseRequest(r.URL.Path)
+	if !ok {
+		return nil, ErrServer.New(nil, "the path %q is not part of the API", r.URL.Path)
+	}
+	t, err := b.session(r.Context(), scopeOf(api, r))
+	if err != nil {
+		return nil, err
+	}
+	return t.RoundTrip(r)
+}
+
+func scopeOf(api apiRequest, r *http.Request) string {
+	switch {
+	case api.endpoint == listEndpoint:
+		return transport.CatalogScope
+	case r.Method == http.MethodDelete:
+		return "repository:" + api.repository + ":" + transport.DeleteScope
+	case isRead(r) && api.endpoint != sessionEndpoint:
+		return "repository:" + api.repository + ":" + transport.PullScope
+	}
+	return "repository:" + api.repository + ":" + transport.PushScope
+}
+
+// mostSessions limits the sessions that are kept.
+const mostSessions = 1000
+
+func (b *backend) session(ctx context.Context, scope string) (http.RoundTripper, error) {
+	b.mu.Lock()
+	kept, ok := b.sessions[scope]
+	if len(b.sessions) > mostSessions {
+		clear(b.sessions)
+	}
+	b.mu.Unlock()
+	if ok && time.Since(kept.since) < sessionLife {
+		return kept.transport, nil
+	}
+	auth := authn.Anonymous
+	if b.options.Remote.Keychain != nil {
+		var err error
+		if auth, err = b.options.Remote.Keychain.Resolve(b.registry); err != nil {
+			return nil, err
+		}
+	}
+	t, err := transport.NewWithContext(ctx, b.registry, auth, b.options.Transport, []string{scope})
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sessions[scope] = backendSession{t, time.Now()}
+	return t, nil
+}
+
+// modify makes the addresses in a response relative to this server, and replaces the bodies of responses for missing content,
+// which may contain names.
+func (b *backend) modify(resp *http.Response) error {
+	header := resp.Header
+	header.Del("WWW-Authenticate")
+	header.Del("Set-Cookie")
+	if location, err := url.Parse(header.Get("Location")); err == nil && location.Host == b.registry.RegistryStr() {
+		location.Scheme, location.Host, location.User = "", "", nil
+		header.Set("Location", location.String())
+	}
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		b.log.Warn("the backend rejects the credentials of this server", "path", resp.Request.URL.Path, "status", resp.StatusCode)
+		return replaceBody(resp, http.StatusBadGateway, codeDenied, "the registry behind this server rejects its credentials")
+	case http.StatusNotFound:
+		return replaceBody(resp, http.StatusNotFound, missingCode(resp.Request.URL.Path), "not found")
+	}
+	return nil
+}
+
+// missingCode returns the code for missing content at a path.
+func missingCode(path string) string {
+	api, _ := parseRequest(path)
+	switch api.endpoint {
+	case manifestEndpoint:
+		return "MANIFEST_UNKNOWN"
+	case blobEndpoint, uploadEndpoint:
+		return "BLOB_UNKNOWN"
+	case sessionEndpoint:
+		return "BLOB_UPLOAD_UNKNOWN"
+	default:
+		return codeNameUnknown
+	}
+}
+
+func replaceBody(resp *http.Response, status int, code, message string) error {
+	raw, err := json.Marshal(map[string]any{"errors": []map[string]string{{"code": code, "message": message}}})
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close()
+	resp.StatusCode, resp.Status = status, ""
+	resp.Header = http.Header{"Content-Type": {"application/json"}, "Docker-Distribution-Api-Version": {"registry/2.0"}}
+	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(string(raw))), int64(len(raw))
+	if resp.Request.Method == http.MethodHead {
+		resp.Body = http.NoBody
+	}
+	return nil
+}
+
+// failed responds to a request that could not be forwarded.
+func (b *backend) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) {
+		return // The client has disconnected.
+	}
+	b.log.Warn("cannot forward a request to the backend", "path", r.URL.Path, "error", err)
+	writeError(w, r, http.StatusBadGateway, codeUnsupported, "the registry behind this server does not respond")
+}
+
+// ServeHTTP implements images.
+func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.proxy.ServeHTTP(w, r) }
+
+// serveAbsent implements images. It asks the backend for a repository that does not exist, which takes as long as asking for
+// another one.
+func (b *backend) serveAbsent(w http.ResponseWriter, r *http.Request, _ string) {
+	b.proxy.ServeHTTP(w, r)
+}
+
+// exists implements images.
+func (b *backend) exists(ctx context.Context, repository string) bool {
+	ref, err := oci.ParseReference(b.host+"/"+repository+":latest", oci.ParseOptions{})
+	if err != nil {
+		return false
+	}
+	tags, err := b.client.Tags(ctx, ref)
+	return err == nil && len(tags) > 0
+}
+
+// digest implements images.
+func (b *backend) digest(ctx context.Context, repository, tag string) (oci.Digest, error) {
+	return headDigest(ctx, b.proxy, repository, tag)
+}
+
+// repositories implements images.
+func (b *backend) repositories(ctx context.Context) ([]string, error) {
+	if len(b.options.Repositories) > 0 {
+		return slices.Sorted(slices.Values(b.options.Repositories)), nil
+	}
+	const mostPages = 1000
+	var found []string
+	next := apiPath + "_catalog?n=1000"
+	for range mostPages {
+		page, link, err := b.listPage(ctx, next)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, page...)
+		if link == "" {
+			slices.Sort(found)
+			return slices.DeleteFunc(slices.Compact(found), func(name string) bool { return !access.ValidRepository(name) }), nil
+		}
+		next = link
+	}
+	return nil, ErrServer.New(nil, "the list of the repositories of %s does not end", b.host)
+}
+
+// listPage returns a page of the list of repositories, and the path of the next one.
+func (b *backend) listPage(ctx context.Context, path string) (names []string, next string, err error) {
+	t, err := b.session(ctx, transport.CatalogScope)
+	if err != nil {
+		return nil, "", ErrServer.New(err, "cannot connect to %s", b.host)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.registry.Scheme()+"://"+b.registry.RegistryStr()+path, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	resp, err := t.RoundTrip(r)
+	if err != nil {
+		return nil, "", ErrServer.New(err, "cannot list the repositories of %s", b.host)
+	}
+	defer resp.Body.Close()
+	var list struct {
+		Repositories []string `json:"repositories"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, largestManifest)).Decode(&list); err != nil || resp.StatusCode != http.StatusOK {
+		return nil, "", ErrServer.New(err, "%s does not list its repositories (status %d)", b.host, resp.StatusCode).
+			WithDo("Name the repositories with --repository.")
+	}
+	return list.Repositories, nextPath(resp.Header.Get("Link")), nil
+}
+
+// nextPath returns the path in a Link header, and "" if there is none or if it leads elsewhere.
+func nextPath(link string) string {
+	target, params, ok := strings.Cut(link, ";")
+	if !ok || !strings.Contains(strings.ReplaceAll(params, `"`, ""), "rel=next") {
+		return ""
+	}
+	u, err := url.Parse(strings.Trim(strings.TrimSpace(target), "<>"))
+	if err != nil || u.Path != apiPath+"_catalog" {
+		return ""
+	}
+	return u.Path + "?" + u.RawQuery
+}
+
+// close implements images.
+func (b *backend) close() error {
+	b.client.Close()
+	return nil
+}

@@ -1,0 +1,27 @@
+package registry
+
+import "github.com/xpkg-dev/xpkg/pkg/errcode"
+
+// ErrServer is the code for a registry server that cannot work.
+var ErrServer = errcode.Code{
+	Name: "RegistryServer", Class: errcode.Unavailable,
+	Cause: "The registry server cannot use its folder, its address or its backend.",
+	Fix:   "Correct the cause in the message, and start the server again.",
+}
+
+// ErrImmutable is the code for a version that is published again with other content.
+var ErrImmutable = errcode.Code{
+	Name: "ImmutableVersion", Class: errcode.Conflict,
+	Cause: "A version is published already, or was deleted, and versions never change.",
+	Fix:   "Publish the content under a new version.",
+}
+
+// ErrForbidden is the code for a change that the credentials do not allow.
+var ErrForbidden = errcode.Code{
+	Name: "RegistryForbidden", Class: errcode.Unauthorized,
+	Cause: "The credentials do not allow the action on the repository.",
+	Fix:   "Create a token with the action by `xpkg registry token create`.",
+}
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code { return []errcode.Code{ErrForbidden, ErrImmutable, ErrServer} }

@@ -1,0 +1,164 @@
+package registry
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// serveDistribution serves the OCI distribution API: it forwards the requests that the policy allows to the images.
+func (s *Server) serveDistribution(w http.ResponseWriter, r *http.Request) {
+	api, ok := parseRequest(r.URL.Path)
+	if !ok {
+		writeError(w, r, http.StatusNotFound, codeNameInvalid, "the path does not name a repository")
+		return
+	}
+	subject, found := s.identifier.subject(r)
+	switch {
+	case found == wrongCredentials:
+		s.challenge(w, r, "the credentials are wrong or have expired")
+	case api.endpoint == pingEndpoint && found == noCredentials:
+		s.challenge(w, r, "log in, or get an anonymous token from "+tokenPath)
+	case api.endpoint == pingEndpoint:
+		writeJSON(w, r, http.StatusOK, struct{}{})
+	case api.endpoint == listEndpoint:
+		s.listRepositories(w, r, subject)
+	case isRead(r) && api.endpoint != sessionEndpoint:
+		s.read(w, r, api, subject, found)
+	default:
+		s.write(w, r, api, subject, found)
+	}
+}
+
+// read serves a read. A repository that the subject may not read has the responses of a repository that does not exist. A client
+// without credentials gets a challenge in both cases.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, api apiRequest, subject access.Subject, found credentials) {
+	policy := s.policy()
+	allowed := policy.May(subject, api.repository, access.Read)
+	if !allowed && policy.May(subject.WithoutRequested(), api.repository, access.Read) {
+		s.challenge(w, r, "the bearer token is for another repository")
+		return
+	}
+	if found == noCredentials {
+		w = &challengeMissing{ResponseWriter: w, challenge: func(w http.ResponseWriter) {
+			s.challenge(w, r, "the repository does not exist, or requires credentials")
+		}}
+	}
+	if !allowed {
+		s.images.serveAbsent(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}), api.repository)
+		return
+	}
+	s.images.ServeHTTP(w, withPath(r, api))
+}
+
+// withPath returns a request for a path, without the credentials of the client.
+func withPath(r *http.Request, api apiRequest) *http.Request {
+	out := r.Clone(r.Context())
+	out.URL.Path, out.URL.RawPath = api.path(), ""
+	out.Header.Del("Authorization")
+	out.Header.Del("X-Forwarded-For")
+	return out
+}
+
+// write serves a change.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, api apiRequest, subject access.Subject, found credentials) {
+	push := &push{Server: s, api: api, subject: subject}
+	actions := push.actions(r)
+	if actions == nil {
+		writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "the method is not allowed")
+		return
+	}
+	if !s.mayAny(subject, api.repository, actions) {
+		s.refuse(w, r, api, subject, found, actions)
+		return
+	}
+	if api.endpoint == manifestEndpoint {
+		push.manifest(w, r)
+		return
+	}
+	if api.endpoint == uploadEndpoint {
+		if err := push.checkName(r.Context()); err != nil {
+			writeRefusal(w, r, err)
+			return
+		}
+		s.limitMount(r, subject)
+	}
+	s.images.ServeHTTP(w, withPath(r, api))
+}
+
+func (s *Server) mayAny(subject access.Subject, repository string, actions []access.Action) bool {
+	policy := s.policy()
+	return slices.ContainsFunc(actions, func(a access.Action) bool { return policy.May(subject, repository, a) })
+}
+
+// refuse responds to a change that the policy does not allow. The response does not depend on the existence of a repository that
+// the subject cannot read.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, api apiRequest, subject access.Subject, found credentials, actions []access.Action) {
+	switch {
+	case found == noCredentials, s.mayAny(subject.WithoutRequested(), api.repository, actions):
+		s.challenge(w, r, "pushes and deletes need a token; create one with `xpkg registry token create`, and log in with `xpkg login`")
+	default:
+		writeError(w, r, http.StatusForbidden, codeDenied, "the token does not allow this change of "+api.repository)
+	}
+}
+
+// limitMount removes the request to mount a blob of another repository unless the subject may read that repository. The client
+// then uploads the blob.
+func (s *Server) limitMount(r *http.Request, subject access.Subject) {
+	query := r.URL.Query()
+	from := query.Get("from")
+	if query.Get("mount") == "" || from != "" && s.policy().May(subject, from, access.Read) && len(query["from"]) == 1 {
+		return
+	}
+	query.Del("mount")
+	query.Del("from")
+	r.URL.RawQuery = query.Encode()
+}
+
+// writeRefusal writes the response for an error of a rule.
+func writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
+	status, code := http.StatusInternalServerError, "UNKNOWN"
+	switch errcode.From(err).Code.Class.Name {
+	case errcode.Conflict.Name:
+		status, code = http.StatusConflict, codeDenied
+	case errcode.Unauthorized.Name:
+		status, code = http.StatusForbidden, codeDenied
+	case errcode.Invalid.Name, errcode.Limit.Name, errcode.Usage.Name:
+		status, code = http.StatusBadRequest, codeManifest
+	}
+	writeError(w, r, status, code, err.Error())
+}
+
+// challengeMissing replaces the response for missing content by a challenge.
+type challengeMissing struct {
+	http.ResponseWriter
+	challenge func(http.ResponseWriter)
+	replaced  bool
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (c *challengeMissing) WriteHeader(status int) {
+	if status != http.StatusNotFound {
+		c.ResponseWriter.WriteHeader(status)
+		return
+	}
+	c.replaced = true
+	header := c.Header()
+	for name := range header {
+		header.Del(name)
+	}
+	c.challenge(c.ResponseWriter)
+}
+
+// Write implements [http.ResponseWriter].
+func (c *challengeMissing) Write(p []byte) (int, error) {
+	if c.replaced {
+		return len(p), nil
+	}
+	return c.ResponseWriter.Write(p)
+}
+
+// Unwrap returns the writer for [http.ResponseController].
+func (c *challengeMissing) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -1,0 +1,136 @@
+package registry
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
+)
+
+const (
+	exchangePath = "/api/v1/token"
+	// grantLife is the lifetime of the token of a CI identity, and loginLife that of the token of a user.
+	grantLife = 15 * time.Minute
+	loginLife = 8 * time.Hour
+	// largestExchange is the maximum size of an exchange in bytes.
+	largestExchange = 64 << 10
+	// issuerTime limits the time for which the server waits for an issuer.
+	issuerTime = 10 * time.Second
+	// issuerPause is the time for which an issuer that did not respond is not asked again.
+	issuerPause = 30 * time.Second
+)
+
+// issuers verifies the tokens of OIDC issuers. It reads the discovery document of an issuer when its first token arrives.
+type issuers struct {
+	client *http.Client
+	now    func() time.Time
+
+	mu        sync.Mutex
+	providers map[string]*oidc.Provider
+	// failures are the times at which issuers did not respond.
+	failures map[string]time.Time
+}
+
+// serveExchange exchanges the token of an OIDC issuer, the field "token" of a JSON object, for a bearer token: for 15 minutes and
+// one repository for a CI identity, for 8 hours for a user.
+func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "exchange a token with POST")
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(manifestTime)) // A recorder of a test has no deadline.
+	var body struct {
+		Token string `json:"token"`
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, largestExchange)).Decode(&body); err != nil || body.Token == "" {
+		writeError(w, r, http.StatusBadRequest, codeUnsupported, `the body must be a JSON object with the field "token"`)
+		return
+	}
+	subject, ok := s.issuers.verify(r.Context(), s.policy(), body.Token)
+	if !ok {
+		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "no issuer and identity of the configuration matches the token, or it has expired")
+		return
+	}
+	life := loginLife
+	if len(subject.Grants) > 0 {
+		life = grantLife
+	}
+	bearer, err := s.identifier.bearer.issue(subject, life, "")
+	if err != nil {
+		s.log.Error("cannot issue a bearer token", "error", err)
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	writeJSON(w, r, http.StatusOK, map[string]any{"token": bearer, "expires_in": int(life / time.Second)})
+}
+
+// verify returns the subject of a token of an OIDC issuer, and false if it is not valid or has no identity in the policy.
+func (i *issuers) verify(ctx context.Context, policy *access.Policy, token string) (access.Subject, bool) {
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, i.client), issuerTime)
+	defer cancel()
+	claimed := claimedIssuer(token)
+	for _, issuer := range policy.Issuers {
+		if issuer.URL != claimed {
+			continue
+		}
+		provider, err := i.provider(ctx, issuer.URL)
+		if err != nil {
+			continue
+		}
+		verified, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: issuer.Audience, Now: i.now}).Verify(ctx, token)
+		if err != nil {
+			continue
+		}
+		var claims map[string]any
+		if verified.Claims(&claims) != nil {
+			continue
+		}
+		if subject, ok := issuer.Subject(claims); ok {
+			return subject, true
+		}
+	}
+	return access.Subject{}, false
+}
+
+// provider returns the keys and the endpoints of an issuer. The discovery document of an issuer is read once.
+func (i *issuers) provider(ctx context.Context, url string) (*oidc.Provider, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if p, ok := i.providers[url]; ok {
+		return p, nil
+	}
+	if failed, ok := i.failures[url]; ok && i.now().Sub(failed) < issuerPause {
+		return nil, ErrServer.New(nil, "the issuer %s did not respond", url)
+	}
+	p, err := oidc.NewProvider(ctx, url)
+	if err != nil {
+		i.failures[url] = i.now()
+		return nil, err
+	}
+	i.providers[url] = p
+	return p, nil
+}
+
+// claimedIssuer returns the issuer in a token that is not verified yet, so that only that issuer is asked for its keys.
+func claimedIssuer(token string) string {
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return ""
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	_ = json.Unmarshal(raw, &claims) // Without an issuer, no configured one equals it.
+	return claims.Issuer
+}

@@ -1,0 +1,174 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// images is the registry that stores the content: a folder, or a registry of another project.
+type images interface {
+	// ServeHTTP serves the OCI distribution API.
+	http.Handler
+	// serveAbsent serves a read of absentRepository with the response for a repository that does not exist, in the same time as a
+	// read of the given repository.
+	serveAbsent(w http.ResponseWriter, r *http.Request, instead string)
+	// exists reports whether a repository has content.
+	exists(ctx context.Context, repository string) bool
+	// repositories returns the names of the repositories, sorted.
+	repositories(ctx context.Context) ([]string, error)
+	// digest returns the digest of a tag, and zero if it does not exist.
+	digest(ctx context.Context, repository, tag string) (oci.Digest, error)
+	// close releases the resources.
+	close() error
+}
+
+// folder stores content in OCI layouts below a folder.
+type folder struct {
+	images *olareg.Server
+	// absent has no content.
+	absent *olareg.Server
+	root   string
+}
+
+func openFolder(root string, log *slog.Logger) *folder {
+	yes := true
+	return &folder{root: root, absent: newAbsent(), images: olareg.New(config.Config{
+		Storage: config.ConfigStorage{StoreType: config.StoreDir, RootDir: root},
+		API: config.ConfigAPI{
+			DeleteEnabled: &yes,
+			Blob:          config.ConfigAPIBlob{DeleteEnabled: &yes},
+			Manifest:      config.ConfigAPIManifest{Limit: largestManifest},
+		},
+		Log: log,
+	})}
+}
+
+// ServeHTTP implements images.
+func (f *folder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	api, ok := parseRequest(r.URL.Path)
+	if ok && isRead(r) && api.repository != "" && !f.exists(r.Context(), api.repository) {
+		// olareg would remember every name of a repository that does not exist.
+		f.absent.ServeHTTP(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}))
+		return
+	}
+	f.images.ServeHTTP(w, r)
+}
+
+// serveAbsent implements images.
+func (f *folder) serveAbsent(w http.ResponseWriter, r *http.Request, instead string) {
+	_ = f.exists(r.Context(), instead)
+	f.absent.ServeHTTP(w, r)
+}
+
+// layoutFile is the file in the folder of every repository.
+const layoutFile = "index.json"
+
+// exists implements images.
+func (f *folder) exists(_ context.Context, repository string) bool {
+	if !access.ValidRepository(repository) {
+		return false
+	}
+	info, err := os.Stat(filepath.Join(f.root, filepath.FromSlash(repository), layoutFile))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// repositories implements images.
+func (f *folder) repositories(ctx context.Context) ([]string, error) {
+	var found []string
+	err := filepath.WalkDir(f.root, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == "blobs" || strings.HasPrefix(entry.Name(), "_")) {
+			return filepath.SkipDir
+		}
+		if entry.Name() != layoutFile {
+			return ctx.Err()
+		}
+		name, err := filepath.Rel(f.root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		if name = filepath.ToSlash(name); access.ValidRepository(name) {
+			found = append(found, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, ErrServer.New(err, "cannot list the repositories in %s", f.root)
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// digest implements images.
+func (f *folder) digest(ctx context.Context, repository, tag string) (oci.Digest, error) {
+	return headDigest(ctx, f, repository, tag)
+}
+
+// close implements images.
+func (f *folder) close() error { return errors.Join(f.images.Close(), f.absent.Close()) }
+
+// headDigest returns the digest of a tag in the response of a handler.
+func headDigest(ctx context.Context, handler http.Handler, repository, tag string) (oci.Digest, error) {
+	path := apiRequest{endpoint: manifestEndpoint, repository: repository, reference: tag}.path()
+	r, err := http.NewRequestWithContext(ctx, http.MethodHead, path, nil)
+	if err != nil {
+		return oci.Digest{}, err
+	}
+	r.Header["Accept"] = acceptedManifests()
+	answer := &headRecorder{header: http.Header{}}
+	handler.ServeHTTP(answer, r)
+	switch answer.status {
+	case http.StatusNotFound:
+		return oci.Digest{}, nil
+	case http.StatusOK:
+		return oci.ParseDigest(answer.header.Get("Docker-Content-Digest"))
+	}
+	return oci.Digest{}, ErrServer.New(nil, "cannot read %s:%s: status %d", repository, tag, answer.status)
+}
+
+// acceptedManifests returns the media types of manifests. olareg knows no wildcard.
+func acceptedManifests() []string {
+	return []string{
+		string(oci.MediaTypeOCIManifest), string(oci.MediaTypeOCIIndex), string(oci.MediaTypeDockerManifest), string(oci.MediaTypeDockerList),
+	}
+}
+
+// headRecorder records the header of a response.
+type headRecorder struct {
+	header http.Header
+	status int
+}
+
+// Header implements [http.ResponseWriter].
+func (h *headRecorder) Header() http.Header { return h.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (h *headRecorder) WriteHeader(status int) {
+	if h.status == 0 {
+		h.status = status
+	}
+}
+
+// Write implements [http.ResponseWriter].
+func (h *headRecorder) Write(p []byte) (int, error) {
+	h.WriteHeader(http.StatusOK)
+	return len(p), nil
+}

@@ -1,0 +1,61 @@
+package registry
+
+import (
+	"io"
+	"net/http"
+	"sync"
+)
+
+// inProcess sends requests to a handler of this process, without a connection.
+type inProcess struct{ handler http.Handler }
+
+// RoundTrip implements [http.RoundTripper].
+func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	reader, writer := io.Pipe()
+	answer := &pipeAnswer{header: http.Header{}, writer: writer, started: make(chan struct{})}
+	request := r.Clone(r.Context())
+	if request.Body == nil {
+		request.Body = http.NoBody
+	}
+	go func() {
+		t.handler.ServeHTTP(answer, request)
+		answer.WriteHeader(http.StatusOK)
+		_ = writer.Close() // It never fails.
+	}()
+	select {
+	case <-answer.started:
+	case <-r.Context().Done():
+		_ = reader.CloseWithError(r.Context().Err())
+		return nil, r.Context().Err()
+	}
+	return &http.Response{
+		Status: http.StatusText(answer.status), StatusCode: answer.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: answer.sent, Body: reader, ContentLength: -1, Request: r,
+	}, nil
+}
+
+// pipeAnswer is the response of a handler, which the receiver reads from a pipe.
+type pipeAnswer struct {
+	header, sent http.Header
+	status       int
+	writer       *io.PipeWriter
+	once         sync.Once
+	started      chan struct{}
+}
+
+// Header implements [http.ResponseWriter].
+func (a *pipeAnswer) Header() http.Header { return a.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *pipeAnswer) WriteHeader(status int) {
+	a.once.Do(func() {
+		a.status, a.sent = status, a.header.Clone()
+		close(a.started)
+	})
+}
+
+// Write implements [http.ResponseWriter].
+func (a *pipeAnswer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.writer.Write(p)
+}

@@ -1,0 +1,78 @@
+package registry
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics counts requests by the part of the server and the class of the status, never by repository, so the metrics reveal
+// no names.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	exporter http.Handler
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "xpkg_registry_requests_total", Help: "Requests by part of the server, method and class of the status.",
+		}, []string{"part", "method", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "xpkg_registry_request_seconds", Help: "Duration of requests by part of the server.",
+			Buckets: []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30},
+		}, []string{"part"}),
+	}
+	m.registry.MustRegister(m.requests, m.seconds)
+	m.exporter = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return m
+}
+
+// serveMetrics serves the metrics to users with a valid token: the number of requests to a private part would otherwise be public.
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	if subject, found := s.identifier.subject(r); found != validCredentials || subject.IsAnonymous() {
+		w.Header().Set("WWW-Authenticate", `Basic realm="xpkg"`)
+		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "the metrics need a token of the server")
+		return
+	}
+	s.metrics.exporter.ServeHTTP(w, r)
+}
+
+// count returns a handler that counts the requests to another one.
+func (m *metrics) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start, recorder := time.Now(), &statusRecorder{ResponseWriter: w}
+		next.ServeHTTP(recorder, r)
+		part := partOf(r.URL.Path)
+		m.seconds.WithLabelValues(part).Observe(time.Since(start).Seconds())
+		m.requests.WithLabelValues(part, methodOf(r.Method), strconv.Itoa(recorder.status/100)+"xx").Inc()
+	})
+}
+
+func partOf(path string) string {
+	switch {
+	case strings.HasPrefix(path, apiPath):
+		return "distribution"
+	case path == tokenPath, path == exchangePath:
+		return "tokens"
+	case strings.HasPrefix(path, "/api/"):
+		return "api"
+	}
+	return "pages"
+}
+
+// methodOf returns a method, and "other" for unusual ones, of which a client could send any number.
+func methodOf(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete:
+		return method
+	}
+	return "other"
+}

@@ -1,0 +1,234 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+const (
+	// largestManifest is the maximum size of a manifest in bytes, as other registries have it.
+	largestManifest = 4 << 20
+	// manifestTime is the time in which a client must have sent a manifest.
+	manifestTime = time.Minute
+	// mostQueryTags is the maximum number of tags in the query of a push by digest.
+	mostQueryTags = 20
+)
+
+// push is a change of a repository by a client.
+type push struct {
+	*Server
+	api     apiRequest
+	subject access.Subject
+}
+
+// actions returns the actions of which one must be allowed for a request, before its body is read, and nil for a method that the
+// API does not have.
+func (p *push) actions(r *http.Request) []access.Action {
+	any := []access.Action{access.Publish, access.Create, access.Yank}
+	switch {
+	case p.api.endpoint == manifestEndpoint && r.Method == http.MethodPut,
+		p.api.endpoint == uploadEndpoint && r.Method == http.MethodPost,
+		p.api.endpoint == sessionEndpoint:
+		return any
+	case (p.api.endpoint == manifestEndpoint || p.api.endpoint == blobEndpoint) && r.Method == http.MethodDelete:
+		return []access.Action{access.Delete}
+	}
+	return nil
+}
+
+// checkName checks the name of a repository that does not exist.
+func (p *push) checkName(ctx context.Context) error {
+	if p.images.exists(ctx, p.api.repository) {
+		return nil
+	}
+	existing, err := p.images.repositories(ctx)
+	if err != nil {
+		return err
+	}
+	visible := existing[:0:0]
+	policy := p.policy()
+	for _, name := range existing {
+		// The refusal of a name reveals no repository that the subject cannot read.
+		if policy.May(p.subject, name, access.Read) {
+			visible = append(visible, name)
+		}
+	}
+	return policy.CheckNew(p.api.repository, visible)
+}
+
+// manifest serves the push or the deletion of a manifest. Changes of one repository are made one after another, so that two
+// pushes of one version cannot both find it missing.
+func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
+	body, err := readManifest(w, r)
+	if err != nil {
+		writeRefusal(w, r, err)
+		return
+	}
+	unlock, err := p.changing.Lock(r.Context(), p.api.repository)
+	if err != nil {
+		return // The client has disconnected.
+	}
+	defer unlock()
+	if err := p.check(r, body); err != nil {
+		writeRefusal(w, r, err)
+		return
+	}
+	forward := withPath(r, p.api)
+	forward.Body, forward.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	answer := &statusRecorder{ResponseWriter: w}
+	p.images.ServeHTTP(answer, forward)
+	if answer.status < http.StatusMultipleChoices {
+		p.changed(p.api.repository)
+	}
+}
+
+// readManifest returns the body of a push, within limits of size and time.
+func readManifest(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.Method != http.MethodPut {
+		return nil, nil
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(manifestTime)) // A recorder of a test has no deadline.
+	body, err := io.ReadAll(io.LimitReader(r.Body, largestManifest+1))
+	if err != nil {
+		return nil, oci.ErrInvalidManifest.New(err, "cannot read the manifest")
+	}
+	if len(body) > largestManifest {
+		return nil, oci.ErrManifestTooLarge.New(nil, "the manifest has more than %d bytes", largestManifest)
+	}
+	return body, nil
+}
+
+// check checks a change against the rules of the registry.
+func (p *push) check(r *http.Request, body []byte) error {
+	if r.Method == http.MethodDelete {
+		return nil
+	}
+	tags, err := p.tags(r)
+	if err != nil {
+		return err
+	}
+	doc, err := oci.ParseDocument(body, mediaType(r), oci.Limits{})
+	if err != nil {
+		return err
+	}
+	if err := p.checkAction(r.Context(), doc, tags); err != nil {
+		return err
+	}
+	digest := oci.DigestOf(body)
+	for _, tag := range tags {
+		if err := p.checkTag(r.Context(), tag, digest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mediaType returns the declared media type of a manifest.
+func mediaType(r *http.Request) oci.MediaType {
+	declared, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return oci.MediaType(strings.TrimSpace(declared))
+}
+
+// tags returns the tags that a push writes: the reference, or the tags in the query of a push by digest.
+func (p *push) tags(r *http.Request) ([]string, error) {
+	tags := r.URL.Query()["tag"]
+	if !isDigest(p.api.reference) {
+		tags = append(tags[:len(tags):len(tags)], p.api.reference)
+	}
+	if len(tags) > mostQueryTags {
+		return nil, oci.ErrManifestTooLarge.New(nil, "the push writes %d tags, at most %d are allowed", len(tags), mostQueryTags)
+	}
+	for _, tag := range tags {
+		if !oci.ValidTag(tag) {
+			return nil, oci.ErrInvalidManifest.New(nil, "%q is not a valid tag", tag)
+		}
+	}
+	return tags, nil
+}
+
+// checkAction checks that the subject may push this kind of content: the status of a version, a new repository, or content of
+// one that exists.
+func (p *push) checkAction(ctx context.Context, doc *oci.Document, tags []string) error {
+	action := access.Publish
+	isStatus := doc.ArtifactType == catalog.StatusArtifactType && doc.Subject != nil
+	for _, tag := range tags {
+		subject, ok := catalog.ParseStatusTag(tag)
+		if ok && (!isStatus || subject != doc.Subject.Digest) {
+			return oci.ErrInvalidManifest.New(nil, "the tag %s is reserved for the status of a version", tag)
+		}
+	}
+	switch {
+	case isStatus:
+		action = access.Yank
+	case !p.images.exists(ctx, p.api.repository):
+		action = access.Create
+		if err := p.checkName(ctx); err != nil {
+			return err
+		}
+	}
+	if !p.policy().May(p.subject, p.api.repository, action) {
+		return ErrForbidden.New(nil, "the token does not allow the action %s on %s", action, p.api.repository)
+	}
+	return nil
+}
+
+// checkTag checks that a version is not published again with other content.
+func (p *push) checkTag(ctx context.Context, tag string, digest oci.Digest) error {
+	if !isVersion(tag) {
+		return nil
+	}
+	current, err := p.images.digest(ctx, p.api.repository, tag)
+	if err != nil {
+		return err
+	}
+	if current.IsZero() {
+		if current, err = p.packages.removed(ctx, p.api.repository, tag); err != nil {
+			return err
+		}
+	}
+	if !current.IsZero() && current != digest {
+		return ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.repository, tag, current.Short(), digest.Short())
+	}
+	return nil
+}
+
+// isVersion reports whether a tag is a complete semantic version, which is immutable. Tags such as "latest" and "v1" can move.
+func isVersion(tag string) bool {
+	_, err := semver.StrictNewVersion(strings.TrimPrefix(tag, "v"))
+	return err == nil
+}
+
+// statusRecorder records the status of a response.
+type statusRecorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (s *statusRecorder) WriteHeader(status int) {
+	if s.status == 0 {
+		s.status = status
+	}
+	s.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (s *statusRecorder) Write(p []byte) (int, error) {
+	if s.status == 0 {
+		s.status = http.StatusOK
+	}
+	return s.ResponseWriter.Write(p)
+}
+
+// Unwrap returns the writer for [http.ResponseController].
+func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter }

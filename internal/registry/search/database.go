@@ -1,0 +1,107 @@
+package search
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+
+	_ "modernc.org/sqlite" // The driver "sqlite", with full-text search.
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// ErrDatabase is the code for a search database that cannot be used.
+var ErrDatabase = errcode.Code{
+	Name: "SearchDatabase", Class: errcode.Unavailable,
+	Cause: "The database of the search cannot be written or read.",
+	Fix:   "Check the free space and the permissions of the folder of the server; the database can be deleted.",
+}
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code { return []errcode.Code{ErrDatabase} }
+
+// formatVersion identifies the schema and the tokens. A database of another version is built again.
+const formatVersion = 1
+
+// mostConnections limits the queries that run at the same time; each has its own cache of pages.
+const mostConnections = 4
+
+// schema: docs are the documents without their text. Their row numbers are those of the full-text tables.
+const schema = `
+CREATE TABLE packages (id INTEGER PRIMARY KEY, repository TEXT NOT NULL UNIQUE, hash TEXT NOT NULL);
+CREATE TABLE kinds (id INTEGER PRIMARY KEY, package INTEGER NOT NULL, kind TEXT NOT NULL, grp TEXT NOT NULL, role TEXT NOT NULL);
+CREATE INDEX kinds_package ON kinds (package);
+CREATE VIRTUAL TABLE package_docs USING fts5(tokens, content='', contentless_delete=1, detail=none, prefix='1 2 3', tokenize="ascii tokenchars '=@~%.-/_:+'");
+CREATE VIRTUAL TABLE kind_docs USING fts5(tokens, content='', contentless_delete=1, detail=none, prefix='1 2 3', tokenize="ascii tokenchars '=@~%.-/_:+'");
+CREATE TABLE words (word TEXT PRIMARY KEY, uses INTEGER NOT NULL) WITHOUT ROWID;
+`
+
+// Database is a search database. It is safe for concurrent use.
+type Database struct {
+	db *sql.DB
+}
+
+// Open opens the database in a file, and creates it if it is missing, damaged or of another version.
+func Open(ctx context.Context, path string) (*Database, error) {
+	d, err := open(ctx, path)
+	if err == nil {
+		return d, nil
+	}
+	if err := remove(path); err != nil {
+		return nil, ErrDatabase.New(err, "cannot replace %s", path)
+	}
+	return open(ctx, path)
+}
+
+// remove deletes the files of a database.
+func remove(path string) error {
+	var errs []error
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func open(ctx context.Context, path string) (*Database, error) {
+	query := url.Values{"_pragma": {
+		"journal_mode(WAL)", "synchronous(OFF)", "busy_timeout(10000)", "cache_size(-4000)", "temp_store(MEMORY)", "trusted_schema(OFF)",
+	}}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: url.PathEscape(path), RawQuery: query.Encode()}).String())
+	if err != nil {
+		return nil, ErrDatabase.New(err, "cannot open %s", path)
+	}
+	db.SetMaxOpenConns(mostConnections)
+	d := &Database{db: db}
+	if err := d.prepare(ctx); err != nil {
+		return nil, ErrDatabase.New(errors.Join(err, db.Close()), "cannot use %s", path)
+	}
+	return d, nil
+}
+
+// prepare creates the schema of an empty database, and checks the one of another.
+func (d *Database) prepare(ctx context.Context) error {
+	var version int
+	if err := d.db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return err
+	}
+	switch version {
+	case formatVersion:
+		_, err := d.repositories(ctx)
+		return err
+	case 0:
+		if _, err := d.db.ExecContext(ctx, schema); err != nil {
+			return err
+		}
+		_, err := d.db.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", formatVersion))
+		return err
+	}
+	return fmt.Errorf("its version is %d instead of %d", version, formatVersion)
+}
+
+// Close closes the database.
+func (d *Database) Close() error { return d.db.Close() }

@@ -1,0 +1,220 @@
+package search
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/spelling"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+)
+
+const (
+	// mostCandidates is the number of candidates of each type that are ranked.
+	mostCandidates = 1000
+	// mostExact is the number of candidates with an exact name that are ranked in any case.
+	mostExact = 300
+	// mostSimilar is the number of words with a similar spelling that replace a word.
+	mostSimilar = 20
+)
+
+// Visible reports whether the client of a query may know a package.
+type Visible func(repository string) bool
+
+// Search returns the hits of a query in a catalog, best first, at most limit. The database finds the candidates, and
+// [catalog.Catalog.Search] ranks them.
+func (d *Database) Search(ctx context.Context, c *catalog.Catalog, q catalog.Query, limit int, visible Visible) ([]catalog.Hit, error) {
+	f := &finder{ctx: ctx, db: d.db, catalog: c, visible: visible, packages: map[string]bool{}, kinds: map[kindKey]bool{}}
+	if err := f.find(q); err != nil {
+		return nil, ErrDatabase.New(err, "cannot search")
+	}
+	candidates := f.candidates()
+	return candidates.Search(q, limit), nil
+}
+
+type kindKey struct{ repository, kind, group, role string }
+
+// finder collects candidates.
+type finder struct {
+	ctx      context.Context
+	db       *sql.DB
+	catalog  *catalog.Catalog
+	visible  Visible
+	packages map[string]bool
+	kinds    map[kindKey]bool
+	// whole selects everything that is visible.
+	whole bool
+}
+
+func (f *finder) find(q catalog.Query) error {
+	for _, w := range q.Words {
+		if err := f.kindsWith(q, exactTerm(exactToken, w), mostExact); err != nil {
+			return err
+		}
+	}
+	if err := f.collect(q, expression(q, q.Words)); err != nil {
+		return err
+	}
+	if f.whole || len(f.packages) > 0 || len(f.kinds) > 0 || len(q.Words) == 0 {
+		return nil
+	}
+	similar, err := f.similarExpression(q)
+	if err != nil || similar == "" {
+		return err
+	}
+	return f.collect(q, similar)
+}
+
+// kindsWith collects kinds with an exact name that also match the rest of the query.
+func (f *finder) kindsWith(q catalog.Query, term string, most int) error {
+	return f.collectKinds(term+" AND "+expression(q, q.Words), most)
+}
+
+func (f *finder) collect(q catalog.Query, expression string) error {
+	if expression == "" {
+		f.whole = true // The ranking applies the filters.
+		return nil
+	}
+	if q.Kind == "" && q.Group == "" && q.Field == "" && q.Provides == "" {
+		if err := f.collectPackages(expression); err != nil {
+			return err
+		}
+	}
+	return f.collectKinds(expression, mostCandidates)
+}
+
+func (f *finder) addPackage(repository string) {
+	if f.visible(repository) {
+		f.packages[repository] = true
+	}
+}
+
+func (f *finder) collectPackages(expression string) error {
+	rows, err := f.db.QueryContext(f.ctx, `SELECT p.repository FROM package_docs d JOIN packages p ON p.id = d.rowid
+		WHERE package_docs MATCH ? ORDER BY d.rowid`, expression)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() && len(f.packages) < mostCandidates {
+		var repository string
+		if err := rows.Scan(&repository); err != nil {
+			return err
+		}
+		f.addPackage(repository)
+	}
+	return rows.Err()
+}
+
+// collectKinds collects the kinds of an expression in the order of their rank until most of them are visible to the client, so
+// that the candidates do not depend on packages that the client may not know.
+func (f *finder) collectKinds(expression string, most int) error {
+	rows, err := f.db.QueryContext(f.ctx, `SELECT p.repository, k.kind, k.grp, k.role FROM kind_docs d CROSS JOIN kinds k ON k.id = d.rowid
+		CROSS JOIN packages p ON p.id = k.package WHERE kind_docs MATCH ? ORDER BY d.rowid`, expression)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	found := 0
+	for found < most && rows.Next() {
+		var key kindKey
+		if err := rows.Scan(&key.repository, &key.kind, &key.group, &key.role); err != nil {
+			return err
+		}
+		if f.visible(key.repository) {
+			f.kinds[key], f.packages[key.repository] = true, true
+			found++
+		}
+	}
+	return rows.Err()
+}
+
+// candidates returns the part of the catalog with the candidates.
+func (f *finder) candidates() *catalog.Catalog {
+	part := &catalog.Catalog{Config: f.catalog.Config}
+	for i := range f.catalog.Packages {
+		if repository := f.catalog.Packages[i].Repository; f.packages[repository] || f.whole && f.visible(repository) {
+			f.packages[repository] = true
+			part.Packages = append(part.Packages, f.catalog.Packages[i])
+		}
+	}
+	if f.whole {
+		for i := range f.catalog.Kinds {
+			if f.packages[f.catalog.Kinds[i].Repository] {
+				part.Kinds = append(part.Kinds, f.catalog.Kinds[i])
+			}
+		}
+	}
+	for key := range f.kinds {
+		for _, k := range f.catalog.Lookup(key.group, key.kind) {
+			if k.Repository == key.repository && k.Kind == key.kind && string(k.Role) == key.role {
+				part.Kinds = append(part.Kinds, k)
+			}
+		}
+	}
+	for i := range f.catalog.Texts {
+		if f.packages[f.catalog.Texts[i].Repository] {
+			part.Texts = append(part.Texts, f.catalog.Texts[i])
+		}
+	}
+	return part
+}
+
+// similarExpression returns an expression with the words of the index that are similar to the words of a query or contain them,
+// and "" if there are none.
+func (f *finder) similarExpression(q catalog.Query) (string, error) {
+	var terms []string
+	for _, w := range q.Words {
+		words, err := f.similarWords(w)
+		if err != nil || len(words) == 0 {
+			return "", err
+		}
+		var alternatives []string
+		for _, word := range words {
+			alternatives = append(alternatives, exactTerm("", word))
+		}
+		terms = append(terms, "("+strings.Join(alternatives, " OR ")+")")
+	}
+	if filters := expression(q, nil); filters != "" {
+		terms = append(terms, filters)
+	}
+	return strings.Join(terms, " AND "), nil
+}
+
+// similarWords returns words of names that contain a word, or differ from it by a typing error, the most frequent first.
+func (f *finder) similarWords(w string) (words []string, err error) {
+	const shortest = 3
+	if len(w) < shortest {
+		return nil, nil
+	}
+	rows, err := f.db.QueryContext(f.ctx, "SELECT word FROM words ORDER BY uses DESC")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var contained []string
+	for rows.Next() && len(words) < mostSimilar {
+		var word sql.RawBytes
+		if err := rows.Scan(&word); err != nil {
+			return nil, err
+		}
+		switch text := string(word); {
+		case isSimilar(text, w):
+			words = append(words, text)
+		case strings.Contains(text, w) && len(contained) < mostSimilar:
+			contained = append(contained, text)
+		}
+	}
+	return append(words, contained...), rows.Err()
+}
+
+// isSimilar reports whether two words differ by at most two typing errors, and short words by one.
+func isSimilar(a, b string) bool {
+	const long = 8
+	most := 1
+	if min(len(a), len(b)) >= long {
+		most = 2
+	}
+	return len(a)-len(b) <= most && len(b)-len(a) <= most && spelling.Distance(a, b) <= most
+}

@@ -1,0 +1,255 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
+	"github.com/xpkg-dev/xpkg/internal/registry/upload"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// Files and folders in the folder of a server.
+const (
+	imagesFolder = "registry"
+	cacheFolder  = "cache"
+	policyFile   = "access.yaml"
+	keyFile      = "bearer.key"
+)
+
+// Options configure a server.
+type Options struct {
+	// Dir is the folder of the server.
+	Dir string
+	// Host is the host, with its port if it has one, under which clients pull packages.
+	Host string
+	// URL is the address of the server for clients, such as "https://registry.example.org", if a proxy is in front of it. If it is
+	// empty, the address of each request is used.
+	URL string
+	// Backend is the registry with the content; nil stores the content in Dir.
+	Backend *BackendOptions
+	// MaxUpload is the maximum size of a blob in bytes.
+	MaxUpload int64
+	// Indexer builds the index; nil means a LocalIndexer.
+	Indexer Indexer
+	// Pages returns the handler of the pages of a site; nil serves none.
+	Pages func(*Site) (http.Handler, error)
+	// Issuers is the client for OIDC issuers; nil means a client without a proxy for loopback addresses.
+	Issuers *http.Client
+	Log     *slog.Logger
+	// Now returns the time; nil means the system clock.
+	Now func() time.Time
+}
+
+// Server is a registry server.
+type Server struct {
+	options    Options
+	log        *slog.Logger
+	now        func() time.Time
+	identifier *Identifier
+	policies   *policyFileReader
+	images     images
+	site       *Site
+	packages   *Packages
+	issuers    *issuers
+	metrics    *metrics
+	changing   keyedmutex.Mutex[string]
+	handler    http.Handler
+}
+
+// New opens the folder of a server. It creates the folder, and no connection.
+func New(o Options) (*Server, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Issuers == nil {
+		o.Issuers = http.DefaultClient
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, ErrServer.New(err, "cannot create %s", o.Dir)
+	}
+	key, err := loadKey(filepath.Join(o.Dir, keyFile))
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		options: o, log: o.Log, now: o.Now,
+		identifier: &Identifier{tokens: tokens.Open(o.Dir, o.Now), bearer: &bearerTokens{key: key, now: o.Now}},
+		policies:   &policyFileReader{path: filepath.Join(o.Dir, policyFile), log: o.Log},
+		issuers:    &issuers{client: o.Issuers, now: o.Now, providers: map[string]*oidc.Provider{}, failures: map[string]time.Time{}},
+		metrics:    newMetrics(),
+	}
+	if _, err := s.policies.read(); err != nil {
+		return nil, err
+	}
+	if s.images, err = s.openImages(); err != nil {
+		return nil, err
+	}
+	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.internalRemote())
+	if s.options.Indexer == nil {
+		s.options.Indexer = NewLocalIndexer(s.packages, o.Host)
+	}
+	return s, s.openSite()
+}
+
+// internalRemote returns the options for a client of the images without access control: the indexer reads everything, and the
+// partitions keep private packages apart.
+func (s *Server) internalRemote() remote.Options {
+	return remote.Options{Transport: inProcess{s.images}}
+}
+
+func (s *Server) openImages() (images, error) {
+	if s.options.Backend != nil {
+		return openBackend(*s.options.Backend, s.log)
+	}
+	return openFolder(filepath.Join(s.options.Dir, imagesFolder), s.log), nil
+}
+
+func (s *Server) openSite() error {
+	s.site = NewSite(SiteOptions{
+		Host: s.options.Host, Dir: filepath.Join(s.options.Dir, cacheFolder), Indexer: s.options.Indexer, Log: s.log,
+		Repositories: s.images.repositories, Policy: s.policy, Now: s.now,
+		Identify: func(r *http.Request) access.Subject {
+			subject, _ := s.identifier.subject(r)
+			return subject
+		},
+	})
+	pages := http.NotFoundHandler()
+	if s.options.Pages != nil {
+		var err error
+		if pages, err = s.options.Pages(s.site); err != nil {
+			return ErrServer.New(err, "cannot prepare the pages")
+		}
+	}
+	distribution := http.HandlerFunc(s.serveDistribution)
+	limited := upload.Limit(s.options.MaxUpload, "start the server with a larger `xpkg registry serve --max-upload-size`", distribution)
+	s.handler = s.metrics.count(dropSlow(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case path == tokenPath:
+			s.serveToken(w, r)
+		case path == exchangePath:
+			s.serveExchange(w, r)
+		case path == searchPath && s.options.Pages == nil:
+			s.serveSearch(w, r)
+		case path == "/healthz":
+			s.serveHealth(w, r)
+		case path == "/metrics":
+			s.serveMetrics(w, r)
+		case strings.HasPrefix(path, apiPath), path == strings.TrimSuffix(apiPath, "/"):
+			limited.ServeHTTP(w, r)
+		default:
+			pages.ServeHTTP(w, r)
+		}
+	})))
+	return nil
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Run keeps the index up to date until the context ends.
+func (s *Server) Run(ctx context.Context) error { return s.site.Run(ctx) }
+
+// Close releases the resources. No request may be in progress.
+func (s *Server) Close() error {
+	return errors.Join(s.site.Close(), s.packages.Close(), s.images.close())
+}
+
+// Site returns the index and the search of the server.
+func (s *Server) Site() *Site { return s.site }
+
+func (s *Server) policy() *access.Policy { return s.policies.current() }
+
+// changed updates the index after a change of a repository. It does not wait.
+func (s *Server) changed(repository string) { s.site.Changed(repository) }
+
+// serveHealth reports whether the server can serve requests.
+func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
+	if err := s.site.Healthy(); err != nil {
+		s.log.Warn("not ready", "error", err)
+		writeJSON(w, r, http.StatusServiceUnavailable, map[string]string{"status": "the index is not ready"})
+		return
+	}
+	writeJSON(w, r, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// policyFileReader reads the policy again when its file changes. While the file is malformed, the last policy applies.
+type policyFileReader struct {
+	path string
+	log  *slog.Logger
+
+	mu       sync.Mutex
+	policy   *access.Policy
+	modified time.Time
+	size     int64
+	checked  time.Time
+}
+
+// policyAge is the time for which the file is not checked again.
+const policyAge = time.Second
+
+// current returns the policy.
+func (p *policyFileReader) current() *access.Policy {
+	p.mu.Lock()
+	fresh := p.policy != nil && time.Since(p.checked) < policyAge
+	last := p.policy
+	p.mu.Unlock()
+	if fresh {
+		return last
+	}
+	policy, err := p.read()
+	if err != nil {
+		p.log.Error("the access configuration is not used until it is corrected", "file", p.path, "error", err)
+		return last
+	}
+	return policy
+}
+
+// read returns the policy in the file, and a default policy without a file.
+func (p *policyFileReader) read() (*access.Policy, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	info, err := os.Stat(p.path)
+	p.checked = time.Now()
+	switch {
+	case errors.Is(err, os.ErrNotExist) && p.policy == nil:
+		p.policy = &access.Policy{Administrators: []string{defaultAdministrator}}
+		return p.policy, nil
+	case errors.Is(err, os.ErrNotExist):
+		return p.policy, nil
+	case err != nil:
+		return nil, ErrServer.New(err, "cannot read %s", p.path)
+	case p.policy != nil && info.ModTime().Equal(p.modified) && info.Size() == p.size:
+		return p.policy, nil
+	}
+	document, err := os.ReadFile(p.path)
+	if err != nil {
+		return nil, ErrServer.New(err, "cannot read %s", p.path)
+	}
+	policy, err := access.Parse(document)
+	if err != nil {
+		return nil, err
+	}
+	if len(policy.Administrators) == 0 {
+		policy.Administrators = []string{defaultAdministrator}
+	}
+	p.policy, p.modified, p.size = policy, info.ModTime(), info.Size()
+	return policy, nil
+}
+
+// defaultAdministrator is the administrator without another one in the configuration: the user of tokens that name no user.
+const defaultAdministrator = "admin"

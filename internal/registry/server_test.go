@@ -1,0 +1,282 @@
+package registry_test
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+func TestAPushIsFoundWithoutARestart(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.waitUntil(t, "the package is found", func() bool { return slices.Contains(s.found(t, "", "boat"), "acme/provider-boats") })
+	s.mustPush(t, "acme/provider-boats:v1.1.0", "Raft")
+	s.waitUntil(t, "the kind of the new version is found", func() bool { return slices.Contains(s.found(t, "", "kind:Raft"), "acme/provider-boats") })
+	if got := s.found(t, "", "kind:Boat"); len(got) != 0 {
+		t.Errorf("a kind that the newest version does not have: %q", got)
+	}
+}
+
+// TestAnonymousViewEqualsAServerWithoutPrivatePackages compares every response to an anonymous client of a server with private packages and
+// of a server that never had them.
+func TestAnonymousViewEqualsAServerWithoutPrivatePackages(t *testing.T) {
+	with, without := start(t, nil), start(t, nil)
+	for _, s := range []*server{with, without} {
+		s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+		s.mustPush(t, "other/provider-cars:v1.0.0", "Car")
+	}
+	with.mustPush(t, "acme/secret/provider-boats:v1.0.0", "Boat")
+	with.mustPush(t, "acme/secret/provider-plans:v1.0.0", "Plan")
+	for _, s := range []*server{with, without} {
+		s.waitUntil(t, "everything is indexed", func() bool {
+			return len(s.found(t, s.admin, "provider")) >= map[*server]int{with: 4, without: 2}[s]
+		})
+	}
+	secret := oci.MustParseReference(host + "/acme/secret/provider-plans:v1.0.0")
+	root, err := with.client(t, with.admin).Resolve(t.Context(), secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := root.Digest.String()
+	targets := []string{
+		"/v2/", "/v2/_catalog", "/v2/_catalog?n=1", "/v2/_catalog?last=acme/secret", "/healthz", "/metrics",
+		"/api/v1/search?q=provider", "/api/v1/search?q=plan", "/api/v1/search?q=pln", "/api/v1/search?q=kind:Plan", "/api/v1/search?q=kind:Boat",
+		"/api/v1/search?q=boat", "/api/v1/search", "/api/v1/search?q=type:Provider", "/api/v1/search?q=secret", "/api/v1/search?q=group:*.example.org",
+	}
+	for _, repository := range []string{"acme/secret/provider-plans", "acme/secret", "acme/secret/never", "acme/provider-boats", "acme/never"} {
+		for _, rest := range []string{
+			"/tags/list", "/tags/list?n=1", "/manifests/v1.0.0", "/manifests/latest", "/manifests/" + digest, "/manifests/!", "/blobs/" + digest,
+			"/blobs/uploads/", "/blobs/uploads/1", "/blobs/nothing", "/referrers/" + digest, "/referrers/nothing", "/", "",
+		} {
+			targets = append(targets, "/v2/"+repository+rest)
+		}
+	}
+	for _, target := range targets {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+			for _, anonymous := range []bool{false, true} {
+				var got [2]string
+				for i, s := range []*server{with, without} {
+					token := ""
+					if anonymous {
+						token = s.anonymousToken(t, target)
+					}
+					got[i] = snapshot(t, s.do(t, method, target, token, nil))
+				}
+				if got[0] != got[1] {
+					t.Errorf("%s %s (anonymous token: %v):\n%s\nwithout private packages:\n%s", method, target, anonymous, got[0], got[1])
+				}
+			}
+		}
+	}
+	mount := "/v2/acme/provider-boats/blobs/uploads/?mount=" + digest + "&from=acme/secret/provider-plans"
+	if got := with.do(t, http.MethodPost, mount, with.token(t, "carol", []string{"acme/*"}, access.Publish), nil).StatusCode; got != http.StatusForbidden {
+		t.Errorf("a mount of a private blob by another user: %d", got)
+	}
+}
+
+// anonymousToken returns the bearer token of a client without credentials for the repository in a path.
+func (s *server) anonymousToken(t testing.TB, target string) string {
+	t.Helper()
+	repository, _, _ := strings.Cut(strings.TrimPrefix(target, "/v2/"), "/tags")
+	for _, end := range []string{"/manifests", "/blobs", "/referrers"} {
+		repository, _, _ = strings.Cut(repository, end)
+	}
+	return s.bearer(t, "", "repository:"+repository+":pull,push")
+}
+
+func TestATokenAllowsOnlyItsScope(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.mustPush(t, "acme/secret/provider-boats:v1.0.0", "Boat")
+	publisher := s.token(t, "alice", []string{"acme/provider-boats"}, access.Publish)
+	creator := s.token(t, "alice", []string{"acme/*"}, access.Create)
+	stranger := s.token(t, "carol", []string{"*"}, access.Actions()...)
+	reader := s.token(t, "bob", []string{"acme/secret/*"}, access.Read)
+	for name, c := range map[string]struct {
+		token, reference string
+		want             error
+	}{
+		"a new version":                 {publisher, "acme/provider-boats:v1.1.0", nil},
+		"a new repository":              {publisher, "acme/provider-rafts:v1.0.0", remote.ErrUnauthorized},
+		"a new repository in the scope": {creator, "acme/provider-cars:v1.0.0", nil},
+		"another organisation":          {creator, "other/provider-cars:v1.0.0", remote.ErrUnauthorized},
+		"a user without the names":      {stranger, "acme/provider-boats:v1.2.0", remote.ErrUnauthorized},
+		"a reader":                      {reader, "acme/secret/provider-boats:v1.2.0", remote.ErrUnauthorized},
+		"a reserved name":               {s.admin, "search/provider-boats:v1.0.0", remote.ErrRefused},
+		"a similar name":                {s.admin, "acme/provider_boats:v1.0.0", remote.ErrRefused},
+	} {
+		if err := s.push(t, c.token, c.reference, "Boat"); !errors.Is(err, c.want) && (err != nil || c.want != nil) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	target := "/v2/acme/secret/provider-boats/manifests/v1.0.0"
+	for name, c := range map[string]struct {
+		token string
+		want  int
+	}{
+		"without credentials": {"", http.StatusUnauthorized}, "a reader": {reader, http.StatusOK}, "a token for another repository": {publisher, http.StatusNotFound},
+		"a user without permission": {stranger, http.StatusNotFound}, "a wrong token": {"xpkg_wrong", http.StatusUnauthorized},
+	} {
+		if got := s.do(t, http.MethodGet, target, c.token, nil).StatusCode; got != c.want {
+			t.Errorf("read by %s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestVersionsNeverChange(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	for _, tag := range []string{"v1", "latest", "main"} {
+		s.mustPush(t, "acme/provider-boats:"+tag, "Boat")
+		s.mustPush(t, "acme/provider-boats:"+tag, "Raft")
+	}
+	if err := s.push(t, s.admin, "acme/provider-boats:v1.0.0", "Raft"); !errors.Is(err, remote.ErrRefused) || !strings.Contains(err.Error(), "versions never change") {
+		t.Errorf("the same version with other content: %v", err)
+	}
+	root, err := s.client(t, s.admin).Artifact(t.Context(), oci.MustParseReference(host+"/acme/provider-boats:latest"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := oci.ReadSmall(t.Context(), root, root.Root(), oci.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/"+root.Root().Digest.String()+"?tag=v1.0.0", s.admin, bytes.NewReader(raw))
+	if resp.StatusCode != http.StatusConflict {
+		t.Errorf("the same version in the query of a push by digest: %d", resp.StatusCode)
+	}
+}
+
+func TestARevokedTokenEndsItsBearerTokens(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/secret/provider-boats:v1.0.0", "Boat")
+	secret := s.token(t, "bob", []string{"acme/secret/*"}, access.Read)
+	bearer := s.bearer(t, secret, "repository:acme/secret/provider-boats:pull")
+	target := "/v2/acme/secret/provider-boats/tags/list"
+	if got := s.do(t, http.MethodGet, target, bearer, nil).StatusCode; got != http.StatusOK {
+		t.Fatalf("before: %d", got)
+	}
+	store := tokens.Open(s.dir, nil)
+	all, err := store.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range all {
+		if token.User == "bob" {
+			if err := store.Revoke(token.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, token := range []string{bearer, secret} {
+		if got := s.do(t, http.MethodGet, target, token, nil).StatusCode; got != http.StatusUnauthorized {
+			t.Errorf("after: %d", got)
+		}
+	}
+}
+
+func TestABearerTokenAllowsOnlyWhatTheClientRequested(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	pull := s.bearer(t, s.admin, "repository:acme/provider-boats:pull")
+	for name, c := range map[string]struct {
+		method, target string
+		want           int
+	}{
+		"the pull":           {http.MethodGet, "/v2/acme/provider-boats/tags/list", http.StatusOK},
+		"a push":             {http.MethodPost, "/v2/acme/provider-boats/blobs/uploads/", http.StatusUnauthorized},
+		"a deletion":         {http.MethodDelete, "/v2/acme/provider-boats/manifests/v1.0.0", http.StatusUnauthorized},
+		"another repository": {http.MethodGet, "/v2/acme/provider-rafts/tags/list", http.StatusUnauthorized},
+	} {
+		if got := s.do(t, c.method, c.target, pull, nil).StatusCode; got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	if got := s.do(t, http.MethodGet, "/v2/acme/provider-boats/tags/list", pull+"x", nil).StatusCode; got != http.StatusUnauthorized {
+		t.Errorf("a changed bearer token: %d", got)
+	}
+}
+
+func TestAStatusNeedsItsOwnPermission(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.mustPush(t, "acme/provider-boats:v1.1.0", "Raft")
+	ref := oci.MustParseReference(host + "/acme/provider-boats:v1.1.0")
+	yanked := catalog.Status{State: catalog.Yanked, Reason: catalog.Broken, Message: "it sinks", ReplacedBy: "v1.0.0"}
+	publisher := s.client(t, s.token(t, "alice", []string{"acme/*"}, access.Publish))
+	if _, err := packagestatus.Write(t.Context(), publisher, ref, yanked); !errors.Is(err, remote.ErrUnauthorized) {
+		t.Errorf("by a publisher: %v", err)
+	}
+	yanker := s.client(t, s.token(t, "alice", []string{"acme/*"}, access.Yank))
+	digest, err := packagestatus.Write(t.Context(), yanker, ref, yanked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.waitUntil(t, "the former version is the newest", func() bool { return len(s.found(t, "", "kind:Boat")) == 1 })
+	got, err := packagestatus.Read(t.Context(), s.client(t, ""), ref.WithDigest(digest))
+	if err != nil || got == nil || got.Message != "it sinks" || got.State != catalog.Yanked {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if err := s.push(t, s.admin, "acme/provider-boats:"+catalog.StatusTag(digest), "Boat"); !errors.Is(err, remote.ErrRefused) {
+		t.Errorf("a package under the tag of a status: %v", err)
+	}
+	if _, err := packagestatus.Write(t.Context(), yanker, ref, catalog.Status{State: catalog.Available}); err != nil {
+		t.Fatal(err)
+	}
+	s.waitUntil(t, "the version is available again", func() bool { return len(s.found(t, "", "kind:Raft")) == 1 })
+}
+
+func TestADeletedVersionCannotBePublishedAgain(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.mustPush(t, "acme/provider-boats:v1.1.0", "Raft")
+	client, ref := s.client(t, s.admin), oci.MustParseReference(host+"/acme/provider-boats:v1.1.0")
+	digest, err := packagestatus.Write(t.Context(), client, ref, catalog.Status{State: catalog.Removed, Reason: catalog.Licence})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Delete(t.Context(), ref.WithDigest(digest)); err != nil {
+		t.Fatal(err)
+	}
+	s.waitUntil(t, "the version is gone", func() bool { return len(s.found(t, "", "kind:Raft")) == 0 })
+	if err := s.push(t, s.admin, "acme/provider-boats:v1.1.0", "Canoe"); !errors.Is(err, remote.ErrRefused) {
+		t.Errorf("other content: %v", err)
+	}
+	got, err := packagestatus.Read(t.Context(), s.client(t, ""), ref.WithDigest(digest))
+	if err != nil || got == nil || got.State != catalog.Removed || got.Tag != "v1.1.0" {
+		t.Errorf("the tombstone: %+v, %v", got, err)
+	}
+}
+
+func TestHostileRequestsAreRefused(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.mustPush(t, "acme/secret/provider-boats:v1.0.0", "Boat")
+	for _, target := range []string{
+		"/v2/acme/provider-boats/../secret/provider-boats/tags/list", "/v2//acme/secret/provider-boats/tags/list",
+		"/v2/acme/./secret/provider-boats/manifests/v1.0.0", "/v2/acme/secret/provider-boats/manifests/v1.0.0/", "/v2/ACME/secret/provider-boats/tags/list",
+		"/v2/acme/secret/provider-boats/tags/list/../list", "/v2/acme\\secret/tags/list", "/v2/acme/secret%2fprovider-boats/tags/list",
+	} {
+		if got := s.do(t, http.MethodGet, target, s.bearer(t, "", ""), nil).StatusCode; got != http.StatusNotFound && got != http.StatusUnauthorized {
+			t.Errorf("%s: %d", target, got)
+		}
+	}
+	huge := bytes.NewReader(make([]byte, 5<<20))
+	if got := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/v2.0.0", s.admin, huge).StatusCode; got != http.StatusBadRequest {
+		t.Errorf("a huge manifest: %d", got)
+	}
+	if got := s.do(t, http.MethodGet, "/token?"+strings.Repeat("scope=a&", 200), "", nil).StatusCode; got != http.StatusBadRequest {
+		t.Errorf("many scopes: %d", got)
+	}
+}

@@ -1,0 +1,337 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/search"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+)
+
+// Indexer builds the index of a partition.
+type Indexer interface {
+	// Load returns the last catalog of a partition, and an empty one if there is none.
+	Load(ctx context.Context, partition string) (*catalog.Catalog, error)
+	// Update returns the catalog of a partition with the given repositories, of which some have changed since the previous catalog,
+	// and publishes it.
+	Update(ctx context.Context, partition string, previous *catalog.Catalog, repositories, changed []string) (*catalog.Catalog, error)
+}
+
+// SiteOptions configure a site.
+type SiteOptions struct {
+	// Host is the host in the names of the packages.
+	Host string
+	// Dir is the folder for caches.
+	Dir     string
+	Indexer Indexer
+	// Repositories lists the repositories, without the host.
+	Repositories func(ctx context.Context) ([]string, error)
+	Policy       func() *access.Policy
+	// Identify returns the sender of a request.
+	Identify func(*http.Request) access.Subject
+	// Interval is the time between two searches for changes that were not reported. Zero means a minute.
+	Interval time.Duration
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// Site is an index of a registry with a search. It updates the index when a repository changes.
+type Site struct {
+	options SiteOptions
+	log     *slog.Logger
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	pending map[string]bool
+	all     bool // Every repository has to be checked.
+	parts   map[string]*part
+	policy  *access.Policy
+	ready   bool
+	failure error
+	updates int
+	updated chan struct{} // closed and replaced after each update
+}
+
+// part is the index of a partition.
+type part struct {
+	catalog *catalog.Catalog
+	search  *search.Database
+}
+
+// NewSite returns a site. It does not access the registry or its folder before Run.
+func NewSite(o SiteOptions) *Site {
+	if o.Interval == 0 {
+		o.Interval = time.Minute
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Site{
+		options: o, log: o.Log, wake: make(chan struct{}, 1), pending: map[string]bool{}, all: true,
+		parts: map[string]*part{}, updated: make(chan struct{}),
+	}
+}
+
+// Changed schedules the update of a repository. It does not wait.
+func (s *Site) Changed(repository string) {
+	s.mu.Lock()
+	s.pending[repository] = true
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *Site) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // The next update includes the change.
+	}
+}
+
+// Run keeps the index up to date until the context ends.
+func (s *Site) Run(ctx context.Context) error {
+	if s.options.Indexer == nil {
+		<-ctx.Done()
+		return nil
+	}
+	s.signal()
+	ticker := time.NewTicker(s.options.Interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			s.mu.Lock()
+			s.all = true
+			s.mu.Unlock()
+		case <-s.wake:
+		}
+		err := s.update(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.log.Error("cannot update the index; the next attempt follows", "error", err)
+		}
+		s.finish(err)
+	}
+}
+
+// finish records the result of an update.
+func (s *Site) finish(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failure, s.ready = err, s.ready || err == nil
+	s.updates++
+	close(s.updated)
+	s.updated = make(chan struct{})
+}
+
+// Healthy returns an error until the first index is ready.
+func (s *Site) Healthy() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.options.Indexer != nil && !s.ready {
+		return errors.Join(ErrServer.New(nil, "the index is not ready"), s.failure)
+	}
+	return nil
+}
+
+// take returns the repositories that have to be updated, and whether all of them have.
+func (s *Site) take() (changed []string, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for repository := range s.pending {
+		changed = append(changed, repository)
+	}
+	all = s.all
+	s.pending, s.all = map[string]bool{}, false
+	slices.Sort(changed)
+	return changed, all
+}
+
+// restore schedules a failed update again.
+func (s *Site) restore(changed []string, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, repository := range changed {
+		s.pending[repository] = true
+	}
+	s.all = s.all || all
+}
+
+// update updates the partitions with changes.
+func (s *Site) update(ctx context.Context) error {
+	changed, all := s.take()
+	if len(changed) == 0 && !all {
+		return nil
+	}
+	repositories, err := s.options.Repositories(ctx)
+	if err != nil {
+		s.restore(changed, all)
+		return err
+	}
+	if all {
+		changed = union(changed, repositories)
+	}
+	policy := s.options.Policy()
+	byPartition, changedIn := map[string][]string{}, map[string][]string{}
+	for _, repository := range repositories {
+		name := policy.Partition(repository)
+		byPartition[name] = append(byPartition[name], repository)
+	}
+	for _, repository := range changed {
+		name := policy.Partition(repository)
+		changedIn[name] = append(changedIn[name], repository)
+	}
+	var errs []error
+	for _, name := range policy.Partitions() {
+		if len(changedIn[name]) == 0 && !all {
+			continue
+		}
+		if err := s.updatePart(ctx, name, byPartition[name], changedIn[name]); err != nil {
+			errs = append(errs, err)
+			s.restore(changedIn[name], all)
+		}
+	}
+	s.removeParts(policy.Partitions())
+	return errors.Join(errs...)
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (s *Site) updatePart(ctx context.Context, name string, repositories, changed []string) error {
+	p := s.part(name)
+	if p == nil {
+		p = &part{}
+		var err error
+		if p.catalog, err = s.options.Indexer.Load(ctx, name); err != nil {
+			return err
+		}
+	}
+	next, err := s.options.Indexer.Update(ctx, name, p.catalog, repositories, changed)
+	if err != nil {
+		return err
+	}
+	database := p.search
+	if database == nil {
+		path, err := s.databasePath(name)
+		if err != nil {
+			return err
+		}
+		if database, err = search.Open(ctx, path); err != nil {
+			return err
+		}
+	}
+	if err := database.Sync(ctx, next); err != nil {
+		s.forget(name)
+		return errors.Join(err, database.Close())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts[name] = &part{next, database}
+	return nil
+}
+
+// databasePath returns the file with the search database of a partition, and creates its folder.
+func (s *Site) databasePath(partition string) (string, error) {
+	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
+		return "", ErrServer.New(err, "cannot create %s", s.options.Dir)
+	}
+	sum := sha256.Sum256([]byte(partition))
+	return filepath.Join(s.options.Dir, "search-"+hex.EncodeToString(sum[:8])+".db"), nil
+}
+
+// forget drops the database of a partition after a failure, so that it is opened again.
+func (s *Site) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.parts[name]; p != nil {
+		s.parts[name] = &part{catalog: p.catalog}
+	}
+}
+
+func (s *Site) part(name string) *part {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.parts[name]
+}
+
+// removeParts drops the partitions that the policy no longer has.
+func (s *Site) removeParts(kept []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, p := range s.parts {
+		if !slices.Contains(kept, name) {
+			delete(s.parts, name)
+			if p.search != nil {
+				_ = p.search.Close() // Only a query that runs now is affected.
+			}
+		}
+	}
+}
+
+// checkPolicy schedules an update of everything after a change of the policy, which can move packages to other partitions.
+func (s *Site) checkPolicy(policy *access.Policy) {
+	s.mu.Lock()
+	changed := s.policy != nil && s.policy != policy
+	s.policy = policy
+	s.all = s.all || changed
+	s.mu.Unlock()
+	if changed {
+		s.signal()
+	}
+}
+
+// visible returns the partitions of which a subject may read something, the public one first.
+func (s *Site) visible(subject access.Subject) []*part {
+	policy := s.options.Policy()
+	s.checkPolicy(policy)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var parts []*part
+	for _, name := range policy.Partitions() {
+		if p := s.parts[name]; p != nil && (name == "" || !subject.IsAnonymous()) {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// path returns the repository of a package without the host.
+func (s *Site) path(repository string) (string, bool) {
+	return strings.CutPrefix(repository, s.options.Host+"/")
+}
+
+// Updated returns a channel that is closed after the next update of the index, and the number of updates so far.
+func (s *Site) Updated() (next <-chan struct{}, updates int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updated, s.updates
+}
+
+// Close closes the databases.
+func (s *Site) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for name, p := range s.parts {
+		if p.search != nil {
+			errs = append(errs, p.search.Close())
+		}
+		delete(s.parts, name)
+	}
+	return errors.Join(errs...)
+}
