@@ -46,6 +46,10 @@ var firstGenerationDifferences = []difference{
 		"the Provider that has the CRDs of the package, and the choice for spec.crd",
 	},
 	{
+		"v0.12.0", "packages", "added", "v1alpha1 .status.runtimeImage",
+		"the image of the program, with its resolved digest",
+	},
+	{
 		"v0.12.0", "stackdefinitions", "changed", "v1alpha1 .spec.behavior.engine.kustomize.kustomization",
 		"Crossplane v0.12 drops the fields of a kustomization",
 	},

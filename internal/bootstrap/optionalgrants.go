@@ -43,6 +43,13 @@ func (o Options) Grants() []Grant {
 			Rules:  []rbacv1.PolicyRule{rule(packages, words("providers", "configurations", "functions"), words("delete"))},
 		})
 	}
+	if o.FirstGeneration {
+		all = append(all, Grant{
+			Name: "first-generation", Scope: Everywhere,
+			Reason: "Serve the API packages.crossplane.io: maintain Providers for ClusterPackageInstalls, and run the controllers of PackageInstalls and Packages in their namespaces, with the pull secrets there.",
+			Rules:  FirstGenerationRules(),
+		})
+	}
 	if o.PermissionPolicy != "" {
 		all = append(all, Grant{
 			Name: "policy", Scope: Within,
@@ -61,6 +68,9 @@ func (o Options) chosenArgs() []string {
 	}
 	if o.Namespaced {
 		args = append(args, "--namespaced")
+	}
+	if o.FirstGeneration {
+		args = append(args, "--first-generation")
 	}
 	if o.RemoveOrphans {
 		args = append(args, "--dependency-removal=Orphans")

@@ -56,6 +56,8 @@ type Options struct {
 	// RemoveOrphans makes the manager uninstall dependencies that no package needs any
 	// longer.
 	RemoveOrphans bool
+	// FirstGeneration serves the API of the first generation of packages, which runs controllers in every namespace.
+	FirstGeneration bool
 	// Args are further arguments of the manager.
 	Args []string
 	// CoreAccounts are the ServiceAccounts of Crossplane core beside which the manager runs. The manifests

@@ -14,12 +14,12 @@ func Reference(w io.Writer) error {
 	_, err := fmt.Fprint(w, "# Permissions of the manager\n\n",
 		"`xpkg bootstrap` and the Helm chart grant the manager exactly these permissions. Each is required by a call\n",
 		"that the manager makes; tests run the manager with exactly these, and without each of the groups. The groups\n",
-		"package-groups, orphans, policy and any-package are there with --package-group GROUP, --dependency-removal Orphans,\n",
-		"--permission-policy NAME and --package-group '*'; with --namespaced the first and the last hold in its namespace.\n")
+		"package-groups, orphans, first-generation, policy and any-package are there with --package-group GROUP, --dependency-removal Orphans,\n",
+		"--first-generation, --permission-policy NAME and --package-group '*'; with --namespaced the first and the last hold in its namespace.\n")
 	if err != nil {
 		return err
 	}
-	chosen := append(Options{PackageGroups: []string{"GROUP"}, PermissionPolicy: "NAME", RemoveOrphans: true}.Grants(), Options{PackageGroups: []string{rbacv1.APIGroupAll}}.Grants()...)
+	chosen := append(Options{PackageGroups: []string{"GROUP"}, PermissionPolicy: "NAME", RemoveOrphans: true, FirstGeneration: true}.Grants(), Options{PackageGroups: []string{rbacv1.APIGroupAll}}.Grants()...)
 	for _, g := range unique(chosen) {
 		if _, err := fmt.Fprintf(w, "\n## %s\n\n%s These permissions apply %s.\n\n| API group | resources | verbs |\n|---|---|---|\n", g.Name, g.Reason, g.Scope); err != nil {
 			return err

@@ -57,6 +57,7 @@ type grammar struct {
 	Validate author.ValidateCmd `cmd:"" group:"author" help:"Check resources against the schemas of packages and their dependencies, without a cluster."`
 	Push     author.PushCmd     `cmd:"" group:"author" help:"Push a package to a registry."`
 	Append   author.AppendCmd   `cmd:"" group:"author" help:"Add extension layers for other tools to a package."`
+	Convert  author.ConvertCmd  `cmd:"" group:"author" help:"Convert a package of the first generation to a package of today."`
 
 	Pull    artifact.PullCmd    `cmd:"" group:"artifact" help:"Pull a package into a file."`
 	Copy    artifact.CopyCmd    `cmd:"" group:"artifact" aliases:"cp" help:"Copy a package between registries, files and OCI layouts."`

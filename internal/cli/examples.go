@@ -13,6 +13,7 @@ var examples = map[string][]string{
 	"lint":                  {"lint package", "lint ghcr.io/acme/boats:v1.0.0 --strict"},
 	"validate":              {"validate", "validate boats.yaml --package ghcr.io/acme/boats:v1.0.0", "validate manifests --lock xpkg.lock"},
 	"push":                  {"push -f boats.xpkg ghcr.io/acme/boats:v1.0.0"},
+	"convert":               {"convert ghcr.io/acme/stack-boats:v0.3.0 -o boats.xpkg", "convert stack-boats -o boats --report json"},
 	"append":                {"append ghcr.io/acme/boats:v1.0.0 --extensions-root extensions"},
 	"pull":                  {"pull ghcr.io/acme/boats:v1.0.0 -o boats.xpkg"},
 	"copy":                  {"copy ghcr.io/acme/boats:v1.0.0 registry.example.com/boats:v1", "copy boats.xpkg oci:layout"},

@@ -29,7 +29,6 @@ var replacements = []replacement{
 	{"completions", "Use `xpkg completion SHELL`."},
 	{"composition", composes},
 	{"config", "Set KUBECONFIG and the flags of each command; see `xpkg COMMAND --help`."},
-	{"convert", "Use the Crossplane CLI to convert compositions and claims."},
 	{"delete", "Use `xpkg uninstall NAME`."},
 	{"dep", locks},
 	{"dependency", locks},

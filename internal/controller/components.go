@@ -96,6 +96,9 @@ func (c *components) setupControllers(ctx context.Context, ready func()) error {
 	if err := c.setupPackageAPI(); err != nil {
 		return err
 	}
+	if err := c.setupFirstGeneration(); err != nil {
+		return err
+	}
 	if err := c.setupRuntimes(ctx); err != nil {
 		return err
 	}

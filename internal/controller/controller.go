@@ -96,7 +96,7 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 	if err != nil {
 		return err
 	}
-	installed, err := packageapi.Install(ctx, cluster, o.TakeOver)
+	installed, err := packageapi.Install(ctx, cluster, packageapi.Options{TakeOver: o.TakeOver, FirstGeneration: o.FirstGeneration.Enabled})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/leader"
@@ -17,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Content reads the content of packages.
@@ -76,6 +78,8 @@ type Options struct {
 	Dependencies *Dependencies
 	// Permissions make the manager grant permissions to runtimes. They may be nil.
 	Permissions *Permissions
+	// FirstGeneration configures the packages of the first generation.
+	FirstGeneration firstgen.Options
 	// Log is the logger of the manager.
 	Log *slog.Logger
 	// LeaderElection lets one of several managers reconcile. Its Lease is in Namespace, unless it
@@ -114,6 +118,8 @@ type Options struct {
 type Processes interface {
 	// NewRuntime returns the runtime of the packages of a control plane.
 	NewRuntime(c client.Client, config *rest.Config, namespace string, privileges []manifests.Privilege) runtime.Runtime
+	// Name returns the name of the process of an owner in a namespace.
+	Name(namespace string, owner plan.Owner) string
 	// Changes returns the names of runtimes whose state has changed.
 	Changes() <-chan string
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
+	installs "github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
@@ -65,6 +66,7 @@ func All() []errcode.Code {
 		access.Codes(), registry.Codes(), search.Codes(), tokens.Codes(), apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(), contention.Codes(),
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
 		localcore.Codes(), catalog.Codes(), docs.Codes(),
+		installs.Codes(),
 		indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), migration.Codes(), oci.Codes(), packageapi.Codes(), planner.Codes(),
 		rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), runtimedefaults.Codes(), sandbox.Codes(), logs.Codes(),
 		solver.Codes(), firstgen.Codes(), up.Codes(), datadir.Codes(), webhooks.Codes(), xpkg.Codes(), check.Codes(), index.Codes(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -16,7 +17,24 @@ type Reader interface {
 
 // Read returns the package with a digest that an image reference selected. With the pull policy Never, content that
 // was evicted from the store can still exist as a file with that name.
+//
+// A package of the first generation that states another version than the tag of the image is refused.
 func Read(ctx context.Context, r Reader, o Origin, d oci.Digest, image string, pull bool) (*xpkg.Package, error) {
+	pkg, err := read(ctx, r, o, d, image, pull)
+	if err != nil || pkg.Meta.Annotations[xpkg.AnnotationFirstGeneration] == "" {
+		return pkg, err
+	}
+	ref, err := oci.ParseReference(image, oci.ParseOptions{})
+	if err != nil {
+		return pkg, nil // The name of a file in the package cache.
+	}
+	if err := firstgen.CheckTag(pkg.Meta.Annotations[xpkg.AnnotationVersion], ref.Tag); err != nil {
+		return nil, err
+	}
+	return pkg, nil
+}
+
+func read(ctx context.Context, r Reader, o Origin, d oci.Digest, image string, pull bool) (*xpkg.Package, error) {
 	pkg, err := r.Read(ctx, o, d, pull)
 	if pull || !errors.Is(err, ErrNotCached) {
 		return pkg, err

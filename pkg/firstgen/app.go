@@ -1,6 +1,7 @@
 package firstgen
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -73,14 +74,10 @@ func (r *reader) readApp(f file) App {
 	if types := []Type{"", TypeProvider, TypeStack, TypeApplication, TypeAddon}; !slices.Contains(types, app.Type) {
 		invalid("packageType", string(app.Type), "Provider, Stack, Application or Addon")
 	}
-	switch {
-	case r.opts.Tag == "":
-	case app.Version == "":
-		app.Version = r.opts.Tag
-	case app.Version != r.opts.Tag:
-		r.report(xpkg.Error, ErrVersionMismatch, f.path, lineOf(f.data, "version"),
-			"version is %.100q, and the image has the tag %.100q", app.Version, r.opts.Tag)
+	if err := CheckTag(app.Version, r.opts.Tag); err != nil {
+		r.report(xpkg.Error, ErrVersionMismatch, f.path, lineOf(f.data, "version"), "%s", err)
 	}
+	app.Version = cmp.Or(app.Version, r.opts.Tag)
 	for _, dep := range d.DependsOn {
 		ref, ok := ParseCRDReference(dep.CRD)
 		if !ok {
@@ -90,6 +87,15 @@ func (r *reader) readApp(f file) App {
 		app.DependsOn = append(app.DependsOn, ref)
 	}
 	return app
+}
+
+// CheckTag returns an error with the code VersionMismatch if a package states a version and its image has another tag.
+// Either can be empty.
+func CheckTag(version, tag string) error {
+	if version == "" || tag == "" || version == tag {
+		return nil
+	}
+	return ErrVersionMismatch.New(nil, "version is %.100q, and the image has the tag %.100q", version, tag)
 }
 
 // lineOf returns the line, from 1, of a top-level field of a YAML file, and 0 if the field is not found.

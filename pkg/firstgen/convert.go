@@ -8,20 +8,23 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
-	"sigs.k8s.io/yaml"
 )
 
 // ConversionVersion is the version of the result of [Convert]. It is incremented when the same package is converted to
 // other documents, so that stored results are derived again.
-const ConversionVersion = 1
+const ConversionVersion = 2
 
 // ConvertOptions configures Convert.
 type ConvertOptions struct {
 	// Provides returns the package that defines a CRD, and false if it is not known; nil means that none is known.
 	Provides func(CRDReference) (dependency.Dependency, bool)
+	// Bake moves the literal parts of the runtime to Conversion.Process, if the runtime is in the image of the package.
+	Bake bool
 }
 
 // A Conversion is a package of the first generation as a Provider of today's format.
@@ -32,6 +35,8 @@ type Conversion struct {
 	Runtime runtimedefaults.Defaults
 	// Image is the image of the controller as install.yaml names it; empty for the image of the package.
 	Image string
+	// Process is the program for the configuration of the image; nil unless ConvertOptions.Bake moved it there.
+	Process *Process
 	// Losses are the parts of the package that have no equivalent.
 	Losses []Loss
 }
@@ -62,6 +67,9 @@ func (c *Conversion) Stream() []byte {
 func Convert(p *Package, opts ConvertOptions) (*Conversion, error) {
 	c := &Conversion{}
 	c.convertRuntime(p)
+	if opts.Bake && c.Image == "" && !c.Runtime.None {
+		c.Process = bake(&c.Runtime)
+	}
 	meta, err := c.metadata(p, opts)
 	if err != nil {
 		return nil, err
@@ -71,7 +79,7 @@ func Convert(p *Package, opts ConvertOptions) (*Conversion, error) {
 	}
 	for _, r := range p.Resources {
 		crd := r.CRD.DeepCopy()
-		crd.APIVersion, crd.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+		crd.APIVersion, crd.Kind = "apiextensions.k8s.io/v1", crdKind
 		object, err := objectOf(crd)
 		if err != nil {
 			return nil, err
@@ -93,13 +101,15 @@ func (c *Conversion) lose(reason Reason, file, field, format string, args ...any
 }
 
 func (c *Conversion) add(name string, object map[string]any) error {
-	text, err := yaml.Marshal(object)
+	text, err := marshal(object)
 	if err != nil {
 		return err
 	}
 	c.Documents = append(c.Documents, ConvertedDocument{name, text})
 	return nil
 }
+
+func marshal(object map[string]any) ([]byte, error) { return yaml.Marshal(object) }
 
 // objectOf returns a typed object as a map of its JSON, without creationTimestamp.
 func objectOf(typed any) (map[string]any, error) {
@@ -192,7 +202,14 @@ func requests(p *Package) []map[string]any {
 	return rules
 }
 
-// dependencies returns the packages that define the required CRDs. CRDs that the package defines itself need none.
+// coreGroups are the API groups that Crossplane itself defined until version 0.13.
+var coreGroups = []string{
+	"cache.crossplane.io", "common.crossplane.io", "compute.crossplane.io", "core.crossplane.io", "database.crossplane.io",
+	"kubernetes.crossplane.io", "storage.crossplane.io", "workload.crossplane.io",
+}
+
+// dependencies returns the packages that define the required CRDs, and the CRDs whose package is not known. CRDs that
+// the package defines itself, or that Crossplane defined, need none.
 func (c *Conversion) dependencies(p *Package, opts ConvertOptions) []map[string]any {
 	var out []map[string]any
 	seen := map[string]bool{}
@@ -205,11 +222,15 @@ func (c *Conversion) dependencies(p *Package, opts ConvertOptions) []map[string]
 		if opts.Provides != nil {
 			dep, known = opts.Provides(ref)
 		}
-		if !known {
-			c.lose(ReasonDependency, appFile, "dependsOn", "the package that defines %s is not known, so it is not installed", ref)
+		switch {
+		case !known && slices.Contains(coreGroups, ref.Group):
+			c.lose(ReasonCoreKind, appFile, "dependsOn", "%s was part of Crossplane, and no package defines it", ref)
 			continue
-		}
-		if seen[dep.Package] {
+		case !known:
+			out = append(out, map[string]any{"crd": ref.String()})
+			c.lose(ReasonDependency, appFile, "dependsOn", "the package that defines %s is not known: the requirement is kept as a kind", ref)
+			continue
+		case seen[dep.Package]:
 			continue
 		}
 		seen[dep.Package] = true

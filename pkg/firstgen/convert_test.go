@@ -107,7 +107,7 @@ func TestPermissionsForOwnedAndRequiredCRDsAreRequested(t *testing.T) {
 
 func TestRequiredCRDsBecomeDependenciesOnKnownPackages(t *testing.T) {
 	pkg := mustRead(t, map[string]string{
-		"app.yaml":     "title: A\npermissionScope: Cluster\ndependsOn: [{crd: as.known.example.org/v1}, {crd: bs.known.example.org/v1}, {crd: cs.unknown.example.org/v1}, {crd: things.a.example.org/v1}]\n",
+		"app.yaml":     "title: A\npermissionScope: Cluster\ndependsOn: [{crd: as.known.example.org/v1}, {crd: bs.known.example.org/v1}, {crd: cs.unknown.example.org/v1}, {crd: things.a.example.org/v1}, {crd: '*.core.crossplane.io/v1alpha1'}]\n",
 		"install.yaml": deployment,
 	}, firstgen.Options{})
 	c, got := convert(t, pkg, firstgen.ConvertOptions{Provides: func(r firstgen.CRDReference) (dependency.Dependency, bool) {
@@ -120,6 +120,9 @@ func TestRequiredCRDsBecomeDependenciesOnKnownPackages(t *testing.T) {
 	i := slices.IndexFunc(c.Losses, func(l firstgen.Loss) bool { return l.Reason == firstgen.ReasonDependency })
 	if i < 0 || !strings.Contains(c.Losses[i].Message, "cs.unknown.example.org/v1") {
 		t.Errorf("losses %v", c.Losses)
+	}
+	if kinds := []dependency.KindRef{{Name: "cs", Group: "unknown.example.org", Version: "v1"}}; !slices.Equal(kinds, got.Meta.Kinds) {
+		t.Errorf("kinds %v, want %v", got.Meta.Kinds, kinds)
 	}
 }
 
@@ -308,6 +311,22 @@ func TestEveryAcceptedPackageIsConvertedDeterministically(t *testing.T) {
 				t.Fatal(err)
 			}
 			c, got := convert(t, pkg, firstgen.ConvertOptions{})
+			fsys := os.DirFS(filepath.Join(root, d.Name()))
+			l, err := firstgen.Find(fsys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, err := firstgen.Files(fsys, l, firstgen.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			built, err := firstgen.ReadFiles(files, firstgen.Options{})
+			if err != nil {
+				t.Fatalf("the files of the image: %v", err)
+			}
+			if of, _ := convert(t, built, firstgen.ConvertOptions{}); !bytes.Equal(of.Stream(), c.Stream()) {
+				t.Errorf("the image has another package: %s", cmp.Diff(string(c.Stream()), string(of.Stream())))
+			}
 			again, err := firstgen.Convert(pkg, firstgen.ConvertOptions{})
 			if err != nil || !bytes.Equal(c.Stream(), again.Stream()) {
 				t.Errorf("another result: %v", err)

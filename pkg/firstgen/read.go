@@ -90,7 +90,7 @@ func (r *reader) finish(files, extra []file) (*Package, error) {
 	})
 	for _, f := range r.findings {
 		if f.Severity == xpkg.Error {
-			return nil, f.Code.New(&xpkg.Refusal{Findings: r.findings}, "read the package of the first generation")
+			return nil, f.Code.New(&xpkg.Refusal{Findings: r.findings}, "read the package of the first generation").WithDo("%s", f.Fix)
 		}
 	}
 	pkg.Findings = r.findings
@@ -224,10 +224,15 @@ func (r *reader) assemble(files, extra []file) *Package {
 	}
 	slices.SortStableFunc(pkg.Icons, func(a, b Icon) int { return cmp.Compare(a.preference(), b.preference()) })
 	pkg.Resources = r.readResources(crds, extra, meta, pkg.App.Title)
-	if len(pkg.Resources) == 0 && pkg.Install == nil && pkg.Behavior == nil {
+	if len(pkg.Resources) == 0 && pkg.Install == nil && pkg.Behavior == nil && !r.failed() {
 		r.report(xpkg.Error, ErrNoResources, resourceDir, 0, "the package contains neither a CRD nor a controller")
 	}
 	return pkg
+}
+
+// failed reports whether there is an error among the findings.
+func (r *reader) failed() bool {
+	return slices.ContainsFunc(r.findings, func(f xpkg.Finding) bool { return f.Severity == xpkg.Error })
 }
 
 // hasSuffix reports whether a file name is suffix, or ends with a separator and suffix.

@@ -13,6 +13,8 @@ type Reason string
 const (
 	// ReasonDependency is the reason for a required CRD whose package is not known.
 	ReasonDependency Reason = "UnknownDependency"
+	// ReasonCoreKind is the reason for a required CRD that Crossplane itself defined at that time.
+	ReasonCoreKind Reason = "CoreKind"
 	// ReasonScope is the reason for a namespaced package: as a Provider it has its permissions in every namespace.
 	ReasonScope Reason = "NamespacedPermissions"
 	// ReasonContainer is the reason for a container beside the controller: its image cannot be pinned.

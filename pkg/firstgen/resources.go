@@ -17,6 +17,9 @@ import (
 	xpkgcrd "github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
 
+// crdKind is the kind of a CRD.
+const crdKind = "CustomResourceDefinition"
+
 // attached is metadata that applies to CRDs by the position of its file.
 type attached[T any] struct {
 	path string
@@ -142,7 +145,7 @@ func (r *reader) readCRDs(f file, optional bool) []Resource {
 			APIVersion, Kind string
 			Metadata         struct{ Name string }
 		}
-		if err := json.Unmarshal(text, &header); err != nil || header.Kind != "CustomResourceDefinition" {
+		if err := json.Unmarshal(text, &header); err != nil || header.Kind != crdKind {
 			if !optional {
 				r.report(xpkg.Error, xpkg.ErrWrongKind, f.path, d.Line, "the document is not a CustomResourceDefinition")
 			}

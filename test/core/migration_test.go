@@ -95,7 +95,7 @@ func (s *withManager) restorePackageAPI(t *testing.T) {
 	t.Helper()
 	c, err := apply.NewCluster(s.Config)
 	if err == nil {
-		_, err = packageapi.Install(context.Background(), c, true)
+		_, err = packageapi.Install(context.Background(), c, packageapi.Options{TakeOver: true})
 	}
 	if err != nil {
 		t.Error(err)

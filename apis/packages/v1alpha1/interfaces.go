@@ -15,8 +15,8 @@ type Install interface {
 	runtime.Object
 	v1.Conditioned
 
-	// InstallKind returns the kind of the object.
-	InstallKind() string
+	// PackageKind returns the kind of the object.
+	PackageKind() string
 	// InstallSpec returns the spec of the object.
 	InstallSpec() *InstallSpec
 	// InstallStatus returns the status of the object.
@@ -41,8 +41,13 @@ func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: GroupVersion.String(), Kind: kind}
 }
 
-// InstallKind returns ClusterPackageInstallKind.
-func (i *ClusterPackageInstall) InstallKind() string { return ClusterPackageInstallKind }
+// PackageKind returns ClusterPackageInstallKind.
+func (i *ClusterPackageInstall) PackageKind() string { return ClusterPackageInstallKind }
+
+// ReportedStatus returns the conditions and the observed generation.
+func (i *ClusterPackageInstall) ReportedStatus() (*v1.ConditionedStatus, *int64) {
+	return &i.Status.ConditionedStatus.ConditionedStatus, &i.Status.ObservedGeneration
+}
 
 // InstallSpec returns the spec.
 func (i *ClusterPackageInstall) InstallSpec() *InstallSpec { return &i.Spec }
@@ -60,8 +65,13 @@ func (i *ClusterPackageInstall) SetConditions(now metav1.Time, c ...v1.Condition
 	i.Status.ConditionedStatus.ConditionedStatus.SetConditions(i.Generation, now, c...)
 }
 
-// InstallKind returns PackageInstallKind.
-func (i *PackageInstall) InstallKind() string { return PackageInstallKind }
+// PackageKind returns PackageInstallKind.
+func (i *PackageInstall) PackageKind() string { return PackageInstallKind }
+
+// ReportedStatus returns the conditions and the observed generation.
+func (i *PackageInstall) ReportedStatus() (*v1.ConditionedStatus, *int64) {
+	return &i.Status.ConditionedStatus.ConditionedStatus, &i.Status.ObservedGeneration
+}
 
 // InstallSpec returns the spec.
 func (i *PackageInstall) InstallSpec() *InstallSpec { return &i.Spec }
@@ -85,4 +95,12 @@ func (p *Package) GetCondition(t v1.ConditionType) v1.Condition { return p.Statu
 // SetConditions sets conditions for the current generation.
 func (p *Package) SetConditions(now metav1.Time, c ...v1.Condition) {
 	p.Status.ConditionedStatus.ConditionedStatus.SetConditions(p.Generation, now, c...)
+}
+
+// PackageKind returns PackageKind.
+func (p *Package) PackageKind() string { return PackageKind }
+
+// ReportedStatus returns the conditions and the observed generation.
+func (p *Package) ReportedStatus() (*v1.ConditionedStatus, *int64) {
+	return &p.Status.ConditionedStatus.ConditionedStatus, &p.Status.ObservedGeneration
 }

@@ -167,4 +167,7 @@ type PackageStatus struct {
 	// ControllerRef is the Deployment, or the Provider, that runs the program.
 	// +optional
 	ControllerRef *ObjectReference `json:"controllerRef,omitempty"`
+	// RuntimeImage is the image of the program, with the digest that was resolved at the first reconciliation.
+	// +optional
+	RuntimeImage string `json:"runtimeImage,omitempty"`
 }

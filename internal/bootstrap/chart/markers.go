@@ -1,6 +1,10 @@
 package chart
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,7 +28,7 @@ func markers() bootstrap.Options {
 		CacheClaim: marker + "claim", CacheLimit: "424242Gi",
 		NodeSelector: map[string]string{marker: "x"}, Tolerations: []corev1.Toleration{{Key: marker + "toleration"}},
 		Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}, PriorityClassName: marker + "priority",
-		PackageGroups: []string{marker + "group.example.org"}, PermissionPolicy: marker + "policy", RemoveOrphans: true,
+		PackageGroups: []string{marker + "group.example.org"}, PermissionPolicy: marker + "policy", RemoveOrphans: true, FirstGeneration: true,
 		Args: []string{marker + "args"}, CoreAccounts: []types.NamespacedName{{Namespace: marker + "core", Name: marker + "account"}},
 	}
 }
@@ -42,6 +46,7 @@ var replacements = map[string][]replacement{
 	"templates/rbac.yaml": {
 		{heldRules("  - xpkgchartgroup.example.org\n"), "{{- if not .Values.namespaced }}\n" + packageGroups("clusterroles") + "{{- end }}\n"},
 		{orphansRule, "{{- if eq .Values.dependencyRemoval \"Orphans\" }}\n" + orphansRule + "{{- end }}\n"},
+		{firstGenerationRules(), "{{- if .Values.firstGeneration }}\n" + firstGenerationRules() + "{{- end }}\n"},
 		{
 			policyRule("xpkgchartpolicy"), "{{- if .Values.namespaced }}\n" + packageGroups("roles") + "{{- end }}\n" +
 				"{{- with .Values.permissions.policy }}\n" + policyRule("{{ . | quote }}") + "{{- end }}\n",
@@ -59,6 +64,10 @@ var replacements = map[string][]replacement{
 			"        - --permission-policy=configmap/xpkgchartpolicy\n",
 			"        {{- with .Values.permissions.policy }}\n        - --permission-policy=configmap/{{ . }}\n        {{- end }}\n" +
 				"        {{- if .Values.namespaced }}\n        - --namespaced\n        {{- end }}\n",
+		},
+		{
+			"        - --first-generation\n",
+			"        {{- if .Values.firstGeneration }}\n        - --first-generation\n        {{- end }}\n",
 		},
 		{
 			"        - --dependency-removal=Orphans\n",
@@ -112,6 +121,27 @@ func packageGroups(roles string) string {
 
 // orphansRule lets the manager delete packages.
 const orphansRule = "- apiGroups:\n  - pkg.crossplane.io\n  resources:\n  - providers\n  - configurations\n  - functions\n  verbs:\n  - delete\n"
+
+// firstGenerationRules returns the rules of the API of the first generation of packages, as YAML.
+func firstGenerationRules() string {
+	var b strings.Builder
+	list := func(key string, words []string) {
+		fmt.Fprintf(&b, "  %s:\n", key)
+		for _, w := range words {
+			fmt.Fprintf(&b, "  - %s\n", cmp.Or(w, `""`))
+		}
+	}
+	for _, r := range bootstrap.FirstGenerationRules() {
+		at := b.Len()
+		list("apiGroups", r.APIGroups)
+		list("resources", r.Resources)
+		list("verbs", r.Verbs)
+		text := b.String()
+		b.Reset()
+		b.WriteString(text[:at] + "- " + text[at+2:])
+	}
+	return b.String()
+}
 
 // policyRule lets the manager read the policy of a name.
 func policyRule(name string) string {

@@ -69,12 +69,14 @@ type contentView struct {
 	// Size is the size of package.yaml in bytes; 0 if only the index was read.
 	Size int64 `json:"size,omitempty"`
 	// Problems are the reasons why the package is refused.
-	Problems           []xpkg.Finding      `json:"problems,omitempty"`
-	APIVersion         string              `json:"apiVersion"`
-	Kind               xpkg.Kind           `json:"kind"`
-	Name               string              `json:"name"`
-	Labels             map[string]string   `json:"labels,omitempty"`
-	Annotations        map[string]string   `json:"annotations,omitempty"`
+	Problems    []xpkg.Finding    `json:"problems,omitempty"`
+	APIVersion  string            `json:"apiVersion"`
+	Kind        xpkg.Kind         `json:"kind"`
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// Presentation describes the package to users.
+	Presentation       xpkg.Presentation   `json:"presentation,omitzero"`
 	Crossplane         string              `json:"crossplane,omitempty"`
 	Capabilities       []string            `json:"capabilities,omitempty"`
 	ControllerImage    string              `json:"controllerImage,omitempty"`
@@ -131,6 +133,7 @@ func describeContent(pkg *xpkg.Package, index *index.Index, from string, state i
 		Crossplane: m.Crossplane, Capabilities: m.Capabilities, ControllerImage: m.ControllerImage,
 		PermissionRequests: m.PermissionRequests, Objects: []objectView{},
 	}
+	v.Presentation = m.Presentation()
 	v.Dependencies, v.OptionalDependencies = dependencyViews(m.DependsOn), dependencyViews(m.Optional)
 	v.RequiredKinds = m.Kinds
 	for _, o := range index.Objects {

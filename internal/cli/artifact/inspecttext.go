@@ -37,12 +37,14 @@ func writeFacts(w io.Writer, r *inspection) error {
 		{"source", r.Source}, {"digest", r.Digest.String()}, {"package", fmt.Sprintf("%s %s (%s)", c.Kind, c.Name, c.APIVersion)},
 		{"platform", r.Manifest.Platform}, {"crossplane", c.Crossplane}, {"capabilities", strings.Join(c.Capabilities, ", ")}, {"controller image", c.ControllerImage},
 	}
-	for _, a := range []struct{ name, key string }{
-		{"description", xpkg.AnnotationDescription}, {"maintainer", xpkg.AnnotationMaintainer},
-		{"license", xpkg.AnnotationLicense}, {"source code", xpkg.AnnotationSource},
-	} {
-		facts = append(facts, [2]string{a.name, c.Annotations[a.key]})
-	}
+	p := c.Presentation
+	facts = append(facts, [][2]string{
+		{"title", p.Title}, {"description", cmp.Or(p.Description, p.Summary)}, {"category", p.Category}, {"company", p.Company},
+		{"keywords", strings.Join(p.Keywords, ", ")}, {"maintainer", p.Maintainers}, {"owners", p.Owners}, {"license", p.License},
+		{"website", p.Website}, {"source code", p.Source}, {"stated version", p.Version}, {"package type", p.PackageType},
+		{"first generation", c.Annotations[xpkg.AnnotationFirstGeneration]},
+		{"readme", sizeOf(p.Readme)}, {"icon", iconText(p.Icon)}, {"UI schema", sizeOf(p.UISchema)},
+	}...)
 	if n := len(c.PermissionRequests); n > 0 {
 		facts = append(facts, [2]string{"permissions", wording.Count(n, "rule") + " requested"})
 	}
@@ -63,6 +65,23 @@ func writeFacts(w io.Writer, r *inspection) error {
 		}
 	}
 	return tw.Flush()
+}
+
+// sizeOf returns the size of a long text, and "" for no text.
+func sizeOf(text string) string {
+	if text == "" {
+		return ""
+	}
+	return terminal.Size(int64(len(text)))
+}
+
+// iconText returns the media type and the size of an icon in a data URI.
+func iconText(uri string) string {
+	mediaType, _, _ := strings.Cut(strings.TrimPrefix(uri, "data:"), ";")
+	if uri == "" {
+		return ""
+	}
+	return mediaType + ", " + sizeOf(uri) + " as a data URI"
 }
 
 // readFrom describes the source of the content, and whether it is verified.

@@ -23,7 +23,7 @@ import (
 // BuildCmd implements `xpkg build`.
 type BuildCmd struct {
 	First       string `arg:"" optional:"" name:"folder-or-kind" complete:"kind" help:"Folder of the package, as with -f, or the expected kind of the package: provider, configuration or function."`
-	PackageRoot string `short:"f" placeholder:"DIR" help:"Folder of the package, which contains crossplane.yaml. Default is this folder."`
+	PackageRoot string `short:"f" placeholder:"DIR" help:"Folder of the package, which contains crossplane.yaml or, for a package of the first generation, the folder .registry. Default is this folder."`
 	PackageFile string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is NAME-DIGEST.xpkg in the folder of the package."`
 	Strict      bool   `help:"Treat warnings as errors."`
 	runtimeFlags
@@ -36,6 +36,13 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	kind, err := c.firstArgument()
 	if err != nil {
 		return err
+	}
+	if f, ok := findFirst(c.PackageRoot); ok {
+		base, done, err := c.runtime(env, c.TransferFlags)
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.buildFirst(env, f, base), done())
 	}
 	p := terminal.StartTask(env.Stderr, "checking the package in %s", c.PackageRoot)
 	defer p.End()

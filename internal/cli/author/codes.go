@@ -12,6 +12,7 @@ func Codes() []errcode.Code {
 		ErrExtensions,
 		ErrInvalidResource,
 		ErrKindWithoutSchema,
+		ErrNotFirstGeneration,
 		ErrNothingToValidate,
 		goprogram.ErrGoBuild,
 		goprogram.ErrNoGo,

@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
 	"github.com/xpkg-dev/xpkg/pkg/oci/packagestream"
@@ -132,6 +133,9 @@ func (c *LintCmd) file(env *terminal.Env, path string) (_ []xpkg.Finding, err er
 func (c *LintCmd) lintFolder(env *terminal.Env, dir string) ([]xpkg.Finding, error) {
 	p := terminal.StartTask(env.Stderr, "checking %s", dir)
 	defer p.End()
+	if f, ok := findFirst(dir); ok {
+		return c.lintFirstFolder(f)
+	}
 	folder, err := c.Read(dir, c.StreamLimits())
 	if found := xpkg.Findings(err); found != nil {
 		return c.Place(dir, found), nil
@@ -167,15 +171,30 @@ func (c *LintCmd) lintImage(env *terminal.Env, at location.Location) (_ []xpkg.F
 	if err != nil {
 		return nil, err
 	}
-	text, err := packagestream.Read(env.Context, o, manifest, packagestream.Options{Limits: m.Limits, Format: c.StreamLimits()})
+	content, err := packagestream.ReadContent(env.Context, o, manifest, packagestream.Options{Limits: m.Limits, Format: c.StreamLimits()})
+	if xpkg.Findings(err) != nil || content.First != nil {
+		found, err := lintFirst(content.First, err, c.Strict, c.StreamLimits())
+		return firstgen.PlaceFindings(firstgen.Folder, append(found, c.lintTag(at, content.First)...)), err
+	}
 	if err != nil {
 		return nil, err
 	}
-	found := c.lintStream(text, "package.yaml")
-	if lie := c.lintIndex(env, o, manifest, text); lie != nil {
+	found := c.lintStream(content.Stream, "package.yaml")
+	if lie := c.lintIndex(env, o, manifest, content.Stream); lie != nil {
 		found = append(found, *lie)
 	}
 	return found, nil
+}
+
+// lintTag reports a package of the first generation whose version differs from the tag of its image.
+func (c *LintCmd) lintTag(at location.Location, pkg *firstgen.Package) []xpkg.Finding {
+	if pkg == nil || at.Kind != location.Registry {
+		return nil
+	}
+	if err := firstgen.CheckTag(pkg.App.Version, at.Ref.Tag); err != nil {
+		return []xpkg.Finding{{Code: firstgen.ErrVersionMismatch, Severity: xpkg.Error, Message: err.Error(), File: "app.yaml", Fix: firstgen.ErrVersionMismatch.Fix}}
+	}
+	return nil
 }
 
 // lintIndex compares the index layer with the package, if there is one and the

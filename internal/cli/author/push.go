@@ -8,9 +8,11 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/packagestream"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -66,6 +68,9 @@ func (c *PushCmd) push(env *terminal.Env, files []string, ref oci.Reference, kin
 		if err := c.checkKind(env, a, kind, file); err != nil {
 			return err
 		}
+		if err := c.checkTag(env, a, ref); err != nil {
+			return err
+		}
 	}
 	a, err := c.join(env, archives)
 	if err != nil {
@@ -87,6 +92,19 @@ func (c *PushCmd) push(env *terminal.Env, files []string, ref oci.Reference, kin
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%s\n", terminal.Safe(to.At(digest)))
 	return err
+}
+
+// checkTag fails for a package of the first generation that states another version than its tag.
+func (c *PushCmd) checkTag(env *terminal.Env, a oci.Artifact, ref oci.Reference) error {
+	m, err := oci.FindManifest(env.Context, a, oci.Platform{}, c.ImageLimits())
+	if err != nil || m.Base != nil {
+		return nil // The push reports a manifest that it cannot read.
+	}
+	content, err := packagestream.ReadContent(env.Context, a, m, packagestream.Options{Limits: c.ImageLimits(), Format: c.StreamLimits()})
+	if err != nil || content.First == nil {
+		return nil
+	}
+	return firstgen.CheckTag(content.First.App.Version, ref.Tag)
 }
 
 // checkKind checks that a package has the kind that the command line states.

@@ -29,6 +29,7 @@ type UpCmd struct {
 	flags.CacheLimitFlag
 	manager.PermissionFlags
 	manager.DependencyFlags
+	manager.FirstGenerationFlags
 	Port           *int          `placeholder:"PORT" help:"Port of the API server; 0 picks a free one. Default is the port of the last start, or 16443."`
 	RegistryPort   *int          `placeholder:"PORT" help:"Port of the registry; 0 picks a free one. Default is the port of the last start, or 15000."`
 	StartTimeout   time.Duration `default:"3m" help:"Deadline for the control plane to become ready."`
@@ -114,7 +115,7 @@ func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, cho
 			Config: e.Config, Core: core, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir), CacheLimit: c.CacheLimit, ProgramsDir: programsDir,
 			Dependencies: c.DependencyFlags,
 			Log:          slog.New(slog.NewTextHandler(progress, nil)),
-			Options:      controller.Options{Ready: e.Ready, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions()},
+			Options:      controller.Options{Ready: e.Ready, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: c.FirstGenerationOptions()},
 		})
 	}
 }

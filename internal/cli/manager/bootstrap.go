@@ -27,6 +27,7 @@ type managerFlags struct {
 	PackageGroup      []string            `placeholder:"GROUP" help:"API group for whose resources runtimes get permissions without approval; * lets the manager grant any permission. Can be given more than once."`
 	PermissionPolicy  string              `placeholder:"NAME" help:"ConfigMap of the namespace with the policy for requested permissions."`
 	Namespaced        bool                `help:"Restrict namespaced permissions of the manager and of runtimes to the namespace."`
+	FirstGeneration   bool                `help:"Serve the API packages.crossplane.io of the first generation of packages. It allows the manager to run controllers in every namespace."`
 	DependencyRemoval graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them."`
 }
 
@@ -38,7 +39,7 @@ func (f managerFlags) options(core []types.NamespacedName) (bootstrap.Options, e
 	}
 	return bootstrap.Options{
 		Namespace: f.Namespace, Image: f.Image, Version: version.Version, ImagePullSecrets: f.ImagePullSecret, Replicas: f.Replicas,
-		PackageGroups: f.PackageGroup, PermissionPolicy: f.PermissionPolicy, Namespaced: f.Namespaced, RemoveOrphans: f.DependencyRemoval == graph.RemoveOrphans,
+		PackageGroups: f.PackageGroup, PermissionPolicy: f.PermissionPolicy, Namespaced: f.Namespaced, RemoveOrphans: f.DependencyRemoval == graph.RemoveOrphans, FirstGeneration: f.FirstGeneration,
 		CacheClaim: f.CacheClaim, Args: f.ManagerArg, NoNetworkPolicy: !f.NetworkPolicy, CoreAccounts: core,
 	}, nil
 }

@@ -48,6 +48,7 @@ type ManagerCmd struct {
 	flags.CacheLimitFlag
 	flags.LimitFlags
 	PermissionFlags
+	FirstGenerationFlags
 	CacheDir           string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg/packages in the user's cache folder."`
 	Namespace          string        `default:"crossplane-system" help:"Namespace of runtimes and of pull secrets."`
 	PollInterval       time.Duration `default:"1m" help:"Interval at which the tags of packages with the pull policy Always are resolved again."`
@@ -110,8 +111,9 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
 			ActivationDeadline: c.ActivationDeadline, Permissions: c.Permissions(),
 			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
-			Remote:   os.Getenv("KUBERNETES_SERVICE_HOST") == "",
-			Runtimes: choice, MakeNamespace: !needsNamespace, CertificateOverlap: c.CertificateOverlap, RuntimePrivileges: privileges,
+			FirstGeneration: c.FirstGenerationOptions(),
+			Remote:          os.Getenv("KUBERNETES_SERVICE_HOST") == "",
+			Runtimes:        choice, MakeNamespace: !needsNamespace, CertificateOverlap: c.CertificateOverlap, RuntimePrivileges: privileges,
 		},
 	})
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // DescribeCmd implements `xpkg describe`.
@@ -94,6 +95,8 @@ type description struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Package string `json:"package"`
+	// Presentation describes the package to users, from the metadata of the revision that runs.
+	Presentation xpkg.Presentation `json:"presentation,omitzero"`
 	// Running is the package that runs instead of the requested one after a rollback. Resolved and Digest
 	// refer to it.
 	Running    string                  `json:"running,omitempty"`
@@ -185,6 +188,7 @@ func describe(all *inventory.Inventory, p v1.Package, revisions []v1.PackageRevi
 
 func (d *description) addRevision(all *inventory.Inventory, rev v1.PackageRevision) {
 	status := rev.RevisionStatus()
+	d.Presentation = presentationOf(rev)
 	d.RevisionConditions = conditionViews(status.Conditions)
 	d.Permissions, d.Unapproved, d.Capabilities = status.PermissionRequests, status.UnapprovedPermissions, status.Capabilities
 	for _, ref := range status.ObjectRefs {
@@ -277,6 +281,8 @@ func objectsOf(revisions []v1.PackageRevision) []client.Object {
 func (d *description) write(w io.Writer) error {
 	head := [][2]string{
 		{"Name", strings.ToLower(d.Kind) + "/" + d.Name}, {"Package", d.Package}, {"Running", d.Running}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
+		{"Title", d.Presentation.Title}, {"Summary", firstLine(d.Presentation.Summary)},
+		{"Category", d.Presentation.Category}, {"Website", d.Presentation.Website}, {"Maintainers", firstLine(d.Presentation.Maintainers)},
 		{"Installed", terminal.Age(d.Created, time.Now()) + " ago, " + string(d.Reason)}, {"Capabilities", strings.Join(d.Capabilities, ", ")},
 	}
 	if d.RolledBack != "" {
@@ -319,6 +325,21 @@ func (d *description) write(w io.Writer) error {
 		rows = append(rows, []string{terminal.Age(e.Last, time.Now()), e.Type, e.Reason, e.Object, e.Source, e.Message})
 	}
 	return terminal.WriteTable(w, []string{"AGE", "TYPE", "REASON", "OBJECT", "SOURCE", "MESSAGE"}, rows)
+}
+
+// presentationOf returns the description of the package of a revision, which has the annotations of its metadata.
+func presentationOf(rev v1.PackageRevision) xpkg.Presentation {
+	return xpkg.Meta{Annotations: rev.GetAnnotations()}.Presentation()
+}
+
+// firstLine returns the first line of untrusted text, at most 120 characters of it.
+func firstLine(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	const most = 120
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
 }
 
 // String returns the requirement as a line of text.

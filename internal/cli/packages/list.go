@@ -52,17 +52,33 @@ func (c *ListCmd) Run(env *terminal.Env) error {
 
 // packageTable is the table of packages without its rows.
 var packageTable = terminal.Table{
-	Header: []string{"NAME", "INSTALLED", "HEALTHY", "PACKAGE", "AGE", "INSTALL REASON"}, WideHeader: []string{"REVISION", "DIGEST"},
+	Header: []string{"NAME", "INSTALLED", "HEALTHY", "PACKAGE", "AGE", "INSTALL REASON"}, WideHeader: []string{"REVISION", "DIGEST", "TITLE", "CATEGORY"},
 	Empty: "No packages are installed.",
 }
 
 // row returns the cells of a package in the table.
 func (c *ListCmd) row(ctx context.Context, cluster client.Client, p v1.Package) []string {
+	title, category := c.presentation(ctx, cluster, p)
 	return []string{
 		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), c.runningPackage(ctx, cluster, p),
 		terminal.Age(p.GetCreationTimestamp().Time, time.Now()), string(inventory.ReasonOf(p)),
-		p.PackageStatus().CurrentRevision, p.PackageStatus().ResolvedDigest,
+		p.PackageStatus().CurrentRevision, p.PackageStatus().ResolvedDigest, title, category,
 	}
+}
+
+// presentation returns the title and the category of a package for a wide table. A user may read packages only; they are
+// then empty.
+func (c *ListCmd) presentation(ctx context.Context, cluster client.Client, p v1.Package) (title, category string) {
+	name := p.PackageStatus().CurrentRevision
+	if c.Output != "wide" || name == "" {
+		return "", ""
+	}
+	rev := p.NewRevision()
+	if err := cluster.Get(ctx, client.ObjectKey{Name: name}, rev); err != nil {
+		return "", ""
+	}
+	shown := presentationOf(rev)
+	return firstLine(shown.Title), firstLine(shown.Category)
 }
 
 // runningPackage returns the reference of the content that a package runs. After a rollback

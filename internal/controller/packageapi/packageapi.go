@@ -29,18 +29,34 @@ type Installed struct {
 	// Permissive are the names of the permissive CRDs that were created.
 	Permissive []string
 
+	// FirstGeneration reports that the manager owns the CRDs of the first generation of packages.
+	FirstGeneration bool
+
 	// verified are the CRDs of the package API whose content was compared.
 	verified map[plan.Ref]plan.Written
+}
+
+// Options configure Install.
+type Options struct {
+	// TakeOver replaces the CRDs of another package manager.
+	TakeOver bool
+	// FirstGeneration installs the CRDs of the first generation of packages. Without it, they are only maintained in a cluster
+	// in which a manager has installed them.
+	FirstGeneration bool
 }
 
 // Install installs the CRDs that the manager needs, and returns once the API server serves them.
 //
 // The manager owns the CRDs of the package API and updates them. It fails with
-// ErrForeignControlPlane if another program installed one of them, unless takeOver is set. The
+// ErrForeignControlPlane if another program installed one of them, unless o.TakeOver is set. The
 // kinds of composition belong to Crossplane: where they do not exist, Install creates permissive
 // CRDs in their place, so that Configurations can be installed without Crossplane.
-func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (Installed, error) {
-	own, err := crds.Packages()
+func Install(ctx context.Context, cluster *apply.Cluster, o Options) (Installed, error) {
+	firstGeneration, err := wantsFirstGeneration(ctx, cluster, o)
+	if err != nil {
+		return Installed{}, err
+	}
+	own, err := ownCRDs(firstGeneration)
 	if err != nil {
 		return Installed{}, err
 	}
@@ -60,7 +76,7 @@ func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (Instal
 	if err != nil {
 		return Installed{}, err
 	}
-	installed := Installed{verified: map[plan.Ref]plan.Written{}}
+	installed := Installed{FirstGeneration: firstGeneration, verified: map[plan.Ref]plan.Written{}}
 	var p plan.Plan
 	for i, d := range set.Desired() {
 		l, exists := live[d.Ref]
@@ -74,20 +90,20 @@ func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (Instal
 			}
 		case optional && (!written || l.OthersWrote):
 			// Crossplane installed it, or has replaced the permissive one.
-		case !written && !takeOver:
+		case !written && !o.TakeOver:
 			return Installed{}, ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", d.Ref.Name)
 		case optional && l.Annotations[plan.ContentDigestAnnotation] != d.Digest:
 			p.Changes = append(p.Changes, restoration(d, l))
 		case !optional:
-			o, exists, err := cluster.Object(ctx, d.Ref)
+			crd, exists, err := cluster.Object(ctx, d.Ref)
 			if err != nil {
 				return Installed{}, err
 			}
 			switch {
-			case exists && specs.isWritten(d, o):
-				installed.verified[d.Ref] = plan.Written{UID: o.UID, Generation: o.Generation}
+			case exists && specs.isWritten(d, crd):
+				installed.verified[d.Ref] = plan.Written{UID: crd.UID, Generation: crd.Generation}
 			case exists:
-				p.Changes = append(p.Changes, restoration(d, o.Live))
+				p.Changes = append(p.Changes, restoration(d, crd.Live))
 			}
 		}
 	}
@@ -95,6 +111,34 @@ func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (Instal
 		return Installed{}, fmt.Errorf("install the package API: %w", err)
 	}
 	return installed, waitServed(ctx, cluster, set)
+}
+
+// ownCRDs returns the CRDs that the manager owns.
+func ownCRDs(firstGeneration bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	own, err := crds.Packages()
+	if err != nil || !firstGeneration {
+		return own, err
+	}
+	more, err := crds.FirstGeneration()
+	return append(own, more...), err
+}
+
+// wantsFirstGeneration reports whether the manager installs and maintains the CRDs of the first generation: if the options
+// require it, or if a manager has installed them.
+func wantsFirstGeneration(ctx context.Context, cluster *apply.Cluster, o Options) (bool, error) {
+	if o.FirstGeneration {
+		return true, nil
+	}
+	more, err := crds.FirstGeneration()
+	if err != nil {
+		return false, err
+	}
+	set, err := desired.Definitions(more[:1])
+	if err != nil {
+		return false, err
+	}
+	live, err := cluster.Metadata(ctx, set.Refs())
+	return err == nil && live[set.Refs()[0]].Annotations[plan.ContentDigestAnnotation] != "", err
 }
 
 // ownAnnotations returns the annotations that the manager writes to a CRD: the live ones, with its

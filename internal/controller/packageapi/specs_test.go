@@ -19,7 +19,7 @@ func TestLiveSpecsAreCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Install(t.Context(), c, false); err != nil {
+	if _, err := Install(t.Context(), c, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	own, err := crds.Packages()

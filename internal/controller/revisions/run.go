@@ -36,7 +36,7 @@ const (
 // name: both runtimes are the same program, as in the rollout of a Deployment.
 func (r *Reconciler) ensureRuntime(ctx context.Context, in *install) error {
 	if in.workload == nil {
-		return nil
+		return r.stopShared(ctx, in)
 	}
 	unlock, err := r.Runtimes.Lock(ctx, reservations.KeyOf(in.Package))
 	if err != nil {
@@ -52,6 +52,16 @@ func (r *Reconciler) ensureRuntime(ctx context.Context, in *install) error {
 	}
 	r.recordRuntimeState(ctx, in, state)
 	return nil
+}
+
+// stopShared stops the runtime of a Provider that shares its CRDs with namespaces, in which other runtimes work on them.
+func (r *Reconciler) stopShared(ctx context.Context, in *install) error {
+	if !revision.IsShared(in.Package) {
+		return nil
+	}
+	in.Revision.RevisionStatus().RemoveCondition(v1.TypeRuntimeHealthy)
+	in.Revision.RevisionStatus().RemoveCondition(v1.TypeRuntimeActive)
+	return asRuntimeError(r.Runtimes.StopPackage(ctx, reservations.KeyOf(in.Package)))
 }
 
 // checkStillActive fails with requeue.ErrStale unless the revision is active in the API server. The

@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -77,7 +78,7 @@ func isRuntimeError(err error) bool {
 // without a runtime, or whose runtime the manager does not run, has no workload.
 func (r *Reconciler) prepareRuntime(ctx context.Context, in *install) error {
 	by := r.Runtimes.Of(r.Kind, in.Package.GetName())
-	if by == nil {
+	if by == nil || revision.IsShared(in.Package) {
 		return nil
 	}
 	defaults, err := runtimedefaults.Parse(in.pkg.Meta.Annotations)

@@ -14,7 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Object is a package or a revision.
+// Object is a package, a revision, or an object of the first generation of packages, which returns the parts of its status
+// with ReportedStatus.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -68,6 +69,10 @@ func Set(o Object, now metav1.Time, s revision.Summary) {
 // common.
 func statusOf(o Object) (conditions *v1.ConditionedStatus, observedGeneration *int64) {
 	switch o := o.(type) {
+	case interface {
+		ReportedStatus() (*v1.ConditionedStatus, *int64)
+	}:
+		return o.ReportedStatus()
 	case v1.PackageRevision:
 		s := o.RevisionStatus()
 		return &s.ConditionedStatus, &s.ObservedGeneration

@@ -129,6 +129,9 @@ func (r *Runtime) EnsureService(ctx context.Context, o manifests.Objects) error 
 // to another owner.
 func (r *Runtime) readService(ctx context.Context, o manifests.Objects) (*corev1.Service, error) {
 	live := &corev1.Service{}
+	if o.Service == nil {
+		return live, nil
+	}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.Service), live)
 	if apierrors.IsNotFound(err) {
 		return &corev1.Service{}, nil
@@ -210,6 +213,9 @@ func (r *Runtime) ensureDeployment(ctx context.Context, o manifests.Objects, liv
 // runtime of the revision is not available and the Service selects a ready runtime of another
 // revision, the Service stays as it is.
 func (r *Runtime) ensureService(ctx context.Context, o manifests.Objects, live *corev1.Service, available bool) error {
+	if o.Service == nil {
+		return nil
+	}
 	if !available {
 		busy, err := r.servesOther(ctx, live, o.Owner)
 		if err != nil || busy {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -56,7 +57,8 @@ type Objects struct {
 	// set.
 	ServiceAccountName string
 	Deployment         *appsv1.Deployment
-	Service            *corev1.Service
+	// Service is nil for a package of the first generation in a namespace.
+	Service *corev1.Service
 	// Endpoint is the gRPC target of a function. It is empty for a provider.
 	Endpoint string
 }
@@ -85,9 +87,12 @@ func Build(in Input) (Objects, error) {
 	return out, nil
 }
 
-// kind returns Provider or Function, and "" for packages of other kinds.
+// kind returns Provider or Function, and "" for packages of other kinds. A package of the first generation in a namespace
+// has the runtime of a Provider.
 func (in Input) kind() string {
 	switch k := in.Owner.Package.Kind; k {
+	case packagesv1alpha1.PackageKind:
+		return v1.ProviderKind
 	case v1.ProviderKind, v1.FunctionKind:
 		return k
 	}

@@ -11,7 +11,6 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/ports"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Variables with which the ports of providers are configured: the names that upjet
@@ -38,12 +37,12 @@ type assignments struct {
 	all map[string]assigned
 }
 
-// of returns the ports of a runtime. A function keeps the default port if it is free,
+// of returns the ports of a process, for a package of a kind. A function keeps the default port if it is free,
 // because some functions have no flag for another one.
-func (p *assignments) of(who plan.Requester) (assigned, error) {
+func (p *assignments) of(process, kind string) (assigned, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if a, ok := p.all[who.Revision.Name]; ok {
+	if a, ok := p.all[process]; ok {
 		return a, nil
 	}
 	var a assigned
@@ -53,13 +52,13 @@ func (p *assignments) of(who plan.Requester) (assigned, error) {
 			return assigned{}, err
 		}
 	}
-	if who.Package.Kind == v1.FunctionKind && p.free(manifests.ServiceNumber) == nil {
+	if kind == v1.FunctionKind && p.free(manifests.ServiceNumber) == nil {
 		a.serving = manifests.ServiceNumber
 	}
 	if p.all == nil {
 		p.all = map[string]assigned{}
 	}
-	p.all[who.Revision.Name] = a
+	p.all[process] = a
 	return a, nil
 }
 
@@ -106,10 +105,10 @@ func (a assigned) has(port int) bool {
 	return a.metrics == port || a.health == port || a.serving == port
 }
 
-func (p *assignments) release(revision string) {
+func (p *assignments) release(process string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.all, revision)
+	delete(p.all, process)
 }
 
 // environment returns the variables that set the ports of a provider. Variables of the

@@ -186,13 +186,13 @@ func (p *Runtime) Stop(ctx context.Context, revision plan.Owner) (bool, error) {
 	if !known {
 		return true, nil
 	}
-	if err := p.opts.Supervisor.Stop(ctx, revision.Name); err != nil {
+	if err := p.opts.Supervisor.Stop(ctx, p.process(revision)); err != nil {
 		return false, err
 	}
 	p.mu.Lock()
 	delete(p.started, key{revision.Kind, revision.Name})
 	p.mu.Unlock()
-	p.ports.release(revision.Name)
-	p.issuer.Forget(revision.Name)
+	p.ports.release(p.process(revision))
+	p.issuer.Forget(p.process(revision))
 	return true, nil
 }

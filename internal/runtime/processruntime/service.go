@@ -19,7 +19,7 @@ import (
 // webhooks. The Service has no selector, since there are no pods, and an EndpointSlice with the
 // address of this machine.
 func (p *Runtime) publish(ctx context.Context, o manifests.Objects, ports assigned) error {
-	if p.opts.Address == "" {
+	if p.opts.Address == "" || o.Service == nil {
 		return nil
 	}
 	o.Service = o.Service.DeepCopy()

@@ -29,7 +29,7 @@ func (e *Env) InstallPackageAPI(t testing.TB) {
 	packageAPI.Do(func() {
 		c, err := apply.NewCluster(e.Config)
 		if err == nil {
-			_, err = packageapi.Install(context.Background(), c, false)
+			_, err = packageapi.Install(context.Background(), c, packageapi.Options{})
 		}
 		packageAPI.err = err
 	})

@@ -30,6 +30,9 @@ const examplesPath = ".up/examples.yaml"
 type Input struct {
 	// PackageYAML is the stream of the package. It is not parsed here.
 	PackageYAML []byte
+	// Registry are the files of a package of the first generation, by their paths below .registry. They are in a
+	// layer without an annotation, instead of PackageYAML.
+	Registry []File
 	// Examples is a stream of examples; if it is empty, the image has no layer for it.
 	Examples []byte
 	// Extra are further annotated layers for third parties, on top of the others.
@@ -37,6 +40,8 @@ type Input struct {
 	// Base is the runtime image to which the layers of the package are added; nil for a
 	// package without a runtime.
 	Base *Image
+	// Process replaces the program of the base; nil keeps it.
+	Process *Process
 	// Platform is the platform of the image; zero means linux/amd64. With a Base it must
 	// be zero or the platform of the base.
 	Platform oci.Platform
@@ -105,13 +110,20 @@ func Build(ctx context.Context, in Input) (*Image, error) {
 	for _, layer := range layers {
 		img.manifest.Layers = append(img.manifest.Layers, layer.desc)
 		img.content.Add(layer.desc.Digest, assembly.BytesSource(layer.data))
-		labels[oci.AnnotationKey+":"+layer.desc.Digest.String()] = layer.desc.Annotations[oci.AnnotationKey]
+		if annotation := layer.desc.Annotations[oci.AnnotationKey]; annotation != "" {
+			labels[oci.AnnotationKey+":"+layer.desc.Digest.String()] = annotation
+		}
 	}
 	if err := config.addLayers(layers, in.Created); err != nil {
 		return nil, err
 	}
 	if err := config.addLabels(labels); err != nil {
 		return nil, err
+	}
+	if in.Process != nil {
+		if err := config.setProcess(*in.Process); err != nil {
+			return nil, err
+		}
 	}
 	if !in.Created.IsZero() {
 		if err := config.set("created", in.Created.UTC().Format(time.RFC3339)); err != nil {
@@ -128,6 +140,9 @@ func (in *Input) buildLayers() ([]builtLayer, error) {
 		mediaType = oci.MediaTypeDockerLayerGzip
 	}
 	wanted := []ExtraLayer{{Annotation: oci.AnnotationBase, Files: []File{{Path: oci.PackageFile, Data: in.PackageYAML}}}}
+	if in.Registry != nil {
+		wanted = []ExtraLayer{{Files: registryFiles(in.Registry)}}
+	}
 	if len(in.Examples) > 0 {
 		wanted = append(wanted, ExtraLayer{Annotation: oci.AnnotationExamples, Files: []File{{Path: examplesPath, Data: in.Examples}}})
 	}
@@ -146,6 +161,15 @@ func (in *Input) buildLayers() ([]builtLayer, error) {
 		layers = append(layers, layer)
 	}
 	return layers, nil
+}
+
+// registryFiles returns files with their paths in the image.
+func registryFiles(files []File) []File {
+	out := make([]File, len(files))
+	for i, f := range files {
+		out[i] = File{Path: oci.RegistryFolder + "/" + f.Path, Data: f.Data}
+	}
+	return out
 }
 
 // check rejects extra layers that would change the package: a layer with the base

@@ -24,25 +24,39 @@ type Options struct {
 	Reserve func(bytes int64) error
 }
 
-// Read returns the stream of a package image. It verifies the digest of each layer before it parses the layer. Equal
-// images have equal streams.
+// Content is the content of a package image.
+type Content struct {
+	// Stream is package.yaml, or the stream of the converted package.
+	Stream []byte
+	// First is the package of the first generation; nil for an image with package.yaml.
+	First *firstgen.Package
+}
+
+// Read returns the stream of a package image; see [ReadContent].
 func Read(ctx context.Context, a oci.Artifact, m oci.Manifest, opts Options) ([]byte, error) {
+	c, err := ReadContent(ctx, a, m, opts)
+	return c.Stream, err
+}
+
+// ReadContent returns the content of a package image. It verifies the digest of each layer before it parses the layer.
+// Equal images have equal streams.
+func ReadContent(ctx context.Context, a oci.Artifact, m oci.Manifest, opts Options) (Content, error) {
 	stream, err := oci.PackageYAMLWithin(ctx, a, m, opts.Limits, opts.Reserve)
 	if !errors.Is(err, oci.ErrNoPackageYAML) {
-		return stream, err
+		return Content{Stream: stream}, err
 	}
 	pkg, folderErr := FirstGeneration(ctx, a, m, opts)
 	switch {
 	case errors.Is(folderErr, firstgen.ErrNoRegistryFolder):
-		return nil, err
+		return Content{}, err
 	case folderErr != nil:
-		return nil, folderErr
+		return Content{}, folderErr
 	}
 	c, err := firstgen.Convert(pkg, firstgen.ConvertOptions{})
 	if err != nil {
-		return nil, err
+		return Content{}, err
 	}
-	return c.Stream(), nil
+	return Content{c.Stream(), pkg}, nil
 }
 
 // FirstGeneration returns the package in the folder .registry of an image. It fails with NoRegistryFolder for an image

@@ -1,0 +1,29 @@
+package bootstrap
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+)
+
+// FirstGenerationRules returns the rules of the API of the first generation of packages: the install objects, the Providers
+// that the manager maintains for them, and the controllers that run in their namespaces.
+func FirstGenerationRules() []rbacv1.PolicyRule {
+	const group = packagesv1alpha1.Group
+	return []rbacv1.PolicyRule{
+		rule(group, words("clusterpackageinstalls", "packageinstalls"), slices.Concat(read, words("update"))),
+		rule(group, words("packages"), slices.Concat(read, words("create", "update"))),
+		rule(group, words("clusterpackageinstalls/status", "packageinstalls/status", "packages/status"), words("update")),
+		rule(group, words("clusterpackageinstalls/finalizers", "packageinstalls/finalizers", "packages/finalizers"), words("update")),
+		rule(packages, words("providers"), words("delete")),
+		rule(packages, words("deploymentruntimeconfigs"), words("get", "create", "update", "delete")),
+		rule("apps", words("deployments"), slices.Concat(words("get", "list"), words("create", "update", "delete"))),
+		rule("", words("serviceaccounts"), words("get", "create", "update")),
+		rule("", words("pods"), words("list")),
+		rule("", words("secrets"), words("get")),
+		rule(rbacv1.GroupName, words("roles", "rolebindings"), words("get", "list", "create", "update", "patch")),
+		rule("events.k8s.io", words("events"), words("create", "patch")),
+	}
+}

@@ -1,0 +1,292 @@
+package author
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/oci/packagestream"
+	"github.com/xpkg-dev/xpkg/pkg/version"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// ErrNotFirstGeneration is the code for a package that has today's format already.
+var ErrNotFirstGeneration = errcode.Code{
+	Name: "NotFirstGeneration", Class: errcode.Usage,
+	Cause: "The package has a package.yaml or crossplane.yaml: it is a package of today.",
+	Fix:   "No conversion is needed. Build the folder with `xpkg build`, or use the image as it is.",
+}
+
+// ConvertCmd implements `xpkg convert`.
+type ConvertCmd struct {
+	Package  string   `arg:"" name:"src" help:"Package of the first generation: a folder with .registry or its source form, a reference, a file of an image, oci:DIR, or - for standard input."`
+	Output   string   `short:"o" required:"" placeholder:"FILE|DIR" help:"Package file to write, if the name ends in .xpkg, otherwise the folder for the files of the package."`
+	Provides []string `placeholder:"CRD=REPOSITORY@CONSTRAINT" sep:"none" help:"Package that defines a required CRD, such as clusters.compute.acme.io=ghcr.io/acme/compute@>=v1.0.0. The CRD can be *.GROUP."`
+	Report   string   `enum:"text,json" default:"text" placeholder:"text|json" help:"Format of the report. Default is text."`
+	runtimeFlags
+	location.TransferFlags
+}
+
+// convertReport is the report in JSON.
+type convertReport struct {
+	Name   string          `json:"name"`
+	Output string          `json:"output"`
+	Digest string          `json:"digest,omitempty"`
+	Losses []firstgen.Loss `json:"losses"`
+	// RuntimeConfig is the file with the DeploymentRuntimeConfig; empty if none was needed.
+	RuntimeConfig string `json:"runtimeConfig,omitempty"`
+}
+
+// conversion is a converted package with its source.
+type conversion struct {
+	*firstgen.Conversion
+	of *firstgen.Package
+	// base is the runtime image; nil if there is none.
+	base *image.Image
+	pkg  *xpkg.Package
+}
+
+// Run converts a package, and reports the parts of it that have no equivalent.
+func (c *ConvertCmd) Run(env *terminal.Env) error {
+	at, err := location.Parse(c.Package)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(at.Path); at.Kind == location.File && err == nil && info.IsDir() && !isLayout(at.Path) {
+		return c.folder(env, at.Path)
+	}
+	return c.WithPackage(env, at, c.Platform, func(m location.Transfer, o *location.Opened, manifest oci.Manifest) error {
+		content, err := packagestream.ReadContent(env.Context, o, manifest, packagestream.Options{Limits: m.Limits, Format: c.StreamLimits()})
+		if err != nil {
+			return err
+		}
+		if content.First == nil {
+			return ErrNotFirstGeneration.New(nil, "%s has a %s", c.Package, oci.PackageFile)
+		}
+		if err := firstgen.CheckTag(content.First.App.Version, at.Ref.Tag); err != nil {
+			return err
+		}
+		base, done, err := c.runtime(env, c.TransferFlags)
+		if err != nil {
+			return err
+		}
+		if base == nil {
+			// The image of the package contains its runtime.
+			platform, err := location.ParsePlatform(c.Platform)
+			if err != nil {
+				return err
+			}
+			if base, err = image.Load(env.Context, o, platform, m.Limits); err != nil {
+				return err
+			}
+		}
+		return cmp.Or(c.convert(env, content.First, base), done())
+	})
+}
+
+// folder converts a package in a folder.
+func (c *ConvertCmd) folder(env *terminal.Env, dir string) (err error) {
+	f, ok := findFirst(dir)
+	if !ok {
+		if _, err := os.Lstat(filepath.Join(dir, crossplaneYAML)); err == nil {
+			return ErrNotFirstGeneration.New(nil, "%s contains %s", dir, crossplaneYAML)
+		}
+		return firstgen.ErrNoRegistryFolder.New(nil, "%s contains no package of the first generation", dir)
+	}
+	pkg, err := f.read(c.StreamLimits())
+	if err != nil {
+		return err
+	}
+	base, done, err := c.runtime(env, c.TransferFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, done()) }()
+	return c.convert(env, pkg, base)
+}
+
+func (c *ConvertCmd) convert(env *terminal.Env, of *firstgen.Package, base *image.Image) error {
+	provides, err := parseProvides(c.Provides)
+	if err != nil {
+		return err
+	}
+	result, err := firstgen.Convert(of, firstgen.ConvertOptions{Provides: provides, Bake: base != nil})
+	if err != nil {
+		return err
+	}
+	pkg, err := xpkg.Read(result.Stream(), xpkg.ReadOptions{Limits: c.StreamLimits(), Policy: xpkg.PolicyBuild()})
+	if err != nil {
+		return err
+	}
+	all := &conversion{Conversion: result, of: of, base: base, pkg: pkg}
+	report := convertReport{Name: pkg.Meta.Name, Output: c.Output, Losses: result.Losses}
+	if strings.HasSuffix(c.Output, ".xpkg") {
+		err = c.writeFile(env, all, &report)
+	} else {
+		err = c.writeFolder(env, all, &report)
+	}
+	if err != nil {
+		return err
+	}
+	return c.writeReport(env, report)
+}
+
+func (c *ConvertCmd) writeReport(env *terminal.Env, r convertReport) error {
+	if c.Report == "json" {
+		if r.Losses == nil {
+			r.Losses = []firstgen.Loss{}
+		}
+		return terminal.WriteJSON(env.Stdout, r)
+	}
+	for _, l := range r.Losses {
+		fmt.Fprintln(env.Stdout, strings.ReplaceAll(terminal.Safe(l.String()), "\n", `\n`))
+	}
+	if r.RuntimeConfig != "" {
+		fmt.Fprintf(env.Stdout, "%s: the parts of the Deployment that an image cannot contain\n", terminal.Safe(r.RuntimeConfig))
+	}
+	_, err := fmt.Fprintf(env.Stdout, "%s: Provider %s, %s without an equivalent\n", terminal.Safe(r.Output), terminal.Safe(r.Name), wording.Count(len(r.Losses), "part"))
+	return err
+}
+
+// writeFile writes a package file, and the DeploymentRuntimeConfig beside it.
+func (c *ConvertCmd) writeFile(env *terminal.Env, all *conversion, report *convertReport) error {
+	stream := all.Stream()
+	layer, err := indexlayer.Build(stream, c.StreamLimits())
+	if err != nil {
+		return err
+	}
+	in := image.Input{PackageYAML: stream, Extra: []image.ExtraLayer{layer}, Base: all.base}
+	if all.base == nil {
+		if in.Platform, err = location.ParsePlatform(c.Platform); err != nil {
+			return err
+		}
+	}
+	if p := all.Process; p != nil {
+		in.Process = &image.Process{Command: p.Command, Args: p.Args, Env: p.Env, WorkingDir: p.WorkingDir}
+	}
+	built, err := image.Build(env.Context, in)
+	if err != nil {
+		return err
+	}
+	var result oci.Artifact = built
+	if layers := documentationLayers(all.of); len(layers) > 0 {
+		extensions, err := image.BuildExtensions(layers)
+		if err != nil {
+			return err
+		}
+		if result, err = image.AppendExtensions(env.Context, beside{built, extensions}, extensions, c.ImageLimits()); err != nil {
+			return err
+		}
+	}
+	digest, err := env.WriteArchive(env.Context, c.Output, location.ArtifactOnly{Artifact: result}, c.ImageLimits())
+	if err != nil {
+		return err
+	}
+	report.Digest = digest.String()
+	return c.writeRuntimeConfig(env, all, strings.TrimSuffix(c.Output, ".xpkg")+"-runtime-config.yaml", report)
+}
+
+// writeRuntimeConfig writes the DeploymentRuntimeConfig, if one is needed.
+func (c *ConvertCmd) writeRuntimeConfig(env *terminal.Env, all *conversion, file string, report *convertReport) error {
+	text, err := all.RuntimeConfig(report.Name)
+	if err != nil || text == nil {
+		return err
+	}
+	report.RuntimeConfig = file
+	return fileutil.WriteOutput(env.Context, file, fileutil.PublicMode, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// documentationLayers returns the documentation of a package as layers of the extensions manifest.
+func documentationLayers(pkg *firstgen.Package) []image.ExtraLayer {
+	var layers []image.ExtraLayer
+	for _, f := range pkg.Documentation() {
+		if n := len(layers); n == 0 || layers[n-1].Annotation != f.Layer {
+			layers = append(layers, image.ExtraLayer{Annotation: f.Layer})
+		}
+		last := &layers[len(layers)-1]
+		last.Files = append(last.Files, image.File{Path: f.Path, Data: f.Data})
+	}
+	return layers
+}
+
+// writeFolder writes the files of the package into a new or empty folder: package for `xpkg build`, and extensions for
+// `xpkg append`.
+func (c *ConvertCmd) writeFolder(env *terminal.Env, all *conversion, report *convertReport) error {
+	if entries, err := os.ReadDir(c.Output); err == nil && len(entries) > 0 {
+		return archive.ErrCannotWrite.New(nil, "the folder %s is not empty", c.Output).WithDo("Name a new folder, or a file that ends in .xpkg.")
+	}
+	files := map[string][]byte{}
+	for _, d := range all.Documents {
+		name := "crds/" + d.Name
+		if d.Name == "crossplane" {
+			name = d.Name
+		}
+		files["package/"+name+".yaml"] = d.YAML
+	}
+	for _, f := range all.of.Documentation() {
+		files["extensions/"+f.Path] = f.Data
+	}
+	for name, data := range files {
+		if err := writeBelow(c.Output, name, data); err != nil {
+			return archive.ErrCannotWrite.New(err, "cannot write %s", filepath.Join(c.Output, name))
+		}
+	}
+	return c.writeRuntimeConfig(env, all, filepath.Join(c.Output, "runtime-config.yaml"), report)
+}
+
+func writeBelow(dir, name string, data []byte) error {
+	if !fs.ValidPath(name) {
+		return fs.ErrInvalid
+	}
+	file := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // The files of a package are public.
+		return err
+	}
+	return os.WriteFile(file, data, fileutil.PublicMode)
+}
+
+// parseProvides parses the values of --provides: CRD=REPOSITORY@CONSTRAINT, where the CRD is PLURAL.GROUP[/VERSION].
+func parseProvides(values []string) (func(firstgen.CRDReference) (dependency.Dependency, bool), error) {
+	type entry struct {
+		ref firstgen.CRDReference
+		dep dependency.Dependency
+	}
+	var entries []entry
+	for _, v := range values {
+		crd, rest, _ := strings.Cut(v, "=")
+		repository, constraint, _ := strings.Cut(rest, "@")
+		ref, ok := firstgen.ParseCRDReference(crd)
+		if _, err := oci.ParseReference(repository+":latest", oci.ParseOptions{}); !ok || err != nil || version.CheckConstraint(constraint, true) != nil {
+			return nil, terminal.ErrUsage.New(nil, "--provides %s is not of the form CRD=REPOSITORY@CONSTRAINT", v).
+				WithDo("Write it as in clusters.compute.acme.io=ghcr.io/acme/compute@>=v1.0.0.")
+		}
+		entries = append(entries, entry{ref, dependency.Dependency{Package: repository, Constraint: constraint}})
+	}
+	return func(want firstgen.CRDReference) (dependency.Dependency, bool) {
+		for _, e := range entries {
+			version := e.ref.Version == "" || want.Version == "" || e.ref.Version == want.Version
+			if e.ref.Group == want.Group && version && (e.ref.Plural == "*" || e.ref.Plural == want.Plural) {
+				return e.dep, true
+			}
+		}
+		return dependency.Dependency{}, false
+	}, nil
+}

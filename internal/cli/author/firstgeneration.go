@@ -1,0 +1,163 @@
+package author
+
+import (
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
+)
+
+// crossplaneYAML is the metadata file of a package of today. A folder that contains it is never read as a package of the
+// first generation.
+const crossplaneYAML = "crossplane.yaml"
+
+// firstFolder is a folder with a package of the first generation.
+type firstFolder struct {
+	dir string
+	at  firstgen.Location
+}
+
+// findFirst returns the package of the first generation in a folder, and false if there is none.
+func findFirst(dir string) (firstFolder, bool) {
+	root, err := fileutil.OpenFolder(dir)
+	if err != nil {
+		return firstFolder{}, false
+	}
+	defer root.Close()
+	if _, err := root.Lstat(crossplaneYAML); err == nil {
+		return firstFolder{}, false
+	}
+	at, err := firstgen.Find(root.FS())
+	return firstFolder{dir, at}, err == nil
+}
+
+// use calls read with the file system of the folder.
+func (f firstFolder) use(read func(fs.FS) error) error {
+	root, err := fileutil.OpenFolder(f.dir)
+	if err != nil {
+		return xpkg.ErrFolderNotFound.New(err, "cannot read the folder of the package")
+	}
+	defer root.Close()
+	return read(root.FS())
+}
+
+// files returns the files of the package as an image contains them.
+func (f firstFolder) files(limits xpkg.Limits) (files map[string][]byte, err error) {
+	err = f.use(func(fsys fs.FS) error {
+		files, err = firstgen.Files(fsys, f.at, firstgen.Options{Limits: limits})
+		return err
+	})
+	return files, err
+}
+
+// read reads the package.
+func (f firstFolder) read(limits xpkg.Limits) (pkg *firstgen.Package, err error) {
+	err = f.use(func(fsys fs.FS) error {
+		pkg, err = firstgen.ReadLocation(fsys, f.at, firstgen.Options{Limits: limits})
+		return err
+	})
+	return pkg, err
+}
+
+// place puts the folder before the paths of findings.
+func (f firstFolder) place(findings []xpkg.Finding) []xpkg.Finding {
+	return firstgen.PlaceFindings(filepath.ToSlash(filepath.Join(f.dir, f.at.Root)), findings)
+}
+
+// lintFirst returns the findings of a package of the first generation, and what an API server would reject of its CRDs.
+// The error is the error of reading it.
+func lintFirst(pkg *firstgen.Package, err error, strict bool, limits xpkg.Limits) ([]xpkg.Finding, error) {
+	policy := authorPolicy(strict)
+	if found := xpkg.Findings(err); found != nil {
+		return strictly(found, strict), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := pkg.Findings
+	c, err := firstgen.Convert(pkg, firstgen.ConvertOptions{})
+	if err != nil {
+		e := errcode.From(err)
+		return []xpkg.Finding{{Code: e.Code, Severity: xpkg.Error, Message: e.Error(), File: "install.yaml", Fix: e.Do}}, nil
+	}
+	files := map[string]string{}
+	for _, r := range pkg.Resources {
+		files[r.CRD.Name] = r.File
+	}
+	for _, f := range check.Stream(c.Stream(), xpkg.ReadOptions{Policy: policy, Limits: limits}, everyCheck(policy, limits)) {
+		if file := files[f.Name]; file != "" {
+			f.File, f.Line, f.Document = file, 0, 0
+			found = append(found, f)
+		}
+	}
+	return strictly(found, strict), nil
+}
+
+// strictly returns findings with warnings as errors, if strict is set.
+func strictly(found []xpkg.Finding, strict bool) []xpkg.Finding {
+	found = slices.Clone(found)
+	for i := range found {
+		if strict {
+			found[i].Severity = xpkg.Error
+		}
+	}
+	return found
+}
+
+// lintFirstFolder checks a folder with a package of the first generation.
+func (c *LintCmd) lintFirstFolder(f firstFolder) ([]xpkg.Finding, error) {
+	pkg, err := f.read(c.StreamLimits())
+	found, err := lintFirst(pkg, err, c.Strict, c.StreamLimits())
+	return f.place(found), err
+}
+
+// buildFirst builds the image of a package of the first generation: its files in the folder .registry, above the
+// runtime image, if there is one.
+func (c *BuildCmd) buildFirst(env *terminal.Env, f firstFolder, base *image.Image) error {
+	pkg, err := f.read(c.StreamLimits())
+	found, err := lintFirst(pkg, err, c.Strict, c.StreamLimits())
+	if err != nil {
+		return err
+	}
+	found = f.place(found)
+	if err := xpkg.Failed(found); err != nil {
+		return err
+	}
+	if err := writeFindings(env.Stderr, found); err != nil {
+		return err
+	}
+	files, err := f.files(c.StreamLimits())
+	if err != nil {
+		return err
+	}
+	var all []image.File
+	for _, p := range slices.Sorted(maps.Keys(files)) {
+		all = append(all, image.File{Path: p, Data: files[p]})
+	}
+	platform, err := location.ParsePlatform(c.Platform)
+	if err != nil {
+		return err
+	}
+	built, err := image.Build(env.Context, image.Input{Registry: all, Base: base, Platform: platform})
+	if err != nil {
+		return err
+	}
+	conversion, err := firstgen.Convert(pkg, firstgen.ConvertOptions{})
+	if err != nil {
+		return err
+	}
+	read, err := xpkg.Read(conversion.Stream(), xpkg.ReadOptions{Limits: c.StreamLimits()})
+	if err != nil {
+		return err
+	}
+	return c.write(env, read, built)
+}

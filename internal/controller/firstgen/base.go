@@ -1,0 +1,126 @@
+package firstgen
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/kube"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Base has the values that the controllers share.
+type Base struct {
+	API      kube.API
+	Packages state.Packages
+	Options  Options
+	// Namespace is the namespace of the manager.
+	Namespace string
+	// Kinds chooses packages for kinds. It may be nil.
+	Kinds Kinds
+}
+
+// Reasons of the condition Ready, as the first generation of package managers wrote them.
+const (
+	ReasonAvailable v1.ConditionReason = "Available"
+	ReasonCreating  v1.ConditionReason = "Creating"
+	ReasonDeleting  v1.ConditionReason = "Deleting"
+)
+
+var available = revision.Summary{Ready: true, Reason: ReasonAvailable}
+
+func creating(format string, args ...any) revision.Summary {
+	return revision.Summary{Reason: ReasonCreating, Message: fmt.Sprintf(format, args...)}
+}
+
+// failedConditions returns the conditions of an object whose reconciliation failed, in addition to the common ones.
+func failedConditions(message string) []v1.Condition {
+	return []v1.Condition{{Type: v1.TypeSynced, Status: corev1.ConditionFalse, Reason: "ReconcileError", Message: message}}
+}
+
+// summaryOf returns the summary of an object that depends on another one, from the condition Ready of the other one. Name
+// is the name of the other object in messages.
+func summaryOf(name string, o interface {
+	v1.Conditioned
+	metav1.Object
+}, observed int64) revision.Summary {
+	ready := o.GetCondition(v1.TypeReady)
+	switch {
+	case observed < o.GetGeneration(), ready.Status == corev1.ConditionUnknown:
+		return creating("%s is not reconciled yet.", name)
+	case ready.Status == corev1.ConditionTrue:
+		return available
+	case o.GetCondition(v1.TypeReconciling).Status == corev1.ConditionTrue && (ready.Reason == v1.ReasonProgressing || ready.Reason == ReasonCreating):
+		return creating("%s: %s", name, ready.Message)
+	}
+	stalled, reconciling := o.GetCondition(v1.TypeStalled).Status == corev1.ConditionTrue, o.GetCondition(v1.TypeReconciling).Status == corev1.ConditionTrue
+	return revision.Summary{Stalled: stalled, Waiting: !stalled && !reconciling, Reason: ready.Reason, Message: name + ": " + ready.Message}
+}
+
+// content is the content of the active revision of a Provider.
+type content struct {
+	pkg      *xpkg.Package
+	revision v1.PackageRevision
+	origin   oci.Reference
+	digest   oci.Digest
+}
+
+// activeContent returns the content of the active revision of a Provider, and false if there is none.
+func (b *Base) activeContent(ctx context.Context, p *v1.Provider) (content, bool, error) {
+	revisions, err := state.RevisionsOf(ctx, b.API.Client, p)
+	if err != nil {
+		return content{}, false, err
+	}
+	i := slices.IndexFunc(revisions, revision.IsActive)
+	if i < 0 {
+		return content{}, false, nil
+	}
+	pkg, source, err := b.Packages.ReadRevision(ctx, revisions[i])
+	return content{pkg, revisions[i], source.Origin.Ref, source.Digest}, true, err
+}
+
+// chosen returns the package of an install object: spec.package, or the recorded choice for spec.crd. For a kind that an
+// installed Provider has, it returns the name of that Provider instead.
+func (b *Base) chosen(ctx context.Context, in packagesv1alpha1.Install) (ref oci.Reference, provider string, err error) {
+	spec, status := in.InstallSpec(), in.InstallStatus()
+	if err := checkSpec(spec); err != nil {
+		return oci.Reference{}, "", err
+	}
+	if spec.Package != "" {
+		status.ChosenPackage = nil
+		ref, err = b.Options.Reference(spec.Source, spec.Package)
+		return ref, "", err
+	}
+	if c := status.ChosenPackage; c != nil && c.CRD == spec.CRD {
+		ref, err = b.Options.Reference("", c.Package)
+		return ref, "", err
+	}
+	crd, ok := firstgen.ParseCRDReference(spec.CRD)
+	if !ok {
+		return oci.Reference{}, "", ErrReference.New(nil, "spec.crd is %.200q, want PLURAL.GROUP/VERSION", spec.CRD)
+	}
+	if rev := b.installedWith(ctx, crd); rev != nil {
+		return oci.Reference{}, rev.GetLabels()[v1.LabelPackage], nil
+	}
+	if b.Kinds == nil {
+		return oci.Reference{}, "", ErrKind.New(nil, "no installed Provider has the CRD %s", crd)
+	}
+	name, err := b.Kinds.Choose(ctx, crd)
+	if err != nil {
+		return oci.Reference{}, "", err
+	}
+	if ref, err = b.Options.Reference("", name); err != nil {
+		return oci.Reference{}, "", err
+	}
+	status.ChosenPackage = &packagesv1alpha1.ChosenPackage{CRD: spec.CRD, Package: ref.String()}
+	return ref, "", nil
+}

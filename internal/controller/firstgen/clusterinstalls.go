@@ -1,0 +1,152 @@
+package firstgen
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+)
+
+// FinalizerProvider keeps a ClusterPackageInstall until its Provider is deleted, and a Package until its cluster roles are:
+// the garbage collector deletes no objects without a namespace for an owner in a namespace.
+const FinalizerProvider = "xpkg.dev/first-generation"
+
+// deletionPoll is the pause between two checks of the deletion of a Provider, which is also watched.
+const deletionPoll = 5 * time.Second
+
+// ClusterInstalls reconciles ClusterPackageInstalls.
+type ClusterInstalls struct{ Base }
+
+// Reconcile reconciles one ClusterPackageInstall.
+func (r *ClusterInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	in := packagesv1alpha1.NewInstall(packagesv1alpha1.ClusterPackageInstallKind).(*packagesv1alpha1.ClusterPackageInstall)
+	if err := r.API.Client.Get(ctx, req.NamespacedName, in); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	reconcile := r.reconcile
+	if in.DeletionTimestamp != nil {
+		if !controllerutil.ContainsFinalizer(in, FinalizerProvider) {
+			return ctrl.Result{}, nil
+		}
+		reconcile = r.reconcileDelete
+	}
+	ctx = contention.WithCause(ctx, causeOf(in))
+	ctx = logging.With(ctx, "kind", in.Kind, "namespace", in.Namespace, "name", in.Name)
+	return r.API.Status.Report(ctx, in, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
+		return reconcile(ctx, in)
+	}, failedConditions)
+}
+
+func (r *ClusterInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) (ctrl.Result, revision.Summary, error) {
+	if !r.Options.administers(in.Namespace, r.Namespace) {
+		return ctrl.Result{}, revision.Summary{}, ErrNamespace.New(nil, "ClusterPackageInstalls in the namespace %s are not accepted", in.Namespace).
+			WithDo("Create the ClusterPackageInstall in the namespace %s, or start the manager with `--cluster-install-namespace %s`: its users could then install any package.", r.Namespace, in.Namespace)
+	}
+	ref, other, err := r.chosen(ctx, in)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if other != "" {
+		// The CRD is installed already.
+		return r.mirror(ctx, in, other)
+	}
+	if len(in.Spec.ImagePullSecrets) > 0 && in.Namespace != r.Namespace {
+		return ctrl.Result{}, revision.Summary{}, ErrPullSecret.New(nil, "spec.imagePullSecrets names Secrets of the namespace %s", in.Namespace)
+	}
+	if err := r.ensureFinalizer(ctx, in); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if err := r.ensureProvider(ctx, in, ref); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	return r.mirror(ctx, in, r.providerName(in))
+}
+
+// mirror maintains the record of an install object, and returns the state of its Provider.
+func (r *ClusterInstalls) mirror(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, provider string) (ctrl.Result, revision.Summary, error) {
+	in.Status.Provider = provider
+	p := &v1.Provider{}
+	err := r.API.Client.Get(ctx, types.NamespacedName{Name: provider}, p)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, creating("The Provider %s is created.", provider), nil
+	}
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	in.SetConditions(r.API.Time(), v1.Synced())
+	summary := summaryOf("The Provider "+provider, p, p.Status.ObservedGeneration)
+	c, exists, err := r.activeContent(ctx, p)
+	if err != nil && summary.Ready {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if err != nil || !exists {
+		return ctrl.Result{}, summary, nil
+	}
+	desired, err := newRecord(in, c)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	record, err := r.ensureRecord(ctx, in, desired)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	in.Status.PackageRecord = referenceTo(record)
+	return ctrl.Result{}, summary, r.reportRecord(ctx, record, &packagesv1alpha1.ObjectReference{
+		APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: string(p.UID),
+	}, summary)
+}
+
+// ensureFinalizer adds the finalizer to an install object before its Provider is created.
+func (r *ClusterInstalls) ensureFinalizer(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) error {
+	if controllerutil.ContainsFinalizer(in, FinalizerProvider) {
+		return nil
+	}
+	changed := in.DeepCopy()
+	controllerutil.AddFinalizer(changed, FinalizerProvider)
+	if err := r.API.Client.Update(ctx, changed); err != nil {
+		return fmt.Errorf("write the finalizer of %s: %w", in.Name, err)
+	}
+	in.Finalizers, in.ResourceVersion = changed.Finalizers, changed.ResourceVersion
+	r.API.Status.Writes.Wrote(in)
+	return nil
+}
+
+// reconcileDelete deletes the Provider of an install object, and removes the finalizer when the Provider is gone. A Provider
+// of another client stays.
+func (r *ClusterInstalls) reconcileDelete(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) (ctrl.Result, revision.Summary, error) {
+	name := r.providerName(in)
+	deleting := revision.Summary{Reason: ReasonDeleting, Message: fmt.Sprintf("The Provider %s is being deleted.", name)}
+	p := &v1.Provider{}
+	err := r.API.Live.Get(ctx, types.NamespacedName{Name: name}, p)
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return ctrl.Result{}, revision.Summary{}, fmt.Errorf("read Provider %s: %w", name, err)
+	case p.Annotations[AnnotationInstalledBy] != installedBy(in):
+	case p.DeletionTimestamp != nil:
+		return ctrl.Result{RequeueAfter: deletionPoll}, deleting, nil
+	default:
+		return ctrl.Result{RequeueAfter: deletionPoll}, deleting, r.API.Delete(ctx, p)
+	}
+	if err := r.deleteConfig(ctx, in); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	changed := in.DeepCopy()
+	controllerutil.RemoveFinalizer(changed, FinalizerProvider)
+	if err := client.IgnoreNotFound(r.API.Client.Update(ctx, changed)); err != nil {
+		return ctrl.Result{}, revision.Summary{}, fmt.Errorf("remove the finalizer of %s: %w", in.Name, err)
+	}
+	in.Finalizers, in.ResourceVersion = changed.Finalizers, changed.ResourceVersion
+	return ctrl.Result{}, deleting, nil
+}

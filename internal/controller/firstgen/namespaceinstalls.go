@@ -1,0 +1,162 @@
+package firstgen
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// NamespaceInstalls reconciles PackageInstalls. It writes only the record of the installation, in the namespace of the
+// install object; the controller of Packages runs it.
+type NamespaceInstalls struct{ Base }
+
+// Reconcile reconciles one PackageInstall. The garbage collector deletes the record of a deleted one.
+func (r *NamespaceInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	in := packagesv1alpha1.NewInstall(packagesv1alpha1.PackageInstallKind).(*packagesv1alpha1.PackageInstall)
+	if err := r.API.Client.Get(ctx, req.NamespacedName, in); err != nil || in.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	ctx = contention.WithCause(ctx, causeOf(in))
+	ctx = logging.With(ctx, "kind", in.Kind, "namespace", in.Namespace, "name", in.Name)
+	return r.API.Status.Report(ctx, in, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
+		return r.reconcile(ctx, in)
+	}, failedConditions)
+}
+
+func (r *NamespaceInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.PackageInstall) (ctrl.Result, revision.Summary, error) {
+	p, err := r.sharedProvider(ctx, in)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	in.Status.Provider = p.Name
+	in.SetConditions(r.API.Time(), v1.Synced())
+	if summary := summaryOf("The Provider "+p.Name, p, p.Status.ObservedGeneration); !summary.Ready {
+		return ctrl.Result{}, summary, nil
+	}
+	c, exists, err := r.activeContent(ctx, p)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if !exists {
+		return ctrl.Result{}, creating("The Provider %s has no active revision.", p.Name), nil
+	}
+	if scope := c.pkg.Meta.Annotations[xpkg.AnnotationPermissionScope]; scope != string(firstgen.ScopeNamespaced) {
+		return ctrl.Result{}, revision.Summary{}, ErrScope.New(nil, "the package %s has permissions in the whole cluster", p.Spec.Package)
+	}
+	want, err := newRecord(in, c)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	record, err := r.ensureRecord(ctx, in, want)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	in.Status.PackageRecord = referenceTo(record)
+	return ctrl.Result{}, summaryOf("The Package "+record.Name, record, record.Status.ObservedGeneration), nil
+}
+
+// sharedProvider returns the Provider whose CRDs the package of a PackageInstall uses. It fails with
+// NamespacedPackageNotAllowed if no administrator shares them, and with NamespacedVersionConflict if they are of another
+// version.
+func (r *NamespaceInstalls) sharedProvider(ctx context.Context, in *packagesv1alpha1.PackageInstall) (*v1.Provider, error) {
+	ref, name, err := r.chosen(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if name != "" {
+		p := &v1.Provider{}
+		if err := r.API.Client.Get(ctx, types.NamespacedName{Name: name}, p); err != nil {
+			return nil, err
+		}
+		if !revision.IsShared(p) {
+			return nil, r.notAllowed(p.Spec.Package, p)
+		}
+		return p, nil
+	}
+	p, err := r.findShared(ctx, ref)
+	switch {
+	case err != nil:
+		return nil, err
+	case p == nil && r.Options.installsFor(ref):
+		return r.createShared(ctx, ref)
+	case p == nil:
+		return nil, r.notAllowed(ref.String(), nil)
+	}
+	return p, checkVersion(ref, p)
+}
+
+// findShared returns the Provider that shares the CRDs of a repository, or nil.
+func (r *NamespaceInstalls) findShared(ctx context.Context, ref oci.Reference) (*v1.Provider, error) {
+	all := &v1.ProviderList{}
+	if err := r.API.Client.List(ctx, all); err != nil {
+		return nil, err
+	}
+	for i := range all.Items {
+		if p := &all.Items[i]; revision.IsShared(p) && sameRepository(p.Spec.Package, ref) {
+			return p, nil
+		}
+	}
+	return nil, nil
+}
+
+// createShared creates a Provider that shares the CRDs of a repository whose packages the administrator allows.
+func (r *NamespaceInstalls) createShared(ctx context.Context, ref oci.Reference) (*v1.Provider, error) {
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{
+		Name:        SharedProviderName(ref),
+		Annotations: map[string]string{revision.AnnotationNamespacedInstalls: revision.AllowInstalls},
+	}}
+	p.Spec.Package = ref.String()
+	err := r.API.Client.Create(ctx, p)
+	if !apierrors.IsAlreadyExists(err) {
+		return p, err
+	}
+	live := &v1.Provider{}
+	if err := r.API.Live.Get(ctx, client.ObjectKeyFromObject(p), live); err != nil {
+		return nil, err
+	}
+	if revision.IsShared(live) && sameRepository(live.Spec.Package, ref) {
+		return nil, requeue.ErrStale
+	}
+	return nil, r.notAllowed(live.Spec.Package, live)
+}
+
+// notAllowed returns the error for a package whose CRDs no administrator shares. P is the Provider that has them, or nil.
+func (r *NamespaceInstalls) notAllowed(reference string, p *v1.Provider) error {
+	if p != nil {
+		return ErrNotAllowed.New(nil, "the CRDs belong to the Provider %s, which is not shared with namespaces", p.Name).
+			WithDo("An administrator shares them with `kubectl annotate providers.%s %s %s=%s`, which stops the runtime of the Provider.",
+				v1.Group, p.Name, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+	}
+	return ErrNotAllowed.New(nil, "no administrator has installed the CRDs of %s for namespaces", reference).
+		WithDo("An administrator installs them with a Provider with `spec.package: %s` and the annotation `%s: %s`, or lets the manager do so with `--namespaced-package`.",
+			reference, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+}
+
+// checkVersion fails unless a reference names the version of a Provider: the same tag, or the digest of the Provider.
+func checkVersion(ref oci.Reference, p *v1.Provider) error {
+	installed, err := oci.ParseReference(p.Spec.Package, oci.ParseOptions{AllowUntagged: true})
+	switch {
+	case err != nil:
+		return fmt.Errorf("reference of Provider %s: %w", p.Name, err)
+	case !ref.Digest.IsZero() && ref.Digest.String() == p.Status.ResolvedDigest,
+		ref.Digest.IsZero() && ref.Tag == installed.Tag, ref.Digest == installed.Digest && ref.Tag == installed.Tag:
+		return nil
+	}
+	return ErrVersion.New(nil, "this object names %s, and the Provider %s has the CRDs of %s", ref.Identifier(), p.Name, installed.Identifier()).
+		WithDo("Set spec.package to %s, or let an administrator update the Provider with `xpkg update provider %s %s`.", p.Spec.Package, p.Name, ref.Identifier())
+}

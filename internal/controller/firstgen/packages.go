@@ -1,0 +1,231 @@
+package firstgen
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+)
+
+const (
+	// definitionPoll is the pause between two checks of whether the CRDs of a Package are served.
+	definitionPoll = 5 * time.Second
+	// healthPoll is the pause between two checks of a runtime that is available: Deployments outside of the namespace of
+	// the manager are not watched.
+	healthPoll = time.Minute
+	// startPoll is the pause between two checks of a runtime that is not.
+	startPoll = 2 * time.Second
+)
+
+// Packages reconciles Packages: it runs the controllers of those that no ClusterPackageInstall controls.
+type Packages struct {
+	Base
+	// NewRuntime returns the runtime of the packages of a namespace, or nil if the manager runs none.
+	NewRuntime func(namespace string) runtime.Runtime
+	// ProcessName returns the name of the process of an owner in a namespace. It may be nil without processes.
+	ProcessName func(namespace string, owner plan.Owner) string
+	// Changes receives the names of processes whose state has changed.
+	Changes <-chan event.GenericEvent
+	// Held compares permissions with those of the manager. It is nil if the manager grants none.
+	Held *permission.ManagerRules
+	// Mapper maps kinds to resources.
+	Mapper meta.RESTMapper
+	// SettleTime is the time that a runtime must run before it is available. Zero means the default of the runtime.
+	SettleTime time.Duration
+
+	mu       sync.Mutex
+	runtimes map[string]runtime.Runtime
+	// processes has the Packages by the names of their processes.
+	processes map[string]types.NamespacedName
+}
+
+// Reconcile reconciles one Package. The garbage collector deletes the objects of a deleted one.
+func (r *Packages) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	p := &packagesv1alpha1.Package{}
+	err := r.API.Client.Get(ctx, req.NamespacedName, p)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, r.stop(ctx, req.NamespacedName)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if p.DeletionTimestamp != nil {
+		return ctrl.Result{}, r.reconcileDelete(ctx, p)
+	}
+	if c := metav1.GetControllerOf(p); c != nil && c.Kind == packagesv1alpha1.ClusterPackageInstallKind {
+		// Its Provider runs the controller.
+		return ctrl.Result{}, r.stop(ctx, req.NamespacedName)
+	}
+	ctx = contention.WithCause(ctx, causeOf(p))
+	ctx = logging.With(ctx, "kind", packagesv1alpha1.PackageKind, "namespace", p.Namespace, "name", p.Name)
+	return r.API.Status.Report(ctx, p, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
+		return r.reconcile(ctx, p)
+	}, failedConditions)
+}
+
+func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (ctrl.Result, revision.Summary, error) {
+	if err := r.checkScope(p); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	resources, missing, err := r.resources(p)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	p.SetConditions(r.API.Time(), v1.Synced())
+	if missing != "" {
+		return ctrl.Result{RequeueAfter: definitionPoll}, creating("The cluster does not serve %s yet.", missing), nil
+	}
+	by := r.runtimeOf(p.Namespace)
+	if p.Spec.Controller.Deployment == nil || by == nil {
+		p.Status.ControllerRef, p.Status.RuntimeImage = nil, ""
+		return ctrl.Result{}, available, r.stop(ctx, types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
+	}
+	rules, err := rulesOf(p, resources)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	w, err := r.workload(ctx, p)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if err := by.Obtain(ctx, w); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if err := r.ensureRoles(ctx, p, by, w, rules); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	return r.run(ctx, p, by, w)
+}
+
+// run runs the controller of a Package, and returns its state.
+func (r *Packages) run(ctx context.Context, p *packagesv1alpha1.Package, by runtime.Runtime, w runtime.Workload) (ctrl.Result, revision.Summary, error) {
+	if err := r.API.RereadExisting(ctx, p, &packagesv1alpha1.Package{}); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	r.remember(p)
+	state, err := by.Run(ctx, w)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	p.Status.RuntimeImage = w.Image()
+	p.Status.ControllerRef = &packagesv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: p.Namespace, Name: p.Name}
+	if state.Available {
+		return ctrl.Result{RequeueAfter: requeue.Jitter(max(state.Again, healthPoll))}, available, nil
+	}
+	return ctrl.Result{RequeueAfter: requeue.Jitter(max(state.Again, startPoll))}, revision.Summary{Reason: v1.ConditionReason(state.Reason), Message: state.Message}, nil
+}
+
+// checkScope fails if a Package that needs permissions in the whole cluster is in a namespace whose users do not administer
+// the cluster.
+func (r *Packages) checkScope(p *packagesv1alpha1.Package) error {
+	if !isClusterScoped(p) {
+		return nil
+	}
+	if c := metav1.GetControllerOf(p); c != nil && c.Kind == packagesv1alpha1.PackageInstallKind {
+		return ErrScope.New(nil, "the Package %s is the record of a PackageInstall, and has the scope Cluster", p.Name)
+	}
+	if !r.Options.administers(p.Namespace, r.Namespace) {
+		return ErrNamespace.New(nil, "Packages with the scope Cluster are not accepted in the namespace %s", p.Namespace)
+	}
+	return nil
+}
+
+func isClusterScoped(p *packagesv1alpha1.Package) bool {
+	return p.Spec.PermissionScope == string(firstgen.ScopeCluster)
+}
+
+// resources returns the resources of the kinds of a Package, and the first kind that the cluster does not serve.
+func (r *Packages) resources(p *packagesv1alpha1.Package) (all []schema.GroupResource, missing string, err error) {
+	for _, k := range p.Spec.CRDs {
+		gvk := schema.FromAPIVersionAndKind(k.APIVersion, k.Kind)
+		if gvk.Kind == "" || gvk.Version == "" {
+			return nil, "", ErrReference.New(nil, "the Package %s names the kind %.100q of %.100q", p.Name, k.Kind, k.APIVersion)
+		}
+		if err := rbac.CheckDefined([]schema.GroupResource{{Group: gvk.Group, Resource: k.Kind}}); err != nil {
+			return nil, "", err
+		}
+		mapping, err := r.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if meta.IsNoMatchError(err) {
+			return nil, k.Kind + " of " + k.APIVersion, nil
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("find the resource of %s: %w", k.Kind, err)
+		}
+		if gr := mapping.Resource.GroupResource(); !slices.Contains(all, gr) {
+			all = append(all, gr)
+		}
+	}
+	return all, "", nil
+}
+
+// runtimeOf returns the runtime of the packages of a namespace.
+func (r *Packages) runtimeOf(namespace string) runtime.Runtime {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	by, ok := r.runtimes[namespace]
+	if !ok {
+		if r.runtimes == nil {
+			r.runtimes = map[string]runtime.Runtime{}
+		}
+		by = r.NewRuntime(namespace)
+		r.runtimes[namespace] = by
+	}
+	return by
+}
+
+// stop stops the controller of a Package, if it runs.
+func (r *Packages) stop(ctx context.Context, key types.NamespacedName) error {
+	by := r.runtimeOf(key.Namespace)
+	if by == nil {
+		return nil
+	}
+	_, err := by.Stop(ctx, plan.Owner{APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Name: key.Name})
+	return err
+}
+
+// remember records the name of the process of a Package.
+func (r *Packages) remember(p *packagesv1alpha1.Package) {
+	if r.ProcessName == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.processes == nil {
+		r.processes = map[string]types.NamespacedName{}
+	}
+	r.processes[r.ProcessName(p.Namespace, ownerOf(p))] = types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+}
+
+// withProcess returns the Package with a process, and false for another process.
+func (r *Packages) withProcess(name string) (types.NamespacedName, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key, ok := r.processes[name]
+	return key, ok
+}
+
+// ownerOf returns a Package as the owner of the objects of its controller.
+func ownerOf(p *packagesv1alpha1.Package) plan.Owner {
+	return plan.Owner{APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Name: p.Name, UID: p.UID}
+}

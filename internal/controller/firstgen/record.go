@@ -1,0 +1,188 @@
+package firstgen
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// appMetadata returns the description of a package.
+func appMetadata(m xpkg.Meta) packagesv1alpha1.AppMetadata {
+	p := m.Presentation()
+	out := packagesv1alpha1.AppMetadata{
+		Title: p.Title, OverviewShort: p.Summary, Overview: p.Description, Readme: p.Readme, Category: p.Category, Version: p.Version,
+		Company: p.Company, Keywords: p.Keywords, Website: p.Website, Source: p.Source, License: p.License, PackageType: p.PackageType,
+		Maintainers: contributors(p.Maintainers), Owners: contributors(p.Owners), PermissionScope: m.Annotations[xpkg.AnnotationPermissionScope],
+	}
+	if icon, ok := iconOf(p.Icon); ok {
+		out.Icons = []packagesv1alpha1.Icon{icon}
+	}
+	return out
+}
+
+// contributors parses names with mail addresses in angle brackets, separated by commas.
+func contributors(text string) []packagesv1alpha1.Contributor {
+	var out []packagesv1alpha1.Contributor
+	for part := range strings.SplitSeq(text, ",") {
+		name, mail, _ := strings.Cut(part, "<")
+		c := packagesv1alpha1.Contributor{Name: strings.TrimSpace(name), Email: strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(mail), ">"))}
+		if c != (packagesv1alpha1.Contributor{}) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// iconOf returns the icon in a data URI in Base64.
+func iconOf(uri string) (packagesv1alpha1.Icon, bool) {
+	head, data, ok := strings.Cut(strings.TrimPrefix(uri, "data:"), ",")
+	mediaType, isBase64 := strings.CutSuffix(head, ";base64")
+	return packagesv1alpha1.Icon{Base64IconData: data, MediaType: mediaType}, ok && isBase64 && strings.HasPrefix(uri, "data:")
+}
+
+// newRecord returns the Package that records an install object, with the given content.
+func newRecord(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.Package, error) {
+	kinds, err := definedKinds(c.pkg)
+	if err != nil {
+		return nil, err
+	}
+	record := &packagesv1alpha1.Package{}
+	record.Namespace, record.Name = in.GetNamespace(), in.GetName()
+	record.Spec = packagesv1alpha1.PackageSpec{AppMetadata: appMetadata(c.pkg.Meta), CRDs: kinds}
+	record.Spec.Permissions.Rules = c.pkg.Meta.PermissionRequests
+	record.Spec.Controller.ServiceAccount = in.InstallSpec().ServiceAccount
+	record.Spec.Controller.Deployment, err = controllerOf(in, c)
+	return record, err
+}
+
+// controllerOf returns the Deployment of the controller of a package with the settings of an install object, or nil if the
+// package has no controller.
+func controllerOf(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.ControllerDeployment, error) {
+	defaults, err := runtimedefaults.Parse(c.pkg.Meta.Annotations)
+	if err != nil || defaults != nil && defaults.None {
+		return nil, err
+	}
+	config := manifests.WithDefaults(nil, defaults)
+	spec := appsv1.DeploymentSpec{}
+	if config != nil {
+		spec = *config.Spec.DeploymentTemplate.Spec
+	}
+	labels := map[string]string{"core.crossplane.io/name": in.GetName()}
+	spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	spec.Template.Labels = labels
+	pod := &spec.Template.Spec
+	if len(pod.Containers) == 0 {
+		pod.Containers = []corev1.Container{{Name: manifests.Container}}
+	}
+	pod.Containers[0].Image = imageOf(c, defaults)
+	if policy := in.InstallSpec().ImagePullPolicy; policy != "" {
+		pod.Containers[0].ImagePullPolicy = policy
+	}
+	pod.ImagePullSecrets = localReferences(in.InstallSpec().ImagePullSecrets)
+	raw, err := json.Marshal(spec)
+	return &packagesv1alpha1.ControllerDeployment{Name: in.GetName(), Spec: runtime.RawExtension{Raw: raw}}, err
+}
+
+// imageOf returns the image of the controller of a package: the image that its metadata names, otherwise the image of the
+// package with its digest.
+func imageOf(c content, defaults *runtimedefaults.Defaults) string {
+	image := c.pkg.Meta.ControllerImage
+	switch {
+	case image == "":
+		return c.origin.WithDigest(c.digest).String()
+	case defaults != nil && defaults.ImageInPackageRegistry && !hasRegistry(image) && c.origin.Registry != "":
+		return c.origin.Registry + "/" + image
+	}
+	return image
+}
+
+// ensureRecord creates the record of an install object, or restores it. It fails with PackageRecordNotOwned if the Package
+// exists and is not the record of this object.
+func (b *Base) ensureRecord(ctx context.Context, in packagesv1alpha1.Install, want *packagesv1alpha1.Package) (*packagesv1alpha1.Package, error) {
+	owner := metav1.OwnerReference{
+		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: in.PackageKind(), Name: in.GetName(), UID: in.GetUID(),
+		Controller: new(true), BlockOwnerDeletion: new(true),
+	}
+	live := &packagesv1alpha1.Package{}
+	err := b.API.Client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	if apierrors.IsNotFound(err) {
+		want.OwnerReferences = []metav1.OwnerReference{owner}
+		err := b.API.Client.Create(ctx, want)
+		if apierrors.IsAlreadyExists(err) {
+			return nil, requeue.ErrStale
+		}
+		if err != nil {
+			return nil, fmt.Errorf("create the record %s: %w", want.Name, err)
+		}
+		return want, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c := metav1.GetControllerOf(live); c == nil || c.Kind != owner.Kind || c.Name != owner.Name {
+		return nil, ErrRecordExists.New(nil, "the Package %s exists, and is not the record of this object", live.Name)
+	}
+	changed := live.DeepCopy()
+	changed.Spec, changed.OwnerReferences = want.Spec, []metav1.OwnerReference{owner}
+	same := equality.Semantic.DeepEqual(changed.OwnerReferences, live.OwnerReferences) && sameSpec(live.Spec, want.Spec)
+	if same {
+		return live, nil
+	}
+	if err := b.API.Client.Update(ctx, changed); err != nil {
+		return nil, fmt.Errorf("restore the record %s: %w", want.Name, err)
+	}
+	return changed, nil
+}
+
+// sameSpec reports whether two specs are equal as JSON.
+func sameSpec(a, b packagesv1alpha1.PackageSpec) bool {
+	x, errX := normalized(a)
+	y, errY := normalized(b)
+	return errX == nil && errY == nil && equality.Semantic.DeepEqual(x, y)
+}
+
+func normalized(spec packagesv1alpha1.PackageSpec) (map[string]any, error) {
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	return out, json.Unmarshal(raw, &out)
+}
+
+// reportRecord writes the status of a record whose controller is another object.
+func (b *Base) reportRecord(ctx context.Context, record *packagesv1alpha1.Package, controller *packagesv1alpha1.ObjectReference, s revision.Summary) error {
+	changed := record.DeepCopy()
+	changed.Status.ControllerRef = controller
+	status.Set(changed, b.API.Time(), s)
+	if equality.Semantic.DeepEqual(record.Status, changed.Status) {
+		return nil
+	}
+	if err := b.API.Client.Status().Update(ctx, changed); err != nil {
+		return fmt.Errorf("write the status of the record %s: %w", record.Name, err)
+	}
+	return nil
+}
+
+func referenceTo(p *packagesv1alpha1.Package) *packagesv1alpha1.ObjectReference {
+	return &packagesv1alpha1.ObjectReference{
+		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
+	}
+}

@@ -1,0 +1,82 @@
+package firstgen
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// Reference returns the reference of a package with its registry and a tag or digest. A source applies to a name without a
+// registry, and a name without a tag has the tag latest.
+func (o Options) Reference(source, name string) (oci.Reference, error) {
+	registry := o.registry()
+	if source = strings.TrimSuffix(source, "/"); source != "" && !hasRegistry(name) {
+		// A source can contain the first part of the repository.
+		name = source + "/" + name
+	}
+	ref, err := oci.ParseReference(name, oci.ParseOptions{DefaultRegistry: registry, AllowUntagged: true})
+	if err != nil {
+		return oci.Reference{}, ErrReference.New(err, "%.200q is not the reference of a package", name)
+	}
+	if ref.Tag == "" && ref.Digest.IsZero() {
+		ref = ref.WithTag("latest")
+	}
+	return ref, nil
+}
+
+// hasRegistry reports whether the reference of an image names a registry, as container engines decide it.
+func hasRegistry(image string) bool {
+	first, _, isPath := strings.Cut(image, "/")
+	return isPath && (strings.ContainsAny(first, ".:") || first == "localhost")
+}
+
+// checkSpec fails unless exactly one of package and crd is set.
+func checkSpec(spec *packagesv1alpha1.InstallSpec) error {
+	if (spec.Package == "") == (spec.CRD == "") {
+		return ErrReference.New(nil, "the spec sets %s of package and crd", map[bool]string{true: "neither", false: "both"}[spec.Package == ""])
+	}
+	return nil
+}
+
+// maxName is the maximum length of the name of a Provider, which is also a label.
+const maxName = 63
+
+// ProviderName returns the name of the Provider of a ClusterPackageInstall: the name of the install object in the namespace
+// of the manager, and elsewhere the name with the namespace.
+func ProviderName(namespace, name, manager string) string {
+	full := name
+	if namespace != manager {
+		full = namespace + "-" + name
+	}
+	return shorten(strings.ReplaceAll(full, ".", "-"))
+}
+
+// shorten returns a name of at most maxName bytes. The end of a longer one becomes a digest.
+func shorten(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	digest := hex.EncodeToString(sum[:])[:10]
+	return strings.TrimRight(name[:maxName-len(digest)-1], "-") + "-" + digest
+}
+
+// SharedProviderName returns the name of the Provider that the manager creates for the PackageInstalls of a repository.
+func SharedProviderName(ref oci.Reference) string {
+	path := strings.ToLower(ref.RepositoryPath())
+	return shorten(strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, path), "-"))
+}
+
+// sameRepository reports whether a reference is in the repository of another one.
+func sameRepository(reference string, other oci.Reference) bool {
+	ref, err := oci.ParseReference(reference, oci.ParseOptions{AllowUntagged: true})
+	return err == nil && ref.Registry == other.Registry && ref.Repository == other.Repository
+}

@@ -1,0 +1,97 @@
+package firstgen
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+)
+
+// SetupWithManager registers the controller of ClusterPackageInstalls.
+func (r *ClusterInstalls) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("clusterpackageinstall").
+		For(&packagesv1alpha1.ClusterPackageInstall{}, builder.WithPredicates(watch.SpecOrMetadataChanged())).
+		Owns(&packagesv1alpha1.Package{}).
+		Watches(&v1.Provider{}, r.enqueueInstalls(packagesv1alpha1.ClusterPackageInstallKind)).
+		WithOptions(requeue.Options(log)).
+		Complete(r)
+}
+
+// SetupWithManager registers the controller of PackageInstalls.
+func (r *NamespaceInstalls) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("packageinstall").
+		For(&packagesv1alpha1.PackageInstall{}, builder.WithPredicates(watch.SpecOrMetadataChanged())).
+		Owns(&packagesv1alpha1.Package{}).
+		Watches(&v1.Provider{}, r.enqueueInstalls(packagesv1alpha1.PackageInstallKind)).
+		WithOptions(requeue.Options(log)).
+		Complete(r)
+}
+
+// SetupWithManager registers the controller of Packages.
+func (r *Packages) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
+	b := ctrl.NewControllerManagedBy(mgr).Named("package").
+		For(&packagesv1alpha1.Package{}, builder.WithPredicates(watch.SpecOrMetadataChanged())).
+		WithOptions(requeue.Options(log))
+	if r.Changes != nil {
+		b = b.WatchesRawSource(source.Channel(r.Changes, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+			if key, ok := r.withProcess(o.GetName()); ok {
+				return []reconcile.Request{{NamespacedName: key}}
+			}
+			return nil
+		})))
+	}
+	return b.Complete(r)
+}
+
+// enqueueInstalls enqueues the install objects of a kind that a Provider concerns: those that use it, and those that are not
+// ready and may wait for it.
+func (b *Base) enqueueInstalls(kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		all, err := ListInstalls(ctx, b.API.Client, kind)
+		if err != nil {
+			return nil
+		}
+		var out []reconcile.Request
+		for _, in := range all {
+			if s := in.InstallStatus(); s.Provider == o.GetName() || s.Provider == "" || b.providerName(in) == o.GetName() {
+				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(in)})
+			}
+		}
+		return out
+	})
+}
+
+// ListInstalls returns the install objects of a kind.
+func ListInstalls(ctx context.Context, reader client.Reader, kind string, opts ...client.ListOption) ([]packagesv1alpha1.Install, error) {
+	var out []packagesv1alpha1.Install
+	switch kind {
+	case packagesv1alpha1.ClusterPackageInstallKind:
+		list := &packagesv1alpha1.ClusterPackageInstallList{}
+		if err := reader.List(ctx, list, opts...); err != nil {
+			return nil, fmt.Errorf("list ClusterPackageInstalls: %w", err)
+		}
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+	case packagesv1alpha1.PackageInstallKind:
+		list := &packagesv1alpha1.PackageInstallList{}
+		if err := reader.List(ctx, list, opts...); err != nil {
+			return nil, fmt.Errorf("list PackageInstalls: %w", err)
+		}
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,166 @@
+package firstgeneration
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// A ClusterPackageInstall installs, upgrades and deletes a package through a Provider, and its record stays true.
+func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
+	s := newSuite(t, nil)
+	in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "maintained", strings.TrimPrefix(s.publish(t, "maintained", "v1.0.0", "Cluster"), s.Registry+"/"))
+	in.InstallSpec().Source = s.Registry
+	in.InstallSpec().ServiceAccount = &packagesv1alpha1.ServiceAccountOptions{Annotations: map[string]string{"iam": "special"}}
+	s.Create(t, in)
+	s.waitFor(t, in, corev1.ConditionTrue, "Available")
+
+	p := env.NewProvider("maintained", "")
+	s.WaitReady(t, env.NewProvider("maintained", s.Registry+"/first/maintained:v1.0.0"))
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Spec.Package; got != s.Registry+"/first/maintained:v1.0.0" {
+		t.Errorf("the Provider has the package %s", got)
+	}
+	account := &corev1.ServiceAccount{}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: managerNamespace, Name: p.Status.CurrentRevision}, account); err != nil || account.Annotations["iam"] != "special" {
+		t.Errorf("the ServiceAccount has the annotations %v (%v)", account.Annotations, err)
+	}
+	record := s.record(t, in)
+	if spec := record.Spec; spec.Title != "Title of maintained" || spec.Category != "Database" || len(spec.Icons) != 1 || len(spec.CRDs) != 1 ||
+		spec.CRDs[0] != (packagesv1alpha1.Kind{APIVersion: "maintained.example.org/v1", Kind: "Thing"}) || spec.Owners[0].Email != "jane@example.org" {
+		t.Errorf("the record is %+v", spec)
+	}
+	if in.InstallStatus().PackageRecord.Name != record.Name || in.InstallStatus().Provider != "maintained" {
+		t.Errorf("the status is %+v", in.InstallStatus())
+	}
+
+	t.Run("AnEditedRecordIsRestored", func(t *testing.T) {
+		env.Update(t, s.Env, record, func(p *packagesv1alpha1.Package) { p.Spec.Title, p.Spec.CRDs = "Another", nil })
+		wait.Until(t, env.Limit, "the record is restored", func() (string, bool) {
+			r := s.record(t, in)
+			return r.Spec.Title, r.Spec.Title == "Title of maintained" && len(r.Spec.CRDs) == 1
+		})
+	})
+	t.Run("AnEditedProviderIsRestored", func(t *testing.T) {
+		env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = s.publish(t, "maintained", "v9.9.9", "Cluster") })
+		wait.Until(t, env.Limit, "the Provider is restored", func() (string, bool) {
+			err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
+			return p.Spec.Package, err == nil && strings.HasSuffix(p.Spec.Package, ":v1.0.0")
+		})
+	})
+	t.Run("AnUpgradeIsAnEdit", func(t *testing.T) {
+		next := s.publish(t, "maintained", "v2.0.0", "Cluster")
+		env.Update(t, s.Env, in.(*packagesv1alpha1.ClusterPackageInstall), func(in *packagesv1alpha1.ClusterPackageInstall) { in.Spec.Package = next })
+		wait.Until(t, env.Limit, "the record has the new version", func() (string, bool) {
+			r := s.record(t, in)
+			return r.Spec.Version, r.Spec.Version == "v2.0.0"
+		})
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+	})
+	t.Run("AStableInstallationWritesNothing", func(t *testing.T) {
+		before := s.record(t, in).ResourceVersion
+		s.audit.Reset("")
+		// A change of the Provider makes the manager compare everything.
+		env.Update(t, s.Env, p, func(p *v1.Provider) { metav1.SetMetaDataLabel(&p.ObjectMeta, "touched", "true") })
+		s.WaitReady(t, env.NewProvider("maintained", s.Registry+"/first/maintained:v2.0.0"))
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		if writes := s.audit.Writes("maintained"); len(writes) > 0 || s.record(t, in).ResourceVersion != before {
+			t.Errorf("the manager wrote %v", writes)
+		}
+	})
+	t.Run("ADeletionDeletesTheProviderAndTheRecord", func(t *testing.T) {
+		s.Delete(t, in)
+		s.WaitGone(t, in)
+		s.WaitGone(t, p)
+		crd := &metav1.PartialObjectMetadata{}
+		crd.SetGroupVersionKind(definitionKind)
+		crd.SetName("things.maintained.example.org")
+		s.WaitGone(t, crd)
+		s.WaitGone(t, record)
+	})
+}
+
+// A Provider that a user created is never taken over, unless the user hands it over.
+func TestClusterPackageInstallTakesOverNoProvider(t *testing.T) {
+	s := newSuite(t, nil)
+	own := env.NewProvider("handed", s.publish(t, "handed", "v1.0.0", "Cluster"))
+	s.Create(t, own)
+	s.WaitReady(t, own)
+	in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "handed", s.publish(t, "handed", "v2.0.0", "Cluster"))
+	s.Create(t, in)
+	s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrProviderExists.Name)
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil || !strings.HasSuffix(own.Spec.Package, ":v1.0.0") {
+		t.Errorf("the Provider has the package %s (%v)", own.Spec.Package, err)
+	}
+	env.Update(t, s.Env, own, func(p *v1.Provider) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, firstgen.AnnotationInstalledBy, "ClusterPackageInstall/"+managerNamespace+"/handed")
+	})
+	s.waitFor(t, in, corev1.ConditionTrue, "Available")
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil || !strings.HasSuffix(own.Spec.Package, ":v2.0.0") {
+		t.Errorf("the Provider has the package %s (%v)", own.Spec.Package, err)
+	}
+}
+
+// An install by kind uses the installed Provider that has the CRD, and does not own it.
+func TestClusterPackageInstallByKindUsesTheInstalledProvider(t *testing.T) {
+	s := newSuite(t, nil)
+	own := env.NewProvider("bykind-provider", s.publish(t, "bykind", "v1.0.0", "Cluster"))
+	s.Create(t, own)
+	s.WaitReady(t, own)
+	in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "bykind", "")
+	in.InstallSpec().CRD = "things.bykind.example.org/v1"
+	s.Create(t, in)
+	s.waitFor(t, in, corev1.ConditionTrue, "Available")
+	if in.InstallStatus().Provider != own.Name {
+		t.Errorf("the status is %+v", in.InstallStatus())
+	}
+	s.Delete(t, in)
+	s.WaitGone(t, in)
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil || own.DeletionTimestamp != nil {
+		t.Errorf("the Provider of another client is deleted: %v", err)
+	}
+	unknown := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "unknown-kind", "")
+	unknown.InstallSpec().CRD = "things.unknown.example.org/v1"
+	s.Create(t, unknown)
+	s.waitFor(t, unknown, corev1.ConditionFalse, firstgen.ErrKind.Name)
+}
+
+// A ClusterPackageInstall outside of the namespaces of administrators has no effect, and neither have invalid specs.
+func TestClusterPackageInstallIsRefused(t *testing.T) {
+	s := newSuite(t, nil)
+	team := s.newNamespace(t, "refused-team")
+	ref := s.publish(t, "refused", "v1.0.0", "Cluster")
+	both := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "refused-both", ref)
+	both.InstallSpec().CRD = "things.refused.example.org/v1"
+	for name, tc := range map[string]struct {
+		in   packagesv1alpha1.Install
+		code string
+	}{
+		"elsewhere": {newInstall(packagesv1alpha1.ClusterPackageInstallKind, team, "refused-elsewhere", ref), firstgen.ErrNamespace.Name},
+		"nothing":   {newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "refused-nothing", ""), firstgen.ErrReference.Name},
+		"both":      {both, firstgen.ErrReference.Name},
+		"invalid":   {newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "refused-invalid", "Not A Reference"), firstgen.ErrReference.Name},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.Create(t, tc.in)
+			s.waitFor(t, tc.in, corev1.ConditionFalse, tc.code)
+			p := &v1.Provider{}
+			err := s.Client.Get(t.Context(), client.ObjectKey{Name: firstgen.ProviderName(tc.in.GetNamespace(), tc.in.GetName(), managerNamespace)}, p)
+			if !apierrors.IsNotFound(err) {
+				t.Errorf("there is a Provider (%v)", err)
+			}
+		})
+	}
+}

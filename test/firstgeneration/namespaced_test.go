@@ -1,0 +1,249 @@
+package firstgeneration
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
+)
+
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// The users of a namespace install no CRDs: an administrator shares them first. Then each namespace has a runtime of its own,
+// and all have the same version.
+func TestPackageInstallNeedsSharedDefinitions(t *testing.T) {
+	s := newSuite(t, nil)
+	a := s.newNamespace(t, "shared-a")
+	ref := s.publish(t, "shared", "v1.0.0", "Namespaced")
+	in := newInstall(packagesv1alpha1.PackageInstallKind, a, "shared", ref)
+	s.audit.Reset("")
+	s.Create(t, in)
+	s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
+	for _, w := range s.audit.Writes("") {
+		if !strings.Contains(w, "packageinstalls") && !strings.Contains(w, "events") && !strings.Contains(w, "lease") {
+			t.Errorf("a refused PackageInstall causes the write %s", w)
+		}
+	}
+	p := s.share(t, "shared", ref)
+	s.waitFor(t, in, corev1.ConditionTrue, "Available")
+	d := s.deployment(t, a, "shared")
+	if c := d.Spec.Template.Spec.Containers[0]; c.Name != manifests.Container || !strings.HasPrefix(c.Image, ref+"@sha256:") {
+		t.Errorf("the container is %s with %s", c.Name, c.Image)
+	}
+	if account := d.Spec.Template.Spec.ServiceAccountName; account != "shared" {
+		t.Errorf("the ServiceAccount is %s", account)
+	}
+	if owner := metav1.GetControllerOf(d); owner == nil || owner.Kind != packagesv1alpha1.PackageKind {
+		t.Errorf("the owner is %+v", owner)
+	}
+	central := &metav1.PartialObjectMetadataList{}
+	central.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DeploymentList"})
+	if err := s.Client.List(t.Context(), central, client.InNamespace(managerNamespace)); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range central.Items {
+		if strings.HasPrefix(d.Name, "shared-") {
+			t.Errorf("a shared Provider has the runtime %s", d.Name)
+		}
+	}
+
+	t.Run("AnotherVersionIsRefused", func(t *testing.T) {
+		b := s.newNamespace(t, "shared-b")
+		other := newInstall(packagesv1alpha1.PackageInstallKind, b, "shared", s.publish(t, "shared", "v2.0.0", "Namespaced"))
+		s.Create(t, other)
+		s.waitFor(t, other, corev1.ConditionFalse, firstgen.ErrVersion.Name)
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(other), &packagesv1alpha1.Package{}); !apierrors.IsNotFound(err) {
+			t.Errorf("a refused PackageInstall has a record (%v)", err)
+		}
+	})
+	t.Run("ADeletionKeepsTheDefinitions", func(t *testing.T) {
+		s.Delete(t, in)
+		s.WaitGone(t, in)
+		s.WaitGone(t, d)
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || p.DeletionTimestamp != nil {
+			t.Errorf("the Provider is deleted: %v", err)
+		}
+	})
+	t.Run("TheScopeClusterIsRefused", func(t *testing.T) {
+		wide := s.publish(t, "wide", "v1.0.0", "Cluster")
+		s.share(t, "wide", wide)
+		in := newInstall(packagesv1alpha1.PackageInstallKind, a, "wide", wide)
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrScope.Name)
+	})
+}
+
+// An administrator can let the manager install the CRDs of some repositories.
+func TestAllowedRepositoriesAreSharedAutomatically(t *testing.T) {
+	s := newSuite(t, func(s *suite, o *controller.Options) {
+		o.FirstGeneration.NamespacedPackages = []string{s.Registry + "/first/auto"}
+	})
+	a := s.newNamespace(t, "auto-a")
+	in := newInstall(packagesv1alpha1.PackageInstallKind, a, "auto", s.publish(t, "auto", "v1.0.0", "Namespaced"))
+	s.Create(t, in)
+	s.waitFor(t, in, corev1.ConditionTrue, "Available")
+	other := newInstall(packagesv1alpha1.PackageInstallKind, a, "automatic", s.publish(t, "automatic", "v1.0.0", "Namespaced"))
+	s.Create(t, other)
+	s.waitFor(t, other, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
+}
+
+// The runtime of a namespace, with its own identity, reaches nothing outside of its namespace.
+func TestNamespacesCannotReachEachOther(t *testing.T) {
+	s := newSuite(t, nil)
+	a, b := s.newNamespace(t, "isolated-a"), s.newNamespace(t, "isolated-b")
+	ref := s.publish(t, "isolated", "v1.0.0", "Namespaced")
+	s.share(t, "isolated", ref)
+	for _, namespace := range []string{a, b} {
+		in := newInstall(packagesv1alpha1.PackageInstallKind, namespace, "isolated", ref)
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		s.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "private"}}, thing("isolated", namespace, "mine"))
+	}
+	runtimeA := env.NewClient(t, s.ServiceAccount(t, a, "isolated"))
+	if err := runtimeA.Get(t.Context(), client.ObjectKey{Namespace: a, Name: "private"}, &corev1.Secret{}); err != nil {
+		t.Errorf("a runtime cannot read the Secrets of its namespace: %v", err)
+	}
+	if err := runtimeA.Get(t.Context(), client.ObjectKey{Namespace: a, Name: "mine"}, thing("isolated", a, "mine")); err != nil {
+		t.Errorf("a runtime cannot read the custom resources of its namespace: %v", err)
+	}
+	for _, namespace := range []string{b, managerNamespace, metav1.NamespaceSystem, ""} {
+		for _, resource := range []schema.GroupResource{
+			{Resource: "secrets"}, {Resource: "configmaps"}, {Resource: "pods"}, {Resource: "serviceaccounts"}, {Group: "apps", Resource: "deployments"},
+			{Group: "isolated.example.org", Resource: "things"}, {Group: rbacv1.GroupName, Resource: "roles"}, {Group: rbacv1.GroupName, Resource: "rolebindings"},
+			{Group: packagesv1alpha1.Group, Resource: "packageinstalls"}, {Group: packagesv1alpha1.Group, Resource: "clusterpackageinstalls"}, {Group: packagesv1alpha1.Group, Resource: "packages"},
+			{Group: "pkg.crossplane.io", Resource: "providers"}, {Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+		} {
+			for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
+				review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: namespace, Group: resource.Group, Resource: resource.Resource, Verb: verb,
+				}}}
+				if err := runtimeA.Create(t.Context(), review); err != nil {
+					t.Fatal(err)
+				}
+				if review.Status.Allowed {
+					t.Errorf("the runtime of %s may %s %s in %q", a, verb, resource, namespace)
+				}
+			}
+		}
+	}
+	if err := runtimeA.Get(t.Context(), client.ObjectKey{Namespace: b, Name: "private"}, &corev1.Secret{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the runtime of %s reads a Secret of %s: %v", a, b, err)
+	}
+	if err := runtimeA.Delete(t.Context(), thing("isolated", b, "mine")); !apierrors.IsForbidden(err) {
+		t.Errorf("the runtime of %s deletes a custom resource of %s: %v", a, b, err)
+	}
+}
+
+// thing returns a custom resource of a package.
+func thing(name, namespace, object string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: name + ".example.org", Version: "v1", Kind: "Thing"})
+	u.SetNamespace(namespace)
+	u.SetName(object)
+	return u
+}
+
+// newPackage returns a Package of a user for the kind Thing of a package, with a controller.
+func newPackage(namespace, name, group, image string) *packagesv1alpha1.Package {
+	p := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	p.Spec.CRDs = []packagesv1alpha1.Kind{{APIVersion: group + ".example.org/v1", Kind: "Thing"}}
+	p.Spec.Controller.Deployment = &packagesv1alpha1.ControllerDeployment{Name: name, Spec: runtime.RawExtension{
+		Raw: []byte(`{"selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}, "spec": {"serviceAccountName": "default", "containers": [{"name": "main", "image": "` + image + `", "env": [{"name": "A", "value": "b"}]}]}}}`),
+	}}
+	return p
+}
+
+// A Package that a user creates runs its controller with permissions for its CRDs in its namespace, and with nothing else.
+func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
+	s := newSuite(t, nil)
+	team := s.newNamespace(t, "users-team")
+	ref := s.publish(t, "users", "v1.0.0", "Cluster")
+	provider := env.NewProvider("users", ref)
+	s.Create(t, provider)
+	s.WaitReady(t, provider)
+	p := newPackage(team, "own", "users", ref)
+	s.Create(t, p)
+	s.waitFor(t, p, corev1.ConditionTrue, "Available")
+	d := s.deployment(t, team, "own")
+	if pod := d.Spec.Template.Spec; pod.ServiceAccountName != "own" || pod.Containers[0].Env[0].Value != "b" || !strings.Contains(pod.Containers[0].Image, "@sha256:") {
+		t.Errorf("the pod is %+v", pod)
+	}
+	role := &rbacv1.Role{}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: team, Name: "crossplane:package:own:system"}, role); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+		return r.APIGroups[0] == "users.example.org" && slices.Contains(r.Resources, "things/status")
+	}) {
+		t.Errorf("the rules are %+v", role.Rules)
+	}
+
+	for name, tc := range map[string]struct {
+		change func(p *packagesv1alpha1.Package)
+		code   string
+	}{
+		"cluster": {func(p *packagesv1alpha1.Package) { p.Spec.PermissionScope = "Cluster" }, firstgen.ErrNamespace.Name},
+		"roles": {func(p *packagesv1alpha1.Package) {
+			p.Spec.Permissions.Rules = []rbacv1.PolicyRule{{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"*"}}}
+		}, firstgen.ErrPermissions.Name},
+		"pods": {func(p *packagesv1alpha1.Package) {
+			p.Spec.Permissions.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"}}}
+		}, firstgen.ErrPermissions.Name},
+		"everything": {func(p *packagesv1alpha1.Package) {
+			p.Spec.Permissions.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+		}, firstgen.ErrPermissions.Name},
+		"depends": {func(p *packagesv1alpha1.Package) {
+			p.Spec.DependsOn = []packagesv1alpha1.InstallSpec{{CRD: "*.pkg.crossplane.io/v1"}}
+		}, firstgen.ErrPermissions.Name},
+		"builtin": {func(p *packagesv1alpha1.Package) {
+			p.Spec.CRDs = []packagesv1alpha1.Kind{{APIVersion: "apps/v1", Kind: "Deployment"}}
+		}, "ReservedDefinition"},
+		"privileged": {func(p *packagesv1alpha1.Package) {
+			p.Spec.Controller.Deployment.Spec.Raw = []byte(`{"template": {"spec": {"hostNetwork": true, "containers": [{"name": "main", "image": "` + ref + `"}]}}}`)
+		}, "RuntimePrivileges"},
+		"default": {func(p *packagesv1alpha1.Package) { p.Name = "default" }, "RuntimePrivileges"},
+		"garbage": {func(p *packagesv1alpha1.Package) {
+			p.Spec.Controller.Deployment.Spec.Raw = []byte(`{"replicas": "many", "template": []}`)
+		}, firstgen.ErrController.Name},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPackage(team, "own-"+name, "users", ref)
+			tc.change(p)
+			s.EnsureCreated(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "default"}})
+			s.Create(t, p)
+			s.waitFor(t, p, corev1.ConditionFalse, tc.code)
+			role := &rbacv1.Role{}
+			if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: team, Name: "crossplane:package:" + p.Name + ":system"}, role); !apierrors.IsNotFound(err) {
+				t.Errorf("a refused Package has a role (%v)", err)
+			}
+		})
+	}
+	t.Run("ClusterWideInTheNamespaceOfTheManager", func(t *testing.T) {
+		p := newPackage(managerNamespace, "own-wide", "users", ref)
+		p.Spec.PermissionScope = "Cluster"
+		s.Create(t, p)
+		s.waitFor(t, p, corev1.ConditionTrue, "Available")
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "crossplane:package:" + managerNamespace + ":own-wide:system"}}
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
+			t.Fatal(err)
+		}
+		s.Delete(t, p)
+		s.WaitGone(t, p)
+		s.WaitGone(t, role)
+	})
+}
