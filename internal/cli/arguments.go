@@ -123,11 +123,20 @@ func commandOf(app *kong.Application, args []string) (*kong.Node, []string) {
 	return node, args
 }
 
+// flagsOf returns the flags that a command accepts.
+func flagsOf(command *kong.Node) []*kong.Flag {
+	var out []*kong.Flag
+	for _, group := range command.AllFlags(false) {
+		out = append(out, group...)
+	}
+	return out
+}
+
 func isFlag(word string) bool { return len(word) > 1 && strings.HasPrefix(word, "-") }
 
 // takesNext reports whether the value of a flag is the next argument.
 func takesNext(command *kong.Node, word string) bool {
-	return slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool {
+	return slices.ContainsFunc(flagsOf(command), func(f *kong.Flag) bool {
 		// A short flag with a value is the last of a group, such as -yw 2m.
 		named := word == "--"+f.Name || f.Short != 0 && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, string(f.Short))
 		return named && !f.IsBool() && !f.IsCounter()
@@ -164,7 +173,7 @@ func emptyValue(what string) error {
 
 // takesPath reports whether the value of a flag is a file or a folder.
 func takesPath(command *kong.Node, word string) bool {
-	return slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool {
+	return slices.ContainsFunc(flagsOf(command), func(f *kong.Flag) bool {
 		named := word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short)
 		return named && (strings.Contains(f.Tag.PlaceHolder, "FILE") || strings.Contains(f.Tag.PlaceHolder, "DIR"))
 	})

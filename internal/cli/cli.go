@@ -51,6 +51,8 @@ func System() *terminal.Env {
 }
 
 type grammar struct {
+	Global GlobalFlags `embed:""`
+
 	Init     author.InitCmd     `cmd:"" group:"author" help:"Create the files of a new package."`
 	Build    author.BuildCmd    `cmd:"" group:"author" help:"Build a package from a folder."`
 	Lint     author.LintCmd     `cmd:"" group:"author" help:"Check a package and report every problem."`
@@ -102,6 +104,8 @@ type grammar struct {
 	Migrate   manager.MigrateCmd   `cmd:"" group:"manager" help:"Move the packages of a cluster from Crossplane core to the manager, or back."`
 	Doctor    manager.DoctorCmd    `cmd:"" group:"manager" help:"Check a cluster before and after the installation of the manager."`
 
+	Config configCmd `cmd:"" group:"other" help:"Show the configuration of the user."`
+
 	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`
 
 	Man manCmd `cmd:"" group:"other" help:"Write the manual pages of all commands into a folder."`
@@ -118,10 +122,11 @@ func grammarOf(args []string) any {
 		return &grammar{}
 	}
 	all := reflect.TypeFor[grammar]()
-	for i := range all.NumField() {
+	global := all.Field(0)
+	for i := 1; i < all.NumField(); i++ {
 		field := all.Field(i)
 		if args[0] == commandName(field) || slices.Contains(strings.Split(field.Tag.Get("aliases"), ","), args[0]) {
-			return reflect.New(reflect.StructOf([]reflect.StructField{field})).Interface()
+			return reflect.New(reflect.StructOf([]reflect.StructField{global, field})).Interface()
 		}
 	}
 	return &grammar{}
@@ -143,12 +148,13 @@ func commandName(field reflect.StructField) string {
 func Main(ctx context.Context, argv []string, env *terminal.Env) int {
 	program := programName(argv[0])
 	stdout := &terminal.CheckedWriter{Writer: env.Stdout, Program: program}
-	stderr := terminal.MessageWriter{Writer: env.Stderr, Program: program}
+	stderr := &terminal.MessageWriter{Writer: env.Stderr, Program: program}
 	args := argv[1:]
 	if program == kubectlCompletion {
 		args = append([]string{completion.Request}, args...)
 	}
 	env = &terminal.Env{Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: stderr, Executable: env.Executable, Args: args}
+	colorBeforeParsing(env)
 	err := run(env, program)
 	if failed := stdout.Err(); failed != nil {
 		err = failed
@@ -195,8 +201,14 @@ func commandGroups() kong.Option {
 
 func run(env *terminal.Env, name string) error {
 	exit := -1
-	args := expandShorthand(env.Args)
-	parser, err := kong.New(grammarOf(args),
+	args := expandShorthand(globalsLast(env.Args))
+	file, err := configOf(env, args)
+	if err != nil {
+		return err
+	}
+	commands := grammarOf(args)
+	parser, err := kong.New(commands,
+		kong.Resolvers(file),
 		kong.Name(name),
 		kong.Description("The package manager for Crossplane control planes."),
 		kong.Writers(env.Stdout, env.Stderr),
@@ -225,6 +237,8 @@ func run(env *terminal.Env, name string) error {
 	if err != nil {
 		return usageError(err, name, args)
 	}
+	global, _ := reflect.ValueOf(commands).Elem().FieldByName("Global").Interface().(GlobalFlags)
+	global.apply(env)
 	return command.Run(env)
 }
 

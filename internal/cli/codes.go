@@ -5,6 +5,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/artifact"
 	"github.com/xpkg-dev/xpkg/internal/cli/author"
+	"github.com/xpkg-dev/xpkg/internal/cli/config"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
@@ -20,6 +21,6 @@ import (
 // Codes returns the error codes of all commands.
 func Codes() []errcode.Code {
 	return slices.Concat(
-		artifact.Codes(), author.Codes(), connection.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), inventory.Codes(), location.Codes(), manager.Codes(), packages.Codes(), terminal.Codes(),
+		artifact.Codes(), author.Codes(), config.Codes(), connection.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), inventory.Codes(), location.Codes(), manager.Codes(), packages.Codes(), terminal.Codes(),
 	)
 }

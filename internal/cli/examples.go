@@ -62,6 +62,7 @@ var examples = map[string][]string{
 	"status":                {"status"},
 	"logs":                  {"logs provider/boats --follow --tail 20"},
 	"manager":               {"manager --kubeconfig admin.conf", "manager --leader-election --metrics-address :8080"},
+	"config view":           {"config view", "config view -o wide"},
 	"completion":            {"completion bash"},
 	"version":               {"version", "version --server -o json"},
 	"doctor":                {"doctor", "doctor --namespace crossplane-system -o json"},

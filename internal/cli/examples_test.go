@@ -57,7 +57,7 @@ func TestUsageErrorContainsTheSyntax(t *testing.T) {
 		"update":                    "Write `xpkg update [<package> ...] [flags]`, such as `xpkg update boats v2.0.0 --wait 2m`. See more with `xpkg update --help`.\n",
 		"list --wait":               "unknown flag --wait",
 		"install provider b --wait": "--wait: expected duration value but nothing is given\n",
-		"plan":                      "  Write `xpkg plan <command>`. See more with `xpkg plan --help`.\n",
+		"plan":                      "  Write `xpkg plan <command> [flags]`. See more with `xpkg plan --help`.\n",
 		"remove":                    "error: Usage: xpkg has no command remove\n  Use `xpkg uninstall NAME`.\n",
 		"frobnicate":                "  See the commands with `xpkg --help`.\n",
 	} {

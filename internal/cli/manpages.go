@@ -121,8 +121,11 @@ func overviewPage(commands []*kong.Node) []byte {
 	}
 	p.section("Environment")
 	p.item("KUBECONFIG", "Kubeconfig files of the cluster that commands work on.")
+	p.item("XPKG_CONFIG", "Configuration file. Default is ~/.config/xpkg/config.yaml.")
 	p.item("XPKG_DATA_DIR", "Data directory of the control plane of this machine.")
 	p.item("XPKG_CACHE_DIR", "Folder of the package cache.")
+	p.item("XPKG_CA_FILE, XPKG_INSECURE and others", "Values of flags for all commands; xpkg config view -o wide lists them.")
+	p.item("NO_COLOR", "If it is not empty, the output has no color.")
 	p.exitStatus()
 	return p.Bytes()
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,24 +21,38 @@ type replacement struct {
 var replacements = []replacement{
 	{"add", "Use `xpkg install PACKAGE`."},
 	{"alpha render", composes},
+	{"auth", "Use `xpkg doctor`, which checks the permissions of the manager."},
 	{"batch", "Use `xpkg build` and `xpkg push` for each package of the family."},
 	{"beta convert", "Use the Crossplane CLI to convert compositions and claims."},
 	{"beta top", "Use `kubectl top pods --namespace crossplane-system`."},
 	{"beta trace", "Use `xpkg tree` for packages, and the Crossplane CLI for composite resources."},
 	{"beta validate", "Use `xpkg validate RESOURCES --package EXTENSION`."},
+	{"check", "Use `xpkg lint`."},
+	{"ci", "Use `xpkg sync --lock FILE --prune`."},
+	{"clean", "Use `xpkg cache prune`."},
 	{"cluster top", "Use `kubectl top pods --namespace crossplane-system`."},
 	{"completions", "Use `xpkg completion SHELL`."},
 	{"composition", composes},
-	{"config", "Set KUBECONFIG and the flags of each command; see `xpkg COMMAND --help`."},
+	{"controlplane", "Use `xpkg up --detach`, or `xpkg bootstrap --apply` in a cluster."},
+	{"ctp", "Use `xpkg up --detach`, or `xpkg bootstrap --apply` in a cluster."},
+	{"ctx", "Pass --context to the command, or run `kubectl config use-context CONTEXT`."},
 	{"delete", "Use `xpkg uninstall NAME`."},
 	{"dep", locks},
 	{"dependency", locks},
+	{"edit", "Use `xpkg update NAME` with the flag of the field, or `kubectl edit provider.pkg NAME`."},
+	{"env", "Use `xpkg config view`."},
+	{"explain", "Use `xpkg inspect PACKAGE --objects`."},
+	{"fetch", "Use `xpkg pull PACKAGE`."},
+	{"freeze", locks},
+	{"function generate", "Use `xpkg init function NAME`."},
 	{"get", "Use `xpkg list`, or `xpkg describe NAME`."},
 	{"get-crds", "Use `xpkg extract PACKAGE`, which prints the definitions of a package, and `xpkg deps vendor PACKAGE --to DIR`, which collects those of its dependencies."},
 	{"info", "Use `xpkg inspect PACKAGE` for a package, and `xpkg describe NAME` for an installed one."},
 	{"lock", locks},
+	{"new", "Use `xpkg init KIND NAME`."},
 	{"operation", composes},
 	{"package", "Use `xpkg build`."},
+	{"profile", "Use `xpkg config view`."},
 	{"project", "Use `xpkg build`, `xpkg push` and `xpkg up`."},
 	{"publish", "Use `xpkg push PACKAGE`."},
 	{"remove", "Use `xpkg uninstall NAME`."},
@@ -46,10 +61,55 @@ var replacements = []replacement{
 	{"resource trace", "Use `xpkg tree` for packages, and the Crossplane CLI for composite resources."},
 	{"resource validate", "Use `xpkg validate RESOURCES --package EXTENSION`."},
 	{"rm", "Use `xpkg uninstall NAME`."},
+	{"rollout history", "Use `xpkg history NAME`."},
+	{"rollout status", "Use `xpkg describe NAME`, or --wait of the command."},
+	{"rollout undo", "Use `xpkg rollback NAME`."},
+	{"run", "Use `xpkg up`, which runs packages on this machine."},
 	{"show", "Use `xpkg inspect PACKAGE` for a package, and `xpkg describe NAME` for an installed one."},
 	{"template", "Use `xpkg plan install PACKAGE`, which shows the objects, or `xpkg extract PACKAGE`."},
+	{"test", "Use `xpkg validate`."},
 	{"top", "Use `kubectl top pods --namespace crossplane-system`."},
 	{"trace", "Use `xpkg tree` for packages, and the Crossplane CLI for composite resources."},
+	{"uxp", "Use `xpkg bootstrap --apply`."},
+	{"vendor", "Use `xpkg deps vendor`."},
+	{"verify", "Use `xpkg cache verify` for the package cache; every other command verifies the digests of what it reads."},
+	{"wait", "Use --wait of the command, or `xpkg list --watch`."},
+	{"xrd generate", "Write the XRD, and check it with `xpkg lint`."},
+}
+
+// replacedFlags are flags of other tools that a command does not have, and an imperative sentence with the replacement. The
+// empty command stands for every command.
+var replacedFlags = map[[2]string]string{
+	{"", "--all-namespaces"}:     "Omit the flag: packages are not in a namespace.",
+	{"", "-A"}:                   "Omit the flag: packages are not in a namespace.",
+	{"", "--timeout"}:            "Use --wait DURATION, which waits and ends after this time.",
+	{"", "--create-namespace"}:   "Omit the flag: packages are not in a namespace.",
+	{"", "--set"}:                "Use --runtime-config NAME for the settings of a runtime.",
+	{"", "--values"}:             "Use --runtime-config NAME for the settings of a runtime.",
+	{"install", "--version"}:     "Write the version after the reference, as in `xpkg install ghcr.io/acme/boats:v1.0.0`.",
+	{"install", "--locked"}:      "Use `xpkg install --lock FILE`.",
+	{"install", "--frozen"}:      "Use `xpkg install --lock FILE`.",
+	{"extract", "--from-daemon"}: "Save the image with `docker save IMAGE -o image.tar`, and run `xpkg extract image.tar`.",
+	{"login", "--password"}:      "Use --password-stdin: other users of the machine can read the arguments of a command.",
+	{"login", "-p"}:              "Use --password-stdin: other users of the machine can read the arguments of a command.",
+	{"login", "--token"}:         "Pass the token with --username and --password-stdin.",
+	{"login", "-t"}:              "Pass the token with --username and --password-stdin.",
+	{"uninstall", "--force"}:     "Use --yes. Custom resources that block the deletion have finalizers: see `xpkg describe NAME`.",
+	{"version", "--client"}:      "Omit the flag: `xpkg version` contacts no server.",
+}
+
+// replacedFlag returns the replacement for the first flag of another tool in the arguments of a command, or "".
+func replacedFlag(command string, args []string) string {
+	for _, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		if !isFlag(name) {
+			continue
+		}
+		if fix := cmp.Or(replacedFlags[[2]string{command, name}], replacedFlags[[2]string{"", name}]); fix != "" {
+			return fix
+		}
+	}
+	return ""
 }
 
 const (
@@ -59,16 +119,23 @@ const (
 
 // replaced returns the usage error of a command of another tool, or nil.
 func replaced(program string, args []string) error {
-	var found replacement
+	found, ok := replacementOf(args)
+	if !ok {
+		return nil
+	}
+	return terminal.ErrUsage.New(nil, "%s has no command %s", program, found.command).WithDo("%s", namedAs(program, found.fix))
+}
+
+// replacementOf returns the replacement of the command at the beginning of arguments.
+func replacementOf(args []string) (found replacement, ok bool) {
 	for _, r := range replacements {
 		words := strings.Fields(r.command)
 		if len(args) >= len(words) && slices.Equal(args[:len(words)], words) && len(r.command) > len(found.command) {
-			found = r
+			found, ok = r, true
 		}
 	}
-	if found.command == "" {
-		return nil
-	}
-	fix := strings.ReplaceAll(found.fix, "`xpkg ", "`"+program+" ")
-	return terminal.ErrUsage.New(nil, "%s has no command %s", program, found.command).WithDo("%s", fix)
+	return found, ok
 }
+
+// namedAs returns a sentence with the commands of xpkg under the name of the program.
+func namedAs(program, text string) string { return strings.ReplaceAll(text, "`xpkg ", "`"+program+" ") }

@@ -19,6 +19,9 @@ func usageError(err error, program string, args []string) error {
 		return failed.WithDo("See the commands with `%s --help`.", program)
 	}
 	command := at.Context.Selected()
+	if fix := replacedFlag(wordsOf(command), args); fix != "" && strings.Contains(why, "unknown flag") {
+		return failed.WithDo("%s", namedAs(program, fix))
+	}
 	name := program + " " + wordsOf(command)
 	do := "Write `" + name + strings.TrimPrefix(command.Summary(), command.Path()) + "`"
 	if lines := examplesOf(program, command); len(lines) > 0 {

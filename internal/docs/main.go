@@ -40,7 +40,7 @@ func main() {
 // pages returns the documents that are generated.
 func pages() map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
-		"errors.md": errorsPage, "hardening.md": hardeningPage, "cli.md": cli.Reference, "metrics.md": metricsPage, "manager-permissions.md": managerPermissionsPage,
+		"errors.md": errorsPage, "hardening.md": hardeningPage, "cli.md": cli.Reference, "other-tools.md": cli.OtherTools, "metrics.md": metricsPage, "manager-permissions.md": managerPermissionsPage,
 	}
 }
 

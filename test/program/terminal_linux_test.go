@@ -128,12 +128,15 @@ type screen struct {
 	moving []string
 }
 
+// colors are the control sequences that change the color of text. They do not change its place.
+var colors = strings.NewReplacer("\x1b[31m", "", "\x1b[32m", "", "\x1b[33m", "", "\x1b[0m", "")
+
 // show adds an output to the screen. It fails for unknown control sequences, and for a progress
 // line that does not fit in its row or that other text overwrites.
 func (s *screen) show(output string) error {
 	const clear = "\r\x1b[K"
 	s.rows = append(s.rows, nil)
-	for _, part := range strings.SplitAfter(strings.ReplaceAll(output, "\r\n", "\n"), "\n") {
+	for _, part := range strings.SplitAfter(strings.ReplaceAll(colors.Replace(output), "\r\n", "\n"), "\n") {
 		// A row is redrawn from its start, or it ends.
 		for i, drawn := range strings.Split(part, clear) {
 			if i > 0 {

@@ -21,7 +21,7 @@ type InspectCmd struct {
 	Platform   string `placeholder:"OS/ARCH" help:"Platform to choose when there are several. Default is linux/amd64."`
 	Objects    bool   `help:"List every object."`
 	TrustIndex bool   `help:"Read the index layer of the package, if it has one, instead of package.yaml: faster, but not verified."`
-	CacheDir   string `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache, which records verified index layers. Default is xpkg/packages in the user's cache folder."`
+	CacheDir   string `placeholder:"DIR" env:"XPKG_CACHE_DIR" config:"" help:"Folder of the package cache, which records verified index layers. Default is xpkg/packages in the user's cache folder."`
 	terminal.OutputFlag
 	location.TransferFlags
 }

@@ -37,7 +37,6 @@ type LoginCmd struct {
 	Username      string `short:"u" placeholder:"NAME" help:"User name. Without it, xpkg uses the token of a local control plane for its registry, and prompts for a user name otherwise."`
 	PasswordStdin bool   `help:"Read the password or token from standard input instead of prompting for it."`
 	flags.RegistryFlags
-	flags.VerboseFlag
 	flags.DataDirFlag
 }
 

@@ -120,7 +120,7 @@ func (c *BuildCmd) write(env *terminal.Env, pkg *xpkg.Package, image *image.Imag
 	if _, err := env.WriteArchive(env.Context, file, location.ArtifactOnly{Artifact: image}, c.ImageLimits()); err != nil {
 		return err
 	}
-	if c.Verbose {
+	if env.Verbose {
 		if err := tellLayers(env, image); err != nil {
 			return err
 		}

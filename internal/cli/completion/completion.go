@@ -73,7 +73,7 @@ func WriteScript(w io.Writer, root *cobra.Command, shell string) error {
 func command(n *kong.Node, values map[string]Values) *cobra.Command {
 	c := &cobra.Command{Use: n.Name, Aliases: n.Aliases, Short: n.Help, Hidden: n.Hidden}
 	for _, f := range n.Flags {
-		addFlag(c, f, values)
+		addFlag(c, n.Type == kong.ApplicationNode, f, values)
 	}
 	for _, child := range n.Children {
 		c.AddCommand(command(child, values))
@@ -94,7 +94,8 @@ func command(n *kong.Node, values map[string]Values) *cobra.Command {
 	return c
 }
 
-func addFlag(c *cobra.Command, f *kong.Flag, values map[string]Values) {
+// addFlag adds a flag to a command and, if it is persistent, to the commands below it.
+func addFlag(c *cobra.Command, persistent bool, f *kong.Flag, values map[string]Values) {
 	if f.Name == "help" {
 		return
 	}
@@ -103,6 +104,9 @@ func addFlag(c *cobra.Command, f *kong.Flag, values map[string]Values) {
 		short = string(f.Short)
 	}
 	flags := c.Flags()
+	if persistent {
+		flags = c.PersistentFlags()
+	}
 	switch {
 	case f.IsCounter():
 		flags.CountP(f.Name, short, f.Help)

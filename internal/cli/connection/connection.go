@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/xpkg-dev/xpkg/apis"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/restmapper"
 	"github.com/xpkg-dev/xpkg/internal/up"
@@ -29,8 +30,10 @@ import (
 
 // ClusterFlags select the cluster of a command.
 type ClusterFlags struct {
-	Kubeconfig string `placeholder:"FILE" help:"Kubeconfig file. Default is KUBECONFIG, then the control plane in XPKG_DATA_DIR, then ~/.kube/config, then the control plane of this machine."`
-	Context    string `placeholder:"NAME" complete:"context" help:"Context of the kubeconfig."`
+	Kubeconfig string   `placeholder:"FILE" help:"Kubeconfig file. Default is KUBECONFIG, then the control plane in XPKG_DATA_DIR, then ~/.kube/config, then the control plane of this machine."`
+	Context    string   `placeholder:"NAME" complete:"context" help:"Context of the kubeconfig."`
+	As         string   `placeholder:"USER" help:"User to impersonate, such as system:serviceaccount:NAMESPACE:NAME, as with kubectl."`
+	AsGroup    []string `placeholder:"GROUP" help:"Groups to impersonate, together with --as."`
 	// PlaneDir is the data directory of the control plane that a command works on. Commands
 	// without a flag for it use XPKG_DATA_DIR.
 	PlaneDir string `kong:"-"`
@@ -63,6 +66,12 @@ func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 		return nil, ErrKubeconfig.New(nil, "the kubeconfig contains no cluster")
 	case err != nil:
 		return nil, f.invalid(rules, err)
+	}
+	if len(f.AsGroup) > 0 && f.As == "" {
+		return nil, terminal.ErrUsage.New(nil, "--as-group needs --as").WithDo("Name the user to impersonate with --as.")
+	}
+	if f.As != "" {
+		cfg.Impersonate = rest.ImpersonationConfig{UserName: f.As, Groups: f.AsGroup}
 	}
 	cfg.QPS = -1
 	cfg.WarningHandler = rest.NoWarnings{}

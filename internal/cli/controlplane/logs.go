@@ -46,7 +46,7 @@ type LogsCmd struct {
 	Name      string `arg:"" placeholder:"[KIND/]NAME" complete:"package" help:"Name of a package, such as hello or provider/hello, or of one of its revisions."`
 	Follow    bool   `short:"f" help:"Follow the log until Ctrl-C."`
 	Tail      int    `default:"-1" placeholder:"N" help:"Start with the last N lines. Default is all lines."`
-	Namespace string `default:"crossplane-system" help:"Namespace of runtimes in a cluster."`
+	Namespace string `default:"crossplane-system" config:"" help:"Namespace of runtimes in a cluster."`
 }
 
 // Run prints the log of a package runtime.

@@ -37,7 +37,7 @@ var ErrNoVersion = errcode.Code{
 // OutdatedCmd implements `xpkg outdated`.
 type OutdatedCmd struct {
 	All       bool   `help:"Also show packages that are up to date."`
-	Namespace string `default:"crossplane-system" help:"Namespace of the manager, which contains the pull secrets."`
+	Namespace string `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the pull secrets."`
 	TreeFlags
 	connection.ClusterFlags
 	terminal.ListOutputFlag

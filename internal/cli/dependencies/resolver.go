@@ -26,8 +26,8 @@ import (
 // resolverFlags configure the resolution of dependencies.
 type resolverFlags struct {
 	content.ContentFlags
-	DefaultRegistry string   `placeholder:"HOST" help:"Registry of dependencies without a registry. Without this flag, such dependencies are an error."`
-	ImageConfig     []string `placeholder:"FILE" help:"File with ImageConfigs (YAML). Packages are read from where a cluster with these ImageConfigs pulls them, with the credentials of this machine."`
+	DefaultRegistry string   `placeholder:"HOST" config:"" help:"Registry of dependencies without a registry. Without this flag, such dependencies are an error."`
+	ImageConfig     []string `placeholder:"FILE" config:"" help:"File with ImageConfigs (YAML). Packages are read from where a cluster with these ImageConfigs pulls them, with the credentials of this machine."`
 }
 
 // throttle is the maximum delay that a registry can request between two requests.

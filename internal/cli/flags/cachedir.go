@@ -17,7 +17,7 @@ const PackagesDir = "packages"
 
 // CacheLimitFlag bounds the size of the package cache.
 type CacheLimitFlag struct {
-	CacheLimit Amount `default:"10Gi" placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" help:"Maximum size of the package cache. Least recently used packages are evicted first; packages in use never are. Default is 10Gi."`
+	CacheLimit Amount `default:"10Gi" placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" config:"" help:"Maximum size of the package cache. Least recently used packages are evicted first; packages in use never are. Default is 10Gi."`
 }
 
 // DefaultCacheDir returns the default package cache of the user: xpkg/packages in the cache
@@ -33,8 +33,8 @@ func DefaultCacheDir() string {
 
 // CacheFlags selects the package cache of a command.
 type CacheFlags struct {
-	CacheDir string `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is the cache of the control plane of --data-dir or of this machine; without one, xpkg/packages in the user's cache folder."`
-	DataDir  string `placeholder:"DIR" env:"XPKG_DATA_DIR" help:"Data directory of the control plane that uses the package cache."`
+	CacheDir string `placeholder:"DIR" env:"XPKG_CACHE_DIR" config:"" help:"Folder of the package cache. Default is the cache of the control plane of --data-dir or of this machine; without one, xpkg/packages in the user's cache folder."`
+	DataDir  string `placeholder:"DIR" env:"XPKG_DATA_DIR" config:"" help:"Data directory of the control plane that uses the package cache."`
 }
 
 // dir returns the directory of the package cache.

@@ -11,7 +11,7 @@ import (
 
 // DataDirFlag names the data directory of a control plane.
 type DataDirFlag struct {
-	DataDir string `placeholder:"DIR" env:"XPKG_DATA_DIR" help:"Data directory of the control plane. Default is ~/.local/share/xpkg/default."`
+	DataDir string `placeholder:"DIR" env:"XPKG_DATA_DIR" config:"" help:"Data directory of the control plane. Default is ~/.local/share/xpkg/default."`
 }
 
 // Candidates returns the possible data directories, the most likely first: only the flag if

@@ -36,8 +36,8 @@ func ParseReference(s string) (oci.Reference, error) {
 
 // TrustFlags configures the transport of registries.
 type TrustFlags struct {
-	Insecure []string `placeholder:"HOST" help:"Use plain HTTP for this registry. Loopback registries use HTTP unless --ca-file names them."`
-	CAFile   []string `name:"ca-file" placeholder:"[HOST=]FILE" help:"Certificate authorities (PEM): with HOST, trusted for this registry in place of the system's; without it, trusted for all registries beside the system's. A loopback registry uses TLS only if HOST names it."`
+	Insecure []string `placeholder:"HOST" config:"" help:"Use plain HTTP for this registry. Loopback registries use HTTP unless --ca-file names them."`
+	CAFile   []string `name:"ca-file" placeholder:"[HOST=]FILE" config:"" help:"Certificate authorities (PEM): with HOST, trusted for this registry in place of the system's; without it, trusted for all registries beside the system's. A loopback registry uses TLS only if HOST names it."`
 }
 
 // RegistryFlags configures access to registries.

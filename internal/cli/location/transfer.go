@@ -14,12 +14,11 @@ import (
 type TransferFlags struct {
 	flags.RegistryFlags
 	flags.LimitFlags
-	flags.VerboseFlag
 }
 
 // NewTransfer returns a Transfer between locations.
 func (f TransferFlags) NewTransfer(env *terminal.Env, t *terminal.Task, places ...Location) (Transfer, error) {
-	opts, err := f.Options(env.Context, f.ImageLimits(), f.reportEvent(t), registries(places...)...)
+	opts, err := f.Options(env.Context, f.ImageLimits(), f.reportEvent(env, t), registries(places...)...)
 	if err != nil {
 		return Transfer{}, err
 	}
@@ -28,12 +27,12 @@ func (f TransferFlags) NewTransfer(env *terminal.Env, t *terminal.Task, places .
 }
 
 // reportEvent reports the progress of transfers.
-func (f TransferFlags) reportEvent(task *terminal.Task) func(remote.Transfer) {
+func (f TransferFlags) reportEvent(env *terminal.Env, task *terminal.Task) func(remote.Transfer) {
 	return func(t remote.Transfer) {
 		if task.Tty {
 			task.Set("%s: %s of %s", task.What, terminal.Size(t.Done), terminal.Size(t.Total))
 		}
-		if f.Verbose && t.Done == t.Total {
+		if env.Verbose && t.Done == t.Total {
 			word := "read"
 			if t.Upload {
 				word = "sent"

@@ -28,7 +28,7 @@ import (
 
 // DoctorCmd implements `xpkg doctor`.
 type DoctorCmd struct {
-	Namespace string `default:"crossplane-system" help:"Namespace of the manager."`
+	Namespace string `default:"crossplane-system" config:"" help:"Namespace of the manager."`
 	flags.TrustFlags
 	connection.ClusterFlags
 	terminal.OutputFlag

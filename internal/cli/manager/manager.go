@@ -64,7 +64,6 @@ type ManagerCmd struct {
 	LeaseDuration     time.Duration `default:"10s" help:"Time after which a manager takes over from another one that does not renew its lease."`
 	TakeOver          bool          `help:"Replace the package API of another package manager, which must not run any more."`
 	LogFormat         string        `enum:"text,json" default:"text" help:"Log format: text or json."`
-	Verbose           bool          `short:"v" help:"Log every step."`
 }
 
 // Run runs the manager until it is stopped.
@@ -105,7 +104,7 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 		}
 	}
 	return RunManager(env.Context, ManagerOptions{
-		Config: cfg, CacheDir: dir, ProgramsDir: filepath.Join(filepath.Dir(filepath.Clean(dir)), "runtime"), CacheLimit: c.CacheLimit, Log: newLog(env.Stderr, c.LogFormat, c.Verbose), registries: c.RegistryFlags,
+		Config: cfg, CacheDir: dir, ProgramsDir: filepath.Join(filepath.Dir(filepath.Clean(dir)), "runtime"), CacheLimit: c.CacheLimit, Log: newLog(env.Stderr, c.LogFormat, env.Verbose), registries: c.RegistryFlags,
 		limits: c.LimitFlags, Dependencies: c.DependencyFlags,
 		Options: controller.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,

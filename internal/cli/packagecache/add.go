@@ -15,7 +15,7 @@ type cacheAddCmd struct {
 	File string   `arg:"" name:"file" help:"Package to add: a .xpkg file or another archive, the folder of an OCI layout, or - for standard input."`
 	As   []string `placeholder:"NAME|REFERENCE" help:"Value of spec.package for this package: a name such as mycoolpkg, or a full reference. Can be given more than once. Default is the file name without its extension."`
 	flags.CacheFlags
-	CacheLimit flags.Amount `placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" help:"Maximum size of the package cache. Default is the limit of the manager that uses it."`
+	CacheLimit flags.Amount `placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" config:"" help:"Maximum size of the package cache. Default is the limit of the manager that uses it."`
 }
 
 // Run adds a package to the package cache.

@@ -112,8 +112,9 @@ func revisionTable(revisions []revisionView) terminal.Table {
 
 // RollbackCmd implements `xpkg rollback`.
 type RollbackCmd struct {
-	Name inventory.Name `arg:"" complete:"package" help:"Package to roll back, as NAME, KIND/NAME or KIND NAME."`
-	To   string         `placeholder:"NUMBER|REVISION" complete:"revision" help:"Revision to return to, by number or name. Default is the newest healthy revision before the active one."`
+	Name     inventory.Name `arg:"" complete:"package" help:"Package to roll back, as NAME, KIND/NAME or KIND NAME."`
+	Revision string         `arg:"" optional:"" complete:"revision" help:"Revision to return to, by number or name. Default is the newest healthy revision before the active one."`
+	To       string         `placeholder:"NUMBER|REVISION" complete:"revision" help:"Revision to return to; the same as the argument."`
 
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
 	DryRun bool          `help:"Show the changes without making them."`
@@ -127,6 +128,9 @@ type RollbackCmd struct {
 
 // Run updates a package to the content of a former revision.
 func (c *RollbackCmd) Run(env *terminal.Env) error {
+	if c.Revision != "" && c.To != "" {
+		return terminal.ErrUsage.New(nil, "%s and --to %s cannot be used together", c.Revision, c.To).WithDo("Name the revision once.")
+	}
 	p, revisions, err := findRevisions(env.Context, c.ClusterFlags, c.Name)
 	if err != nil {
 		return err
@@ -134,7 +138,7 @@ func (c *RollbackCmd) Run(env *terminal.Env) error {
 	if err := inventory.CheckNotDeleting(p); err != nil {
 		return err
 	}
-	target, err := rollbackTarget(p, revisions, c.To)
+	target, err := rollbackTarget(p, revisions, cmp.Or(c.Revision, c.To))
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 // planFlags configures access to content for plans.
 type planFlags struct {
 	content.ContentFlags
-	Namespace        string `default:"crossplane-system" help:"Namespace of the manager, which contains the pull secrets."`
+	Namespace        string `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the pull secrets."`
 	PermissionPolicy string `placeholder:"FILE|configmap/NAME" help:"Policy for requested permissions that the manager uses: a file, or a ConfigMap of the namespace."`
 }
 

@@ -16,7 +16,7 @@ import (
 
 // SyncCmd implements `xpkg sync`.
 type SyncCmd struct {
-	Lock   string        `required:"" placeholder:"FILE" help:"Lock file, or - for standard input."`
+	Lock   string        `required:"" placeholder:"FILE" config:"" help:"Lock file, or - for standard input."`
 	Prune  bool          `help:"Uninstall the packages that the lock file does not contain."`
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 5m, for each package until it is healthy or deleted."`
 	DryRun bool          `help:"Show the changes without making them. Exits with code 2 if there are any."`

@@ -33,6 +33,8 @@ type Env struct {
 	Stderr  io.Writer
 	// Executable is the path of the running program.
 	Executable string
+	// Verbose makes commands print each blob that they read or write, and the manager log every step.
+	Verbose bool
 	// Args are the arguments of the command, without the program's name.
 	Args []string
 }

@@ -33,11 +33,12 @@ func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) e
 	var text strings.Builder
 	err := table(&text)
 	message := SafeText(text.String())
-	if stdout, ok := w.(*CheckedWriter); ok {
-		message = nameProgram(stdout.Program, message)
+	stdout, ok := w.(*CheckedWriter)
+	if !ok {
+		_, failed := io.WriteString(w, message)
+		return errors.Join(err, failed)
 	}
-	_, failed := io.WriteString(w, message)
-	return errors.Join(err, failed)
+	return errors.Join(err, stdout.show(nameProgram(stdout.Program, message)))
 }
 
 // WriteJSON writes a value as indented JSON, with [wording.Invisible] characters escaped.

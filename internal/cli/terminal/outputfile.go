@@ -95,7 +95,11 @@ type CheckedWriter struct {
 	io.Writer
 	// Program is the name by which the user runs the program.
 	Program string
-	failed  atomic.Pointer[errcode.Error]
+	// Color highlights text that commands print for people.
+	Color bool
+	// Pager is the command that shows text that is longer than the terminal, or empty.
+	Pager  string
+	failed atomic.Pointer[errcode.Error]
 }
 
 // Write implements io.Writer.

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"io"
+	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 )
@@ -27,11 +28,25 @@ func nameProgram(program, message string) string {
 type MessageWriter struct {
 	io.Writer
 	Program string
+	// Quiet drops notes, and makes [Progress] report nothing.
+	Quiet bool
+	// Color highlights the messages.
+	Color bool
 }
 
+// notePrefix begins a message that is neither a result nor an error.
+const notePrefix = "note: "
+
 // Write implements io.Writer.
-func (w MessageWriter) Write(b []byte) (int, error) {
-	if _, err := io.WriteString(w.Writer, nameProgram(w.Program, string(b))); err != nil {
+func (w *MessageWriter) Write(b []byte) (int, error) {
+	message := nameProgram(w.Program, string(b))
+	switch {
+	case w.Quiet && strings.HasPrefix(message, notePrefix):
+		return len(b), nil
+	case w.Color:
+		message = highlight(message)
+	}
+	if _, err := io.WriteString(w.Writer, message); err != nil {
 		return 0, err
 	}
 	return len(b), nil

@@ -15,17 +15,20 @@ import (
 // Progress reports the progress of a command: on a terminal as one line that is updated, elsewhere as one line for each
 // text.
 type Progress struct {
-	w    io.Writer
-	Tty  bool
-	mu   sync.Mutex
-	text string
-	from time.Time
-	stop chan struct{}
+	w   io.Writer
+	Tty bool
+	// quiet makes Set report nothing.
+	quiet bool
+	mu    sync.Mutex
+	text  string
+	from  time.Time
+	stop  chan struct{}
 }
 
 // NewProgress returns a Progress that reports to w.
 func NewProgress(w io.Writer) *Progress {
-	return &Progress{w: w, Tty: IsTerminal(w)}
+	messages, ok := w.(*MessageWriter)
+	return &Progress{w: w, Tty: IsTerminal(w), quiet: ok && messages.Quiet}
 }
 
 // IsTerminal reports whether a writer is a terminal.
@@ -39,7 +42,7 @@ func fileOf(w io.Writer) (*os.File, bool) {
 	switch wrapped := w.(type) {
 	case *CheckedWriter:
 		return fileOf(wrapped.Writer)
-	case MessageWriter:
+	case *MessageWriter:
 		return fileOf(wrapped.Writer)
 	}
 	f, ok := w.(*os.File)
@@ -51,7 +54,7 @@ func (p *Progress) Set(text string, args ...any) {
 	text = Safe(fmt.Sprintf(text, args...))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if text == p.text {
+	if text == p.text || p.quiet {
 		return
 	}
 	p.text = text

@@ -1,0 +1,51 @@
+package terminal
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// show writes text for people: with colors, and in the pager if it has more lines than the terminal.
+func (w *CheckedWriter) show(text string) error {
+	if w.Color {
+		text = highlight(text)
+	}
+	if w.Pager != "" && strings.Count(text, "\n") >= rowsOf(w) && w.page(text) {
+		return nil
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// rowsOf returns the number of rows of a terminal. Other files have room for every text.
+func rowsOf(w io.Writer) int {
+	const unlimited = 1 << 30
+	f, ok := fileOf(w)
+	if !ok || !IsTerminal(w) {
+		return unlimited
+	}
+	if _, rows, err := term.GetSize(int(f.Fd())); err == nil && rows > 0 {
+		return rows
+	}
+	return unlimited
+}
+
+// page shows text in the pager. It returns false if the pager cannot be started.
+func (w *CheckedWriter) page(text string) bool {
+	f, _ := fileOf(w)
+	words := strings.Fields(w.Pager)
+	cmd := exec.Command(words[0], words[1:]...)
+	// less shows colors, and ends at once if the text fits. An existing variable takes precedence.
+	cmd.Env = append([]string{"LESS=FRX"}, os.Environ()...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), f, os.Stderr
+	if err := cmd.Start(); err != nil {
+		return false
+	}
+	// A pager that the user ends early does not read the whole text, which is no failure of the command.
+	_ = cmd.Wait()
+	return true
+}

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// TestCommandsOfOtherToolsWorkOrNameTheReplacement types each command line of the table. One that works is accepted by the
+// grammar; another one ends with a usage error that names the command in the table, which the grammar accepts.
+func TestCommandsOfOtherToolsWorkOrNameTheReplacement(t *testing.T) {
+	checked := 0
+	for _, tool := range otherTools() {
+		for _, c := range tool.commands {
+			checked++
+			words := strings.Fields(c.theirs)
+			if c.ours == "" {
+				if err := accepted(t, words); err != nil {
+					t.Errorf("%s: %s: %v", tool.name, c.theirs, err)
+				}
+				continue
+			}
+			if err := accepted(t, strings.Fields(c.ours)); c.ours != "kubectl" && err != nil {
+				t.Errorf("%s: xpkg %s: %v", tool.name, c.ours, err)
+			}
+			named := strings.Fields(c.ours)[0]
+			code, _, stderr := runCommand(t, append([]string{"xpkg"}, words...)...)
+			if code != 3 || c.ours != "kubectl" && !namesCommand(stderr, named) {
+				t.Errorf("%s: %s: exit code %d, and the error does not name xpkg %s:\n%s", tool.name, c.theirs, code, named, stderr)
+			}
+		}
+	}
+	if checked < 120 {
+		t.Errorf("%d command lines were checked", checked)
+	}
+}
+
+// namesCommand reports whether an error names a command, or the flag of the same command in its place.
+func namesCommand(stderr, command string) bool {
+	_, advice, _ := strings.Cut(stderr, "\n")
+	return strings.Contains(advice, "xpkg "+command) || strings.Contains(advice, "--") || strings.Contains(advice, "Omit the flag") || strings.Contains(advice, "no list of repositories")
+}
+
+// accepted returns the error of the grammar for a command line.
+func accepted(t *testing.T, words []string) error {
+	t.Helper()
+	words = expandShorthand(globalsLast(words))
+	exited := false
+	parser, err := kong.New(&grammar{}, kong.Name("xpkg"), kong.Exit(func(int) { exited = true }), kong.Writers(discard{}, discard{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := replaced("xpkg", words); err != nil {
+		return err
+	}
+	_, err = parser.Parse(normalize(parser.Model, words))
+	if exited {
+		return nil
+	}
+	return err
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
