@@ -57,7 +57,7 @@ var examples = map[string][]string{
 	"cache add":             {"cache add boats.xpkg --as ghcr.io/acme/boats:v1.0.0"},
 	"cache verify":          {"cache verify"},
 	"cache prune":           {"cache prune --older-than 720h --dry-run"},
-	"up":                    {"up --detach", "up --data-dir plane --port 0 --registry-port 0"},
+	"up":                    {"up --detach", "up --build", "up --data-dir plane --port 0 --registry-port 0"},
 	"down":                  {"down"},
 	"status":                {"status"},
 	"logs":                  {"logs provider/boats --follow --tail 20"},

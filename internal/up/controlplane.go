@@ -8,11 +8,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/up/datadir"
-
 	"github.com/gofrs/flock"
 
 	"github.com/xpkg-dev/xpkg/internal/up/child"
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+	"github.com/xpkg-dev/xpkg/internal/up/program"
+	"github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -28,18 +29,22 @@ type controlPlane struct {
 	log *logFile
 }
 
-// findProgram returns the path of the program of the control plane, which is beside the running
-// program.
-func findProgram() (string, error) {
+// FindProgram returns the path of the program of the control plane, which is beside the running program or was built for
+// its version.
+func FindProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", ErrControlPlaneMissing.New(err, "cannot find the xpkg executable")
 	}
 	// The running program may have been called through a symbolic link in another folder.
+	folders := []string{filepath.Dir(self)}
 	if real, err := filepath.EvalSymlinks(self); err == nil {
-		return child.Find(os.Getenv, filepath.Dir(self), filepath.Dir(real))
+		folders = append(folders, filepath.Dir(real))
 	}
-	return child.Find(os.Getenv, filepath.Dir(self))
+	if built := program.Folder(version.Version); built != "" && version.Released() {
+		folders = append(folders, built)
+	}
+	return child.Find(os.Getenv, folders...)
 }
 
 func startControlPlane(ctx context.Context, o Options, dir *datadir.Dir, program string, log *logFile) (*controlPlane, error) {

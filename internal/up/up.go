@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options) error {
 
 func run(ctx context.Context, o Options) (err error) {
 	begin := o.Now()
-	program, err := findProgram()
+	program, err := FindProgram()
 	if err != nil {
 		return err
 	}

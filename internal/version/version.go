@@ -32,6 +32,9 @@ func recorded(info *debug.BuildInfo) string {
 	return info.Main.Version
 }
 
+// Released reports whether the Go module proxy can have the version: programs of a checkout have another one.
+func Released() bool { return !strings.HasSuffix(Version, "-dev") && !strings.Contains(Version, "+") }
+
 // Info describes a build.
 type Info struct {
 	Version string `json:"version"`

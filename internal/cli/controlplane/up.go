@@ -38,6 +38,7 @@ type UpCmd struct {
 	WithCore       string        `placeholder:"IMAGE|FILE" complete:"file" help:"Run Crossplane core as a process, so that composite resources work: the reference of its image, an archive or OCI layout of it, or its executable. Requires Linux."`
 	CoreArg        []string      `placeholder:"ARG" help:"With --with-core, further argument of core, such as --debug. Can be given more than once."`
 	MaxUploadSize  flags.Amount  `default:"4GiB" placeholder:"N" help:"Largest blob that the registry accepts."`
+	Build          bool          `help:"If the program of the control plane is missing, build it with Go from the module proxy. This takes several minutes once for each version."`
 	Detach         bool          `short:"d" help:"Run in the background, and return when the control plane is ready."`
 }
 
@@ -60,6 +61,9 @@ func (c *UpCmd) Run(env *terminal.Env) (err error) {
 	}
 	if len(c.CoreArg) > 0 && c.WithCore == "" {
 		return terminal.ErrUsage.New(nil, "--core-arg needs --with-core")
+	}
+	if err := c.ensureProgram(env); err != nil {
+		return err
 	}
 	if c.Detach {
 		return c.detach(env, dir)

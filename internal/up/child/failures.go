@@ -6,8 +6,8 @@ import "github.com/xpkg-dev/xpkg/pkg/errcode"
 var (
 	ErrMissing = errcode.Code{
 		Name: "ControlPlaneMissing", Class: errcode.NotFound,
-		Cause: "The program xpkg-controlplane, which holds the API server, is neither beside xpkg nor named by XPKG_CONTROLPLANE.",
-		Fix:   "Build it with \"make build\" in the repository of xpkg, and keep it beside xpkg or name it in XPKG_CONTROLPLANE.",
+		Cause: "The program xpkg-controlplane, which holds the API server, is neither beside xpkg nor named by XPKG_CONTROLPLANE, and was not built.",
+		Fix:   "Run `xpkg up --build`, which builds it with Go in several minutes, or put the program of the archive xpkg-controlplane of the same release beside xpkg.",
 	}
 	ErrPortInUse = errcode.Code{
 		Name: "PortInUse", Class: errcode.Conflict,
