@@ -1,0 +1,80 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// ErrNoRepositoryList is the code for a registry that does not list its repositories.
+var ErrNoRepositoryList = errcode.Code{
+	Name: "NoRepositoryList", Class: errcode.Unsupported,
+	Cause: "The registry does not list its repositories, as many public registries do not.",
+	Fix:   "Name the repositories one by one.",
+}
+
+// Repositories returns the repositories of a registry whose names have a prefix, in byte order, without duplicates (OCI
+// distribution specification, "_catalog", which is optional). An empty prefix selects all of them. It omits invalid
+// names, and reads at most 100 pages, from the registry's own host only.
+func (r *Client) Repositories(ctx context.Context, registry, prefix string) ([]string, error) {
+	s := r.session(oci.Reference{Registry: registry}.Host())
+	next := s.url("/v2/_catalog")
+	next.RawQuery = url.Values{"n": {tagsPerPage}}.Encode()
+	seen := map[string]bool{}
+	var out []string
+	for next != nil {
+		if len(seen) == maxTagPages || seen[next.String()] {
+			return nil, ErrTagList.New(nil, "the list of repositories of %s does not end after %d pages", registry, len(seen))
+		}
+		seen[next.String()] = true
+		page, link, err := r.readRepositories(ctx, s, registry, next)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page...)
+		if next, err = s.nextPage(next, link); err != nil {
+			return nil, err
+		}
+	}
+	out = slices.DeleteFunc(out, func(name string) bool { return !below(name, prefix) || !isRepository(registry, name) })
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// below reports whether a repository is the prefix or below it.
+func below(name, prefix string) bool {
+	prefix = strings.TrimSuffix(prefix, "/")
+	return prefix == "" || name == prefix || strings.HasPrefix(name, prefix+"/")
+}
+
+func isRepository(registry, name string) bool {
+	ref, err := oci.ParseReference(registry+"/"+name, oci.ParseOptions{AllowUntagged: true})
+	return err == nil && ref.Repository == name
+}
+
+func (r *Client) readRepositories(ctx context.Context, s *session, registry string, page *url.URL) (names []string, link string, err error) {
+	ans, err := s.read(ctx, call{method: http.MethodGet, url: page, what: "list the repositories of " + registry}, r.opts.Limits.Manifest)
+	if ans.Response != nil && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusForbidden, http.StatusUnauthorized}, ans.StatusCode) {
+		return nil, "", ErrNoRepositoryList.New(err, "registry %s does not list its repositories", registry)
+	}
+	if errors.Is(err, oci.ErrManifestTooLarge) {
+		return nil, "", ErrTagList.New(nil, "one page of the repositories of %s has more than %d bytes (--max-manifest-size)", registry, r.opts.Limits.Manifest)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	var list struct {
+		Repositories []string `json:"repositories"`
+	}
+	if err := json.Unmarshal(ans.body, &list); err != nil {
+		return nil, "", ErrNoRepositoryList.New(err, "registry %s responded with other content than a list of repositories", registry)
+	}
+	return list.Repositories, ans.Header.Get("Link"), nil
+}
