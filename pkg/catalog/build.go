@@ -2,13 +2,15 @@ package catalog
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 )
 
 // Build returns the catalog of facts. The order of the facts does not matter, and repeated facts count once. It fails with
 // ErrConflictingFacts if two facts for one tag differ, and with ErrIncompleteFacts if the Head of the newest version of a
-// package is missing. Of the configuration, Build sets the format and the counts; a configuration without shards gets the
+// package is missing. Facts without a tag describe a repository whose versions cannot be listed; they count if there are no
+// other facts about it. Of the configuration, Build sets the format and the counts; a configuration without shards gets the
 // number of shards that suits the number of packages.
 func Build(config Config, facts []Facts) (Catalog, error) {
 	c := Catalog{Config: config}
@@ -131,6 +133,11 @@ func buildPackage(all []Facts) (entry, error) {
 		}
 	}
 	all = slices.CompactFunc(all, func(a, b Facts) bool { return a.Version.Tag == b.Version.Tag })
+	if all[0].Version.Tag == "" && len(all) > 1 {
+		all = all[1:]
+	} else if all[0].Version.Tag == "" {
+		return unlisted(all[0]), nil
+	}
 	e := entry{history: History{Repository: all[0].Repository}}
 	for _, f := range all {
 		e.history.Versions = append(e.history.Versions, f.Version)
@@ -140,6 +147,34 @@ func buildPackage(all []Facts) (entry, error) {
 	}
 	e.history.Kinds = intervals(e.history.Versions, all)
 	return e, e.describe(all)
+}
+
+// unlisted returns the entry of a repository whose versions cannot be listed.
+func unlisted(f Facts) entry {
+	return entry{row: Package{Repository: f.Repository, Error: f.Version.Error}, history: History{Repository: f.Repository}}
+}
+
+// Missing returns the positions of the facts whose Head Build needs and that have none: those of the highest and of the
+// newest version. The caller adds a Head and asks again, because the highest version can retract the newest one.
+func Missing(facts []Facts) []int {
+	if len(facts) == 0 {
+		return nil
+	}
+	_, err := buildPackage(facts)
+	var missing *missingHead
+	if !errors.As(err, &missing) {
+		return nil
+	}
+	return []int{slices.IndexFunc(facts, func(f Facts) bool { return f.Version.Tag == missing.tag })}
+}
+
+// missingHead is the cause of ErrIncompleteFacts.
+type missingHead struct{ tag string }
+
+func (m *missingHead) Error() string { return "it was not read" }
+
+func incomplete(repository, tag string) error {
+	return ErrIncompleteFacts.New(&missingHead{tag}, "the description of %s:%s is missing", repository, tag)
 }
 
 // compareHeads puts facts with a Head first, so that they are kept.
@@ -157,7 +192,7 @@ func (e *entry) describe(all []Facts) error {
 	e.row = Package{}
 	if shown >= 0 {
 		if all[shown].Head == nil {
-			return ErrIncompleteFacts.New(nil, "the description of %s:%s is missing", e.history.Repository, versions[shown].Tag)
+			return incomplete(e.history.Repository, versions[shown].Tag)
 		}
 		e.row = all[shown].Head.Package
 	}

@@ -30,7 +30,7 @@ func repositoryName(i int) string { return fmt.Sprintf("registry.example.org/acm
 func drawFacts(t *rapid.T, repository int, tag string) Facts {
 	f := Facts{Repository: repositoryName(repository), Head: &Head{}}
 	f.Version = Version{Tag: tag, Digest: oci.DigestOf([]byte(fmt.Sprint(repository, tag, rapid.IntRange(0, 3).Draw(t, "content"))))}
-	f.Version.Created = time.Unix(int64(rapid.IntRange(0, 9).Draw(t, "created")), 0).UTC()
+	f.Version.Created = time.Unix(int64(rapid.IntRange(1, 9).Draw(t, "created")), 0).UTC()
 	if rapid.IntRange(0, 3).Draw(t, "depends") == 0 {
 		f.Version.Dependencies = []dependency.Dependency{{Package: repositoryName(rapid.IntRange(0, 3).Draw(t, "on")), Constraint: ">=v1.0.0"}}
 	}

@@ -19,6 +19,26 @@ var (
 		Cause: "The content of an index contradicts itself or does not follow its format.",
 		Fix:   "Do not use the index; ask its operator to build it again with `xpkg index build`.",
 	}
+	ErrNotAnIndex = errcode.Code{
+		Name: "NotAnIndex", Class: errcode.Invalid,
+		Cause: "The reference names a package or another artifact, not an index.",
+		Fix:   "Name the index of a registry; `xpkg index build` creates one.",
+	}
+	ErrUnsupportedIndex = errcode.Code{
+		Name: "UnsupportedIndex", Class: errcode.Unsupported,
+		Cause: "The index has a format of a newer version of xpkg.",
+		Fix:   "Install a newer version of xpkg.",
+	}
+	ErrTruncatedIndex = errcode.Code{
+		Name: "TruncatedIndex", Class: errcode.Untrusted,
+		Cause: "A part of an index has fewer bytes than its manifest states.",
+		Fix:   "Fetch the index again; if the error persists, its registry is damaged.",
+	}
+	ErrMixedIndex = errcode.Code{
+		Name: "MixedIndex", Class: errcode.Untrusted,
+		Cause: "A part of an index was changed, or belongs to another state of the index.",
+		Fix:   "Fetch the index again; if the error persists, do not trust its registry.",
+	}
 	ErrInvalidQuery = errcode.Code{
 		Name: "InvalidQuery", Class: errcode.Usage,
 		Cause: "A search query has an unknown prefix or too many words.",
@@ -44,6 +64,10 @@ func Codes() []errcode.Code {
 		ErrInvalidIndex,
 		ErrInvalidQuery,
 		ErrInvalidStatus,
+		ErrMixedIndex,
+		ErrNotAnIndex,
+		ErrTruncatedIndex,
 		ErrUnindexable,
+		ErrUnsupportedIndex,
 	}
 }

@@ -63,7 +63,7 @@ func FactsOf(repository, tag string, digest oci.Digest, created time.Time, pkg *
 	repository = oci.RepositoryName(repository)
 	f := Facts{Repository: repository, Head: &Head{Package: Describe(repository, pkg.Meta)}}
 	f.Version = Version{
-		Tag: tag, Digest: digest, Created: created.UTC().Truncate(time.Second), Crossplane: pkg.Meta.Crossplane,
+		Tag: tag, Digest: digest, Created: fromUnix(toUnix(created)), Crossplane: pkg.Meta.Crossplane,
 		Dependencies: dependencies(pkg.Meta),
 	}
 	for _, o := range pkg.Objects {
@@ -88,7 +88,7 @@ func Failed(repository, tag string, digest oci.Digest, created time.Time, reason
 	reason.Code, reason.Message = clip(reason.Code, maxWord), clip(reason.Message, maxSummary)
 	return Facts{
 		Repository: repository,
-		Version:    Version{Tag: tag, Digest: digest, Created: created.UTC().Truncate(time.Second), Error: &reason},
+		Version:    Version{Tag: tag, Digest: digest, Created: fromUnix(toUnix(created)), Error: &reason},
 		Head:       &Head{Package: Package{Repository: repository}},
 	}
 }

@@ -163,7 +163,7 @@ func (h *History) retract(all []Facts) error {
 		return nil
 	}
 	if all[highest].Head == nil {
-		return ErrIncompleteFacts.New(nil, "the description of %s:%s is missing", h.Repository, h.Versions[highest].Tag)
+		return incomplete(h.Repository, h.Versions[highest].Tag)
 	}
 	for _, r := range all[highest].Head.Retracts {
 		constraint := version.ParseConstraint(r.Versions)

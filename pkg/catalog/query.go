@@ -1,9 +1,6 @@
 package catalog
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // maxQueryWords and maxQueryBytes limit a query.
 const (
@@ -78,8 +75,8 @@ func (q *Query) field(name string) *string {
 	return nil
 }
 
-// empty reports whether the query selects everything.
-func (q *Query) empty() bool {
+// Empty reports whether the query selects everything.
+func (q *Query) Empty() bool {
 	return len(q.Words) == 0 && q.Kind == "" && q.Group == "" && q.Provides == "" && q.Field == "" && q.Type == ""
 }
 
@@ -132,6 +129,3 @@ func named(k *Kind, name string) bool {
 	kind, group := splitKind(name)
 	return (group == "" || k.Group == group) && (strings.EqualFold(k.Kind, kind) || k.hasName(kind))
 }
-
-// Types returns the values of the prefix type:.
-func Types() []string { return slices.Clone([]string{"Provider", "Configuration", "Function"}) }

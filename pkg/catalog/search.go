@@ -22,16 +22,40 @@ type Hit struct {
 // Search returns the kinds and packages that match a query, best first, at most limit; a limit of 0 means all. The order is
 // total: exact kind, prefix, part of the kind, group, package, text, similar name; then the static rank of the package.
 func (c *Catalog) Search(q Query, limit int) []Hit {
-	s := newSearcher(q, c.Packages, c.Texts)
-	for i := range c.Kinds {
-		s.kind(&c.Kinds[i])
-	}
-	if s.similar() {
+	texts := func() ([]Text, error) { return c.Texts, nil }
+	hits, _ := searchInSteps(q, limit, c.Packages, texts, func(s *searcher) error { // No step of it fails.
 		for i := range c.Kinds {
 			s.kind(&c.Kinds[i])
 		}
+		return nil
+	})
+	return hits
+}
+
+// searchInSteps searches names, then names and texts, then similar names, until there are hits. A query for a field begins with
+// the second step. Feed passes the kinds to the searcher.
+func searchInSteps(q Query, limit int, packages []Package, texts func() ([]Text, error), feed func(*searcher) error) ([]Hit, error) {
+	for _, step := range []struct{ texts, fuzzy bool }{{false, false}, {true, false}, {true, true}} {
+		if q.Field != "" && !step.texts {
+			continue
+		}
+		var with []Text
+		if step.texts {
+			var err error
+			if with, err = texts(); err != nil {
+				return nil, err
+			}
+		}
+		s := newSearcher(q, packages, with, step.fuzzy)
+		s.limit = limit
+		if err := feed(s); err != nil {
+			return nil, err
+		}
+		if hits := s.hits(limit); len(hits) > 0 || len(q.Words) == 0 {
+			return hits, nil
+		}
 	}
-	return s.hits(limit)
+	return nil, nil
 }
 
 // searcher collects hits.
@@ -40,6 +64,8 @@ type searcher struct {
 	packages map[string]*candidate
 	texts    map[string]*Text
 	found    []Hit
+	// limit is the number of hits that the caller wants; 0 for all.
+	limit int
 	// fuzzy accepts similar names.
 	fuzzy bool
 }
@@ -54,8 +80,8 @@ type candidate struct {
 	kinds int
 }
 
-func newSearcher(q Query, packages []Package, texts []Text) *searcher {
-	s := &searcher{q: q, packages: make(map[string]*candidate, len(packages)), texts: make(map[string]*Text, len(texts))}
+func newSearcher(q Query, packages []Package, texts []Text, fuzzy bool) *searcher {
+	s := &searcher{q: q, fuzzy: fuzzy, packages: make(map[string]*candidate, len(packages)), texts: make(map[string]*Text, len(texts))}
 	for i := range texts {
 		s.texts[texts[i].Repository] = &texts[i]
 	}
@@ -63,7 +89,7 @@ func newSearcher(q Query, packages []Package, texts []Text) *searcher {
 		p := &packages[i]
 		c := &candidate{Package: p, static: staticRank(p)}
 		for _, w := range q.Words {
-			c.words = append(c.words, matchPackage(p, s.texts[p.Repository], w, false))
+			c.words = append(c.words, matchPackage(p, s.texts[p.Repository], w, fuzzy))
 		}
 		s.packages[p.Repository] = c
 	}
@@ -98,6 +124,70 @@ func (s *searcher) kind(k *Kind) {
 		return
 	}
 	s.found = append(s.found, Hit{Kind: k, Package: p.Package, Score: best, Why: why, Fields: fields})
+	if s.limit > 0 && len(s.found) >= max(4*s.limit, manyHits) {
+		slices.SortFunc(s.found, s.compare)
+		clear(s.found[s.limit:])
+		s.found = s.found[:s.limit]
+	}
+}
+
+// manyHits is the number of hits from which those beyond the limit are dropped during a search.
+const manyHits = 4096
+
+// lineFilter returns a function that reports whether the line of a kind can match the query. It is faster than reading the
+// line. The lines refer to the packages by their positions in base.
+func (s *searcher) lineFilter(base []string) func(line string) bool {
+	if s.fuzzy || len(s.q.Words) == 0 || len(s.texts) > 0 || s.q.Provides != "" {
+		return func(string) bool { return true }
+	}
+	var words []string
+	for i, w := range s.q.Words {
+		if byPackage := slices.ContainsFunc(base, func(repository string) bool {
+			p := s.packages[repository]
+			return p != nil && p.words[i].score > 0
+		}); !byPackage && !strings.ContainsAny(w, "./") {
+			words = append(words, strings.TrimSuffix(strings.TrimSuffix(w, "s"), "e"))
+		}
+	}
+	return func(line string) bool {
+		for _, w := range words {
+			if !containsFold(line, w) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// containsFold reports whether a text contains a lower-case word in any case.
+func containsFold(s, word string) bool {
+	if word == "" {
+		return true
+	}
+	lower, upper := word[0], word[0]
+	if lower >= 'a' && lower <= 'z' {
+		upper -= 'a' - 'A'
+	}
+	for i := 0; i+len(word) <= len(s); i++ {
+		if c := s[i]; (c == lower || c == upper) && equalFold(s[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
+}
+
+// equalFold compares a text with a lower-case word of the same length, ignoring the case of ASCII letters.
+func equalFold(s, word string) bool {
+	for i := range len(word) {
+		c := s[i]
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != word[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // scoreKind returns the sum of the scores of all words, and what the best word matched. It returns false if a word matches
@@ -150,26 +240,6 @@ func (s *searcher) fields(k *Kind) []string {
 		return nil
 	}
 	return t.fields(s.q.Field)
-}
-
-// similar reports whether the search has to be repeated with similar names, because nothing was found.
-func (s *searcher) similar() bool {
-	if len(s.found) > 0 || len(s.q.Words) == 0 {
-		return false
-	}
-	for _, p := range s.packages {
-		if s.scorePackage(p) > 0 {
-			return false
-		}
-	}
-	s.fuzzy = true
-	for _, p := range s.packages {
-		for i, w := range s.q.Words {
-			p.words[i] = matchPackage(p.Package, s.texts[p.Repository], w, true)
-		}
-		p.kinds = 0
-	}
-	return true
 }
 
 // scorePackage returns the sum of the scores of all words, or 0 if the package does not match.
