@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/localcore"
 	"github.com/xpkg-dev/xpkg/internal/migration"
@@ -68,7 +69,7 @@ func All() []errcode.Code {
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
 		localcore.Codes(), catalog.Codes(), docs.Codes(),
 		installs.Codes(),
-		indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), migration.Codes(), oci.Codes(), packageapi.Codes(), planner.Codes(),
+		indexer.Codes(), indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), migration.Codes(), oci.Codes(), packageapi.Codes(), planner.Codes(),
 		rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), runtimedefaults.Codes(), sandbox.Codes(), logs.Codes(),
 		solver.Codes(), firstgen.Codes(), up.Codes(), datadir.Codes(), program.Codes(), webhooks.Codes(), xpkg.Codes(), check.Codes(), index.Codes(),
 	)

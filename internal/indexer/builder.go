@@ -1,0 +1,190 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/version"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// defaultParallel is the number of versions that are read at the same time.
+const defaultParallel = 32
+
+// Options configures a Builder.
+type Options struct {
+	Remote *remote.Client
+	// Source reads packages without an index layer.
+	Source *fetch.Source
+	// Store keeps what was read.
+	Store *store.Store
+	// Texts adds field names, descriptions and readmes of the newest versions to the index. It costs the base layer of each
+	// newest version.
+	Texts bool
+	// Moved reads the digests of versions that are in the index already, to detect tags that moved.
+	Moved bool
+	// Parallel is the number of versions that are read at the same time; zero means 32.
+	Parallel     int
+	FormatLimits xpkg.Limits
+	// Progress, if set, is called after each version, with the number of versions that are read and known so far. Calls are
+	// concurrent.
+	Progress func(done, known int)
+}
+
+// Builder reads packages for an index.
+type Builder struct {
+	opts     Options
+	requests *semaphore.Weighted
+	progress progress
+}
+
+// progress counts versions.
+type progress struct {
+	sync.Mutex
+	done, known int
+}
+
+// NewBuilder returns a builder.
+func NewBuilder(o Options) *Builder {
+	if o.Parallel == 0 {
+		o.Parallel = defaultParallel
+	}
+	return &Builder{opts: o, requests: semaphore.NewWeighted(int64(o.Parallel))}
+}
+
+// Build returns the catalog of sources. It fails if a source cannot be listed, or if the context ends; a package that cannot be
+// read is in the catalog with its error.
+func (b *Builder) Build(ctx context.Context, config catalog.Config) (catalog.Catalog, error) {
+	repositories, indexes, err := b.sources(ctx, config.Sources)
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	facts, err := b.readAll(ctx, repositories)
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	c, err := catalog.Build(config, slices.Concat(facts...))
+	if err != nil {
+		return catalog.Catalog{}, err
+	}
+	for i := range indexes {
+		c = c.Include(&indexes[i])
+	}
+	c.Config.Shards = 0 // Encode selects the number for the final number of packages.
+	return c, nil
+}
+
+// readAll returns the facts of each repository.
+func (b *Builder) readAll(ctx context.Context, repositories []string) ([][]catalog.Facts, error) {
+	out := make([][]catalog.Facts, len(repositories))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(b.opts.Parallel)
+	for i, repository := range repositories {
+		g.Go(func() (err error) {
+			out[i], err = b.repository(ctx, repository)
+			return err
+		})
+	}
+	return out, g.Wait()
+}
+
+// repository returns the facts of all versions of a repository. The error is that of the context.
+func (b *Builder) repository(ctx context.Context, name string) ([]catalog.Facts, error) {
+	ref, err := oci.ParseReference(name, oci.ParseOptions{AllowUntagged: true})
+	if err != nil {
+		return nil, err
+	}
+	tags, err := b.tags(ctx, ref)
+	if err != nil {
+		return []catalog.Facts{failed(name, "", err)}, ctx.Err()
+	}
+	statuses, err := b.statuses(ctx, ref, tags)
+	if err != nil {
+		return []catalog.Facts{failed(name, "", err)}, ctx.Err()
+	}
+	facts, err := b.versions(ctx, ref, versionTags(tags))
+	if err != nil {
+		return nil, err
+	}
+	facts = applyStatuses(name, facts, statuses)
+	if len(facts) == 0 {
+		facts = []catalog.Facts{failed(name, "", errNoVersions)}
+	}
+	return facts, b.addTexts(ctx, ref, facts)
+}
+
+// errNoVersions is the reason of a repository without packages.
+var errNoVersions = remote.ErrTagNotFound.New(nil, "the repository has no tag that is a version")
+
+func (b *Builder) tags(ctx context.Context, ref oci.Reference) ([]string, error) {
+	if err := b.requests.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer b.requests.Release(1)
+	return b.opts.Remote.Tags(ctx, ref)
+}
+
+// versions returns the facts of versions.
+func (b *Builder) versions(ctx context.Context, ref oci.Reference, tags []string) ([]catalog.Facts, error) {
+	b.progress.add(b.opts.Progress, 0, len(tags))
+	out := make([]catalog.Facts, len(tags))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, tag := range tags {
+		if err := b.requests.Acquire(ctx, 1); err != nil {
+			return nil, errors.Join(g.Wait(), err)
+		}
+		g.Go(func() error {
+			defer b.requests.Release(1)
+			out[i] = b.version(ctx, ref.WithTag(tag))
+			b.progress.add(b.opts.Progress, 1, 0)
+			return ctx.Err()
+		})
+	}
+	return out, g.Wait()
+}
+
+func (p *progress) add(report func(done, known int), done, known int) {
+	p.Lock()
+	defer p.Unlock()
+	p.done, p.known = p.done+done, p.known+known
+	if report != nil {
+		report(p.done, p.known)
+	}
+}
+
+// versionTags returns the tags that are versions. A repository without any has its other tags as versions, apart from those
+// that tools give to signatures and similar artifacts.
+func versionTags(tags []string) []string {
+	var versions, others []string
+	for _, tag := range tags {
+		v := version.Parse(tag)
+		switch {
+		case v.Usable():
+			versions = append(versions, tag)
+		case !strings.HasPrefix(tag, "sha256-") && !strings.HasPrefix(tag, "docs-"):
+			others = append(others, tag)
+		}
+	}
+	if len(versions) > 0 {
+		return versions
+	}
+	return others
+}
+
+// failed returns the facts of a version, or of a repository if the tag is empty, that cannot be read.
+func failed(repository, tag string, err error) catalog.Facts {
+	e := errcode.From(err)
+	return catalog.Failed(repository, tag, oci.Digest{}, zeroTime, catalog.IndexError{Code: e.Code.Name, Message: e.Error()})
+}

@@ -1,0 +1,55 @@
+package indexer
+
+import "github.com/xpkg-dev/xpkg/pkg/errcode"
+
+// Codes of errors.
+var (
+	ErrExpiredIndex = errcode.Code{
+		Name: "ExpiredIndex", Class: errcode.Untrusted,
+		Cause: "The time until which an index is valid has passed: the registry may withhold newer states of it.",
+		Fix:   "Ask the operator of the index to update it with `xpkg index update`.",
+	}
+	ErrForkedIndex = errcode.Code{
+		Name: "ForkedIndex", Class: errcode.Untrusted,
+		Cause: "A registry returns a state of an index that does not continue the state which this machine has seen.",
+		Fix:   "Do not trust the registry until its operator explains it. If the index was built anew on purpose, run `xpkg index show --forget`.",
+	}
+	ErrNoIndex = errcode.Code{
+		Name: "NoIndex", Class: errcode.Usage,
+		Cause: "The command needs an index, and none is configured.",
+		Fix:   "Name one with --index, or set XPKG_INDEX.",
+	}
+	ErrStaleIndex = errcode.Code{
+		Name: "StaleIndex", Class: errcode.Untrusted,
+		Cause: "A registry returns an older state of an index than this machine has seen.",
+		Fix:   "Use the registry that has the newest state. If the index was restored on purpose, run `xpkg index show --forget`.",
+	}
+	ErrIndexNotFound = errcode.Code{
+		Name: "IndexNotFound", Class: errcode.NotFound,
+		Cause: "The registry has no index under the reference.",
+		Fix:   "Check the spelling, or create the index with `xpkg index build`.",
+	}
+	ErrNothingFound = errcode.Code{
+		Name: "NothingFound", Class: errcode.NotFound,
+		Cause: "No kind and no package of the indexes matches.",
+		Fix:   "Try fewer or shorter words, or another index.",
+	}
+	ErrIndexChanged = errcode.Code{
+		Name: "IndexChanged", Class: errcode.Conflict,
+		Cause: "Another process updated the index at the same time.",
+		Fix:   "Run the command again.",
+	}
+)
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code {
+	return []errcode.Code{
+		ErrExpiredIndex,
+		ErrForkedIndex,
+		ErrIndexChanged,
+		ErrIndexNotFound,
+		ErrNoIndex,
+		ErrNothingFound,
+		ErrStaleIndex,
+	}
+}

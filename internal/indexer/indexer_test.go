@@ -1,0 +1,611 @@
+package indexer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// server is a registry that counts requests.
+type server struct {
+	host     string
+	requests atomic.Int64
+	bytes    atomic.Int64
+	// change, if set, can replace a request's handling. It returns true if it did.
+	change func(w http.ResponseWriter, r *http.Request) bool
+}
+
+func newServer(t *testing.T) *server {
+	t.Helper()
+	s := &server{}
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	served := port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.requests.Add(1)
+		if s.change != nil && s.change(w, r) {
+			return
+		}
+		images.ServeHTTP(&countingWriter{w, s}, r)
+	}))
+	s.host = strings.TrimPrefix(served.URL, "http://")
+	return s
+}
+
+type countingWriter struct {
+	http.ResponseWriter
+	s *server
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	w.s.bytes.Add(int64(n))
+	return n, err
+}
+
+// machine is a machine with its own package cache.
+type machine struct {
+	Options
+}
+
+func newMachine(t *testing.T, transport http.RoundTripper) *machine {
+	t.Helper()
+	cache, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := remote.Options{Transport: transport, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, Attempts: 1}
+	m := &machine{Options{Remote: remote.New(o), Store: cache, Source: fetch.NewSource(fetch.Options{Remote: o, Store: cache}), Parallel: 4}}
+	t.Cleanup(func() {
+		m.Source.Close()
+		m.Remote.Close()
+		if err := cache.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+func (m *machine) client() *Client {
+	return &Client{Remote: m.Remote, Store: m.Store, Now: func() time.Time { return day(1) }}
+}
+
+func day(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+
+// stream is the package.yaml of a Provider.
+func stream(name string, kinds ...string) []byte {
+	text := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "}\n"
+	for _, k := range kinds {
+		text += publish.Definition(name+".example.org", k, "one")
+	}
+	return []byte(text)
+}
+
+// push publishes a version of a package, with an index layer or without.
+func (s *server) push(t *testing.T, name, tag string, layer bool, kinds ...string) oci.Digest {
+	t.Helper()
+	in := image.Input{PackageYAML: stream(name, kinds...), Annotations: map[string]string{annotationCreated: day(1).Format(time.RFC3339), "tag": tag}}
+	if layer {
+		extra, err := indexlayer.Build(in.PackageYAML, xpkg.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Extra = []image.ExtraLayer{extra}
+	}
+	built, err := image.Build(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.pushArtifact(t, s.ref(name, tag), built)
+}
+
+func (s *server) ref(name, tag string) oci.Reference {
+	return oci.MustParseReference(s.host + "/acme/" + name + ":" + tag)
+}
+
+func (s *server) pushArtifact(t *testing.T, ref oci.Reference, a oci.Artifact) oci.Digest {
+	t.Helper()
+	client := remote.New(remote.Options{})
+	defer client.Close()
+	d, err := client.Push(t.Context(), ref, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (s *server) config(names ...string) catalog.Config {
+	var repositories []string
+	for _, n := range names {
+		repositories = append(repositories, s.host+"/acme/"+n)
+	}
+	return catalog.Config{Name: "test", Sources: []catalog.Source{{Kind: catalog.SourceRepositories, Repositories: repositories}}}
+}
+
+func build(t *testing.T, m *machine, config catalog.Config) catalog.Catalog {
+	t.Helper()
+	c, err := NewBuilder(m.Options).Build(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// publishAt publishes a catalog, as a continuation of the former state if there is one.
+func publishAt(t *testing.T, m *machine, ref oci.Reference, c catalog.Catalog, former *catalog.Reader, at, expires time.Time) *catalog.Reader {
+	t.Helper()
+	p := Publishing{Former: former, Catalog: c, Created: at, Expires: expires}
+	if former != nil {
+		content, err := former.Catalog()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.FormerCatalog = &content
+	}
+	image, _, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Publish(t.Context(), m.Remote, ref, &image, former); err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.client().Open(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestBuildTakesTwoRequestsForEachVersionWithAnIndexLayer(t *testing.T) {
+	s := newServer(t)
+	const versions = 5
+	for i := range versions {
+		s.push(t, "one", fmt.Sprintf("v1.%d.0", i), true, "Bucket", fmt.Sprintf("Kind%d", i))
+	}
+	m := newMachine(t, nil)
+	s.requests.Store(0)
+	c := build(t, m, s.config("one"))
+	if n := s.requests.Load(); n > 2*versions+2 { // the ping and the list of tags
+		t.Errorf("%d requests for %d versions", n, versions)
+	}
+	if len(c.Kinds) != 2 || c.Packages[0].Latest != "v1.4.0" || c.Packages[0].Updated != day(1) {
+		t.Errorf("got %+v", c.Packages)
+	}
+	s.requests.Store(0)
+	build(t, m, s.config("one"))
+	if n := s.requests.Load(); n > versions+2 {
+		t.Errorf("%d requests for known content", n)
+	}
+}
+
+func TestIndexIsTheSameOnTwoMachinesAndWithoutIndexLayers(t *testing.T) {
+	s := newServer(t)
+	for i := range 3 {
+		s.push(t, "one", fmt.Sprintf("v1.%d.0", i), i%2 == 0, "Bucket", "Role")
+	}
+	s.push(t, "two", "v0.1.0-rc.1", true, "User")
+	config := s.config("one", "two")
+	var manifests [][]byte
+	for range 2 {
+		c := build(t, newMachine(t, nil), config)
+		image, _, err := (&Publishing{Catalog: c, Created: day(1)}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifests = append(manifests, image.Manifest.Raw)
+	}
+	if !bytes.Equal(manifests[0], manifests[1]) {
+		t.Error("two machines build different indexes")
+	}
+}
+
+func TestPackageThatCannotBeReadIsListedAndAffectsNoOther(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "good", "v1.0.0", true, "Bucket")
+	notPackage, err := image.Build(t.Context(), image.Input{PackageYAML: []byte("not: [a package")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.pushArtifact(t, s.ref("bad", "v1.0.0"), notPackage)
+	s.push(t, "fallback", "v1.0.0", true, "Role")
+	s.pushArtifact(t, s.ref("fallback", "v2.0.0"), notPackage)
+	c := build(t, newMachine(t, nil), s.config("good", "bad", "fallback", "absent"))
+	want := map[string]string{"good": "", "bad": "InvalidYAML", "fallback": "InvalidYAML", "absent": "RepositoryNotFound"}
+	for _, p := range c.Packages {
+		name := p.Repository[strings.LastIndexByte(p.Repository, '/')+1:]
+		code := ""
+		if p.Error != nil {
+			code = p.Error.Code
+		}
+		if (code == "") != (want[name] == "") {
+			t.Errorf("%s: got %+v, want %s", name, p.Error, want[name])
+		}
+		if name == "fallback" && p.Latest != "v1.0.0" {
+			t.Errorf("the newest version that can be read is %s", p.Latest)
+		}
+	}
+	if len(c.Packages) != 4 {
+		t.Errorf("got %+v", c.Packages)
+	}
+}
+
+func TestUpdateEqualsRebuildAndCostsLittle(t *testing.T) {
+	s := newServer(t)
+	for i := range 3 {
+		s.push(t, "one", fmt.Sprintf("v1.%d.0", i), true, "Bucket", "Role")
+		s.push(t, "two", fmt.Sprintf("v1.%d.0", i), true, "User")
+	}
+	m, reader := newMachine(t, nil), newMachine(t, nil)
+	config := s.config("one", "two")
+	ref := s.ref("index", "main")
+	r := publishAt(t, m, ref, build(t, m, config), nil, day(1), time.Time{})
+	if _, err := reader.client().Open(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+
+	s.requests.Store(0)
+	s.bytes.Store(0)
+	if _, err := reader.client().Open(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	if n, size := s.requests.Load(), s.bytes.Load(); n > 2 || size > 100 { // the first one negotiates the access
+		t.Errorf("a client that is up to date makes %d requests and receives %d bytes", n, size)
+	}
+
+	s.push(t, "one", "v1.3.0", true, "Bucket", "Policy")
+	content, err := r.Catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.requests.Store(0)
+	next, problems, err := NewBuilder(m.Options).Update(t.Context(), &content, r.Config())
+	if err != nil || len(problems) > 0 {
+		t.Fatal(problems, err)
+	}
+	if n := s.requests.Load(); n > 2+2 {
+		t.Errorf("an update with one new version takes %d requests", n)
+	}
+	rebuilt := build(t, newMachine(t, nil), config)
+	ignore := cmpopts.IgnoreFields(catalog.Catalog{}, "Config")
+	if d := cmp.Diff(rebuilt, next, cmpopts.EquateEmpty(), ignore, cmp.Comparer(func(a, b oci.Digest) bool { return a == b })); d != "" {
+		t.Fatalf("-rebuilt +updated:\n%s", d)
+	}
+	publishAt(t, m, ref, next, r, day(2), time.Time{})
+	s.bytes.Store(0)
+	updated, err := reader.client().Open(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := s.bytes.Load(); size > 24<<10 {
+		t.Errorf("one new version costs a client %d bytes", size)
+	}
+	if kinds, err := updated.Lookup("", "policy"); err != nil || len(kinds) != 1 {
+		t.Errorf("the new kind is not found: %v %v", kinds, err)
+	}
+	got, err := updated.Catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(rebuilt, got, cmpopts.EquateEmpty(), ignore, cmp.Comparer(func(a, b oci.Digest) bool { return a == b })); d != "" {
+		t.Errorf("-rebuilt +read:\n%s", d)
+	}
+}
+
+func TestUpdateKeepsPackagesOfAnUnavailableRepository(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "one", "v1.0.0", true, "Bucket")
+	m := newMachine(t, nil)
+	config := s.config("one")
+	c := build(t, m, config)
+	s.change = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/tags/list") {
+			w.WriteHeader(http.StatusInternalServerError)
+			return true
+		}
+		return false
+	}
+	next, problems, err := NewBuilder(m.Options).Update(t.Context(), &c, config)
+	if err != nil || len(problems) != 1 {
+		t.Fatal(problems, err)
+	}
+	if len(next.Kinds) != 1 {
+		t.Errorf("the package is lost: %+v", next.Packages)
+	}
+}
+
+// killed is a transport that ends after a number of requests, as a killed process does.
+type killed struct {
+	next http.RoundTripper
+	left atomic.Int64
+	stop context.CancelFunc
+}
+
+func (k *killed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if k.left.Add(-1) < 0 {
+		k.stop()
+		return nil, context.Canceled
+	}
+	return k.next.RoundTrip(r)
+}
+
+func TestBuildThatIsKilledAtAnyCallLeavesTheOldOrTheNewIndex(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "one", "v1.0.0", true, "Bucket")
+	s.push(t, "two", "v1.0.0", false, "Role")
+	config := s.config("one", "two")
+	ref := s.ref("index", "main")
+	first := newMachine(t, nil)
+	old := publishAt(t, first, ref, build(t, first, config), nil, day(1), time.Time{})
+	s.push(t, "one", "v1.1.0", true, "Bucket", "Policy")
+	done := false
+	for calls := int64(0); !done && calls < 200; calls++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		transport := &killed{next: http.DefaultTransport, stop: cancel}
+		transport.left.Store(calls)
+		m := newMachine(t, transport)
+		done = update(ctx, m, ref, config) == nil
+		cancel()
+		r, err := newMachine(t, nil).client().Open(t.Context(), ref)
+		if err != nil {
+			t.Fatalf("after %d calls: %v", calls, err)
+		}
+		c, err := r.Catalog()
+		if err != nil {
+			t.Fatalf("after %d calls: %v", calls, err)
+		}
+		if isNew := len(c.Kinds) == 3; !isNew && r.Manifest().Digest != old.Manifest().Digest || done && !isNew {
+			t.Fatalf("after %d calls the index has %d kinds and the digest %s", calls, len(c.Kinds), r.Manifest().Digest)
+		}
+	}
+	if !done {
+		t.Error("the update never succeeds")
+	}
+}
+
+// update updates an index as the command does.
+func update(ctx context.Context, m *machine, ref oci.Reference, config catalog.Config) error {
+	former, err := m.client().Open(ctx, ref)
+	if err != nil {
+		return err
+	}
+	content, err := former.Catalog()
+	if err != nil {
+		return err
+	}
+	config.Shards = former.Config().Shards
+	next, problems, err := NewBuilder(m.Options).Update(ctx, &content, config)
+	if err != nil || len(problems) > 0 {
+		return errors.Join(err, errors.New(fmt.Sprint(problems)))
+	}
+	image, _, err := (&Publishing{Former: former, FormerCatalog: &content, Catalog: next, Created: day(2)}).Encode()
+	if err != nil {
+		return err
+	}
+	return Publish(ctx, m.Remote, ref, &image, former)
+}
+
+func TestWrongStatesOfAnIndexAreRefusedWithTheirCodes(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "one", "v1.0.0", true, "Bucket")
+	config := s.config("one")
+	m := newMachine(t, nil)
+	c := build(t, m, config)
+	next := c
+	next.Packages = slices.Clone(c.Packages)
+	next.Packages[0].Title = "One"
+	state := func(name string, c catalog.Catalog, former *catalog.Reader, created, expires int) (oci.Reference, *catalog.Reader) {
+		ref := s.ref("states", name)
+		if former != nil { // The state continues a former one under another tag.
+			copyTag(t, s, former, ref)
+		}
+		var end time.Time
+		if expires > 0 {
+			end = day(expires)
+		}
+		return ref, publishAt(t, newMachine(t, nil), ref, c, former, day(created), end)
+	}
+	one, first := state("one", c, nil, 1, 0)
+	two, second := state("two", next, first, 2, 0)
+	fork, _ := state("fork", next, first, 3, 0)
+	three, _ := state("three", c, second, 4, 0)
+	other, forkedFirst := state("other", next, nil, 5, 0)
+	_ = other
+	forkedTwo, _ := state("forkedtwo", c, forkedFirst, 6, 0)
+
+	for name, tc := range map[string]struct {
+		seen, then oci.Reference
+		code       errcode.Code
+	}{
+		"next":                   {one, two, errcode.Code{}},
+		"jump":                   {one, three, errcode.Code{}},
+		"replayed":               {two, one, ErrStaleIndex},
+		"forked":                 {two, fork, ErrForkedIndex},
+		"fork as the next state": {one, forkedTwo, ErrForkedIndex},
+		"fork behind a jump":     {fork, three, ErrForkedIndex},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := newMachine(t, nil).client()
+			ref := s.ref("served", strings.ReplaceAll(name, " ", "-"))
+			served := func(from oci.Reference) error {
+				r, err := m.client().Open(t.Context(), from)
+				if err != nil {
+					t.Fatal(err)
+				}
+				copyTag(t, s, r, ref)
+				_, err = client.Open(t.Context(), ref)
+				return err
+			}
+			if err := served(tc.seen); err != nil {
+				t.Fatal(err)
+			}
+			err := served(tc.then)
+			if tc.code.Name == "" && err != nil || tc.code.Name != "" && !errors.Is(err, tc.code) {
+				t.Errorf("got %v, want %s", err, tc.code.Name)
+			}
+			if tc.code.Name == "" {
+				return
+			}
+			if err := client.Forget(ref); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.Open(t.Context(), ref); err != nil {
+				t.Errorf("after Forget: %v", err)
+			}
+		})
+	}
+	t.Run("expired", func(t *testing.T) {
+		ref, _ := state("expiring", c, nil, 1, 9)
+		client := newMachine(t, nil).client()
+		client.Now = func() time.Time { return day(10) }
+		if _, err := client.Open(t.Context(), ref); !errors.Is(err, ErrExpiredIndex) {
+			t.Errorf("got %v", err)
+		}
+	})
+	for code, spoil := range map[errcode.Code]func([]byte) []byte{
+		catalog.ErrTruncatedIndex: func(b []byte) []byte { return b[:len(b)-3] },
+		catalog.ErrMixedIndex:     func(b []byte) []byte { return append(bytes.Clone(b[:len(b)-1]), b[len(b)-1]^1) },
+	} {
+		t.Run(code.Name, func(t *testing.T) {
+			kinds := second.Manifest().Kinds
+			data, err := second.Blob(kinds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.change = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, kinds.Digest.String()) {
+					return false
+				}
+				_, _ = w.Write(spoil(data))
+				return true
+			}
+			defer func() { s.change = nil }()
+			if _, err := newMachine(t, nil).client().Open(t.Context(), two); !errors.Is(err, code) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// copyTag pushes a state of an index under another tag.
+func copyTag(t *testing.T, s *server, r *catalog.Reader, to oci.Reference) {
+	t.Helper()
+	m := r.Manifest()
+	s.pushArtifact(t, to, newArtifact(&catalog.Image{Manifest: m}, r))
+}
+
+func TestClientWorksWithoutItsRegistryOnceItHasTheIndex(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "one", "v1.0.0", true, "Bucket")
+	m := newMachine(t, nil)
+	ref := s.ref("index", "main")
+	publishAt(t, m, ref, build(t, m, s.config("one")), nil, day(1), time.Time{})
+	s.change = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}
+	warned := 0
+	for _, offline := range []bool{false, true} {
+		client := m.client()
+		client.Offline, client.Warn = offline, func(error) { warned++ }
+		r, err := client.Open(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kinds, err := r.Lookup("", "bucket"); err != nil || len(kinds) != 1 {
+			t.Errorf("got %v, %v", kinds, err)
+		}
+	}
+	if warned != 1 {
+		t.Errorf("%d warnings", warned)
+	}
+	client := newMachine(t, nil).client()
+	client.Offline = true
+	if _, err := client.Open(t.Context(), ref); !errors.Is(err, oci.ErrBlobNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRegistryThatListsIsASource(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "one", "v1.0.0", true, "Bucket")
+	m := newMachine(t, nil)
+	config := catalog.Config{Name: "test", Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: s.host + "/acme"}}}
+	c := build(t, m, config)
+	ref := s.ref("index", "main")
+	publishAt(t, m, ref, c, nil, day(1), time.Time{})
+	if c = build(t, m, config); len(c.Packages) != 1 || len(c.Kinds) != 1 {
+		t.Errorf("got %+v", c.Packages)
+	}
+	from := catalog.Config{Name: "other", Sources: []catalog.Source{{Kind: catalog.SourceIndex, Location: ref.String()}}}
+	if c = build(t, m, from); len(c.Packages) != 1 || len(c.Kinds) != 1 {
+		t.Errorf("from another index: %+v", c.Packages)
+	}
+	from.Sources[0] = catalog.Source{Kind: catalog.SourceRegistry, Location: s.host + "/none"}
+	if c = build(t, m, from); len(c.Packages) != 0 {
+		t.Errorf("below another prefix: %+v", c.Packages)
+	}
+}
+
+func TestSetPrefersTheIndexWithTheHighestPriority(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "one", "v1.0.0", true, "Bucket")
+	s.push(t, "two", "v1.0.0", true, "Bucket")
+	m := newMachine(t, nil)
+	low := publishAt(t, m, s.ref("low", "main"), build(t, m, s.config("one", "two")), nil, day(1), time.Time{})
+	titled := build(t, m, s.config("two"))
+	titled.Packages[0].Title = "Preferred"
+	high := publishAt(t, m, s.ref("high", "main"), titled, nil, day(1), time.Time{})
+	set := Set{{Location: "low", Reader: low}, {Location: "high", Priority: 5, Reader: high}}
+	set.Sort()
+	hits, err := set.Search(catalog.Query{Kind: "Bucket"}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(hits) != 2 || hits[0].Package.Title != "Preferred" {
+		t.Errorf("got %+v", hits)
+	}
+	kinds, err := set.Lookup("", "bucket")
+	if err != nil || len(kinds) != 2 {
+		t.Errorf("got %v, %v", kinds, err)
+	}
+	if p, in := set.Package(titled.Packages[0].Repository); p == nil || in.Location != "high" {
+		t.Errorf("got %v", p)
+	}
+}
+
+func TestParseLocation(t *testing.T) {
+	for text, want := range map[string]int{"a/b:c": 0, "a/b:c,5": 5, "a/b:c, -3": -3} {
+		if location, priority, err := ParseLocation(text); location != "a/b:c" || priority != want || err != nil {
+			t.Errorf("%q: %q, %d, %v", text, location, priority, err)
+		}
+	}
+	for _, text := range []string{"a,b", "a,", "a,99999"} {
+		if _, _, err := ParseLocation(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}

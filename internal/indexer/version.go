@@ -1,0 +1,178 @@
+package indexer
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+var zeroTime time.Time
+
+// factsVersion is the version of the facts in the package cache. It is incremented when they are computed differently.
+const factsVersion = 1
+
+func factsKey(d oci.Digest, texts bool) store.DerivedKey {
+	key := store.DerivedKey{Digest: d, Name: "catalog-facts", Version: factsVersion}
+	if texts {
+		key.Name = "catalog-texts"
+	}
+	return key
+}
+
+// annotationCreated is the annotation of a manifest with the time of the image (OCI image specification, "Pre-Defined
+// Annotation Keys").
+const annotationCreated = "org.opencontainers.image.created"
+
+// version returns the facts of the version of a reference with a tag.
+func (b *Builder) version(ctx context.Context, ref oci.Reference) catalog.Facts {
+	m, err := b.opts.Remote.FetchManifest(ctx, ref, b.opts.Store, remote.FetchOptions{})
+	if err != nil {
+		return failed(ref.Name(), ref.Tag, err)
+	}
+	f, err := b.facts(ctx, ref, m, false)
+	if err != nil {
+		f = failed(ref.Name(), ref.Tag, err)
+		f.Version.Digest, f.Version.Created = m.Root, createdAt(m)
+	}
+	return f
+}
+
+// facts returns the facts of a manifest, from the package cache if it has them. With texts, the Head has a Text.
+func (b *Builder) facts(ctx context.Context, ref oci.Reference, m oci.Manifest, texts bool) (catalog.Facts, error) {
+	key := factsKey(m.Root, texts)
+	if raw, err := b.opts.Store.GetDerived(ctx, key); err == nil {
+		var f catalog.Facts
+		if json.Unmarshal(raw, &f) == nil && f.Head != nil {
+			rename(&f, ref)
+			return f, nil
+		}
+	}
+	f, err := b.compute(ctx, ref, m, texts)
+	if err != nil {
+		return catalog.Facts{}, err
+	}
+	if raw, err := json.Marshal(f); err == nil {
+		// A cache that cannot be written makes the next build slower, not wrong.
+		_ = b.opts.Store.PutDerived(ctx, key, raw)
+	}
+	return f, nil
+}
+
+// rename sets the repository and the tag of facts that were read for another reference with the same content.
+func rename(f *catalog.Facts, ref oci.Reference) {
+	f.Repository, f.Version.Tag = ref.Name(), ref.Tag
+	f.Version.Created = f.Version.Created.UTC()
+	f.Head.Package.Repository = ref.Name()
+	for i := range f.Head.Kinds {
+		f.Head.Kinds[i].Repository = ref.Name()
+	}
+	if f.Head.Text != nil {
+		f.Head.Text.Repository = ref.Name()
+	}
+}
+
+func (b *Builder) compute(ctx context.Context, ref oci.Reference, m oci.Manifest, texts bool) (catalog.Facts, error) {
+	pkg, layer, err := b.read(ctx, ref, m, texts)
+	if err != nil {
+		return catalog.Facts{}, err
+	}
+	f, err := catalog.FactsOf(ref.Name(), ref.Tag, m.Root, createdAt(m), pkg)
+	if err != nil {
+		return catalog.Facts{}, err
+	}
+	f.Version.IndexLayer = layer
+	if texts {
+		f.Head.Text, err = catalog.TextOf(ref.Name(), pkg)
+	}
+	return f, err
+}
+
+// read returns the package of a manifest: from its index layer, which is then returned too, or else from its base layer.
+func (b *Builder) read(ctx context.Context, ref oci.Reference, m oci.Manifest, whole bool) (*xpkg.Package, oci.Digest, error) {
+	layer := indexlayer.Find(m)
+	if layer != nil && !whole {
+		pkg, err := b.readIndexLayer(ctx, ref, m, *layer)
+		if err == nil {
+			return pkg, layer.Digest, nil
+		}
+		if ctx.Err() != nil {
+			return nil, oci.Digest{}, err
+		}
+	}
+	pkg, err := b.opts.Source.Read(ctx, fetch.Plain(ref), m.Root, true)
+	if layer == nil {
+		return pkg, oci.Digest{}, err
+	}
+	return pkg, layer.Digest, err
+}
+
+// errNoDefinitions is the error of an index layer that was built before index layers contained the kinds.
+var errNoDefinitions = indexlayer.ErrMismatch.New(nil, "the index layer does not contain the kinds of the package")
+
+func (b *Builder) readIndexLayer(ctx context.Context, ref oci.Reference, m oci.Manifest, layer oci.Descriptor) (*xpkg.Package, error) {
+	if err := b.opts.Remote.FetchLayer(ctx, ref.WithDigest(m.Root), m, layer, b.opts.Store); err != nil {
+		return nil, err
+	}
+	a, err := b.opts.Store.Artifact(ctx, m.Root, oci.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	x, err := indexlayer.Read(ctx, a, layer)
+	if err != nil {
+		return nil, err
+	}
+	if !x.HasDefinitions() {
+		return nil, errNoDefinitions
+	}
+	// Facts do not need the objects themselves.
+	return x.Package(noObjects{}, b.opts.FormatLimits)
+}
+
+// noObjects is the blob of an index whose objects are not fetched.
+type noObjects struct{}
+
+func (noObjects) ReadAt([]byte, int64) (int, error) { return 0, errNoDefinitions }
+
+// createdAt returns the time that the manifest states; zero if there is none.
+func createdAt(m oci.Manifest) time.Time {
+	t, err := time.Parse(time.RFC3339, m.Annotations[annotationCreated])
+	if err != nil {
+		return zeroTime
+	}
+	return t
+}
+
+// addTexts adds the texts of the newest version, if the builder is to add them.
+func (b *Builder) addTexts(ctx context.Context, ref oci.Reference, facts []catalog.Facts) error {
+	if !b.opts.Texts {
+		return ctx.Err()
+	}
+	c, err := catalog.Build(catalog.Config{}, facts)
+	if err != nil || len(c.Packages) != 1 || c.Packages[0].Latest == "" {
+		return ctx.Err()
+	}
+	i := slices.IndexFunc(facts, func(f catalog.Facts) bool { return f.Version.Tag == c.Packages[0].Latest })
+	if err := b.requests.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer b.requests.Release(1)
+	digested := ref.WithTag(facts[i].Version.Tag).WithDigest(facts[i].Version.Digest)
+	m, err := b.opts.Remote.FetchManifest(ctx, digested, b.opts.Store, remote.FetchOptions{})
+	if err != nil {
+		return ctx.Err()
+	}
+	// Without its texts a package can still be found by its names.
+	if with, err := b.facts(ctx, digested, m, true); err == nil {
+		facts[i].Head.Text = with.Head.Text
+	}
+	return ctx.Err()
+}
