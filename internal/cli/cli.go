@@ -30,6 +30,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/completion"
 	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
+	"github.com/xpkg-dev/xpkg/internal/cli/indexes"
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/packagecache"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages"
@@ -84,6 +85,9 @@ type grammar struct {
 	Rollback       packages.RollbackCmd       `cmd:"" group:"packages" help:"Return a package to the content of a former revision."`
 	Describe       packages.DescribeCmd       `cmd:"" group:"packages" help:"Show everything about installed packages: version, conditions, objects, permissions, dependencies, revisions and events."`
 	List           packages.ListCmd           `cmd:"" group:"packages" aliases:"ls" help:"List the installed packages."`
+
+	Search indexes.SearchCmd `cmd:"" group:"indexes" help:"Find kinds and packages in an index, offline after one small download."`
+	Index  indexes.IndexCmd  `cmd:"" group:"indexes" help:"Build, update, verify and show the index of a registry."`
 
 	Resolve  dependencies.ResolveCmd  `cmd:"" group:"dependencies" help:"Resolve packages and their dependencies to versions and digests."`
 	Deps     dependencies.DepsCmd     `cmd:"" group:"dependencies" help:"Copy packages and their dependencies to another registry."`
@@ -191,6 +195,7 @@ func commandGroups() kong.Option {
 		{Key: "author", Title: "Authors:"},
 		{Key: "artifact", Title: "Registries and files:"},
 		{Key: "packages", Title: "Packages of a cluster:"},
+		{Key: "indexes", Title: "Search:"},
 		{Key: "dependencies", Title: "Dependencies:"},
 		{Key: "packagecache", Title: "Package cache:"},
 		{Key: "controlplane", Title: "Control plane on this machine:"},

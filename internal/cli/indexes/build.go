@@ -1,0 +1,172 @@
+package indexes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// BuildCmd implements `xpkg index build`.
+type BuildCmd struct {
+	IndexRef   string   `arg:"" name:"index" help:"Reference of the index, for example registry.example.com/index:main."`
+	Repository []string `placeholder:"REPO" help:"Repository of a package. Repeat it for several."`
+	List       string   `placeholder:"FILE" help:"File with a repository in each line. Empty lines and lines that begin with # are ignored."`
+	Registry   []string `placeholder:"HOST[/PREFIX]" help:"Registry that lists its repositories, or a prefix in one. Repeat it for several."`
+	From       []string `placeholder:"INDEX" help:"Reference of another index whose packages are included. Repeat it for several."`
+	Name       string   `placeholder:"NAME" help:"Name of the index. Default is its repository."`
+	buildFlags
+}
+
+// Run builds and pushes the index.
+func (c *BuildCmd) Run(env *terminal.Env) error {
+	return withIndex(env, c.IndexRef, c.ContentFlags, func(ref oci.Reference, a *access) error {
+		sources, err := c.sources(env)
+		if err != nil {
+			return err
+		}
+		before, err := former(env, a, ref)
+		if err != nil {
+			return err
+		}
+		builder, task := c.builder(env, a, true)
+		built, err := builder.Build(env.Context, catalog.Config{Name: cmp.Or(c.Name, ref.Name()), Sources: sources})
+		task.End()
+		if err != nil {
+			return err
+		}
+		return c.publish(env, a, ref, &indexer.Publishing{Former: before, Catalog: built, Snapshot: true})
+	})
+}
+
+// sources returns the sources of the flags.
+func (c *BuildCmd) sources(env *terminal.Env) ([]catalog.Source, error) {
+	repositories := slices.Clone(c.Repository)
+	if c.List != "" {
+		text, err := fileutil.ReadFile(env.Context, c.List)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				repositories = append(repositories, line)
+			}
+		}
+	}
+	var out []catalog.Source
+	for i, r := range repositories {
+		ref, err := oci.ParseReference(r, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+		if err != nil {
+			return nil, err
+		}
+		repositories[i] = ref.Name()
+	}
+	if slices.Sort(repositories); len(repositories) > 0 {
+		out = append(out, catalog.Source{Kind: catalog.SourceRepositories, Repositories: slices.Compact(repositories)})
+	}
+	for _, r := range c.Registry {
+		host, prefix, _ := strings.Cut(r, "/")
+		name, err := flags.ParseHost(host)
+		if err != nil {
+			return nil, err
+		}
+		location := strings.TrimSuffix(name+"/"+prefix, "/")
+		out = append(out, catalog.Source{Kind: catalog.SourceRegistry, Location: location})
+	}
+	for _, i := range c.From {
+		ref, err := flags.ParseReference(i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, catalog.Source{Kind: catalog.SourceIndex, Location: ref.String()})
+	}
+	if len(out) == 0 {
+		return nil, terminal.ErrUsage.New(nil, "the index has no sources").WithDo("Name packages with --repository or --list, a registry with --registry, or another index with --from.")
+	}
+	return out, nil
+}
+
+// UpdateCmd implements `xpkg index update`.
+type UpdateCmd struct {
+	IndexRef string `arg:"" name:"index" help:"Reference of the index."`
+	Moved    bool   `help:"Check all known versions for tags that moved. This takes one request for each version."`
+	buildFlags
+}
+
+// Run updates and pushes the index. It pushes nothing if nothing changed and the index stays valid for half of its time.
+func (c *UpdateCmd) Run(env *terminal.Env) error {
+	return withIndex(env, c.IndexRef, c.ContentFlags, func(ref oci.Reference, a *access) error {
+		before, err := former(env, a, ref)
+		if err != nil {
+			return err
+		}
+		if before == nil {
+			return indexer.ErrIndexNotFound.New(nil, "the index %s does not exist", ref)
+		}
+		content, err := before.Catalog()
+		if err != nil {
+			return err
+		}
+		c.Texts = c.Texts || len(content.Texts) > 0
+		builder, task := c.builder(env, a, c.Moved)
+		next, problems, err := builder.Update(env.Context, &content, before.Config())
+		task.End()
+		if err != nil {
+			return err
+		}
+		for _, p := range problems {
+			fmt.Fprintf(env.Stderr, "warning: %s keeps its former content: %s\n", p.Repository, terminal.Safe(p.Err.Error()))
+		}
+		if len(catalog.Diff(&content, &next)) == 0 && !indexer.RenewalIsDue(before.Config(), c.ValidFor) {
+			fmt.Fprintf(env.Stdout, "%s is up to date\n", ref)
+			return nil
+		}
+		return c.publish(env, a, ref, &indexer.Publishing{Former: before, FormerCatalog: &content, Catalog: next})
+	})
+}
+
+// VerifyCmd implements `xpkg index verify`.
+type VerifyCmd struct {
+	IndexRef string `arg:"" name:"index" help:"Reference of the index."`
+	buildFlags
+}
+
+// Run builds the index again and compares it with the published one.
+func (c *VerifyCmd) Run(env *terminal.Env) error {
+	return withIndex(env, c.IndexRef, c.ContentFlags, func(ref oci.Reference, a *access) error {
+		published, err := former(env, a, ref)
+		if err != nil {
+			return err
+		}
+		if published == nil {
+			return indexer.ErrIndexNotFound.New(nil, "the index %s does not exist", ref)
+		}
+		content, err := published.Catalog()
+		if err != nil {
+			return err
+		}
+		c.Texts = c.Texts || len(content.Texts) > 0
+		builder, task := c.builder(env, a, true)
+		built, err := builder.Build(env.Context, published.Config())
+		task.End()
+		if err != nil {
+			return err
+		}
+		events := catalog.Diff(&content, &built)
+		if len(events) == 0 {
+			fmt.Fprintf(env.Stdout, "OK: %s equals its sources\n", ref)
+			return nil
+		}
+		for _, e := range events {
+			fmt.Fprintln(env.Stdout, eventText(e))
+		}
+		return terminal.ChangesPending
+	})
+}

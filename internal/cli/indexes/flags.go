@@ -1,0 +1,102 @@
+// Package indexes implements the commands for indexes of registries: building them, and finding kinds and packages in
+// them.
+package indexes
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// cacheLimit is the maximum size of the package cache for these commands, which is the default of the manager.
+const cacheLimit = 10 << 30
+
+// Flags selects the indexes of a command.
+type Flags struct {
+	Index   []string `sep:" " placeholder:"REF[,PRIORITY]" env:"XPKG_INDEX" help:"Index to search; repeat it for several, or separate them by spaces in the variable. The index with the highest priority comes first; the default is 0."`
+	Offline bool     `help:"Use the state of the index that was fetched last, without accessing a registry."`
+	content.ContentFlags
+}
+
+// access is the access to registries and to the package cache.
+type access struct {
+	remote *remote.Client
+	cache  *cache.Cache
+	source *fetch.Source
+}
+
+// openAccess opens the package cache. It accesses no registry.
+func openAccess(env *terminal.Env, f content.ContentFlags) (*access, error) {
+	registries, err := flags.RegistryFlags{TrustFlags: f.TrustFlags}.Options(env.Context, oci.Limits{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	a := &access{remote: remote.New(registries)}
+	if a.cache, err = f.CacheFlags.Open(cacheLimit); err != nil {
+		return nil, err
+	}
+	a.source = fetch.NewSource(fetch.Options{Remote: registries, Store: a.cache.Store(), Names: a.cache})
+	return a, nil
+}
+
+// Close closes the connections and the package cache.
+func (a *access) Close() error {
+	a.source.Close()
+	a.remote.Close()
+	return a.cache.Close()
+}
+
+// open opens the indexes of the flags.
+func (f *Flags) open(env *terminal.Env, a *access) (indexer.Set, error) {
+	if len(f.Index) == 0 {
+		return nil, indexer.ErrNoIndex.New(nil, "no index is configured")
+	}
+	client := indexer.Client{
+		Remote: a.remote, Store: a.cache.Store(), Offline: f.Offline,
+		Warn: func(err error) {
+			fmt.Fprintf(env.Stderr, "warning: the state of the index that was fetched last is used: %s\n", terminal.Safe(err.Error()))
+		},
+	}
+	var set indexer.Set
+	for _, s := range f.Index {
+		location, priority, err := indexer.ParseLocation(s)
+		if err != nil {
+			return nil, err
+		}
+		ref, err := flags.ParseReference(location)
+		if err != nil {
+			return nil, err
+		}
+		progress := terminal.StartTask(env.Stderr, "fetching the index %s", ref)
+		r, err := client.Open(env.Context, ref)
+		progress.End()
+		if err != nil {
+			return nil, err
+		}
+		set = append(set, indexer.Indexed{Location: location, Priority: priority, Reader: r})
+	}
+	set.Sort()
+	return set, nil
+}
+
+// with calls do with the indexes of the flags.
+func (f *Flags) with(env *terminal.Env, do func(*access, indexer.Set) error) (err error) {
+	a, err := openAccess(env, f.ContentFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	set, err := f.open(env, a)
+	if err != nil {
+		return err
+	}
+	return do(a, set)
+}

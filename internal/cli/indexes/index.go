@@ -1,0 +1,128 @@
+package indexes
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// IndexCmd groups the commands for one index.
+type IndexCmd struct {
+	Build  BuildCmd  `cmd:"" help:"Build an index from repositories, registries and other indexes, and push it."`
+	Update UpdateCmd `cmd:"" help:"Add the changes of its sources to an index."`
+	Verify VerifyCmd `cmd:"" help:"Build an index again and compare it with the published one."`
+	Show   ShowCmd   `cmd:"" help:"Show the state, the sources and the newest events of an index."`
+}
+
+// buildFlags configures how packages are read.
+type buildFlags struct {
+	Texts    bool          `help:"Add field names, descriptions and readmes to the index, for searching them. This reads the whole newest version of each package."`
+	Parallel int           `default:"32" placeholder:"N" help:"Versions to read at the same time. Default is 32."`
+	ValidFor time.Duration `placeholder:"DURATION" help:"Time after which clients refuse the index unless it is updated, for example 720h. Default is the duration of the former state, otherwise unlimited."`
+	DryRun   bool          `help:"Show the changes without pushing them."`
+	content.ContentFlags
+}
+
+func (f *buildFlags) builder(env *terminal.Env, a *access, moved bool) (*indexer.Builder, *terminal.Task) {
+	task := terminal.StartTask(env.Stderr, "reading packages")
+	return indexer.NewBuilder(indexer.Options{
+		Remote: a.remote, Source: a.source, Store: a.cache.Store(), Texts: f.Texts, Moved: moved, Parallel: f.Parallel,
+		Progress: func(done, known int) { task.Set("reading packages: %d of %d versions", done, known) },
+	}), task
+}
+
+// former returns the published state of an index, and nil if there is none.
+func former(env *terminal.Env, a *access, ref oci.Reference) (*catalog.Reader, error) {
+	client := indexer.Client{Remote: a.remote, Store: a.cache.Store(), Now: func() time.Time { return time.Time{} }}
+	r, err := client.Open(env.Context, ref)
+	if indexer.IsAbsent(err) {
+		return nil, nil
+	}
+	return r, err
+}
+
+// publish encodes, pushes and prints the next state of an index.
+func (f *buildFlags) publish(env *terminal.Env, a *access, ref oci.Reference, p *indexer.Publishing) error {
+	p.Created = time.Now()
+	switch {
+	case f.ValidFor > 0:
+		p.Expires = p.Created.Add(f.ValidFor)
+	case p.Former != nil && !p.Former.Config().Expires.IsZero():
+		c := p.Former.Config()
+		p.Expires = p.Created.Add(c.Expires.Sub(c.Created))
+	}
+	image, events, err := p.Encode()
+	if err != nil {
+		return err
+	}
+	printEvents(env, events)
+	printProblems(env, p.Catalog.Packages)
+	if f.DryRun {
+		fmt.Fprintln(env.Stderr, "dry run: nothing was pushed")
+		return nil
+	}
+	if err := indexer.Publish(env.Context, a.remote, ref, &image, p.Former); err != nil {
+		return err
+	}
+	counts := p.Catalog.Config.Counts
+	fmt.Fprintf(env.Stdout, "%s@%s: %s, %s, %s\n", ref, image.Manifest.Digest, wording.Count(counts.Packages, "package"),
+		wording.Count(counts.Versions, "version"), wording.Count(counts.Kinds, "kind"))
+	return nil
+}
+
+// printProblems prints the packages that could not be read.
+func printProblems(env *terminal.Env, packages []catalog.Package) {
+	for _, p := range packages {
+		if p.Error != nil {
+			fmt.Fprintf(env.Stderr, "warning: %s: %s: %s\n", p.Repository, terminal.Safe(p.Error.Code), terminal.Safe(p.Error.Message))
+		}
+	}
+}
+
+// maxPrinted is the number of events that a command prints.
+const maxPrinted = 50
+
+func printEvents(env *terminal.Env, events []catalog.Event) {
+	for i, e := range events {
+		if i == maxPrinted {
+			fmt.Fprintf(env.Stderr, "and %s\n", wording.Count(len(events)-i, "more event"))
+			return
+		}
+		fmt.Fprintln(env.Stderr, eventText(e))
+	}
+}
+
+func eventText(e catalog.Event) string {
+	switch {
+	case e.Source != nil:
+		return fmt.Sprintf("%s %s", e.Type, terminal.Safe(e.Source.Location))
+	case e.Tag == "":
+		return fmt.Sprintf("%s %s", e.Type, e.Repository)
+	}
+	return fmt.Sprintf("%s %s:%s", e.Type, e.Repository, e.Tag)
+}
+
+// withIndex calls do with the reference of an index and the access to registries.
+func withIndex(env *terminal.Env, index string, f content.ContentFlags, do func(oci.Reference, *access) error) (err error) {
+	ref, err := flags.ParseReference(index)
+	if err != nil {
+		return err
+	}
+	if ref.Tag == "" {
+		return terminal.ErrUsage.New(nil, "%s names a digest, and an index is published under a tag", ref)
+	}
+	a, err := openAccess(env, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	return do(ref, a)
+}
