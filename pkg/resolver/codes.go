@@ -9,5 +9,6 @@ func Codes() []errcode.Code {
 		ErrTooManyVersions,
 		ErrUnqualified,
 		ErrUnusable,
+		ErrWithdrawn,
 	}
 }

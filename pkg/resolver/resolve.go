@@ -114,6 +114,10 @@ func (s *source) resolve(q Request) (Result, error) {
 	for unsolvable(err) && s.tryNextMirrors() {
 		solution, err = s.solve(q, false)
 	}
+	if unsolvable(err) && s.skipped {
+		s.deprecated = true
+		solution, err = s.solve(q, false)
+	}
 	if unsolvable(err) && s.mirrorErr != nil {
 		err = fmt.Errorf("%w (another endpoint may list more versions, and could not be reached: %w)", err, s.mirrorErr)
 	}

@@ -21,9 +21,13 @@ type source struct {
 	locked   map[string]lockfile.Package
 	// lockedOnly means that locked packages cannot change.
 	lockedOnly bool
+	// named are the versions that roots name exactly, and deprecated means that deprecated versions can be selected.
+	named      map[namedVersion]bool
+	deprecated bool
 	inFlight   sync.WaitGroup
 
 	mu        sync.Mutex
+	skipped   bool // A deprecated version was not selected.
 	lists     map[string]*task[Versions]
 	versions  map[versionKey]*task[Metadata]
 	requested map[requirement]bool
@@ -47,7 +51,7 @@ type requirement struct {
 
 func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *source {
 	s := &source{
-		ctx: ctx, resolver: r, aliases: known, locked: map[string]lockfile.Package{},
+		ctx: ctx, resolver: r, aliases: known, named: namedVersions(q.Roots), locked: map[string]lockfile.Package{},
 		lists: map[string]*task[Versions]{}, versions: map[versionKey]*task[Metadata]{},
 		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, names: map[string]bool{},
 	}
@@ -103,6 +107,9 @@ func (s *source) Dependencies(pkg, pin string) ([]dependency.Dependency, error) 
 	s.wait()
 	m, err := t.wait()
 	if err != nil {
+		return nil, err
+	}
+	if err := s.checkStatus(pkg, pin, m); err != nil {
 		return nil, err
 	}
 	return s.dependencies(m.Meta), nil

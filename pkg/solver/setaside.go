@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -44,7 +45,7 @@ func (a *report) whyNot(n, i int) string {
 	case known == nil:
 		return "it was not needed"
 	case known.unavailable != nil:
-		return "it is no longer available"
+		return unavailability(known.unavailable)
 	}
 	for _, d := range known.deps {
 		to, ok := a.numbers[d.Package]
@@ -63,6 +64,19 @@ func (a *report) whyNot(n, i int) string {
 		}
 	}
 	return "its dependencies conflict with other packages"
+}
+
+// Explained is an error of [Source.Dependencies] with the reason why the version cannot be selected, such as "it is yanked".
+type Explained interface {
+	error
+	WhyNot() string
+}
+
+func unavailability(err error) string {
+	if explained, ok := errors.AsType[Explained](err); ok {
+		return explained.WhyNot()
+	}
+	return "it is no longer available"
 }
 
 // refused returns a requirement that does not accept a candidate, or "".

@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -58,12 +59,16 @@ type outdatedView struct {
 	ListedBy string `json:"listedBy,omitempty"`
 	// Tag reports that the tag was moved or deleted since the package was locked or installed.
 	Tag string `json:"tag,omitempty"`
+	// Status describes the status of the installed version, if it was yanked, retracted or deprecated.
+	Status string `json:"status,omitempty"`
 	// Unknown is the reason why the versions are unknown.
 	Unknown string `json:"unknown,omitempty"`
 	// digest is the short digest of the package.
 	digest string
 	// accepted are the versions that all dependents accept, newest first.
 	accepted []string
+	// tags are all tags of the repository.
+	tags []string
 }
 
 // Run compares the installed or locked versions with the versions in registries.
@@ -88,6 +93,9 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		}
 		if row.ListedBy != "" {
 			fmt.Fprintf(env.Stderr, "note: the versions of %s are listed by %s\n", terminal.Safe(row.Package), terminal.Safe(row.ListedBy))
+		}
+		if row.Status != "" {
+			fmt.Fprintf(env.Stderr, "note: %s %s is %s\n", terminal.Safe(row.Package), terminal.Safe(row.Installed), terminal.Safe(row.Status))
 		}
 		if row.Tag != "" {
 			fmt.Fprintf(env.Stderr, "note: %s, but %s is %s\n", terminal.Safe(row.Tag), terminal.Safe(row.digest), c.state())
@@ -203,6 +211,9 @@ func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, packages []lo
 			var list fetch.TagList
 			list, errs[i] = r.tags(env.Context, p)
 			out[i] = compareVersions(&f, p, list.Tags)
+			if status := r.status(env.Context, p, p.Digest, list.Tags); status != nil {
+				out[i].Status = resolver.Describe(*status)
+			}
 			if from := list.From.Name(); errs[i] == nil && from != p.Repository {
 				out[i].ListedBy = from
 			}
@@ -240,7 +251,7 @@ func (r *rootResolver) tags(ctx context.Context, p lockfile.Package) (fetch.TagL
 
 // compareVersions selects the suitable versions among the tags.
 func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdatedView {
-	out := outdatedView{Package: p.Repository, Installed: p.ShortVersion(), digest: p.Digest.Short()}
+	out := outdatedView{Package: p.Repository, Installed: p.ShortVersion(), digest: p.Digest.Short(), tags: tags}
 	releases := version.ParseConstraint("*").Filter(tags)
 	if len(releases) == 0 {
 		return out
@@ -279,8 +290,11 @@ func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, root
 		}
 		with := q
 		with.Roots = append(slices.Clip(q.Roots), dependency.Root{Package: p.Repository, Constraint: tag, Exact: true})
-		_, err := r.Resolve(ctx, with)
+		got, err := r.Resolve(ctx, with)
 		if err == nil {
+			if to, ok := got.Find(p.Repository); ok && r.status(ctx, p, to.Digest, row.tags).Excludes() {
+				continue
+			}
 			return tag
 		}
 		if errcode.From(err).Code.Class != errcode.Conflict {
@@ -289,6 +303,21 @@ func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, root
 		}
 	}
 	return ""
+}
+
+// status returns the status of a version of a package, and nil if it has none or if it cannot be read: it is only a note.
+func (r *rootResolver) status(ctx context.Context, p lockfile.Package, d oci.Digest, tags []string) *catalog.Status {
+	reader, ok := r.Registry.(resolver.StatusReader)
+	if !ok || d.IsZero() {
+		return nil
+	}
+	ref := p.RepositoryReference()
+	ref.Tag = cmp.Or(p.Version, "latest") // Prefixes are compared with whole references.
+	status, err := reader.Status(ctx, ref.WithDigest(d), tags)
+	if err != nil {
+		return nil
+	}
+	return status
 }
 
 // binding returns the dependents that constrain the version of a package.

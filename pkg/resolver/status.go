@@ -1,0 +1,150 @@
+package resolver
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/version"
+)
+
+// ErrWithdrawn is the code for a version that new solutions do not select: it was yanked, retracted or deprecated. Its class is
+// NotFound, because another version may be available.
+var ErrWithdrawn = errcode.Code{
+	Name: "WithdrawnVersion", Class: errcode.NotFound,
+	Cause: "A version was yanked, retracted or deprecated. Lock files and installed packages with it keep working.",
+	Fix:   "Use the replacement in the message, or request the version exactly.",
+}
+
+// A StatusReader is a Registry that knows the status of versions.
+type StatusReader interface {
+	// Status returns the status of a version with a digest, and nil if it has none. The tags are those of its repository, which
+	// show whether there is a status to read.
+	Status(ctx context.Context, version oci.Reference, tags []string) (*catalog.Status, error)
+}
+
+// withdrawn is the error for a version with a status. The solver selects another version.
+type withdrawn struct {
+	err    *errcode.Error
+	reason string
+}
+
+// Error implements error.
+func (w *withdrawn) Error() string { return w.err.Error() }
+
+// Unwrap returns the error with its code.
+func (w *withdrawn) Unwrap() error { return w.err }
+
+// WhyNot implements [solver.Explained].
+func (w *withdrawn) WhyNot() string { return "it is " + w.reason }
+
+// checkStatus returns an error for a version that must not be selected. It is called only for versions that the solver would
+// select, and reads the status only if the tags of the repository show that there is one. A version that a root names exactly can
+// always be selected. Deprecated versions can be selected if there is no other solution.
+func (s *source) checkStatus(pkg, pin string, m Metadata) error {
+	reader, ok := s.resolver.Registry.(StatusReader)
+	if !ok || m.Digest.IsZero() {
+		return nil
+	}
+	status, err := s.statusOf(reader, pkg, pin, m)
+	if err != nil || status == nil {
+		return err
+	}
+	reason := Describe(*status)
+	switch {
+	case s.named[namedVersion{pkg, pin}], status.State == catalog.Deprecated && s.deprecated:
+		s.note(fmt.Sprintf("%s %s is %s", pkg, pin, reason))
+		return nil
+	case status.State == catalog.Deprecated:
+		s.mu.Lock()
+		s.skipped = true
+		s.mu.Unlock()
+	}
+	return &withdrawn{ErrWithdrawn.New(nil, "%s %s is %s", pkg, pin, reason), reason}
+}
+
+// statusOf returns the status of a version: from its status artifact, or from the retractions of the newest version if that was
+// read.
+func (s *source) statusOf(reader StatusReader, pkg, pin string, m Metadata) (*catalog.Status, error) {
+	s.mu.Lock()
+	list := s.lists[pkg]
+	s.mu.Unlock()
+	if list == nil {
+		return nil, nil
+	}
+	tags, err := list.wait()
+	if err != nil {
+		return nil, nil //nolint:nilerr // The solver gets the error of the list.
+	}
+	ref, err := reference(pkg, pin)
+	if err != nil {
+		return nil, err
+	}
+	status, err := reader.Status(s.ctx, ref.WithDigest(m.Digest), tags.Tags)
+	if err != nil || status != nil {
+		return status, err
+	}
+	return s.retraction(pkg, pin, tags.Tags), nil
+}
+
+// retraction returns the status of a version by the retractions of the newest version, and nil if that was not read.
+func (s *source) retraction(pkg, pin string, tags []string) *catalog.Status {
+	releases := version.ParseConstraint("*").Filter(tags)
+	if len(releases) == 0 {
+		return nil
+	}
+	t, ok := s.lookup(pkg, releases[0])
+	if !ok {
+		return nil
+	}
+	newest, err := t.wait()
+	if err != nil {
+		return nil
+	}
+	retractions, err := catalog.ParseRetractions(newest.Meta.Annotations[catalog.AnnotationRetract])
+	if err != nil {
+		return nil
+	}
+	for _, r := range retractions {
+		if version.ParseConstraint(r.Versions).Accepts(version.ParsePin(pin).Tag) {
+			return &catalog.Status{State: catalog.Retracted, Reason: r.Reason, Message: r.Message, ReplacedBy: r.ReplacedBy}
+		}
+	}
+	return nil
+}
+
+// Describe returns a status for a message, such as "yanked (broken): loses data; use v1.1.1 instead".
+func Describe(s catalog.Status) string {
+	text := string(s.State)
+	if s.Reason != "" && s.Reason != catalog.Other {
+		text += " (" + string(s.Reason) + ")"
+	}
+	if s.Message != "" {
+		text += ": " + s.Message
+	}
+	if s.ReplacedBy != "" {
+		text += "; use " + s.ReplacedBy + " instead"
+	}
+	return text
+}
+
+// namedVersion is a version that a root names exactly.
+type namedVersion struct{ pkg, pin string }
+
+// namedVersions returns the versions that roots name exactly.
+func namedVersions(roots []dependency.Root) map[namedVersion]bool {
+	named := map[namedVersion]bool{}
+	for _, root := range roots {
+		pin := root.Constraint
+		if !root.Exact {
+			pin = version.ParseConstraint(root.Constraint).Pinned()
+		}
+		if pin != "" {
+			named[namedVersion{root.Package, pin}] = true
+		}
+	}
+	return named
+}
