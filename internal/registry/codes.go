@@ -23,5 +23,14 @@ var ErrForbidden = errcode.Code{
 	Fix:   "Create a token with the action by `xpkg registry token create`.",
 }
 
+// ErrPublished is the code for the deletion of a version that others can rely on.
+var ErrPublished = errcode.Code{
+	Name: "PublishedVersion", Class: errcode.Conflict,
+	Cause: "A version can be deleted for 72 hours, as long as no package depends on it.",
+	Fix:   "Yank it with `xpkg registry yank`: new installations do not select it then.",
+}
+
 // Codes returns the error codes that this package defines, in alphabetical order.
-func Codes() []errcode.Code { return []errcode.Code{ErrForbidden, ErrImmutable, ErrServer} }
+func Codes() []errcode.Code {
+	return []errcode.Code{ErrForbidden, ErrImmutable, ErrPublished, ErrServer}
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/olareg/olareg"
 	"github.com/olareg/olareg/config"
@@ -31,6 +32,8 @@ type images interface {
 	repositories(ctx context.Context) ([]string, error)
 	// digest returns the digest of a tag, and zero if it does not exist.
 	digest(ctx context.Context, repository, tag string) (oci.Digest, error)
+	// pushed returns the time at which a manifest was pushed; zero if it is not known.
+	pushed(repository string, d oci.Digest) time.Time
 	// close releases the resources.
 	close() error
 }
@@ -43,10 +46,13 @@ type folder struct {
 	root   string
 }
 
-func openFolder(root string, log *slog.Logger) *folder {
+func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 	yes := true
 	return &folder{root: root, absent: newAbsent(), images: olareg.New(config.Config{
-		Storage: config.ConfigStorage{StoreType: config.StoreDir, RootDir: root},
+		Storage: config.ConfigStorage{
+			StoreType: config.StoreDir, RootDir: root,
+			GC: config.ConfigGC{Frequency: gc.Every, GracePeriod: gc.Grace},
+		},
 		API: config.ConfigAPI{
 			DeleteEnabled: &yes,
 			Blob:          config.ConfigAPIBlob{DeleteEnabled: &yes},

@@ -111,7 +111,7 @@ func readManifest(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // check checks a change against the rules of the registry.
 func (p *push) check(r *http.Request, body []byte) error {
 	if r.Method == http.MethodDelete {
-		return nil
+		return p.checkDeletion(r.Context())
 	}
 	tags, err := p.tags(r)
 	if err != nil {

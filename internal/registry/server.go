@@ -39,6 +39,8 @@ type Options struct {
 	URL string
 	// Backend is the registry with the content; nil stores the content in Dir.
 	Backend *BackendOptions
+	// GarbageCollection configures the removal of blobs that nothing refers to.
+	GarbageCollection GarbageCollection
 	// MaxUpload is the maximum size of a blob in bytes.
 	MaxUpload int64
 	// Indexer builds the index; nil means a LocalIndexer.
@@ -50,6 +52,14 @@ type Options struct {
 	Log     *slog.Logger
 	// Now returns the time; nil means the system clock.
 	Now func() time.Time
+}
+
+// GarbageCollection configures the removal of content of a folder that neither a tag nor a referrer needs, while the server runs.
+type GarbageCollection struct {
+	// Every is the time between two collections; zero means 15 minutes.
+	Every time.Duration
+	// Grace is the time for which new content is kept; zero means an hour.
+	Grace time.Duration
 }
 
 // Server is a registry server.
@@ -116,7 +126,7 @@ func (s *Server) openImages() (images, error) {
 	if s.options.Backend != nil {
 		return openBackend(*s.options.Backend, s.log)
 	}
-	return openFolder(filepath.Join(s.options.Dir, imagesFolder), s.log), nil
+	return openFolder(filepath.Join(s.options.Dir, imagesFolder), s.options.GarbageCollection, s.log), nil
 }
 
 func (s *Server) openSite() error {

@@ -85,6 +85,9 @@ func (p *Policy) May(s Subject, repository string, a Action) bool {
 	return !p.Private
 }
 
+// IsAdministrator reports whether a subject is an administrator.
+func (p *Policy) IsAdministrator(s Subject) bool { return s.is(p.Administrators) }
+
 // rule returns the rule with the longest prefix of a repository.
 func (p *Policy) rule(repository string) (Rule, bool) {
 	longest := -1

@@ -1,0 +1,146 @@
+package registry_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// issuer is an OIDC issuer on the loopback interface.
+type issuer struct {
+	url    string
+	signer jose.Signer
+}
+
+func startIssuer(t testing.TB) *issuer {
+	t.Helper()
+	const bits = 2048
+	key, err := rsa.GenerateKey(rand.Reader, bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &issuer{}
+	if i.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "1"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{ // The client reports a failure.
+			"issuer": i.url, "jwks_uri": i.url + "/keys", "authorization_endpoint": i.url + "/auth", "token_endpoint": i.url + "/token",
+			"id_token_signing_alg_values_supported": []string{"RS256"},
+		})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
+	})
+	i.url = port.Serve(t, mux).URL
+	return i
+}
+
+func (i *issuer) token(t testing.TB, claims map[string]any) string {
+	t.Helper()
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := i.signer.Sign(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// exchange exchanges a token, and returns the status and the bearer token.
+func (s *server) exchange(t testing.TB, token string) (status int, bearer string, expires int) {
+	t.Helper()
+	body, err := json.Marshal(map[string]string{"token": token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp := s.do(t, http.MethodPost, "/api/v1/token", "", strings.NewReader(string(body)))
+	var got struct {
+		Token   string `json:"token"`
+		Expires int    `json:"expires_in"`
+	}
+	_ = json.NewDecoder(resp.Body).Decode(&got) // A refusal has no token.
+	return resp.StatusCode, got.Token, got.Expires
+}
+
+func TestACIIdentityMayPushToOneRepositoryFor15Minutes(t *testing.T) {
+	i := startIssuer(t)
+	now := time.Now()
+	s := start(t, func(o *registry.Options) { o.Now = func() time.Time { return now } })
+	configuration := policy + "issuers:\n- url: " + i.url + "\n  audience: " + host + "\n  userClaim: email\n" +
+		"  identities:\n  - claims: {repository: acme/boats, ref: refs/heads/main}\n    repository: acme/provider-boats\n"
+	if err := os.WriteFile(filepath.Join(s.dir, "access.yaml"), []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	claims := func(change map[string]any) map[string]any {
+		out := map[string]any{
+			"iss": i.url, "aud": host, "sub": "ci", "exp": now.Add(time.Minute).Unix(), "iat": now.Unix(), "repository": "acme/boats", "ref": "refs/heads/main",
+		}
+		for k, v := range change {
+			out[k] = v
+		}
+		return out
+	}
+	s.waitPolicy(t, i.token(t, claims(nil)))
+	status, bearer, expires := s.exchange(t, i.token(t, claims(nil)))
+	if status != http.StatusOK || expires != 15*60 {
+		t.Fatalf("got %d, %d seconds", status, expires)
+	}
+	if err := s.push(t, bearer, "acme/provider-boats:v1.0.0", "Boat"); err != nil {
+		t.Error(err)
+	}
+	for _, reference := range []string{"acme/provider-rafts:v1.0.0", "acme/provider-boats/more:v1.0.0", "acme/secret/provider-boats:v1.0.0"} {
+		if err := s.push(t, bearer, reference, "Boat"); !errors.Is(err, remote.ErrUnauthorized) {
+			t.Errorf("%s: %v", reference, err)
+		}
+	}
+	for name, change := range map[string]map[string]any{
+		"another audience":   {"aud": "other"},
+		"expired":            {"exp": now.Add(-time.Minute).Unix()},
+		"another repository": {"repository": "evil/boats"},
+		"another branch":     {"ref": "refs/pull/1"},
+		"another issuer":     {"iss": "https://evil.example.org"},
+	} {
+		if status, _, _ := s.exchange(t, i.token(t, claims(change))); status != http.StatusUnauthorized {
+			t.Errorf("%s: %d", name, status)
+		}
+	}
+	other := startIssuer(t)
+	if status, _, _ := s.exchange(t, other.token(t, claims(nil))); status != http.StatusUnauthorized {
+		t.Errorf("a token that another key has signed: %d", status)
+	}
+	now = now.Add(16 * time.Minute)
+	if got := s.do(t, http.MethodPost, "/v2/acme/provider-boats/blobs/uploads/", bearer, nil).StatusCode; got != http.StatusUnauthorized {
+		t.Errorf("after 16 minutes: %d", got)
+	}
+}
+
+// waitPolicy waits until the server uses a changed policy.
+func (s *server) waitPolicy(t testing.TB, token string) {
+	t.Helper()
+	wait.Until(t, deadline, "the server reads its configuration again", func() (string, bool) {
+		status, _, _ := s.exchange(t, token)
+		return http.StatusText(status), status == http.StatusOK
+	})
+}

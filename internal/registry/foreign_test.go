@@ -1,0 +1,217 @@
+package registry_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	crane "github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
+
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// TestCraneLogsIn pushes and pulls with the library of crane, by Docker's token authentication.
+func TestCraneLogsIn(t *testing.T) {
+	s := start(t, nil)
+	address := strings.TrimPrefix(port.Serve(t, s).URL, "http://")
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	publisher := &authn.Basic{Username: "any", Password: s.token(t, "alice", []string{"acme/*"}, access.Create)}
+	reader := &authn.Basic{Username: "any", Password: s.token(t, "bob", []string{"acme/*"}, access.Read)}
+	image, err := random.Image(1000, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference := func(s string) name.Reference {
+		ref, err := name.ParseReference(address + "/" + s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ref
+	}
+	private := reference("acme/secret/image:v1")
+	if _, err := crane.Image(reference("acme/provider-boats:v1.0.0")); err != nil {
+		t.Errorf("anonymous pull: %v", err)
+	}
+	if err := crane.Write(private, image, crane.WithAuth(publisher)); err != nil {
+		t.Errorf("push: %v", err)
+	}
+	if _, err := crane.Image(private, crane.WithAuth(reader)); err != nil {
+		t.Errorf("pull by a reader: %v", err)
+	}
+	if _, err := crane.Image(private); err == nil {
+		t.Error("an anonymous pull of a private image succeeds")
+	}
+	other, err := random.Image(1000, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := crane.Write(private, other, crane.WithAuth(reader)); err == nil {
+		t.Error("a push by a reader succeeds")
+	}
+}
+
+func TestSkopeoLogsIn(t *testing.T) {
+	program, err := exec.LookPath("skopeo")
+	if err != nil {
+		prerequisite.Missing(t, "skopeo is not installed: apt-get install skopeo")
+	}
+	s := start(t, nil)
+	address := strings.TrimPrefix(port.Serve(t, s).URL, "http://")
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.mustPush(t, "acme/secret/provider-boats:v1.0.0", "Boat")
+	token := s.token(t, "alice", []string{"acme/*"}, access.Create, access.Delete)
+	work := t.TempDir()
+	open, private := "docker://"+address+"/acme/provider-boats:v1.0.0", "docker://"+address+"/acme/secret/provider-boats:v1.0.0"
+	for _, step := range []struct {
+		fails bool
+		args  []string
+	}{
+		{false, []string{"inspect", "--raw", "--tls-verify=false", open}},
+		{true, []string{"inspect", "--raw", "--tls-verify=false", private}},
+		{true, []string{"login", "--tls-verify=false", "-u", "any", "-p", "xpkg_wrong", address}},
+		{false, []string{"login", "--tls-verify=false", "-u", "any", "-p", token, address}},
+		{false, []string{"inspect", "--raw", "--tls-verify=false", private}},
+		{false, []string{"copy", "--src-tls-verify=false", "--dest-tls-verify=false", open, "docker://" + address + "/acme/copy:v1.0.0"}},
+		{true, []string{"copy", "--src-tls-verify=false", "--dest-tls-verify=false", open, "docker://" + address + "/other/copy:v1.0.0"}},
+	} {
+		cmd := exec.CommandContext(t.Context(), program, append([]string{"--insecure-policy"}, step.args...)...)
+		cmd.Env = append(os.Environ(), "REGISTRY_AUTH_FILE="+filepath.Join(work, "auth.json"), "HOME="+work, "XDG_RUNTIME_DIR="+work)
+		out, err := cmd.CombinedOutput()
+		if (err != nil) != step.fails {
+			t.Errorf("skopeo %q: %v\n%s", step.args, err, out)
+		}
+	}
+}
+
+// backends start registries of other projects.
+func backends(t *testing.T) map[string]func(t *testing.T) string {
+	t.Helper()
+	return map[string]func(t *testing.T) string{
+		"docker-registry": startDockerRegistry,
+		"olareg": func(t *testing.T) string {
+			yes := true
+			images := olareg.New(config.Config{
+				Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes},
+			})
+			t.Cleanup(func() { _ = images.Close() })
+			return strings.TrimPrefix(port.Serve(t, images).URL, "http://")
+		},
+	}
+}
+
+// startDockerRegistry starts the registry of CNCF distribution.
+func startDockerRegistry(t *testing.T) string {
+	t.Helper()
+	program, err := exec.LookPath("docker-registry")
+	if err != nil {
+		prerequisite.Missing(t, "docker-registry is not installed: apt-get install docker-registry")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yml")
+	content := "version: 0.1\nlog: {level: info, formatter: json}\nstorage: {filesystem: {rootdirectory: " + dir + "/data}, delete: {enabled: true}}\nhttp: {addr: 127.0.0.1:0}\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, program, "serve", file)
+	logs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	addresses := make(chan string, 1)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		lines := bufio.NewScanner(logs)
+		for lines.Scan() {
+			var line struct{ Msg string }
+			if json.Unmarshal(lines.Bytes(), &line) != nil {
+				continue
+			}
+			if address, ok := strings.CutPrefix(line.Msg, "listening on "); ok {
+				addresses <- address
+			}
+		}
+		close(addresses)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-drained
+		_ = cmd.Wait() // It was stopped by the context.
+	})
+	address, ok := <-addresses
+	if !ok {
+		t.Fatal("docker-registry ended without listening")
+	}
+	return address
+}
+
+func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T) {
+	for name, backend := range backends(t) {
+		t.Run(name, func(t *testing.T) {
+			address := backend(t)
+			direct := remote.New(remote.Options{})
+			t.Cleanup(direct.Close)
+			push := func(repository, kind string) {
+				short := repository[strings.LastIndexByte(repository, '/')+1:]
+				if _, err := direct.Push(t.Context(), oci.MustParseReference(address+"/"+repository+":v1.0.0"), build(t, packageYAML(short, kind))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			push("acme/provider-boats", "Boat")
+			push("acme/secret/provider-plans", "Plan")
+			s := start(t, func(o *registry.Options) {
+				o.Host = host
+				o.Backend = &registry.BackendOptions{
+					Host: address, PlainHTTP: true,
+					Repositories: []string{"acme/provider-boats", "acme/secret/provider-plans", "acme/provider-rafts"},
+				}
+			})
+			s.waitUntil(t, "the backend is indexed", func() bool { return len(s.found(t, s.admin, "provider")) >= 2 })
+			if got := s.found(t, "", "type:Provider"); slices.Contains(got, "acme/secret/provider-plans") {
+				t.Errorf("the search for an anonymous client finds %q", got)
+			}
+			anonymous := s.bearer(t, "", "repository:acme/secret/provider-plans:pull")
+			missing := s.bearer(t, "", "repository:acme/secret/provider-never:pull")
+			for _, rest := range []string{"/tags/list", "/manifests/v1.0.0", "/referrers/" + oci.DigestOf(nil).String(), "/blobs/" + oci.DigestOf(nil).String()} {
+				private := snapshot(t, s.do(t, http.MethodGet, "/v2/acme/secret/provider-plans"+rest, anonymous, nil))
+				absent := snapshot(t, s.do(t, http.MethodGet, "/v2/acme/secret/provider-never"+rest, missing, nil))
+				if private != absent {
+					t.Errorf("%s:\n%s\nof a repository that does not exist:\n%s", rest, private, absent)
+				}
+			}
+			s.mustPush(t, "acme/provider-rafts:v1.0.0", "Raft")
+			s.waitUntil(t, "a push through the server is found", func() bool { return len(s.found(t, "", "kind:Raft")) == 1 })
+			if err := s.push(t, s.admin, "acme/provider-rafts:v1.0.0", "Canoe"); err == nil {
+				t.Error("a version was changed")
+			}
+			ref := oci.MustParseReference(host + "/acme/provider-rafts:v1.0.0")
+			if _, err := packagestatus.Write(t.Context(), s.client(t, s.admin), ref, catalog.Status{State: catalog.Yanked}); err != nil {
+				t.Fatal(err)
+			}
+			s.waitUntil(t, "a yanked version is not the newest", func() bool { return len(s.found(t, "", "kind:Raft")) == 0 })
+		})
+	}
+}
