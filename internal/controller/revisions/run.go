@@ -36,7 +36,7 @@ const (
 // name: both runtimes are the same program, as in the rollout of a Deployment.
 func (r *Reconciler) ensureRuntime(ctx context.Context, in *install) error {
 	if in.workload == nil {
-		return r.stopShared(ctx, in)
+		return r.stopUnusedRuntimes(ctx, in)
 	}
 	unlock, err := r.Runtimes.Lock(ctx, reservations.KeyOf(in.Package))
 	if err != nil {
@@ -54,14 +54,32 @@ func (r *Reconciler) ensureRuntime(ctx context.Context, in *install) error {
 	return nil
 }
 
-// stopShared stops the runtime of a Provider that shares its CRDs with namespaces, in which other runtimes work on them.
-func (r *Reconciler) stopShared(ctx context.Context, in *install) error {
-	if !revision.IsShared(in.Package) {
+// stopUnusedRuntimes stops the runtimes of a Provider that shares its CRDs with namespaces, in which other runtimes work on
+// them, and the runtimes of earlier revisions of a package that has no runtime any more. It does nothing if the manager
+// does not run the runtime of the package.
+func (r *Reconciler) stopUnusedRuntimes(ctx context.Context, in *install) error {
+	if revision.IsShared(in.Package) {
+		in.Revision.RevisionStatus().RemoveCondition(v1.TypeRuntimeHealthy)
+		in.Revision.RevisionStatus().RemoveCondition(v1.TypeRuntimeActive)
+		return asRuntimeError(r.Runtimes.StopPackage(ctx, reservations.KeyOf(in.Package)))
+	}
+	by := r.Runtimes.Of(r.Kind, in.Package.GetName())
+	if by == nil {
 		return nil
 	}
-	in.Revision.RevisionStatus().RemoveCondition(v1.TypeRuntimeHealthy)
-	in.Revision.RevisionStatus().RemoveCondition(v1.TypeRuntimeActive)
-	return asRuntimeError(r.Runtimes.StopPackage(ctx, reservations.KeyOf(in.Package)))
+	unlock, err := r.Runtimes.Lock(ctx, reservations.KeyOf(in.Package))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := checkStillActive(ctx, r.API, in.Set); err != nil {
+		return err
+	}
+	remaining, err := runtimes.StopOthers(ctx, by, in.Requester())
+	if remaining != "" {
+		in.requeueAfter(stopPoll)
+	}
+	return asRuntimeError(err)
 }
 
 // checkStillActive fails with requeue.ErrStale unless the revision is active in the API server. The
