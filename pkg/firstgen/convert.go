@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -17,7 +18,7 @@ import (
 
 // ConversionVersion is the version of the result of [Convert]. It is incremented when the same package is converted to
 // other documents, so that stored results are derived again.
-const ConversionVersion = 2
+const ConversionVersion = 3
 
 // ConvertOptions configures Convert.
 type ConvertOptions struct {
@@ -61,8 +62,8 @@ func (c *Conversion) Stream() []byte {
 // Convert returns a package as a Provider of meta.pkg.crossplane.io/v1. The result depends only on the package and on
 // opts.Provides, and equal input has equal bytes.
 //
-// The Provider requests all verbs for the CRDs that the package defines and depends on; the other permissions of the
-// document are the ones that every Provider has. The Deployment of install.yaml becomes the image of the controller
+// The Provider requests all verbs for the CRDs that the package depends on, and the deletion of objects of its own CRDs;
+// the other permissions of the document are the ones that every Provider has. The Deployment of install.yaml becomes the image of the controller
 // and the default configuration of the runtime.
 func Convert(p *Package, opts ConvertOptions) (*Conversion, error) {
 	c := &Conversion{}
@@ -177,27 +178,35 @@ func dnsLabel(text string) string {
 	return strings.Trim(b.String(), "-")
 }
 
-// requests returns the permissions for the CRDs of the package and for its dependencies, one rule for each group.
+// requests returns the permissions for the CRDs of the package and for its dependencies, by group. A Provider has all
+// other verbs for its own CRDs without a request, and the permissions of the core group.
 func requests(p *Package) []map[string]any {
-	resources := map[string][]string{}
-	var groups []string
-	for _, rule := range p.Permissions() {
-		group := rule.APIGroups[0]
-		if group == "" {
-			continue // Every Provider has the permissions for the core group.
+	var rules []map[string]any
+	add := func(group string, verbs []string, resources ...string) {
+		i := slices.IndexFunc(rules, func(r map[string]any) bool {
+			return r["apiGroups"].([]string)[0] == group && slices.Equal(r["verbs"].([]string), verbs)
+		})
+		if i < 0 {
+			i = len(rules)
+			rules = append(rules, map[string]any{"apiGroups": []string{group}, "verbs": verbs, "resources": []string{}})
 		}
-		if _, seen := resources[group]; !seen {
-			groups = append(groups, group)
-		}
-		for _, r := range rule.Resources {
-			if !slices.Contains(resources[group], r) {
-				resources[group] = append(resources[group], r)
+		all := rules[i]["resources"].([]string)
+		for _, r := range resources {
+			if !slices.Contains(all, r) {
+				all = append(all, r)
 			}
 		}
+		rules[i]["resources"] = all
 	}
-	rules := make([]map[string]any, len(groups))
-	for i, g := range groups {
-		rules[i] = map[string]any{"apiGroups": []string{g}, "resources": resources[g], "verbs": []string{"*"}}
+	for _, r := range p.Resources {
+		add(r.CRD.Spec.Group, []string{"delete", "deletecollection"}, r.CRD.Spec.Names.Plural)
+	}
+	for _, ref := range p.App.DependsOn {
+		if ref.Plural == "*" {
+			add(ref.Group, []string{rbacv1.VerbAll}, rbacv1.ResourceAll)
+		} else {
+			add(ref.Group, []string{rbacv1.VerbAll}, ref.Plural, ref.Plural+"/status")
+		}
 	}
 	return rules
 }
