@@ -96,7 +96,7 @@ func TestPermissionsForOwnedAndRequiredCRDsAreRequested(t *testing.T) {
 	}, firstgen.Options{})
 	_, got := convert(t, pkg, firstgen.ConvertOptions{})
 	want := []rbacv1.PolicyRule{
-		{APIGroups: []string{"a.example.org"}, Resources: []string{"things", "things/status", "things/finalizers"}, Verbs: []string{"*"}},
+		{APIGroups: []string{"a.example.org"}, Resources: []string{"things"}, Verbs: []string{"delete", "deletecollection"}},
 		{APIGroups: []string{"other.example.org"}, Resources: []string{"mytypes", "mytypes/status"}, Verbs: []string{"*"}},
 		{APIGroups: []string{"third.example.org"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 	}
@@ -169,6 +169,8 @@ spec:
 }
 
 // A package is not trusted: its Deployment must not get access to its node, to other identities, or to objects of the cluster.
+//
+// hardening: M5
 func TestDeploymentCannotRaiseItsPrivileges(t *testing.T) {
 	pkg := mustRead(t, map[string]string{"app.yaml": "title: A\npermissionScope: Cluster\n", "install.yaml": `apiVersion: apps/v1
 kind: Deployment
@@ -260,6 +262,7 @@ func TestInvalidDeploymentsAreRefused(t *testing.T) {
 	}
 }
 
+// hardening: M7
 func TestLargeMetadataIsOmittedAndReported(t *testing.T) {
 	pkg := mustRead(t, map[string]string{"app.yaml": "title: A\nreadme: " + strings.Repeat("x", 200<<10) + "\n"}, firstgen.Options{})
 	c, got := convert(t, pkg, firstgen.ConvertOptions{})

@@ -65,6 +65,7 @@ func imageOf(t testing.TB, layers ...[]string) (oci.Artifact, oci.Manifest) {
 
 func everything(string) bool { return true }
 
+// hardening: M2
 func TestRegistryFolderIsReadAsAContainerEngineDoes(t *testing.T) {
 	for name, c := range map[string]struct {
 		layers [][]string
@@ -103,6 +104,7 @@ func TestRegistryFolderIsReadAsAContainerEngineDoes(t *testing.T) {
 	}
 }
 
+// hardening: M1, M3
 func TestRegistryFolderIsNeverReadPartially(t *testing.T) {
 	for name, c := range map[string]struct {
 		entries []string
@@ -131,6 +133,7 @@ func TestRegistryFolderIsNeverReadPartially(t *testing.T) {
 	}
 }
 
+// hardening: M4
 func TestRegistryFolderIsVerifiedBeforeItIsParsed(t *testing.T) {
 	d, data := layerOf(t, "1", ".registry/app.yaml")
 	other := bytes.ReplaceAll(data, []byte("app"), []byte("bpp"))

@@ -14,6 +14,7 @@ func parse(text string) (*runtimedefaults.Defaults, error) {
 	return runtimedefaults.Parse(map[string]string{runtimedefaults.Annotation: text})
 }
 
+// hardening: M6
 func TestDefaultsThatAPackageMustNotSetAreRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"not JSON":           "a: b",

@@ -56,14 +56,14 @@ func TestInstallCorpus(t *testing.T) {
 	for _, tc := range spread {
 		t.Run(filepath.Base(tc.dir), func(t *testing.T) {
 			t.Log(tc.why)
-			pkg, ref := publish(t, pusher, e.Registry, filepath.Join(dir, tc.dir))
+			pkg, ref := publishFolder(t, pusher, e.Registry, filepath.Join(dir, tc.dir))
 			install(t, e.Client, pkg, ref)
 		})
 	}
 }
 
-// publish builds a package and pushes it.
-func publish(t *testing.T, pusher *remote.Client, registry, item string) (*xpkg.Package, oci.Reference) {
+// publishFolder builds a package and pushes it.
+func publishFolder(t *testing.T, pusher *remote.Client, registry, item string) (*xpkg.Package, oci.Reference) {
 	t.Helper()
 	folder, err := xpkg.ReadFolder(os.DirFS(packageRoot(t, item)), xpkg.FolderOptions{ExamplesRoot: "examples"})
 	if err != nil {

@@ -19,6 +19,21 @@ func Stream(t testing.TB, registry, repository, tag string, stream []byte) oci.R
 	return push(t, registry, repository, tag, image.Input{PackageYAML: stream})
 }
 
+// FirstGeneration builds a package of the first generation from its files below .registry, pushes it, and returns its
+// reference and its digest.
+func FirstGeneration(t testing.TB, registry, repository, tag string, files map[string][]byte) (string, oci.Digest) {
+	t.Helper()
+	in := image.Input{}
+	for name, data := range files {
+		in.Registry = append(in.Registry, image.File{Path: name, Data: data})
+	}
+	ref, digest, err := pushInput(t.Context(), registry+"/"+repository+":"+tag, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref.String(), digest
+}
+
 // Program is like [Stream] for a package whose image runs an executable with the given
 // arguments.
 func Program(t testing.TB, registry, repository, tag string, stream, executable []byte, args ...string) oci.Reference {
