@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
@@ -83,6 +84,21 @@ func (s *Schemas) AddXRD(json []byte, source string) (err error) {
 		}
 	}
 	return nil
+}
+
+// AddComposite is like AddCRD for the CRD of a composite resource or a claim with the schemas of its XRD: the fields that the
+// composition engine adds are accepted without validation.
+func (s *Schemas) AddComposite(text []byte, source string) (err error) {
+	defer catch(&err)
+	var d apiextensionsv1.CustomResourceDefinition
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &d); err != nil {
+		return err
+	}
+	out, err := withFields(d, slices.Concat(modernFields, legacyFields, claimFields))
+	if err != nil {
+		return err
+	}
+	return s.AddCRD(out, source)
 }
 
 func (s *Schemas) add(d *apiextensions.CustomResourceDefinition, version, source string) {
