@@ -1,0 +1,304 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"html/template"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/web/untrusted"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// A release is one version of a package with the package.
+type release struct {
+	catalog.Package
+	catalog.History
+	catalog.Version
+	// Newest reports that the version is the newest one.
+	Newest bool
+	// base is the path under which the version was requested: with or without a tag.
+	base string
+}
+
+// Repository is the repository of the package.
+func (r release) Repository() string { return r.Package.Repository }
+
+// packagePart returns a page below /p/.
+func (h *Handler) packagePart(r *request) (*response, error) {
+	at, rest, err := findRelease(r.ctx, r.view, r.path[1:])
+	if err != nil {
+		return nil, err
+	}
+	if len(rest) > 0 && rest[0] == "k" {
+		return h.kindOf(r, at, rest[1:])
+	}
+	switch strings.Join(rest, "/") {
+	case "":
+		return h.packagePage(r, at, "overview")
+	case "kinds", "versions", "dependencies", "trust":
+		return h.packagePage(r, at, rest[0])
+	case "graph":
+		return h.packagePage(r, at, "dependencies")
+	case "graph.svg":
+		return h.graphImage(r, at)
+	case "icon":
+		return h.packageIcon(r, at)
+	case "feed.atom":
+		return h.packageFeed(at)
+	}
+	return nil, ErrNotFound
+}
+
+// packageParts are the parts of a package that a path without a tag can name.
+var packageParts = []string{"kinds", "versions", "dependencies", "graph", "graph.svg", "trust", "icon", "feed.atom"}
+
+// findRelease finds the version that a path names, and returns the rest of the path.
+func findRelease(ctx context.Context, view View, path []string) (release, []string, error) {
+	for i, s := range path {
+		if name, tag, ok := strings.Cut(s, "@"); ok {
+			at, err := releaseOf(ctx, view, strings.Join(append(slices.Clone(path[:i]), name), "/"), tag)
+			return at, path[i+1:], err
+		}
+	}
+	at, err := releaseOf(ctx, view, strings.Join(path, "/"), "")
+	if !errors.Is(err, ErrNotFound) || len(path) < 2 {
+		return at, nil, err
+	}
+	last := len(path) - 1
+	if i := slices.Index(path, "k"); i > 0 {
+		last = i
+	} else if !slices.Contains(packageParts, path[last]) {
+		return release{}, nil, ErrNotFound
+	}
+	at, err = releaseOf(ctx, view, strings.Join(path[:last], "/"), "")
+	return at, path[last:], err
+}
+
+// releaseOf returns a version of a package; the newest one if the tag is empty.
+func releaseOf(ctx context.Context, view View, repository, tag string) (release, error) {
+	p, history, err := view.Package(ctx, repository)
+	if err != nil {
+		return release{}, err
+	}
+	at := release{Package: p, History: history, base: packageURL(repository, tag)}
+	if tag == "" {
+		tag = p.Latest
+	}
+	i := slices.IndexFunc(history.Versions, func(v catalog.Version) bool { return v.Tag == tag })
+	if i < 0 {
+		if at.base != packageURL(repository, "") || len(history.Versions) > 0 {
+			return release{}, ErrNotFound
+		}
+		return at, nil
+	}
+	at.Version, at.Newest = history.Versions[i], tag == p.Latest
+	return at, nil
+}
+
+type packageView struct {
+	release
+	// Static reports that the pages are files: there is no form to compare versions.
+	Static bool
+	// Part is the part of the package that the page shows.
+	Part string
+	// Problem is the reason why the content of the version cannot be shown.
+	Problem      *catalog.IndexError
+	Title        string
+	Summary      string
+	HasIcon      bool
+	Readme       template.HTML
+	ReleaseNotes template.HTML
+	Groups       []kindGroup
+	MoreKinds    int
+	Snippets     []snippet
+	Cost         cost
+	Permissions  []string
+	Objects      []facet
+	Form         []formSection
+	Versions     []versionRow
+	Former       string
+	Dependents   []Dependent
+	Tree         *treeNode
+	Graph        template.HTML
+	Trust        []snippet
+}
+
+// A kindGroup is an API group with kinds.
+type kindGroup struct {
+	Group string
+	Kinds []catalog.Kind
+}
+
+// A versionRow is a version in the list of versions, newest first.
+type versionRow struct {
+	catalog.Version
+	// Former is the version before it; empty for the first.
+	Former  string
+	Current bool
+}
+
+// overviewKinds is the number of kinds on the first page of a package.
+const overviewKinds = 24
+
+func (h *Handler) packagePage(r *request, at release, part string) (*response, error) {
+	v := packageView{release: at, Static: r.static, Part: part, Title: titleOf(at.Package), Summary: at.Summary, Problem: at.Package.Error}
+	if at.Version.Error != nil {
+		v.Problem = at.Version.Error
+	}
+	v.Versions = versionRows(at)
+	if i := slices.IndexFunc(v.Versions, func(row versionRow) bool { return row.Current }); i >= 0 {
+		v.Former = v.Versions[i].Former
+	}
+	content, err := h.content(r, at, &v)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.fillPart(r, at, &v, content); err != nil {
+		return nil, err
+	}
+	p := page{Title: v.Title, Description: at.Summary, Feed: feedURL(at.Repository()), Body: v, Crumbs: []link{{"Packages", "/search"}, {at.Repository(), packageURL(at.Repository(), "")}}}
+	if !at.Newest && at.Tag != "" {
+		p.Title += " " + at.Tag
+	}
+	return h.page(r, "package", p)
+}
+
+// content returns the content of the version, and fills the parts of the view that come from it. An error of the package is
+// shown on its page, and its content is then nil.
+func (h *Handler) content(r *request, at release, v *packageView) (*Content, error) {
+	if at.Tag == "" {
+		return nil, nil
+	}
+	c, err := r.view.Content(r.ctx, at.Repository(), at.Tag)
+	var known *errcode.Error
+	switch {
+	case errors.As(err, &known):
+		v.Problem = &catalog.IndexError{Code: known.Code.Name, Message: known.Error()}
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	if _, err := untrusted.ParseIcon(c.Icon); err == nil {
+		v.HasIcon = true
+	}
+	v.Cost = costOf(c.Kinds)
+	v.Snippets = installSnippets(at, xpkg.Kind(c.Type))
+	v.Permissions = c.Permissions
+	v.Objects = facetsOf(otherObjects(c.Objects), func(string) string { return "" })
+	return c, nil
+}
+
+// otherObjects returns the numbers of objects other than the definitions of kinds.
+func otherObjects(all map[string]int) map[string]int {
+	others := maps.Clone(all)
+	for _, kind := range []string{"CustomResourceDefinition", "CompositeResourceDefinition", "ManagedResourceDefinition"} {
+		delete(others, kind)
+	}
+	return others
+}
+
+// fillPart sets the parts of the view that only one part of the package shows.
+func (h *Handler) fillPart(r *request, at release, v *packageView, c *Content) (err error) {
+	if v.Dependents, err = r.view.Dependents(r.ctx, at.Repository()); err != nil {
+		return err
+	}
+	switch {
+	case v.Part == "dependencies":
+		if v.Tree, err = dependencyTree(r.ctx, r.view, at); err != nil {
+			return err
+		}
+		v.Graph = graphSVG(graphOf(at, v.Tree, v.Dependents))
+	case c == nil:
+	case v.Part == "overview":
+		v.Groups, v.MoreKinds = groupKinds(c.Kinds, overviewKinds)
+		if c.Readme != "" {
+			v.Readme = h.markdown.Markdown(c.Readme)
+		}
+		if c.ReleaseNotes != "" {
+			v.ReleaseNotes = h.notes.Markdown(c.ReleaseNotes)
+		}
+		v.Form = parseForm(c.Annotations[firstgen.AnnotationUISchema])
+	case v.Part == "kinds":
+		v.Groups, _ = groupKinds(c.Kinds, len(c.Kinds))
+	case v.Part == "trust":
+		v.Trust = trustSnippets(at)
+	}
+	return nil
+}
+
+// titleOf returns the title of a package; the last part of its repository if it has none.
+func titleOf(p catalog.Package) string {
+	if p.Title != "" {
+		return p.Title
+	}
+	return lastSegment(p.Repository)
+}
+
+// versionRows returns the versions, newest first.
+func versionRows(at release) []versionRow {
+	all := at.History.Versions
+	rows := make([]versionRow, 0, len(all))
+	for i, v := range all {
+		row := versionRow{Version: v, Current: v.Tag == at.Tag}
+		if i > 0 {
+			row.Former = all[i-1].Tag
+		}
+		rows = append(rows, row)
+	}
+	slices.Reverse(rows)
+	return rows
+}
+
+// groupKinds groups kinds by API group. At most most kinds are returned, with the number of the others.
+func groupKinds(kinds []catalog.Kind, most int) ([]kindGroup, int) {
+	sorted := slices.Clone(kinds)
+	slices.SortStableFunc(sorted, func(a, b catalog.Kind) int { return strings.Compare(a.Group, b.Group) })
+	shown := sorted[:min(len(sorted), most)]
+	var out []kindGroup
+	for _, k := range shown {
+		if n := len(out); n == 0 || out[n-1].Group != k.Group {
+			out = append(out, kindGroup{Group: k.Group})
+		}
+		last := &out[len(out)-1]
+		last.Kinds = append(last.Kinds, k)
+	}
+	return out, len(kinds) - len(shown)
+}
+
+func (h *Handler) packageIcon(r *request, at release) (*response, error) {
+	c, err := r.view.Content(r.ctx, at.Repository(), at.Tag)
+	if err != nil {
+		return nil, err
+	}
+	return iconResponse(c.Icon)
+}
+
+// iconResponse returns an icon. The policy of SVG applies if a reader opens its address.
+func iconResponse(data []byte) (*response, error) {
+	icon, err := untrusted.ParseIcon(data)
+	if err != nil {
+		return nil, ErrNotFound
+	}
+	return &response{status: http.StatusOK, mediaType: icon.MediaType, body: icon.Data, policy: untrusted.SVGPolicy}, nil
+}
+
+// metaDependencies returns the dependencies of the version, required ones first.
+func metaDependencies(v catalog.Version) []dependency.Dependency {
+	return slices.Concat(dependency.Required(v.Dependencies), dependency.Optional(v.Dependencies))
+}
+
+// manifestKind returns the kind of the object that installs a package.
+func manifestKind(kind xpkg.Kind) string {
+	if kind == "" {
+		return string(xpkg.Provider)
+	}
+	return string(kind)
+}

@@ -1,0 +1,83 @@
+package web
+
+import (
+	"errors"
+
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/crddiff"
+)
+
+// A provider is another package with a kind.
+type provider struct {
+	catalog.Package
+	Role catalog.Role
+	URL  string
+	// Schema compares its CRD with the CRD of the page: "equal", "superset" or "different".
+	Schema string
+	// Changes is the number of differences.
+	Changes int
+}
+
+// maxProviders is the maximum number of other packages whose schemas are compared.
+const maxProviders = 8
+
+// otherProviders returns the other packages with a kind.
+func otherProviders(r *request, at release, row catalog.Kind, d *definition) ([]provider, error) {
+	rows, err := r.view.Kinds(r.ctx, row.Group, row.Kind, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	var out []provider
+	for _, other := range rows {
+		if other.Repository == at.Repository() {
+			continue
+		}
+		p, err := compareProvider(r, other, d, len(out) < maxProviders)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// compareProvider describes another package. A CRD that cannot be read is not compared.
+func compareProvider(r *request, other catalog.Kind, d *definition, compare bool) (provider, error) {
+	at, err := releaseOf(r.ctx, r.view, other.Repository, "")
+	if err != nil {
+		return provider{}, err
+	}
+	p := provider{Package: at.Package, Role: other.Role, URL: packageKindURL(other.Repository, at.Tag, other.Group, other.Kind)}
+	if !compare {
+		return p, nil
+	}
+	theirs, err := definitionOf(r, at, other)
+	if err != nil {
+		if errors.Is(err, ErrNotFound) {
+			return p, nil
+		}
+		return provider{}, err
+	}
+	p.Schema, p.Changes = compareSchemas(d, theirs)
+	return p, nil
+}
+
+// compareSchemas returns the relation of their CRD to ours: equal; superset, if every object that is valid in ours is valid in
+// theirs; different. Documentation is ignored.
+func compareSchemas(ours, theirs *definition) (string, int) {
+	worst, n := crddiff.Safe, 0
+	for _, c := range crddiff.CRD(&ours.crd, &theirs.crd) {
+		if c.Type == crddiff.DocumentationChanged || c.Type == crddiff.ColumnsChanged {
+			continue
+		}
+		worst, n = max(worst, c.Class), n+1
+	}
+	switch {
+	case n == 0:
+		return "equal", 0
+	case worst == crddiff.Safe:
+		return "superset", n
+	default:
+		return "different", n
+	}
+}
