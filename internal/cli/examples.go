@@ -23,6 +23,7 @@ var examples = map[string][]string{
 	"login":                 {"login ghcr.io --username alice"},
 	"logout":                {"logout ghcr.io"},
 	"registry serve":        {"registry serve --dir registry", "registry serve --dir front --backend registry.example.com --listen :8443 --tls-cert tls.crt --tls-key tls.key"},
+	"registry export":       {"registry export site --from packages", "registry export site ghcr.io/acme/boats:v1.0.0"},
 	"registry token create": {"registry token create --dir registry --user alice --repository 'acme/*' --action publish-new --expires 720h"},
 	"registry token list":   {"registry token list --dir registry"},
 	"registry token revoke": {"registry token revoke 1a2b3c4d5e6f --dir registry"},

@@ -28,6 +28,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/search"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
+	"github.com/xpkg-dev/xpkg/internal/registry/web/export"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
@@ -67,7 +68,7 @@ func All() []errcode.Code {
 		archive.Codes(), image.Codes(), remote.Codes(), store.Codes(), unpack.Codes(),
 		access.Codes(), registry.Codes(), search.Codes(), tokens.Codes(), apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(), contention.Codes(),
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
-		localcore.Codes(), catalog.Codes(), docs.Codes(),
+		localcore.Codes(), catalog.Codes(), docs.Codes(), export.Codes(),
 		installs.Codes(),
 		indexer.Codes(), indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), migration.Codes(), oci.Codes(), packageapi.Codes(), planner.Codes(),
 		rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), runtimedefaults.Codes(), sandbox.Codes(), logs.Codes(),

@@ -5,6 +5,7 @@ package registry
 // RegistryCmd implements `xpkg registry`.
 type RegistryCmd struct {
 	Serve     serveCmd     `cmd:"" help:"Serve a registry of packages with an index and a search, or put these in front of another registry."`
+	Export    exportCmd    `cmd:"" help:"Write the web pages of packages as files."`
 	Token     tokenCmd     `cmd:"" help:"Manage the tokens of a registry server."`
 	Yank      yankCmd      `cmd:"" help:"Exclude a version from new installations. Lock files and installed packages keep working."`
 	Unyank    unyankCmd    `cmd:"" help:"Withdraw the status of a version."`

@@ -1,0 +1,120 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/registry/web"
+	"github.com/xpkg-dev/xpkg/internal/registry/web/export"
+	"github.com/xpkg-dev/xpkg/internal/registry/web/folder"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// exportCmd implements `xpkg registry export`.
+type exportCmd struct {
+	Dir      string   `arg:"" help:"Folder to write. It must be empty, or not exist."`
+	Packages []string `arg:"" optional:"" name:"package" help:"Versions of packages in registries, for example ghcr.io/acme/boats:v1.0.0."`
+	From     []string `placeholder:"DIR" help:"Folder with packages as REPOSITORY/TAG.xpkg, or as folders REPOSITORY/TAG with a crossplane.yaml. Can be given more than once."`
+	Name     string   `default:"Packages" help:"Name of the site."`
+	terminal.OutputFlag
+	location.TransferFlags
+}
+
+// Run writes the pages.
+func (c *exportCmd) Run(env *terminal.Env) error {
+	if len(c.Packages)+len(c.From) == 0 {
+		return terminal.ErrUsage.New(nil, "there is nothing to export").WithDo("Name packages, or a folder with --from.")
+	}
+	task := terminal.StartTask(env.Stderr, "reading packages")
+	defer task.End()
+	versions, err := c.read(env)
+	if err != nil {
+		return err
+	}
+	source, err := folder.New(versions, folder.Options{Name: c.Name})
+	if err != nil {
+		return err
+	}
+	handler, err := web.New(source, web.Options{Name: c.Name, Static: true})
+	if err != nil {
+		return err
+	}
+	dir, err := c.create()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	result, err := export.Write(env.Context, handler, dir, func(done, total int) { task.Step(done, total, "pages") })
+	if err != nil {
+		return err
+	}
+	task.End()
+	return c.Print(env.Stdout, result, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "Wrote %s of %s into %s.\n", wording.Count(result.Files, "file"), wording.Count(len(versions), "version"), terminal.Safe(c.Dir))
+		return err
+	})
+}
+
+// create creates and opens the folder.
+func (c *exportCmd) create() (*os.Root, error) {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return nil, terminal.ErrUsage.New(err, "cannot create the folder %s", terminal.Safe(c.Dir))
+	}
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil || len(entries) > 0 {
+		return nil, terminal.ErrUsage.New(err, "the folder %s is not empty", terminal.Safe(c.Dir)).WithDo("Name an empty folder, or one that does not exist.")
+	}
+	return fileutil.OpenFolder(c.Dir)
+}
+
+// read reads all packages.
+func (c *exportCmd) read(env *terminal.Env) ([]folder.Version, error) {
+	var out []folder.Version
+	for _, reference := range c.Packages {
+		v, err := c.pull(env, reference)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	for _, dir := range c.From {
+		versions, err := c.readFolder(env, dir)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, versions...)
+	}
+	return out, nil
+}
+
+// pull reads a package of a registry.
+func (c *exportCmd) pull(env *terminal.Env, reference string) (folder.Version, error) {
+	from, err := location.Parse(reference)
+	if err != nil {
+		return folder.Version{}, err
+	}
+	if from.Kind != location.Registry {
+		return folder.Version{}, terminal.ErrUsage.New(nil, "%s is not a reference in a registry", terminal.Safe(reference)).WithDo("Use --from for files.")
+	}
+	v := folder.Version{Repository: from.Ref.Name(), Tag: cmp.Or(from.Ref.Tag, from.Ref.Digest.Short())}
+	return v, c.readArtifact(env, from, &v)
+}
+
+// readArtifact reads the package at a location.
+func (c *exportCmd) readArtifact(env *terminal.Env, from location.Location, v *folder.Version) error {
+	return c.WithPackage(env, from, "", func(_ location.Transfer, o *location.Opened, m oci.Manifest) (err error) {
+		v.Digest = m.Digest
+		if created, err := time.Parse(time.RFC3339, m.Annotations["org.opencontainers.image.created"]); err == nil {
+			v.Created = created
+		}
+		v.Package, _, err = location.ReadPackage(env.Context, o, m, c.LimitFlags)
+		return err
+	})
+}
