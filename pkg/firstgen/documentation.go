@@ -15,7 +15,7 @@ type DocumentationFile struct {
 }
 
 // Documentation returns the documentation of the package for people, as files of the extensions manifest: the readme,
-// the icons, a page for each kind, and the UI schemas.
+// the icons, a page for each kind, and the UI schemas. The files of a layer are consecutive.
 func (p *Package) Documentation() []DocumentationFile {
 	var out []DocumentationFile
 	add := func(layer, path, text string) {
@@ -28,10 +28,12 @@ func (p *Package) Documentation() []DocumentationFile {
 		out = append(out, DocumentationFile{"icons", "icons/icon" + i.extension(), i.Data})
 	}
 	for _, r := range p.Resources {
-		add("docs", r.CRD.Name+".md", r.page())
 		if r.Icon != nil {
 			out = append(out, DocumentationFile{"icons", "icons/" + r.CRD.Name + r.Icon.extension(), r.Icon.Data})
 		}
+	}
+	for _, r := range p.Resources {
+		add("docs", r.CRD.Name+".md", r.page())
 	}
 	add("ui-schemas", "package.yaml", p.UISchema)
 	for _, r := range p.Resources {

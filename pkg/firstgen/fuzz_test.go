@@ -35,6 +35,15 @@ func FuzzRead(f *testing.F) {
 		if pkg != nil {
 			pkg.Permissions()
 			pkg.OwnedKinds()
+			pkg.Documentation()
+			if c, err := firstgen.Convert(pkg, firstgen.ConvertOptions{Bake: true}); err == nil {
+				if _, err := xpkg.ReadMeta(c.Documents[0].YAML, xpkg.ReadOptions{}); err != nil {
+					t.Fatalf("the converted metadata is refused: %v", err)
+				}
+				if _, err := c.RuntimeConfig("a"); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if pkg.Install != nil {
 				pkg.Install.Deployment(firstgen.InstallOptions{Image: "a/b:c", Source: "d"})
 			}
