@@ -20,7 +20,7 @@ import (
 //go:generate go run ./generate ../../../charts/xpkg
 
 // Folders returns the folders of the chart with generated files only.
-func Folders() []string { return []string{"crds", "templates"} }
+func Folders() []string { return []string{"crds", "monitoring", "templates"} }
 
 // Files returns the generated files of the chart by path. The CRDs are in the folder from
 // which Helm installs them first and never deletes them; the manager keeps them up to
@@ -54,7 +54,11 @@ func Files() (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	return out, nil
+	extra, err := extraFiles()
+	if err != nil {
+		return nil, err
+	}
+	return out, merge(out, extra)
 }
 
 // fileOf returns the file of an object, or "" for the namespace, which Helm creates.

@@ -183,6 +183,59 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 	}
 }
 
+// TestValuesAddMonitoringAndSettings proves that the values without a counterpart in the command render what they name.
+func TestValuesAddMonitoringAndSettings(t *testing.T) {
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	content := `{"metrics": {"serviceMonitor": {"enabled": true, "labels": {"release": "prometheus"}}, "prometheusRule": {"enabled": true}, "dashboard": {"enabled": true}},
+	  "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn"}}, "podAnnotations": {"team": "ships"}, "env": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}]}`
+	if err := os.WriteFile(values, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	helm(t, "lint", "--strict", "--namespace", "packages", "-f", values, folder)
+	got := parse(t, helm(t, "template", "xpkg", folder, "--namespace", "packages", "--kube-version", "v1.31.0", "-f", values))
+	for key, path := range map[string][]string{
+		"ServiceMonitor packages/xpkg":      {"metadata", "labels", "release"},
+		"PrometheusRule packages/xpkg":      {"spec", "groups"},
+		"ConfigMap packages/xpkg-dashboard": {"data", "xpkg.json"},
+		"ServiceAccount packages/xpkg":      {"metadata", "annotations", "eks.amazonaws.com/role-arn"},
+		"Deployment packages/xpkg":          {"spec", "template", "metadata", "annotations", "team"},
+	} {
+		object, _ := got[key].(map[string]any)
+		if value, found, err := unstructured.NestedFieldNoCopy(object, path...); !found || err != nil {
+			t.Errorf("%s: %v is %v, %v", key, path, value, err)
+		}
+	}
+	deployment, err := json.Marshal(got["Deployment packages/xpkg"])
+	if err != nil || !bytes.Contains(deployment, []byte(`{"name":"HTTPS_PROXY","value":"http://proxy:3128"}`)) {
+		t.Errorf("the variable is missing: %v", err)
+	}
+}
+
+// TestMonitoringUsesMetricsThatExist checks the names in the alert rules and the dashboard.
+func TestMonitoringUsesMetricsThatExist(t *testing.T) {
+	reference, err := os.ReadFile(filepath.Join(root, "docs", "reference", "metrics.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts, err := os.ReadFile(filepath.Join(folder, "monitoring", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`\bxpkg_[a-z_]+`)
+	found := names.FindAllString(string(alerts), -1)
+	for _, expr := range chart.Expressions() {
+		found = append(found, names.FindAllString(expr, -1)...)
+	}
+	for _, name := range found {
+		if !bytes.Contains(reference, []byte("`"+name+"`")) {
+			t.Errorf("there is no metric %s", name)
+		}
+	}
+	if len(found) < 8 {
+		t.Errorf("%d metrics are used", len(found))
+	}
+}
+
 // A mistake in the values is reported, not ignored.
 func TestValuesAreChecked(t *testing.T) {
 	values := filepath.Join(t.TempDir(), "values.yaml")

@@ -56,7 +56,18 @@ var replacements = map[string][]replacement{
 	"templates/crossplane-fence.yaml": {
 		{"xpkgchartcore:xpkgchartaccount", "{{ .Values.besideCore.namespace | default .Release.Namespace }}:{{ .Values.besideCore.serviceAccount }}"},
 	},
+	"templates/serviceaccount.yaml": {
+		{"metadata:\n", "metadata:\n  {{- with .Values.serviceAccount.annotations }}\n  annotations:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n"},
+	},
 	"templates/deployment.yaml": {
+		{
+			"        prometheus.io/scrape: \"true\"\n",
+			"        prometheus.io/scrape: \"true\"\n        {{- with .Values.podAnnotations }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n",
+		},
+		{
+			"        - name: HOME\n          value: /cache\n",
+			"        - name: HOME\n          value: /cache\n        {{- with .Values.env }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n",
+		},
 		{"  replicas: 424242\n", "  replicas: {{ .Values.replicas }}\n"},
 		{"        image: xpkgchartimage\n", `        image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"` + "\n"},
 		{"        - --cache-limit=424242Gi\n", "        - --cache-limit={{ .Values.packageCache.limit }}\n"},
