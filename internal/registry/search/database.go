@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"sync/atomic"
 
 	_ "modernc.org/sqlite" // The driver "sqlite", with full-text search.
 
@@ -34,14 +35,16 @@ const schema = `
 CREATE TABLE packages (id INTEGER PRIMARY KEY, repository TEXT NOT NULL UNIQUE, hash TEXT NOT NULL);
 CREATE TABLE kinds (id INTEGER PRIMARY KEY, package INTEGER NOT NULL, kind TEXT NOT NULL, grp TEXT NOT NULL, role TEXT NOT NULL);
 CREATE INDEX kinds_package ON kinds (package);
-CREATE VIRTUAL TABLE package_docs USING fts5(tokens, content='', contentless_delete=1, detail=none, prefix='1 2 3', tokenize="ascii tokenchars '=@~%.-/_:+'");
-CREATE VIRTUAL TABLE kind_docs USING fts5(tokens, content='', contentless_delete=1, detail=none, prefix='1 2 3', tokenize="ascii tokenchars '=@~%.-/_:+'");
+CREATE VIRTUAL TABLE package_docs USING fts5(tokens, content='', contentless_delete=1, detail=none, prefix='2 3', tokenize="ascii tokenchars '=@~%.-/_:+'");
+CREATE VIRTUAL TABLE kind_docs USING fts5(tokens, content='', contentless_delete=1, detail=none, prefix='2 3', tokenize="ascii tokenchars '=@~%.-/_:+'");
 CREATE TABLE words (word TEXT PRIMARY KEY, uses INTEGER NOT NULL) WITHOUT ROWID;
 `
 
 // Database is a search database. It is safe for concurrent use.
 type Database struct {
 	db *sql.DB
+	// words are the words of names, the most frequent first; nil until they are read after a change.
+	words atomic.Pointer[[]string]
 }
 
 // Open opens the database in a file, and creates it if it is missing, damaged or of another version.

@@ -1,9 +1,10 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"errors"
+	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/spelling"
@@ -25,7 +26,7 @@ type Visible func(repository string) bool
 // Search returns the hits of a query in a catalog, best first, at most limit. The database finds the candidates, and
 // [catalog.Catalog.Search] ranks them.
 func (d *Database) Search(ctx context.Context, c *catalog.Catalog, q catalog.Query, limit int, visible Visible) ([]catalog.Hit, error) {
-	f := &finder{ctx: ctx, db: d.db, catalog: c, visible: visible, packages: map[string]bool{}, kinds: map[kindKey]bool{}}
+	f := &finder{ctx: ctx, database: d, db: d.db, catalog: c, visible: visible, packages: map[string]bool{}, kinds: map[kindKey]bool{}}
 	if err := f.find(q); err != nil {
 		return nil, ErrDatabase.New(err, "cannot search")
 	}
@@ -38,6 +39,7 @@ type kindKey struct{ repository, kind, group, role string }
 // finder collects candidates.
 type finder struct {
 	ctx      context.Context
+	database *Database
 	db       *sql.DB
 	catalog  *catalog.Catalog
 	visible  Visible
@@ -147,10 +149,8 @@ func (f *finder) candidates() *catalog.Catalog {
 		}
 	}
 	for key := range f.kinds {
-		for _, k := range f.catalog.Lookup(key.group, key.kind) {
-			if k.Repository == key.repository && k.Kind == key.kind && string(k.Role) == key.role {
-				part.Kinds = append(part.Kinds, k)
-			}
+		if i, ok := slices.BinarySearchFunc(f.catalog.Kinds, key, compareKind); ok {
+			part.Kinds = append(part.Kinds, f.catalog.Kinds[i])
 		}
 	}
 	for i := range f.catalog.Texts {
@@ -183,30 +183,62 @@ func (f *finder) similarExpression(q catalog.Query) (string, error) {
 }
 
 // similarWords returns words of names that contain a word, or differ from it by a typing error, the most frequent first.
-func (f *finder) similarWords(w string) (words []string, err error) {
+func (f *finder) similarWords(w string) ([]string, error) {
+	var words []string
 	const shortest = 3
 	if len(w) < shortest {
 		return nil, nil
 	}
-	rows, err := f.db.QueryContext(f.ctx, "SELECT word FROM words ORDER BY uses DESC")
+	vocabulary, err := f.database.vocabulary(f.ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
 	var contained []string
-	for rows.Next() && len(words) < mostSimilar {
-		var word sql.RawBytes
+	for _, word := range vocabulary {
+		switch {
+		case isSimilar(word, w):
+			words = append(words, word)
+		case len(contained) < mostSimilar && strings.Contains(word, w):
+			contained = append(contained, word)
+		}
+		if len(words) == mostSimilar {
+			break
+		}
+	}
+	return append(words, contained...), nil
+}
+
+// vocabulary returns the words of names, the most frequent first. It reads them once after each change.
+func (d *Database) vocabulary(ctx context.Context) ([]string, error) {
+	if known := d.words.Load(); known != nil {
+		return *known, nil
+	}
+	rows, err := d.db.QueryContext(ctx, "SELECT word FROM words ORDER BY uses DESC, word")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	words := []string{}
+	for rows.Next() {
+		var word string
 		if err := rows.Scan(&word); err != nil {
 			return nil, err
 		}
-		switch text := string(word); {
-		case isSimilar(text, w):
-			words = append(words, text)
-		case strings.Contains(text, w) && len(contained) < mostSimilar:
-			contained = append(contained, text)
-		}
+		words = append(words, word)
 	}
-	return append(words, contained...), rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	d.words.Store(&words)
+	return words, nil
+}
+
+// compareKind compares a row with a key in the order of a catalog.
+func compareKind(k catalog.Kind, key kindKey) int {
+	return cmp.Or(
+		strings.Compare(strings.ToLower(k.Kind), strings.ToLower(key.kind)), strings.Compare(k.Kind, key.kind), strings.Compare(k.Group, key.group),
+		strings.Compare(k.Repository, key.repository), strings.Compare(string(k.Role), key.role),
+	)
 }
 
 // isSimilar reports whether two words differ by at most two typing errors, and short words by one.

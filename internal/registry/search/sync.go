@@ -29,6 +29,7 @@ func (d *Database) Sync(ctx context.Context, c *catalog.Catalog) error {
 	if err := tx.Commit(); err != nil {
 		return ErrDatabase.New(err, "cannot change the search database")
 	}
+	d.words.Store(nil)
 	if w.written > mostUnmerged {
 		d.optimize(ctx)
 	}
@@ -197,9 +198,8 @@ func (w *writer) add(p *catalog.Package, hash string, kinds []*catalog.Kind, tex
 	if _, err := w.insertPackageDoc.ExecContext(w.ctx, id, packageTokens(p, text).String()); err != nil {
 		return err
 	}
-	if err := w.addNameWords(p.Repository); err != nil {
-		return err
-	}
+	names := newTokens()
+	names.addRepository(p.Repository)
 	row, err := w.next("kinds", rowOf(p))
 	if err != nil {
 		return err
@@ -209,10 +209,13 @@ func (w *writer) add(p *catalog.Package, hash string, kinds []*catalog.Kind, tex
 		if err := w.addKind(row, id, k, brief, text); err != nil {
 			return err
 		}
+		names.add("", k.Kind)
+		names.add("", k.Plural)
+		names.addName(k.Kind)
 		row++
 	}
 	w.written += 1 + len(kinds)
-	return nil
+	return w.addWords(names.tokens)
 }
 
 func (w *writer) addKind(row, owner int64, k *catalog.Kind, brief string, text *catalog.Text) error {
@@ -222,23 +225,12 @@ func (w *writer) addKind(row, owner int64, k *catalog.Kind, brief string, text *
 	if _, err := w.insertKindDoc.ExecContext(w.ctx, row, kindTokens(k, brief, kindText(text, k))); err != nil {
 		return err
 	}
-	names := newTokens()
-	names.add("", k.Kind)
-	names.add("", k.Plural)
-	names.addName(k.Kind)
-	for _, word := range names.tokens {
-		if _, err := w.insertWord.ExecContext(w.ctx, word); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-// addNameWords adds the parts of the name of a package to the words that a similar word can replace.
-func (w *writer) addNameWords(repository string) error {
-	names := newTokens()
-	names.addRepository(repository)
-	for _, word := range names.tokens {
+// addWords adds the words of the names of a package to the words that a similar word can replace.
+func (w *writer) addWords(words []string) error {
+	for _, word := range words {
 		if _, err := w.insertWord.ExecContext(w.ctx, word); err != nil {
 			return err
 		}
