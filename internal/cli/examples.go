@@ -27,6 +27,7 @@ var examples = map[string][]string{
 	"registry token create": {"registry token create --dir registry --user alice --repository 'acme/*' --action publish-new --expires 720h"},
 	"registry token list":   {"registry token list --dir registry"},
 	"registry token revoke": {"registry token revoke 1a2b3c4d5e6f --dir registry"},
+	"registry mirror":       {"registry mirror registry.example.org/index:main --to mirror.example.com/packages", "registry mirror registry.example.org/index:main --to mirror.example.com --kinds Bucket.s3.aws.upbound.io"},
 	"registry yank":         {"registry yank registry.example.com/acme/boats:v1.1.0 --reason broken --message 'loses data' --replaced-by v1.1.1"},
 	"registry unyank":       {"registry unyank registry.example.com/acme/boats:v1.1.0"},
 	"registry deprecate":    {"registry deprecate registry.example.com/acme/boats:v1.0.0 --reason renamed --replaced-by registry.example.com/acme/ships"},

@@ -7,6 +7,7 @@ type RegistryCmd struct {
 	Serve     serveCmd     `cmd:"" help:"Serve a registry of packages with an index and a search, or put these in front of another registry."`
 	Export    exportCmd    `cmd:"" help:"Write the web pages of packages as files."`
 	Token     tokenCmd     `cmd:"" help:"Manage the tokens of a registry server."`
+	Mirror    mirrorCmd    `cmd:"" help:"Copy the packages of an index to another registry, and keep it up to date."`
 	Yank      yankCmd      `cmd:"" help:"Exclude a version from new installations. Lock files and installed packages keep working."`
 	Unyank    unyankCmd    `cmd:"" help:"Withdraw the status of a version."`
 	Deprecate deprecateCmd `cmd:"" help:"Mark a version as deprecated: it is only selected if no other version fits."`
