@@ -133,7 +133,8 @@ func (c *Conversion) metadata(p *Package, opts ConvertOptions) (map[string]any, 
 	annotations := c.annotations(p)
 	runtime, err := c.Runtime.Encode()
 	if err != nil {
-		return nil, ErrInvalidInstall.New(err, "cannot use %s", installFile)
+		finding := xpkg.Finding{Code: ErrInvalidInstall, Severity: xpkg.Error, Message: err.Error(), File: installFile, Fix: ErrInvalidInstall.Fix}
+		return nil, ErrInvalidInstall.New(&xpkg.Refusal{Findings: []xpkg.Finding{finding}}, "cannot use %s", installFile)
 	}
 	annotations[runtimedefaults.Annotation] = runtime
 	spec := map[string]any{}

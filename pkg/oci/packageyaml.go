@@ -52,7 +52,8 @@ func OpenPackageLayers(ctx context.Context, a VerifiedArtifact, m Manifest, limi
 		if !errors.Is(err, ErrNoPackageYAML) {
 			return err
 		}
-		files, folderErr := ReadRegistryFolder(ctx, a, m, limits, func(string) bool { return true }, nil)
+		// Only metadata is read: the content of other files does not count towards the limits of a package.
+		files, folderErr := ReadRegistryFolder(ctx, a, m, limits, func(name string) bool { return strings.HasSuffix(name, ".yaml") }, nil)
 		if len(files) > 0 || folderErr != nil {
 			return folderErr
 		}

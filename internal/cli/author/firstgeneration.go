@@ -9,7 +9,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
-	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -85,9 +84,11 @@ func lintFirst(pkg *firstgen.Package, err error, strict bool, limits xpkg.Limits
 	}
 	found := pkg.Findings
 	c, err := firstgen.Convert(pkg, firstgen.ConvertOptions{})
+	if refused := xpkg.Findings(err); refused != nil {
+		return strictly(append(found, refused...), strict), nil
+	}
 	if err != nil {
-		e := errcode.From(err)
-		return []xpkg.Finding{{Code: e.Code, Severity: xpkg.Error, Message: e.Error(), File: "install.yaml", Fix: e.Do}}, nil
+		return nil, err
 	}
 	files := map[string]string{}
 	for _, r := range pkg.Resources {
