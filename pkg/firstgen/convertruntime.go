@@ -20,7 +20,7 @@ func (c *Conversion) convertRuntime(p *Package) {
 		c.convertDeployment(p.Install.deployment.DeepCopy())
 	case p.Behavior != nil:
 		c.Runtime.None = true
-		c.lose(ReasonTemplating, behaviorFile, "", "the engine %s renders templates for %s, and a Provider has no such controller; a PackageInstall runs it",
+		c.lose(ReasonTemplating, behaviorFile, "", "the engine %s renders templates for %s, and the package manager runs no template engine",
 			p.Behavior.Engine.Type, p.Behavior.CRD.Kind)
 	default:
 		c.Runtime.None = true

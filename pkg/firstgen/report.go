@@ -24,6 +24,8 @@ const (
 	ReasonDeploymentField Reason = "DeploymentField"
 	// ReasonTemplating is the reason for a package whose controller renders templates.
 	ReasonTemplating Reason = "TemplatingController"
+	// ReasonRuntimeImage is the reason for a controller whose image was not part of the converted source.
+	ReasonRuntimeImage Reason = "NoRuntimeImage"
 	// ReasonAnnotation is the reason for metadata that exceeds the size of the annotations of an object.
 	ReasonAnnotation Reason = "MetadataTooLarge"
 )

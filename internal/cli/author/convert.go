@@ -129,6 +129,11 @@ func (c *ConvertCmd) convert(env *terminal.Env, of *firstgen.Package, base *imag
 	if err != nil {
 		return err
 	}
+	if base == nil && result.Image == "" && !result.Runtime.None {
+		result.Losses = append(result.Losses, firstgen.Loss{
+			Reason: firstgen.ReasonRuntimeImage, File: "install.yaml", Message: "the controller runs the image of the package, which a folder does not contain; use --embed-runtime-image, or convert the image",
+		})
+	}
 	pkg, err := xpkg.Read(result.Stream(), xpkg.ReadOptions{Limits: c.StreamLimits(), Policy: xpkg.PolicyBuild()})
 	if err != nil {
 		return err
