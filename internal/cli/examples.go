@@ -71,11 +71,14 @@ var examples = map[string][]string{
 	"bootstrap":             {"bootstrap --image registry.example.org/xpkg:v0.1.0 --apply --wait 2m"},
 	"migrate from-core":     {"migrate from-core --dry-run", "migrate from-core --image registry.example.org/xpkg:v0.1.0 --yes"},
 	"migrate to-core":       {"migrate to-core --dry-run", "migrate to-core --yes"},
-	"search":                {"search bucket", "search security group --type Provider -o wide", "search --kind Bucket --group '*.aws.*'"},
-	"index build":           {"index build registry.example.com/index:main --registry registry.example.com", "index build ghcr.io/acme/index:main --list repositories.txt --texts"},
-	"index update":          {"index update registry.example.com/index:main"},
-	"index verify":          {"index verify registry.example.com/index:main"},
-	"index show":            {"index show registry.example.com/index:main -o json"},
+
+	"migrate first-generation": {"migrate first-generation --dry-run", "migrate first-generation --replace packages.txt --yes"},
+
+	"search":       {"search bucket", "search security group --type Provider -o wide", "search --kind Bucket --group '*.aws.*'"},
+	"index build":  {"index build registry.example.com/index:main --registry registry.example.com", "index build ghcr.io/acme/index:main --list repositories.txt --texts"},
+	"index update": {"index update registry.example.com/index:main"},
+	"index verify": {"index verify registry.example.com/index:main"},
+	"index show":   {"index show registry.example.com/index:main -o json"},
 }
 
 // examplesOf returns the examples of a command as complete command lines.

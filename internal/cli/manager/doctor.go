@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,7 +99,7 @@ func clusterClient(cfg *rest.Config) (client.Client, error) {
 		return nil, err
 	}
 	err = errors.Join(admissionv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), corev1.AddToScheme(scheme),
-		authorizationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme))
+		authorizationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme))
 	if err != nil {
 		return nil, err
 	}

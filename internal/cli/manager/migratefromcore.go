@@ -13,6 +13,8 @@ import (
 type MigrateCmd struct {
 	FromCore migrateFromCoreCmd `cmd:"" help:"Move the packages that Crossplane installed to the manager. Crossplane goes on composing resources."`
 	ToCore   migrateToCoreCmd   `cmd:"" help:"Move the packages back to Crossplane, and remove the manager."`
+
+	FirstGeneration migrateFirstGenerationCmd `cmd:"" help:"Move the packages of a package manager of the first generation, with the API packages.crossplane.io or stacks.crossplane.io, to the manager."`
 }
 
 // migrateFromCoreCmd implements `xpkg migrate from-core`.

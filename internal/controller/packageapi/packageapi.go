@@ -124,7 +124,8 @@ func ownCRDs(firstGeneration bool) ([]*apiextensionsv1.CustomResourceDefinition,
 }
 
 // wantsFirstGeneration reports whether the manager installs and maintains the CRDs of the first generation: if the options
-// require it, or if a manager has installed them.
+// require it, or if a manager has installed them. A cluster with CRDs of another package manager does not count, also while a
+// migration replaces them.
 func wantsFirstGeneration(ctx context.Context, cluster *apply.Cluster, o Options) (bool, error) {
 	if o.FirstGeneration {
 		return true, nil
@@ -133,12 +134,23 @@ func wantsFirstGeneration(ctx context.Context, cluster *apply.Cluster, o Options
 	if err != nil {
 		return false, err
 	}
-	set, err := desired.Definitions(more[:1])
-	if err != nil {
-		return false, err
+	// Most clusters have none of them, which one call shows.
+	for _, part := range [][]*apiextensionsv1.CustomResourceDefinition{more[:1], more[1:]} {
+		set, err := desired.Definitions(part)
+		if err != nil {
+			return false, err
+		}
+		live, err := cluster.Metadata(ctx, set.Refs())
+		if err != nil || len(live) == 0 {
+			return false, err
+		}
+		for _, l := range live {
+			if l.Annotations[plan.ContentDigestAnnotation] == "" {
+				return false, nil
+			}
+		}
 	}
-	live, err := cluster.Metadata(ctx, set.Refs())
-	return err == nil && live[set.Refs()[0]].Annotations[plan.ContentDigestAnnotation] != "", err
+	return true, nil
 }
 
 // ownAnnotations returns the annotations that the manager writes to a CRD: the live ones, with its

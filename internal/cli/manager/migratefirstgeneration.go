@@ -1,0 +1,94 @@
+package manager
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/migration/firstgeneration"
+)
+
+// migrateFirstGenerationCmd implements `xpkg migrate first-generation`.
+type migrateFirstGenerationCmd struct {
+	managerFlags
+	FormerManager  []string `placeholder:"DEPLOYMENT" help:"Deployment of the former package manager in the namespace. Default is crossplane-package-manager and crossplane-stack-manager. Can be given more than once."`
+	Replace        string   `placeholder:"FILE" complete:"file" help:"File with lines OLD=NEW, which replace packages: OLD is the package or the CRD of an install object, and NEW a reference."`
+	WithoutManager bool     `help:"Do not install the manager, which is started afterwards, as with xpkg up."`
+	migrateFlags
+}
+
+// Run moves the packages of the first generation in a cluster to the manager.
+func (c *migrateFirstGenerationCmd) Run(env *terminal.Env) error {
+	options, err := c.options(nil)
+	if err != nil {
+		return err
+	}
+	replacements, err := readReplacements(env, c.Replace)
+	if err != nil {
+		return err
+	}
+	cfg, err := c.Config(env.Context)
+	if err != nil {
+		return err
+	}
+	cluster, err := clusterClient(cfg)
+	if err != nil {
+		return connection.Classify(err, "reach the cluster")
+	}
+	writer, err := apply.NewCluster(cfg)
+	if err != nil {
+		return connection.Classify(err, "reach the cluster")
+	}
+	m := &firstgeneration.Migration{
+		Client: cluster, Cluster: writer, Manager: options, WithoutManager: c.WithoutManager, FormerManagers: c.FormerManager, Replacements: replacements,
+	}
+	plan, err := m.Plan(env.Context)
+	if err != nil {
+		return classify(err, "plan the migration")
+	}
+	return c.migrate(env, plan, commandLine(env))
+}
+
+// maxReplacements limits the size of a file with replacements.
+const maxReplacements = 1 << 20
+
+// readReplacements reads a file with lines of the form OLD=NEW. Empty lines and lines that start with # are ignored.
+func readReplacements(env *terminal.Env, file string) (_ map[string]string, err error) {
+	if file == "" {
+		return nil, nil
+	}
+	in, err := env.OpenInput(file)
+	if err != nil {
+		return nil, terminal.ErrUsage.New(err, "cannot read --replace")
+	}
+	defer terminal.Close(&err, in)
+	text, err := io.ReadAll(io.LimitReader(in, maxReplacements+1))
+	if err == nil && len(text) > maxReplacements {
+		err = fmt.Errorf("the file is larger than %d bytes", maxReplacements)
+	}
+	if err != nil {
+		return nil, terminal.ErrUsage.New(err, "cannot read --replace")
+	}
+	out := map[string]string{}
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		from, to, ok := strings.Cut(line, "=")
+		from, to = strings.TrimSpace(from), strings.TrimSpace(to)
+		if !ok || from == "" || to == "" {
+			return nil, terminal.ErrUsage.New(nil, "line %d of %s is not of the form OLD=NEW", number, file)
+		}
+		if _, twice := out[from]; twice {
+			return nil, terminal.ErrUsage.New(nil, "line %d of %s replaces %s again", number, file, from)
+		}
+		out[from] = to
+	}
+	return out, nil
+}

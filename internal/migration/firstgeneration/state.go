@@ -1,0 +1,329 @@
+package firstgeneration
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	controllers "github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/migration"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// snapshot is the state of a cluster.
+type snapshot struct {
+	namespace string
+	// managers are the Deployments of the former package manager.
+	managers []appsv1.Deployment
+	// manager is the Deployment of the manager, or nil.
+	manager  *appsv1.Deployment
+	installs []*install
+	// providers are the Providers by name.
+	providers map[string]*v1.Provider
+	// converted reports that the CRDs of packages.crossplane.io are those of the manager.
+	converted bool
+	// problems are the reasons for which the migration is refused.
+	problems []migration.Finding
+}
+
+// install is an install object with what the former package manager created for it.
+type install struct {
+	group, kind     string
+	namespace, name string
+	object          *unstructured.Unstructured
+	spec            packagesv1alpha1.InstallSpec
+	// reference is the reference of the package, after replacements.
+	reference oci.Reference
+	// successor is the object of packages.crossplane.io that was created from an object of stacks.crossplane.io, or nil.
+	successor *install
+	// record is the Package or Stack, or nil.
+	record *unstructured.Unstructured
+	// deployments are the Deployments that the record controls.
+	deployments []appsv1.Deployment
+	// crds are the CRDs of the package that exist.
+	crds []*apiextensionsv1.CustomResourceDefinition
+	// provider is the name of the Provider that gets the CRDs.
+	provider string
+}
+
+// target returns the kind of the install object in packages.crossplane.io.
+func (in *install) target() string {
+	switch in.kind {
+	case "ClusterStackInstall":
+		return packagesv1alpha1.ClusterPackageInstallKind
+	case "StackInstall":
+		return packagesv1alpha1.PackageInstallKind
+	}
+	return in.kind
+}
+
+func (in *install) isEarlier() bool { return in.group == packagesv1alpha1.EarlierGroup }
+
+// formerManagers are the names of the Deployments of package managers in the charts of Crossplane.
+var formerManagers = []string{"crossplane-package-manager", "crossplane-stack-manager"}
+
+// read reads the cluster.
+func (m *Migration) read(ctx context.Context) (*snapshot, error) {
+	s := &snapshot{namespace: cmp.Or(m.Manager.Namespace, bootstrap.DefaultNamespace), providers: map[string]*v1.Provider{}}
+	names := m.FormerManagers
+	if len(names) == 0 {
+		names = formerManagers
+	}
+	deployments := &appsv1.DeploymentList{}
+	if err := m.Client.List(ctx, deployments); err != nil {
+		return nil, fmt.Errorf("list Deployments: %w", err)
+	}
+	for i, d := range deployments.Items {
+		switch {
+		case d.Namespace == s.namespace && slices.Contains(names, d.Name):
+			s.managers = append(s.managers, d)
+		case d.Namespace == s.namespace && d.Name == bootstrap.Name:
+			s.manager = &deployments.Items[i]
+		}
+	}
+	providers := &v1.ProviderList{}
+	if err := m.Client.List(ctx, providers); ignoreNotServed(err) != nil {
+		return nil, fmt.Errorf("list Providers: %w", err)
+	}
+	for i := range providers.Items {
+		s.providers[providers.Items[i].Name] = &providers.Items[i]
+	}
+	crds := &apiextensionsv1.CustomResourceDefinitionList{}
+	if err := m.Client.List(ctx, crds); err != nil {
+		return nil, fmt.Errorf("list CRDs: %w", err)
+	}
+	s.converted = isConverted(crds.Items)
+	if err := m.readInstalls(ctx, s, deployments.Items, crds.Items); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// isConverted reports whether all CRDs of packages.crossplane.io exist and are those of the manager.
+func isConverted(all []apiextensionsv1.CustomResourceDefinition) bool {
+	own := []string{packagesv1alpha1.ClusterPackageInstallKind, packagesv1alpha1.PackageInstallKind, packagesv1alpha1.PackageKind, packagesv1alpha1.StackDefinitionKind}
+	for _, crd := range all {
+		if crd.Spec.Group == packagesv1alpha1.Group && crd.Annotations[plan.ContentDigestAnnotation] != "" {
+			own = slices.DeleteFunc(own, func(kind string) bool { return kind == crd.Spec.Names.Kind })
+		}
+	}
+	return len(own) == 0
+}
+
+// ignoreNotServed returns nil for the error of a kind that the cluster does not serve.
+func ignoreNotServed(err error) error {
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// readInstalls reads the install objects of both groups. An object that was converted already counts once.
+func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments []appsv1.Deployment, crds []apiextensionsv1.CustomResourceDefinition) error {
+	seen := map[string]*install{}
+	for _, g := range []struct {
+		group, record string
+		kinds         []string
+	}{
+		{packagesv1alpha1.EarlierGroup, "Stack", []string{"ClusterStackInstall", "StackInstall"}},
+		{packagesv1alpha1.Group, packagesv1alpha1.PackageKind, packagesv1alpha1.InstallKinds()},
+	} {
+		for _, kind := range g.kinds {
+			list, err := m.list(ctx, g.group, kind)
+			if err != nil {
+				return err
+			}
+			for i := range list {
+				in := &install{group: g.group, kind: kind, namespace: list[i].GetNamespace(), name: list[i].GetName(), object: &list[i]}
+				if err := in.readSpec(); err != nil {
+					return err
+				}
+				if in.record, err = m.get(ctx, g.group, g.record, in.namespace, in.name); err != nil {
+					return err
+				}
+				key := in.target() + "/" + in.namespace + "/" + in.name
+				if earlier := seen[key]; earlier != nil {
+					// It was created from the earlier object.
+					earlier.successor = in
+					continue
+				}
+				seen[key] = in
+				in.readObjects(deployments, crds)
+				m.resolve(s, in)
+				s.installs = append(s.installs, in)
+			}
+		}
+	}
+	slices.SortFunc(s.installs, func(a, b *install) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.target(), b.target()))
+	})
+	return nil
+}
+
+func (m *Migration) list(ctx context.Context, group, kind string) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: kind + "List"})
+	if err := ignoreNotServed(m.Client.List(ctx, list)); err != nil {
+		return nil, fmt.Errorf("list %ss: %w", kind, err)
+	}
+	return list.Items, nil
+}
+
+// get returns an object, or nil if it does not exist.
+func (m *Migration) get(ctx context.Context, group, kind, namespace, name string) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: kind})
+	err := m.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
+	switch {
+	case err == nil:
+		return o, nil
+	case ignoreNotServed(err) == nil:
+		return nil, nil
+	}
+	return nil, fmt.Errorf("read %s %s/%s: %w", kind, namespace, name, err)
+}
+
+func (in *install) readSpec() error {
+	raw, err := json.Marshal(in.object.Object["spec"])
+	if err == nil {
+		err = json.Unmarshal(raw, &in.spec)
+	}
+	if err != nil {
+		return fmt.Errorf("read the spec of %s: %w", in.describe(), err)
+	}
+	return nil
+}
+
+// readObjects finds the Deployments and the CRDs of the record.
+func (in *install) readObjects(deployments []appsv1.Deployment, crds []apiextensionsv1.CustomResourceDefinition) {
+	if in.record == nil {
+		return
+	}
+	for _, d := range deployments {
+		if d.Namespace == in.namespace && slices.ContainsFunc(d.OwnerReferences, in.owns) && d.Annotations[plan.ContentDigestAnnotation] == "" {
+			in.deployments = append(in.deployments, d)
+		}
+	}
+	raw, err := json.Marshal(in.record.Object["spec"])
+	var spec packagesv1alpha1.PackageSpec
+	if err != nil || json.Unmarshal(raw, &spec) != nil {
+		return
+	}
+	for i := range crds {
+		crd := &crds[i]
+		if slices.ContainsFunc(spec.CRDs, func(k packagesv1alpha1.Kind) bool {
+			group, _, _ := strings.Cut(k.APIVersion, "/")
+			return group == crd.Spec.Group && k.Kind == crd.Spec.Names.Kind
+		}) {
+			in.crds = append(in.crds, crd)
+		}
+	}
+}
+
+// owns reports whether an owner reference names the record, or the install object.
+func (in *install) owns(r metav1.OwnerReference) bool {
+	group, _, _ := strings.Cut(r.APIVersion, "/")
+	return group == in.group && r.Name == in.name && (in.record != nil && r.Kind == in.record.GetKind() || r.Kind == in.kind)
+}
+
+// resolve determines the package and the Provider of an install object, and records problems.
+func (m *Migration) resolve(s *snapshot, in *install) {
+	problem := func(remedy, format string, args ...any) {
+		s.problems = append(s.problems, migration.Finding{Problem: in.describe() + " " + fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	if in.object.GetDeletionTimestamp() != nil {
+		if !in.isEarlier() {
+			problem("wait until it is deleted", "is being deleted")
+		}
+	}
+	name := cmp.Or(in.spec.Package, in.spec.CRD)
+	if to := m.Replacements[name]; to != "" {
+		in.spec.Package, in.spec.CRD, in.spec.Source = to, "", ""
+	}
+	if in.spec.Package == "" {
+		problem("name its package in the file of --replace, as "+cmp.Or(name, "PACKAGE")+"=REFERENCE", "names no package")
+		return
+	}
+	ref, err := controllers.Options{}.Reference(in.spec.Source, in.spec.Package)
+	if err != nil {
+		problem("correct spec.package, or replace it with --replace", "has the package %.100q, which is no reference", in.spec.Package)
+		return
+	}
+	in.reference = ref
+	in.provider = controllers.ProviderName(in.namespace, in.name, s.namespace)
+	if !in.isCluster() {
+		in.provider = controllers.SharedProviderName(ref)
+	}
+	p := s.providers[in.provider]
+	if p != nil && in.isCluster() && p.Annotations[controllers.AnnotationInstalledBy] != in.installedBy() {
+		problem(fmt.Sprintf("run `kubectl annotate providers.%s %s %s=%s` if it is the same package", v1.Group, in.provider, controllers.AnnotationInstalledBy, in.installedBy()),
+			"needs the Provider %s, which exists", in.provider)
+	}
+	for _, crd := range in.crds {
+		if c := metav1.GetControllerOf(crd); c != nil && c.Name != in.provider && strings.HasPrefix(c.APIVersion, v1.Group+"/") {
+			problem("remove one of the two", "has the CRD %s, which belongs to %s %s", crd.Name, c.Kind, c.Name)
+		}
+	}
+}
+
+// installedBy returns the value of the annotation that names the install object on its Provider.
+func (in *install) installedBy() string { return in.target() + "/" + in.namespace + "/" + in.name }
+
+// findings returns the reasons that prevent the migration.
+func (s *snapshot) findings() []migration.Finding {
+	out := s.problems
+	byCRD, byProvider := map[string]*install{}, map[string]*install{}
+	for _, in := range s.installs {
+		for _, crd := range in.crds {
+			other := byCRD[crd.Name]
+			if other != nil && other.provider != in.provider {
+				out = append(out, migration.Finding{
+					Problem: fmt.Sprintf("%s and %s both have the CRD %s", other.describe(), in.describe(), crd.Name), Remedy: "delete one of them",
+				})
+			}
+			byCRD[crd.Name] = in
+		}
+		other := byProvider[in.provider]
+		if other != nil && other.reference != in.reference {
+			out = append(out, migration.Finding{
+				Problem: fmt.Sprintf("%s and %s have different versions of one package", other.describe(), in.describe()), Remedy: "use the same version in all namespaces",
+			})
+		}
+		byProvider[in.provider] = in
+	}
+	if len(s.installs) == 0 && len(s.managers) == 0 && !s.converted {
+		out = append(out, migration.Finding{
+			Problem: "the cluster has neither install objects nor a package manager of the first generation in the namespace " + s.namespace,
+			Remedy:  "name the namespace with --namespace",
+		})
+	}
+	return out
+}
+
+// otherNamespaces returns the namespaces besides that of the manager that have objects for the whole cluster.
+func (s *snapshot) otherNamespaces() []string {
+	var out []string
+	for _, in := range s.installs {
+		if in.isCluster() && in.namespace != s.namespace {
+			out = append(out, in.namespace)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,410 @@
+package firstgeneration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	controllers "github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
+	"github.com/xpkg-dev/xpkg/internal/migration"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/rollout"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+)
+
+// managersStep stops the former package manager.
+func (m *Migration) managersStep(s *snapshot) *migration.Step {
+	return m.stopStep("Stop the former package manager", s.managers)
+}
+
+// controllersStep stops the controllers that the former package manager started, before the manager starts new ones.
+func (m *Migration) controllersStep(s *snapshot) *migration.Step {
+	var all []appsv1.Deployment
+	for _, in := range s.installs {
+		all = append(all, in.deployments...)
+	}
+	return m.stopStep("Stop the controllers of packages", all)
+}
+
+// stopStep scales Deployments to zero, and waits until their pods are gone.
+func (m *Migration) stopStep(title string, all []appsv1.Deployment) *migration.Step {
+	step := &migration.Step{Title: title, Done: true}
+	for _, d := range all {
+		if !isStopped(&d) {
+			step.Done = false
+			step.Details = append(step.Details, fmt.Sprintf("Deployment %s/%s gets no replicas", d.Namespace, d.Name))
+		}
+	}
+	step.Run = func(ctx context.Context, report migration.Report) error {
+		for _, d := range all {
+			if err := m.stop(ctx, client.ObjectKeyFromObject(&d), report); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return step
+}
+
+func isStopped(d *appsv1.Deployment) bool {
+	return ptr.Deref(d.Spec.Replicas, 1) == 0 && d.Status.ObservedGeneration >= d.Generation && d.Status.Replicas == 0
+}
+
+// stop scales a Deployment to zero, and waits until it has no pods.
+func (m *Migration) stop(ctx context.Context, key client.ObjectKey, report migration.Report) error {
+	d := &appsv1.Deployment{}
+	if err := m.Client.Get(ctx, key, d); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if ptr.Deref(d.Spec.Replicas, 1) != 0 {
+		before := d.DeepCopy()
+		d.Spec.Replicas = new(int32(0))
+		if err := m.Client.Patch(ctx, d, client.MergeFrom(before), fieldManager); err != nil {
+			return fmt.Errorf("scale Deployment %s: %w", key, err)
+		}
+	}
+	return migration.Wait(ctx, m.poll(), report, func(ctx context.Context) (string, error) {
+		err := m.Client.Get(ctx, key, d)
+		if apierrors.IsNotFound(err) || err == nil && isStopped(d) {
+			return "", nil
+		}
+		return fmt.Sprintf("Deployment %s has pods", key), err
+	})
+}
+
+// apiStep makes the manager the owner of the CRDs of the package API.
+func (m *Migration) apiStep(s *snapshot) *migration.Step {
+	return &migration.Step{
+		Title: "Install the CRDs of the package API", Done: s.converted,
+		Details: []string{"the CRDs of packages.crossplane.io get the schemas of the manager; no object of them is lost"},
+		Run: func(ctx context.Context, _ migration.Report) error {
+			_, err := packageapi.Install(ctx, m.Cluster, packageapi.Options{TakeOver: true, FirstGeneration: true})
+			return err
+		},
+	}
+}
+
+// installsStep prepares the install objects and the records for the manager: those of stacks.crossplane.io are created again
+// in packages.crossplane.io, packages are replaced, and the finalizers of the former package manager are removed.
+func (m *Migration) installsStep(s *snapshot) *migration.Step {
+	step := &migration.Step{Title: "Prepare the install objects", Done: true}
+	for _, in := range s.installs {
+		switch {
+		case in.successor != nil && !in.successor.needsPreparation():
+			continue
+		case in.isEarlier():
+			step.Details = append(step.Details, fmt.Sprintf("%s becomes a %s", in.describe(), in.target()))
+		case in.isReplaced():
+			step.Details = append(step.Details, fmt.Sprintf("%s gets the package %s", in.describe(), in.reference))
+		case in.needsPreparation():
+			step.Details = append(step.Details, in.describe()+" loses the finalizers of the former package manager, and controls its record")
+		default:
+			continue
+		}
+		step.Done = false
+	}
+	step.Run = func(ctx context.Context, _ migration.Report) error {
+		for _, in := range s.installs {
+			if err := m.prepare(ctx, in); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return step
+}
+
+// isReplaced reports whether the install object must get another package.
+func (in *install) isReplaced() bool {
+	was, _, _ := unstructured.NestedString(in.object.Object, "spec", "package")
+	return was != in.spec.Package
+}
+
+func (in *install) needsPreparation() bool {
+	return len(formerFinalizers(in.object)) > 0 || in.record != nil && (len(formerFinalizers(in.record)) > 0 || !in.controlsRecord())
+}
+
+// controlsRecord reports whether the install object is the controller of its record.
+func (in *install) controlsRecord() bool {
+	c := metav1.GetControllerOf(in.record)
+	return c != nil && c.Kind == in.target() && c.Name == in.name && c.UID == in.object.GetUID()
+}
+
+// formerFinalizers returns the finalizers of an object that no manager of xpkg wrote.
+func formerFinalizers(o client.Object) []string {
+	return slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == controllers.FinalizerProvider })
+}
+
+// prepare prepares one install object and its record.
+func (m *Migration) prepare(ctx context.Context, in *install) error {
+	current, err := m.ensureInstall(ctx, in)
+	if err != nil {
+		return err
+	}
+	before := current.DeepCopy()
+	if in.isReplaced() || in.isEarlier() {
+		raw, err := json.Marshal(in.spec)
+		if err != nil {
+			return err
+		}
+		spec := map[string]any{}
+		if err := json.Unmarshal(raw, &spec); err != nil {
+			return err
+		}
+		current.Object["spec"] = spec
+	}
+	removeFormerFinalizers(current)
+	if err := m.patch(ctx, before, current); err != nil {
+		return err
+	}
+	record, err := m.get(ctx, packagesv1alpha1.Group, packagesv1alpha1.PackageKind, in.namespace, in.name)
+	if err != nil || record == nil {
+		return err
+	}
+	before = record.DeepCopy()
+	removeFormerFinalizers(record)
+	record.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: in.target(), Name: in.name, UID: current.GetUID(), Controller: new(true), BlockOwnerDeletion: new(true),
+	}})
+	return m.patch(ctx, before, record)
+}
+
+func removeFormerFinalizers(o client.Object) {
+	former := formerFinalizers(o)
+	o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return slices.Contains(former, f) }))
+}
+
+// ensureInstall returns the install object of packages.crossplane.io, and creates it for one of stacks.crossplane.io.
+func (m *Migration) ensureInstall(ctx context.Context, in *install) (*unstructured.Unstructured, error) {
+	current, err := m.get(ctx, packagesv1alpha1.Group, in.target(), in.namespace, in.name)
+	if err != nil || current != nil {
+		return current, err
+	}
+	current = &unstructured.Unstructured{Object: map[string]any{}}
+	current.SetGroupVersionKind(packagesv1alpha1.GroupVersion.WithKind(in.target()))
+	current.SetNamespace(in.namespace)
+	current.SetName(in.name)
+	current.SetLabels(in.object.GetLabels())
+	raw, err := json.Marshal(in.spec)
+	if err != nil {
+		return nil, err
+	}
+	spec := map[string]any{}
+	if err := json.Unmarshal(raw, &spec); err != nil {
+		return nil, err
+	}
+	current.Object["spec"] = spec
+	if err := m.Client.Create(ctx, current, fieldManager); err != nil {
+		return nil, fmt.Errorf("create %s %s/%s: %w", in.target(), in.namespace, in.name, err)
+	}
+	return current, nil
+}
+
+// patch writes the difference of two states of an object, if there is one.
+func (m *Migration) patch(ctx context.Context, before, after *unstructured.Unstructured) error {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	plain, err := client.MergeFrom(before).Data(after)
+	if err != nil || string(plain) == "{}" {
+		return err
+	}
+	if err := m.Client.Patch(ctx, after, patch, fieldManager); err != nil {
+		return fmt.Errorf("change %s %s/%s: %w", after.GetKind(), after.GetNamespace(), after.GetName(), err)
+	}
+	return nil
+}
+
+// definitionsStep hands the CRDs to Providers, which are paused until the manager runs: one patch of the metadata of each CRD.
+func (m *Migration) definitionsStep(s *snapshot) *migration.Step {
+	step := &migration.Step{Title: "Hand the CRDs to Providers", Done: true}
+	for _, in := range s.installs {
+		n := 0
+		for _, crd := range in.crds {
+			if !controls(crd.OwnerReferences, in.provider) {
+				n++
+			}
+		}
+		if n > 0 || s.providers[in.provider] == nil {
+			step.Done = false
+			step.Details = append(step.Details, fmt.Sprintf("Provider %s with %s gets %s: one patch of the metadata of each, and no change of a custom resource", in.provider, in.reference, wording.Count(n, "CRD")))
+		}
+	}
+	step.Run = func(ctx context.Context, _ migration.Report) error {
+		for _, in := range s.installs {
+			if err := m.handOver(ctx, in); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return step
+}
+
+// controls reports whether a Provider is the controller in owner references.
+func controls(refs []metav1.OwnerReference, provider string) bool {
+	return slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool {
+		return r.Controller != nil && *r.Controller && r.Kind == v1.ProviderKind && strings.HasPrefix(r.APIVersion, v1.Group+"/") && r.Name == provider
+	})
+}
+
+// handOver creates the Provider of an install object, and makes it the controller of the CRDs.
+func (m *Migration) handOver(ctx context.Context, in *install) error {
+	p, err := m.ensureProvider(ctx, in)
+	if err != nil {
+		return err
+	}
+	owner := metav1.OwnerReference{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: p.UID, Controller: new(true), BlockOwnerDeletion: new(true)}
+	for _, crd := range in.crds {
+		current := &metav1.PartialObjectMetadata{}
+		current.SetGroupVersionKind(crdKind)
+		if err := m.Client.Get(ctx, client.ObjectKey{Name: crd.Name}, current); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return fmt.Errorf("read CRD %s: %w", crd.Name, err)
+		}
+		if controls(current.OwnerReferences, p.Name) {
+			continue
+		}
+		before := current.DeepCopy()
+		current.OwnerReferences = append(slices.DeleteFunc(current.OwnerReferences, isFirstGeneration), owner)
+		removeFormerFinalizersOfCRD(current)
+		if err := m.Client.Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager); err != nil {
+			return fmt.Errorf("change the owners of CRD %s: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+// isFirstGeneration reports whether an owner reference names an object of the first generation, or any other controller.
+func isFirstGeneration(r metav1.OwnerReference) bool {
+	group, _, _ := strings.Cut(r.APIVersion, "/")
+	return group == packagesv1alpha1.Group || group == packagesv1alpha1.EarlierGroup || r.Controller != nil && *r.Controller
+}
+
+// removeFormerFinalizersOfCRD removes the finalizers with which a former package manager kept a CRD. The finalizer of the API
+// server stays.
+func removeFormerFinalizersOfCRD(crd *metav1.PartialObjectMetadata) {
+	crd.Finalizers = slices.DeleteFunc(crd.Finalizers, func(f string) bool {
+		return strings.Contains(f, packagesv1alpha1.Group) || strings.Contains(f, packagesv1alpha1.EarlierGroup)
+	})
+}
+
+// ensureProvider returns the Provider of an install object. It creates a paused one.
+func (m *Migration) ensureProvider(ctx context.Context, in *install) (*v1.Provider, error) {
+	p := &v1.Provider{}
+	err := m.Client.Get(ctx, client.ObjectKey{Name: in.provider}, p)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read Provider %s: %w", in.provider, err)
+	}
+	if err == nil {
+		return p, nil
+	}
+	p = &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: in.provider, Annotations: map[string]string{v1.AnnotationPaused: "true", annotationMoving: "true"}}}
+	p.Spec.Package = in.reference.String()
+	if in.isCluster() {
+		p.Annotations[controllers.AnnotationInstalledBy] = in.installedBy()
+	} else {
+		p.Annotations[revision.AnnotationNamespacedInstalls] = revision.AllowInstalls
+	}
+	if err := m.Client.Create(ctx, p, fieldManager); err != nil {
+		return nil, fmt.Errorf("create Provider %s: %w", in.provider, err)
+	}
+	return p, nil
+}
+
+// annotationMoving marks a Provider that the migration has paused.
+const annotationMoving = "xpkg.dev/moving"
+
+// startStep installs the manager.
+func (m *Migration) startStep(s *snapshot, manifests []bootstrap.Object) *migration.Step {
+	step := &migration.Step{Title: "Install the manager"}
+	if s.manager != nil {
+		missing, err := rollout.Missing(s.manager)
+		step.Done = missing == "" && err == nil
+	}
+	if !step.Done {
+		step.Details = []string{fmt.Sprintf("Deployment %s/%s with --first-generation; `xpkg bootstrap --first-generation` prints all objects", s.namespace, bootstrap.Name)}
+	}
+	step.Run = func(ctx context.Context, report migration.Report) error {
+		if err := rollout.Apply(ctx, m.Client, manifests, func(name string) error { report("applied %s", name); return nil }); err != nil {
+			return err
+		}
+		report("waiting for the manager")
+		return migration.WaitRollout(ctx, m.Client, client.ObjectKey{Namespace: s.namespace, Name: bootstrap.Name})
+	}
+	return step
+}
+
+// activationStep lets the manager reconcile the Providers, and waits until they are ready.
+func (m *Migration) activationStep(s *snapshot) *migration.Step {
+	step := &migration.Step{Title: "Let the manager run the packages", Done: true}
+	for _, in := range s.installs {
+		if p := s.providers[in.provider]; p == nil || !m.isActive(p) {
+			step.Done = false
+			step.Details = append(step.Details, fmt.Sprintf("Provider %s gets a runtime, unless it only has the CRDs of namespaces", in.provider))
+		}
+	}
+	step.Details = slices.Compact(step.Details)
+	step.Run = func(ctx context.Context, report migration.Report) error {
+		for _, in := range s.installs {
+			if err := m.resume(ctx, in.provider); err != nil {
+				return err
+			}
+		}
+		err := migration.Wait(ctx, m.poll(), report, func(ctx context.Context) (string, error) { return m.notReady(ctx, s) })
+		return migration.Explain(err, "Inspect the Providers with `kubectl get providers.%s`.", v1.Group)
+	}
+	return step
+}
+
+// isActive reports whether a Provider is not paused by the migration, and ready. Without a manager, it need not be ready.
+func (m *Migration) isActive(p *v1.Provider) bool {
+	ready := p.GetCondition(v1.TypeReady)
+	return p.Annotations[annotationMoving] == "" && (m.WithoutManager || ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.Generation)
+}
+
+// resume ends the pause of a Provider that the migration has created.
+func (m *Migration) resume(ctx context.Context, name string) error {
+	p := &v1.Provider{}
+	if err := m.Client.Get(ctx, client.ObjectKey{Name: name}, p); err != nil {
+		return fmt.Errorf("read Provider %s: %w", name, err)
+	}
+	if p.Annotations[annotationMoving] == "" {
+		return nil
+	}
+	before := p.DeepCopy()
+	delete(p.Annotations, annotationMoving)
+	delete(p.Annotations, v1.AnnotationPaused)
+	if err := m.Client.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager); err != nil {
+		return fmt.Errorf("resume Provider %s: %w", name, err)
+	}
+	return nil
+}
+
+// notReady returns the first Provider that is not ready, or "".
+func (m *Migration) notReady(ctx context.Context, s *snapshot) (string, error) {
+	for _, in := range s.installs {
+		p := &v1.Provider{}
+		if err := m.Client.Get(ctx, client.ObjectKey{Name: in.provider}, p); err != nil {
+			return "", fmt.Errorf("read Provider %s: %w", in.provider, err)
+		}
+		if !m.isActive(p) {
+			return fmt.Sprintf("Provider %s is not ready: %s", p.Name, p.GetCondition(v1.TypeReady).Message), nil
+		}
+	}
+	return "", nil
+}
