@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"os"
 	"slices"
 	"strings"
@@ -32,10 +31,13 @@ func (g GlobalFlags) apply(env *terminal.Env) {
 
 // globalsLast returns the arguments with the global flags before the command at the end, or before "--".
 func globalsLast(args []string) []string {
+	if len(args) == 0 || !isFlag(args[0]) {
+		return args
+	}
 	app, err := kong.New(&struct {
 		Global GlobalFlags `embed:""`
 	}{})
-	if err != nil || len(args) == 0 || !isFlag(args[0]) {
+	if err != nil {
 		return args
 	}
 	n := 0
@@ -53,7 +55,7 @@ func globalsLast(args []string) []string {
 		}
 	}
 	rest := args[n:]
-	end := cmp.Or(slices.Index(rest, "--"), len(rest))
+	end := slices.Index(rest, "--")
 	if end < 0 {
 		end = len(rest)
 	}

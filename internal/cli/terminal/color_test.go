@@ -53,7 +53,9 @@ func TestPager(t *testing.T) {
 	if err := w.show(long); err != nil || out.String() != long {
 		t.Errorf("%v, %d bytes", err, out.Len())
 	}
-	if w.page(long) {
-		t.Error("the missing pager was started")
+	for _, pager := range []string{"no-such-pager-exists", " "} {
+		if w.Pager = pager; w.page(long) {
+			t.Errorf("the pager %q was started", pager)
+		}
 	}
 }

@@ -38,6 +38,9 @@ func rowsOf(w io.Writer) int {
 func (w *CheckedWriter) page(text string) bool {
 	f, _ := fileOf(w)
 	words := strings.Fields(w.Pager)
+	if len(words) == 0 {
+		return false
+	}
 	cmd := exec.Command(words[0], words[1:]...)
 	// less shows colors, and ends at once if the text fits. An existing variable takes precedence.
 	cmd.Env = append([]string{"LESS=FRX"}, os.Environ()...)
