@@ -16,7 +16,7 @@ CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording test test-short test-race lint generate check-generated bench clean fuzz hostile attack faults
+.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording screenshots test test-short test-race lint generate check-generated bench clean fuzz hostile attack faults
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -60,6 +60,10 @@ recording: build build-kubectl ## Record the demo as an animated image, docs/dem
 	@test ! -e $(BIN)/demo.failed
 	@mv $(BIN)/demo.svg docs/demo.svg
 
+screenshots: ## Write pictures of the web pages into docs/screenshots; it needs Chromium
+	@mkdir -p docs/screenshots
+	XPKG_SCREENSHOTS=$(CURDIR)/docs/screenshots $(GO) test ./internal/registry/web -run TestScreenshots -count 1
+
 test: build build-kubectl build-node ## Run all required checks
 	$(GOTEST) $(TEST_FLAGS) -timeout 40m ./...
 	@for module in $(MODULES); do (cd $$module && $(GO) test $(TEST_FLAGS) -timeout 30m ./...) || exit 1; done
@@ -81,8 +85,9 @@ test-short: ## Run the tests that need no control plane and no corpus
 test-race: ## Run the short tests of all packages with goroutines or locks under the race detector
 	$(GOTEST) $(TEST_FLAGS) -race -short $$(sh hack/concurrent.sh)
 
-lint: ## Run gofmt, go vet, go mod tidy and golangci-lint, and check that no binary file is tracked
-	@! git diff --cached --numstat $$(git hash-object -t tree /dev/null) | grep '^-' || { echo "these files are binary: remove them with git rm --cached" >&2; exit 1; }
+lint: ## Run gofmt, go vet, go mod tidy and golangci-lint, and check that no binary file but small screenshots is tracked
+	@! git diff --cached --numstat $$(git hash-object -t tree /dev/null) | grep '^-' | grep -v '	docs/screenshots/[a-z-]*[.]png$$' || { echo "these files are binary: remove them with git rm --cached" >&2; exit 1; }
+	@! find docs/screenshots -size +150k | grep . || { echo "these pictures have more than 150 KB: run make screenshots" >&2; exit 1; }
 	@test -z "$$(gofmt -l $(SOURCES))" || { gofmt -l $(SOURCES); echo "run gofmt -w on these files" >&2; exit 1; }
 	@for module in $(MODULES); do (cd $$module && $(GO) vet ./...) || exit 1; done
 	@for module in . $(MODULES) $(TOOL_MODULES); do (cd $$module && $(GO) mod tidy -diff) || { echo "run go mod tidy in $$module" >&2; exit 1; }; done
