@@ -40,22 +40,13 @@ var screenshots = map[string]struct {
 	path string
 	view browser.View
 }{
-	"home":        {"/", browser.View{Width: 1280, Height: 860}},
-	"search":      {"/search?q=boat", browser.View{Width: 1280, Height: 860}},
-	"package":     {boats, browser.View{Width: 1280, Height: 1000}},
-	"kind":        {"/k/marine.acme.example/Boat", browser.View{Width: 1280, Height: 1000}},
-	"kind-dark":   {"/k/marine.acme.example/Boat", browser.View{Width: 1280, Height: 1000, Dark: true}},
-	"kind-phone":  {"/k/marine.acme.example/Boat", browser.View{Width: 390, Height: 844, Phone: true}},
-	"diff":        {"/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0", browser.View{Width: 1280, Height: 860}},
-	"diff-dark":   {"/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0", browser.View{Width: 1280, Height: 860, Dark: true}},
-	"graph":       {"/p/registry.example.org/acme/configuration-harbour@v0.4.0/graph", browser.View{Width: 1280, Height: 860}},
-	"search-dark": {"/search?q=boat", browser.View{Width: 1280, Height: 860, Dark: true}},
-	"versions":    {boats + "@v2.0.0/versions", browser.View{Width: 1280, Height: 860}},
-	"trust":       {boats + "@v2.0.0/trust", browser.View{Width: 1280, Height: 860}},
-	"group":       {"/g/marine.acme.example", browser.View{Width: 1280, Height: 860}},
-	"yanked":      {boats + "@v1.1.0", browser.View{Width: 390, Height: 844, Phone: true}},
-	"form":        {"/k/sailing.example/Wind", browser.View{Width: 1280, Height: 860}},
-	"home-phone":  {"/", browser.View{Width: 390, Height: 844, Phone: true}},
+	"search":     {"/search?q=boat", browser.View{Width: 1100, Height: 700}},
+	"package":    {boats, browser.View{Width: 1100, Height: 860}},
+	"kind":       {"/k/marine.acme.example/Boat", browser.View{Width: 1100, Height: 860}},
+	"kind-dark":  {"/k/marine.acme.example/Boat", browser.View{Width: 1100, Height: 860, Dark: true}},
+	"kind-phone": {"/k/marine.acme.example/Boat", browser.View{Width: 390, Height: 844, Phone: true}},
+	"diff":       {"/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0", browser.View{Width: 1100, Height: 860}},
+	"diff-dark":  {"/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0", browser.View{Width: 1100, Height: 860, Dark: true}},
 }
 
 // TestScreenshots writes pictures of the pages into the folder that XPKG_SCREENSHOTS names.
@@ -68,7 +59,7 @@ func TestScreenshots(t *testing.T) {
 	for name, s := range screenshots {
 		tab := b.Tab(s.view)
 		tab.Open(server + s.path)
-		if err := os.WriteFile(filepath.Join(dir, name+".png"), tab.Screenshot(os.Getenv("XPKG_SCREENSHOTS_WHOLE") != ""), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name+".png"), tab.Screenshot(false), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

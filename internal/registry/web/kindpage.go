@@ -259,7 +259,7 @@ func (h *Handler) kindPage(r *request, at release, row catalog.Kind, d *definiti
 	}
 	v.Fields = outline(root, outliner{base: at.base + "/" + segment(version.Name) + "/fields", since: since, first: firstTag(at)})
 	v.Versions = apiVersions(at, row, d, version.Name)
-	v.describe(h, d)
+	v.describe(h, r, d)
 	if subtree != "" {
 		v.Parents = parents(&tree, subtree, at.base+"/"+segment(version.Name))
 		return h.page(r, "fields-page", page{Title: row.Kind + subtree, Body: v, Crumbs: kindCrumbs(v)})
@@ -287,7 +287,7 @@ func tagUnlessNewest(at release) string {
 }
 
 // describe sets the parts of the view that come from the CRD itself.
-func (v *kindView) describe(h *Handler, d *definition) {
+func (v *kindView) describe(h *Handler, r *request, d *definition) {
 	a := d.crd.Annotations
 	v.Title, v.Category, v.GroupTitle = a[firstgen.AnnotationResourceTitle], a[firstgen.AnnotationResourceCategory], a[firstgen.AnnotationGroupTitle]
 	v.Overview = cmp.Or(a[firstgen.AnnotationResourceOverviewShort], a[firstgen.AnnotationResourceOverview])
@@ -296,8 +296,7 @@ func (v *kindView) describe(h *Handler, d *definition) {
 	}
 	v.Form = parseForm(a[firstgen.AnnotationUISchema])
 	if data, ok := untrusted.DataURI(a[firstgen.AnnotationIcon]); ok {
-		_, err := untrusted.ParseIcon(data)
-		v.HasIcon = err == nil
+		v.HasIcon = r.shows(data)
 	}
 	for _, version := range d.crd.Spec.Versions {
 		if version.Storage {

@@ -186,9 +186,7 @@ func (h *Handler) content(r *request, at release, v *packageView) (*Content, err
 	case err != nil:
 		return nil, err
 	}
-	if _, err := untrusted.ParseIcon(c.Icon); err == nil {
-		v.HasIcon = true
-	}
+	v.HasIcon = r.shows(c.Icon)
 	v.Cost = costOf(c.Kinds)
 	v.Snippets = installSnippets(at, xpkg.Kind(c.Type))
 	v.Permissions = c.Permissions
@@ -271,6 +269,13 @@ func groupKinds(kinds []catalog.Kind, most int) ([]kindGroup, int) {
 		last.Kinds = append(last.Kinds, k)
 	}
 	return out, len(kinds) - len(shown)
+}
+
+// shows reports whether pages show an icon. Files have no SVG icons: a web server that only serves files does not send the
+// policy that keeps a reader safe who opens one.
+func (r *request) shows(data []byte) bool {
+	icon, err := untrusted.ParseIcon(data)
+	return err == nil && (!r.static || icon.MediaType == "image/png")
 }
 
 func (h *Handler) packageIcon(r *request, at release) (*response, error) {

@@ -11,9 +11,11 @@ import (
 // Limits of the page of the search.
 const (
 	searchCandidates = 200
-	searchRows       = 50
-	maxFacets        = 8
-	staticRows       = 20_000
+	// searchHits is the number of kinds and packages together; the best packages can have lower scores than many kinds.
+	searchHits = 1000
+	searchRows = 50
+	maxFacets  = 8
+	staticRows = 20_000
 )
 
 type searchView struct {
@@ -89,7 +91,7 @@ func (h *Handler) find(r *request, v *searchView) (results, error) {
 		v.Problem = err.Error()
 		return results{}, nil
 	}
-	return r.find(q, searchCandidates)
+	return r.find(q, searchHits)
 }
 
 // results are packages and kinds, best first.

@@ -173,10 +173,17 @@ func (tab *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 	run(tab, chromedp.Steps(actions...))
 }
 
-// Evaluate returns the value of an expression in the page. The expression counts as a script without an address.
+// Follow runs an action that leads to another page, and waits until the page is loaded.
+func (tab *Tab) Follow(action chromedp.Action[chromedp.Void]) {
+	tab.t.Helper()
+	run(tab, chromedp.WaitEvent(page.LoadEventFired, func(page.EventLoadEventFired) bool { return true }, action))
+}
+
+// Evaluate returns the value of an expression in the page, or the value of the promise that it returns. The expression
+// counts as a script without an address.
 func Evaluate[T any](tab *Tab, expression string) T {
 	tab.t.Helper()
-	return run(tab, chromedp.Evaluate[T](expression))
+	return run(tab, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
 // Screenshot returns a picture of the page as PNG: of the whole page, or of the part that the tab shows.

@@ -41,13 +41,15 @@ function suggestions(input) {
   };
   input.addEventListener("input", () => {
     clearTimeout(timer);
+    selected = -1;
     timer = setTimeout(async () => {
       const q = input.value.trim();
       last = q;
       if (q.length < 2) return close();
       try {
         const r = await fetch(input.dataset.suggest + "?q=" + encodeURIComponent(q));
-        if (r.ok && q === last) show(await r.json());
+        const items = r.ok ? await r.json() : [];
+        if (q === last && selected < 0) show(items);
       } catch { close(); }
     }, 120);
   });
@@ -56,9 +58,12 @@ function suggestions(input) {
     if (list.hidden) return;
     if (e.key === "ArrowDown") { e.preventDefault(); select(selected + 1); }
     if (e.key === "ArrowUp") { e.preventDefault(); select(selected < 0 ? list.children.length - 1 : selected - 1); }
-    if (e.key === "Enter" && selected >= 0) { e.preventDefault(); location.assign(list.children[selected].dataset.url); }
   });
   input.addEventListener("blur", close);
+  input.form.addEventListener("submit", (e) => {
+    const chosen = document.getElementById(input.getAttribute("aria-activedescendant"));
+    if (chosen) { e.preventDefault(); location.assign(chosen.dataset.url); }
+  });
 }
 
 // Open a subtree of fields in place.

@@ -153,8 +153,8 @@ func fileOf(address string) string {
 	switch {
 	case address == "/":
 		return "index.html"
-	case last == "icon":
-		return file
+	case last == "icon": // icons of files are PNG
+		return file + ".png"
 	case fileExtensions[path.Ext(last)] && isFile(parts):
 		return file
 	}

@@ -32,8 +32,8 @@ const (
 	maxBrackets = 100
 	// maxDelimiters is the maximum number of marks of emphasis and links in one block. The parser is quadratic in them.
 	maxDelimiters = 2000
-	// maxRendered is the maximum number of texts whose HTML is kept.
-	maxRendered = 200
+	// maxRendered is the maximum number of texts whose HTML is kept, and maxKept the maximum size of such HTML.
+	maxRendered, maxKept = 200, 128 << 10
 )
 
 // headingShift lowers the headings of Markdown below the headings of the page.
@@ -91,7 +91,9 @@ func (r *Renderer) Markdown(source string) template.HTML {
 	if ok {
 		return out
 	}
-	out = r.render(source)
+	if out = r.render(source); len(out) > maxKept {
+		return out
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.rendered) >= maxRendered || r.rendered == nil {

@@ -1,0 +1,150 @@
+package export_test
+
+import (
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/web"
+	"github.com/xpkg-dev/xpkg/internal/registry/web/export"
+	"github.com/xpkg-dev/xpkg/internal/registry/web/folder"
+	"github.com/xpkg-dev/xpkg/internal/registry/web/webtest"
+	"github.com/xpkg-dev/xpkg/internal/testing/browser"
+)
+
+// write exports the packages of package webtest, and returns the folder.
+func write(t *testing.T) string {
+	t.Helper()
+	source, err := folder.New(webtest.Packages(t), webtest.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := web.New(source, web.Options{Name: "Acme packages", Static: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	result, err := export.Write(t.Context(), h, root, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Files < 60 || result.Bytes == 0 {
+		t.Errorf("result %+v", result)
+	}
+	return dir
+}
+
+// TestEveryLinkLeadsToAFile follows every link of every page.
+func TestEveryLinkLeadsToAFile(t *testing.T) {
+	dir := write(t)
+	pages := 0
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".html") {
+			return err
+		}
+		pages++
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(string(text), `<meta http-equiv="Content-Security-Policy"`) {
+			t.Errorf("%s states no content security policy", name)
+		}
+		for _, l := range links(t, string(text)) {
+			u, err := url.Parse(l)
+			if err != nil {
+				t.Fatalf("%s links to %q: %v", name, l, err)
+			}
+			if u.Host != "" || u.Scheme != "" || u.Path == "" {
+				continue
+			}
+			if strings.HasPrefix(u.Path, "/") {
+				t.Errorf("%s has the absolute link %s", name, l)
+			}
+			if target := filepath.Join(filepath.Dir(name), filepath.FromSlash(u.Path)); !exists(target) {
+				t.Errorf("%s links to %s, which is no file", name, l)
+			}
+		}
+		return nil
+	})
+	if err != nil || pages < 30 {
+		t.Errorf("%d pages: %v", pages, err)
+	}
+}
+
+func links(t *testing.T, text string) []string {
+	t.Helper()
+	var out []string
+	z := html.NewTokenizer(strings.NewReader(text))
+	for z.Next() != html.ErrorToken {
+		for _, a := range z.Token().Attr {
+			if a.Key == "href" || a.Key == "src" || a.Key == "action" {
+				out = append(out, a.Val)
+			}
+		}
+	}
+	return out
+}
+
+func exists(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// TestExportsAreReproducible compares two exports.
+func TestExportsAreReproducible(t *testing.T) {
+	a, b := write(t), write(t)
+	err := filepath.WalkDir(a, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(a, name)
+		if err != nil {
+			return err
+		}
+		first, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		second, err := os.ReadFile(filepath.Join(b, rel))
+		if err != nil || string(first) != string(second) {
+			t.Errorf("%s differs: %v", rel, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFilesWorkWithoutAServer opens files in a browser and follows links.
+func TestFilesWorkWithoutAServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the browser needs more than a few seconds")
+	}
+	dir := write(t)
+	tab := browser.New(t).Tab(browser.View{Width: 1200, Height: 900})
+	for _, file := range []string{"index.html", "search/index.html", "k/marine.acme.example/Boat/index.html", "p/registry.example.org/acme/provider-boats@v2.0.0/index.html"} {
+		tab.Open("file://" + path.Join(filepath.ToSlash(dir), file))
+		if color := browser.Evaluate[string](tab, `getComputedStyle(document.querySelector(".top")).borderBottomStyle`); color != "solid" {
+			t.Errorf("%s has no style", file)
+		}
+		if requests := tab.Foreign("file:///"); len(requests) > 0 {
+			t.Errorf("%s requested %q", file, requests)
+		}
+		if found := append(tab.Violations(), tab.Dialogs()...); len(found) > 0 {
+			t.Errorf("%s: %q", file, found)
+		}
+	}
+}
