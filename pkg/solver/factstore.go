@@ -18,6 +18,7 @@ import (
 // list and each version, and each list is parsed once.
 type factStore struct {
 	source                Source
+	virtual               VirtualSource // the source, or nil
 	listings              map[string]*listing
 	dependenciesByVersion map[string]map[string]*versionFacts
 	pins                  map[string][]version.Pin
@@ -44,8 +45,9 @@ type versionFacts struct {
 }
 
 func newFactStore(source Source) *factStore {
+	virtual, _ := source.(VirtualSource)
 	return &factStore{
-		source: source, listings: map[string]*listing{}, dependenciesByVersion: map[string]map[string]*versionFacts{},
+		source: source, virtual: virtual, listings: map[string]*listing{}, dependenciesByVersion: map[string]map[string]*versionFacts{},
 		pins: map[string][]version.Pin{}, mustList: map[string]bool{}, parsed: map[string]*version.Constraint{},
 	}
 }
@@ -100,6 +102,17 @@ func (l *listing) read(tags []string) {
 	l.candidates = order(candidates)
 	slices.SortFunc(l.unusable, func(a, b version.Version) int { return cmp.Compare(a.Tag, b.Tag) })
 	l.unusable = slices.CompactFunc(l.unusable, func(a, b version.Version) bool { return a.Tag == b.Tag })
+}
+
+// virtualFor returns the source that names the versions of a virtual package, and nil for other packages.
+func (m *factStore) virtualFor(pkg string) VirtualSource {
+	if m.virtual == nil {
+		return nil
+	}
+	if _, is := m.virtual.VersionName(pkg, ""); !is {
+		return nil
+	}
+	return m.virtual
 }
 
 // dependencies returns the dependencies of one version, sorted, and reads them once.

@@ -36,7 +36,7 @@ func (s *search) describeFact(c *incompatibility) string {
 		if s.problem.Moves == Never {
 			must = "must not change"
 		}
-		return fmt.Sprintf("%s %s is installed and %s", v.name, v.candidates[v.installed].name(), must)
+		return fmt.Sprintf("%s %s is installed and %s", v.name, v.versionName(v.installed), must)
 	case circular:
 		var names []string
 		for _, n := range c.cause.cycle {
@@ -121,6 +121,8 @@ func (s *search) missingText(to int, c *incompatibility, from int, text string) 
 	}
 	v := s.variables[to]
 	switch {
+	case v.size == 1 && v.virtual != nil:
+		return ", which no known package provides"
 	case v.size == 1 && v.missing != nil:
 		return ", whose repository does not exist"
 	case v.size == 1 && len(v.unusable) > 0:
@@ -218,7 +220,7 @@ func (s *search) ranges(t term) string {
 }
 
 func (v *variable) span(from, to int) string {
-	first, last := v.candidates[from].name(), v.candidates[to].name()
+	first, last := v.versionName(from), v.versionName(to)
 	switch to - from {
 	case 0:
 		return first

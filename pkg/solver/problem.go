@@ -15,6 +15,14 @@ type Source interface {
 	Dependencies(pkg, version string) ([]dependency.Dependency, error)
 }
 
+// A VirtualSource is a Source with virtual packages. A version of a virtual package stands for a package that can be
+// selected in its place, which is the dependency of that version. Explanations name it, and suggestions do not change it.
+type VirtualSource interface {
+	Source
+	// VersionName returns the name of a version of a virtual package for explanations, and false for other packages.
+	VersionName(pkg, version string) (name string, virtual bool)
+}
+
 // Moves restricts how the versions of installed packages change. It does not apply to
 // packages that a root names.
 type Moves int

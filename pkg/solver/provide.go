@@ -45,7 +45,7 @@ func (y *suggester) lacking(s *search, facts []*incompatibility) []Suggestion {
 	var out []Suggestion
 	for _, c := range facts {
 		to, text := s.missing(c)
-		if to == nil {
+		if to == nil || to.virtual != nil {
 			continue
 		}
 		version := to.newVersion(text, y.store.constraint(text))
@@ -111,7 +111,7 @@ func (y *suggester) publish() {
 		if len(y.found) >= maxSuggestions {
 			return
 		}
-		if c.isDependency() && c.cause.from != c.cause.to {
+		if c.isDependency() && c.cause.from != c.cause.to && y.search.variables[c.cause.from].virtual == nil {
 			y.publishFact(c)
 		}
 	}

@@ -184,6 +184,7 @@ func (s *search) addVariable(name string, c *version.Constraint) (int, error) {
 		s.store.pin(name, *c.Pin())
 	}
 	v := newVariable(name, listed, s.store.pins[name], s.problem.Installed[name])
+	v.virtual = s.store.virtualFor(name)
 	v.prefer(s.problem.Nearest)
 	if p := s.problem.preferred; p != nil && p.pkg == name {
 		v.preference, v.preferred = p.order(v), true

@@ -58,9 +58,9 @@ func (a *report) whyNot(n, i int) string {
 		case fit.empty() && !d.Optional:
 			return fmt.Sprintf("it needs %s %s, which does not exist", d.Package, accepted(d.Constraint))
 		case at > 0 && !fit.has(at) && d.Optional:
-			return fmt.Sprintf("it "+worksOnlyWith+"%s, but %s is selected", a.requirementText(d.Package, d.Constraint), other.candidates[at].name())
+			return fmt.Sprintf("it "+worksOnlyWith+"%s, but %s is selected", a.requirementText(d.Package, d.Constraint), other.versionName(at))
 		case at > 0 && !fit.has(at):
-			return fmt.Sprintf("it needs %s %s, but %s is selected", d.Package, accepted(d.Constraint), other.candidates[at].name())
+			return fmt.Sprintf("it needs %s %s, but %s is selected", d.Package, accepted(d.Constraint), other.versionName(at))
 		}
 	}
 	return "its dependencies conflict with other packages"

@@ -153,7 +153,7 @@ func (s *search) selectedDependencies(n int) []dependency.Dependency {
 // selectedName returns a package with its selected version.
 func (s *search) selectedName(n int) string {
 	v := s.variables[n]
-	return v.name + " " + v.candidates[v.state.only()].name()
+	return v.name + " " + v.versionName(v.state.only())
 }
 
 func accepted(constraint string) string {
@@ -169,6 +169,15 @@ func (c candidate) name() string {
 		return c.version.Tag
 	}
 	return c.digest[:min(len(c.digest), len("sha256:")+12)]
+}
+
+// versionName returns the name of a version of the package for messages.
+func (v *variable) versionName(i int) string {
+	if v.virtual != nil {
+		name, _ := v.virtual.VersionName(v.name, v.candidates[i].version.Tag)
+		return name
+	}
+	return v.candidates[i].name()
 }
 
 // Exhausted is the cause of the error for a search that exceeds its budget.

@@ -24,6 +24,7 @@ type variable struct {
 	preferred  bool           // only the candidates of preference are allowed
 	order      int            // in the order of decisions
 	first      int            // index of the first candidate that is a version
+	virtual    VirtualSource  // for a virtual package; nil for others
 
 	state             set
 	history           []int // indexes of the assignments of this package
