@@ -84,6 +84,17 @@ func (f *File) Provider(kind dependency.KindRef) (Package, bool) {
 	return f.Packages[at], true
 }
 
+// ProvidersOfKinds returns the repositories that were selected for required kinds.
+func (f *File) ProvidersOfKinds() map[dependency.KindRef]string {
+	out := map[dependency.KindRef]string{}
+	for _, p := range f.Packages {
+		for _, k := range p.Provides {
+			out[k] = p.Repository
+		}
+	}
+	return out
+}
+
 // sort sorts the roots, the packages and their dependencies.
 func (f *File) sort() {
 	slices.SortFunc(f.Roots, func(a, b dependency.Root) int {

@@ -127,7 +127,8 @@ func (r *registry) recorded() []string {
 }
 
 // have publishes packages: lines "name version: dependency constraint; …". Names are
-// repositories of this registry. A dependency with a question mark is optional.
+// repositories of this registry. A dependency with a question mark is optional,
+// and one with crd= is a kind.
 func (r *registry) have(t testing.TB, text string) {
 	t.Helper()
 	remote := remote.New(remote.Options{})
@@ -179,6 +180,9 @@ func (r *registry) stream(name, needs string) string {
 		}
 		switch {
 		case to == "":
+			continue
+		case strings.HasPrefix(to, "crd="):
+			fmt.Fprintf(b, "  - {crd: %q}\n", strings.TrimPrefix(to, "crd="))
 			continue
 		case !strings.Contains(to, ".") && !strings.HasPrefix(to, "short/"):
 			to = r.address + "/" + to

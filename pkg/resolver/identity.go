@@ -84,7 +84,7 @@ func (s *source) dependencies(meta xpkg.Meta) []dependency.Dependency {
 	for _, d := range meta.Dependencies() {
 		out = append(out, d.On(s.identity(d.Package)))
 	}
-	return out
+	return append(out, s.virtualDependencies(meta.Kinds)...)
 }
 
 // findAliases returns an alias for each name whose repository has the same location as

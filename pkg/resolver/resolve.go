@@ -41,6 +41,9 @@ type Resolver struct {
 	// DefaultRegistry is the registry of dependencies that do not name one. If it is empty,
 	// such a dependency is an error: the registry is not guessed.
 	DefaultRegistry string
+	// Kinds finds the providers of kinds that packages require without naming a package. If it is nil, such dependencies
+	// are ignored.
+	Kinds Kinds
 	// Budget limits the work of the solver; see solver.Problem.
 	Budget int
 }
@@ -52,6 +55,9 @@ type Request struct {
 	// versions of a lock file, or the installed ones. Their dependencies are trusted and
 	// require no request.
 	Locked []lockfile.Package
+	// Provides maps kinds to the repositories that were selected for them before, in addition to those of Locked. They stay
+	// selected, also if Locked does not contain the package.
+	Provides map[dependency.KindRef]string
 	// Moves and Nearest restrict how locked packages change if not all of them can be
 	// kept; see solver.Problem.
 	Moves   solver.Moves
@@ -83,10 +89,14 @@ type Result struct {
 func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	known := aliases{}
+	known, kinds := aliases{}, newKindChoices(q)
 	for {
 		s := newSource(ctx, r, known.request(q), known)
+		s.kinds = kinds
 		result, err := s.resolve(known.request(q))
+		if errors.Is(err, errReconsider) {
+			continue // Every round decides at least one more kind.
+		}
 		found := s.findAliases(q)
 		// Every round finds at least one more name, so the loop ends.
 		if len(found) <= len(known) || maps.Equal(found, known) || err != nil && !unsolvable(err) {
@@ -99,6 +109,10 @@ func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 // resolve solves the problem with the known names.
 func (s *source) resolve(q Request) (Result, error) {
 	defer s.wait()
+	var err error
+	if q.Roots, err = s.virtualRoots(q.Roots); err != nil {
+		return Result{Notes: s.sortedNotes()}, err
+	}
 	if len(q.Locked) > 0 {
 		if solution, err := s.solve(q, true); err == nil {
 			return s.result(q, solution)
@@ -127,6 +141,9 @@ func (s *source) resolve(q Request) (Result, error) {
 	return s.result(q, solution)
 }
 
+// errReconsider reports that a solution decides the providers of kinds for another round.
+var errReconsider = errors.New("the solution selects other providers")
+
 func unsolvable(err error) bool {
 	return errors.Is(err, solver.ErrUnsolvable) || errors.Is(err, solver.ErrCycle)
 }
@@ -148,7 +165,7 @@ func (s *source) solve(q Request, lockedOnly bool) (solver.Solution, error) {
 // not available, which is more specific than the error of the solver.
 func (s *source) checkNamedRoots(roots []dependency.Root) error {
 	for _, root := range roots {
-		if root.Optional {
+		if root.Optional || isVirtual(root.Package) {
 			continue
 		}
 		pin := root.Constraint

@@ -17,19 +17,30 @@ import (
 // result converts a solution. It verifies the claimed metadata of the selected versions.
 func (s *source) result(q Request, solution solver.Solution) (Result, error) {
 	out := Result{Why: map[string][]string{}, SetAside: map[string][]solver.SetAside{}}
-	out.Roots = slices.Clone(q.Roots)
+	if s.reconsider(solution.Picks, q.Roots) {
+		return Result{}, errReconsider
+	}
+	if err := s.undecided(solution.Picks); err != nil {
+		return Result{Notes: s.sortedNotes()}, err
+	}
+	out.Roots = s.rootsWithProviders(solution.Picks, q.Roots)
 	if err := s.verifyClaims(solution.Picks); err != nil {
 		return Result{Notes: s.sortedNotes()}, err
 	}
 	for _, pick := range solution.Picks {
+		if isVirtual(pick.Package) {
+			continue
+		}
 		p, err := s.lockedPackage(pick)
 		if err != nil {
 			return Result{Notes: s.sortedNotes()}, err
 		}
+		p.Dependencies = s.withProviders(solution.Picks, p.Dependencies)
 		out.Packages = append(out.Packages, p)
 		out.Why[p.Repository], out.SetAside[p.Repository] = pick.Why, pick.SetAside
 	}
 	slices.SortFunc(out.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Repository, b.Repository) })
+	recordProviders(&out.File)
 	s.noteAliases()
 	s.noteDuplicates(out.Packages)
 	s.noteKindMismatches(solution.Picks, &out.File)
@@ -110,7 +121,7 @@ func (s *source) verifyClaims(picks []solver.Pick) error {
 			if ref, errs[i] = reference(pick.Package, pin(pick)); errs[i] == nil {
 				proof, errs[i] = s.resolver.Registry.Verify(s.ctx, ref, claim.Digest)
 			}
-			same := slices.Equal(proof.Meta.Dependencies(), claim.Meta.Dependencies()) && proof.Meta.Kind == claim.Meta.Kind
+			same := slices.Equal(proof.Meta.Dependencies(), claim.Meta.Dependencies()) && slices.Equal(proof.Meta.Kinds, claim.Meta.Kinds) && proof.Meta.Kind == claim.Meta.Kind
 			if errs[i] == nil && !same {
 				errs[i] = indexlayer.ErrMismatch.New(nil, "the dependencies in the index layer of %s %s differ from its package.yaml", pick.Package, pin(pick))
 			}

@@ -19,6 +19,9 @@ type source struct {
 	resolver *Resolver
 	aliases  aliases
 	locked   map[string]lockfile.Package
+	// kinds are the decisions about providers of kinds, and virtual the virtual packages.
+	kinds   kindChoices
+	virtual map[string]*virtualPackage
 	// lockedOnly means that locked packages cannot change.
 	lockedOnly bool
 	// named are the versions that roots name exactly, and deprecated means that deprecated versions can be selected.
@@ -53,13 +56,15 @@ func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *sour
 	s := &source{
 		ctx: ctx, resolver: r, aliases: known, named: namedVersions(q.Roots), locked: map[string]lockfile.Package{},
 		lists: map[string]*task[Versions]{}, versions: map[versionKey]*task[Metadata]{},
-		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, names: map[string]bool{},
+		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, names: map[string]bool{}, virtual: map[string]*virtualPackage{},
 	}
 	for alias := range known {
 		s.names[alias] = true
 	}
 	for _, root := range q.Roots {
-		s.names[root.Package] = true
+		if root.Package != "" {
+			s.names[root.Package] = true
+		}
 	}
 	for _, p := range q.Locked {
 		s.locked[p.Repository] = p
@@ -76,6 +81,9 @@ func (s *source) wait() { s.inFlight.Wait() }
 
 // Versions implements [solver.Source].
 func (s *source) Versions(pkg string) ([]string, error) {
+	if isVirtual(pkg) {
+		return s.knownVirtual(pkg).versions()
+	}
 	locked, ok := s.locked[pkg]
 	if ok && s.lockedOnly {
 		return []string{locked.Pin()}, nil
@@ -94,6 +102,9 @@ func (s *source) Versions(pkg string) ([]string, error) {
 
 // Dependencies implements [solver.Source].
 func (s *source) Dependencies(pkg, pin string) ([]dependency.Dependency, error) {
+	if isVirtual(pkg) {
+		return s.dependenciesOfVirtual(pkg, pin)
+	}
 	if locked, ok := s.locked[pkg]; ok && locked.Pin() == pin {
 		return locked.Dependencies, nil
 	}
@@ -129,6 +140,13 @@ func (s *source) prefetch(roots []dependency.Root, lockedOnly bool) {
 
 // prefetchDependency reads the likely version of a dependency, and of its dependencies.
 func (s *source) prefetchDependency(pkg, constraint string, exact bool) {
+	if isVirtual(pkg) {
+		if v := s.knownVirtual(pkg); len(v.providers.Candidates) > 0 {
+			p := v.providers.Candidates[0]
+			s.prefetchDependency(p.Repository, p.Constraint, false)
+		}
+		return
+	}
 	w := requirement{pkg, constraint, exact, s.lockedOnly}
 	s.mu.Lock()
 	asked := s.requested[w]

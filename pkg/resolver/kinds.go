@@ -1,0 +1,343 @@
+package resolver
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
+)
+
+// Kinds finds the packages that provide kinds of custom resources. It must be safe for concurrent use, and return the
+// same results for the same arguments during a resolution.
+type Kinds interface {
+	// Providers returns the packages that may be selected for a kind. An error of class NotFound reports that there is none;
+	// another version of the dependent may not require the kind. Any other error ends the resolution.
+	Providers(ctx context.Context, q KindQuery) (Providers, error)
+	// Expand returns all known kinds that a reference to all kinds of a group means, in order.
+	Expand(ctx context.Context, ref dependency.KindRef) ([]dependency.KindRef, error)
+}
+
+// A KindQuery asks for the providers of a kind.
+type KindQuery struct {
+	Kind dependency.KindRef
+	// Recorded maps kinds to the repositories that were selected for them before. They stay selected.
+	Recorded map[dependency.KindRef]string
+	// Present are the repositories of packages that are locked, or that packages of the tree require by name. They take
+	// precedence.
+	Present map[string]bool
+}
+
+// Providers are the packages that may be selected for a kind, best first.
+type Providers struct {
+	Candidates []Provider
+	// Undecided is the error of the resolution if the kind is part of the solution, and the packages that are selected by
+	// name do not decide which package provides it. It is nil if the first candidates may be selected.
+	Undecided error
+}
+
+// A Provider is a package that provides a kind.
+type Provider struct {
+	Repository string
+	// Constraint accepts the versions that provide the kind.
+	Constraint string
+}
+
+// virtualPackage is the virtual package of a kind: a version of it is the selection of a provider.
+type virtualPackage struct {
+	kind      dependency.KindRef
+	providers Providers
+	err       error
+}
+
+// virtualPrefix starts the name of a virtual package. No repository has a space in its name.
+const virtualPrefix = "kind "
+
+func virtualName(k dependency.KindRef) string { return virtualPrefix + k.String() }
+
+func isVirtual(pkg string) bool { return strings.HasPrefix(pkg, virtualPrefix) }
+
+// tag returns the version of the virtual package that selects a candidate. The solver prefers the highest version, which
+// is the best candidate.
+func (v *virtualPackage) tag(candidate int) string {
+	return strconv.Itoa(len(v.providers.Candidates)-candidate) + ".0.0"
+}
+
+// provider returns the candidate that a version of the virtual package selects.
+func (v *virtualPackage) provider(tag string) (Provider, bool) {
+	for i, p := range v.providers.Candidates {
+		if v.tag(i) == tag {
+			return p, true
+		}
+	}
+	return Provider{}, false
+}
+
+// versions returns all versions of the virtual package.
+func (v *virtualPackage) versions() ([]string, error) {
+	var out []string
+	for i := range v.providers.Candidates {
+		out = append(out, v.tag(i))
+	}
+	return out, v.err
+}
+
+// VersionName implements [solver.VirtualSource].
+func (s *source) VersionName(pkg, tag string) (string, bool) {
+	if !isVirtual(pkg) {
+		return "", false
+	}
+	if v := s.knownVirtual(pkg); v != nil {
+		if p, ok := v.provider(tag); ok {
+			return "from " + p.Repository, true
+		}
+	}
+	return tag, true
+}
+
+// knownVirtual returns a virtual package that a dependency has named.
+func (s *source) knownVirtual(pkg string) *virtualPackage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.virtual[pkg]
+}
+
+// virtualDependencies returns the dependencies on the virtual packages of required kinds.
+func (s *source) virtualDependencies(kinds []dependency.KindRef) []dependency.Dependency {
+	if s.resolver.Kinds == nil {
+		return nil
+	}
+	var out []dependency.Dependency
+	for _, k := range kinds {
+		for _, one := range s.expand(k) {
+			s.addVirtual(one)
+			out = append(out, dependency.Dependency{Package: virtualName(one)})
+		}
+	}
+	return out
+}
+
+// expand returns the kinds that a reference means. If they are not known, it returns the reference, which has no provider.
+func (s *source) expand(k dependency.KindRef) []dependency.KindRef {
+	if !k.IsAll() {
+		return []dependency.KindRef{k}
+	}
+	all, err := s.resolver.Kinds.Expand(s.ctx, k)
+	if err != nil || len(all) == 0 {
+		return []dependency.KindRef{k}
+	}
+	return all
+}
+
+// addVirtual finds the providers of a kind once.
+func (s *source) addVirtual(k dependency.KindRef) {
+	name := virtualName(k)
+	if s.knownVirtual(name) != nil {
+		return
+	}
+	v := &virtualPackage{kind: k}
+	v.providers, v.err = s.resolver.Kinds.Providers(s.ctx, KindQuery{Kind: k, Recorded: s.kinds.recorded, Present: s.kinds.present})
+	v.providers.Candidates = slices.Clone(v.providers.Candidates)
+	for i, p := range v.providers.Candidates {
+		v.providers.Candidates[i].Repository = s.identity(p.Repository)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.virtual[name] == nil {
+		s.virtual[name] = v
+	}
+}
+
+// dependenciesOfVirtual returns the dependency of a version of a virtual package.
+func (s *source) dependenciesOfVirtual(pkg, tag string) ([]dependency.Dependency, error) {
+	p, ok := s.knownVirtual(pkg).provider(tag)
+	if !ok {
+		return nil, ErrUnusable.New(nil, "%s has no version %s", pkg, tag)
+	}
+	return []dependency.Dependency{{Package: p.Repository, Constraint: p.Constraint}}, nil
+}
+
+// kindChoices are the selections of providers that the rounds of a resolution depend on.
+type kindChoices struct {
+	recorded map[dependency.KindRef]string
+	present  map[string]bool
+}
+
+func newKindChoices(q Request) kindChoices {
+	out := kindChoices{recorded: map[dependency.KindRef]string{}, present: map[string]bool{}}
+	maps.Copy(out.recorded, q.Provides)
+	for _, p := range q.Locked {
+		out.present[p.Repository] = true
+		for _, k := range p.Provides {
+			if out.recorded[k] == "" {
+				out.recorded[k] = p.Repository
+			}
+		}
+	}
+	return out
+}
+
+// virtualRoots returns roots in which a requested kind is the virtual package of the kind, and of each kind of a group.
+func (s *source) virtualRoots(roots []dependency.Root) ([]dependency.Root, error) {
+	var out []dependency.Root
+	for _, root := range roots {
+		if root.CRD == "" || root.Package != "" {
+			out = append(out, root)
+			continue
+		}
+		k, err := dependency.ParseKindRef(root.CRD)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range s.virtualDependencies([]dependency.KindRef{k}) {
+			v := s.knownVirtual(d.Package)
+			if v.err != nil {
+				return nil, v.err
+			}
+			out = append(out, dependency.Root{Package: d.Package, By: root.By, CRD: v.kind.String()})
+		}
+	}
+	return out, nil
+}
+
+// reconsider reports whether a solution decides providers of kinds differently than the round that found it: packages that
+// other packages require by name take precedence, and one package provides a kind in all its API versions.
+func (s *source) reconsider(picks []solver.Pick, roots []dependency.Root) bool {
+	s.wait() // Requests that are in progress read the choices.
+	named := requiredByName(picks, roots)
+	changed := false
+	for _, v := range s.selectedVirtual(picks) {
+		for _, p := range v.providers.Candidates {
+			if named[p.Repository] && !s.kinds.present[p.Repository] {
+				s.kinds.present[p.Repository] = true
+				changed = true
+			}
+		}
+	}
+	return s.reconcileVersions(picks) || changed
+}
+
+// reconcileVersions records the provider of a kind that is required in several API versions, if different packages were
+// selected for them.
+func (s *source) reconcileVersions(picks []solver.Pick) (changed bool) {
+	first := map[string]string{}
+	for _, v := range s.selectedVirtual(picks) {
+		key := strings.ToLower(v.kind.WithoutVersion())
+		p := s.selectedProvider(picks, v)
+		if first[key] == "" {
+			first[key] = p.Repository
+		}
+		common := first[key]
+		if p.Repository == common || s.kinds.recorded[v.kind] != "" || !slices.ContainsFunc(v.providers.Candidates, func(p Provider) bool { return p.Repository == common }) {
+			continue
+		}
+		s.kinds.recorded[v.kind] = common
+		changed = true
+	}
+	return changed
+}
+
+// selectedVirtual returns the virtual packages of a solution, in its order.
+func (s *source) selectedVirtual(picks []solver.Pick) []*virtualPackage {
+	var out []*virtualPackage
+	for _, pick := range picks {
+		if isVirtual(pick.Package) {
+			out = append(out, s.knownVirtual(pick.Package))
+		}
+	}
+	return out
+}
+
+// selectedProvider returns the provider of a kind in a solution.
+func (s *source) selectedProvider(picks []solver.Pick, v *virtualPackage) Provider {
+	at := slices.IndexFunc(picks, func(p solver.Pick) bool { return p.Package == virtualName(v.kind) })
+	p, _ := v.provider(picks[at].Tag)
+	return p
+}
+
+// requiredByName returns the packages of a solution that roots or packages require by name.
+func requiredByName(picks []solver.Pick, roots []dependency.Root) map[string]bool {
+	out := map[string]bool{}
+	for _, r := range roots {
+		out[r.Package] = !r.Optional
+	}
+	for _, pick := range picks {
+		if isVirtual(pick.Package) {
+			continue
+		}
+		for _, d := range pick.Dependencies {
+			if !d.Optional && !isVirtual(d.Package) {
+				out[d.Package] = true
+			}
+		}
+	}
+	return out
+}
+
+// undecided returns the error of the first kind of a solution whose provider the user must select. The others are noted.
+func (s *source) undecided(picks []solver.Pick) error {
+	var first error
+	for _, v := range s.selectedVirtual(picks) {
+		switch {
+		case v.providers.Undecided == nil:
+		case first == nil:
+			first = v.providers.Undecided
+		default:
+			s.note(fmt.Sprintf("the provider of %s must also be selected", v.kind))
+		}
+	}
+	return first
+}
+
+// withProviders returns dependencies in which the providers of kinds replace the virtual packages.
+func (s *source) withProviders(picks []solver.Pick, all []dependency.Dependency) []dependency.Dependency {
+	out := slices.Clone(all)
+	for i, d := range out {
+		if isVirtual(d.Package) {
+			v := s.knownVirtual(d.Package)
+			p := s.selectedProvider(picks, v)
+			out[i] = dependency.Dependency{Package: p.Repository, Constraint: p.Constraint, CRD: v.kind.String()}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b dependency.Dependency) int { return strings.Compare(a.Package, b.Package) })
+	return out
+}
+
+// rootsWithProviders returns roots in which the providers of kinds replace the virtual packages.
+func (s *source) rootsWithProviders(picks []solver.Pick, roots []dependency.Root) []dependency.Root {
+	out := slices.Clone(roots)
+	for i, r := range out {
+		if isVirtual(r.Package) {
+			p := s.selectedProvider(picks, s.knownVirtual(r.Package))
+			out[i].Package, out[i].Constraint = p.Repository, p.Constraint
+		}
+	}
+	return out
+}
+
+// recordProviders sets the kinds that each package of a lock file provides for others.
+func recordProviders(f *lockfile.File) {
+	kinds := map[string][]dependency.KindRef{}
+	add := func(pkg, text string) {
+		if k, err := dependency.ParseKindRef(text); err == nil && !slices.Contains(kinds[pkg], k) {
+			kinds[pkg] = append(kinds[pkg], k)
+		}
+	}
+	for _, r := range f.Roots {
+		add(r.Package, r.CRD)
+	}
+	for _, p := range f.Packages {
+		for _, d := range p.Dependencies {
+			add(d.Package, d.CRD)
+		}
+	}
+	for i := range f.Packages {
+		f.Packages[i].Provides = kinds[f.Packages[i].Repository]
+		slices.SortFunc(f.Packages[i].Provides, func(a, b dependency.KindRef) int { return strings.Compare(a.String(), b.String()) })
+	}
+}
