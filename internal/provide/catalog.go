@@ -1,0 +1,218 @@
+package provide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/version"
+)
+
+// A Catalog is the source of an index.
+type Catalog struct {
+	*catalog.Catalog
+	// Name and Priority are those of the candidates.
+	Name     string
+	Priority int
+	// Fits reports whether a constraint accepts the version of Crossplane; nil accepts every constraint.
+	Fits func(constraint string) bool
+}
+
+var _ Source = Catalog{}
+
+// Candidates implements [Source].
+func (s Catalog) Candidates(kind dependency.KindRef) []Candidate {
+	var out []Candidate
+	for i := range s.Catalog.Kinds {
+		k := &s.Catalog.Kinds[i]
+		if kind.Matches(k.Group, k.Kind, k.Plural, k.Singular) && !isDuplicate(s.Catalog.Kinds, i) {
+			c := s.candidate(k)
+			s.selectVersion(&c, kind.Version)
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// isDuplicate reports whether a package lists the kind before in another role.
+func isDuplicate(kinds []catalog.Kind, i int) bool {
+	return i > 0 && kinds[i-1].Repository == kinds[i].Repository && kinds[i-1].Kind == kinds[i].Kind && kinds[i-1].Group == kinds[i].Group
+}
+
+// Group implements [Source].
+func (s Catalog) Group(group string) []Candidate {
+	var out []Candidate
+	for i := range s.Catalog.Kinds {
+		if k := &s.Catalog.Kinds[i]; k.Group == group {
+			out = append(out, s.candidate(k))
+		}
+	}
+	return out
+}
+
+// Kinds implements [Source].
+func (s Catalog) Kinds() []dependency.KindRef {
+	var out []dependency.KindRef
+	for _, k := range s.Catalog.Kinds {
+		if k.Role != catalog.Input && k.Role != catalog.Elsewhere && strings.Contains(k.Group, ".") {
+			out = append(out, dependency.KindRef{Name: k.Kind, Group: k.Group})
+		}
+	}
+	return out
+}
+
+// candidate returns the candidate of a kind of the newest version of a package.
+func (s Catalog) candidate(k *catalog.Kind) Candidate {
+	c := Candidate{
+		Repository: k.Repository, Kind: k.Kind, Group: k.Group, Plural: k.Plural, Singular: k.Singular, Served: k.Served,
+		Role: roleOf(k.Role), Source: s.Name, Priority: s.Priority,
+	}
+	p := s.Package(k.Repository)
+	if p == nil {
+		return c
+	}
+	c.Type, c.Version, c.Cost, c.Deprecated = p.Type, p.Latest, p.Kinds, p.Deprecated
+	c.ReplacedBy, c.Aliases = p.ReplacedBy, p.Aliases
+	if !p.Updated.IsZero() {
+		c.Updated = p.Updated.Unix()
+	}
+	c.Digest = s.digest(k.Repository, p.Latest)
+	c.Publisher, c.Verified = p.Publisher, p.Publisher != "" && p.Verified != ""
+	c.OwnsGroup = c.Verified && ownsGroup(p.Verified, k.Group)
+	return c
+}
+
+// VerifiedDomain starts the value of [catalog.Package.Verified] of a publisher that has proved the control of a domain,
+// which follows. The publisher owns the API groups of the domain.
+const VerifiedDomain = "domain:"
+
+func ownsGroup(verified, group string) bool {
+	domain, ok := strings.CutPrefix(verified, VerifiedDomain)
+	// A top-level domain has no owner that publishes packages.
+	return ok && strings.Contains(domain, ".") && (group == domain || strings.HasSuffix(group, "."+domain))
+}
+
+func roleOf(r catalog.Role) Role {
+	switch r {
+	case catalog.Input:
+		return Input
+	case catalog.Elsewhere:
+		return Elsewhere
+	}
+	return Defines
+}
+
+// digest returns the digest of a version, or zero if it is not known.
+func (s Catalog) digest(repository, tag string) oci.Digest {
+	if h := s.History(repository); h != nil {
+		for _, v := range slices.Backward(h.Versions) {
+			if v.Tag == tag {
+				return v.Digest
+			}
+		}
+	}
+	return oci.Digest{}
+}
+
+// selectVersion selects the newest version of the package that serves an API version of the kind, and the constraint for all
+// of them. Without a history, it selects the newest version of the package.
+func (s Catalog) selectVersion(c *Candidate, apiVersion string) {
+	h := s.History(c.Repository)
+	if h == nil {
+		return
+	}
+	intervals := intervalsOf(h, c.Group, c.Kind, apiVersion)
+	if len(intervals) == 0 {
+		return // The version does not serve the API version; Rank reports which ones it serves.
+	}
+	c.Version, c.Unusable = "", "none of its versions can be installed"
+	if apiVersion != "" {
+		c.Served = []string{apiVersion}
+	}
+	for _, prerelease := range []bool{false, true} {
+		for _, v := range slices.Backward(h.Versions) {
+			if within(h, intervals, v.Tag) && isPrerelease(v.Tag) == prerelease && s.usable(v, c) {
+				c.Version, c.Digest, c.Cost, c.Unusable = v.Tag, v.Digest, v.Kinds, ""
+				c.Deprecated = c.Deprecated || v.Status != nil && v.Status.State == catalog.Deprecated
+				if !v.Created.IsZero() {
+					c.Updated = v.Created.Unix()
+				}
+				c.Constraint = constraintOf(intervals, v.Tag)
+				return
+			}
+		}
+	}
+}
+
+// usable reports whether a version can be installed. Otherwise, it records the reason.
+func (s Catalog) usable(v catalog.Version, c *Candidate) bool {
+	switch {
+	case v.Error != nil:
+		c.Unusable = fmt.Sprintf("its version %s cannot be read: %s", v.Tag, v.Error.Code)
+	case v.Status.Excludes():
+		c.Unusable = fmt.Sprintf("its version %s was %s", v.Tag, v.Status.State)
+	case s.Fits != nil && v.Crossplane != "" && !s.Fits(v.Crossplane):
+		c.Unusable = fmt.Sprintf("its version %s requires Crossplane %s", v.Tag, v.Crossplane)
+	default:
+		return true
+	}
+	return false
+}
+
+func isPrerelease(tag string) bool {
+	v := version.Parse(tag)
+	return v.Usable() && v.Prerelease()
+}
+
+// intervalsOf returns the intervals in which a package serves an API version of a kind, or any API version.
+func intervalsOf(h *catalog.History, group, kind, apiVersion string) []catalog.Interval {
+	var out []catalog.Interval
+	for _, k := range h.Kinds {
+		if k.Group != group || k.Kind != kind {
+			continue
+		}
+		for _, i := range k.Intervals {
+			if apiVersion == "" || i.Version == apiVersion {
+				out = append(out, i)
+			}
+		}
+	}
+	return out
+}
+
+// within reports whether a version is in one of the intervals.
+func within(h *catalog.History, intervals []catalog.Interval, tag string) bool {
+	position := func(tag string) int {
+		return slices.IndexFunc(h.Versions, func(v catalog.Version) bool { return v.Tag == tag })
+	}
+	at := position(tag)
+	return slices.ContainsFunc(intervals, func(i catalog.Interval) bool {
+		until := len(h.Versions)
+		if i.Until != "" {
+			until = position(i.Until)
+		}
+		return position(i.Since) <= at && at < until
+	})
+}
+
+// constraintOf returns the constraint that accepts the versions of the intervals. It accepts at least the selected version.
+func constraintOf(intervals []catalog.Interval, selected string) string {
+	var out []string
+	for _, i := range intervals {
+		text := ">=" + i.Since
+		if i.Until != "" {
+			text += ", <" + i.Until
+		}
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	text := strings.Join(out, " || ")
+	if version.CheckConstraint(text, false) == nil && version.ParseConstraint(text).Accepts(selected) {
+		return text
+	}
+	return selected
+}

@@ -1,0 +1,209 @@
+package provide
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// indexOf returns a catalog of packages. Each text has the form "REPOSITORY VERSION: KIND.GROUP/VERSION,...; …" with the
+// versions of a package in order; the last one is the newest.
+func indexOf(t testing.TB, texts ...string) *catalog.Catalog {
+	t.Helper()
+	c := &catalog.Catalog{}
+	for _, text := range texts {
+		repository, rest, _ := strings.Cut(text, " ")
+		repository = "xpkg.test/" + repository
+		h := catalog.History{Repository: repository}
+		intervals := map[dependency.KindRef]int{}
+		var last []catalog.Kind
+		for line := range strings.SplitSeq(rest, ";") {
+			tag, kinds, _ := strings.Cut(strings.TrimSpace(line), ":")
+			last = nil
+			seen := map[dependency.KindRef]bool{}
+			for one := range strings.FieldsSeq(kinds) {
+				k, err := dependency.ParseKindRef(one)
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen[k] = true
+				if _, ok := intervals[k]; !ok {
+					h.Kinds = append(h.Kinds, catalog.KindHistory{Group: k.Group, Kind: k.Name, Intervals: []catalog.Interval{{Version: k.Version, Since: tag}}})
+					intervals[k] = len(h.Kinds) - 1
+				}
+				last = append(last, catalog.Kind{
+					Kind: k.Name, Group: k.Group, Plural: strings.ToLower(k.Name) + "s", Singular: strings.ToLower(k.Name),
+					Served: []string{k.Version}, Role: catalog.Provides, Repository: repository, Since: tag,
+				})
+			}
+			for k, at := range intervals {
+				if !seen[k] && h.Kinds[at].Intervals[0].Until == "" {
+					h.Kinds[at].Intervals[0].Until = tag
+				}
+			}
+			h.Versions = append(h.Versions, catalog.Version{Tag: tag, Digest: oci.DigestOf([]byte(repository + tag)), Kinds: len(last), Created: time.Unix(int64(len(h.Versions)), 0)})
+		}
+		newest := h.Versions[len(h.Versions)-1]
+		c.Packages = append(c.Packages, catalog.Package{Repository: repository, Type: "Provider", Latest: newest.Tag, Kinds: newest.Kinds})
+		c.Histories = append(c.Histories, h)
+		c.Kinds = append(c.Kinds, last...)
+	}
+	return c
+}
+
+func kindRef(t testing.TB, text string) dependency.KindRef {
+	t.Helper()
+	k, err := dependency.ParseKindRef(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestAnIndexSelectsTheNewestVersionThatServesTheKind(t *testing.T) {
+	index := indexOf(t, "acme/s3 v1.0.0: Bucket.s3.example.org/v1beta1; v1.1.0: Bucket.s3.example.org/v1beta1; v2.0.0: Bucket.s3.example.org/v1; v2.1.0-rc.1: Bucket.s3.example.org/v1")
+	versions := index.Histories[0].Versions
+	for name, c := range map[string]struct {
+		kind                      string
+		change                    func()
+		version, constraint, text string
+	}{
+		"the newest release":      {"Bucket.s3.example.org", nil, "v2.0.0", ">=v1.0.0, <v2.0.0 || >=v2.0.0", ""},
+		"a former API version":    {"Bucket.s3.example.org/v1beta1", nil, "v1.1.0", ">=v1.0.0, <v2.0.0", ""},
+		"a current API version":   {"buckets.s3.example.org/v1", nil, "v2.0.0", ">=v2.0.0", ""},
+		"a yanked version":        {"Bucket.s3.example.org/v1beta1", func() { versions[1].Status = &catalog.Status{State: catalog.Yanked} }, "v1.0.0", ">=v1.0.0, <v2.0.0", ""},
+		"a deprecated version":    {"Bucket.s3.example.org/v1beta1", func() { versions[1].Status = &catalog.Status{State: catalog.Deprecated} }, "v1.1.0", ">=v1.0.0, <v2.0.0", ""},
+		"only a prerelease":       {"Bucket.s3.example.org/v1", func() { versions[2].Status = &catalog.Status{State: catalog.Retracted} }, "v2.1.0-rc.1", "v2.1.0-rc.1", ""},
+		"a broken version":        {"Bucket.s3.example.org/v1beta1", func() { versions[1].Error = &catalog.IndexError{Code: "X"} }, "v1.0.0", ">=v1.0.0, <v2.0.0", ""},
+		"another Crossplane":      {"Bucket.s3.example.org/v1beta1", func() { versions[1].Crossplane = ">=v9" }, "v1.0.0", ">=v1.0.0, <v2.0.0", ""},
+		"no version":              {"Bucket.s3.example.org/v1beta1", func() { versions[0].Crossplane, versions[1].Crossplane = ">=v9", ">=v9" }, "", "", "its version v1.0.0 requires Crossplane >=v9"},
+		"an unknown API version":  {"Bucket.s3.example.org/v3", nil, "v2.1.0-rc.1", "", ""},
+		"an empty version of all": {"*.s3.example.org", nil, "v2.0.0", ">=v1.0.0, <v2.0.0 || >=v2.0.0", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			saved := append([]catalog.Version{}, versions...)
+			defer copy(versions, saved)
+			if c.change != nil {
+				c.change()
+			}
+			source := Catalog{Catalog: index, Fits: func(constraint string) bool { return constraint != ">=v9" }}
+			got := source.Candidates(kindRef(t, c.kind))
+			if len(got) != 1 || got[0].Version != c.version || got[0].Constraint != c.constraint || got[0].Unusable != c.text {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestTheOwnerOfADomainOwnsItsGroups(t *testing.T) {
+	for _, c := range []struct {
+		verified, group string
+		want            bool
+	}{
+		{"domain:example.org", "example.org", true}, {"domain:example.org", "s3.example.org", true}, {"domain:example.org", "s3.badexample.org", false},
+		{"domain:org", "example.org", false}, {"domain:", "example.org", false}, {"", "example.org", false}, {"key", "example.org", false},
+		{"domain:s3.example.org", "example.org", false},
+	} {
+		if got := ownsGroup(c.verified, c.group); got != c.want {
+			t.Errorf("%s owns %s: %v", c.verified, c.group, got)
+		}
+	}
+}
+
+func TestIndexesAreSourcesOfTheFinder(t *testing.T) {
+	first := Catalog{Catalog: indexOf(t, "acme/s3 v1.0.0: Bucket.s3.example.org/v1 Object.s3.example.org/v1"), Name: "first"}
+	second := Catalog{Catalog: indexOf(t, "evil/s3 v9.0.0: Bucket.s3.example.org/v1"), Name: "second", Priority: 1}
+	alone := &Finder{Sources: []Source{first}}
+	r, err := alone.Rank(t.Context(), Request{Kind: kindRef(t, "buckets.s3.example.org")})
+	if err != nil || r.Decided != OnlyProvider || r.Order[0].Ref() != "xpkg.test/acme/s3:v1.0.0" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	both := &Finder{Sources: []Source{second, first}}
+	if r, err = both.Rank(t.Context(), Request{Kind: kindRef(t, "Bucket.s3.example.org")}); err != nil || r.Decided != "" || r.Order[0].Repository != "xpkg.test/acme/s3" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	// A kind that only the second index has, in a group of the first.
+	if r, _ = both.Rank(t.Context(), Request{Kind: kindRef(t, "Object.s3.example.org")}); r.Decided != "" {
+		t.Errorf("%+v", r)
+	}
+	both.Selected = map[dependency.KindRef]string{kindRef(t, "buckets.s3.example.org"): "xpkg.test/acme/s3"}
+	if r, _ = both.Rank(t.Context(), Request{Kind: kindRef(t, "Bucket.s3.example.org/v1")}); r.Decided != Recorded || r.Order[0].Repository != "xpkg.test/acme/s3" {
+		t.Errorf("a selection under another name of the kind is not used: %+v", r)
+	}
+	all, err := alone.Expand(t.Context(), kindRef(t, "*.s3.example.org/v1"))
+	if err != nil || len(all) != 2 || all[0].String() != "Bucket.s3.example.org/v1" || all[1].String() != "Object.s3.example.org/v1" {
+		t.Errorf("%v, %v", all, err)
+	}
+	r, _ = alone.Rank(t.Context(), Request{Kind: kindRef(t, "Buckets.s3.exampel.org")})
+	if err := alone.Err(t.Context(), r); err == nil || !strings.Contains(fmt.Sprint(err), "no package that can be installed provides") {
+		t.Error(err)
+	}
+}
+
+// The numbers of published kinds and packages.
+const corpusKinds, corpusPackages = 4587, 333
+
+func corpusIndex(b testing.TB) *catalog.Catalog {
+	var texts []string
+	for p := range corpusPackages {
+		var kinds strings.Builder
+		for k := p; k < corpusKinds; k += corpusPackages {
+			fmt.Fprintf(&kinds, " Kind%d.group%d.example.org/v1beta1", k, k%100)
+		}
+		var versions []string
+		for v := range 65 {
+			versions = append(versions, fmt.Sprintf("v1.%d.0:%s", v, kinds.String()))
+		}
+		texts = append(texts, fmt.Sprintf("org%03d/package %s", p, strings.Join(versions, ";")))
+	}
+	return indexOf(b, texts...)
+}
+
+// BenchmarkLookup measures the selection of a provider among all published kinds. The goal is less than a millisecond; the
+// floor is one scan of all rows.
+func BenchmarkLookup(b *testing.B) {
+	index := corpusIndex(b)
+	finder := &Finder{Sources: []Source{Catalog{Catalog: index}}}
+	kind := kindRef(b, "Kind4000.group0.example.org/v1beta1")
+	b.Run("select", func(b *testing.B) {
+		for b.Loop() {
+			r, err := finder.Rank(b.Context(), Request{Kind: kind})
+			if err != nil || len(r.Order) != 1 {
+				b.Fatal(r, err)
+			}
+		}
+	})
+	b.Run("floor", func(b *testing.B) {
+		for b.Loop() {
+			found := 0
+			for i := range index.Kinds {
+				if k := &index.Kinds[i]; kind.Matches(k.Group, k.Kind, k.Plural, k.Singular) {
+					found++
+				}
+			}
+			if found != 1 {
+				b.Fatal(found)
+			}
+		}
+	})
+}
+
+// TestALookupScansTheRowsOnce proves the cost of a lookup without a clock: it allocates for the rows of one API group only.
+func TestALookupScansTheRowsOnce(t *testing.T) {
+	finder := &Finder{Sources: []Source{Catalog{Catalog: corpusIndex(t)}}}
+	kind := kindRef(t, "Kind4000.group0.example.org/v1beta1")
+	allocations := testing.AllocsPerRun(10, func() {
+		if _, err := finder.Rank(t.Context(), Request{Kind: kind}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	// 46 kinds of 46 packages are in the group.
+	if most := 46 * 60.0; allocations > most {
+		t.Errorf("a lookup allocates %v times, at most %v are expected", allocations, most)
+	}
+}

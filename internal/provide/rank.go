@@ -1,0 +1,242 @@
+package provide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+)
+
+// A Request asks for the provider of a kind.
+type Request struct {
+	Kind dependency.KindRef
+	// Recorded is the repository that was selected for the kind before; empty if there is none.
+	Recorded string
+	// Present lists repositories of packages that are installed, locked, or required by name.
+	Present map[string]bool
+	// Holders maps the names of CRDs to the packages that hold them, for messages.
+	Holders map[string]string
+	// GroupPublishers identify the publishers of all kinds of the API group; see [Publishers].
+	GroupPublishers []string
+}
+
+// Reason is the reason for a decision.
+type Reason string
+
+// Reasons for which a package is selected without asking the user.
+const (
+	// Recorded means that the package was selected before.
+	Recorded Reason = "it was selected before"
+	// Present means that the package is installed, locked or required by name.
+	Present Reason = "it is installed or required already"
+	// OwnsGroup means that the publisher of the package owns the API group.
+	OwnsGroup Reason = "its publisher owns the API group"
+	// OnlyProvider means that no other package, and no other publisher, provides the kind.
+	OnlyProvider Reason = "it is the only package that provides the kind"
+)
+
+// A Dropped candidate cannot be selected.
+type Dropped struct {
+	Candidate
+	Why string
+}
+
+// A Ranking lists the candidates for a kind.
+type Ranking struct {
+	Kind dependency.KindRef
+	// Order lists the candidates that can be selected, best first.
+	Order []Candidate
+	// Dropped lists the other candidates with the reasons.
+	Dropped []Dropped
+	// Decided is the reason why the first candidate is selected without asking the user; empty if the user must decide.
+	Decided Reason
+	// Alternatives is the number of further candidates that may be selected for the same reason, such as another package of
+	// the owner of the API group.
+	Alternatives int
+}
+
+// Rank orders the candidates for a kind, and decides whether the first one is selected without asking the user. The
+// candidates can come in any order, and from several sources.
+//
+// A package that was selected before stays selected. A package that is present takes precedence. Otherwise the first
+// candidate is selected only if its publisher owns the API group, or if it is the only one, and all known kinds of the
+// group have the same publisher. Candidates that were dropped because of a conflict count as alternatives: a conflict must
+// not turn the package of another publisher into the only candidate.
+func Rank(q Request, candidates []Candidate) Ranking {
+	out := Ranking{Kind: q.Kind}
+	var usable []group
+	publishers := slices.Clone(q.GroupPublishers)
+	relevant := matching(q.Kind, candidates)
+	if len(relevant) > maxCandidates {
+		relevant = slices.SortedFunc(slices.Values(relevant), Candidate.compare)[:maxCandidates]
+	}
+	for _, g := range mergeNames(mergeSources(relevant)) {
+		first := g.preferred(q)
+		why, final := q.refuse(first)
+		if !final {
+			publishers = append(publishers, g.publishers()...)
+		}
+		for _, c := range g {
+			if c.Repository != first.Repository && why == "" {
+				out.Dropped = append(out.Dropped, Dropped{c, "it is " + first.Repository + " under another name"})
+			}
+		}
+		if why != "" {
+			out.Dropped = append(out.Dropped, Dropped{first, why})
+			continue
+		}
+		usable = append(usable, g.with(first))
+	}
+	slices.SortStableFunc(usable, func(a, b group) int {
+		return cmp.Or(-compareBool(q.isPresent(a), q.isPresent(b)), a[0].compare(b[0]))
+	})
+	for _, g := range usable {
+		out.Order = append(out.Order, g[0])
+	}
+	slices.SortStableFunc(out.Dropped, func(a, b Dropped) int { return a.compare(b.Candidate) })
+	slices.Sort(publishers)
+	q.decide(&out, usable, slices.Compact(publishers))
+	return out
+}
+
+// maxCandidates limits the candidates for one kind. Names are compared in pairs.
+const maxCandidates = 200
+
+// matching returns the candidates whose names the kind matches. The name of a kind takes precedence over the names of a
+// resource.
+func matching(kind dependency.KindRef, all []Candidate) []Candidate {
+	var out []Candidate
+	exact := false
+	for _, c := range all {
+		if kind.Matches(c.Group, c.Kind, c.Plural, c.Singular) {
+			out = append(out, c)
+			exact = exact || c.Kind == kind.Name
+		}
+	}
+	return slices.DeleteFunc(out, func(c Candidate) bool { return exact && c.Kind != kind.Name })
+}
+
+// with returns the group with one of its names first.
+func (g group) with(first Candidate) group {
+	rest := slices.DeleteFunc(slices.Clone(g), func(c Candidate) bool { return c.Repository == first.Repository })
+	return append(group{first}, rest...)
+}
+
+// preferred returns the name of a package that is recorded or present, otherwise the first one.
+func (g group) preferred(q Request) Candidate {
+	for _, c := range g {
+		if c.Repository == q.Recorded {
+			return c
+		}
+	}
+	for _, c := range g {
+		if q.Present[c.Repository] {
+			return c
+		}
+	}
+	return g[0]
+}
+
+func (q Request) isPresent(g group) bool {
+	return slices.ContainsFunc(g, func(c Candidate) bool { return q.Present[c.Repository] })
+}
+
+// refuse returns the reason why a candidate cannot be selected, or "". Final reports that it does not provide the kind at
+// all, so that it does not count as an alternative.
+func (q Request) refuse(c Candidate) (why string, final bool) {
+	switch {
+	case c.Role == Input:
+		return "it is a Function that has the kind as its input, which is not a resource of the API server", true
+	case c.Role == Elsewhere:
+		return "it uses the kind, but does not define it", true
+	case q.Present[c.Repository] || c.Repository == q.Recorded:
+		return "", false
+	case c.Version == "":
+		return cmp.Or(c.Unusable, "it has no version that can be installed"), true
+	case q.Kind.Version != "" && !slices.Contains(c.Served, q.Kind.Version):
+		return fmt.Sprintf("its version %s serves %s, not %s", c.Version, strings.Join(c.Served, " and "), q.Kind.Version), true
+	}
+	for _, crd := range c.CRDs {
+		if holder, held := q.Holders[crd]; held && holder != c.Repository {
+			return fmt.Sprintf("it also defines %s, which %s holds", crd, holder), false
+		}
+	}
+	return "", false
+}
+
+// decide sets the reason for the first candidate, if it is selected without asking the user.
+func (q Request) decide(out *Ranking, usable []group, publishers []string) {
+	if q.Recorded != "" {
+		at := slices.IndexFunc(out.Order, func(c Candidate) bool { return c.Repository == q.Recorded })
+		first := Candidate{Repository: q.Recorded, Kind: q.Kind.Name, Group: q.Kind.Group}
+		if at >= 0 {
+			first = out.Order[at]
+			out.Order = slices.Delete(out.Order, at, at+1)
+		}
+		out.Order = slices.Insert(out.Order, 0, first)
+		out.Decided = Recorded
+		return
+	}
+	if len(usable) == 0 {
+		return
+	}
+	first := usable[0][0]
+	switch {
+	case q.isPresent(usable[0]) && (len(usable) == 1 || !q.isPresent(usable[1])):
+		out.Decided = Present
+	case q.isPresent(usable[0]):
+		// Two packages that are required by name define the same CRD. Their conflict is reported where it occurs.
+		out.Decided = Present
+	case first.OwnsGroup:
+		out.Decided = OwnsGroup
+		for _, g := range usable[1:] {
+			if g[0].OwnsGroup && g[0].publisher() == first.publisher() {
+				out.Alternatives++
+			}
+		}
+	case len(usable) == 1 && len(publishers) == 1:
+		out.Decided = OnlyProvider
+	}
+}
+
+// Publishers returns the publishers of candidates for Request.GroupPublishers. Candidates that do not define their kinds do
+// not count, and neither do copies of a package whose publisher is known.
+func Publishers(all []Candidate) []string {
+	defining := slices.DeleteFunc(mergeSources(all), func(c Candidate) bool { return c.Role != Defines })
+	var out []string
+	for _, c := range defining[min(len(defining), maxCandidates):] {
+		out = append(out, c.publisher())
+	}
+	for _, g := range mergeNames(defining[:min(len(defining), maxCandidates)]) {
+		out = append(out, g.publishers()...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Allowed returns the candidates among which a solver may select: the first one and its alternatives if the ranking is
+// decided, otherwise all.
+func (r Ranking) Allowed() []Candidate {
+	if r.Decided == "" {
+		return r.Order
+	}
+	out := r.Order[:1:1]
+	for _, c := range r.Order[1:] {
+		if r.Decided == OwnsGroup && c.OwnsGroup && c.publisher() == out[0].publisher() {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Canonical returns the kind under its own name instead of the name of the resource.
+func (r Ranking) Canonical() dependency.KindRef {
+	for _, c := range r.Order {
+		if c.Kind != "" && !strings.EqualFold(c.Kind, dependency.AllKinds) {
+			return c.KindRef(r.Kind.Version)
+		}
+	}
+	return r.Kind
+}

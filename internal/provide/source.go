@@ -1,0 +1,194 @@
+package provide
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
+)
+
+// A Source knows packages and the kinds that they provide, such as an index.
+type Source interface {
+	// Candidates returns the candidates whose names the kind matches.
+	Candidates(kind dependency.KindRef) []Candidate
+	// Group returns all kinds of an API group, one candidate for each package and kind. Versions are not selected.
+	Group(group string) []Candidate
+	// Kinds returns all kinds, for suggestions.
+	Kinds() []dependency.KindRef
+}
+
+// A Finder selects the providers of kinds from sources. It implements [resolver.Kinds].
+type Finder struct {
+	Sources []Source
+	// Load returns further sources at the first use; nil means none.
+	Load func(ctx context.Context) ([]Source, error)
+	// Holders and Present are as in Request.
+	Holders map[string]string
+	Present map[string]bool
+	// Selected maps kinds to the repositories that the user has selected. They are treated as recorded.
+	Selected map[dependency.KindRef]string
+	// Command is as in Describe.
+	Command func(kind dependency.KindRef, c Candidate) string
+	// Schemas compares the schemas of the candidates for a kind; nil if they are not known.
+	Schemas func(ctx context.Context, kind dependency.KindRef, candidates []Candidate) map[string]Difference
+
+	once   sync.Once
+	loaded []Source
+	err    error
+}
+
+// sources returns all sources.
+func (f *Finder) sources(ctx context.Context) ([]Source, error) {
+	f.once.Do(func() {
+		f.loaded = f.Sources
+		if f.Load == nil {
+			return
+		}
+		var more []Source
+		more, f.err = f.Load(ctx)
+		f.loaded = slices.Concat(f.Sources, more)
+	})
+	return f.loaded, f.err
+}
+
+var _ resolver.Kinds = (*Finder)(nil)
+
+// Rank ranks the candidates of all sources.
+func (f *Finder) Rank(ctx context.Context, q Request) (Ranking, error) {
+	sources, err := f.sources(ctx)
+	if err != nil {
+		return Ranking{}, err
+	}
+	var all, group []Candidate
+	for _, s := range sources {
+		all = append(all, s.Candidates(q.Kind)...)
+		group = append(group, s.Group(q.Kind.Group)...)
+	}
+	if q.Holders == nil {
+		q.Holders = f.Holders
+	}
+	if q.Recorded == "" {
+		q.Recorded = recorded(sources, q.Kind, f.Selected)
+	}
+	q.Present = union(q.Present, f.Present)
+	q.GroupPublishers = Publishers(group)
+	return Rank(q, all), nil
+}
+
+// Err returns the error of a ranking that is not decided, or nil.
+func (f *Finder) Err(ctx context.Context, r Ranking) error {
+	d := Describe{Command: func(c Candidate) string { return f.command(r.Kind, c) }, Alike: f.alike}
+	if f.Schemas != nil && r.Decided == "" && len(r.Order) > 1 {
+		d.Schemas = f.Schemas(ctx, r.Kind, r.Order[:min(len(r.Order), maxOptions)])
+	}
+	return r.Err(d)
+}
+
+func (f *Finder) command(kind dependency.KindRef, c Candidate) string {
+	if f.Command != nil {
+		return f.Command(kind, c)
+	}
+	return InstallCommand(c)
+}
+
+// InstallCommand returns the command that installs a candidate by its name.
+func InstallCommand(c Candidate) string {
+	return strings.Join(slices.DeleteFunc([]string{"xpkg install", strings.ToLower(c.Type), wording.ShellWord(c.Ref())}, func(s string) bool { return s == "" }), " ")
+}
+
+func (f *Finder) alike(k dependency.KindRef) []string {
+	var all []dependency.KindRef
+	for _, s := range f.loaded {
+		all = append(all, s.Kinds()...)
+	}
+	slices.SortFunc(all, func(a, b dependency.KindRef) int { return cmp.Compare(a.String(), b.String()) })
+	return Alike(k, slices.Compact(all))
+}
+
+// Providers implements [resolver.Kinds].
+func (f *Finder) Providers(ctx context.Context, q resolver.KindQuery) (resolver.Providers, error) {
+	sources, err := f.sources(ctx)
+	if err != nil {
+		return resolver.Providers{}, err
+	}
+	selected := maps.Clone(q.Recorded)
+	if selected == nil {
+		selected = map[dependency.KindRef]string{}
+	}
+	maps.Copy(selected, f.Selected)
+	r, err := f.Rank(ctx, Request{Kind: q.Kind, Recorded: recorded(sources, q.Kind, selected), Present: q.Present})
+	if err != nil {
+		return resolver.Providers{}, err
+	}
+	err = f.Err(ctx, r)
+	if len(r.Order) == 0 {
+		return resolver.Providers{}, err
+	}
+	out := resolver.Providers{Undecided: err}
+	for _, c := range r.Allowed() {
+		out.Candidates = append(out.Candidates, resolver.Provider{Repository: c.Repository, Constraint: c.Constraint})
+	}
+	return out, nil
+}
+
+// recorded returns the repository that was selected before for a kind, under any of its names and in any API version.
+func recorded(sources []Source, kind dependency.KindRef, selected map[dependency.KindRef]string) string {
+	if repository := selected[kind]; repository != "" || len(selected) == 0 {
+		return repository
+	}
+	names := []string{kind.Name}
+	for _, s := range sources {
+		for _, c := range s.Group(kind.Group) {
+			if kind.Matches(c.Group, c.Kind, c.Plural, c.Singular) {
+				names = append(names, c.Kind, c.Plural, c.Singular)
+			}
+		}
+	}
+	var found []string
+	for k, repository := range selected {
+		if !k.IsAll() && k.Matches(kind.Group, names...) {
+			found = append(found, repository)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return slices.Min(found)
+}
+
+// Expand implements [resolver.Kinds].
+func (f *Finder) Expand(ctx context.Context, ref dependency.KindRef) ([]dependency.KindRef, error) {
+	sources, err := f.sources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []dependency.KindRef
+	for _, s := range sources {
+		for _, c := range s.Group(ref.Group) {
+			if c.Role == Defines && (ref.Version == "" || slices.Contains(c.Served, ref.Version)) {
+				out = append(out, c.KindRef(ref.Version))
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b dependency.KindRef) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(out), nil
+}
+
+func union(a, b map[string]bool) map[string]bool {
+	if len(b) == 0 {
+		return a
+	}
+	out := map[string]bool{}
+	for _, m := range []map[string]bool{a, b} {
+		for k, v := range m {
+			out[k] = out[k] || v
+		}
+	}
+	return out
+}
