@@ -1,11 +1,17 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -78,4 +84,60 @@ func (c *Cluster) discover(ctx context.Context, path string) (*apidiscovery.APIG
 		return nil, classify(err, "list the served resources")
 	}
 	return doc, nil
+}
+
+// A ServedKind is a kind that the API server serves, with its API versions.
+type ServedKind struct {
+	Kind, Plural, Singular string
+	Versions               []string
+}
+
+// Kinds returns the kinds of an API group that the API server serves, ordered by plural. It sends one call for the group
+// and one for each of its versions. There is none for a group that is not served.
+func (c *Cluster) Kinds(ctx context.Context, group string) ([]ServedKind, error) {
+	var doc metav1.APIGroup
+	if found, err := c.discoverGroup(ctx, &doc, "/apis/"+group); !found || err != nil {
+		return nil, err
+	}
+	byPlural := map[string]*ServedKind{}
+	for _, version := range doc.Versions {
+		var list metav1.APIResourceList
+		if _, err := c.discoverGroup(ctx, &list, "/apis/"+group+"/"+version.Version); err != nil {
+			return nil, err
+		}
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") {
+				continue // a subresource
+			}
+			if byPlural[r.Name] == nil {
+				byPlural[r.Name] = &ServedKind{Kind: r.Kind, Plural: r.Name, Singular: r.SingularName}
+			}
+			byPlural[r.Name].Versions = append(byPlural[r.Name].Versions, version.Version)
+		}
+	}
+	var out []ServedKind
+	for _, k := range byPlural {
+		out = append(out, *k)
+	}
+	slices.SortFunc(out, func(a, b ServedKind) int { return cmp.Compare(a.Plural, b.Plural) })
+	return out, nil
+}
+
+// discoverGroup reads a discovery document, and reports whether it exists.
+func (c *Cluster) discoverGroup(ctx context.Context, into any, path string) (bool, error) {
+	raw, err := c.get(ctx, runtime.ContentTypeJSON, nil, path)
+	if isMissing(err) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	if err != nil {
+		return false, classify(err, "list the kinds of %s", strings.TrimPrefix(path, "/apis/"))
+	}
+	return true, nil
+}
+
+func isMissing(err error) bool {
+	return apierrors.IsNotFound(err) || errors.Is(err, ErrKindNotServed)
 }

@@ -35,7 +35,8 @@ func NodeFromImage(p v1.Package, image string, content oci.Digest, needs []depen
 		Kind: p.PackageKind(), Name: p.GetName(), Requested: spec.Package, SkipDependencies: spec.SkipDependencyResolution,
 		AutoInstalled: IsAutoInstalled(p), FollowsDependents: FollowsDependents(p), Paused: v1.IsPaused(p),
 		Package: lockfile.Package{
-			Repository: ref.Name(), Version: ref.Tag, Digest: content, Kind: xpkg.Kind(p.PackageKind()), Dependencies: lockfile.Dependencies(needs),
+			Repository: ref.Name(), Version: ref.Tag, Digest: content, Kind: xpkg.Kind(p.PackageKind()),
+			Dependencies: append(lockfile.Dependencies(needs), KindProviders(p)...),
 		},
 	}, true
 }

@@ -16,10 +16,10 @@ import (
 
 // planDependencies adds the dependencies of a package to the plan, the packages that are installed
 // or moved for it, the packages whose requirements it would break, and the orphans. It returns the
-// packages that the manager installs or moves.
-func (pl *Planner) planDependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, content oci.Digest, dependencies []dependency.Dependency, out *Plan) ([]graph.Change, error) {
+// packages that the manager installs or moves. Kinds are dependencies on the packages that provide required kinds.
+func (pl *Planner) planDependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, content oci.Digest, dependencies, kinds []dependency.Dependency, out *Plan) ([]graph.Change, error) {
 	others, err := pl.nodes(ctx, s, func(repository string) bool {
-		return slices.ContainsFunc(dependencies, func(d dependency.Dependency) bool { return s.sameRepository(oci.RepositoryName(d.Package), repository) })
+		return slices.ContainsFunc(slices.Concat(dependencies, kinds), func(d dependency.Dependency) bool { return s.sameRepository(oci.RepositoryName(d.Package), repository) })
 	})
 	if err != nil {
 		return nil, err
@@ -45,8 +45,9 @@ func (pl *Planner) planDependencies(ctx context.Context, s *clusterState, p v1.P
 		out.Orphans = s.orphans(nodes, &node, nil)
 		return nil, nil
 	}
-	for i, d := range g.Check(lockfile.Dependencies(dependencies)) {
-		x := Dependency{Package: d.Dependency.Package, Constraint: d.Dependency.Constraint, State: d.State, Optional: d.Dependency.Optional, Kind: dependencies[i].Kind}
+	all := slices.Concat(dependencies, kinds)
+	for i, d := range g.Check(lockfile.Dependencies(all)) {
+		x := Dependency{Package: d.Dependency.Package, Constraint: d.Dependency.Constraint, State: d.State, Optional: d.Dependency.Optional, Kind: all[i].Kind, CRD: all[i].CRD}
 		if d.State != graph.Missing && d.State != graph.Absent {
 			x.Installed = d.Installed.Reference()
 		}

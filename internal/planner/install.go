@@ -11,6 +11,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
@@ -45,11 +46,20 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err := revision.Installable(p, pkg.Meta); err != nil {
 		return nil, err
 	}
+	for _, k := range pl.Provides {
+		if !provide.DefinesKind(pkg, k) {
+			return nil, provide.ErrNotProvided.New(nil, "%s was selected because an index lists %s for it, but its content does not define the kind or its version", p.PackageSpec().Package, k)
+		}
+	}
 	hooks, err := pl.webhooks(s.live, p, pkg)
 	if err != nil {
 		return nil, err
 	}
 	adopted, err := pl.allowAdoption(ctx, p, pkg)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := pl.bindKinds(ctx, s, p, pkg)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +81,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	t := revision.Next(p, pkg.Meta, res.Digest.String(), s.revisions)
 	out.FieldChanges, out.RuntimeChanges = out.SpecChanges(), pl.runtimeChanges(ctx, s, p, t)
 	out.Revisions = revisionChanges(t)
-	changes, err := pl.planDependencies(ctx, s, p, t.Current, res.Digest, pkg.Meta.Dependencies(), out)
+	changes, err := pl.planDependencies(ctx, s, p, t.Current, res.Digest, pkg.Meta.Dependencies(), kinds, out)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +174,7 @@ func (s *clusterState) updated(want v1.Package) (v1.Package, error) {
 	if s.adopts(want) {
 		graph.Adopt(p)
 	}
-	for _, key := range []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt} {
+	for _, key := range []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt, graph.AnnotationKindProviders, graph.AnnotationProvides} {
 		if consent, ok := want.GetAnnotations()[key]; ok {
 			p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{key: consent}))
 		}

@@ -46,6 +46,8 @@ func (emptyCluster) CountCustomResources(context.Context, []string) ([]planner.C
 	return nil, nil
 }
 
+func (emptyCluster) Kinds(context.Context, string) ([]apply.ServedKind, error) { return nil, nil }
+
 func (emptyCluster) ClusterScoped(context.Context) (map[schema.GroupResource]bool, error) {
 	return map[schema.GroupResource]bool{}, nil
 }

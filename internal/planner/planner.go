@@ -15,7 +15,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -34,6 +36,8 @@ type Cluster interface {
 	// CountCustomResources returns the numbers of custom resources of CRDs and XRDs, in the order
 	// of names. It omits those without custom resources.
 	CountCustomResources(ctx context.Context, names []string) ([]CustomResources, error)
+	// Kinds returns the kinds of an API group that the API server serves.
+	Kinds(ctx context.Context, group string) ([]apply.ServedKind, error)
 	// ClusterScoped returns the cluster-scoped resources that the API server serves.
 	ClusterScoped(ctx context.Context) (map[schema.GroupResource]bool, error)
 }
@@ -51,6 +55,10 @@ type Planner struct {
 	// Registry looks up versions of dependencies. Without it, a plan does not list the
 	// packages that would be installed as dependencies.
 	Registry fetch.Lookup
+	// Kinds selects packages for required kinds that no installed package provides. Without it, such kinds have no provider.
+	Kinds *provide.Finder
+	// Provides are the kinds for which the package was selected. The plan fails if its content does not define them.
+	Provides []dependency.KindRef
 	// Namespace is the namespace of the manager.
 	Namespace string
 	// PermissionPolicy is the manager's policy for the permissions that packages request, as far as

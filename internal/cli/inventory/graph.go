@@ -71,8 +71,13 @@ func (i *Inventory) Dependents(p v1.Package) []string {
 			out = append(out, ShortName(by))
 		}
 	}
+	for _, x := range i.Packages {
+		if slices.ContainsFunc(graph.KindProviders(x), func(d dependency.Dependency) bool { return d.Package == RepositoryOf(p) }) {
+			out = append(out, ShortName(x))
+		}
+	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }
 
 // Closure returns the installed packages in the form of a lock file. Its roots are the explicitly installed packages.
@@ -94,6 +99,7 @@ func (i *Inventory) Closure() lockfile.File {
 		if d, err := oci.ParseDigest(x.PackageStatus().ResolvedDigest); err == nil {
 			p.Digest = d
 		}
+		p.Dependencies = slices.Concat(p.Dependencies, graph.KindProviders(x))
 		if back := i.Entry(revision.PolicyOf(x).Back); back.Name != "" {
 			p.Version, p.Digest, p.Dependencies = back.Version, oci.Digest{}, needs[back.Name]
 		}

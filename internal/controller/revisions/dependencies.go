@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -72,10 +75,15 @@ func (r *Reconciler) ensureDependencies(ctx context.Context, in *install) error 
 func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error {
 	revisionStatus, meta := in.Revision.RevisionStatus(), in.pkg.Meta
 	graph.Unsatisfied{}.Record(revisionStatus, 0)
-	needs := lockfile.Dependencies(meta.Dependencies())
-	if in.Revision.RevisionSpec().SkipDependencyResolution || len(needs) == 0 {
+	if in.Revision.RevisionSpec().SkipDependencyResolution {
 		return nil
 	}
+	kinds, err := r.bindKinds(ctx, in)
+	needs := append(lockfile.Dependencies(meta.Dependencies()), kinds...)
+	if err != nil || len(needs) == 0 && len(meta.Kinds) == 0 {
+		return err
+	}
+	total := len(meta.DependsOn) + len(kinds)
 	// From now on a new package enqueues the revisions that require it.
 	r.Dependencies.Known.Add(in.Revision.RevisionSpec().Digest, meta)
 	g, err := r.dependencyGraph(ctx, in)
@@ -83,7 +91,7 @@ func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error
 		return err
 	}
 	unsatisfied := graph.Describe(g.Check(needs), func(n graph.Node) string { return r.messageOf(ctx, n) })
-	unsatisfied.Record(revisionStatus, len(meta.DependsOn))
+	unsatisfied.Record(revisionStatus, total)
 	var cycle error
 	if !graph.WasHealthy(in.Package, in.Revision.GetName()) {
 		cycle = g.CheckCycle(r.Kind, in.Package.GetName())
@@ -103,7 +111,10 @@ func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error
 	if cycle != nil {
 		return cycle
 	}
-	return unsatisfied.Err(len(meta.DependsOn), r.Dependencies.Options != nil)
+	if err := unsatisfied.Err(total, r.Dependencies.Options != nil); err != nil {
+		return err
+	}
+	return r.checkKinds(ctx, in, g, kinds)
 }
 
 // messageOf returns the message of the Ready condition of a package that is not ready, and "" for
@@ -226,4 +237,118 @@ func componentOf(g *graph.Graph, p v1.Package) (*graph.Graph, error) {
 		return nil, requeue.ErrStale
 	}
 	return component, nil
+}
+
+// bindKinds returns the dependencies on the packages that provide the kinds that a revision requires, and records them on
+// the package. It fails with NoProvider if a kind has neither a recorded nor an installed provider: the manager selects
+// none.
+func (r *Reconciler) bindKinds(ctx context.Context, in *install) ([]dependency.Dependency, error) {
+	if len(in.pkg.Meta.Kinds) == 0 {
+		return nil, nil
+	}
+	found, err := state.BindKinds(ctx, r.API.Cluster, in.pkg, graph.KindProviders(in.Package), func(kind, name string) string {
+		return r.repositoryOf(ctx, kind, name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(found.Missing) > 0 {
+		// A change of any package enqueues the revisions whose status shows missing dependencies.
+		in.Revision.RevisionStatus().FoundDependencies = int64(len(found.Missing) + len(found.Selected))
+		return nil, noProvider(in.Package, found.Missing)
+	}
+	return found.Selected, r.recordProviders(ctx, in, found.Selected)
+}
+
+// noProvider returns the error of a package whose kinds have no provider.
+func noProvider(p v1.Package, missing []dependency.KindRef) error {
+	var names, commands []string
+	for _, k := range missing {
+		names = append(names, k.String())
+		commands = append(commands, "`xpkg install --kind "+k.String()+"`")
+	}
+	return provide.ErrNoProvider.New(nil, "%s requires %s, and no installed package provides it", p.GetName(), strings.Join(names, ", ")).
+		WithDo("Run %s, or install a package that provides the kind. The manager does not select one.", strings.Join(commands, " and "))
+}
+
+// repositoryOf returns the repository of an installed package, or "".
+func (r *Reconciler) repositoryOf(ctx context.Context, kind, name string) string {
+	if name == "" {
+		return ""
+	}
+	p := v1.NewPackage(kind)
+	if r.API.Client.Get(ctx, client.ObjectKey{Name: name}, p) != nil {
+		return ""
+	}
+	return oci.RepositoryName(p.PackageSpec().Package)
+}
+
+// recordProviders writes the selected packages to the annotation of the package, if they are not recorded.
+func (r *Reconciler) recordProviders(ctx context.Context, in *install, selected []dependency.Dependency) error {
+	if !graph.SetKindProviders(in.Package, selected) {
+		return nil
+	}
+	live := v1.NewPackage(r.Kind)
+	if err := r.API.RereadExisting(ctx, in.Package, live); err != nil {
+		return err
+	}
+	before := live.DeepCopyObject().(client.Object)
+	if !graph.SetKindProviders(live, selected) {
+		return nil
+	}
+	if err := r.API.Client.Patch(ctx, live, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("record the providers of kinds: %w", err)
+	}
+	logging.FromContext(ctx).InfoContext(ctx, "providers of kinds recorded", "providers", live.GetAnnotations()[graph.AnnotationKindProviders])
+	return nil
+}
+
+// checkKinds waits until the selected packages are healthy and the API server serves the kinds. A kind whose provider does
+// not run is served, but its objects would not be reconciled.
+func (r *Reconciler) checkKinds(ctx context.Context, in *install, g *graph.Graph, selected []dependency.Dependency) error {
+	if len(in.pkg.Meta.Kinds) == 0 {
+		return nil
+	}
+	var waiting []string
+	for _, d := range selected {
+		if n, ok := g.Find(g.Name(d.Package)); ok && !r.isHealthy(ctx, n) {
+			waiting = append(waiting, fmt.Sprintf("%s, which provides %s, is not healthy", d.Package, d.CRD))
+		}
+	}
+	if len(waiting) > 0 {
+		in.Revision.RevisionStatus().InstalledDependencies -= int64(len(waiting))
+		return graph.Coming(waiting)
+	}
+	var required []dependency.KindRef
+	for _, k := range in.pkg.Meta.Kinds {
+		if !provide.DefinesKind(in.pkg, k) {
+			required = append(required, k)
+		}
+	}
+	missing, err := state.UnservedKinds(ctx, r.API.Cluster, required)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return provide.ErrNotProvided.New(errors.New(describeSelected(selected)), "the API server does not serve %s", missing[0]).
+		WithDo("Update the package that provides the kind to a version that serves it, with `xpkg update`, or remove the annotation %s to select another package.", graph.AnnotationKindProviders)
+}
+
+func describeSelected(selected []dependency.Dependency) string {
+	var texts []string
+	for _, d := range selected {
+		texts = append(texts, d.Package+" was selected for "+d.CRD)
+	}
+	if len(texts) == 0 {
+		return "no package holds it"
+	}
+	return strings.Join(texts, "; ")
+}
+
+// isHealthy reports whether a package is healthy.
+func (r *Reconciler) isHealthy(ctx context.Context, n graph.Node) bool {
+	p := v1.NewPackage(n.Kind)
+	if r.API.Client.Get(ctx, client.ObjectKey{Name: n.Name}, p) != nil {
+		return false
+	}
+	return p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue
 }

@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -47,9 +48,19 @@ func enqueueDependents(c client.Reader, known *state.Dependencies, origins state
 		place := rewrites(repositoryOf(o))
 		return activeRevisions(ctx, c, kind, func(rev v1.PackageRevision) bool {
 			needs := lockfile.Dependencies(known.Of(ctx, rev.RevisionSpec().Image, rev.RevisionSpec().Digest))
+			needs = append(needs, kindProvidersOf(ctx, c, rev)...)
 			return slices.ContainsFunc(needs, func(d dependency.Dependency) bool { return rewrites(d.Package) == place })
 		})
 	})
+}
+
+// kindProvidersOf returns the dependencies on the packages that are recorded for the kinds that a revision requires.
+func kindProvidersOf(ctx context.Context, c client.Reader, rev v1.PackageRevision) []dependency.Dependency {
+	p := v1.NewPackage(rev.PackageKind())
+	if c.Get(ctx, client.ObjectKey{Name: rev.GetLabels()[v1.LabelPackage]}, p) != nil {
+		return nil
+	}
+	return graph.KindProviders(p)
 }
 
 // repositoryOf returns the repository of a package or a revision.

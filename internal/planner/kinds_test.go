@@ -1,0 +1,195 @@
+package planner_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+const kindsAt = "registry.example.com/kinds/"
+
+// kindsContent returns packages that provide Wheel of a group, and packages that require it.
+func kindsContent(group string) *fakeContent {
+	s := newFakeContent()
+	wheel := crd(group, "Wheel", "one")
+	for ref, stream := range map[string]string{
+		"wheels:v1.0.0": provider("wheels", "", wheel), "other:v1.0.0": provider("other", "", wheel),
+		"car:v1.0.0":   requiring("car", "wheels."+group+"/v1"),
+		"truck:v1.0.0": requiring("truck", "Wheel."+group),
+		"bike:v1.0.0":  requiring("bike", "Wheel."+group+"/v9"),
+		"train:v1.0.0": requiring("train", "*."+group+"/v1"),
+		"self:v1.0.0":  requiring("self", "Axle."+group+"/v1") + crd(group, "Axle", "one"),
+	} {
+		s.put(kindsAt+ref, stream)
+	}
+	return s
+}
+
+// requiring returns the stream of a provider that requires a kind.
+func requiring(name, kind string) string {
+	return provider(name, fmt.Sprintf("spec:\n  dependsOn:\n  - crd: %q\n", kind))
+}
+
+// sourceOf returns a source of packages of the content.
+func sourceOf(t *testing.T, s *fakeContent, names ...string) provide.Packages {
+	t.Helper()
+	out := provide.Packages{Name: "test"}
+	for _, name := range names {
+		repository, tag, _ := strings.Cut(kindsAt+name, ":")
+		d := s.tags[kindsAt+name]
+		pkg, err := xpkg.Read([]byte(s.packages[d]), xpkg.ReadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.All = append(out.All, provide.Package{Repository: repository, Version: tag, Digest: d, Content: pkg})
+	}
+	return out
+}
+
+// A kind that several packages may provide fails the plan, whose transport fails the test at a write; and the manager, which
+// knows no sources, waits, and writes nothing.
+func TestAnUndecidedKindCausesNoWrites(t *testing.T) {
+	e := env.New(t)
+	e.InstallPackageAPI(t)
+	const group = "undecided.kinds.test"
+	s := kindsContent(group)
+	pl := newPlanner(t, e.Config, s)
+	pl.Registry = s
+	car := env.NewProvider("undecided-car", kindsAt+"car:v1.0.0")
+
+	_, err := pl.Install(t.Context(), car)
+	if !errors.Is(err, provide.ErrNoProvider) {
+		t.Errorf("without sources: %v", err)
+	}
+	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "wheels:v1.0.0"), sourceOf(t, s, "other:v1.0.0")}}
+	_, err = pl.Install(t.Context(), car)
+	if !errors.Is(err, provide.ErrAmbiguous) {
+		t.Fatalf("with two packages: %v", err)
+	}
+	for _, want := range []string{"`xpkg install provider " + kindsAt + "wheels:v1.0.0`", "`xpkg install provider " + kindsAt + "other:v1.0.0`"} {
+		if text := errcode.Message(err); !strings.Contains(text, want) {
+			t.Errorf("there is no %s in %s", want, text)
+		}
+	}
+
+	audit := &env.Audit{}
+	(&env.Env{Config: audit.Wrap(rest.CopyConfig(e.Config))}).RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
+	e.CreateTemporary(t, car)
+	e.WaitCondition(t, car, v1.TypeHealthy, corev1.ConditionFalse, "NoProvider: ")
+	e.WaitCondition(t, car, v1.TypeHealthy, corev1.ConditionFalse, "Run `xpkg install --kind wheels."+group+"/v1`")
+	writes := slices.DeleteFunc(audit.Writes(""), func(w string) bool { return strings.Contains(w, "undecided-car") })
+	if len(writes) > 0 {
+		t.Errorf("the manager has written %q", writes)
+	}
+	if car.GetAnnotations()[graph.AnnotationKindProviders] != "" {
+		t.Error("a provider is recorded")
+	}
+}
+
+// The provider that is installed is recorded, and a recorded provider is installed. Neither changes when another package
+// provides the kind.
+func TestTheProviderOfAKindIsRecordedOnThePackage(t *testing.T) {
+	e := env.New(t)
+	const group = "recorded.kinds.test"
+	s := kindsContent(group)
+	e.RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
+	pl := newPlanner(t, e.Config, s)
+	pl.Registry = s
+
+	// A plan selects the only package, and the manager installs it.
+	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "wheels:v1.0.0")}}
+	p := install(t, pl, env.NewProvider("recorded-car", kindsAt+"car:v1.0.0"))
+	if len(p.AddedPackages) != 1 || p.AddedPackages[0].Reference != kindsAt+"wheels:v1.0.0" || len(p.Dependencies) != 1 || p.Dependencies[0].CRD != "wheels."+group+"/v1" {
+		t.Fatalf("the plan adds %+v for %+v", p.AddedPackages, p.Dependencies)
+	}
+	car, err := p.Wanted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wheels := env.NewProvider("kinds-wheels", "")
+	t.Cleanup(func() { e.Delete(t, wheels) })
+	e.CreateTemporary(t, car)
+	settled(t, e.Client, car)
+	if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(wheels), wheels); err != nil {
+		t.Fatal(err)
+	}
+
+	// The manager finds the installed package for another one, and records it.
+	truck := env.NewProvider("recorded-truck", kindsAt+"truck:v1.0.0")
+	train := env.NewProvider("recorded-train", kindsAt+"train:v1.0.0")
+	self := env.NewProvider("recorded-self", kindsAt+"self:v1.0.0")
+	e.CreateTemporary(t, truck, train, self)
+	for _, x := range []*v1.Provider{truck, train, self} {
+		settled(t, e.Client, x)
+	}
+	want := []dependency.Dependency{{Package: kindsAt + "wheels", CRD: "Wheel." + group}}
+	if got := graph.KindProviders(truck); !slices.Equal(got, want) {
+		t.Errorf("recorded are %+v", got)
+	}
+	if got := graph.KindProviders(train); len(got) == 0 || !slices.Contains(got, dependency.Dependency{Package: kindsAt + "wheels", CRD: "Wheel." + group + "/v1"}) {
+		t.Errorf("for every kind of the group recorded are %+v", got)
+	}
+	if got := graph.KindProviders(self); len(got) != 0 {
+		t.Errorf("for a kind of its own recorded are %+v", got)
+	}
+
+	// A source with another package does not change the plan.
+	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "other:v1.0.0")}}
+	if p := install(t, pl, car); len(p.AddedPackages) != 0 || p.HasChanges() {
+		t.Errorf("the plan has changes: %+v", p)
+	}
+	// The provider has dependents.
+	if p, err := pl.Uninstall(t.Context(), wheels); err != nil || len(p.Breaks) < 2 {
+		t.Errorf("the uninstall breaks %+v, %v", p.Breaks, err)
+	}
+
+	// A version that the provider does not serve is reported, and the provider is not replaced.
+	bike := env.NewProvider("recorded-bike", kindsAt+"bike:v1.0.0")
+	e.CreateTemporary(t, bike)
+	wait.Until(t, limit, "the unserved version is reported", func() (string, bool) {
+		err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(bike), bike)
+		message := bike.GetCondition(v1.TypeHealthy).Message
+		return message, err == nil && strings.HasPrefix(message, "KindNotProvided: the API server does not serve Wheel."+group+"/v9")
+	})
+	if bike.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue {
+		t.Error("a package without its kind is healthy")
+	}
+}
+
+// A plan to install a package for a kind fails if its content does not define the kind: an index is only a claim.
+func TestAPackageThatLacksItsKindIsNotInstalled(t *testing.T) {
+	e := env.New(t)
+	e.InstallPackageAPI(t)
+	const group = "claimed.kinds.test"
+	s := kindsContent(group)
+	pl := newPlanner(t, e.Config, s)
+	for kind, want := range map[string]bool{"Wheel." + group: true, "wheels." + group + "/v1": true, "Wheel." + group + "/v2": false, "Door." + group: false} {
+		k, err := dependency.ParseKindRef(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pl.Provides = []dependency.KindRef{k}
+		var p *planner.Plan
+		p, err = pl.Install(t.Context(), env.NewProvider("claimed-wheels", kindsAt+"wheels:v1.0.0"))
+		if want && (err != nil || len(p.Objects.Changes) != 1) || !want && !errors.Is(err, provide.ErrNotProvided) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
