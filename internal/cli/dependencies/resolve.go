@@ -29,6 +29,8 @@ var ErrLockStale = errcode.Code{
 // ResolveCmd implements `xpkg resolve`.
 type ResolveCmd struct {
 	RootArgs
+	Kind           []string `placeholder:"KIND" help:"Resolve a kind of custom resources to the package that provides it, for example Bucket.s3.aws.upbound.io/v1beta2. The package is recorded in the lock file."`
+	Provider       []string `placeholder:"KIND=REPOSITORY" help:"Select the package that provides a kind, if more than one does."`
 	Lock           string   `placeholder:"FILE" help:"Lock file to write, or - for standard output. Locked packages keep their versions as long as these are allowed."`
 	Frozen         bool     `help:"Check that the lock file satisfies the request, and fail if it does not. Nothing is changed."`
 	Upgrade        bool     `help:"Upgrade all packages to the highest allowed versions."`
@@ -74,7 +76,7 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	roots, err := c.roots(c.DefaultRegistry)
+	roots, err := c.allRoots()
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	if c.Frozen {
 		return c.frozen(env, before, roots)
 	}
-	q := resolver.Request{Roots: roots}
+	q := resolver.Request{Roots: roots, Provides: before.ProvidersOfKinds()}
 	if q.Locked, err = c.kept(before); err != nil {
 		return err
 	}
@@ -96,6 +98,9 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	defer terminal.Close(&err, r)
+	if err := c.useKinds(r); err != nil {
+		return err
+	}
 	got, err := r.resolve(env, q)
 	if err != nil {
 		return err

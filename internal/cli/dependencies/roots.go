@@ -90,5 +90,8 @@ func folderRoots(dir, registry string) ([]dependency.Root, error) {
 		}
 		out = append(out, dependency.Root{Package: ref.Name(), Constraint: d.Constraint, Optional: d.Optional, By: meta.Name})
 	}
+	for _, k := range meta.Kinds {
+		out = append(out, dependency.Root{By: meta.Name, CRD: k.String()})
+	}
 	return out, nil
 }

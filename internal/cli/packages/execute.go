@@ -81,6 +81,7 @@ func updatePlanned(ctx context.Context, cluster client.Client, live v1.Package, 
 			webhooks.AnnotationAllowed: want.GetAnnotations()[webhooks.AnnotationAllowed],
 		}))
 	}
+	graph.SetKindProviders(live, graph.KindProviders(want))
 	if len(p.Adoptions) > 0 {
 		revision.AllowAdoption(live, p.Adoptions)
 	}

@@ -60,6 +60,13 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 		plan := planInstallCmd{c.installArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{c.Output}}}
 		return plan.Run(env)
 	}
+	installed, err := c.selectProvider(env, c.planFlags, c.ClusterFlags)
+	if err != nil {
+		return err
+	}
+	if installed != nil {
+		return c.printProvider(env, installed)
+	}
 	if err := c.determineKind(env, c.planFlags, c.ClusterFlags); err != nil {
 		return err
 	}
@@ -114,6 +121,14 @@ func newPackages(created bool, p v1.Package) []change {
 	return []change{{after: p}}
 }
 
+// printProvider reports that a package provides the kind of --kind already.
+func (c *InstallCmd) printProvider(env *terminal.Env, p v1.Package) error {
+	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s unchanged (%s): it provides %s already\n", inventory.ShortName(p), p.PackageSpec().Package, c.RequiredKind)
+		return err
+	})
+}
+
 // review plans the install, and fails with the error of the plan if the package can never be installed. On a
 // terminal it shows the plan and asks for confirmation. It adds the user's consents to webhooks and to the
 // adoption of objects to want. If this command has no access to the content of the package, the install
@@ -159,7 +174,7 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, key := range []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt} {
+	for _, key := range []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt, graph.AnnotationKindProviders} {
 		if consent := planned.GetAnnotations()[key]; consent != "" {
 			want.SetAnnotations(desired.Overlay(want.GetAnnotations(), map[string]string{key: consent}))
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -33,6 +34,7 @@ type installArgs struct {
 	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
 	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's runtime."`
 	SkipDependencyResolution bool     `help:"Install without dependencies."`
+	requiredKindFlag
 	consents
 	foreseenUpgradesFlag
 }
@@ -55,6 +57,7 @@ func (c *installArgs) object() (v1.Package, error) {
 	p.SetName(cmp.Or(c.Name, oci.ToDNSLabel(repository)))
 	p.PackageSpec().Package = image
 	c.configure(p)
+	c.recordKind(p)
 	return p, nil
 }
 
@@ -155,6 +158,7 @@ func planInstall(ctx context.Context, pl *clusterPlanner, want v1.Package, allow
 		want = live.DeepCopyObject().(v1.Package)
 		graph.Adopt(want)
 	}
+	pl.Provides = provide.KindsIn(want.GetAnnotations()[graph.AnnotationProvides])
 	pl.AllowWebhooks, pl.AdoptObjects = allow.AllowWebhooks, allow.Adopt
 	p, err := pl.Install(ctx, want)
 	return p, planError(err, "install "+inventory.ShortName(want))

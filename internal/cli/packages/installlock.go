@@ -20,7 +20,7 @@ import (
 
 // runLock installs the packages of a lock file in dependency order, so that each can become healthy.
 func (c *InstallCmd) runLock(env *terminal.Env) error {
-	if c.Kind != "" || c.Ref != "" {
+	if c.Kind != "" || c.Ref != "" || c.RequiredKind != "" {
 		return terminal.ErrUsage.New(nil, "a package and --lock cannot be used together").WithDo("Remove one of them.")
 	}
 	if c.AllowWebhooks {

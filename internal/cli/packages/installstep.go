@@ -92,10 +92,22 @@ func lockSteps(all *inventory.Inventory, f lockfile.File, configure func(v1.Pack
 		if !s.same {
 			s.want.PackageSpec().Package = p.Reference().String()
 		}
+		graph.SetKindProviders(s.want, kindProviders(p))
 		s.markDependency = !isRoot(f, p.Repository) && graph.IsUnmarkedDependency(s.want)
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// kindProviders returns the dependencies of a locked package on packages that provide kinds.
+func kindProviders(p lockfile.Package) []dependency.Dependency {
+	var out []dependency.Dependency
+	for _, d := range p.Dependencies {
+		if d.CRD != "" {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // isRoot reports whether a package of a lock file is a root.

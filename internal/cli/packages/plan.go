@@ -144,6 +144,14 @@ type planInstallCmd struct {
 
 // Run prints the plan of an install.
 func (c *planInstallCmd) Run(env *terminal.Env) error {
+	installed, err := c.selectProvider(env, c.planFlags, c.ClusterFlags)
+	if err != nil {
+		return err
+	}
+	if installed != nil {
+		_, err := fmt.Fprintf(env.Stderr, "%s provides %s already; there is nothing to install\n", inventory.ShortName(installed), c.RequiredKind)
+		return err
+	}
 	if err := c.determineKind(env, c.planFlags, c.ClusterFlags); err != nil {
 		return err
 	}

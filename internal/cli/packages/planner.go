@@ -50,7 +50,7 @@ func (f planFlags) open(ctx context.Context, c connection.ClusterFlags) (*cluste
 	source := &content.LazySource{Flags: f.ContentFlags}
 	return &clusterPlanner{
 		Planner: &planner.Planner{
-			Reader: cluster, Cluster: objects, Source: source, Images: source, Registry: source, Namespace: f.Namespace, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
+			Reader: cluster, Cluster: objects, Source: source, Images: source, Registry: source, Kinds: source.Finder(), Namespace: f.Namespace, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
 		},
 		client: cluster, source: source,
 	}, nil

@@ -1,0 +1,73 @@
+package dependencies
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// allRoots returns the roots that the arguments and --kind select. A kind alone does not select the current folder.
+func (c *ResolveCmd) allRoots() ([]dependency.Root, error) {
+	var out []dependency.Root
+	if len(c.Packages) > 0 || len(c.Kind) == 0 {
+		roots, err := c.roots(c.DefaultRegistry)
+		if err != nil || len(c.Kind) == 0 {
+			return roots, err
+		}
+		out = roots
+	}
+	for _, text := range c.Kind {
+		k, err := provide.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, dependency.Root{CRD: k.String()})
+	}
+	return out, nil
+}
+
+// useKinds lets the resolver select packages for kinds.
+func (c *ResolveCmd) useKinds(r *rootResolver) error {
+	finder := r.source.Finder()
+	finder.Command = c.command
+	finder.Selected = map[dependency.KindRef]string{}
+	for _, text := range c.Provider {
+		name, repository, _ := strings.Cut(text, "=")
+		k, err := provide.Parse(name)
+		if err != nil {
+			return err
+		}
+		ref, err := oci.ParseReference(repository, oci.ParseOptions{AllowUntagged: true})
+		if err != nil || ref.Tag != "" || !ref.Digest.IsZero() {
+			return terminal.ErrUsage.New(err, "%s names no repository", text).WithDo("Write KIND=REPOSITORY, with a repository such as xpkg.upbound.io/upbound/provider-aws-s3.")
+		}
+		finder.Selected[k] = ref.Name()
+	}
+	r.Kinds = finder
+	return nil
+}
+
+// command returns this command with a selected package for a kind.
+func (c *ResolveCmd) command(kind dependency.KindRef, candidate provide.Candidate) string {
+	words := slices.Clone(c.Packages)
+	for _, k := range c.Kind {
+		words = append(words, "--kind", k)
+	}
+	for _, p := range c.Provider {
+		words = append(words, "--provider", p)
+	}
+	words = append(words, "--provider", kind.String()+"="+candidate.Repository)
+	if c.Lock != "" {
+		words = append(words, "--lock", c.Lock)
+	}
+	out := "xpkg resolve"
+	for _, w := range words {
+		out += " " + wording.ShellWord(w)
+	}
+	return out
+}

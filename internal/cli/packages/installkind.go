@@ -1,0 +1,156 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+)
+
+// requiredKindFlag selects the package to install by a kind that it provides.
+type requiredKindFlag struct {
+	RequiredKind string `name:"kind" placeholder:"KIND" help:"Install the package that provides this kind of custom resources, for example Bucket.s3.aws.upbound.io/v1beta2. If more than one package may be meant, nothing is installed, and the command lists them."`
+	// selected is the kind for which a package was selected.
+	selected dependency.KindRef
+}
+
+// selectProvider sets the package from the kind of --kind. It returns the package that provides the kind already, if there
+// is one; nothing is to be installed then.
+func (c *installArgs) selectProvider(env *terminal.Env, f planFlags, cluster connection.ClusterFlags) (installed v1.Package, err error) {
+	if c.RequiredKind == "" {
+		return nil, nil
+	}
+	if c.Ref != "" || c.Kind != "" {
+		return nil, terminal.ErrUsage.New(nil, "a package and --kind cannot be used together").WithDo("Remove one of them.")
+	}
+	kind, err := provide.Parse(c.RequiredKind)
+	if err != nil {
+		return nil, err
+	}
+	if kind.IsAll() {
+		return nil, provide.ErrInvalidKind.New(nil, "--kind names one kind, and %s names all kinds of a group", kind)
+	}
+	pl, err := f.open(env.Context, cluster)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	all, err := inventory.LoadPackages(env.Context, pl.client)
+	if err != nil {
+		return nil, err
+	}
+	if installed, err := findHolder(env.Context, pl, all, kind); installed != nil || err != nil {
+		return installed, err
+	}
+	return nil, c.chooseProvider(env, pl, all, kind)
+}
+
+// findHolder returns the package that provides a kind in the cluster, or nil if the kind is not served. It fails if the kind
+// is served in other versions only, if no package holds its CRD, or if the package is not healthy.
+func findHolder(ctx context.Context, pl *clusterPlanner, all *inventory.Inventory, kind dependency.KindRef) (v1.Package, error) {
+	found, err := state.FindKinds(ctx, pl.Cluster, kind)
+	if err != nil {
+		return nil, connection.Classify(err, "find %s in the cluster", kind)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	held := found[0]
+	for _, h := range found {
+		if h.Serves(kind.Version) {
+			held = h
+		}
+	}
+	holder := all.Named(named(held.PackageKind, held.PackageName))
+	switch {
+	case holder == nil:
+		return nil, provide.ErrKindHeld.New(nil, "the API server serves %s already, and no package holds its CRD", held.KindRef(kind.Version)).
+			WithDo("To let a package adopt the CRD, install the package by its name with --adopt: `xpkg install REPOSITORY:TAG --adopt`.")
+	case !held.Serves(kind.Version):
+		return nil, provide.ErrKindHeld.New(nil, "%s provides %s in the versions %s, not %s", inventory.ShortName(holder), held.KindRef(""), strings.Join(held.Versions, ", "), kind.Version).
+			WithDo("List newer versions of the package with `xpkg versions %s`, and run `xpkg update %s VERSION`.", inventory.RepositoryOf(holder), inventory.ShortName(holder))
+	case holder.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue:
+		return nil, provide.ErrProviderDown.New(errors.New(holder.GetCondition(v1.TypeHealthy).Message), "%s provides %s, but it is not healthy", inventory.ShortName(holder), held.KindRef(kind.Version)).
+			WithDo("Run `xpkg describe %s`.", inventory.ShortName(holder))
+	}
+	return holder, nil
+}
+
+// named returns a package with a name, or a package that does not exist.
+func named(kind, name string) v1.Package {
+	p := v1.NewPackage(cmp.Or(kind, v1.ProviderKind))
+	p.SetName(name)
+	return p
+}
+
+// chooseProvider sets the package from the known packages that provide a kind. It fails with AmbiguousKind or NoProvider.
+func (c *installArgs) chooseProvider(env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory, kind dependency.KindRef) error {
+	q := provide.Request{Kind: kind, Present: map[string]bool{}}
+	for _, p := range all.Packages {
+		q.Present[inventory.RepositoryOf(p)] = true
+	}
+	var err error
+	if q.Holders, err = heldCRDs(env.Context, pl, all); err != nil {
+		return err
+	}
+	r, err := pl.Kinds.Rank(env.Context, q)
+	if err != nil {
+		return err
+	}
+	if err := pl.Kinds.Err(env.Context, r); err != nil {
+		return err
+	}
+	chosen := r.Order[0]
+	if q.Present[chosen.Repository] {
+		p := all.FromRepository(chosen.Repository)
+		return provide.ErrKindHeld.New(nil, "%s, which is installed, provides %s only in another version, or is not established yet", inventory.ShortName(p), r.Canonical()).
+			WithDo("Run `xpkg describe %s`, or update the package with `xpkg update %s %s`.", inventory.ShortName(p), inventory.ShortName(p), chosen.Version)
+	}
+	c.Ref, c.Kind, c.selected = chosen.Ref(), inventory.Kind(chosen.Type), kind
+	fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(fmt.Sprintf("%s is provided by %s of %s (%s); it is selected because %s.",
+		r.Canonical(), chosen.Ref(), chosen.PublisherText(), wording.Count(chosen.Cost, "kind"), r.Decided)))
+	return nil
+}
+
+// heldCRDs returns the repositories of the packages that hold CRDs, by the names of the CRDs.
+func heldCRDs(ctx context.Context, pl *clusterPlanner, all *inventory.Inventory) (map[string]string, error) {
+	revisions, err := state.ListRevisions(ctx, pl.Reader)
+	if err != nil {
+		return nil, connection.Classify(err, "list revisions")
+	}
+	out := map[string]string{}
+	for _, rev := range revisions {
+		p := all.Named(named(rev.PackageKind(), rev.GetLabels()[v1.LabelPackage]))
+		if p == nil || !revision.IsActive(rev) {
+			continue
+		}
+		for _, o := range rev.RevisionStatus().ObjectRefs {
+			if o.Kind == "CustomResourceDefinition" || o.Kind == "CompositeResourceDefinition" {
+				out[o.Name] = inventory.RepositoryOf(p)
+			}
+		}
+	}
+	return out, nil
+}
+
+// recordKind records the kind for which a package was selected on the package.
+func (c *installArgs) recordKind(p v1.Package) {
+	if c.selected != (dependency.KindRef{}) {
+		p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{graph.AnnotationProvides: c.selected.String()}))
+	}
+}
