@@ -3,10 +3,13 @@ package content
 import (
 	"context"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -38,18 +41,62 @@ func (s *LazySource) CachedPackages(ctx context.Context) ([]provide.Package, err
 	return out, nil
 }
 
-// Finder returns a finder for the providers of kinds that knows the packages in the package cache.
-func (s *LazySource) Finder() *provide.Finder {
+// KindIndexFlag selects the indexes in which packages that provide kinds are found.
+type KindIndexFlag struct {
+	Index []string `sep:" " placeholder:"REF[,PRIORITY]" env:"XPKG_INDEX" help:"Index in which packages that provide required kinds are found; repeat it for several. The index with the highest priority comes first; the default is 0."`
+}
+
+// Finder returns a finder for the providers of kinds that knows the packages of indexes, and those in the package cache.
+func (s *LazySource) Finder(indexes KindIndexFlag) *provide.Finder {
 	var packages []provide.Package
 	return &provide.Finder{
-		Load: func(ctx context.Context) (_ []provide.Source, err error) {
-			packages, err = s.CachedPackages(ctx)
-			return []provide.Source{provide.Packages{All: packages, Name: "the package cache", Priority: cachePriority}}, err
+		Load: func(ctx context.Context) ([]provide.Source, error) {
+			var err error
+			if packages, err = s.CachedPackages(ctx); err != nil {
+				return nil, err
+			}
+			out, err := s.openIndexes(ctx, indexes.Index)
+			return append(out, provide.Packages{All: packages, Name: "the package cache", Priority: cachePriority}), err
 		},
 		Schemas: func(_ context.Context, kind dependency.KindRef, candidates []provide.Candidate) map[string]provide.Difference {
 			return compareSchemas(packages, kind, candidates)
 		},
 	}
+}
+
+// openIndexes returns the sources of indexes.
+func (s *LazySource) openIndexes(ctx context.Context, locations []string) ([]provide.Source, error) {
+	if len(locations) == 0 {
+		return nil, nil
+	}
+	registries, err := flags.RegistryFlags{TrustFlags: s.Flags.TrustFlags}.Options(ctx, oci.Limits{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	access := remote.New(registries)
+	defer access.Close()
+	client := indexer.Client{Remote: access, Store: s.cache.Store()}
+	var out []provide.Source
+	for _, text := range locations {
+		location, priority, err := indexer.ParseLocation(text)
+		if err != nil {
+			return nil, err
+		}
+		ref, err := flags.ParseReference(location)
+		if err != nil {
+			return nil, err
+		}
+		reader, err := client.Open(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		all, err := reader.Catalog()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, provide.Catalog{Catalog: &all, Name: location, Priority: highestPriority - priority})
+	}
+	return out, nil
 }
 
 // compareSchemas compares the schemas of candidates whose content is at hand with the first candidate, by repository.
@@ -68,5 +115,9 @@ func compareSchemas(packages []provide.Package, kind dependency.KindRef, candida
 	return out
 }
 
-// cachePriority is the priority of the package cache, after all indexes.
-const cachePriority = 1 << 20
+const (
+	// highestPriority is the highest priority of an index that a user can set. A candidate with the priority 0 comes first.
+	highestPriority = 1000
+	// cachePriority is the priority of the package cache, after all indexes.
+	cachePriority = 1 << 20
+)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -37,6 +38,7 @@ type ResolveCmd struct {
 	UpgradePackage []string `placeholder:"NAME" help:"Upgrade this package to the highest allowed version. The value is a repository or its last part."`
 	AllowDowngrade bool     `help:"Allow --upgrade and --upgrade-package to lock older versions, for example if the registry no longer lists a locked one."`
 	Manifests      bool     `help:"Print the objects that install everything, for a GitOps repository."`
+	content.KindIndexFlag
 	resolverFlags
 	terminal.OutputFlag
 }

@@ -33,7 +33,7 @@ func (c *ResolveCmd) allRoots() ([]dependency.Root, error) {
 
 // useKinds lets the resolver select packages for kinds.
 func (c *ResolveCmd) useKinds(r *rootResolver) error {
-	finder := r.source.Finder()
+	finder := r.source.Finder(c.KindIndexFlag)
 	finder.Command = c.command
 	finder.Selected = map[dependency.KindRef]string{}
 	for _, text := range c.Provider {

@@ -80,10 +80,10 @@ func findHolder(ctx context.Context, pl *clusterPlanner, all *inventory.Inventor
 	switch {
 	case holder == nil:
 		return nil, provide.ErrKindHeld.New(nil, "the API server serves %s already, and no package holds its CRD", held.KindRef(kind.Version)).
-			WithDo("To let a package adopt the CRD, install the package by its name with --adopt: `xpkg install REPOSITORY:TAG --adopt`.")
+			WithDo("To let a package adopt the CRD, install the package by its name with the flag --adopt.")
 	case !held.Serves(kind.Version):
 		return nil, provide.ErrKindHeld.New(nil, "%s provides %s in the versions %s, not %s", inventory.ShortName(holder), held.KindRef(""), strings.Join(held.Versions, ", "), kind.Version).
-			WithDo("List newer versions of the package with `xpkg versions %s`, and run `xpkg update %s VERSION`.", inventory.RepositoryOf(holder), inventory.ShortName(holder))
+			WithDo("Update %s to a version that serves it; `xpkg versions %s` lists the versions.", inventory.ShortName(holder), inventory.RepositoryOf(holder))
 	case holder.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue:
 		return nil, provide.ErrProviderDown.New(errors.New(holder.GetCondition(v1.TypeHealthy).Message), "%s provides %s, but it is not healthy", inventory.ShortName(holder), held.KindRef(kind.Version)).
 			WithDo("Run `xpkg describe %s`.", inventory.ShortName(holder))

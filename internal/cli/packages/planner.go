@@ -22,6 +22,7 @@ import (
 // planFlags configures access to content for plans.
 type planFlags struct {
 	content.ContentFlags
+	content.KindIndexFlag
 	Namespace        string `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the pull secrets."`
 	PermissionPolicy string `placeholder:"FILE|configmap/NAME" help:"Policy for requested permissions that the manager uses: a file, or a ConfigMap of the namespace."`
 }
@@ -50,7 +51,7 @@ func (f planFlags) open(ctx context.Context, c connection.ClusterFlags) (*cluste
 	source := &content.LazySource{Flags: f.ContentFlags}
 	return &clusterPlanner{
 		Planner: &planner.Planner{
-			Reader: cluster, Cluster: objects, Source: source, Images: source, Registry: source, Kinds: source.Finder(), Namespace: f.Namespace, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
+			Reader: cluster, Cluster: objects, Source: source, Images: source, Registry: source, Kinds: source.Finder(f.KindIndexFlag), Namespace: f.Namespace, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
 		},
 		client: cluster, source: source,
 	}, nil
