@@ -42,7 +42,7 @@ const (
 )
 
 // Read reads and checks the package in fsys, whose root is the folder that contains app.yaml. Symbolic links and
-// special files are ignored. The result does not depend on the order in which fsys lists files.
+// special files are not read, and reported as warnings. The result does not depend on the order in which fsys lists files.
 //
 // The error is a refusal with all findings (see [xpkg.Findings]), or the error of a file that cannot be read.
 func Read(fsys fs.FS, opts Options) (*Package, error) {
@@ -129,7 +129,10 @@ func (r *reader) readFiles(fsys fs.FS, root string) ([]file, error) {
 			return err
 		case d.IsDir() && strings.Count(p, "/") > r.limits.Depth:
 			return xpkg.ErrYAMLLimit.New(nil, "the folder %q is nested more than %d levels deep", p, r.limits.Depth)
-		case d.IsDir() || !d.Type().IsRegular() || !IsRelevant(p):
+		case d.IsDir() || !IsRelevant(p):
+			return nil
+		case !d.Type().IsRegular():
+			r.report(xpkg.Warning, xpkg.ErrUnreadableFile, p, 0, "the file is not a regular file, and is not part of the package")
 			return nil
 		case len(out) >= r.limits.Documents:
 			return xpkg.ErrStreamTooLarge.New(nil, "%s", r.limits.Exceeded(&r.limits.Documents))

@@ -346,11 +346,11 @@ func TestLimitsBoundTheInput(t *testing.T) {
 	}
 }
 
-func TestSymbolicLinksAndSpecialFilesAreIgnored(t *testing.T) {
+func TestSymbolicLinksAndSpecialFilesAreWarnings(t *testing.T) {
 	fsys := tree(nil)
 	fsys[".registry/resources/link.crd.yaml"] = &fstest.MapFile{Data: []byte("/etc/passwd"), Mode: fs.ModeSymlink}
 	fsys[".registry/resources/pipe.crd.yaml"] = &fstest.MapFile{Mode: fs.ModeNamedPipe}
-	if pkg, err := read(t, fsys, firstgen.Options{}); err != nil || len(pkg.Resources) != 1 {
+	if pkg, err := read(t, fsys, firstgen.Options{}); err != nil || len(pkg.Resources) != 1 || len(pkg.Findings) != 2 {
 		t.Errorf("package %v, error %v", pkg, err)
 	}
 }
