@@ -46,7 +46,7 @@ type Options struct {
 	// Indexer builds the index; nil means a LocalIndexer.
 	Indexer Indexer
 	// Pages returns the handler of the pages of a site; nil serves none.
-	Pages func(*Site) (http.Handler, error)
+	Pages func(*Site, *Packages) (http.Handler, error)
 	// Issuers is the client for OIDC issuers; nil means a client without a proxy for loopback addresses.
 	Issuers *http.Client
 	Log     *slog.Logger
@@ -141,7 +141,7 @@ func (s *Server) openSite() error {
 	pages := http.NotFoundHandler()
 	if s.options.Pages != nil {
 		var err error
-		if pages, err = s.options.Pages(s.site); err != nil {
+		if pages, err = s.options.Pages(s.site, s.packages); err != nil {
 			return ErrServer.New(err, "cannot prepare the pages")
 		}
 	}

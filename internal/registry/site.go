@@ -310,8 +310,8 @@ func (s *Site) visible(subject access.Subject) []*part {
 	return parts
 }
 
-// path returns the repository of a package without the host.
-func (s *Site) path(repository string) (string, bool) {
+// Path returns the repository of a package without the host, and false for a package of another host.
+func (s *Site) Path(repository string) (string, bool) {
 	return strings.CutPrefix(repository, s.options.Host+"/")
 }
 

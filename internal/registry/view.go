@@ -29,7 +29,7 @@ func (s *Site) view(subject access.Subject) *View {
 // visible reports whether the subject may read a package. Every row of every result passes it: the policy can have changed since the
 // partitions were built.
 func (v *View) visible(repository string) bool {
-	path, ok := v.site.path(repository)
+	path, ok := v.site.Path(repository)
 	return ok && v.policy.May(v.subject, path, access.Read)
 }
 
@@ -70,7 +70,7 @@ func (v *View) Packages() []catalog.Package {
 
 // Package returns a package with its history, and false if there is none. The repository can omit the host.
 func (v *View) Package(repository string) (catalog.Package, catalog.History, bool) {
-	if _, ok := v.site.path(repository); !ok {
+	if _, ok := v.site.Path(repository); !ok {
 		repository = v.site.options.Host + "/" + repository
 	}
 	for _, p := range v.parts {
@@ -176,7 +176,7 @@ const mostKinds = 10000
 // knows reports whether the subject may know an owner: a repository or a prefix.
 func (v *View) knows(owner string) bool {
 	return slices.ContainsFunc(v.Packages(), func(p catalog.Package) bool {
-		path, _ := v.site.path(p.Repository)
+		path, _ := v.site.Path(p.Repository)
 		return path == owner || strings.HasPrefix(path, owner+"/")
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/registry/pages"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -60,7 +61,7 @@ func (c *serveCmd) Run(env *terminal.Env) error {
 }
 
 func (c *serveCmd) open(ctx context.Context, address string, log *slog.Logger) (*registry.Server, error) {
-	o := registry.Options{Dir: c.Folder, Host: c.Host, URL: c.URL, MaxUpload: int64(c.MaxUploadSize), Log: log}
+	o := registry.Options{Dir: c.Folder, Host: c.Host, URL: c.URL, MaxUpload: int64(c.MaxUploadSize), Log: log, Pages: pages.New}
 	if c.Backend != "" {
 		backend, err := c.backend(ctx)
 		if err != nil {
