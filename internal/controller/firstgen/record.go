@@ -19,7 +19,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -57,6 +59,23 @@ func iconOf(uri string) (packagesv1alpha1.Icon, bool) {
 	return packagesv1alpha1.Icon{Base64IconData: data, MediaType: mediaType}, ok && isBase64 && strings.HasPrefix(uri, "data:")
 }
 
+// requirements returns the kinds and the packages that a package requires, each in its order. A package with a constraint that
+// is not a version has no tag, because a reference cannot express it.
+func requirements(m xpkg.Meta) []packagesv1alpha1.InstallSpec {
+	var out []packagesv1alpha1.InstallSpec
+	for _, k := range m.Kinds {
+		out = append(out, packagesv1alpha1.InstallSpec{CRD: k.String()})
+	}
+	for _, d := range dependency.Required(m.DependsOn) {
+		name := d.Package
+		if v := version.Parse(d.Constraint); v.Usable() {
+			name += ":" + d.Constraint
+		}
+		out = append(out, packagesv1alpha1.InstallSpec{Package: name})
+	}
+	return out
+}
+
 // newRecord returns the Package that records an install object, with the given content.
 func newRecord(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.Package, error) {
 	kinds, err := definedKinds(c.pkg)
@@ -66,6 +85,7 @@ func newRecord(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.Packag
 	record := &packagesv1alpha1.Package{}
 	record.Namespace, record.Name = in.GetNamespace(), in.GetName()
 	record.Spec = packagesv1alpha1.PackageSpec{AppMetadata: appMetadata(c.pkg.Meta), CRDs: kinds}
+	record.Spec.DependsOn = requirements(c.pkg.Meta)
 	record.Spec.Permissions.Rules = c.pkg.Meta.PermissionRequests
 	record.Spec.Controller.ServiceAccount = in.InstallSpec().ServiceAccount
 	record.Spec.Controller.Deployment, err = controllerOf(in, c)
