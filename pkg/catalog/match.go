@@ -57,7 +57,7 @@ func (n *kindNames) match(w string, fuzzy bool) match {
 	}
 	for _, p := range n.parts {
 		switch {
-		case p == w, p == strings.TrimSuffix(w, "s"):
+		case p == w, p == singular(w):
 			better(scorePart, "part")
 		case strings.HasPrefix(p, w):
 			better(scorePartOf, "part")
@@ -80,6 +80,17 @@ func (n *kindNames) match(w string, fuzzy bool) match {
 		}
 	}
 	return best
+}
+
+// singular returns the singular of a word, by the rules of English that the names of kinds follow.
+func singular(w string) string {
+	switch {
+	case strings.HasSuffix(w, "ies"):
+		return w[:len(w)-3] + "y"
+	case strings.HasSuffix(w, "sses"), strings.HasSuffix(w, "xes"):
+		return w[:len(w)-2]
+	}
+	return strings.TrimSuffix(w, "s")
 }
 
 // matchQualified matches KIND.GROUP, PLURAL.GROUP, GROUP and GROUP/VERSION.

@@ -146,7 +146,7 @@ func (s *searcher) lineFilter(base []string) func(line string) bool {
 			p := s.packages[repository]
 			return p != nil && p.words[i].score > 0
 		}); !byPackage && !strings.ContainsAny(w, "./") {
-			words = append(words, strings.TrimSuffix(strings.TrimSuffix(w, "s"), "e"))
+			words = append(words, stem(w))
 		}
 	}
 	return func(line string) bool {
@@ -157,6 +157,12 @@ func (s *searcher) lineFilter(base []string) func(line string) bool {
 		}
 		return true
 	}
+}
+
+// stem returns the part of a word that its singular and its plural have in common.
+func stem(w string) string {
+	w = strings.TrimSuffix(strings.TrimSuffix(w, "s"), "e")
+	return strings.TrimSuffix(w, "i")
 }
 
 // containsFold reports whether a text contains a lower-case word in any case.
