@@ -2,11 +2,11 @@ package indexer
 
 import (
 	"context"
-	"errors"
-	"io"
 	"slices"
 
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -18,54 +18,32 @@ func (b *Builder) statuses(ctx context.Context, ref oci.Reference, tags []string
 		if !isStatus {
 			continue
 		}
-		s, err := b.status(ctx, ref.WithTag(tag), subject)
-		if err != nil && ctx.Err() != nil {
+		s, err := b.status(ctx, ref, subject)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil && isTransient(err):
 			return nil, err
-		}
-		if err == nil { // Anything else under such a tag is not a status.
-			out = append(out, s)
+		case err == nil && s != nil: // Anything else under such a tag is not a status.
+			out = append(out, *s)
 		}
 	}
 	return out, nil
 }
 
-// maxStatusSize is the size of a status in bytes, as in package catalog.
-const maxStatusSize = 16 << 10
-
 // status reads the status of a version.
-func (b *Builder) status(ctx context.Context, ref oci.Reference, subject oci.Digest) (_ catalog.VersionStatus, err error) {
+func (b *Builder) status(ctx context.Context, ref oci.Reference, subject oci.Digest) (*catalog.VersionStatus, error) {
 	if err := b.requests.Acquire(ctx, 1); err != nil {
-		return catalog.VersionStatus{}, err
+		return nil, err
 	}
 	defer b.requests.Release(1)
-	a, err := b.opts.Remote.Artifact(ctx, ref)
-	if err != nil {
-		return catalog.VersionStatus{}, err
-	}
-	_, doc, err := oci.ReadDocument(ctx, a, a.Root(), oci.Limits{})
-	if err != nil {
-		return catalog.VersionStatus{}, err
-	}
-	if doc.ArtifactType != catalog.StatusArtifactType || len(doc.Layers) != 1 || doc.Subject == nil || doc.Subject.Digest != subject {
-		return catalog.VersionStatus{}, catalog.ErrInvalidStatus.New(nil, "%s is not the status of %s", ref, subject.Short())
-	}
-	blob, err := a.Open(ctx, doc.Layers[0])
-	if err != nil {
-		return catalog.VersionStatus{}, err
-	}
-	defer func() { err = errors.Join(err, blob.Close()) }()
-	text, err := io.ReadAll(io.LimitReader(blob, maxStatusSize+1))
-	if err != nil {
-		return catalog.VersionStatus{}, err
-	}
-	if oci.DigestOf(text) != doc.Layers[0].Digest {
-		return catalog.VersionStatus{}, oci.ErrDigestMismatch.New(nil, "the status of %s is not %s", subject.Short(), doc.Layers[0].Digest)
-	}
-	s, err := catalog.ParseStatus(text)
-	if err == nil && s.Digest != subject {
-		err = catalog.ErrInvalidStatus.New(nil, "the status of %s names %s", subject.Short(), s.Digest.Short())
-	}
-	return s, err
+	return packagestatus.Read(ctx, b.opts.Remote, ref.WithDigest(subject))
+}
+
+// isTransient reports whether a later attempt can succeed: a status that cannot be read now must not be taken for none.
+func isTransient(err error) bool {
+	class := errcode.From(err).Code.Class
+	return class == errcode.Unavailable || class == errcode.Timeout || class == errcode.Unauthorized
 }
 
 // applyStatuses sets the statuses of versions. A removed version whose tag does not exist any more is added, so that
