@@ -1,10 +1,15 @@
 package artifact
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -19,13 +24,14 @@ const changesFound terminal.ExitCode = 2
 
 // DiffCmd implements `xpkg diff`.
 type DiffCmd struct {
-	From     string `arg:"" name:"from" help:"The former version: a reference, a .xpkg file, oci:DIR for an OCI layout, or - for standard input."`
+	From     string `arg:"" name:"from" help:"The former version: a reference, a .xpkg file, oci:DIR for an OCI layout, installed:NAME for the running version of an installed package, or - for standard input."`
 	To       string `arg:"" name:"to" help:"The new version."`
 	All      bool   `help:"List safe changes too."`
 	FailOn   string `enum:"never,breaking,care,any" default:"never" placeholder:"CLASS" help:"Exit with code 2 if there are changes of this class or above: breaking, care or any. Default is never."`
 	Platform string `placeholder:"OS/ARCH" help:"Platform to select from an image index. Default is linux/amd64."`
 	Output   string `short:"o" enum:",json,yaml,markdown" default:"" placeholder:"json|yaml|markdown" help:"Output format. Default is text."`
 	location.TransferFlags
+	connection.ClusterFlags
 }
 
 // Run prints the difference.
@@ -55,6 +61,11 @@ func (c *DiffCmd) Run(env *terminal.Env) error {
 }
 
 func (c *DiffCmd) read(env *terminal.Env, source string) (pkg *xpkg.Package, err error) {
+	if name, ok := strings.CutPrefix(source, installedPrefix); ok {
+		if source, err = c.installed(env.Context, inventory.Name(name)); err != nil {
+			return nil, err
+		}
+	}
 	from, err := location.Parse(source)
 	if err != nil {
 		return nil, err
@@ -64,6 +75,33 @@ func (c *DiffCmd) read(env *terminal.Env, source string) (pkg *xpkg.Package, err
 		return err
 	})
 	return pkg, err
+}
+
+// installedPrefix is the beginning of the location of an installed package.
+const installedPrefix = "installed:"
+
+// installed returns the reference of the running content of an installed package.
+func (c *DiffCmd) installed(ctx context.Context, name inventory.Name) (string, error) {
+	if err := name.Validate(); err != nil {
+		return "", terminal.ErrUsage.New(err, "%q is not the name of a package", string(name)).WithDo("Write installed:NAME or installed:KIND/NAME.")
+	}
+	cluster, all, err := inventory.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
+	if err != nil {
+		return "", err
+	}
+	p, err := all.Find(name)
+	if err != nil {
+		return "", err
+	}
+	rev := p.NewRevision()
+	if err := cluster.Get(ctx, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev); err != nil {
+		return "", connection.Classify(err, "read the revision of %s", inventory.ShortName(p))
+	}
+	spec := rev.RevisionSpec()
+	if spec.Digest == "" || strings.Contains(spec.Image, "@") {
+		return spec.Image, nil
+	}
+	return spec.Image + "@" + spec.Digest, nil
 }
 
 // fails reports whether the changes reach the class of --fail-on.
