@@ -86,8 +86,9 @@ type grammar struct {
 	Describe       packages.DescribeCmd       `cmd:"" group:"packages" help:"Show everything about installed packages: version, conditions, objects, permissions, dependencies, revisions and events."`
 	List           packages.ListCmd           `cmd:"" group:"packages" aliases:"ls" help:"List the installed packages."`
 
-	Search indexes.SearchCmd `cmd:"" group:"indexes" help:"Find kinds and packages in an index, offline after one small download."`
-	Index  indexes.IndexCmd  `cmd:"" group:"indexes" help:"Build, update, verify and show the index of a registry."`
+	Search indexes.SearchCmd  `cmd:"" group:"indexes" help:"Find kinds and packages in an index, offline after one small download."`
+	Show   indexes.ExplainCmd `cmd:"" group:"indexes" help:"Show a kind, its providers and its fields, or a package."`
+	Index  indexes.IndexCmd   `cmd:"" group:"indexes" help:"Build, update, verify and show the index of a registry."`
 
 	Resolve  dependencies.ResolveCmd  `cmd:"" group:"dependencies" help:"Resolve packages and their dependencies to versions and digests."`
 	Deps     dependencies.DepsCmd     `cmd:"" group:"dependencies" help:"Copy packages and their dependencies to another registry."`

@@ -65,7 +65,6 @@ var replacements = []replacement{
 	{"rollout status", "Use `xpkg describe NAME`, or --wait of the command."},
 	{"rollout undo", "Use `xpkg rollback NAME`."},
 	{"run", "Use `xpkg up`, which runs packages on this machine."},
-	{"show", "Use `xpkg inspect PACKAGE` for a package, and `xpkg describe NAME` for an installed one."},
 	{"template", "Use `xpkg plan install PACKAGE`, which shows the objects, or `xpkg extract PACKAGE`."},
 	{"test", "Use `xpkg validate`."},
 	{"top", "Use `kubectl top pods --namespace crossplane-system`."},
