@@ -35,9 +35,17 @@ func (f *buildFlags) builder(env *terminal.Env, a *access, moved bool) (*indexer
 	task := terminal.StartTask(env.Stderr, "reading packages")
 	return indexer.NewBuilder(indexer.Options{
 		Remote: a.remote, Source: a.source, Store: a.cache.Store(), Texts: f.Texts, Moved: moved, Parallel: f.Parallel,
-		Progress: func(done, known int) { task.Set("reading packages: %d of %d versions", done, known) },
+		Progress: func(done, known int) {
+			// A line for every version would fill the log of a job.
+			if done%progressStep == 0 && done > 0 {
+				task.Set("reading packages: %d of %d versions", done, known)
+			}
+		},
 	}), task
 }
+
+// progressStep is the number of versions after which the progress is reported.
+const progressStep = 100
 
 // former returns the published state of an index, and nil if there is none.
 func former(env *terminal.Env, a *access, ref oci.Reference) (*catalog.Reader, error) {
