@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -140,23 +141,46 @@ func (s *searcher) lineFilter(base []string) func(line string) bool {
 	if s.fuzzy || len(s.q.Words) == 0 || len(s.texts) > 0 || s.q.Provides != "" {
 		return func(string) bool { return true }
 	}
-	var words []string
+	stems := make([]string, len(s.q.Words))
 	for i, w := range s.q.Words {
-		if byPackage := slices.ContainsFunc(base, func(repository string) bool {
-			p := s.packages[repository]
-			return p != nil && p.words[i].score > 0
-		}); !byPackage && !strings.ContainsAny(w, "./") {
-			words = append(words, stem(w))
+		if stems[i] = stem(w); strings.ContainsAny(w, "./") {
+			stems[i] = "" // Every line can match a qualified name.
 		}
 	}
+	// A word matches a line by its own text or by its package, and at least one word by its own text.
 	return func(line string) bool {
-		for _, w := range words {
-			if !containsFold(line, w) {
+		own, position := false, -1
+		for i, w := range stems {
+			if containsFold(line, w) {
+				own = true
+				continue
+			}
+			if position < 0 {
+				position = packageOf(line)
+			}
+			if position < 0 || position >= len(base) {
+				return true // Reading the line reports the error.
+			}
+			if p := s.packages[base[position]]; p == nil || p.words[i].score == 0 {
 				return false
 			}
 		}
-		return true
+		return own
 	}
+}
+
+// packageOf returns the position of the package in the line of a kind, and -1 if there is none.
+func packageOf(line string) int {
+	end := strings.LastIndexByte(line, '\t')
+	if end < 0 {
+		return -1
+	}
+	start := strings.LastIndexByte(line[:end], '\t')
+	position, err := strconv.Atoi(line[start+1 : end])
+	if err != nil {
+		return -1
+	}
+	return position
 }
 
 // stem returns the part of a word that its singular and its plural have in common.
