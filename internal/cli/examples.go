@@ -79,7 +79,7 @@ var examples = map[string][]string{
 	"index update": {"index update registry.example.com/index:main"},
 	"index verify": {"index verify registry.example.com/index:main"},
 	"index show":   {"index show registry.example.com/index:main -o json"},
-	"show":                  {"show Bucket.s3.aws.upbound.io --field spec.forProvider", "show ghcr.io/acme/boats@v1.0.0", "show Bucket.s3.aws.upbound.io --since -o json"},
+	"show":         {"show Bucket.s3.aws.upbound.io --field spec.forProvider", "show ghcr.io/acme/boats@v1.0.0", "show Bucket.s3.aws.upbound.io --since -o json"},
 }
 
 // examplesOf returns the examples of a command as complete command lines.
