@@ -82,6 +82,10 @@ func (clusterWithResources) ClusterScoped(context.Context) (map[schema.GroupReso
 	return map[schema.GroupResource]bool{}, nil
 }
 
+func (clusterWithResources) Kinds(context.Context, string) ([]apply.ServedKind, error) {
+	return nil, nil
+}
+
 // Whether custom resources would be deleted with an orphan is decided from the API server: the cache may
 // not have seen yet which objects the orphan owns.
 //
