@@ -1,4 +1,4 @@
-// Package upload limits the size of uploads to a registry.
+// Package upload limits the size and the order of uploads to a registry.
 package upload
 
 import (

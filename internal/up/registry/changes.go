@@ -85,8 +85,7 @@ func (o Options) changesOf(r *http.Request, images http.Handler) []change {
 	return changes
 }
 
-// requestedChanges returns the references that a request writes or deletes. A push by digest writes the tags in its
-// query.
+// requestedChanges returns the references that a request writes or deletes.
 func requestedChanges(r *http.Request) []change {
 	if r.Method != http.MethodPut && r.Method != http.MethodDelete {
 		return nil
@@ -103,11 +102,7 @@ func requestedChanges(r *http.Request) []change {
 	case r.Method == http.MethodDelete:
 		return []change{{repository: repository, from: reference}}
 	}
-	var changes []change
-	for _, tag := range r.URL.Query()["tag"] {
-		changes = append(changes, change{repository: repository, tag: tag})
-	}
-	return changes
+	return nil
 }
 
 // manifestTypes are the media types of manifests that the registry stores.

@@ -34,6 +34,6 @@ type Options struct {
 
 // Handler returns a handler that forwards only permitted requests to images.
 func Handler(images http.Handler, o Options) http.Handler {
-	limited := upload.Limit(o.MaxUpload, "start the control plane with a larger `xpkg up --max-upload-size`", reportChanges(o, images))
+	limited := upload.Limit(o.MaxUpload, "start the control plane with a larger `xpkg up --max-upload-size`", upload.Serialize(reportChanges(o, images)))
 	return guard(authorize(o, limited))
 }

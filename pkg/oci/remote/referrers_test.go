@@ -16,6 +16,7 @@ import (
 	"github.com/olareg/olareg"
 	"github.com/olareg/olareg/config"
 
+	"github.com/xpkg-dev/xpkg/internal/registry/upload"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
@@ -57,7 +58,7 @@ func registries(t testing.TB) map[string]http.Handler {
 	t.Cleanup(func() { _ = images.Close() })
 	plain := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	return map[string]http.Handler{
-		"with the API": images,
+		"with the API": upload.Serialize(images),
 		"without the API": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/referrers/") {
 				http.NotFound(w, r)
