@@ -17,6 +17,9 @@
 //
 // # State
 //
+// The index of the public packages is published in the repository "index", from which clients of `xpkg search` fetch it; see
+// publication. Private packages are in no published index.
+//
 // The packages in the registry are the only state besides the configuration and the tokens. Everything in the folder "cache" can be
 // deleted, and is built again.
 package registry

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +45,8 @@ type server struct {
 	dir string
 	// admin is a token for everything.
 	admin string
+	// stop stops the server before the end of the test.
+	stop func()
 }
 
 func start(t testing.TB, change func(*registry.Options)) *server {
@@ -64,7 +67,7 @@ func start(t testing.TB, change func(*registry.Options)) *server {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
+	s.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -73,6 +76,7 @@ func start(t testing.TB, change func(*registry.Options)) *server {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(s.stop)
 	return s
 }
 

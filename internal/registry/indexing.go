@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -12,6 +13,9 @@ import (
 type LocalIndexer struct {
 	packages *Packages
 	name     string
+	// publication publishes the index of the public packages; nil publishes nothing.
+	publication *publication
+	log         *slog.Logger
 
 	mu    sync.Mutex
 	facts map[string]map[string]versionFacts // by partition and repository
@@ -19,7 +23,7 @@ type LocalIndexer struct {
 
 // NewLocalIndexer returns an indexer of packages. The name is the name of the indexes.
 func NewLocalIndexer(packages *Packages, name string) *LocalIndexer {
-	return &LocalIndexer{packages: packages, name: name, facts: map[string]map[string]versionFacts{}}
+	return &LocalIndexer{packages: packages, name: name, log: slog.New(slog.DiscardHandler), facts: map[string]map[string]versionFacts{}}
 }
 
 // Load implements Indexer.
@@ -66,5 +70,20 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 		built.Config.Sequence = previous.Config.Sequence
 	}
 	x.facts[partition] = next
+	if partition == "" && x.publication != nil {
+		x.publish(ctx, &built, repositories)
+	}
 	return &built, nil
+}
+
+// publish publishes the index of the public packages. The search does not depend on it, so an error is logged; the next update of
+// the site publishes the index again.
+func (x *LocalIndexer) publish(ctx context.Context, built *catalog.Catalog, repositories []string) {
+	config, err := x.publication.publish(ctx, built, repositories)
+	switch {
+	case err == nil:
+		built.Config = config
+	case ctx.Err() == nil:
+		x.log.Error("cannot publish the index; the next attempt follows", "error", err)
+	}
 }

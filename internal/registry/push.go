@@ -46,8 +46,11 @@ func (p *push) actions(r *http.Request) []access.Action {
 	return nil
 }
 
-// checkName checks the name of a repository that does not exist.
+// checkName checks the name of a repository that does not exist, and that the repository is not the one of the index.
 func (p *push) checkName(ctx context.Context) error {
+	if p.api.repository == indexRepository && p.options.Backend == nil {
+		return access.ErrReservedName.New(nil, "only the server itself pushes its index to the repository %s", indexRepository)
+	}
 	if p.images.exists(ctx, p.api.repository) {
 		return nil
 	}
@@ -113,6 +116,9 @@ func (p *push) check(r *http.Request, body []byte) error {
 	if r.Method == http.MethodDelete {
 		return p.checkDeletion(r.Context())
 	}
+	if err := p.checkName(r.Context()); err != nil {
+		return err
+	}
 	tags, err := p.tags(r)
 	if err != nil {
 		return err
@@ -172,9 +178,6 @@ func (p *push) checkAction(ctx context.Context, doc *oci.Document, tags []string
 		action = access.Yank
 	case !p.images.exists(ctx, p.api.repository):
 		action = access.Create
-		if err := p.checkName(ctx); err != nil {
-			return err
-		}
 	}
 	if !p.policy().May(p.subject, p.api.repository, action) {
 		return ErrForbidden.New(nil, "the token does not allow the action %s on %s", action, p.api.repository)

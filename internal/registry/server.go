@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -111,9 +112,26 @@ func New(o Options) (*Server, error) {
 	}
 	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.internalRemote())
 	if s.options.Indexer == nil {
-		s.options.Indexer = NewLocalIndexer(s.packages, o.Host)
+		s.options.Indexer = s.newIndexer()
 	}
 	return s, s.openSite()
+}
+
+// newIndexer returns an indexer, which publishes the index of the public packages if the server stores the content itself. A
+// registry of another project needs permission for a repository of the index: there `xpkg index build` publishes it.
+func (s *Server) newIndexer() *LocalIndexer {
+	x := NewLocalIndexer(s.packages, s.options.Host)
+	x.log = s.log
+	if s.options.Backend == nil {
+		x.publication = &publication{packages: s.packages, now: s.now}
+	}
+	return x
+}
+
+// repositories returns the names of the repositories of packages.
+func (s *Server) repositories(ctx context.Context) ([]string, error) {
+	all, err := s.images.repositories(ctx)
+	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == indexRepository }), err
 }
 
 // internalRemote returns the options for a client of the images without access control: the indexer reads everything, and the
@@ -132,7 +150,7 @@ func (s *Server) openImages() (images, error) {
 func (s *Server) openSite() error {
 	s.site = NewSite(SiteOptions{
 		Host: s.options.Host, Dir: filepath.Join(s.options.Dir, cacheFolder), Indexer: s.options.Indexer, Log: s.log,
-		Repositories: s.images.repositories, Policy: s.policy, Now: s.now,
+		Repositories: s.repositories, Policy: s.policy, Now: s.now,
 		Identify: func(r *http.Request) access.Subject {
 			subject, _ := s.identifier.subject(r)
 			return subject

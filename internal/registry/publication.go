@@ -1,0 +1,198 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+const (
+	// indexRepository is the repository of the published index. Clients cannot push to it.
+	indexRepository = "index"
+	indexTag        = "main"
+	// indexValidity is the time after which clients refuse a state of the index. A server publishes it again after half of it.
+	indexValidity = 30 * 24 * time.Hour
+	// mostStates is the number of former states that stay in the registry, with which clients detect forks.
+	mostStates = 32
+	// mostWalked limits the former states that are read when a server starts.
+	mostWalked = 1000
+)
+
+// publication is the index of the public packages as an artifact in the registry itself. Packages that are private are in no
+// published index.
+type publication struct {
+	packages *Packages
+	now      func() time.Time
+
+	client  *indexer.Client
+	ref     oci.Reference
+	former  *catalog.Reader
+	content catalog.Catalog
+	states  []oci.Digest // The states before former that the registry has, newest first.
+	// keep is the number of states that remain after the next removal.
+	keep int
+}
+
+// publish publishes a catalog unless the published one is equal and current, and returns the configuration of the published
+// index.
+func (p *publication) publish(ctx context.Context, next *catalog.Catalog, repositories []string) (catalog.Config, error) {
+	if err := p.load(ctx); err != nil {
+		return catalog.Config{}, err
+	}
+	withdrawn := p.isWithdrawn(repositories)
+	if p.former == nil || withdrawn || len(catalog.Diff(&p.content, next)) > 0 || indexer.RenewalIsDue(p.former.Config(), indexValidity) {
+		if err := p.push(ctx, *next, withdrawn); err != nil {
+			p.forget()
+			return catalog.Config{}, err
+		}
+	}
+	if withdrawn {
+		p.keep = 0
+	}
+	return p.former.Config(), p.prune(ctx)
+}
+
+// isWithdrawn reports whether a package of the published index is not public any more. It must not be in the snapshot or in
+// the journal of the next state, and the former states are removed.
+func (p *publication) isWithdrawn(repositories []string) bool {
+	return slices.ContainsFunc(p.content.Packages, func(row catalog.Package) bool {
+		path, ok := strings.CutPrefix(row.Repository, p.packages.host+"/")
+		return !ok || !slices.Contains(repositories, path)
+	})
+}
+
+// load reads the published index once. An earlier process of this server published it, so it is not compared with the states
+// that this machine has seen, and may have expired.
+func (p *publication) load(ctx context.Context) error {
+	if p.former != nil {
+		return nil
+	}
+	if err := p.openClient(); err != nil {
+		return err
+	}
+	if err := p.open(ctx); err != nil || p.former == nil {
+		return err
+	}
+	p.keep = mostStates
+	return p.walk(ctx)
+}
+
+func (p *publication) openClient() error {
+	if _, err := p.packages.open(); err != nil {
+		return err
+	}
+	ref, err := p.packages.reference(indexRepository)
+	if err != nil {
+		return err
+	}
+	p.ref = ref.WithTag(indexTag)
+	p.client = &indexer.Client{Remote: p.packages.client, Store: p.packages.store, Now: func() time.Time { return time.Time{} }}
+	return p.client.Forget(p.ref)
+}
+
+// open reads the state of the tag; none if there is no tag.
+func (p *publication) open(ctx context.Context) error {
+	r, err := p.client.Open(ctx, p.ref)
+	if indexer.IsAbsent(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	content, err := r.Catalog()
+	if err != nil {
+		return err
+	}
+	p.former, p.content = r, content
+	return nil
+}
+
+// walk finds the former states that the registry has.
+func (p *publication) walk(ctx context.Context) error {
+	p.states = nil
+	for d := p.former.Config().Previous; !d.IsZero() && len(p.states) < mostWalked; {
+		config, err := p.configOf(ctx, d)
+		if err != nil {
+			return ctx.Err() // The state was removed.
+		}
+		p.states = append(p.states, d)
+		d = config.Previous
+	}
+	return nil
+}
+
+// configOf returns the configuration of a former state in the registry.
+func (p *publication) configOf(ctx context.Context, d oci.Digest) (_ catalog.Config, err error) {
+	a, err := p.client.Remote.Artifact(ctx, p.ref.WithDigest(d))
+	if err != nil {
+		return catalog.Config{}, err
+	}
+	raw, err := oci.ReadSmall(ctx, a, a.Root(), oci.Limits{})
+	if err != nil {
+		return catalog.Config{}, err
+	}
+	m, err := catalog.ParseManifest(raw)
+	if err != nil {
+		return catalog.Config{}, err
+	}
+	blob, err := a.Open(ctx, m.Config)
+	if err != nil {
+		return catalog.Config{}, err
+	}
+	defer func() { err = errors.Join(err, blob.Close()) }()
+	text, err := io.ReadAll(io.LimitReader(blob, largestManifest))
+	if err != nil {
+		return catalog.Config{}, err
+	}
+	return catalog.ParseConfig(text)
+}
+
+// push pushes the next state and reads it back.
+func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot bool) error {
+	next.Config = catalog.Config{
+		Name: p.packages.host, Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: p.packages.host}}, Counts: next.Config.Counts,
+	}
+	created := p.now()
+	publishing := indexer.Publishing{Catalog: next, Created: created, Expires: created.Add(indexValidity), Snapshot: snapshot}
+	if p.former != nil {
+		publishing.Former, publishing.FormerCatalog = p.former, &p.content
+		publishing.Catalog.Config.Shards = p.former.Config().Shards
+	}
+	image, _, err := publishing.Encode()
+	if err != nil {
+		return err
+	}
+	if err := indexer.Publish(ctx, p.client.Remote, p.ref, &image, p.former); err != nil {
+		return err
+	}
+	if p.former != nil {
+		p.states = slices.Insert(p.states, 0, p.former.Manifest().Digest)
+	} else {
+		p.keep = mostStates
+	}
+	return p.open(ctx)
+}
+
+// forget discards the state in memory, so that it is read again.
+func (p *publication) forget() { p.former, p.content, p.states = nil, catalog.Catalog{}, nil }
+
+// prune removes the oldest states.
+func (p *publication) prune(ctx context.Context) error {
+	for len(p.states) > p.keep {
+		oldest := p.states[len(p.states)-1]
+		err := p.client.Remote.Delete(ctx, p.ref.WithDigest(oldest))
+		if err != nil && !errors.Is(err, oci.ErrManifestNotFound) {
+			return err
+		}
+		p.states = p.states[:len(p.states)-1]
+	}
+	p.keep = mostStates
+	return nil
+}

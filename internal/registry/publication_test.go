@@ -1,0 +1,141 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+)
+
+// reader is an anonymous client of the published index, with a cache of its own.
+type reader struct {
+	client indexer.Client
+	last   catalog.Config
+}
+
+func newReader(t testing.TB, s *server) *reader {
+	t.Helper()
+	cache, err := store.Open(t.TempDir(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cache.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &reader{client: indexer.Client{Remote: s.client(t, ""), Store: cache}}
+}
+
+// kinds returns the kinds of the published index, none if there is no index yet.
+func (r *reader) kinds(t testing.TB) []string {
+	t.Helper()
+	index, err := r.client.Open(t.Context(), oci.MustParseReference(host+"/index:main"))
+	if indexer.IsAbsent(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := index.Catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.last = index.Config()
+	var kinds []string
+	for _, k := range content.Kinds {
+		kinds = append(kinds, k.Kind)
+	}
+	return kinds
+}
+
+func TestThePublishedIndexFollowsPushesAndSurvivesARestart(t *testing.T) {
+	first := start(t, nil)
+	client := newReader(t, first)
+	first.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	first.mustPush(t, "acme/secret/provider-plans:v1.0.0", "Plan")
+	first.waitUntil(t, "the first package is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat"}) })
+	first.mustPush(t, "acme/provider-rafts:v1.0.0", "Raft")
+	first.waitUntil(t, "the second package is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Raft"}) })
+	first.waitUntil(t, "the private package is found with credentials", func() bool { return len(first.found(t, first.admin, "kind:Plan")) == 1 })
+	before := client.last
+	first.stop()
+
+	second := start(t, func(o *registry.Options) { o.Dir = first.dir })
+	client.client.Remote = second.client(t, "")
+	second.waitUntil(t, "the index is ready", func() bool { return second.Site().Healthy() == nil })
+	if client.kinds(t); client.last.Sequence != before.Sequence || !client.last.Created.Equal(before.Created) {
+		t.Errorf("a restart without changes published the index again: sequence %d, before %d", client.last.Sequence, before.Sequence)
+	}
+	if err := second.push(t, first.admin, "acme/provider-cars:v1.0.0", "Car"); err != nil {
+		t.Fatal(err)
+	}
+	// The client has seen the states before the restart, so it also checks that the new one continues them.
+	second.waitUntil(t, "a package after the restart is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Car", "Raft"}) })
+	if got := second.found(t, first.admin, "index"); len(got) != 0 {
+		t.Errorf("the index is indexed: %q", got)
+	}
+}
+
+func TestOnlyTheServerPushesItsIndex(t *testing.T) {
+	s := start(t, nil)
+	s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
+	for _, reference := range []string{"index:main", "index:v1.0.0"} {
+		if err := s.push(t, s.admin, reference, "Boat"); !errors.Is(err, remote.ErrRefused) {
+			t.Errorf("a push to %s: %v", reference, err)
+		}
+	}
+	if got := s.do(t, http.MethodPost, "/v2/index/blobs/uploads/", s.admin, nil).StatusCode; got != http.StatusConflict {
+		t.Errorf("an upload to the repository of the index: %d", got)
+	}
+}
+
+// TestAPackageThatBecomesPrivateLeavesThePublishedIndex checks that neither the index nor its former states contain it.
+func TestAPackageThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
+	s := start(t, nil)
+	client := newReader(t, s)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.mustPush(t, "acme/later/provider-plans:v1.0.0", "Plan")
+	s.waitUntil(t, "both packages are published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Plan"}) })
+	former, err := s.client(t, "").Resolve(t.Context(), oci.MustParseReference(host+"/index:main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := policy + "- prefix: acme/later\n  private: true\n  owners: [alice]\n"
+	if err := os.WriteFile(filepath.Join(s.dir, "access.yaml"), []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.stop()
+	s = start(t, func(o *registry.Options) { o.Dir = s.dir })
+	client.client.Remote = s.client(t, "")
+	s.waitUntil(t, "the package left the index", func() bool { return slices.Equal(client.kinds(t), []string{"Boat"}) })
+	gone := "/v2/index/manifests/" + former.Digest.String()
+	s.waitUntil(t, "the former state is removed", func() bool { return s.do(t, http.MethodGet, gone, "", nil).StatusCode == http.StatusUnauthorized })
+	a, err := s.client(t, "").Artifact(t.Context(), oci.MustParseReference(host+"/index:main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = oci.Walk(t.Context(), a, oci.Limits{}, func(_ context.Context, d oci.Descriptor, raw []byte) error {
+		if d.MediaType == catalog.MediaTypeJournal {
+			t.Errorf("the new state has a journal, which can name the package")
+		}
+		if strings.Contains(string(raw), "plans") {
+			t.Errorf("the new state names the package")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
