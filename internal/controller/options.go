@@ -2,6 +2,7 @@ package controller
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
@@ -80,6 +82,8 @@ type Options struct {
 	Permissions *Permissions
 	// FirstGeneration configures the packages of the first generation.
 	FirstGeneration firstgen.Options
+	// KindSources returns the sources in which packages that provide the kinds of install objects are found. It may be nil.
+	KindSources func(context.Context) ([]provide.Source, error)
 	// Log is the logger of the manager.
 	Log *slog.Logger
 	// LeaderElection lets one of several managers reconcile. Its Lease is in Namespace, unless it

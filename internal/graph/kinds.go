@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -22,9 +24,9 @@ const (
 	maxProviders      = 1000
 )
 
-// KindProviders returns the recorded selections of a package. It ignores entries that are not valid.
-func KindProviders(p v1.Package) []dependency.Dependency {
-	text := p.GetAnnotations()[AnnotationKindProviders]
+// KindProviders returns the selections that are recorded on a package or on an install object. It ignores entries that are not valid.
+func KindProviders(o metav1.Object) []dependency.Dependency {
+	text := o.GetAnnotations()[AnnotationKindProviders]
 	var list []dependency.Dependency
 	if text == "" || len(text) > maxProvidersBytes || json.Unmarshal([]byte(text), &list) != nil || len(list) > maxProviders {
 		return nil

@@ -12,6 +12,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -134,7 +135,7 @@ func TestClusterPackageInstallByKindUsesTheInstalledProvider(t *testing.T) {
 	unknown := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "unknown-kind", "")
 	unknown.InstallSpec().CRD = "things.unknown.example.org/v1"
 	s.Create(t, unknown)
-	s.waitFor(t, unknown, corev1.ConditionFalse, firstgen.ErrKind.Name)
+	s.waitFor(t, unknown, corev1.ConditionFalse, provide.ErrNoProvider.Name)
 }
 
 // A ClusterPackageInstall outside of the namespaces of administrators has no effect, and neither have invalid specs.

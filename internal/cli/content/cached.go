@@ -75,28 +75,7 @@ func (s *LazySource) openIndexes(ctx context.Context, locations []string) ([]pro
 	}
 	access := remote.New(registries)
 	defer access.Close()
-	client := indexer.Client{Remote: access, Store: s.cache.Store()}
-	var out []provide.Source
-	for _, text := range locations {
-		location, priority, err := indexer.ParseLocation(text)
-		if err != nil {
-			return nil, err
-		}
-		ref, err := flags.ParseReference(location)
-		if err != nil {
-			return nil, err
-		}
-		reader, err := client.Open(ctx, ref)
-		if err != nil {
-			return nil, err
-		}
-		all, err := reader.Catalog()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, provide.Catalog{Catalog: &all, Name: location, Priority: highestPriority - priority})
-	}
-	return out, nil
+	return OpenIndexes(ctx, &indexer.Client{Remote: access, Store: s.cache.Store()}, locations)
 }
 
 // compareSchemas compares the schemas of candidates whose content is at hand with the first candidate, by repository.
@@ -115,9 +94,5 @@ func compareSchemas(packages []provide.Package, kind dependency.KindRef, candida
 	return out
 }
 
-const (
-	// highestPriority is the highest priority of an index that a user can set. A candidate with the priority 0 comes first.
-	highestPriority = 1000
-	// cachePriority is the priority of the package cache, after all indexes.
-	cachePriority = 1 << 20
-)
+// cachePriority is the priority of the package cache, after all indexes.
+const cachePriority = 1 << 20

@@ -1,7 +1,14 @@
 package manager
 
 import (
+	"context"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
 // FirstGenerationFlags configures the packages of the first generation.
@@ -10,6 +17,7 @@ type FirstGenerationFlags struct {
 	ClusterInstallNamespace []string `placeholder:"NAMESPACE" help:"Further namespace in which ClusterPackageInstalls are accepted, or * for all: its users can install any package. Can be given more than once."`
 	NamespacedPackage       []string `placeholder:"REPOSITORY" help:"Prefix of repositories, or *, from which PackageInstalls may install CRDs without an administrator. Can be given more than once."`
 	InstallSource           string   `placeholder:"REGISTRY" help:"Registry of install objects that name none. Default is docker.io."`
+	Index                   []string `sep:" " placeholder:"REF[,PRIORITY]" env:"XPKG_INDEX" help:"Index in which packages are found for install objects that name a kind (spec.crd); repeat it for several. The index with the highest priority comes first; the default is 0."`
 }
 
 // FirstGenerationOptions returns the settings of the manager.
@@ -17,4 +25,14 @@ func (f FirstGenerationFlags) FirstGenerationOptions() firstgen.Options {
 	return firstgen.Options{
 		Enabled: f.FirstGeneration, ClusterNamespaces: f.ClusterInstallNamespace, NamespacedPackages: f.NamespacedPackage, Registry: f.InstallSource,
 	}
+}
+
+// kindSources returns the sources of indexes for the manager, or nil without indexes, and a function that closes them.
+func kindSources(registries remote.Options, packages *store.Store, locations []string) (sources func(context.Context) ([]provide.Source, error), closeSources func()) {
+	if len(locations) == 0 {
+		return nil, func() {}
+	}
+	access := remote.New(registries)
+	indexes := &content.RecentIndexes{Client: &indexer.Client{Remote: access, Store: packages}, Locations: locations}
+	return indexes.Sources, access.Close
 }

@@ -105,7 +105,7 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 	}
 	return RunManager(env.Context, ManagerOptions{
 		Config: cfg, CacheDir: dir, ProgramsDir: filepath.Join(filepath.Dir(filepath.Clean(dir)), "runtime"), CacheLimit: c.CacheLimit, Log: newLog(env.Stderr, c.LogFormat, env.Verbose), registries: c.RegistryFlags,
-		limits: c.LimitFlags, Dependencies: c.DependencyFlags,
+		limits: c.LimitFlags, Dependencies: c.DependencyFlags, Indexes: c.Index,
 		Options: controller.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
 			ActivationDeadline: c.ActivationDeadline, Permissions: c.Permissions(),
@@ -187,6 +187,8 @@ type ManagerOptions struct {
 	limits       flags.LimitFlags
 	Dependencies DependencyFlags
 	Options      controller.Options
+	// Indexes are the locations of the indexes in which packages are found for kinds.
+	Indexes []string
 	// Core is the Crossplane core that runs beside the manager as a process. It may be nil.
 	Core *Core
 }
@@ -208,6 +210,9 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	opts := o.Options
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.Config), "xpkg/"+version.Version)
 	opts.Content, opts.Images = source, source
+	var closeSources func()
+	opts.KindSources, closeSources = kindSources(registries, packages.Store(), o.Indexes)
+	defer closeSources()
 	opts.Dependencies = &controller.Dependencies{Registry: source, Upgrades: o.Dependencies.DependencyUpgrades, Removal: o.Dependencies.DependencyRemoval}
 	opts.InUse, opts.Log = packages.Use, o.Log
 	if opts.Runtimes.Uses(programs.Process) || o.Core != nil {

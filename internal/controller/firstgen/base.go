@@ -8,12 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
-	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -25,8 +24,8 @@ type Base struct {
 	Options  Options
 	// Namespace is the namespace of the manager.
 	Namespace string
-	// Kinds chooses packages for kinds. It may be nil.
-	Kinds Kinds
+	// Sources returns the sources in which packages that provide kinds are found. It may be nil.
+	Sources func(context.Context) ([]provide.Source, error)
 }
 
 // Reasons of the condition Ready, as the first generation of package managers wrote them.
@@ -86,41 +85,4 @@ func (b *Base) activeContent(ctx context.Context, p *v1.Provider) (content, bool
 	}
 	pkg, source, err := b.Packages.ReadRevision(ctx, revisions[i])
 	return content{pkg, revisions[i], source.Origin.Ref, source.Digest}, true, err
-}
-
-// chosen returns the package of an install object: spec.package, or the recorded choice for spec.crd. For a kind that an
-// installed Provider has, it returns the name of that Provider instead.
-func (b *Base) chosen(ctx context.Context, in packagesv1alpha1.Install) (ref oci.Reference, provider string, err error) {
-	spec, status := in.InstallSpec(), in.InstallStatus()
-	if err := checkSpec(spec); err != nil {
-		return oci.Reference{}, "", err
-	}
-	if spec.Package != "" {
-		status.ChosenPackage = nil
-		ref, err = b.Options.Reference(spec.Source, spec.Package)
-		return ref, "", err
-	}
-	if c := status.ChosenPackage; c != nil && c.CRD == spec.CRD {
-		ref, err = b.Options.Reference("", c.Package)
-		return ref, "", err
-	}
-	crd, ok := firstgen.ParseCRDReference(spec.CRD)
-	if !ok {
-		return oci.Reference{}, "", ErrReference.New(nil, "spec.crd is %.200q, want PLURAL.GROUP/VERSION", spec.CRD)
-	}
-	if rev := b.installedWith(ctx, crd); rev != nil {
-		return oci.Reference{}, rev.GetLabels()[v1.LabelPackage], nil
-	}
-	if b.Kinds == nil {
-		return oci.Reference{}, "", ErrKind.New(nil, "no installed Provider has the CRD %s", crd)
-	}
-	name, err := b.Kinds.Choose(ctx, crd)
-	if err != nil {
-		return oci.Reference{}, "", err
-	}
-	if ref, err = b.Options.Reference("", name); err != nil {
-		return oci.Reference{}, "", err
-	}
-	status.ChosenPackage = &packagesv1alpha1.ChosenPackage{CRD: spec.CRD, Package: ref.String()}
-	return ref, "", nil
 }

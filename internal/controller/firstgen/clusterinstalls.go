@@ -93,6 +93,9 @@ func (r *ClusterInstalls) mirror(ctx context.Context, in *packagesv1alpha1.Clust
 	if err != nil || !exists {
 		return ctrl.Result{}, summary, nil
 	}
+	if err := checkProvides(in, c); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
 	desired, err := newRecord(in, c)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err

@@ -54,11 +54,6 @@ var (
 		Cause: "A Package requests permissions that the users of a namespace cannot give to a controller.",
 		Fix:   "Request permissions only for custom resources, ConfigMaps, Events and Secrets, without wildcard groups.",
 	}
-	ErrKind = errcode.Code{
-		Name: "InstallKindNotFound", Class: errcode.NotFound,
-		Cause: "No installed Provider has the CRD in spec.crd, and no source of packages knows it.",
-		Fix:   "Set spec.package instead of spec.crd.",
-	}
 )
 
 // Codes returns the error codes that this package defines, in alphabetical order.
@@ -66,7 +61,6 @@ func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrNamespace,
 		ErrScope,
-		ErrKind,
 		ErrPullSecret,
 		ErrReference,
 		ErrController,

@@ -15,6 +15,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -76,6 +77,9 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 func (r *ClusterInstalls) setProvider(in *packagesv1alpha1.ClusterPackageInstall, ref oci.Reference, p *v1.Provider) {
 	metav1.SetMetaDataAnnotation(&p.ObjectMeta, AnnotationInstalledBy, installedBy(in))
 	p.Spec.Package = ref.String()
+	if in.Spec.CRD != "" {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, graph.AnnotationProvides, in.Spec.CRD)
+	}
 	if in.Spec.ImagePullPolicy != "" {
 		p.Spec.PackagePullPolicy = in.Spec.ImagePullPolicy
 	}

@@ -1,0 +1,68 @@
+package content
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/internal/provide"
+)
+
+// highestPriority is the highest priority of an index that a user can set. A candidate with the priority 0 comes first.
+const highestPriority = 1000
+
+// OpenIndexes returns the sources of indexes, whose locations are those of [KindIndexFlag].
+func OpenIndexes(ctx context.Context, client *indexer.Client, locations []string) ([]provide.Source, error) {
+	var out []provide.Source
+	for _, text := range locations {
+		location, priority, err := indexer.ParseLocation(text)
+		if err != nil {
+			return nil, err
+		}
+		ref, err := flags.ParseReference(location)
+		if err != nil {
+			return nil, err
+		}
+		reader, err := client.Open(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		all, err := reader.Catalog()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, provide.Catalog{Catalog: &all, Name: location, Priority: highestPriority - priority})
+	}
+	return out, nil
+}
+
+// indexAge is the time for which a manager uses the state of its indexes without asking their registries, so that many
+// objects cause few requests.
+const indexAge = time.Minute
+
+// RecentIndexes returns the sources of indexes for a long-running process.
+type RecentIndexes struct {
+	Client    *indexer.Client
+	Locations []string
+
+	mu      sync.Mutex
+	sources []provide.Source
+	opened  time.Time
+}
+
+// Sources returns the sources of the indexes, in a state that is at most a minute old.
+func (r *RecentIndexes) Sources(ctx context.Context) ([]provide.Source, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.Locations) == 0 || r.sources != nil && time.Since(r.opened) < indexAge {
+		return r.sources, nil
+	}
+	sources, err := OpenIndexes(ctx, r.Client, r.Locations)
+	if err != nil {
+		return nil, err
+	}
+	r.sources, r.opened = sources, time.Now()
+	return sources, nil
+}

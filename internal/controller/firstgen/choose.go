@@ -1,0 +1,94 @@
+package firstgen
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// choose selects a package for a CRD in the sources. It writes nothing, and fails with AmbiguousKind or NoProvider unless
+// there is no doubt.
+func (b *Base) choose(ctx context.Context, in packagesv1alpha1.Install, crd firstgen.CRDReference, own *v1.Provider) (string, error) {
+	var sources []provide.Source
+	if b.Sources != nil {
+		var err error
+		if sources, err = b.Sources(ctx); err != nil {
+			return "", err
+		}
+	}
+	kind := kindRef(crd)
+	if len(sources) == 0 {
+		return "", provide.ErrNoProvider.New(nil, "no installed Provider has the CRD %s, and the manager has no index", crd).
+			WithDo("Run `xpkg install --kind %s`, set spec.package instead of spec.crd, or start the manager with --index.", wording.ShellWord(kind.String()))
+	}
+	finder := &provide.Finder{Sources: sources, Command: func(_ dependency.KindRef, c provide.Candidate) string { return annotateCommand(in, kind, c) }}
+	installed := b.installed(ctx, own)
+	r, err := finder.Rank(ctx, provide.Request{Kind: kind, Present: installed.repositories, Holders: installed.holders})
+	if err != nil {
+		return "", err
+	}
+	if err := finder.Err(ctx, r); err != nil {
+		return "", err
+	}
+	first := r.Order[0]
+	switch {
+	case installed.repositories[first.Repository]:
+		return "", provide.ErrKindHeld.New(nil, "the package %s is installed, and provides %s only in another version, or is not established yet", first.Repository, kind).
+			WithDo("Run `xpkg list`, and `xpkg describe` for the package.")
+	case first.Type != v1.ProviderKind:
+		return "", provide.ErrNoProvider.New(nil, "%s is provided by the %s %s, and this object installs Providers only", kind, first.Type, first.Ref()).
+			WithDo("Run `%s`.", provide.InstallCommand(first))
+	}
+	return first.Ref(), nil
+}
+
+// annotateCommand returns the command that records the selection of a candidate on an install object.
+func annotateCommand(in packagesv1alpha1.Install, kind dependency.KindRef, c provide.Candidate) string {
+	record, err := json.Marshal([]dependency.Dependency{{Package: c.Repository, Constraint: c.Version, CRD: kind.String()}})
+	if err != nil {
+		return provide.InstallCommand(c) // Dependencies are always valid JSON.
+	}
+	resource := strings.ToLower(in.PackageKind()) + "s." + packagesv1alpha1.Group
+	return strings.Join([]string{
+		"kubectl annotate --overwrite --namespace", in.GetNamespace(), resource, in.GetName(), wording.ShellWord(graph.AnnotationKindProviders + "=" + string(record)),
+	}, " ")
+}
+
+// installed are the packages of the cluster.
+type installed struct {
+	repositories map[string]bool
+	// holders maps the names of CRDs to the repositories of the packages that hold them.
+	holders map[string]string
+}
+
+// installed returns the packages of the cluster except the own Provider of an install object.
+func (b *Base) installed(ctx context.Context, own *v1.Provider) installed {
+	out := installed{map[string]bool{}, map[string]string{}}
+	for _, kind := range v1.PackageKinds() {
+		for _, rev := range watch.Revisions(ctx, b.API.Client, kind) {
+			if !revision.IsActive(rev) || own != nil && kind == v1.ProviderKind && rev.GetLabels()[v1.LabelPackage] == own.Name {
+				continue
+			}
+			repository := oci.RepositoryName(rev.RevisionSpec().Image)
+			out.repositories[repository] = true
+			for _, o := range revision.Objects(rev) {
+				if o.Kind == plan.DefinitionKind || o.Kind == "CompositeResourceDefinition" {
+					out.holders[o.Name] = repository
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package firstgeneration
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// known is a source of candidates.
+type known []provide.Candidate
+
+func (k known) Candidates(kind dependency.KindRef) []provide.Candidate {
+	var out []provide.Candidate
+	for _, c := range k {
+		if kind.Matches(c.Group, c.Kind, c.Plural) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (k known) Group(group string) []provide.Candidate {
+	return k.Candidates(dependency.KindRef{Name: dependency.AllKinds, Group: group})
+}
+
+func (known) Kinds() []dependency.KindRef { return nil }
+
+// candidate returns the candidate for the kind Thing of a group.
+func candidate(group, repository string) provide.Candidate {
+	return provide.Candidate{
+		Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte(repository)), Kind: "Thing", Plural: "things", Group: group + ".example.org",
+		Served: []string{"v1"}, Type: v1.ProviderKind, Cost: 1, Source: "test",
+	}
+}
+
+// An install by kind selects a package only without doubt and keeps it; otherwise it writes nothing but its own status.
+func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
+	var sources atomic.Pointer[known]
+	s := newSuite(t, func(_ *suite, o *controller.Options) {
+		o.KindSources = func(context.Context) ([]provide.Source, error) { return []provide.Source{*sources.Load()}, nil }
+	})
+	sure, doubt := oci.RepositoryName(s.publish(t, "sure", "v1.0.0", "Cluster")), oci.RepositoryName(s.publish(t, "doubt", "v1.0.0", "Cluster"))
+	sources.Store(&known{candidate("sure", sure), candidate("doubt", doubt), candidate("doubt", "elsewhere.example.org/copy/doubt")})
+
+	t.Run("TheOnlyPackageIsInstalledAndRecorded", func(t *testing.T) {
+		in := byKind("sure")
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		if c := in.InstallStatus().ChosenPackage; c == nil || c.Package != sure+":v1.0.0" {
+			t.Errorf("the recorded choice is %+v", c)
+		}
+		more := append(known{candidate("sure", "elsewhere.example.org/copy/sure")}, *sources.Load()...)
+		sources.Store(&more)
+		p := &v1.Provider{}
+		env.Update(t, s.Env, in, func(in *packagesv1alpha1.ClusterPackageInstall) {
+			in.Labels = map[string]string{"touched": "true"}
+		})
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "sure"}, p); err != nil || p.Spec.Package != sure+":v1.0.0" {
+			t.Errorf("the Provider has the package %s (%v)", p.Spec.Package, err)
+		}
+	})
+	t.Run("AnAmbiguousKindCausesNoWrites", func(t *testing.T) {
+		in := byKind("doubt")
+		s.audit.Reset("")
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionFalse, provide.ErrAmbiguous.Name)
+		for _, w := range s.audit.Writes("") {
+			if strings.Contains(w, "doubt") && !strings.Contains(w, "clusterpackageinstalls") && !strings.Contains(w, "events") {
+				t.Errorf("an ambiguous kind causes the write %s", w)
+			}
+		}
+		record := `[{"package":"` + doubt + `","constraint":"v1.0.0","crd":"things.doubt.example.org/v1"}]`
+		command := "kubectl annotate --overwrite --namespace " + managerNamespace + " clusterpackageinstalls.packages.crossplane.io doubt '" + graph.AnnotationKindProviders + "=" + record + "'"
+		if message := in.GetCondition(v1.TypeReady).Message; !strings.Contains(message, command) {
+			t.Errorf("the message %s does not contain the command %s", message, command)
+		}
+		env.Update(t, s.Env, in, func(in *packagesv1alpha1.ClusterPackageInstall) {
+			metav1.SetMetaDataAnnotation(&in.ObjectMeta, graph.AnnotationKindProviders, record)
+		})
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		if c := in.Status.ChosenPackage; c == nil || c.Package != doubt+":v1.0.0" {
+			t.Errorf("the recorded choice is %+v", c)
+		}
+	})
+}
+
+// byKind returns an install object for the kind Thing of a group.
+func byKind(group string) *packagesv1alpha1.ClusterPackageInstall {
+	in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, group, "").(*packagesv1alpha1.ClusterPackageInstall)
+	in.Spec.CRD = "things." + group + ".example.org/v1"
+	return in
+}
