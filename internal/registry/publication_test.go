@@ -26,6 +26,7 @@ type reader struct {
 
 func newReader(t testing.TB, s *server) *reader {
 	t.Helper()
+	s.waitUntil(t, "the first index is published", func() bool { return s.Site().Healthy() == nil })
 	cache, err := store.Open(t.TempDir(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -38,13 +39,10 @@ func newReader(t testing.TB, s *server) *reader {
 	return &reader{client: indexer.Client{Remote: s.client(t, ""), Store: cache}}
 }
 
-// kinds returns the kinds of the published index, none if there is no index yet.
+// kinds returns the kinds of the published index.
 func (r *reader) kinds(t testing.TB) []string {
 	t.Helper()
 	index, err := r.client.Open(t.Context(), oci.MustParseReference(host+"/index:main"))
-	if indexer.IsAbsent(err) {
-		return nil
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +116,7 @@ func TestAPackageThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	}
 	s.stop()
 	s = start(t, func(o *registry.Options) { o.Dir = s.dir })
+	s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
 	client.client.Remote = s.client(t, "")
 	s.waitUntil(t, "the package left the index", func() bool { return slices.Equal(client.kinds(t), []string{"Boat"}) })
 	gone := "/v2/index/manifests/" + former.Digest.String()
