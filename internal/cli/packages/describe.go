@@ -43,11 +43,12 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
+	installs := inventory.ReadInstalls(env.Context, cluster)
 	var found []v1.Package
 	for _, name := range c.Names {
 		p, err := all.Find(name)
 		if err != nil {
-			return err
+			return inventory.ExplainAbsent(err, installs, name)
 		}
 		found = append(found, p)
 	}
@@ -57,6 +58,7 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
+		d.InstallObjects = inventory.InstallsOf(installs, p)
 		descriptions = append(descriptions, d)
 	}
 	var out any = descriptions
@@ -115,8 +117,10 @@ type description struct {
 	Capabilities       []string            `json:"capabilities,omitempty"`
 	Dependencies       []requirement       `json:"dependencies"`
 	Dependents         []string            `json:"dependents"`
-	Revisions          []revisionView      `json:"revisions"`
-	Events             []eventView         `json:"events"`
+	// InstallObjects are the objects of the first generation that use the package.
+	InstallObjects []inventory.InstallObject `json:"installObjects,omitempty"`
+	Revisions      []revisionView            `json:"revisions"`
+	Events         []eventView               `json:"events"`
 }
 
 // deletion is the state of a package that is being deleted.
@@ -314,6 +318,7 @@ func (d *description) write(w io.Writer) error {
 	}
 	writeSection(w, "Dependencies", lines)
 	writeSection(w, "Dependents", d.Dependents)
+	writeSection(w, "Install objects", inventory.InstallLines(d.InstallObjects))
 	fmt.Fprintln(w, "\nRevisions:")
 	revisions := revisionTable(d.Revisions)
 	if err := terminal.WriteTable(w, revisions.Header, revisions.Rows); err != nil || len(d.Events) == 0 {

@@ -1,0 +1,99 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+)
+
+// An InstallObject is an object of the first generation that installs a package through a Provider.
+type InstallObject struct {
+	Kind      string                 `json:"kind"`
+	Namespace string                 `json:"namespace"`
+	Name      string                 `json:"name"`
+	Ready     corev1.ConditionStatus `json:"ready"`
+	Reason    v1.ConditionReason     `json:"reason,omitempty"`
+	Message   string                 `json:"message,omitempty"`
+}
+
+// String returns the object as a line of text.
+func (o InstallObject) String() string {
+	text := fmt.Sprintf("%s %s/%s Ready=%s", o.Kind, o.Namespace, o.Name, o.Ready)
+	if o.Reason != "" {
+		text += " " + string(o.Reason)
+	}
+	if o.Message != "" {
+		text += ": " + o.Message
+	}
+	return text
+}
+
+// ReadInstalls returns the install objects of all namespaces. It returns none in a cluster without them, or if the user is not
+// allowed to read them.
+func ReadInstalls(ctx context.Context, cluster client.Client) []packagesv1alpha1.Install {
+	var out []packagesv1alpha1.Install
+	for _, kind := range packagesv1alpha1.InstallKinds() {
+		all, err := firstgen.ListInstalls(ctx, cluster, kind)
+		if err != nil {
+			return out
+		}
+		out = append(out, all...)
+	}
+	return out
+}
+
+// InstallsOf returns the install objects that use a package.
+func InstallsOf(all []packagesv1alpha1.Install, p v1.Package) []InstallObject {
+	var out []InstallObject
+	for _, in := range all {
+		if p.PackageKind() == v1.ProviderKind && in.InstallStatus().Provider == p.GetName() {
+			out = append(out, viewOf(in))
+		}
+	}
+	return out
+}
+
+func viewOf(in packagesv1alpha1.Install) InstallObject {
+	ready := in.GetCondition(v1.TypeReady)
+	return InstallObject{in.PackageKind(), in.GetNamespace(), in.GetName(), ready.Status, ready.Reason, ready.Message}
+}
+
+// ExplainAbsent adds the state of the install objects with the name to the error of a package that is not installed.
+func ExplainAbsent(err error, all []packagesv1alpha1.Install, name Name) error {
+	_, plain, _ := name.Split()
+	var states []string
+	for _, in := range all {
+		if in.GetName() == plain {
+			states = append(states, viewOf(in).String())
+		}
+	}
+	if len(states) == 0 || !errors.Is(err, ErrPackageNotFound) {
+		return err
+	}
+	return ErrPackageNotFound.New(errors.New(strings.Join(states[:min(len(states), shownInstalls)], "; ")), "no package %s is installed", name).
+		WithDo("Correct the install object as its message describes.")
+}
+
+// shownInstalls is the number of install objects in a text.
+const shownInstalls = 20
+
+// InstallLines returns the install objects as lines of text.
+func InstallLines(all []InstallObject) []string {
+	var out []string
+	for _, o := range all[:min(len(all), shownInstalls)] {
+		out = append(out, o.String())
+	}
+	if more := len(all) - len(out); more > 0 {
+		out = append(out, wording.Count(more, "more object"))
+	}
+	return out
+}
