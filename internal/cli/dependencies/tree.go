@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
@@ -44,6 +45,8 @@ type node struct {
 	Message      string           `json:"message,omitempty"`
 	Objects      map[string]int   `json:"objects,omitempty"`
 	Dependencies []dependencyNode `json:"dependencies,omitempty"`
+	// InstallObjects are the objects of the first generation that use the package.
+	InstallObjects []inventory.InstallObject `json:"installObjects,omitempty"`
 }
 
 // dependencyNode is a dependency, and the package that satisfies it.
@@ -70,11 +73,12 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 	if err := t.revisions(env.Context, cluster); err != nil {
 		return err
 	}
+	t.installs = inventory.ReadInstalls(env.Context, cluster)
 	roots := t.roots()
 	if c.Name != "" {
 		p, err := all.Find(inventory.Name(c.Name))
 		if err != nil {
-			return err
+			return inventory.ExplainAbsent(err, t.installs, inventory.Name(c.Name))
 		}
 		roots = []v1.Package{p}
 	}
@@ -125,6 +129,8 @@ type packageTree struct {
 	// running maps packages to the revision that runs: the active one, or the newest if none is active.
 	running map[string]v1.PackageRevision
 	seen    map[string]bool
+	// installs are the install objects of the first generation.
+	installs []packagesv1alpha1.Install
 }
 
 func newPackageTree(all *inventory.Inventory) *packageTree {
@@ -192,6 +198,7 @@ func (t *packageTree) grow(p v1.Package) *node {
 	n := t.alone(p)
 	n.Objects = map[string]int{}
 	n.Message = statusMessage(p)
+	n.InstallObjects = inventory.InstallsOf(t.installs, p)
 	if rev := t.running[inventory.ShortName(p)]; rev != nil {
 		n.Revision = rev.GetName()
 		for _, o := range rev.RevisionStatus().ObjectRefs {
@@ -269,6 +276,9 @@ func (n *node) title() string {
 func (n *node) write(w io.Writer, first, rest string) {
 	fmt.Fprintf(w, "%s%s\n", first, n.title())
 	var below []func(first, rest string)
+	for _, line := range inventory.InstallLines(n.InstallObjects) {
+		below = append(below, func(first, _ string) { fmt.Fprintf(w, "%sused by %s\n", first, terminal.Safe(line)) })
+	}
 	if text := objectsText(n.Objects); text != "" {
 		below = append(below, func(first, _ string) { fmt.Fprintf(w, "%s%s\n", first, text) })
 	}
