@@ -93,8 +93,13 @@ func (f *folder) exists(_ context.Context, repository string) bool {
 
 // repositories implements images.
 func (f *folder) repositories(ctx context.Context) ([]string, error) {
+	return repositoriesIn(ctx, f.root)
+}
+
+// repositoriesIn returns the names of the repositories in a folder, sorted.
+func repositoriesIn(ctx context.Context, root string) ([]string, error) {
 	var found []string
-	err := filepath.WalkDir(f.root, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -107,7 +112,7 @@ func (f *folder) repositories(ctx context.Context) ([]string, error) {
 		if entry.Name() != layoutFile {
 			return ctx.Err()
 		}
-		name, err := filepath.Rel(f.root, filepath.Dir(path))
+		name, err := filepath.Rel(root, filepath.Dir(path))
 		if err != nil {
 			return err
 		}
@@ -117,7 +122,7 @@ func (f *folder) repositories(ctx context.Context) ([]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, ErrServer.New(err, "cannot list the repositories in %s", f.root)
+		return nil, ErrServer.New(err, "cannot list the repositories in %s", root)
 	}
 	slices.Sort(found)
 	return found, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/olareg/olareg/config"
 	"github.com/olareg/olareg/types"
 
+	sites "github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/up/registry"
 )
 
@@ -34,6 +35,7 @@ const (
 type registryServer struct {
 	server  *http.Server
 	images  *olareg.Server
+	pages   *registryPages
 	log     *logFile
 	address string
 	done    chan struct{}
@@ -65,8 +67,12 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 		Log: logger,
 	})
 	address := listener.Addr().String()
+	web := &registryPages{options: sites.LocalOptions{
+		Host: address, Images: images, Root: d.Registry(), Dir: filepath.Join(d.Cache(), "pages"), Log: logger,
+	}}
 	handler := registry.Handler(images, registry.Options{
 		Token: token, Login: LoginCommand(State{DataDir: d.Path, Registry: address}), MaxUpload: o.MaxUpload, Uses: uses,
+		Pages: web, Changed: web.changed,
 		Report: func(message string) {
 			logger.Warn(message)
 			o.Progress(Event{Stage: StageRegistry, Warning: message})
@@ -75,6 +81,7 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	r := &registryServer{
 		server:  &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second},
 		images:  images,
+		pages:   web,
 		log:     log,
 		address: address,
 		done:    make(chan struct{}),
@@ -96,7 +103,7 @@ func (r *registryServer) stop() error {
 		err = r.server.Close()
 	}
 	<-r.done
-	return errors.Join(err, withoutNotFound(r.images.Close()), r.log.Close())
+	return errors.Join(err, r.pages.close(), withoutNotFound(r.images.Close()), r.log.Close())
 }
 
 // removeUploads removes unfinished uploads from the folder of the images.

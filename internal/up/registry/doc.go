@@ -27,13 +27,17 @@ type Options struct {
 	// Uses returns the references of installed packages to this registry. It is called when a tag
 	// moves or content is deleted. It may be nil; then no changes are reported.
 	Uses Uses
+	// Pages serves reads of the paths beside the API: the web pages. If it is nil, there are none.
+	Pages http.Handler
+	// Changed is called after a change of a repository. It may be nil.
+	Changed func(repository string)
 	// Report is called with a message for the user about each change of content to which an
 	// installed package refers. It may be nil.
 	Report func(message string)
 }
 
-// Handler returns a handler that forwards only permitted requests to images.
+// Handler returns a handler that forwards only permitted requests to images, and reads of other paths to the pages.
 func Handler(images http.Handler, o Options) http.Handler {
 	limited := upload.Limit(o.MaxUpload, "start the control plane with a larger `xpkg up --max-upload-size`", upload.Serialize(reportChanges(o, images)))
-	return guard(authorize(o, limited))
+	return guard(withPages(o, authorize(o, notify(o, limited))))
 }
