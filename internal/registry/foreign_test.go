@@ -189,7 +189,7 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 					Repositories: []string{"acme/provider-boats", "acme/secret/provider-plans", "acme/provider-rafts"},
 				}
 			})
-			s.waitUntil(t, "the backend is indexed", func() bool { return len(s.found(t, s.admin, "provider")) >= 2 })
+			s.waitUntil(t, "the backend is indexed", func() bool { return s.indexed(t) >= 2 })
 			if got := s.found(t, "", "type:Provider"); slices.Contains(got, "acme/secret/provider-plans") {
 				t.Errorf("the search for an anonymous client finds %q", got)
 			}

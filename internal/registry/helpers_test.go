@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -202,6 +203,12 @@ func (s *server) found(t testing.TB, token, query string) []string {
 		repositories = append(repositories, strings.TrimPrefix(h.Repository, host+"/"))
 	}
 	return repositories
+}
+
+// indexed returns the number of packages that an administrator finds. A package and its kinds are hits of their own.
+func (s *server) indexed(t testing.TB) int {
+	t.Helper()
+	return len(slices.Compact(slices.Sorted(slices.Values(s.found(t, s.admin, "provider")))))
 }
 
 // snapshot returns everything that a client can see of a response.
