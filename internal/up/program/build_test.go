@@ -33,7 +33,8 @@ func proxy(t *testing.T, source string) {
 	write("v0.9.9.mod", gomod)
 	var archive strings.Builder
 	z := zip.NewWriter(&archive)
-	for name, content := range map[string]string{"go.mod": gomod, "main.go": source} {
+	// The comment is new in each run, so that the build cache of the machine does not contain the program.
+	for name, content := range map[string]string{"go.mod": gomod, "main.go": source + "\n// " + dir + "\n"} {
 		f, err := z.Create(Module + "@v0.9.9/" + name)
 		if err == nil {
 			_, err = f.Write([]byte(content))
