@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,7 +16,7 @@ const deletionTime = 72 * time.Hour
 
 // checkDeletion checks that a version is new enough to be deleted and that no package depends on it. Administrators can delete all
 // content.
-func (p *push) checkDeletion(ctx context.Context) error {
+func (p *push) checkDeletion() error {
 	if p.policy().IsAdministrator(p.subject) {
 		return nil
 	}

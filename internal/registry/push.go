@@ -114,7 +114,7 @@ func readManifest(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // check checks a change against the rules of the registry.
 func (p *push) check(r *http.Request, body []byte) error {
 	if r.Method == http.MethodDelete {
-		return p.checkDeletion(r.Context())
+		return p.checkDeletion()
 	}
 	if err := p.checkName(r.Context()); err != nil {
 		return err

@@ -33,7 +33,7 @@ func Files(fsys fs.FS, l Location, opts Options) (map[string][]byte, error) {
 	if err != nil {
 		return nil, ErrNoRegistryFolder.New(err, "cannot read %s", l.Root)
 	}
-	files, err := r.readFiles(root, ".")
+	files, err := r.readFiles(root)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func Files(fsys fs.FS, l Location, opts Options) (map[string][]byte, error) {
 	if err != nil {
 		return nil, ErrNoRegistryFolder.New(err, "cannot read %s", l.CRDs)
 	}
-	extra, err := r.readFiles(crds, ".")
+	extra, err := r.readFiles(crds)
 	if err != nil {
 		return nil, err
 	}

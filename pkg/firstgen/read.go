@@ -47,13 +47,13 @@ const (
 // The error is a refusal with all findings (see [xpkg.Findings]), or the error of a file that cannot be read.
 func Read(fsys fs.FS, opts Options) (*Package, error) {
 	r := &reader{opts: opts, limits: opts.Limits.WithDefaults()}
-	files, err := r.readFiles(fsys, ".")
+	files, err := r.readFiles(fsys)
 	if err != nil {
 		return nil, err
 	}
 	var extra []file
 	if opts.CRDs != nil {
-		if extra, err = r.readFiles(opts.CRDs, "."); err != nil {
+		if extra, err = r.readFiles(opts.CRDs); err != nil {
 			return nil, err
 		}
 	}
@@ -120,10 +120,10 @@ func (r *reader) report(severity xpkg.Severity, code errcode.Code, file string, 
 	})
 }
 
-// readFiles returns the regular files of fsys below root, ordered by path.
-func (r *reader) readFiles(fsys fs.FS, root string) ([]file, error) {
+// readFiles returns the regular files of fsys, ordered by path.
+func (r *reader) readFiles(fsys fs.FS) ([]file, error) {
 	var out []file
-	err := fs.WalkDir(fsys, root, func(p string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

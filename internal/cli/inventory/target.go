@@ -33,7 +33,7 @@ func ParseTargets(words []string, installed func(Name) bool) ([]Target, error) {
 	var out []Target
 	for _, word := range words {
 		t, err := parseTarget(word)
-		if len(words) == 2 && len(out) == 1 && out[0].takes(word, t, err, installed) {
+		if len(words) == 2 && len(out) == 1 && out[0].takes(t, err, installed) {
 			return []Target{out[0].with(word)}, nil
 		}
 		if err != nil {
@@ -44,8 +44,8 @@ func ParseTargets(words []string, installed func(Name) bool) ([]Target, error) {
 	return out, nil
 }
 
-// takes reports whether the word after a target belongs to it. The word parses as t, or fails to.
-func (t Target) takes(word string, second Target, err error, installed func(Name) bool) bool {
+// takes reports whether the word after a target belongs to it. The word was parsed as second, unless err is set.
+func (t Target) takes(second Target, err error, installed func(Name) bool) bool {
 	switch {
 	case t.Name == "":
 		return err == nil && second.Name != "" && second.Ref == ""
