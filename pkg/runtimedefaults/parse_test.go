@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 )
@@ -54,6 +55,7 @@ func TestPackageWithoutTheAnnotationHasNoDefaults(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(`{"replicas":1,"args":["a"],"env":[{"name":"A","fieldPath":"metadata.name"}],"limits":{"memory":"1Gi"}}`)
 	f.Add(`{"none":true}`)
+	f.Add(`{"args":[]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := parse(text)
 		if err != nil {
@@ -68,7 +70,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(d.Container("x"), again.Container("x")); diff != "" {
+		if diff := cmp.Diff(d.Container("x"), again.Container("x"), cmpopts.EquateEmpty()); diff != "" {
 			t.Error(diff)
 		}
 	})
