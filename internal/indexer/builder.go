@@ -87,42 +87,60 @@ func (b *Builder) Build(ctx context.Context, config catalog.Config) (catalog.Cat
 }
 
 // readAll returns the facts of each repository.
-func (b *Builder) readAll(ctx context.Context, repositories []string) ([][]catalog.Facts, error) {
+func (b *Builder) readAll(ctx context.Context, repositories []repository) ([][]catalog.Facts, error) {
 	out := make([][]catalog.Facts, len(repositories))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(b.opts.Parallel)
-	for i, repository := range repositories {
+	for i, r := range repositories {
 		g.Go(func() (err error) {
-			out[i], err = b.repository(ctx, repository)
+			out[i], err = b.repository(ctx, r)
 			return err
 		})
 	}
 	return out, g.Wait()
 }
 
-// repository returns the facts of all versions of a repository. The error is that of the context.
-func (b *Builder) repository(ctx context.Context, name string) ([]catalog.Facts, error) {
-	ref, err := oci.ParseReference(name, oci.ParseOptions{AllowUntagged: true})
+// repository returns the facts of all versions of a repository; none if it has no package and a registry listed it. The error is that of
+// the context.
+func (b *Builder) repository(ctx context.Context, r repository) ([]catalog.Facts, error) {
+	ref, err := oci.ParseReference(r.name, oci.ParseOptions{AllowUntagged: true})
 	if err != nil {
 		return nil, err
 	}
 	tags, err := b.tags(ctx, ref)
 	if err != nil {
-		return []catalog.Facts{failed(name, "", err)}, ctx.Err()
+		return r.unlisted(err), ctx.Err()
 	}
 	statuses, err := b.statuses(ctx, ref, tags)
 	if err != nil {
-		return []catalog.Facts{failed(name, "", err)}, ctx.Err()
+		return []catalog.Facts{failed(r.name, "", err)}, ctx.Err()
 	}
 	facts, err := b.versions(ctx, ref, versionTags(tags))
 	if err != nil {
 		return nil, err
 	}
-	facts = applyStatuses(name, facts, statuses)
-	if len(facts) == 0 {
-		facts = []catalog.Facts{failed(name, "", errNoVersions)}
-	}
+	facts = r.packages(applyStatuses(r.name, facts, statuses))
 	return facts, b.addTexts(ctx, ref, facts)
+}
+
+// unlisted returns the facts of a repository whose tags cannot be listed.
+func (r repository) unlisted(err error) []catalog.Facts {
+	if r.listed && errors.Is(err, remote.ErrRepositoryNotFound) {
+		return []catalog.Facts{} // It was deleted, or only its name remains.
+	}
+	return []catalog.Facts{failed(r.name, "", err)}
+}
+
+// packages returns the facts of the versions that are packages. A repository without any is an error, unless a registry listed it.
+func (r repository) packages(facts []catalog.Facts) []catalog.Facts {
+	if r.listed {
+		facts = slices.DeleteFunc(facts, func(f catalog.Facts) bool {
+			return f.Version.Error != nil && f.Version.Error.Code == oci.ErrNotAPackage.Name
+		})
+	} else if len(facts) == 0 {
+		facts = []catalog.Facts{failed(r.name, "", errNoVersions)}
+	}
+	return slices.Concat([]catalog.Facts{}, facts)
 }
 
 // errNoVersions is the reason of a repository without packages.

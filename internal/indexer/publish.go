@@ -48,6 +48,7 @@ func (p *Publishing) Encode() (catalog.Image, []catalog.Event, error) {
 	m := p.Former.Manifest()
 	c.Config.Sequence, c.Config.Previous = p.Former.Config().Sequence+1, m.Digest
 	if p.Snapshot {
+		c.Config.Shards = 0
 		image, err := catalog.Encode(&c)
 		return image, nil, err
 	}

@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,20 +10,34 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
+// repository is a repository of a source.
+type repository struct {
+	name string
+	// listed means that a registry listed the repository. Its content that is no package is left out then; in a repository
+	// that the configuration names, it is an error.
+	listed bool
+}
+
 // sources returns the repositories of the sources, sorted, and the contents of the indexes among them.
-func (b *Builder) sources(ctx context.Context, sources []catalog.Source) ([]string, []catalog.Catalog, error) {
-	var repositories []string
+func (b *Builder) sources(ctx context.Context, sources []catalog.Source) ([]repository, []catalog.Catalog, error) {
+	listed := map[string]bool{}
 	var indexes []catalog.Catalog
 	for _, s := range sources {
 		switch s.Kind {
 		case catalog.SourceRepositories:
-			repositories = append(repositories, s.Repositories...)
+			for _, name := range s.Repositories {
+				listed[oci.RepositoryName(name)] = false
+			}
 		case catalog.SourceRegistry:
 			found, err := b.list(ctx, s.Location)
 			if err != nil {
 				return nil, nil, err
 			}
-			repositories = append(repositories, found...)
+			for _, name := range found {
+				if _, known := listed[oci.RepositoryName(name)]; !known {
+					listed[oci.RepositoryName(name)] = true
+				}
+			}
 		case catalog.SourceIndex:
 			c, err := b.index(ctx, s.Location)
 			if err != nil {
@@ -31,15 +46,14 @@ func (b *Builder) sources(ctx context.Context, sources []catalog.Source) ([]stri
 			indexes = append(indexes, c)
 		}
 	}
-	for i, r := range repositories {
-		repositories[i] = oci.RepositoryName(r)
+	var repositories []repository
+	for _, name := range slices.Sorted(maps.Keys(listed)) {
+		repositories = append(repositories, repository{name, listed[name]})
 	}
-	slices.Sort(repositories)
-	return slices.Compact(repositories), indexes, nil
+	return repositories, indexes, nil
 }
 
-// list returns the repositories of a registry, or below a prefix in it. It leaves out repositories of indexes: those
-// whose tags include none of a package are listed as empty packages otherwise.
+// list returns the repositories of a registry, or below a prefix in it.
 func (b *Builder) list(ctx context.Context, location string) ([]string, error) {
 	registry, prefix, _ := strings.Cut(location, "/")
 	names, err := b.opts.Remote.Repositories(ctx, registry, prefix)
@@ -48,16 +62,9 @@ func (b *Builder) list(ctx context.Context, location string) ([]string, error) {
 	}
 	var out []string
 	for _, n := range names {
-		if !b.isIndex(ctx, registry+"/"+n) {
-			out = append(out, registry+"/"+n)
-		}
+		out = append(out, registry+"/"+n)
 	}
 	return out, nil
-}
-
-// isIndex reports whether a repository has the usual name of an index.
-func (b *Builder) isIndex(_ context.Context, name string) bool {
-	return name[strings.LastIndexByte(name, '/')+1:] == "index"
 }
 
 // index reads another index.

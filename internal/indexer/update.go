@@ -25,20 +25,7 @@ func (b *Builder) Update(ctx context.Context, c *catalog.Catalog, config catalog
 	if err != nil {
 		return catalog.Catalog{}, nil, err
 	}
-	changes := make([][]catalog.Facts, len(repositories))
-	problems := make([]error, len(repositories))
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(b.opts.Parallel)
-	for i, repository := range repositories {
-		g.Go(func() error {
-			changes[i], problems[i] = b.updateRepository(gctx, c, repository)
-			return gctx.Err()
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return catalog.Catalog{}, nil, err
-	}
-	next, err := c.Replace(replacements(c, repositories, changes))
+	next, problems, err := b.refresh(ctx, c, repositories, repositories)
 	if err != nil {
 		return catalog.Catalog{}, nil, err
 	}
@@ -47,18 +34,44 @@ func (b *Builder) Update(ctx context.Context, c *catalog.Catalog, config catalog
 	}
 	next.Config = config
 	next.Config.Shards = c.Config.Shards
-	return recount(next), problemsOf(repositories, problems), nil
+	return recount(next), problems, nil
 }
 
-// UpdateRepository returns a catalog after the changes of one repository, such as a push. It fails if the repository
-// cannot be listed.
-func (b *Builder) UpdateRepository(ctx context.Context, c *catalog.Catalog, repository string) (catalog.Catalog, error) {
-	repository = oci.RepositoryName(repository)
-	facts, err := b.updateRepository(ctx, c, repository)
-	if err != nil || facts == nil {
-		return *c, err
+// UpdateRepositories returns the catalog of a registry, which has the given repositories, after changes of some of them, such as a push. A
+// changed repository that cannot be listed keeps its content, and is returned as a problem.
+func (b *Builder) UpdateRepositories(ctx context.Context, c *catalog.Catalog, existing, changed []string) (catalog.Catalog, []Problem, error) {
+	return b.refresh(ctx, c, listedRepositories(existing), listedRepositories(changed))
+}
+
+// listedRepositories returns repositories that a registry lists.
+func listedRepositories(names []string) []repository {
+	out := make([]repository, len(names))
+	for i, name := range names {
+		out[i] = repository{oci.RepositoryName(name), true}
 	}
-	return c.Replace(map[string][]catalog.Facts{repository: facts})
+	return out
+}
+
+// refresh reads the changed repositories, and removes the packages that are in none of the existing ones.
+func (b *Builder) refresh(ctx context.Context, c *catalog.Catalog, existing, changed []repository) (catalog.Catalog, []Problem, error) {
+	changes := make([][]catalog.Facts, len(changed))
+	problems := make([]error, len(changed))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(b.opts.Parallel)
+	for i, r := range changed {
+		g.Go(func() error {
+			changes[i], problems[i] = b.updateRepository(gctx, c, r)
+			return gctx.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return catalog.Catalog{}, nil, err
+	}
+	next, err := c.Replace(replacements(c, existing, changed, changes))
+	if err != nil {
+		return catalog.Catalog{}, nil, err
+	}
+	return next, problemsOf(changed, problems), nil
 }
 
 // recount sets the counts of a catalog.
@@ -70,11 +83,11 @@ func recount(c catalog.Catalog) catalog.Catalog {
 	return c
 }
 
-func problemsOf(repositories []string, errs []error) []Problem {
+func problemsOf(repositories []repository, errs []error) []Problem {
 	var out []Problem
 	for i, err := range errs {
 		if err != nil {
-			out = append(out, Problem{repositories[i], err})
+			out = append(out, Problem{repositories[i].name, err})
 		}
 	}
 	return out
@@ -82,31 +95,37 @@ func problemsOf(repositories []string, errs []error) []Problem {
 
 // replacements returns the packages to replace. A package that no source contains any more, and the packages of other indexes,
 // which are included again, are removed.
-func replacements(c *catalog.Catalog, repositories []string, changes [][]catalog.Facts) map[string][]catalog.Facts {
+func replacements(c *catalog.Catalog, existing, changed []repository, changes [][]catalog.Facts) map[string][]catalog.Facts {
+	exists := make(map[string]bool, len(existing))
+	for _, r := range existing {
+		exists[r.name] = true
+	}
 	out := map[string][]catalog.Facts{}
 	for _, p := range c.Packages {
-		if !slices.Contains(repositories, p.Repository) {
+		if !exists[p.Repository] {
 			out[p.Repository] = nil
 		}
 	}
 	for i, facts := range changes {
-		if facts != nil {
-			out[repositories[i]] = facts
+		if facts != nil && exists[changed[i].name] {
+			out[changed[i].name] = facts
 		}
 	}
 	return out
 }
 
-// updateRepository returns the facts of a repository, and nil if they did not change.
-func (b *Builder) updateRepository(ctx context.Context, c *catalog.Catalog, name string) ([]catalog.Facts, error) {
+// updateRepository returns the facts of a repository, and nil with an error if it keeps its content.
+func (b *Builder) updateRepository(ctx context.Context, c *catalog.Catalog, r repository) ([]catalog.Facts, error) {
+	name := r.name
 	ref, err := oci.ParseReference(name, oci.ParseOptions{AllowUntagged: true})
 	if err != nil {
 		return nil, err
 	}
 	tags, err := b.tags(ctx, ref)
 	if err != nil {
-		if c.Package(name) == nil {
-			return []catalog.Facts{failed(name, "", err)}, nil
+		facts := r.unlisted(err)
+		if c.Package(name) == nil || len(facts) == 0 {
+			return facts, nil
 		}
 		return nil, keepReason(err)
 	}
@@ -122,10 +141,7 @@ func (b *Builder) updateRepository(ctx context.Context, c *catalog.Catalog, name
 	if err != nil {
 		return nil, err
 	}
-	facts = applyStatuses(name, facts, statuses)
-	if len(facts) == 0 {
-		return []catalog.Facts{failed(name, "", errNoVersions)}, nil
-	}
+	facts = r.packages(applyStatuses(name, facts, statuses))
 	return b.complete(ctx, ref, facts)
 }
 

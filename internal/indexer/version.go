@@ -108,7 +108,9 @@ func (b *Builder) read(ctx context.Context, ref oci.Reference, m oci.Manifest, w
 			return nil, oci.Digest{}, err
 		}
 	}
-	pkg, err := b.opts.Source.Read(ctx, fetch.Plain(ref), m.Root, true)
+	origin := fetch.Plain(ref)
+	origin.Lenient = true // Index layers contain packages that only the lenient policy accepts, too.
+	pkg, err := b.opts.Source.Read(ctx, origin, m.Root, true)
 	if layer == nil {
 		return pkg, oci.Digest{}, err
 	}

@@ -3,27 +3,29 @@ package registry
 import (
 	"context"
 	"log/slog"
-	"sync"
+	"slices"
 
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
-// LocalIndexer builds the indexes of a registry in this process. It reads each version once, and keeps the facts of all versions in
-// memory.
+// LocalIndexer builds the indexes of a registry in this process with [indexer.Builder], like `xpkg index build`. Each version is read once,
+// into the cache of the packages.
 type LocalIndexer struct {
 	packages *Packages
 	name     string
+	// texts adds the texts of the newest versions.
+	texts bool
+	// policy returns the policy with the owners of API groups; nil means that there are none.
+	policy func() *access.Policy
 	// publication publishes the index of the public packages; nil publishes nothing.
 	publication *publication
 	log         *slog.Logger
-
-	mu    sync.Mutex
-	facts map[string]map[string]versionFacts // by partition and repository
 }
 
 // NewLocalIndexer returns an indexer of packages. The name is the name of the indexes.
 func NewLocalIndexer(packages *Packages, name string) *LocalIndexer {
-	return &LocalIndexer{packages: packages, name: name, log: slog.New(slog.DiscardHandler), facts: map[string]map[string]versionFacts{}}
+	return &LocalIndexer{packages: packages, name: name, log: slog.New(slog.DiscardHandler)}
 }
 
 // Load implements Indexer.
@@ -31,49 +33,53 @@ func (x *LocalIndexer) Load(context.Context, string) (*catalog.Catalog, error) {
 	return &catalog.Catalog{Config: catalog.Config{Name: x.name}}, nil
 }
 
-// Update implements Indexer. A repository that cannot be read ends the update, and the previous catalog remains in use.
+// Update implements Indexer. A repository that cannot be read keeps its content, and is read again by the next update of all.
 func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *catalog.Catalog, repositories, changed []string) (*catalog.Catalog, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	known := x.facts[partition]
-	if known == nil {
-		known = map[string]versionFacts{}
-	}
-	next := map[string]versionFacts{}
-	for _, repository := range repositories {
-		if kept, ok := known[repository]; ok {
-			next[repository] = kept
-		}
-	}
-	for _, repository := range changed {
-		facts, err := x.packages.facts(ctx, repository, known[repository])
-		if err != nil {
-			return nil, err
-		}
-		delete(next, repository)
-		if len(facts) > 0 {
-			next[repository] = facts
-		}
-	}
-	var all []catalog.Facts
-	for _, of := range next {
-		for _, f := range of {
-			all = append(all, f)
-		}
-	}
-	config := catalog.Config{Name: x.name, Sequence: previous.Config.Sequence + 1}
-	built, err := catalog.Build(config, all)
+	builder, err := x.packages.builder(x.texts)
 	if err != nil {
 		return nil, err
 	}
-	if len(catalog.Diff(previous, &built)) == 0 {
-		built.Config.Sequence = previous.Config.Sequence
+	built, problems, err := builder.UpdateRepositories(ctx, previous, x.packages.names(repositories), x.packages.names(changed))
+	if err != nil {
+		return nil, err
 	}
-	x.facts[partition] = next
+	for _, p := range problems {
+		x.log.Warn("a package keeps its former content in the index", "repository", p.Repository, "error", p.Err)
+	}
+	if len(catalog.Diff(previous, &built)) > 0 {
+		built.Config.Sequence++
+	}
+	if built.Config.Owners, err = x.owners(partition, &built); err != nil {
+		return nil, err
+	}
 	if partition == "" && x.publication != nil {
 		x.publish(ctx, &built, repositories)
 	}
 	return &built, nil
+}
+
+// owners returns the owners of API groups in the policy, as far as they have packages in the public catalog.
+func (x *LocalIndexer) owners(partition string, c *catalog.Catalog) ([]catalog.GroupOwner, error) {
+	if x.policy == nil || partition != "" {
+		return nil, nil
+	}
+	var out []catalog.GroupOwner
+	for _, g := range x.policy().Groups {
+		owner := catalog.GroupOwner{Group: g.Group, Owner: x.packages.host + "/" + g.Owner}
+		if slices.ContainsFunc(c.Packages, func(p catalog.Package) bool { return owner.Covers(p.Repository) }) {
+			out = append(out, owner)
+		}
+	}
+	return catalog.SortOwners(out)
+}
+
+// names returns the names of repositories with the host.
+func (p *Packages) names(repositories []string) []string {
+	out := make([]string, len(repositories))
+	for i, repository := range repositories {
+		out[i] = p.host + "/" + repository
+	}
+	return out
 }
 
 // publish publishes the index of the public packages. The search does not depend on it, so an error is logged; the next update of

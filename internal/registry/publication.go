@@ -47,7 +47,7 @@ func (p *publication) publish(ctx context.Context, next *catalog.Catalog, reposi
 		return catalog.Config{}, err
 	}
 	withdrawn := p.isWithdrawn(repositories)
-	if p.former == nil || withdrawn || len(catalog.Diff(&p.content, next)) > 0 || indexer.RenewalIsDue(p.former.Config(), indexValidity) {
+	if p.former == nil || withdrawn || p.differs(next) || indexer.RenewalIsDue(p.former.Config(), indexValidity) {
 		if err := p.push(ctx, *next, withdrawn); err != nil {
 			p.forget()
 			return catalog.Config{}, err
@@ -57,6 +57,11 @@ func (p *publication) publish(ctx context.Context, next *catalog.Catalog, reposi
 		p.keep = 0
 	}
 	return p.former.Config(), p.prune(ctx)
+}
+
+// differs reports whether a catalog has other content than the published index.
+func (p *publication) differs(next *catalog.Catalog) bool {
+	return len(catalog.Diff(&p.content, next)) > 0 || !slices.Equal(p.former.Config().Owners, next.Config.Owners)
 }
 
 // isWithdrawn reports whether a package of the published index is not public any more. It must not be in the snapshot or in
@@ -157,7 +162,7 @@ func (p *publication) configOf(ctx context.Context, d oci.Digest) (_ catalog.Con
 // push pushes the next state and reads it back.
 func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot bool) error {
 	next.Config = catalog.Config{
-		Name: p.packages.host, Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: p.packages.host}}, Counts: next.Config.Counts,
+		Name: p.packages.host, Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: p.packages.host}}, Counts: next.Config.Counts, Owners: next.Config.Owners,
 	}
 	created := p.now()
 	publishing := indexer.Publishing{Catalog: next, Created: created, Expires: created.Add(indexValidity), Snapshot: snapshot}

@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -137,4 +140,100 @@ func TestAPackageThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestTheServedIndexEqualsTheOneThatIndexBuildMakes compares the published index with one that a client builds from the registry: its
+// content after pushes one by one, and every byte after a restart without the index and the caches.
+func TestTheServedIndexEqualsTheOneThatIndexBuildMakes(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	owners := "groups:\n- {group: boats.example.org, owner: acme}\n- {group: plans.example.org, owner: acme/secret}\n- {group: cars.example.org, owner: other}\n"
+	fixed := func(o *registry.Options) { o.Now, o.Texts = func() time.Time { return now }, true }
+	first := start(t, func(o *registry.Options) {
+		fixed(o)
+		if err := os.WriteFile(filepath.Join(o.Dir, "access.yaml"), []byte(policy+owners), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+	client := newReader(t, first)
+	for _, v := range []string{"v1.0.0", "v1.1.0", "v2.0.0-rc.1", "latest"} {
+		first.mustPush(t, "acme/provider-boats:"+v, "Boat")
+	}
+	first.mustPush(t, "acme/provider-rafts:v1.0.0", "Raft")
+	first.mustPush(t, "acme/provider-rafts:v1.1.0", "Canoe")
+	first.mustPush(t, "acme/provider-trains:main", "Train")
+	first.mustPush(t, "acme/secret/provider-plans:v1.0.0", "Plan")
+	ref := oci.MustParseReference(host + "/acme/provider-rafts:v1.1.0")
+	yanked := catalog.Status{State: catalog.Yanked, Reason: catalog.Broken, Since: now}
+	if _, err := packagestatus.Write(t.Context(), first.client(t, first.admin), ref, yanked); err != nil {
+		t.Fatal(err)
+	}
+	notPackage, err := packagestatus.NewArtifact(oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf(nil)}, catalog.VersionStatus{
+		Status: yanked, Tag: "v1.0.0", Digest: oci.DigestOf(nil),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.client(t, first.admin).Push(t.Context(), oci.MustParseReference(host+"/acme/other:v1.0.0"), notPackage); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"Boat", "Raft", "Train"}
+	first.waitUntil(t, "all packages are published", func() bool { return slices.Equal(client.kinds(t), want) })
+	served, err := client.client.Open(t.Context(), oci.MustParseReference(host+"/index:main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := served.Catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	built := buildIndex(t, first)
+	if got, want := served.Config().Owners, built.Config.Owners; !slices.Equal(got, want) {
+		t.Errorf("the owners are %v, want %v", got, want)
+	}
+	if events := catalog.Diff(&built, &content); len(events) > 0 {
+		t.Errorf("after pushes one by one, the index differs from a new one: %+v", events)
+	}
+	first.stop()
+	for _, dir := range []string{"registry/index", "cache"} {
+		if err := os.RemoveAll(filepath.Join(first.dir, dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	second := start(t, func(o *registry.Options) { fixed(o); o.Dir = first.dir })
+	second.waitUntil(t, "the index is ready", func() bool { return second.Site().Healthy() == nil })
+	image, _, err := (&indexer.Publishing{Catalog: built, Created: now, Expires: served.Config().Expires}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	current, err := second.client(t, "").Resolve(t.Context(), oci.MustParseReference(host+"/index:main"))
+	if err != nil || current.Digest != image.Manifest.Digest {
+		t.Errorf("the server publishes %s, and a client builds %s: %v", current.Digest, image.Manifest.Digest, err)
+	}
+}
+
+// buildIndex builds the index of the public packages like `xpkg index build --registry --texts`.
+func buildIndex(t testing.TB, s *server) catalog.Catalog {
+	t.Helper()
+	cache, err := store.Open(t.TempDir(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := remote.Options{Transport: direct{s, ""}, Attempts: 1}
+	source := fetch.NewSource(fetch.Options{Remote: o, Store: cache})
+	t.Cleanup(func() {
+		source.Close()
+		if err := cache.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	builder := indexer.NewBuilder(indexer.Options{Remote: s.client(t, ""), Source: source, Store: cache, Texts: true})
+	c, err := builder.Build(t.Context(), catalog.Config{
+		Name: host, Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: host}},
+		Owners: []catalog.GroupOwner{{Group: "boats.example.org", Owner: host + "/acme"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

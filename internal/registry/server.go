@@ -46,6 +46,8 @@ type Options struct {
 	MaxUpload int64
 	// Indexer builds the index; nil means a LocalIndexer.
 	Indexer Indexer
+	// Texts adds field names, descriptions and readmes of the newest versions to the index. It costs the base layer of each newest version.
+	Texts bool
 	// Pages returns the handler of the pages of a site; nil serves none.
 	Pages func(*Site, *Packages) (http.Handler, error)
 	// Issuers is the client for OIDC issuers; nil means a client without a proxy for loopback addresses.
@@ -121,7 +123,7 @@ func New(o Options) (*Server, error) {
 // registry of another project needs permission for a repository of the index: there `xpkg index build` publishes it.
 func (s *Server) newIndexer() *LocalIndexer {
 	x := NewLocalIndexer(s.packages, s.options.Host)
-	x.log = s.log
+	x.log, x.texts, x.policy = s.log, s.options.Texts, s.policy
 	if s.options.Backend == nil {
 		x.publication = &publication{packages: s.packages, now: s.now}
 	}

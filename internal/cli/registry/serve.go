@@ -39,6 +39,7 @@ type serveCmd struct {
 	TLSKey        string       `name:"tls-key" placeholder:"FILE" complete:"file" help:"Private key of the certificate (PEM)."`
 	Backend       string       `placeholder:"HOST" help:"Serve the packages of this registry instead of a folder. The server needs credentials for it."`
 	Repository    []string     `placeholder:"REPOSITORY" help:"With --backend, repository to index, for a registry that does not list its repositories. Can be given more than once."`
+	Texts         bool         `default:"true" negatable:"" help:"Add field names, descriptions and readmes to the index, for searching them. This reads the whole newest version of each package."`
 	MaxUploadSize flags.Amount `default:"4GiB" placeholder:"N" help:"Largest blob that the server accepts."`
 	flags.RegistryFlags
 }
@@ -61,7 +62,7 @@ func (c *serveCmd) Run(env *terminal.Env) error {
 }
 
 func (c *serveCmd) open(ctx context.Context, address string, log *slog.Logger) (*registry.Server, error) {
-	o := registry.Options{Dir: c.Folder, Host: c.Host, URL: c.URL, MaxUpload: int64(c.MaxUploadSize), Log: log, Pages: pages.New}
+	o := registry.Options{Dir: c.Folder, Host: c.Host, URL: c.URL, MaxUpload: int64(c.MaxUploadSize), Log: log, Pages: pages.New, Texts: c.Texts}
 	if c.Backend != "" {
 		backend, err := c.backend(ctx)
 		if err != nil {
