@@ -81,7 +81,11 @@ func (s Catalog) candidate(k *catalog.Kind) Candidate {
 	}
 	c.Digest = s.digest(k.Repository, p.Latest)
 	c.Publisher, c.Verified = p.Publisher, p.Publisher != "" && p.Verified != ""
-	c.OwnsGroup = c.Verified && ownsGroup(p.Verified, k.Group)
+	if owner, known := s.Config.GroupOwner(k.Group); known {
+		c.OwnsGroup = owner.Covers(k.Repository)
+	} else {
+		c.OwnsGroup = c.Verified && ownsGroup(p.Verified, k.Group)
+	}
 	return c
 }
 

@@ -115,6 +115,38 @@ func TestTheOwnerOfADomainOwnsItsGroups(t *testing.T) {
 	}
 }
 
+// TestTheOwnerInAnIndexDecidesAContestedKind checks kinds of one group in packages of two organisations.
+func TestTheOwnerInAnIndexDecidesAContestedKind(t *testing.T) {
+	index := indexOf(t, "acme/s3 v1.0.0: Bucket.s3.example.org/v1", "evil/s3 v9.0.0: Bucket.s3.example.org/v1")
+	for name, c := range map[string]struct {
+		owner, verified string
+		decided         Reason
+		first           string
+	}{
+		"no owner":                       {"", "", "", "xpkg.test/acme/s3"},
+		"a repository":                   {"xpkg.test/acme/s3", "", OwnsGroup, "xpkg.test/acme/s3"},
+		"an organisation":                {"xpkg.test/acme", "", OwnsGroup, "xpkg.test/acme/s3"},
+		"a similar organisation":         {"xpkg.test/ac", "", "", "xpkg.test/acme/s3"},
+		"an owner without such packages": {"xpkg.test/other", "", "", "xpkg.test/acme/s3"},
+		"an owner instead of a domain":   {"xpkg.test/acme", "domain:example.org", OwnsGroup, "xpkg.test/acme/s3"},
+		"only a domain":                  {"", "domain:example.org", OwnsGroup, "xpkg.test/evil/s3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			index.Config.Owners = nil
+			if c.owner != "" {
+				index.Config.Owners = []catalog.GroupOwner{{Group: "s3.example.org", Owner: c.owner}}
+			}
+			evil := &index.Packages[1]
+			evil.Publisher, evil.Verified = "Evil", c.verified
+			finder := &Finder{Sources: []Source{Catalog{Catalog: index, Name: "index"}}}
+			r, err := finder.Rank(t.Context(), Request{Kind: kindRef(t, "Bucket.s3.example.org")})
+			if err != nil || r.Decided != c.decided || r.Order[0].Repository != c.first {
+				t.Errorf("%q: %+v, %v", r.Decided, r.Order, err)
+			}
+		})
+	}
+}
+
 func TestIndexesAreSourcesOfTheFinder(t *testing.T) {
 	first := Catalog{Catalog: indexOf(t, "acme/s3 v1.0.0: Bucket.s3.example.org/v1 Object.s3.example.org/v1"), Name: "first"}
 	second := Catalog{Catalog: indexOf(t, "evil/s3 v9.0.0: Bucket.s3.example.org/v1"), Name: "second", Priority: 1}

@@ -40,6 +40,8 @@ type Config struct {
 	// Shards is the number of history layers, a power of two.
 	Shards int    `json:"shards"`
 	Counts Counts `json:"counts"`
+	// Owners are the owners of API groups, ordered by group; see [SortOwners].
+	Owners []GroupOwner `json:"owners,omitempty"`
 }
 
 // Counts are the numbers of rows of a catalog.

@@ -19,6 +19,11 @@ var (
 		Cause: "The content of an index contradicts itself or does not follow its format.",
 		Fix:   "Do not use the index; ask its operator to build it again with `xpkg index build`.",
 	}
+	ErrInvalidOwner = errcode.Code{
+		Name: "InvalidOwner", Class: errcode.Invalid,
+		Cause: "The owner of an API group in an index is not valid, or an API group has several owners.",
+		Fix:   "Name one repository, or a prefix of repositories, for each API group.",
+	}
 	ErrNotAnIndex = errcode.Code{
 		Name: "NotAnIndex", Class: errcode.Invalid,
 		Cause: "The reference names a package or another artifact, not an index.",
@@ -62,6 +67,7 @@ func Codes() []errcode.Code {
 		ErrConflictingFacts,
 		ErrIncompleteFacts,
 		ErrInvalidIndex,
+		ErrInvalidOwner,
 		ErrInvalidQuery,
 		ErrInvalidStatus,
 		ErrMixedIndex,

@@ -98,6 +98,9 @@ func ParseConfig(text []byte) (Config, error) {
 	case c.Sequence < 1:
 		return Config{}, ErrInvalidIndex.New(nil, "index %q has the sequence %d", c.Name, c.Sequence)
 	}
+	if err := checkOwners(c.Owners); err != nil {
+		return Config{}, ErrInvalidIndex.New(err, "the index %q has owners that are not valid", c.Name)
+	}
 	return c, nil
 }
 

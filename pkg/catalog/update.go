@@ -56,7 +56,7 @@ func (c *Catalog) Replace(packages map[string][]Facts) (Catalog, error) {
 	return out, nil
 }
 
-// Include returns the catalog with the packages of another one that it does not have itself.
+// Include returns the catalog with the packages of another one that it does not have itself, and the owners of API groups.
 func (c *Catalog) Include(other *Catalog) Catalog {
 	entries := c.entries()
 	for repository, e := range other.entries() {
@@ -65,6 +65,7 @@ func (c *Catalog) Include(other *Catalog) Catalog {
 		}
 	}
 	out := Catalog{Config: c.Config}
+	out.Config.includeOwners(other.Config.Owners)
 	for _, e := range entries {
 		out.add(*e)
 	}

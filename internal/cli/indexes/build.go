@@ -22,6 +22,7 @@ type BuildCmd struct {
 	Registry   []string `placeholder:"HOST[/PREFIX]" help:"Registry that lists its repositories, or a prefix in one. Repeat it for several."`
 	From       []string `placeholder:"INDEX" help:"Reference of another index whose packages are included. Repeat it for several."`
 	Name       string   `placeholder:"NAME" help:"Name of the index. Default is its repository."`
+	Owner      []string `placeholder:"GROUP=REPO" help:"Repository, or a prefix of repositories, that owns an API group. Its packages are preferred for kinds of the group. Repeat it for several."`
 	buildFlags
 }
 
@@ -32,12 +33,16 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
+		owners, err := parseOwners(c.Owner)
+		if err != nil {
+			return err
+		}
 		before, err := former(env, a, ref)
 		if err != nil {
 			return err
 		}
 		builder, task := c.builder(env, a, true)
-		built, err := builder.Build(env.Context, catalog.Config{Name: cmp.Or(c.Name, ref.Name()), Sources: sources})
+		built, err := builder.Build(env.Context, catalog.Config{Name: cmp.Or(c.Name, ref.Name()), Sources: sources, Owners: owners})
 		task.End()
 		if err != nil {
 			return err
@@ -91,6 +96,23 @@ func (c *BuildCmd) sources(env *terminal.Env) ([]catalog.Source, error) {
 		return nil, terminal.ErrUsage.New(nil, "the index has no sources").WithDo("Name packages with --repository or --list, a registry with --registry, or another index with --from.")
 	}
 	return out, nil
+}
+
+// parseOwners parses owners of API groups of the form GROUP=REPOSITORY.
+func parseOwners(texts []string) ([]catalog.GroupOwner, error) {
+	var out []catalog.GroupOwner
+	for _, text := range texts {
+		group, repository, found := strings.Cut(text, "=")
+		if !found {
+			return nil, terminal.ErrUsage.New(nil, "%q is not the owner of an API group", text).WithDo("Write GROUP=REPOSITORY, such as s3.aws.upbound.io=xpkg.upbound.io/upbound.")
+		}
+		ref, err := oci.ParseReference(repository, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, catalog.GroupOwner{Group: group, Owner: ref.Name()})
+	}
+	return catalog.SortOwners(out)
 }
 
 // UpdateCmd implements `xpkg index update`.

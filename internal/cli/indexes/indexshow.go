@@ -92,6 +92,9 @@ func (v *indexView) write(w io.Writer, ref oci.Reference) error {
 		}
 		rows = append(rows, []string{"Source", string(s.Kind) + ": " + text})
 	}
+	for _, o := range v.Owners {
+		rows = append(rows, []string{"Owner", o.Group + ": " + o.Owner})
+	}
 	for _, e := range v.Events {
 		rows = append(rows, []string{"Event", strings.TrimSuffix(fmt.Sprintf("%s %s:%s", e.Type, e.Repository, e.Tag), ":")})
 	}
