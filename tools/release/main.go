@@ -189,7 +189,7 @@ var extensions = map[string]string{"bash": "bash", "zsh": "zsh", "fish": "fish",
 
 // compile builds the program without paths, build ID and state of the repository. The zero platform is this machine.
 func (o *options) compile(ctx context.Context, path string, p platform) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
 		"-ldflags", "-s -w -buildid= -X github.com/xpkg-dev/xpkg/internal/version.Version="+o.version, "-o", path, "./cmd/xpkg")
 	cmd.Dir = o.root
 	cmd.Env = environment(p)

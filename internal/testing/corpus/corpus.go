@@ -3,14 +3,14 @@
 package corpus
 
 import (
-	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 )
 
 // Dir returns the folder of the unpacked corpus. The environment variable XPKG_CORPUS names it.
@@ -31,8 +31,8 @@ var find = sync.OnceValues(func() (string, error) {
 			return dir, nil
 		}
 	}
-	script := filepath.Join(repository(), "..", "shared", "corpus", "unpack")
-	if _, err := os.Stat(script); err != nil {
+	script, err := unpackScript()
+	if err != nil {
 		return "", err
 	}
 	out, err := exec.Command(script).Output()
@@ -42,8 +42,19 @@ var find = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 })
 
-// repository returns the root of the repository, from the path of this file.
-func repository() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+// unpackScript returns the path of shared/corpus/unpack in the nearest folder above the working directory, which is the
+// folder of the tested package.
+func unpackScript() (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		script := filepath.Join(folder, "shared", "corpus", "unpack")
+		_, err := os.Stat(script)
+		if err == nil || folder == filepath.Dir(folder) {
+			return script, err
+		}
+		folder = filepath.Dir(folder)
+	}
 }
