@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/upload"
 )
 
 // patience is the time for which a client may send or receive nothing. A transfer of any length is allowed, as long as it makes
@@ -15,7 +17,7 @@ func dropSlow(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)
 		if r.Body != nil && r.Body != http.NoBody {
-			r.Body = &patientBody{ReadCloser: r.Body, controller: c}
+			r = upload.WithBody(r, &patientBody{ReadCloser: r.Body, controller: c})
 		}
 		next.ServeHTTP(&patientWriter{ResponseWriter: w, controller: c}, r)
 	})

@@ -76,8 +76,7 @@ func (l *uploadLimit) receive(w http.ResponseWriter, r *http.Request) {
 	}
 	answer := &limitedAnswer{ResponseWriter: w, body: body}
 	if !body.exceeded {
-		r.Body = body
-		l.next.ServeHTTP(answer, r)
+		l.next.ServeHTTP(answer, WithBody(r, body))
 	}
 	if body.exceeded {
 		l.cancel(r)
@@ -88,6 +87,14 @@ func (l *uploadLimit) receive(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPut || body.exceeded {
 		l.forget(r.URL.Path)
 	}
+}
+
+// WithBody returns a request with another body. The server keeps the original request: only if its body is the server's own, the server
+// closes the connection of a rejected upload so that the client receives the response before a reset.
+func WithBody(r *http.Request, body io.ReadCloser) *http.Request {
+	r = r.WithContext(r.Context())
+	r.Body = body
+	return r
 }
 
 // cancel cancels an upload in the registry.
