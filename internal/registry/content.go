@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"net/http"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -19,19 +20,24 @@ import (
 
 // Packages reads the packages of one registry. It opens its store at the first use.
 type Packages struct {
-	host   string
-	dir    string
-	client *remote.Client
-	remote remote.Options
+	host string
+	dir  string
+	// requests are the requests to the registry.
+	requests *inProcess
+	client   *remote.Client
+	remote   remote.Options
 
 	mu     sync.Mutex
 	store  *store.Store
 	source *fetch.Source
 }
 
-// NewPackages returns the packages of the registry at a host. Content is cached in a folder.
-func NewPackages(host, dir string, o remote.Options) *Packages {
-	return &Packages{host: host, dir: filepath.Join(dir, "content"), client: remote.New(o), remote: o}
+// NewPackages returns the packages of the registry at a host, which a handler of this process serves without access control. Content is
+// cached in a folder.
+func NewPackages(host, dir string, images http.Handler) *Packages {
+	requests := &inProcess{handler: images}
+	o := remote.Options{Transport: requests}
+	return &Packages{host: host, dir: filepath.Join(dir, "content"), requests: requests, client: remote.New(o), remote: o}
 }
 
 // open returns the source of packages.
@@ -49,11 +55,12 @@ func (p *Packages) open() (*fetch.Source, error) {
 	return p.source, nil
 }
 
-// Close releases the resources.
+// Close releases the resources. It waits for the handlers of canceled requests, so that the registry can be closed after it.
 func (p *Packages) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.client.Close()
+	p.requests.wait()
 	if p.source == nil {
 		return nil
 	}

@@ -86,8 +86,8 @@ func (s *server) exchange(t testing.TB, token string) (status int, bearer string
 
 func TestACIIdentityMayPushToOneRepositoryFor15Minutes(t *testing.T) {
 	i := startIssuer(t)
-	now := time.Now()
-	s := start(t, func(o *registry.Options) { o.Now = func() time.Time { return now } })
+	now := newClock()
+	s := start(t, func(o *registry.Options) { o.Now = now.read })
 	configuration := policy + "issuers:\n- url: " + i.url + "\n  audience: " + host + "\n  userClaim: email\n" +
 		"  identities:\n  - claims: {repository: acme/boats, ref: refs/heads/main}\n    repository: acme/provider-boats\n"
 	if err := os.WriteFile(filepath.Join(s.dir, "access.yaml"), []byte(configuration), 0o600); err != nil {
@@ -95,7 +95,7 @@ func TestACIIdentityMayPushToOneRepositoryFor15Minutes(t *testing.T) {
 	}
 	claims := func(change map[string]any) map[string]any {
 		out := map[string]any{
-			"iss": i.url, "aud": host, "sub": "ci", "exp": now.Add(time.Minute).Unix(), "iat": now.Unix(), "repository": "acme/boats", "ref": "refs/heads/main",
+			"iss": i.url, "aud": host, "sub": "ci", "exp": now.read().Add(time.Minute).Unix(), "iat": now.read().Unix(), "repository": "acme/boats", "ref": "refs/heads/main",
 		}
 		for k, v := range change {
 			out[k] = v
@@ -117,7 +117,7 @@ func TestACIIdentityMayPushToOneRepositoryFor15Minutes(t *testing.T) {
 	}
 	for name, change := range map[string]map[string]any{
 		"another audience":   {"aud": "other"},
-		"expired":            {"exp": now.Add(-time.Minute).Unix()},
+		"expired":            {"exp": now.read().Add(-time.Minute).Unix()},
 		"another repository": {"repository": "evil/boats"},
 		"another branch":     {"ref": "refs/pull/1"},
 		"another issuer":     {"iss": "https://evil.example.org"},
@@ -130,7 +130,7 @@ func TestACIIdentityMayPushToOneRepositoryFor15Minutes(t *testing.T) {
 	if status, _, _ := s.exchange(t, other.token(t, claims(nil))); status != http.StatusUnauthorized {
 		t.Errorf("a token that another key has signed: %d", status)
 	}
-	now = now.Add(16 * time.Minute)
+	now.add(16 * time.Minute)
 	if got := s.do(t, http.MethodPost, "/v2/acme/provider-boats/blobs/uploads/", bearer, nil).StatusCode; got != http.StatusUnauthorized {
 		t.Errorf("after 16 minutes: %d", got)
 	}

@@ -59,8 +59,8 @@ func TestGarbageCollectionKeepsWhatClientsPushAndPull(t *testing.T) {
 }
 
 func TestOldVersionsAndDependenciesAreNotDeleted(t *testing.T) {
-	now := time.Now()
-	s := start(t, func(o *registry.Options) { o.Now = func() time.Time { return now } })
+	now := newClock()
+	s := start(t, func(o *registry.Options) { o.Now = now.read })
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
 	s.mustPush(t, "acme/provider-rafts:v1.0.0", "Raft")
 	dependent := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: fleet}\nspec:\n  dependsOn:\n  - {apiVersion: pkg.crossplane.io/v1, kind: Provider, package: " +
@@ -78,11 +78,11 @@ func TestOldVersionsAndDependenciesAreNotDeleted(t *testing.T) {
 	if got := s.do(t, http.MethodDelete, target("provider-boats"), owner, nil).StatusCode; got != http.StatusConflict {
 		t.Errorf("a version on which another package depends: %d", got)
 	}
-	now = now.Add(73 * time.Hour)
+	now.add(73 * time.Hour)
 	if got := s.do(t, http.MethodDelete, target("provider-rafts"), late, nil).StatusCode; got != http.StatusConflict {
 		t.Errorf("a version of 73 hours: %d", got)
 	}
-	now = now.Add(-72*time.Hour - 30*time.Minute)
+	now.add(-72*time.Hour - 30*time.Minute)
 	if got := s.do(t, http.MethodDelete, target("provider-rafts"), owner, nil).StatusCode; got != http.StatusAccepted {
 		t.Errorf("a version of one hour: %d", got)
 	}

@@ -1,31 +1,40 @@
 package registry
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"sync"
 )
 
 // inProcess sends requests to a handler of this process, without a connection.
-type inProcess struct{ handler http.Handler }
+type inProcess struct {
+	handler http.Handler
+	running sync.WaitGroup
+}
+
+// wait waits until no handler runs. A canceled request returns before its handler does. No request may start meanwhile.
+func (t *inProcess) wait() { t.running.Wait() }
 
 // RoundTrip implements [http.RoundTripper].
-func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	reader, writer := io.Pipe()
 	answer := &pipeAnswer{header: http.Header{}, writer: writer, started: make(chan struct{})}
 	request := r.Clone(r.Context())
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}
-	go func() {
+	// A handler that writes to a client that no longer reads ends, too.
+	cancel := context.AfterFunc(r.Context(), func() { _ = reader.CloseWithError(r.Context().Err()) })
+	t.running.Go(func() {
+		defer cancel()
 		t.handler.ServeHTTP(answer, request)
 		answer.WriteHeader(http.StatusOK)
 		_ = writer.Close() // It never fails.
-	}()
+	})
 	select {
 	case <-answer.started:
 	case <-r.Context().Done():
-		_ = reader.CloseWithError(r.Context().Err())
 		return nil, r.Context().Err()
 	}
 	return &http.Response{

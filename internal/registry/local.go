@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
-	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // LocalOptions configure the site of a registry of this process that every client may read.
@@ -26,7 +25,7 @@ type LocalOptions struct {
 // NewLocalSite returns the site of a registry of this process, and its packages. It publishes no index. It accesses the registry and its
 // folder only while it runs.
 func NewLocalSite(o LocalOptions) (*Site, *Packages) {
-	packages := NewPackages(o.Host, o.Dir, remote.Options{Transport: inProcess{o.Images}})
+	packages := NewPackages(o.Host, o.Dir, o.Images)
 	policy := &access.Policy{}
 	return NewSite(SiteOptions{
 		Host: o.Host, Dir: filepath.Clean(o.Dir), Indexer: NewLocalIndexer(packages, o.Host), Log: o.Log, Now: time.Now,

@@ -18,7 +18,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
 	"github.com/xpkg-dev/xpkg/internal/registry/upload"
-	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // Files and folders in the folder of a server.
@@ -112,7 +111,8 @@ func New(o Options) (*Server, error) {
 	if s.images, err = s.openImages(); err != nil {
 		return nil, err
 	}
-	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.internalRemote())
+	// The indexer reads everything: the partitions of the index keep private packages apart.
+	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.images)
 	if s.options.Indexer == nil {
 		s.options.Indexer = s.newIndexer()
 	}
@@ -134,12 +134,6 @@ func (s *Server) newIndexer() *LocalIndexer {
 func (s *Server) repositories(ctx context.Context) ([]string, error) {
 	all, err := s.images.repositories(ctx)
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == indexRepository }), err
-}
-
-// internalRemote returns the options for a client of the images without access control: the indexer reads everything, and the
-// partitions keep private packages apart.
-func (s *Server) internalRemote() remote.Options {
-	return remote.Options{Transport: inProcess{s.images}}
 }
 
 func (s *Server) openImages() (images, error) {
