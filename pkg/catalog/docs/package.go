@@ -12,11 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
 
-// Annotations with large content, which are parts of their own.
-const (
-	annotationIcon  = "meta.crossplane.io/iconURI"
-	annotationIcon2 = "meta.xpkg.dev/icon"
-)
+// iconAnnotations are the annotations with the icon of a package as a data URI. The first one with a valid icon counts.
+var iconAnnotations = []string{xpkg.AnnotationIcon, "meta.crossplane.io/iconURI"}
 
 // FromPackage returns the documentation that is in a package itself: the schemas, and readme and icon of its annotations.
 // The error is the error of reading an object.
@@ -40,7 +37,7 @@ func describe(pkg *xpkg.Package) Info {
 		Annotations: map[string]string{}, Objects: map[string]int{},
 	}
 	for k, v := range pkg.Meta.Annotations {
-		if !slices.Contains([]string{xpkg.AnnotationReadme, annotationIcon, annotationIcon2}, k) {
+		if k != xpkg.AnnotationReadme && !slices.Contains(iconAnnotations, k) {
 			info.Annotations[k] = v
 		}
 	}
@@ -56,7 +53,7 @@ func describe(pkg *xpkg.Package) Info {
 
 // icon returns the icon of a data URI; nil for anything else.
 func icon(annotations map[string]string) *Icon {
-	for _, key := range []string{annotationIcon, annotationIcon2} {
+	for _, key := range iconAnnotations {
 		uri, ok := strings.CutPrefix(annotations[key], "data:")
 		mediaType, text, found := strings.Cut(uri, ";base64,")
 		if !ok || !found {
