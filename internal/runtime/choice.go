@@ -42,9 +42,9 @@ func Everywhere(n Name) Choice { return Choice{all: n} }
 
 // Annotations of the Lock with which the manager announces how it runs runtimes. Plans read them.
 const (
-	// AnnotationChoice is the choice of the manager, as [Choice.String] writes it.
+	// AnnotationChoice is the way in which the manager runs runtimes, as [Choice.String] writes it.
 	AnnotationChoice = "xpkg.dev/package-runtimes"
-	// AnnotationPrivileges are the privileges that runtime configurations may use, separated by commas.
+	// AnnotationPrivileges is a list of the privileges that runtime configurations may use, separated by commas.
 	AnnotationPrivileges = "xpkg.dev/runtime-privileges"
 )
 

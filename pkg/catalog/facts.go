@@ -12,14 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Annotations of packages that an index contains.
-const (
-	annotationTitle    = "friendly-name.meta.crossplane.io"
-	annotationCategory = "meta.xpkg.dev/category"
-	annotationKeywords = "meta.xpkg.dev/keywords"
-	annotationWebsite  = "meta.xpkg.dev/website"
-	annotationSummary  = "meta.xpkg.dev/summary"
-)
+// annotationTitle is the title of a package in the annotations of the field.
+const annotationTitle = "friendly-name.meta.crossplane.io"
 
 // Limits of the texts of a row in bytes. Longer texts are shortened.
 const (
@@ -127,12 +121,12 @@ func Describe(repository string, m xpkg.Meta) Package {
 	a := m.Annotations
 	p := Package{
 		Repository: repository, Type: string(m.Kind), Title: clip(a[annotationTitle], maxTitle),
-		Summary:  clip(firstLine(cmp.Or(a[annotationSummary], a[xpkg.AnnotationDescription])), maxSummary),
-		Category: clip(a[annotationCategory], maxWord), License: clip(a[xpkg.AnnotationLicense], maxWord),
-		Website: clip(a[annotationWebsite], maxSummary), SourceURL: clip(a[xpkg.AnnotationSource], maxSummary),
+		Summary:  clip(firstLine(cmp.Or(a[xpkg.AnnotationSummary], a[xpkg.AnnotationDescription])), maxSummary),
+		Category: clip(a[xpkg.AnnotationCategory], maxWord), License: clip(a[xpkg.AnnotationLicense], maxWord),
+		Website: clip(a[xpkg.AnnotationWebsite], maxSummary), SourceURL: clip(a[xpkg.AnnotationSource], maxSummary),
 		Publisher: clip(a[xpkg.AnnotationMaintainer], maxTitle),
 	}
-	for w := range strings.SplitSeq(a[annotationKeywords], ",") {
+	for w := range strings.SplitSeq(a[xpkg.AnnotationKeywords], ",") {
 		if w = clip(w, maxWord); w != "" {
 			p.Keywords = append(p.Keywords, w)
 		}

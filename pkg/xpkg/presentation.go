@@ -7,15 +7,19 @@ import (
 
 // Annotations of the metadata that describe a package to users, in addition to the ones of the specification.
 const (
+	// AnnotationTitle is the name of the package for people.
 	AnnotationTitle = "meta.xpkg.dev/title"
 	// AnnotationSummary is one line of plain text.
-	AnnotationSummary  = "meta.xpkg.dev/summary"
+	AnnotationSummary = "meta.xpkg.dev/summary"
+	// AnnotationCategory is a category of the package, such as Database.
 	AnnotationCategory = "meta.xpkg.dev/category"
-	AnnotationCompany  = "meta.xpkg.dev/company"
-	// AnnotationKeywords are words separated by commas.
+	// AnnotationCompany is the company that publishes the package.
+	AnnotationCompany = "meta.xpkg.dev/company"
+	// AnnotationKeywords is a list of words, separated by commas.
 	AnnotationKeywords = "meta.xpkg.dev/keywords"
-	AnnotationWebsite  = "meta.xpkg.dev/website"
-	// AnnotationOwners are names with mail addresses, separated by commas, as in the maintainer annotation.
+	// AnnotationWebsite is the URL of the website of the package.
+	AnnotationWebsite = "meta.xpkg.dev/website"
+	// AnnotationOwners is a list of names with mail addresses, separated by commas, as in the maintainer annotation.
 	AnnotationOwners = "meta.xpkg.dev/owners"
 	// AnnotationVersion is the version that the author wrote into the package.
 	AnnotationVersion = "meta.xpkg.dev/version"
@@ -26,8 +30,9 @@ const (
 	// AnnotationFirstGeneration is the format version of a package that was converted from the first generation of
 	// the format.
 	AnnotationFirstGeneration = "meta.xpkg.dev/first-generation"
-	// AnnotationPackageType and AnnotationPermissionScope are the type and the scope of such a package.
-	AnnotationPackageType     = "meta.xpkg.dev/package-type"
+	// AnnotationPackageType is the type of such a package: Provider, Stack, Application or Addon.
+	AnnotationPackageType = "meta.xpkg.dev/package-type"
+	// AnnotationPermissionScope is the scope of the permissions of such a package: Cluster or Namespaced.
 	AnnotationPermissionScope = "meta.xpkg.dev/first-generation-scope"
 )
 
