@@ -41,6 +41,7 @@ func main() {
 func pages() map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
 		"errors.md": errorsPage, "hardening.md": hardeningPage, "cli.md": cli.Reference, "other-tools.md": cli.OtherTools, "metrics.md": metricsPage, "manager-permissions.md": managerPermissionsPage,
+		"labels-and-annotations.md": namesPage, "environment.md": cli.Environment,
 	}
 }
 
