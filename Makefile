@@ -8,7 +8,7 @@ TEST_FLAGS   ?=
 FUZZTIME     ?= 5s
 TOOL         := $(GO) tool -modfile=tools/go.mod
 LINT         := $(GO) tool -modfile=tools/lint/go.mod
-MODULES      := controlplane tools/image tools/release tools/alerts examples/function-greet
+MODULES      := controlplane tools/image tools/release tools/alerts tools/site examples/function-greet
 TOOL_MODULES := tools tools/lint tools/helm
 SOURCES      := apis cmd controlplane examples hack internal pkg test tools
 XPKG         := $(BIN)/xpkg
@@ -16,7 +16,7 @@ CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording screenshots test test-short test-race lint generate check-generated bench clean fuzz hostile attack faults
+.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording screenshots site test test-short test-race lint generate check-generated bench clean fuzz hostile attack faults
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -63,6 +63,9 @@ recording: build build-kubectl ## Record the demo as an animated image, docs/dem
 screenshots: ## Write pictures of the web pages into docs/screenshots; it needs Chromium
 	@mkdir -p docs/screenshots
 	XPKG_SCREENSHOTS=$(CURDIR)/docs/screenshots $(GO) test ./internal/registry/web -run TestScreenshots -count 1
+
+site: ## Write the documentation site into dist/site
+	cd tools/site && $(GO) tool hugo --cleanDestinationDir --destination ../../dist/site
 
 test: build build-kubectl build-node ## Run all required checks
 	$(GOTEST) $(TEST_FLAGS) -timeout 40m ./...

@@ -142,7 +142,7 @@ func TestOnlyTheManagerAndCommandsKnowControllers(t *testing.T) {
 // Only the nested module depends on Kubernetes itself, so the library, the command and the manager stay
 // small.
 func TestKubernetesStaysInItsModule(t *testing.T) {
-	for _, file := range []string{"go.mod", "tools/go.mod", "tools/lint/go.mod", "tools/helm/go.mod", "tools/image/go.mod", "tools/release/go.mod", "tools/alerts/go.mod", "examples/function-greet/go.mod"} {
+	for _, file := range []string{"go.mod", "tools/go.mod", "tools/lint/go.mod", "tools/helm/go.mod", "tools/image/go.mod", "tools/release/go.mod", "tools/alerts/go.mod", "tools/site/go.mod", "examples/function-greet/go.mod"} {
 		raw, err := os.ReadFile(filepath.Join(root(t), file))
 		if err != nil {
 			t.Fatal(err)
