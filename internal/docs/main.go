@@ -67,7 +67,7 @@ func errorsPage(w io.Writer) error {
 // metricsPage writes the table of the manager's own metrics.
 func metricsPage(w io.Writer) error {
 	fmt.Fprint(w, generated, "# Metrics\n\n",
-		"`xpkg manager --metrics-address HOST:PORT` serves these for Prometheus, in addition to the metrics of the controller\n",
+		"`xpkg manager --metrics-address HOST:PORT` and `xpkg up --metrics-address HOST:PORT` serve these for Prometheus, in addition to the metrics of the controller\n",
 		"library: queues, reconciliations and calls to the API server.\n\n",
 		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, m := range controller.Metrics() {

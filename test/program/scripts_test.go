@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"github.com/xpkg-dev/xpkg/internal/testing/session"
 )
@@ -21,6 +22,7 @@ import (
 //	$KUBECONFIG   the kubeconfig of the control plane
 //	$DATA         its data directory
 //	$API_PORT, $REGISTRY_PORT
+//	$METRICS      a free address
 //	$FIRST        another registry, that closeregistry closes
 //	hello/        a copy of the examples whose dependencies name $REGISTRY
 //
@@ -48,6 +50,7 @@ func TestScripts(t *testing.T) {
 			e.Vars = append(e.Vars, "HOME="+filepath.Join(e.WorkDir, "home"), "KUBECONFIG="+p.Kubeconfig, "REGISTRY="+p.Registry,
 				"DATA="+p.DataDir, "API_PORT="+apiPort, "REGISTRY_PORT="+registryPort)
 			if tb, ok := e.T().(testing.TB); ok {
+				e.Vars = append(e.Vars, "METRICS="+port.Free(tb))
 				if err := openFirst(tb, e); err != nil {
 					return err
 				}

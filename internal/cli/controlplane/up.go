@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"time"
 
@@ -38,6 +39,7 @@ type UpCmd struct {
 	WithCore       string        `placeholder:"IMAGE|FILE" complete:"file" help:"Run Crossplane core as a process, so that composite resources work: the reference of its image, an archive or OCI layout of it, or its executable. Requires Linux."`
 	CoreArg        []string      `placeholder:"ARG" help:"With --with-core, further argument of core, such as --debug. Can be given more than once."`
 	MaxUploadSize  flags.Amount  `default:"4GiB" placeholder:"N" help:"Largest blob that the registry accepts."`
+	MetricsAddress string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics of the package manager at this loopback address."`
 	Build          bool          `help:"If the program of the control plane is missing, build it with Go from the module proxy. This takes several minutes once for each version."`
 	Detach         bool          `short:"d" help:"Run in the background, and return when the control plane is ready."`
 }
@@ -49,6 +51,9 @@ func (c *UpCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	if err := c.checkPorts(); err != nil {
+		return err
+	}
+	if err := c.checkMetricsAddress(env.Context); err != nil {
 		return err
 	}
 	choice, err := manager.ParseRuntimeChoice(c.PackageRuntime, manager.LocalRuntime())
@@ -99,6 +104,25 @@ func (c *UpCmd) checkPorts() error {
 	return nil
 }
 
+// checkMetricsAddress returns an error if the address of the metrics is not free, or not an address of the loopback interface, to which
+// everything of a local control plane is confined.
+func (c *UpCmd) checkMetricsAddress(ctx context.Context) error {
+	if c.MetricsAddress == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(c.MetricsAddress)
+	if err != nil || !net.ParseIP(host).IsLoopback() {
+		return terminal.ErrUsage.New(err, "--metrics-address %s is not a loopback address with a port", c.MetricsAddress).
+			WithDo("Choose an address such as --metrics-address 127.0.0.1:8080.")
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.MetricsAddress)
+	if err != nil {
+		return terminal.ErrUsage.New(err, "cannot serve metrics at %s", c.MetricsAddress).
+			WithDo("Choose a free address, such as --metrics-address 127.0.0.1:8080.")
+	}
+	return listener.Close()
+}
+
 // portOrLast returns the port of a flag, or up.LastPort without the flag.
 func portOrLast(flag *int) int {
 	if flag == nil {
@@ -119,7 +143,7 @@ func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, cho
 			Config: e.Config, Core: core, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir), CacheLimit: c.CacheLimit, ProgramsDir: programsDir,
 			Dependencies: c.DependencyFlags, Indexes: c.Index,
 			Log:     slog.New(slog.NewTextHandler(progress, nil)),
-			Options: controller.Options{Ready: e.Ready, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: c.FirstGenerationOptions()},
+			Options: controller.Options{Ready: e.Ready, MetricsAddress: c.MetricsAddress, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: c.FirstGenerationOptions()},
 		})
 	}
 }
