@@ -33,9 +33,12 @@ const kindArgument = "kind"
 
 // expandShorthand expands the shorthands of other command-line tools: `xpkg` and `xpkg help COMMAND` show the
 // help, and `xpkg --version` shows the version. The Crossplane CLI has its package commands below `xpkg`, so that
-// `kubectl crossplane xpkg build` is `kubectl crossplane build`.
+// `kubectl crossplane xpkg build` is `kubectl crossplane build`, and has had its command render below others.
 func expandShorthand(args []string) []string {
 	if len(args) > 0 && args[0] == "xpkg" {
+		args = args[1:]
+	}
+	if len(args) > 1 && args[1] == "render" && slices.Contains([]string{"alpha", "beta", "composition"}, args[0]) {
 		args = args[1:]
 	}
 	switch {

@@ -58,6 +58,7 @@ type grammar struct {
 	Build    author.BuildCmd    `cmd:"" group:"author" help:"Build a package from a folder."`
 	Lint     author.LintCmd     `cmd:"" group:"author" help:"Check a package and report every problem."`
 	Validate author.ValidateCmd `cmd:"" group:"author" help:"Check resources against the schemas of packages and their dependencies, without a cluster."`
+	Render   author.RenderCmd   `cmd:"" group:"author" help:"Show the resources that Crossplane would compose for a composite resource, without a cluster."`
 	Push     author.PushCmd     `cmd:"" group:"author" help:"Push a package to a registry."`
 	Append   author.AppendCmd   `cmd:"" group:"author" help:"Add extension layers for other tools to a package."`
 	Convert  author.ConvertCmd  `cmd:"" group:"author" help:"Convert a package of the first generation to a package of today."`

@@ -12,6 +12,7 @@ var examples = map[string][]string{
 	"build":                 {"build -f package -o boats.xpkg", "build -f package --embed-runtime-image-tarball image.tar -o boats.xpkg", "build -f package --embed-go-program ./cmd/boats --platform linux/arm64"},
 	"lint":                  {"lint package", "lint ghcr.io/acme/boats:v1.0.0 --strict"},
 	"validate":              {"validate", "validate boats.yaml --package ghcr.io/acme/boats:v1.0.0", "validate manifests --lock xpkg.lock"},
+	"render":                {"render xr.yaml", "render xr.yaml composition.yaml functions.yaml -o observed.yaml", "render xr.yaml --package ghcr.io/acme/fleets:v1.0.0 --validate"},
 	"push":                  {"push -f boats.xpkg ghcr.io/acme/boats:v1.0.0"},
 	"convert":               {"convert ghcr.io/acme/stack-boats:v0.3.0 -o boats.xpkg", "convert stack-boats -o boats --report json"},
 	"append":                {"append ghcr.io/acme/boats:v1.0.0 --extensions-root extensions"},

@@ -20,7 +20,6 @@ type replacement struct {
 // name. The Crossplane CLI has its package commands below `xpkg`, which expandShorthand removes.
 var replacements = []replacement{
 	{"add", "Use `xpkg install PACKAGE`."},
-	{"alpha render", composes},
 	{"auth", "Use `xpkg doctor`, which checks the permissions of the manager."},
 	{"batch", "Use `xpkg build` and `xpkg push` for each package of the family."},
 	{"beta convert", "Use the Crossplane CLI to convert compositions and claims."},
@@ -32,7 +31,7 @@ var replacements = []replacement{
 	{"clean", "Use `xpkg cache prune`."},
 	{"cluster top", "Use `kubectl top pods --namespace crossplane-system`."},
 	{"completions", "Use `xpkg completion SHELL`."},
-	{"composition", composes},
+	{"composition convert", "Use the Crossplane CLI to convert compositions."},
 	{"controlplane", "Use `xpkg up --detach`, or `xpkg bootstrap --apply` in a cluster."},
 	{"ctp", "Use `xpkg up --detach`, or `xpkg bootstrap --apply` in a cluster."},
 	{"ctx", "Pass --context to the command, or run `kubectl config use-context CONTEXT`."},
@@ -56,7 +55,6 @@ var replacements = []replacement{
 	{"project", "Use `xpkg build`, `xpkg push` and `xpkg up`."},
 	{"publish", "Use `xpkg push PACKAGE`."},
 	{"remove", "Use `xpkg uninstall NAME`."},
-	{"render", composes},
 	{"repo", "Name a package by its registry: no list of repositories is needed."},
 	{"resource trace", "Use `xpkg tree` for packages, and the Crossplane CLI for composite resources."},
 	{"resource validate", "Use `xpkg validate RESOURCES --package EXTENSION`."},

@@ -86,6 +86,7 @@ func TestScripts(t *testing.T) {
 			"expand": expand,
 			"forget": closeRegistry,
 
+			"functions":   serveFunction,
 			"runtime":     makeRuntime,
 			"pushruntime": pushRuntime,
 			"daemon":      startDaemon,

@@ -34,14 +34,14 @@ func otherTools() []tool {
 			{"xpkg get-crds " + boats, "extract " + boats},
 			{"xpkg login -u ann", ""}, {"xpkg login -u ann -p secret", "login -u ann --password-stdin"}, {"xpkg login -t token", "login -u ann --password-stdin"}, {"xpkg logout", ""},
 			{"--verbose xpkg build", ""}, {"xpkg build --verbose", ""},
-			{"render xr.yaml composition.yaml functions.yaml", "kubectl"}, {"alpha render xr", "kubectl"}, {"beta validate extension.yaml resources.yaml", "validate resources.yaml --package extension.yaml"},
+			{"render xr.yaml composition.yaml functions.yaml", ""}, {"render xr.yaml composition.yaml functions.yaml -o observed.yaml -e required.yaml -x -r -c", ""}, {"render xr.yaml composition.yaml functions.yaml --extra-resources extra.yaml --context-values key=1 --context-files key=context.json --function-credentials secrets.yaml --xrd xrd.yaml --timeout 2m", ""}, {"composition render xr.yaml composition.yaml functions.yaml", ""}, {"alpha render xr.yaml composition.yaml functions.yaml", ""}, {"beta render xr.yaml composition.yaml functions.yaml", ""}, {"beta validate extension.yaml resources.yaml", "validate resources.yaml --package extension.yaml"},
 			{"beta trace provider.pkg boats", "tree"}, {"beta convert composition-environment composition.yaml", "kubectl"}, {"beta top", "kubectl"},
 			{"completions", "completion bash"}, {"version", ""}, {"version --client", "version"}, {"help", ""},
 		}},
 		{"up", "up", []toolCommand{
 			{"xpkg build -f package", ""}, {"xpkg push " + boats, ""}, {"login ghcr.io", ""}, {"logout ghcr.io", ""},
 			{"project build", "build"}, {"project init", "build"}, {"project run", "up"}, {"dependency add provider " + boats, "resolve " + boats + " --lock xpkg.lock"}, {"dep add provider", "resolve " + boats + " --lock xpkg.lock"},
-			{"function generate boats", "init function boats"}, {"xrd generate xr.yaml", "lint"}, {"composition render", "kubectl"}, {"test run", "validate"},
+			{"function generate boats", "init function boats"}, {"xrd generate xr.yaml", "lint"}, {"composition render xr.yaml composition.yaml functions.yaml", ""}, {"test run", "validate"},
 			{"controlplane create boats", "up --detach"}, {"ctp list", "up --detach"}, {"ctx", "kubectl"}, {"profile list", "config view"}, {"uxp install", "bootstrap --apply"},
 		}},
 		{"helm", "Helm", []toolCommand{

@@ -146,6 +146,24 @@ func (s *Schemas) Similar(kind schema.GroupVersionKind) []schema.GroupVersionKin
 // Source returns the package or file of the schema of a kind.
 func (s *Schemas) Source(kind schema.GroupVersionKind) string { return s.kinds[kind].source }
 
+// ClusterScoped reports whether the kind has a schema and its resources are in no namespace.
+func (s *Schemas) ClusterScoped(kind schema.GroupVersionKind) bool {
+	v := s.kinds[kind]
+	return v != nil && !v.namespaced
+}
+
+// SetDefaults sets the defaults of a resource as an API server does when the resource is created. The kind must have a schema.
+func (s *Schemas) SetDefaults(resource map[string]any) (err error) {
+	defer catch(&err)
+	v := s.kinds[(&unstructured.Unstructured{Object: resource}).GroupVersionKind()]
+	if err := v.prepare(); err != nil {
+		return err
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(resource, v.structural)
+	defaulting.Default(resource, v.structural)
+	return nil
+}
+
 // Validate returns the errors that an API server would return if the resource were created, and unknown fields, which an API
 // server drops or rejects. The kind must have a schema. Validate changes the resource: it sets defaults.
 func (s *Schemas) Validate(ctx context.Context, resource map[string]any) []check.Problem {

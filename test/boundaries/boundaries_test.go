@@ -19,7 +19,7 @@ const module = "github.com/xpkg-dev/xpkg/"
 
 // pure lists packages that map values to values. They must not use a network, a
 // cluster, a process or a clock.
-var pure = []string{"internal/bootstrap", "internal/provide", "internal/fence", "pkg/catalog", "pkg/catalog/docs", "pkg/desired", "pkg/crddiff", "pkg/dependency", "pkg/errcode", "pkg/firstgen", "pkg/packagediff", "pkg/xpkg", "pkg/xpkg/check", "pkg/xpkg/crd", "pkg/xpkg/index", "internal/imageconfig", "internal/registry/web/fields", "internal/registry/web/untrusted", "internal/registry/access", "pkg/plan", "internal/revision", "pkg/rbac", "internal/runtime/manifests", "pkg/runtimedefaults", "pkg/solver", "pkg/version", "internal/spelling", "internal/wording"}
+var pure = []string{"internal/bootstrap", "internal/composition", "internal/function/protocol", "internal/provide", "internal/fence", "pkg/catalog", "pkg/catalog/docs", "pkg/desired", "pkg/crddiff", "pkg/dependency", "pkg/errcode", "pkg/firstgen", "pkg/packagediff", "pkg/xpkg", "pkg/xpkg/check", "pkg/xpkg/crd", "pkg/xpkg/index", "internal/imageconfig", "internal/registry/web/fields", "internal/registry/web/untrusted", "internal/registry/access", "pkg/plan", "internal/revision", "pkg/rbac", "internal/runtime/manifests", "pkg/runtimedefaults", "pkg/solver", "pkg/version", "internal/spelling", "internal/wording"}
 
 // impure lists packages that pure packages must not import.
 var impure = []string{

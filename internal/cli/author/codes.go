@@ -10,6 +10,8 @@ import (
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrExtensions,
+		ErrFunctionRuntime,
+		ErrFunctionUnknown,
 		ErrInvalidResource,
 		ErrKindWithoutSchema,
 		ErrNotFirstGeneration,

@@ -7,8 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// composition is the kind of Compositions.
-var composition = schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: "Composition"}
+// Kinds of Crossplane's composition.
+var (
+	compositionKind     = schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: "Composition"}
+	compositeDefinition = schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: "CompositeResourceDefinition"}
+)
 
 // validateComposition validates the kind of the composite resource of a Composition, and the templates of its resources:
 // in steps of function-patch-and-transform, and in spec.resources. It validates the inputs of functions whose packages have a

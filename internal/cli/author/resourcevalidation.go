@@ -52,7 +52,7 @@ func (v *resourceValidation) addDefinition(kind schema.GroupVersionKind, text []
 	switch kind.GroupKind() {
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
 		return v.schemas.AddCRD(text, source)
-	case schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: "CompositeResourceDefinition"},
+	case compositeDefinition,
 		schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition"}:
 		return v.schemas.AddXRD(text, source)
 	}
@@ -110,7 +110,7 @@ func (v *resourceValidation) validate(env *terminal.Env, r resource) {
 	case r.kind.Kind == "" || r.kind.Version == "":
 		v.report(r, ErrInvalidResource, "", "apiVersion and kind are required")
 		v.invalid++
-	case r.kind.GroupKind() == composition:
+	case r.kind.GroupKind() == compositionKind:
 		v.validateComposition(r)
 	case r.kind.Kind == "CustomResourceDefinition" && r.path == "":
 		text, _ := r.doc.JSON() // was read before

@@ -180,7 +180,7 @@ func isNoComposition(d xpkg.Document) bool {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 	}
-	return d.Decode(&kind) != nil || schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind).GroupKind() != composition
+	return d.Decode(&kind) != nil || schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind).GroupKind() != compositionKind
 }
 
 // resourceFiles returns the YAML files of a folder and its subfolders, or the file itself.

@@ -2,13 +2,16 @@ package dependencies
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -24,7 +27,39 @@ type ContentsFlags struct {
 type Content struct {
 	// Reference is the package with its tag and digest.
 	Reference string
+	// Name is the name of the object that installs the package as a dependency.
+	Name string
+	// Locked is the package in the dependency tree.
+	Locked lockfile.Package
 	*xpkg.Package
+}
+
+// Closure is a dependency tree with the content of its packages. It must be closed.
+type Closure struct {
+	// Contents are the packages, ordered by reference.
+	Contents []Content
+	resolver *rootResolver
+}
+
+// Close closes the source of the packages.
+func (c *Closure) Close() error {
+	if c.resolver == nil {
+		return nil
+	}
+	return c.resolver.Close()
+}
+
+// Source returns the source of the packages, and nil without packages.
+func (c *Closure) Source() *fetch.Source {
+	if c.resolver == nil {
+		return nil
+	}
+	return c.resolver.content
+}
+
+// Locate returns the locations from which a reference is read.
+func (c *Closure) Locate(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
+	return c.resolver.locate(ctx, ref)
 }
 
 // readsAtOnce is the maximum number of packages that are read concurrently.
@@ -33,6 +68,16 @@ const readsAtOnce = 4
 // Contents returns the packages of the lock file, or the packages of the flags with their dependencies, ordered by
 // reference. It accesses no registry for locked packages that the package cache contains. Roots are additional packages.
 func (f ContentsFlags) Contents(env *terminal.Env, packages []string) (_ []Content, err error) {
+	c, err := f.Closure(env, packages)
+	if err != nil {
+		return nil, err
+	}
+	defer terminal.Close(&err, c)
+	return c.Contents, nil
+}
+
+// Closure returns the packages of Contents with access to their images.
+func (f ContentsFlags) Closure(env *terminal.Env, packages []string) (_ *Closure, err error) {
 	var locked lockfile.File
 	if f.Lock != "" {
 		if locked, err = ReadClosure(env, f.Lock); err != nil {
@@ -46,13 +91,17 @@ func (f ContentsFlags) Contents(env *terminal.Env, packages []string) (_ []Conte
 		}
 	}
 	if len(roots) == 0 && len(locked.Packages) == 0 {
-		return nil, nil
+		return &Closure{}, nil
 	}
 	r, err := f.open(env, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer terminal.Close(&err, r)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}()
 	if len(roots) > 0 {
 		got, err := r.resolve(env, resolver.Request{Roots: roots})
 		if err != nil {
@@ -60,7 +109,15 @@ func (f ContentsFlags) Contents(env *terminal.Env, packages []string) (_ []Conte
 		}
 		locked = got.File
 	}
-	return r.contents(env, locked.Packages)
+	contents, err := r.contents(env, locked.Packages)
+	if err != nil {
+		return nil, err
+	}
+	names := LockNames(locked)
+	for i := range contents {
+		contents[i].Name = names[contents[i].Locked.Repository]
+	}
+	return &Closure{contents, r}, nil
 }
 
 // contents reads packages concurrently.
@@ -72,7 +129,7 @@ func (r *rootResolver) contents(env *terminal.Env, packages []lockfile.Package) 
 	group.SetLimit(readsAtOnce)
 	for i, pkg := range packages {
 		group.Go(func() (err error) {
-			out[i].Reference = pkg.Reference().String()
+			out[i].Reference, out[i].Locked = pkg.Reference().String(), pkg
 			out[i].Package, err = r.read(ctx, pkg)
 			return err
 		})

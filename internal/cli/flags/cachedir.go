@@ -51,6 +51,12 @@ func (f CacheFlags) dir() (string, error) {
 	return DefaultCacheDir(), nil
 }
 
+// FunctionsDir returns the folder in the package cache for the unpacked images of functions that commands run.
+func (f CacheFlags) FunctionsDir() (string, error) {
+	dir, err := f.dir()
+	return filepath.Join(dir, "functions"), err
+}
+
 // planeCacheDir returns the package cache of a control plane. It creates no directory if there is no control
 // plane, because a control plane refuses a folder with other files.
 func planeCacheDir(dataDir string) (string, error) {
