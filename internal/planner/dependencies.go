@@ -144,6 +144,9 @@ func (pl *Planner) resolveDependencies(ctx context.Context, s *clusterState, p v
 		out.warn(fmt.Sprintf("The packages that would be installed with it are not known: %v.", err))
 		return nil, nil
 	}
+	for _, text := range result.Withdrawn {
+		out.warn(text + ".")
+	}
 	changes := own.Changes(result)
 	for _, c := range changes {
 		a := AddedPackage{Kind: string(c.To.Kind), Reference: c.Reference(), Digest: c.To.Digest.String(), RequiredBy: c.RequiredBy}

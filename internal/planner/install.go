@@ -99,6 +99,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	}
 	out.warn(notes(p, t, out)...)
 	pl.warnOfTags(ctx, p, res, pinned, out)
+	pl.warnOfStatus(ctx, p, res, out)
 	return out, nil
 }
 

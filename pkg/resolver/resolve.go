@@ -78,6 +78,8 @@ type Result struct {
 	// Notes lists facts for the user, sorted: versions that cannot be used, packages with two
 	// names, outdated mirrors. It is also set if Resolve fails.
 	Notes []string
+	// Withdrawn lists the notes about versions that were yanked, retracted or deprecated and are selected nevertheless.
+	Withdrawn []string
 }
 
 // Resolve selects a version of each package that the roots require. It fails with the errors

@@ -45,6 +45,7 @@ func (s *source) result(q Request, solution solver.Solution) (Result, error) {
 	s.noteDuplicates(out.Packages)
 	s.noteKindMismatches(solution.Picks, &out.File)
 	out.Notes, out.ListedBy = s.sortedNotes(), s.listedBy()
+	out.Withdrawn = slices.Sorted(maps.Keys(s.withdrawn))
 	return out, nil
 }
 
@@ -140,6 +141,14 @@ func (s *source) note(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notes[text] = true
+}
+
+// noteWithdrawn adds a note about a version with a status that the solver can select.
+func (s *source) noteWithdrawn(text string) {
+	s.note(text)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.withdrawn[text] = true
 }
 
 // sortedNotes returns the notes, sorted.

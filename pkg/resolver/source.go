@@ -37,6 +37,7 @@ type source struct {
 	misses    map[string]int
 	questions map[string]map[string]bool // versions of each package whose dependencies the solver requested
 	notes     map[string]bool
+	withdrawn map[string]bool // the notes about versions with a status
 	// names are the canonical names of all repositories of the problem.
 	names map[string]bool
 	// mirrorErr is the error of a location that may list more versions than a mirror.
@@ -56,7 +57,7 @@ func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *sour
 	s := &source{
 		ctx: ctx, resolver: r, aliases: known, named: namedVersions(q.Roots), locked: map[string]lockfile.Package{},
 		lists: map[string]*task[Versions]{}, versions: map[versionKey]*task[Metadata]{},
-		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, names: map[string]bool{}, virtual: map[string]*virtualPackage{},
+		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, withdrawn: map[string]bool{}, names: map[string]bool{}, virtual: map[string]*virtualPackage{},
 	}
 	for alias := range known {
 		s.names[alias] = true

@@ -56,7 +56,7 @@ func (s *source) checkStatus(pkg, pin string, m Metadata) error {
 	reason := Describe(*status)
 	switch {
 	case s.named[namedVersion{pkg, pin}], status.State == catalog.Deprecated && s.deprecated:
-		s.note(fmt.Sprintf("%s %s is %s", pkg, pin, reason))
+		s.noteWithdrawn(fmt.Sprintf("%s %s is %s", pkg, pin, reason))
 		return nil
 	case status.State == catalog.Deprecated:
 		s.mu.Lock()
@@ -104,16 +104,44 @@ func (s *source) retraction(pkg, pin string, tags []string) *catalog.Status {
 	if err != nil {
 		return nil
 	}
+	return retractionBy(newest, version.ParsePin(pin).Tag)
+}
+
+// retractionBy returns the status of a tag by the retractions of the newest version, and nil if it has none.
+func retractionBy(newest Metadata, tag string) *catalog.Status {
 	retractions, err := catalog.ParseRetractions(newest.Meta.Annotations[catalog.AnnotationRetract])
 	if err != nil {
 		return nil
 	}
 	for _, r := range retractions {
-		if version.ParseConstraint(r.Versions).Accepts(version.ParsePin(pin).Tag) {
+		if version.ParseConstraint(r.Versions).Accepts(tag) {
 			return &catalog.Status{State: catalog.Retracted, Reason: r.Reason, Message: r.Message, ReplacedBy: r.ReplacedBy}
 		}
 	}
 	return nil
+}
+
+// StatusOf returns the status of an installed or locked version, which has a tag and a digest: that of its status artifact, or else a
+// retraction by the newest release of its repository. It returns nil if there is none, or if the registry has no statuses. The tags are
+// those of the repository.
+func StatusOf(ctx context.Context, registry Registry, of oci.Reference, tags []string) (*catalog.Status, error) {
+	reader, ok := registry.(StatusReader)
+	if !ok || of.Digest.IsZero() {
+		return nil, nil
+	}
+	status, err := reader.Status(ctx, of, tags)
+	if err != nil || status != nil {
+		return status, err
+	}
+	releases := version.ParseConstraint("*").Filter(tags)
+	if len(releases) == 0 || releases[0] == of.Tag {
+		return nil, nil
+	}
+	newest, err := registry.Metadata(ctx, of.WithTag(releases[0]))
+	if err != nil {
+		return nil, err
+	}
+	return retractionBy(newest, of.Tag), nil
 }
 
 // Describe returns a status for a message, such as "yanked (broken): loses data; use v1.1.1 instead".

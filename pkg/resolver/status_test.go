@@ -119,3 +119,31 @@ func TestOnlyCandidatesAreChecked(t *testing.T) {
 		t.Errorf("set aside: %+v", reason)
 	}
 }
+
+func TestTheStatusOfAnInstalledVersionIsThatOfItsArtifactOrOfTheNewestRelease(t *testing.T) {
+	yanked := catalog.Status{State: catalog.Yanked, Reason: catalog.Broken}
+	retract := map[string]string{"v1.1.0": `[{"versions":"<=1.1.0","reason":"security","replacedBy":"v1.2.0"}]`, "v1.2.0-rc.1": `[{"versions":"*"}]`}
+	for name, c := range map[string]struct {
+		statuses map[string]catalog.Status
+		retract  map[string]string
+		tag      string
+		want     string
+	}{
+		"a status":                      {map[string]catalog.Status{"v1.0.0": yanked}, retract, "v1.0.0", "yanked (broken)"},
+		"a retraction":                  {nil, retract, "v1.0.0", "retracted (security); use v1.2.0 instead"},
+		"a retraction of itself":        {nil, retract, "v1.1.0", ""},
+		"a prerelease retracts nothing": {nil, map[string]string{"v1.2.0-rc.1": retract["v1.2.0-rc.1"]}, "v1.0.0", ""},
+		"a malformed retraction":        {nil, map[string]string{"v1.1.0": "["}, "v1.0.0", ""},
+	} {
+		w := &withdrawals{tags: []string{"v1.0.0", "v1.1.0", "v1.2.0-rc.1"}, statuses: c.statuses, retract: c.retract}
+		of := oci.MustParseReference(withdrawnPackage + ":" + c.tag).WithDigest(oci.DigestOf([]byte(c.tag)))
+		got, err := resolver.StatusOf(t.Context(), w, of, w.tags)
+		text := ""
+		if got != nil {
+			text = resolver.Describe(*got)
+		}
+		if err != nil || text != c.want {
+			t.Errorf("%s: %q, %v; want %q", name, text, err, c.want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -84,6 +85,11 @@ func (s *LazySource) Describe(ctx context.Context, o fetch.Origin, d oci.Digest)
 // Prove implements fetch.Lookup.
 func (s *LazySource) Prove(ctx context.Context, o fetch.Origin, d oci.Digest) (fetch.Description, error) {
 	return withSource(ctx, s, func(c *fetch.Source) (fetch.Description, error) { return c.Prove(ctx, o, d) })
+}
+
+// Status implements fetch.StatusLookup.
+func (s *LazySource) Status(ctx context.Context, o fetch.Origin, d oci.Digest) (*catalog.VersionStatus, error) {
+	return withSource(ctx, s, func(c *fetch.Source) (*catalog.VersionStatus, error) { return c.Status(ctx, o, d) })
 }
 
 // RuntimeConfig implements planner.Images.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
@@ -176,12 +177,17 @@ func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, []dependency.Ro
 	f := all.Closure()
 	roots := f.Roots
 	f.Roots = nil // Users can update the packages that they installed.
-	finder := origin.Finder{Reader: cluster, Namespace: c.Namespace}
+	return f, roots, locator(cluster, c.Namespace, all), nil
+}
+
+// locator returns the function that locates packages with the configuration of a cluster.
+func locator(cluster client.Reader, namespace string, all *inventory.Inventory) func(context.Context, oci.Reference) (fetch.Origin, error) {
+	finder := origin.Finder{Reader: cluster, Namespace: namespace}
 	secrets := pullSecrets(all.Packages)
-	return f, roots, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
+	return func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
 		o, _, err := finder.Find(ctx, ref.String(), secrets[ref.Name()])
 		return o, err
-	}, nil
+	}
 }
 
 // pullSecrets returns the pull secrets of installed packages, by repository.
@@ -211,7 +217,7 @@ func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, packages []lo
 			var list fetch.TagList
 			list, errs[i] = r.tags(env.Context, p)
 			out[i] = compareVersions(&f, p, list.Tags)
-			if status := r.status(env.Context, p, p.Digest, list.Tags); status != nil {
+			if status := r.status(env.Context, p, p.Version, p.Digest, list.Tags); status != nil {
 				out[i].Status = resolver.Describe(*status)
 			}
 			if from := list.From.Name(); errs[i] == nil && from != p.Repository {
@@ -292,7 +298,7 @@ func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, root
 		with.Roots = append(slices.Clip(q.Roots), dependency.Root{Package: p.Repository, Constraint: tag, Exact: true})
 		got, err := r.Resolve(ctx, with)
 		if err == nil {
-			if to, ok := got.Find(p.Repository); ok && r.status(ctx, p, to.Digest, row.tags).Excludes() {
+			if to, ok := got.Find(p.Repository); ok && r.status(ctx, p, to.Version, to.Digest, row.tags).Excludes() {
 				continue
 			}
 			return tag
@@ -306,14 +312,10 @@ func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, root
 }
 
 // status returns the status of a version of a package, and nil if it has none or if it cannot be read: it is only a note.
-func (r *rootResolver) status(ctx context.Context, p lockfile.Package, d oci.Digest, tags []string) *catalog.Status {
-	reader, ok := r.Registry.(resolver.StatusReader)
-	if !ok || d.IsZero() {
-		return nil
-	}
+func (r *rootResolver) status(ctx context.Context, p lockfile.Package, tag string, d oci.Digest, tags []string) *catalog.Status {
 	ref := p.RepositoryReference()
-	ref.Tag = cmp.Or(p.Version, "latest") // Prefixes are compared with whole references.
-	status, err := reader.Status(ctx, ref.WithDigest(d), tags)
+	ref.Tag = cmp.Or(tag, "latest") // Prefixes are compared with whole references.
+	status, err := resolver.StatusOf(ctx, r.Registry, ref.WithDigest(d), tags)
 	if err != nil {
 		return nil
 	}

@@ -2,22 +2,28 @@ package dependencies
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // WhyCmd implements `xpkg why`.
 type WhyCmd struct {
-	Name     string   `arg:"" complete:"package" help:"Package: its repository or the last part of it, or for a cluster its name, as NAME, KIND/NAME or KIND NAME."`
-	Packages []string `arg:"" optional:"" name:"package" help:"Folders and packages to read instead of a cluster, as xpkg resolve accepts them."`
+	Name      string   `arg:"" complete:"package" help:"Package: its repository or the last part of it, or for a cluster its name, as NAME, KIND/NAME or KIND NAME."`
+	Packages  []string `arg:"" optional:"" name:"package" help:"Folders and packages to read instead of a cluster, as xpkg resolve accepts them."`
+	Namespace string   `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the pull secrets."`
 	TreeFlags
 	connection.ClusterFlags
 	terminal.OutputFlag
@@ -37,6 +43,8 @@ type reasonView struct {
 	InstalledFor []string                `json:"installedFor,omitempty"`
 	// WorkWith lists the packages with an optional dependency on it.
 	WorkWith []askView `json:"workWith,omitempty"`
+	// Status describes the status of the version, if it was yanked, retracted or deprecated and its registry responds.
+	Status string `json:"status,omitempty"`
 }
 
 // askView is a step of a path.
@@ -50,7 +58,7 @@ type askView struct {
 
 // Run prints the direct and indirect dependents of a package, and the packages with an optional dependency on it.
 func (c *WhyCmd) Run(env *terminal.Env) error {
-	f, name, all, err := c.closure(env)
+	f, name, all, locate, err := c.closure(env)
 	if err != nil {
 		return err
 	}
@@ -67,10 +75,14 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 		view.WorkWith = append(view.WorkWith, askView{Dependent: cmp.Or(by.By, by.Package), DependentVersion: from.Version, Package: p.Repository, Constraint: by.Constraint})
 	}
 	view.installed(all)
+	view.Status = c.status(env, p, locate)
 	return c.Print(env.Stdout, view, func(w io.Writer) error {
 		fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(string(p.Kind)), terminal.Safe(p.Repository), terminal.Safe(p.ShortVersion()))
 		if line := view.story(); line != "" {
 			fmt.Fprintln(w, terminal.Safe(line))
+		}
+		if view.Status != "" {
+			fmt.Fprintln(w, terminal.Safe(view.Status))
 		}
 		for _, path := range view.Paths {
 			if view.Reason != inventory.Explicit || len(path) > 1 {
@@ -110,21 +122,45 @@ func (v *reasonView) story() string {
 	return ""
 }
 
-// closure returns the inspected tree, the name of the package in it, and all installed packages if it is a cluster.
-func (c *WhyCmd) closure(env *terminal.Env) (lockfile.File, string, *inventory.Inventory, error) {
+// statusTime limits the lookup of the status, which the registry of the package has: the reasons are known without it.
+const statusTime = 2 * time.Second
+
+// status describes the status of a package, or returns "" if it has none or if it cannot be read in time.
+func (c *WhyCmd) status(env *terminal.Env, p lockfile.Package, locate func(context.Context, oci.Reference) (fetch.Origin, error)) string {
+	r, err := c.open(env, locate)
+	if err != nil {
+		return ""
+	}
+	defer r.Close() //nolint:errcheck // The status is only a note.
+	ctx, cancel := context.WithTimeout(env.Context, statusTime)
+	defer cancel()
+	list, err := r.tags(ctx, p)
+	if err != nil {
+		return ""
+	}
+	status := r.status(ctx, p, p.Version, p.Digest, list.Tags)
+	if status == nil {
+		return ""
+	}
+	return resolver.Describe(*status)
+}
+
+// closure returns the inspected tree, the name of the package in it, and, if it is a cluster, all installed packages and the function that
+// locates packages.
+func (c *WhyCmd) closure(env *terminal.Env) (lockfile.File, string, *inventory.Inventory, func(context.Context, oci.Reference) (fetch.Origin, error), error) {
 	if c.Lock != "" || len(c.Packages) > 0 {
 		f, err := c.of(env, c.Packages)
-		return f, c.Name, nil, err
+		return f, c.Name, nil, nil, err
 	}
-	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
 	if err != nil {
-		return lockfile.File{}, "", nil, err
+		return lockfile.File{}, "", nil, nil, err
 	}
 	name := c.Name
 	if p, err := all.Find(inventory.Name(name)); err == nil {
 		name = inventory.RepositoryOf(p)
 	}
-	return all.Closure(), name, all, nil
+	return all.Closure(), name, all, locator(cluster, c.Namespace, all), nil
 }
 
 // asksAlong returns the dependencies along a path, once for each dependent of its first package.

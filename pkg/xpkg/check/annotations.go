@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -46,7 +47,13 @@ var (
 func (c *checker) checkMetaAnnotations() {
 	m := &c.pkg.Meta
 	for _, key := range xpkg.ReservedKeys(m.Annotations) {
+		if key == catalog.AnnotationRetract {
+			continue // Only authors set it.
+		}
 		c.metaFinding(xpkg.ErrReservedKey, annotationPath(key), "only users set the annotation %.300q; it is ignored", key)
+	}
+	if _, err := catalog.ParseRetractions(m.Annotations[catalog.AnnotationRetract]); err != nil {
+		c.metaFinding(catalog.ErrInvalidStatus, annotationPath(catalog.AnnotationRetract), "%s", err)
 	}
 	var missing []string
 	for _, key := range []string{xpkg.AnnotationMaintainer, xpkg.AnnotationSource, xpkg.AnnotationLicense, xpkg.AnnotationDescription, xpkg.AnnotationReadme} {

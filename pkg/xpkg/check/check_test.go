@@ -120,12 +120,14 @@ func TestCheckMeta(t *testing.T) {
 		from, to string
 		want     []string
 	}{
-		"complete":     {"", "", nil},
-		"missing":      {"    meta.crossplane.io/source: github.com/example/p\n    meta.crossplane.io/license: Apache-2.0\n", "", []string{`package.yaml:5: warning MissingAnnotation: document 1, Provider, "p": no meta.crossplane.io/source, meta.crossplane.io/license`}},
-		"license":      {"Apache-2.0", "Apache", []string{`package.yaml:8: warning InvalidLicense: document 1, Provider, "p": meta.crossplane.io/license is "Apache": "Apache" is not an SPDX identifier`}},
-		"source":       {"github.com/example/p", "our repository", []string{`package.yaml:7: warning InvalidSource: document 1, Provider, "p": meta.crossplane.io/source is "our repository", which is not a URL`}},
-		"reserved":     {"    meta.crossplane.io/license: ", "    crossplane.io/paused: \"true\"\n    meta.crossplane.io/license: ", []string{`package.yaml:8: error ReservedKey: document 1, Provider, "p": only users set the annotation "crossplane.io/paused"; it is ignored`}},
-		"capabilities": {"---\n", "spec: {capabilities: [SafeStart, time-travel]}\n---\n", []string{`package.yaml:11: warning UnknownCapability: document 1, Provider, "p": spec.capabilities[1] is "time-travel"`}},
+		"complete":      {"", "", nil},
+		"missing":       {"    meta.crossplane.io/source: github.com/example/p\n    meta.crossplane.io/license: Apache-2.0\n", "", []string{`package.yaml:5: warning MissingAnnotation: document 1, Provider, "p": no meta.crossplane.io/source, meta.crossplane.io/license`}},
+		"license":       {"Apache-2.0", "Apache", []string{`package.yaml:8: warning InvalidLicense: document 1, Provider, "p": meta.crossplane.io/license is "Apache": "Apache" is not an SPDX identifier`}},
+		"source":        {"github.com/example/p", "our repository", []string{`package.yaml:7: warning InvalidSource: document 1, Provider, "p": meta.crossplane.io/source is "our repository", which is not a URL`}},
+		"reserved":      {"    meta.crossplane.io/license: ", "    crossplane.io/paused: \"true\"\n    meta.crossplane.io/license: ", []string{`package.yaml:8: error ReservedKey: document 1, Provider, "p": only users set the annotation "crossplane.io/paused"; it is ignored`}},
+		"retraction":    {"    meta.crossplane.io/license: ", "    xpkg.dev/retract: '[{\"versions\": \"<v1.1.0\", \"reason\": \"broken\"}]'\n    meta.crossplane.io/license: ", nil},
+		"no retraction": {"    meta.crossplane.io/license: ", "    xpkg.dev/retract: '[{\"reason\": \"broken\"}]'\n    meta.crossplane.io/license: ", []string{`package.yaml:8: error InvalidStatus: document 1, Provider, "p": entry 1 of the annotation xpkg.dev/retract names no versions`}},
+		"capabilities":  {"---\n", "spec: {capabilities: [SafeStart, time-travel]}\n---\n", []string{`package.yaml:11: warning UnknownCapability: document 1, Provider, "p": spec.capabilities[1] is "time-travel"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := findings(t, strings.Replace(completeMeta, c.from, c.to, 1), xpkg.PolicyBuild())

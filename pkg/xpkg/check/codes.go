@@ -1,6 +1,7 @@
 package check
 
 import (
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -47,6 +48,9 @@ var severities = xpkg.Severities{
 	ErrDeprecatedCRD.Name:     {Build: xpkg.Warning, Install: xpkg.Warning},
 
 	xpkg.ErrReservedKey.Name: {Build: xpkg.Error, Install: xpkg.Warning},
+
+	// A retraction of other versions does not affect the version itself.
+	catalog.ErrInvalidStatus.Name: {Build: xpkg.Error, Install: xpkg.Warning},
 
 	// The CRDs in the cluster decide at install.
 	ErrNotForCrossplane2.Name: {Build: xpkg.Warning, Install: xpkg.Off},
