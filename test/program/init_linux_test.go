@@ -3,9 +3,7 @@ package program_test
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,12 +15,7 @@ import (
 // READMEs, on a control plane with process runtimes, and that the new provider reconciles its resources.
 func TestNewPackagesAreHealthy(t *testing.T) {
 	w := newWorkshop(t)
-	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOPATH").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	folders := strings.Fields(string(out))
-	w.env = append(w.env, "GOCACHE="+folders[0], "GOMODCACHE="+folders[1], "GOPATH="+folders[2], "GOFLAGS=-mod=readonly")
+	w.env = append(w.env, goFolders(t)...)
 	p := w.withRuntimes(t, "new")
 	work := t.TempDir()
 	for _, kind := range []string{"provider", "function", "configuration"} {

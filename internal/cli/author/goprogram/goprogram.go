@@ -90,7 +90,7 @@ func (p Program) compile(ctx context.Context) (name string, executable []byte, e
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	// The folder may be in a module of its own. An output that is a folder makes go build choose the name.
-	build := exec.CommandContext(ctx, toolchain, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", folder+string(filepath.Separator), ".")
+	build := exec.CommandContext(ctx, toolchain, "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w -buildid=", "-o", folder+string(filepath.Separator), ".")
 	build.Dir, build.Stdout, build.Stderr = p.Folder, p.Messages, p.Messages
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.Platform.OS, "GOARCH="+p.Platform.Architecture)
 	if variant := strings.TrimPrefix(p.Platform.Variant, "v"); p.Platform.Architecture == "arm" && variant != "" {
