@@ -20,6 +20,8 @@ type Client struct {
 	Store  *store.Store
 	// Offline uses the state of an index that was fetched last.
 	Offline bool
+	// Keys are public keys of which one must have signed each state that is used; empty verifies no signatures.
+	Keys Keys
 	// Now returns the time; nil means the system clock.
 	Now func() time.Time
 	// Warn, if set, receives the reason why a cached state is used although the registry was asked.
@@ -38,7 +40,7 @@ type state struct {
 
 // Open returns the index of a reference. It asks the registry for the newest state, compares it with the newest one that
 // this machine has seen, and fetches its parts for searching: packages, kinds and journal. It fails with ErrStaleIndex,
-// ErrForkedIndex or ErrExpiredIndex for a state that must not be used. If the registry is unavailable, Open returns the state
+// ErrForkedIndex, ErrExpiredIndex or ErrIndexSignature for a state that must not be used. If the registry is unavailable, Open returns the state
 // that was fetched last.
 func (c *Client) Open(ctx context.Context, ref oci.Reference) (*catalog.Reader, error) {
 	seen, err := c.seen(ctx, ref)
@@ -65,6 +67,9 @@ func (c *Client) Open(ctx context.Context, ref oci.Reference) (*catalog.Reader, 
 
 // open reads and checks the state with a digest.
 func (c *Client) open(ctx context.Context, ref oci.Reference, seen state, digest oci.Digest) (*catalog.Reader, error) {
+	if err := c.verify(ctx, ref, digest); err != nil {
+		return nil, err
+	}
 	r, err := c.read(ctx, ref, digest)
 	if err != nil {
 		return nil, err

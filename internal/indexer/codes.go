@@ -14,6 +14,16 @@ var (
 		Cause: "A registry returns a state of an index that does not continue the state which this machine has seen.",
 		Fix:   "Do not trust the registry until its operator explains it. If the index was built anew on purpose, run `xpkg index show --forget`.",
 	}
+	ErrIndexKey = errcode.Code{
+		Name: "IndexKey", Class: errcode.Invalid,
+		Cause: "A key for the signatures of an index cannot be used.",
+		Fix:   "Use a key in PEM: ECDSA with the curve P-256, or Ed25519. `openssl genpkey -algorithm ed25519` creates a private key, and `openssl pkey -pubout` prints its public key.",
+	}
+	ErrIndexSignature = errcode.Code{
+		Name: "IndexSignature", Class: errcode.Untrusted,
+		Cause: "The state of an index is not signed by a key that this machine trusts.",
+		Fix:   "Ask the operator of the index for its public key, or to sign the index with `xpkg index update --sign-key`. Do not use the index until then.",
+	}
 	ErrNoIndex = errcode.Code{
 		Name: "NoIndex", Class: errcode.Usage,
 		Cause: "The command needs an index, and none is configured.",
@@ -47,7 +57,9 @@ func Codes() []errcode.Code {
 		ErrExpiredIndex,
 		ErrForkedIndex,
 		ErrIndexChanged,
+		ErrIndexKey,
 		ErrIndexNotFound,
+		ErrIndexSignature,
 		ErrNoIndex,
 		ErrNothingFound,
 		ErrStaleIndex,

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -181,7 +182,7 @@ func (m *mirror) copyTag(ctx context.Context, from, to oci.Reference) error {
 	return err
 }
 
-// CopyIndex copies an index under its tag, after all packages. It does nothing for a mirror of some kinds.
+// CopyIndex copies an index with its signatures under its tag, after all packages. It does nothing for a mirror of some kinds.
 func CopyIndex(ctx context.Context, o Options, index oci.Reference) error {
 	if len(o.Kinds) > 0 {
 		return nil
@@ -191,10 +192,31 @@ func CopyIndex(ctx context.Context, o Options, index oci.Reference) error {
 	if err != nil {
 		return err
 	}
-	if err := m.copyTag(ctx, index, to.WithTag(index.Tag)); err != nil {
+	if err := m.copyState(ctx, index, to); err != nil {
 		return ErrMirror.New(err, "cannot copy the index %s", index)
 	}
 	return nil
+}
+
+// copyState copies the current state of an index after its signatures, so that no client finds the state without them.
+func (m *mirror) copyState(ctx context.Context, from, to oci.Reference) error {
+	state, err := m.Client.Resolve(ctx, from)
+	if err != nil {
+		return err
+	}
+	signatures := indexer.SignatureTag(state.Digest)
+	if err := m.copyTag(ctx, from.WithTag(signatures), to.WithTag(signatures)); err != nil {
+		return err
+	}
+	if current, err := m.Client.Resolve(ctx, to.WithTag(from.Tag)); err == nil && current.Digest == state.Digest {
+		return nil
+	}
+	a, err := m.Client.Artifact(ctx, from.WithDigest(state.Digest))
+	if err != nil {
+		return err
+	}
+	_, err = m.Client.Push(ctx, to.WithTag(from.Tag), a)
+	return err
 }
 
 // TargetIndex returns the reference of the index in the mirror.

@@ -30,6 +30,10 @@ const (
 type publication struct {
 	packages *Packages
 	now      func() time.Time
+	// signer signs each state; nil signs none.
+	signer *indexer.Signer
+	// signed is the last state that this process has signed.
+	signed oci.Digest
 
 	client  *indexer.Client
 	ref     oci.Reference
@@ -52,6 +56,9 @@ func (p *publication) publish(ctx context.Context, next *catalog.Catalog, reposi
 			p.forget()
 			return catalog.Config{}, err
 		}
+	}
+	if err := p.sign(ctx, p.former.Manifest().Digest); err != nil {
+		return catalog.Config{}, err
 	}
 	if withdrawn {
 		p.keep = 0
@@ -174,6 +181,9 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 	if err != nil {
 		return err
 	}
+	if err := p.sign(ctx, image.Manifest.Digest); err != nil {
+		return err
+	}
 	if err := indexer.Publish(ctx, p.client.Remote, p.ref, &image, p.former); err != nil {
 		return err
 	}
@@ -185,16 +195,41 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 	return p.open(ctx)
 }
 
+// sign signs a state, unless this process has signed it. A state of an earlier process may have no signature, or one of a former key.
+func (p *publication) sign(ctx context.Context, d oci.Digest) error {
+	if p.signer == nil || p.signed == d {
+		return nil
+	}
+	if err := p.signer.Push(ctx, p.client.Remote, p.ref, d); err != nil {
+		return err
+	}
+	p.signed = d
+	return nil
+}
+
 // forget discards the state in memory, so that it is read again.
 func (p *publication) forget() { p.former, p.content, p.states = nil, catalog.Catalog{}, nil }
 
-// prune removes the oldest states.
+// signatureOf returns the digest of the signatures of a state; zero if it has none.
+func (p *publication) signatureOf(ctx context.Context, state oci.Digest) oci.Digest {
+	d, err := p.client.Remote.Resolve(ctx, p.ref.WithTag(indexer.SignatureTag(state)))
+	if err != nil {
+		return oci.Digest{}
+	}
+	return d.Digest
+}
+
+// prune removes the oldest states and their signatures.
 func (p *publication) prune(ctx context.Context) error {
 	for len(p.states) > p.keep {
 		oldest := p.states[len(p.states)-1]
-		err := p.client.Remote.Delete(ctx, p.ref.WithDigest(oldest))
-		if err != nil && !errors.Is(err, oci.ErrManifestNotFound) {
-			return err
+		for _, d := range []oci.Digest{p.signatureOf(ctx, oldest), oldest} {
+			if d.IsZero() {
+				continue
+			}
+			if err := p.client.Remote.Delete(ctx, p.ref.WithDigest(d)); err != nil && !errors.Is(err, oci.ErrManifestNotFound) {
+				return err
+			}
 		}
 		p.states = p.states[:len(p.states)-1]
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
+	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
@@ -47,6 +48,8 @@ type Options struct {
 	Indexer Indexer
 	// Texts adds field names, descriptions and readmes of the newest versions to the index. It costs the base layer of each newest version.
 	Texts bool
+	// Signer signs the published index; nil publishes it without a signature.
+	Signer *indexer.Signer
 	// Pages returns the handler of the pages of a site; nil serves none.
 	Pages func(*Site, *Packages) (http.Handler, error)
 	// Issuers is the client for OIDC issuers; nil means a client without a proxy for loopback addresses.
@@ -125,7 +128,7 @@ func (s *Server) newIndexer() *LocalIndexer {
 	x := NewLocalIndexer(s.packages, s.options.Host)
 	x.log, x.texts, x.policy = s.log, s.options.Texts, s.policy
 	if s.options.Backend == nil {
-		x.publication = &publication{packages: s.packages, now: s.now}
+		x.publication = &publication{packages: s.packages, now: s.now, signer: s.options.Signer}
 	}
 	return x
 }

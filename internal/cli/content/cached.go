@@ -43,7 +43,8 @@ func (s *LazySource) CachedPackages(ctx context.Context) ([]provide.Package, err
 
 // KindIndexFlag selects the indexes in which packages that provide kinds are found.
 type KindIndexFlag struct {
-	Index []string `sep:" " placeholder:"REF[,PRIORITY]" env:"XPKG_INDEX" help:"Index in which packages that provide required kinds are found; repeat it for several. The index with the highest priority comes first; the default is 0."`
+	Index []string `sep:" " placeholder:"REF[,PRIORITY]" env:"XPKG_INDEX" config:"" help:"Index in which packages that provide required kinds are found; repeat it for several. The index with the highest priority comes first; the default is 0."`
+	IndexKeyFlag
 }
 
 // Finder returns a finder for the providers of kinds that knows the packages of indexes, and those in the package cache.
@@ -55,7 +56,7 @@ func (s *LazySource) Finder(indexes KindIndexFlag) *provide.Finder {
 			if packages, err = s.CachedPackages(ctx); err != nil {
 				return nil, err
 			}
-			out, err := s.openIndexes(ctx, indexes.Index)
+			out, err := s.openIndexes(ctx, indexes)
 			return append(out, provide.Packages{All: packages, Name: "the package cache", Priority: cachePriority}), err
 		},
 		Schemas: func(_ context.Context, kind dependency.KindRef, candidates []provide.Candidate) map[string]provide.Difference {
@@ -65,9 +66,13 @@ func (s *LazySource) Finder(indexes KindIndexFlag) *provide.Finder {
 }
 
 // openIndexes returns the sources of indexes.
-func (s *LazySource) openIndexes(ctx context.Context, locations []string) ([]provide.Source, error) {
-	if len(locations) == 0 {
+func (s *LazySource) openIndexes(ctx context.Context, indexes KindIndexFlag) ([]provide.Source, error) {
+	if len(indexes.Index) == 0 {
 		return nil, nil
+	}
+	keys, err := indexes.Keys(ctx)
+	if err != nil {
+		return nil, err
 	}
 	registries, err := flags.RegistryFlags{TrustFlags: s.Flags.TrustFlags}.Options(ctx, oci.Limits{}, nil)
 	if err != nil {
@@ -75,7 +80,7 @@ func (s *LazySource) openIndexes(ctx context.Context, locations []string) ([]pro
 	}
 	access := remote.New(registries)
 	defer access.Close()
-	return OpenIndexes(ctx, &indexer.Client{Remote: access, Store: s.cache.Store()}, locations)
+	return OpenIndexes(ctx, &indexer.Client{Remote: access, Store: s.cache.Store(), Keys: keys}, indexes.Index)
 }
 
 // compareSchemas compares the schemas of candidates whose content is at hand with the first candidate, by repository.

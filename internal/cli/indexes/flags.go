@@ -21,8 +21,9 @@ const cacheLimit = 10 << 30
 
 // Flags selects the indexes of a command.
 type Flags struct {
-	Index   []string `sep:" " placeholder:"REF[,PRIORITY]" env:"XPKG_INDEX" help:"Index to search; repeat it for several, or separate them by spaces in the variable. The index with the highest priority comes first; the default is 0."`
-	Offline bool     `help:"Use the state of the index that was fetched last, without accessing a registry."`
+	Index []string `sep:" " placeholder:"REF[,PRIORITY]" env:"XPKG_INDEX" config:"" help:"Index to search; repeat it for several, or separate them by spaces in the variable. The index with the highest priority comes first; the default is 0."`
+	content.IndexKeyFlag
+	Offline bool `help:"Use the state of the index that was fetched last, without accessing a registry."`
 	content.ContentFlags
 }
 
@@ -59,8 +60,12 @@ func (f *Flags) open(env *terminal.Env, a *access) (indexer.Set, error) {
 	if len(f.Index) == 0 {
 		return nil, indexer.ErrNoIndex.New(nil, "no index is configured")
 	}
+	keys, err := f.Keys(env.Context)
+	if err != nil {
+		return nil, err
+	}
 	client := indexer.Client{
-		Remote: a.remote, Store: a.cache.Store(), Offline: f.Offline,
+		Remote: a.remote, Store: a.cache.Store(), Offline: f.Offline, Keys: keys,
 		Warn: func(err error) {
 			fmt.Fprintf(env.Stderr, "warning: the state of the index that was fetched last is used: %s\n", terminal.Safe(err.Error()))
 		},

@@ -8,6 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -27,6 +28,7 @@ type buildFlags struct {
 	Texts    bool          `help:"Add field names, descriptions and readmes to the index, for searching them. This reads the whole newest version of each package."`
 	Parallel int           `default:"32" placeholder:"N" help:"Versions to read at the same time. Default is 32."`
 	ValidFor time.Duration `placeholder:"DURATION" help:"Time after which clients refuse the index unless it is updated, for example 720h. Default is the duration of the former state, otherwise unlimited."`
+	SignKey  string        `placeholder:"FILE" complete:"file" help:"Private key that signs the index (PEM): ECDSA with the curve P-256, or Ed25519."`
 	DryRun   bool          `help:"Show the changes without pushing them."`
 	content.ContentFlags
 }
@@ -77,6 +79,9 @@ func (f *buildFlags) publish(env *terminal.Env, a *access, ref oci.Reference, p 
 		fmt.Fprintln(env.Stderr, "dry run: nothing was pushed")
 		return nil
 	}
+	if err := f.sign(env, a, ref, image.Manifest.Digest); err != nil {
+		return err
+	}
 	if err := indexer.Publish(env.Context, a.remote, ref, &image, p.Former); err != nil {
 		return err
 	}
@@ -84,6 +89,22 @@ func (f *buildFlags) publish(env *terminal.Env, a *access, ref oci.Reference, p 
 	fmt.Fprintf(env.Stdout, "%s@%s: %s, %s, %s\n", ref, image.Manifest.Digest, wording.Count(counts.Packages, "package"),
 		wording.Count(counts.Versions, "version"), wording.Count(counts.Kinds, "kind"))
 	return nil
+}
+
+// sign signs the next state of an index, if there is a key.
+func (f *buildFlags) sign(env *terminal.Env, a *access, ref oci.Reference, d oci.Digest) error {
+	if f.SignKey == "" {
+		return nil
+	}
+	text, err := fileutil.ReadFile(env.Context, f.SignKey)
+	if err != nil {
+		return err
+	}
+	signer, err := indexer.ParseSigner(text)
+	if err != nil {
+		return err
+	}
+	return signer.Push(env.Context, a.remote, ref, d)
 }
 
 // printProblems prints the packages that could not be read.

@@ -18,6 +18,7 @@ type ShowCmd struct {
 	IndexRef string `arg:"" name:"index" help:"Reference of the index."`
 	Forget   bool   `help:"Forget the newest state of the index that this machine has seen, and accept the state that the registry has."`
 	Offline  bool   `help:"Show the state that was fetched last, without accessing a registry."`
+	content.IndexKeyFlag
 	content.ContentFlags
 	terminal.OutputFlag
 }
@@ -44,7 +45,11 @@ type eventView struct {
 // Run prints the state of the index.
 func (c *ShowCmd) Run(env *terminal.Env) error {
 	return withIndex(env, c.IndexRef, c.ContentFlags, func(ref oci.Reference, a *access) error {
-		client := indexer.Client{Remote: a.remote, Store: a.cache.Store(), Offline: c.Offline}
+		keys, err := c.Keys(env.Context)
+		if err != nil {
+			return err
+		}
+		client := indexer.Client{Remote: a.remote, Store: a.cache.Store(), Offline: c.Offline, Keys: keys}
 		if c.Forget {
 			if err := client.Forget(ref); err != nil {
 				return err

@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
@@ -16,6 +17,7 @@ type mirrorCmd struct {
 	Index string   `arg:"" help:"Index of the packages, for example registry.example.org/index:main."`
 	To    string   `required:"" placeholder:"HOST[/PREFIX]" help:"Registry of the mirror, with an optional prefix of its repositories."`
 	Kinds []string `placeholder:"KIND" help:"Copy only packages that define one of these kinds, such as Bucket or Bucket.s3.aws.upbound.io. The index is not copied then."`
+	content.IndexKeyFlag
 	flags.RegistryFlags
 	flags.CacheFlags
 }
@@ -40,7 +42,11 @@ func (c *mirrorCmd) Run(env *terminal.Env) (err error) {
 	task := terminal.StartTask(env.Stderr, "copying packages to %s", c.To)
 	defer task.End()
 	o := mirror.Options{Client: client, Target: c.To, Kinds: c.Kinds, Progress: func(reference string) { task.Set("%s", reference) }}
-	indexes := &indexer.Client{Remote: client, Store: p.Store()}
+	keys, err := c.Keys(env.Context)
+	if err != nil {
+		return err
+	}
+	indexes := &indexer.Client{Remote: client, Store: p.Store(), Keys: keys}
 	current, err := readIndex(env, indexes, ref)
 	if err != nil {
 		return err

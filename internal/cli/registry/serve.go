@@ -14,6 +14,8 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/pages"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -40,6 +42,7 @@ type serveCmd struct {
 	Backend       string       `placeholder:"HOST" help:"Serve the packages of this registry instead of a folder. The server needs credentials for it."`
 	Repository    []string     `placeholder:"REPOSITORY" help:"With --backend, repository to index, for a registry that does not list its repositories. Can be given more than once."`
 	Texts         bool         `default:"true" negatable:"" help:"Add field names, descriptions and readmes to the index, for searching them. This reads the whole newest version of each package."`
+	SignKey       string       `placeholder:"FILE" complete:"file" help:"Private key that signs the published index (PEM): ECDSA with the curve P-256, or Ed25519."`
 	MaxUploadSize flags.Amount `default:"4GiB" placeholder:"N" help:"Largest blob that the server accepts."`
 	flags.RegistryFlags
 }
@@ -69,6 +72,15 @@ func (c *serveCmd) open(ctx context.Context, address string, log *slog.Logger) (
 			return nil, err
 		}
 		o.Backend = backend
+	}
+	if c.SignKey != "" {
+		text, err := fileutil.ReadFile(ctx, c.SignKey)
+		if err != nil {
+			return nil, err
+		}
+		if o.Signer, err = indexer.ParseSigner(text); err != nil {
+			return nil, err
+		}
 	}
 	if o.Host == "" {
 		o.Host = address
