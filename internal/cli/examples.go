@@ -28,6 +28,7 @@ var examples = map[string][]string{
 	"registry token create": {"registry token create --dir registry --repository acme/* --action read"},
 	"registry token list":   {"registry token list --dir registry"},
 	"registry token revoke": {"registry token revoke 1a2b3c4d5e6f --dir registry"},
+	"registry prune":        {"registry prune ghcr.io/acme/index:main --lock xpkg.lock", "registry prune ghcr.io/acme/index:main --age 720h --yes"},
 	"registry mirror":       {"registry mirror ghcr.io/acme/index:main --to mirror.test/packages", "registry mirror ghcr.io/acme/index:main --to mirror.test --kinds Boat"},
 	"registry yank":         {"registry yank ghcr.io/acme/boats:v1.1.0 --replaced-by v1.1.1"},
 	"registry unyank":       {"registry unyank ghcr.io/acme/boats:v1.1.0"},

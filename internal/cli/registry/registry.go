@@ -8,6 +8,7 @@ type RegistryCmd struct {
 	Export    exportCmd    `cmd:"" help:"Write the web pages of packages as files."`
 	Token     tokenCmd     `cmd:"" help:"Manage the tokens of a registry server."`
 	Mirror    mirrorCmd    `cmd:"" help:"Copy the packages of an index to another registry, and keep it up to date."`
+	Prune     pruneCmd     `cmd:"" help:"List or delete old prereleases that nothing needs."`
 	Yank      yankCmd      `cmd:"" help:"Exclude a version from new installations. Lock files and installed packages keep working."`
 	Unyank    unyankCmd    `cmd:"" help:"Withdraw the status of a version."`
 	Deprecate deprecateCmd `cmd:"" help:"Mark a version as deprecated: it is only selected if no other version fits."`

@@ -1,0 +1,121 @@
+package registry
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/internal/retention"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// pruneCmd implements `xpkg registry prune`.
+type pruneCmd struct {
+	Index   string        `arg:"" help:"Index of the packages, for example registry.example.org/index:main. Update it first."`
+	Age     time.Duration `default:"2160h" placeholder:"DURATION" help:"Age from which a prerelease can be deleted. Default is 2160h, 90 days."`
+	Keep    int           `default:"5" placeholder:"N" help:"Newest prereleases of each package to keep at any age. Default is 5."`
+	Undated bool          `help:"Also delete prereleases whose images state no time, such as those of xpkg build."`
+	Lock    []string      `placeholder:"FILE" complete:"file" help:"Lock file whose versions are kept. Repeat it for several."`
+	Yes     bool          `short:"y" help:"Delete the versions. Without it, they are only listed."`
+	content.IndexKeyFlag
+	flags.RegistryFlags
+	flags.CacheFlags
+}
+
+// Run lists or deletes the versions that nothing needs.
+func (c *pruneCmd) Run(env *terminal.Env) (err error) {
+	ref, err := flags.ParseReference(c.Index)
+	if err != nil {
+		return err
+	}
+	rules, err := c.rules(env)
+	if err != nil {
+		return err
+	}
+	p, err := c.Open(0)
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, p)
+	keys, err := c.Keys(env.Context)
+	if err != nil {
+		return err
+	}
+	c.Keychain = flags.DataDirFlag{DataDir: c.DataDir}.WriteKeychain()
+	client, err := c.Remote(env.Context, oci.Limits{}, nil, ref.Registry)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	index, err := readIndex(env, &indexer.Client{Remote: client, Store: p.Store(), Keys: keys}, ref)
+	if err != nil {
+		return err
+	}
+	return c.prune(env, client, retention.Select(index, rules))
+}
+
+// rules returns the rules of the flags.
+func (c *pruneCmd) rules(env *terminal.Env) (retention.Rules, error) {
+	rules := retention.Rules{Age: c.Age, Keep: c.Keep, Undated: c.Undated, Now: time.Now()}
+	if c.Age < 0 || c.Keep < 0 {
+		return rules, terminal.ErrUsage.New(nil, "--age and --keep cannot be negative")
+	}
+	for _, file := range c.Lock {
+		text, err := fileutil.ReadFile(env.Context, file)
+		if err != nil {
+			return rules, err
+		}
+		f, err := lockfile.Parse(text)
+		if err != nil {
+			return rules, err
+		}
+		rules.Locks = append(rules.Locks, f)
+	}
+	return rules, nil
+}
+
+// dateOf returns the date of a time, and "-" for none.
+func dateOf(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Format(time.DateOnly)
+}
+
+// prune checks each candidate immediately before it is deleted, because the registry is in use.
+func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []retention.Candidate) error {
+	count := 0
+	for _, v := range candidates {
+		name := terminal.Safe(v.Repository + ":" + v.Tag)
+		needed, err := retention.Check(env.Context, client, v)
+		if err != nil {
+			return err
+		}
+		if needed != "" {
+			fmt.Fprintf(env.Stderr, "note: %s is kept: %s\n", name, terminal.Safe(string(needed)))
+			continue
+		}
+		if c.Yes {
+			if err := retention.Delete(env.Context, client, v); err != nil {
+				return err
+			}
+		}
+		count++
+		if _, err := fmt.Fprintf(env.Stdout, "%s  %s  %s\n", name, v.Digest.Short(), dateOf(v.Created)); err != nil {
+			return err
+		}
+	}
+	if c.Yes {
+		fmt.Fprintf(env.Stderr, "Deleted %s. The garbage collection of the registry frees the space.\n", wording.Count(count, "version"))
+		return nil
+	}
+	fmt.Fprintf(env.Stderr, "Would delete %s. Nothing was changed; --yes deletes them.\n", wording.Count(count, "version"))
+	return nil
+}

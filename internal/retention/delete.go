@@ -1,0 +1,118 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// A Needed is the reason why a candidate is kept after all, such as "the tag main refers to it".
+type Needed string
+
+// Check returns the reason why the registry still needs the content of a version, and "" if nothing does: another tag, an image index
+// under another tag, a referrer other than a status, or a tag that has moved since the index was updated.
+func Check(ctx context.Context, client *remote.Client, v Candidate) (Needed, error) {
+	ref, err := referenceOf(v)
+	if err != nil {
+		return "", err
+	}
+	current, err := client.Resolve(ctx, ref.WithTag(v.Tag))
+	switch {
+	case errors.Is(err, remote.ErrTagNotFound):
+		return "it was deleted already", nil
+	case err != nil:
+		return "", err
+	case current.Digest != v.Digest:
+		return Needed("its tag refers to " + current.Digest.Short() + " now"), nil
+	}
+	referrers, err := client.Referrers(ctx, ref, "")
+	if err != nil {
+		return "", err
+	}
+	for _, d := range referrers {
+		if d.ArtifactType != catalog.StatusArtifactType {
+			return Needed("the artifact " + d.Digest.Short() + " refers to it"), nil
+		}
+	}
+	return checkTags(ctx, client, ref, v)
+}
+
+func referenceOf(v Candidate) (oci.Reference, error) {
+	ref, err := oci.ParseReference(v.Repository+":"+v.Tag, oci.ParseOptions{})
+	return ref.WithDigest(v.Digest), err
+}
+
+// checkTags returns the reason why another tag of the repository needs the content of a version.
+func checkTags(ctx context.Context, client *remote.Client, ref oci.Reference, v Candidate) (Needed, error) {
+	tags, err := client.Tags(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	for _, tag := range tags {
+		suffix, isArtifact := strings.CutPrefix(tag, "sha256-"+v.Digest.Hex())
+		switch {
+		case tag == v.Tag, tag == catalog.StatusTag(v.Digest), isArtifact && suffix == "":
+			continue // The tag without a suffix lists the referrers.
+		case isArtifact:
+			return Needed("the artifact with the tag " + tag + " refers to it"), nil
+		case strings.HasPrefix(tag, "sha256-"):
+			continue // It belongs to another version.
+		}
+		needs, err := needs(ctx, client, ref.WithTag(tag), v.Digest)
+		if err != nil {
+			return "", err
+		}
+		if needs {
+			return Needed("the tag " + tag + " refers to it"), nil
+		}
+	}
+	return "", nil
+}
+
+// needs reports whether a tag refers to a manifest, directly or by an image index.
+func needs(ctx context.Context, client *remote.Client, tag oci.Reference, d oci.Digest) (bool, error) {
+	root, err := client.Resolve(ctx, tag)
+	switch {
+	case errors.Is(err, remote.ErrTagNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	case root.Digest == d:
+		return true, nil
+	case root.MediaType != oci.MediaTypeOCIIndex && root.MediaType != oci.MediaTypeDockerList:
+		return false, nil
+	}
+	a, err := client.Artifact(ctx, tag.WithDigest(root.Digest))
+	if err != nil {
+		return false, err
+	}
+	_, doc, err := oci.ReadDocument(ctx, a, a.Root(), oci.Limits{})
+	if err != nil {
+		return false, err
+	}
+	for _, m := range doc.Manifests {
+		if m.Digest == d {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Delete deletes a version that [Check] has found to be unneeded. It writes the status first, so that an interrupted deletion leaves the
+// reason.
+func Delete(ctx context.Context, client *remote.Client, v Candidate) error {
+	ref, err := referenceOf(v)
+	if err != nil {
+		return err
+	}
+	status := catalog.Status{State: catalog.Removed, Reason: catalog.Other, Message: "the retention of prereleases has deleted the version"}
+	if _, err := packagestatus.Write(ctx, client, ref.WithTag(v.Tag), status); err != nil {
+		return err
+	}
+	return client.Delete(ctx, ref)
+}

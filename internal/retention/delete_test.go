@@ -1,0 +1,72 @@
+package retention_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
+
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/internal/retention"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+func TestContentThatATagOrAnArtifactNeedsIsKeptAndOtherContentLeavesItsReason(t *testing.T) {
+	yes := true
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
+	t.Cleanup(func() { _ = images.Close() })
+	repository := strings.TrimPrefix(port.Serve(t, images).URL, "http://") + "/acme/boats"
+	client := remote.New(remote.Options{})
+	t.Cleanup(client.Close)
+	push := func(tag, name string) oci.Digest {
+		t.Helper()
+		d, err := publish.Package(t.Context(), repository+":"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: "+name+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	candidate := func(tag string, d oci.Digest) retention.Candidate {
+		return retention.Candidate{Repository: repository, Version: catalog.Version{Tag: tag, Digest: d}}
+	}
+	check := func(v retention.Candidate, want string) {
+		t.Helper()
+		got, err := retention.Check(t.Context(), client, v)
+		if err != nil || string(got) != want && (want == "" || !strings.Contains(string(got), want)) {
+			t.Errorf("%s: %q, %v; want %q", v.Tag, got, err, want)
+		}
+	}
+	tagged := candidate("v1.0.0-rc.1", push("v1.0.0-rc.1", "a"))
+	push("main", "a")
+	check(tagged, "the tag main refers to it")
+	moved := candidate("v1.0.0-rc.2", push("v1.0.0-rc.2", "b"))
+	push("v1.0.0-rc.2", "c")
+	check(moved, "its tag refers to")
+	signed := candidate("v1.0.0-rc.3", push("v1.0.0-rc.3", "d"))
+	push("sha256-"+signed.Digest.Hex()+".sig", "e")
+	check(signed, "refers to it")
+	check(candidate("v1.0.0-rc.4", signed.Digest), "deleted already")
+
+	unneeded := candidate("v1.0.0-rc.5", push("v1.0.0-rc.5", "f"))
+	ref := oci.MustParseReference(repository + ":v1.0.0-rc.5")
+	if _, err := packagestatus.Write(t.Context(), client, ref, catalog.Status{State: catalog.Yanked}); err != nil {
+		t.Fatal(err)
+	}
+	check(unneeded, "") // Its status does not need it.
+	if err := retention.Delete(t.Context(), client, unneeded); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Resolve(t.Context(), ref); err == nil {
+		t.Error("the version exists after its deletion")
+	}
+	status, err := packagestatus.Read(t.Context(), client, ref.WithDigest(unneeded.Digest))
+	if err != nil || status == nil || status.State != catalog.Removed {
+		t.Errorf("the status of the deleted version is %+v, %v", status, err)
+	}
+	check(unneeded, "deleted already")
+}
