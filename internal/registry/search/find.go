@@ -16,6 +16,8 @@ const (
 	mostCandidates = 1000
 	// mostExact is the number of candidates with an exact name that are ranked in any case.
 	mostExact = 300
+	// enoughExact is the number of candidates with complete words from which beginnings of words are not looked up.
+	enoughExact = 200
 	// mostSimilar is the number of words with a similar spelling that replace a word.
 	mostSimilar = 20
 )
@@ -50,10 +52,13 @@ type finder struct {
 }
 
 func (f *finder) find(q catalog.Query) error {
-	for _, w := range q.Words {
-		if err := f.kindsWith(q, exactTerm(exactToken, w), mostExact); err != nil {
-			return err
-		}
+	if err := f.findExact(q); err != nil {
+		return err
+	}
+	// The database reads all rows of every word with a beginning before it returns the first one. If complete words have many
+	// rows, those of their beginnings would not come first.
+	if len(q.Words) > 0 && len(f.kinds) >= enoughExact {
+		return f.collectPackagesOf(q, expression(q, q.Words))
 	}
 	if err := f.collect(q, expression(q, q.Words)); err != nil {
 		return err
@@ -68,9 +73,26 @@ func (f *finder) find(q catalog.Query) error {
 	return f.collect(q, similar)
 }
 
-// kindsWith collects kinds with an exact name that also match the rest of the query.
-func (f *finder) kindsWith(q catalog.Query, term string, most int) error {
-	return f.collectKinds(term+" AND "+expression(q, q.Words), most)
+// findExact collects the kinds that have a word of the query as their name, and the kinds that have all words as complete words.
+func (f *finder) findExact(q catalog.Query) error {
+	if len(q.Words) == 0 {
+		return nil
+	}
+	words := exactExpression(q, q.Words)
+	for _, w := range q.Words {
+		if err := f.collectKinds(exactTerm(exactToken, w)+" AND "+words, mostExact); err != nil {
+			return err
+		}
+	}
+	return f.collectKinds(words, mostCandidates)
+}
+
+// collectPackagesOf collects packages, unless the query selects kinds.
+func (f *finder) collectPackagesOf(q catalog.Query, expression string) error {
+	if q.Kind != "" || q.Group != "" || q.Field != "" || q.Provides != "" {
+		return nil
+	}
+	return f.collectPackages(expression)
 }
 
 func (f *finder) collect(q catalog.Query, expression string) error {
@@ -78,10 +100,8 @@ func (f *finder) collect(q catalog.Query, expression string) error {
 		f.whole = true // The ranking applies the filters.
 		return nil
 	}
-	if q.Kind == "" && q.Group == "" && q.Field == "" && q.Provides == "" {
-		if err := f.collectPackages(expression); err != nil {
-			return err
-		}
+	if err := f.collectPackagesOf(q, expression); err != nil {
+		return err
 	}
 	return f.collectKinds(expression, mostCandidates)
 }

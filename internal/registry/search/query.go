@@ -9,9 +9,19 @@ import (
 // expression returns the full-text expression for the documents that can match a query, and "" if a part of the query selects
 // nothing that the index contains, such as a pattern of groups without a complete label.
 func expression(q catalog.Query, words []string) string {
+	return expressionWith(q, words, prefixTerm)
+}
+
+// exactExpression is like expression, but its words are complete.
+func exactExpression(q catalog.Query, words []string) string {
+	return expressionWith(q, words, exactTerm)
+}
+
+// expressionWith returns an expression with the given terms for words.
+func expressionWith(q catalog.Query, words []string, term func(prefix, token string) string) string {
 	var terms []string
 	for _, w := range words {
-		terms = append(terms, wordTerm(w))
+		terms = append(terms, wordTerm(w, term))
 	}
 	if q.Kind != "" {
 		terms = append(terms, nameTerm(q.Kind))
@@ -31,20 +41,20 @@ func expression(q catalog.Query, words []string) string {
 	return strings.Join(terms, " AND ")
 }
 
-// wordTerm returns the term for a word: the beginning of a word or of a name. A word with a dot or a slash is KIND.GROUP, GROUP or a
-// repository.
-func wordTerm(w string) string {
+// wordTerm returns the term for a word: a complete word, or the beginning of a word or of a name. A word with a dot or a slash is
+// KIND.GROUP, GROUP or a repository.
+func wordTerm(w string, term func(prefix, token string) string) string {
 	w = clip(w)
 	if name, _, versioned := strings.Cut(w, "/"); versioned && strings.Contains(name, ".") {
-		return "(" + qualifiedTerm(name) + " OR " + prefixTerm("", w) + ")"
+		return "(" + qualifiedTerm(name) + " OR " + term("", w) + ")"
 	}
 	if strings.Contains(w, ".") {
-		return "(" + qualifiedTerm(w) + " OR " + prefixTerm("", w) + ")"
+		return "(" + qualifiedTerm(w) + " OR " + term("", w) + ")"
 	}
 	if singular := strings.TrimSuffix(w, "s"); singular != w && singular != "" {
-		return "(" + prefixTerm("", w) + " OR " + exactTerm("", singular) + ")"
+		return "(" + term("", w) + " OR " + exactTerm("", singular) + ")"
 	}
-	return prefixTerm("", w)
+	return term("", w)
 }
 
 func qualifiedTerm(name string) string {
