@@ -131,7 +131,7 @@ func (c *WhyCmd) status(env *terminal.Env, p lockfile.Package, locate func(conte
 	if err != nil {
 		return ""
 	}
-	defer r.Close() //nolint:errcheck // The status is only a note.
+	defer r.Close()
 	ctx, cancel := context.WithTimeout(env.Context, statusTime)
 	defer cancel()
 	list, err := r.tags(ctx, p)
