@@ -52,6 +52,9 @@ type BackendOptions struct {
 	Host string
 	// Repositories are the repositories to index. If it is empty, the registry must list its repositories.
 	Repositories []string
+	// PublishIndex publishes the index of the public packages in the registry, as index:main. Several servers may do so: the states that
+	// they publish are equal, and a server that finds the state of another one continues it.
+	PublishIndex bool
 	// Remote configures the connection.
 	Remote remote.Options
 	// PlainHTTP uses HTTP without TLS.

@@ -186,7 +186,7 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 				o.Host = host
 				o.Backend = &registry.BackendOptions{
 					Host: address, PlainHTTP: true,
-					Repositories: []string{"acme/provider-boats", "acme/secret/provider-plans", "acme/provider-rafts"},
+					Repositories: []string{"acme/provider-boats", "acme/secret/provider-plans", "acme/provider-rafts"}, PublishIndex: true,
 				}
 			})
 			s.waitUntil(t, "the backend is indexed", func() bool { return s.indexed(t) >= 2 })
@@ -212,6 +212,15 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 				t.Fatal(err)
 			}
 			s.waitUntil(t, "a yanked version is not the newest", func() bool { return len(s.found(t, "", "kind:Raft")) == 0 })
+			if err := s.push(t, s.admin, "index:v1.0.0", "Boat"); err == nil {
+				t.Error("a client pushes to the repository of the index")
+			}
+			// The backend itself has the index of the public packages, which the server reads as any client does.
+			client := newReader(t, s)
+			s.waitUntil(t, "the index is in the backend", func() bool { return slices.Equal(client.kinds(t), []string{"Boat"}) })
+			if _, err := direct.Resolve(t.Context(), oci.MustParseReference(address+"/index:main")); err != nil {
+				t.Errorf("the backend has no index: %v", err)
+			}
 		})
 	}
 }

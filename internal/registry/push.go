@@ -48,7 +48,7 @@ func (p *push) actions(r *http.Request) []access.Action {
 
 // checkName checks the name of a repository that does not exist, and that the repository is not the one of the index.
 func (p *push) checkName(ctx context.Context) error {
-	if p.api.repository == indexRepository && p.options.Backend == nil {
+	if p.api.repository == indexRepository && (p.options.Backend == nil || p.options.Backend.PublishIndex) {
 		return access.ErrReservedName.New(nil, "only the server itself pushes its index to the repository %s", indexRepository)
 	}
 	if p.images.exists(ctx, p.api.repository) {

@@ -122,12 +122,12 @@ func New(o Options) (*Server, error) {
 	return s, s.openSite()
 }
 
-// newIndexer returns an indexer, which publishes the index of the public packages if the server stores the content itself. A
-// registry of another project needs permission for a repository of the index: there `xpkg index build` publishes it.
+// newIndexer returns an indexer, which publishes the index of the public packages if the server stores the content itself, or if the
+// options ask for it: a registry of another project needs permission for the repository of the index.
 func (s *Server) newIndexer() *LocalIndexer {
 	x := NewLocalIndexer(s.packages, s.options.Host)
 	x.log, x.texts, x.policy = s.log, s.options.Texts, s.policy
-	if s.options.Backend == nil {
+	if s.options.Backend == nil || s.options.Backend.PublishIndex {
 		x.publication = &publication{packages: s.packages, now: s.now, signer: s.options.Signer}
 	}
 	return x

@@ -41,6 +41,7 @@ type serveCmd struct {
 	TLSKey        string       `name:"tls-key" placeholder:"FILE" complete:"file" help:"Private key of the certificate (PEM)."`
 	Backend       string       `placeholder:"HOST" help:"Serve the packages of this registry instead of a folder. The server needs credentials for it."`
 	Repository    []string     `placeholder:"REPOSITORY" help:"With --backend, repository to index, for a registry that does not list its repositories. Can be given more than once."`
+	PublishIndex  bool         `help:"With --backend, publish the index in that registry as index:main. A server with a folder always does so."`
 	Texts         bool         `default:"true" negatable:"" help:"Add field names, descriptions and readmes to the index, for searching them. This reads the whole newest version of each package."`
 	SignKey       string       `placeholder:"FILE" complete:"file" help:"Private key that signs the published index (PEM): ECDSA with the curve P-256, or Ed25519."`
 	MaxUploadSize flags.Amount `default:"4GiB" placeholder:"N" help:"Largest blob that the server accepts."`
@@ -107,7 +108,7 @@ func (c *serveCmd) backend(ctx context.Context) (*registry.BackendOptions, error
 	if settings.RootCAs != nil {
 		transport.TLSClientConfig.RootCAs = settings.RootCAs
 	}
-	return &registry.BackendOptions{Host: host, Repositories: c.Repository, Remote: o, PlainHTTP: settings.PlainHTTP, Transport: transport}, nil
+	return &registry.BackendOptions{Host: host, Repositories: c.Repository, PublishIndex: c.PublishIndex, Remote: o, PlainHTTP: settings.PlainHTTP, Transport: transport}, nil
 }
 
 // serve serves requests and updates the index until the context ends.

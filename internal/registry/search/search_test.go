@@ -179,3 +179,28 @@ func large(t testing.TB, packages int) *catalog.Catalog {
 	}
 	return build(t, all...)
 }
+
+// TestNamesAreFoundAmongManyKindsWithTheSameWord checks a common word, for which beginnings of words are not looked up.
+func TestNamesAreFoundAmongManyKindsWithTheSameWord(t *testing.T) {
+	var all []catalog.Facts
+	for i := range 10 {
+		var kinds []string
+		for j := range 100 {
+			kinds = append(kinds, fmt.Sprintf("BucketPolicy%d.p%d.example.org", j, i))
+		}
+		all = append(all, facts(fmt.Sprintf("provider-%d", i), "Provider", kinds...))
+	}
+	all = append(all, facts("zzz-provider", "Provider", "Bucket.z.example.org", "Bucketeer.z.example.org"))
+	c := build(t, all...)
+	d := open(t, filepath.Join(t.TempDir(), "search.db"), c)
+	for text, want := range map[string]string{"bucket": "Bucket", "buckete": "Bucketeer", "bucketpolicy7": "BucketPolicy7"} {
+		q, err := catalog.ParseQuery(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits, err := d.Search(t.Context(), c, q, 3, everything)
+		if err != nil || len(hits) == 0 || hits[0].Kind == nil || hits[0].Kind.Kind != want {
+			t.Errorf("%s: %v, %v; want %s first", text, names(hits), err, want)
+		}
+	}
+}
