@@ -12,10 +12,12 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/function/protocol"
 )
 
-// Metadata of composed resources.
 const (
-	nameAnnotation      = "crossplane.io/composition-resource-name"
-	compositeLabel      = "crossplane.io/composite"
+	// nameAnnotation is the name of a composed resource in its composition.
+	nameAnnotation = "crossplane.io/composition-resource-name"
+	// compositeLabel is the composite resource at the top that a resource belongs to.
+	compositeLabel = "crossplane.io/composite"
+	// claimNameLabel and claimNamespaceLabel are the claim that a composed resource belongs to.
 	claimNameLabel      = "crossplane.io/claim-name"
 	claimNamespaceLabel = "crossplane.io/claim-namespace"
 )

@@ -17,6 +17,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -97,6 +98,10 @@ func whole(t testing.TB) *Plan {
 			Revisions: []Revision{{Name: "boats-aaaaaaaaaaaa", UID: "u4", Number: 1, State: v1.RevisionActive, Digest: digestA}},
 			Installed: []Installed{{Kind: "Function", Name: "row", Reference: "registry.example.com/row:v1", Digest: digestA}},
 		},
+		KindChanges: []crddiff.ChangedCRD{{Name: "boats.example.com", Changes: []crddiff.Change{
+			{Class: crddiff.Breaking, Type: crddiff.FieldRemoved, Version: "v1", Path: ".spec.sail", Reason: "the field was removed"},
+			{Class: crddiff.Care, Type: crddiff.DefaultChanged, Version: "v1", Path: ".spec.size", From: "1", To: "2", Reason: "new objects get another default"},
+		}}},
 		Warnings: []string{"The tag v2 has moved."},
 	}
 }
@@ -134,6 +139,9 @@ func TestGolden(t *testing.T) {
 		t.Errorf("the plan that is read is another one: %v", moved)
 	}
 	if diff := cmp.Diff(p.Warnings, back.Warnings); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(p.KindChanges, back.KindChanges); diff != "" {
 		t.Error(diff)
 	}
 	if !strings.HasPrefix(p.FileName(), "plan-"+strings.TrimPrefix(p.Digest(), "sha256:")[:12]) {

@@ -150,6 +150,11 @@ func TestPlanEqualsTheWritesOfTheManager(t *testing.T) {
 				t.Error("nothing is pending")
 			}
 			wantActions(t, planned, update.first)
+			_, changed := update.first["changeds.life.preview.test"]
+			_, labeled := update.first["kepts.life.preview.test"]
+			if n := planned.CountKindChanges(); (len(n) > 0) != (changed && !labeled) {
+				t.Errorf("the changes of kinds are %v", planned.KindChanges)
+			}
 			seen.Reset("")
 			env.Update(t, e, v1.Package(p), update.how)
 			settled(t, c, p)

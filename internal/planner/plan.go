@@ -15,6 +15,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -89,6 +90,9 @@ type Plan struct {
 	// its runtime configuration differs from the current one.
 	FieldChanges   []SpecChange `json:"fieldChanges,omitempty"`
 	RuntimeChanges []SpecChange `json:"runtimeChanges,omitempty"`
+	// KindChanges are the changes of the fields of the kinds that the package defines now and afterwards. They follow from the
+	// digests, and are not compared.
+	KindChanges []crddiff.ChangedCRD `json:"kindChanges,omitempty"`
 	// Warnings are for users, and are not compared.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -19,9 +19,20 @@ const (
 // String returns "safe", "needs care" or "breaking".
 func (c Class) String() string { return [...]string{"safe", "needs care", "breaking"}[c] }
 
+// classTexts are the encodings of the classes.
+var classTexts = [...]string{"safe", "care", "breaking"}
+
 // MarshalText returns "safe", "care" or "breaking".
-func (c Class) MarshalText() ([]byte, error) {
-	return []byte([...]string{"safe", "care", "breaking"}[c]), nil
+func (c Class) MarshalText() ([]byte, error) { return []byte(classTexts[c]), nil }
+
+// UnmarshalText parses the result of MarshalText.
+func (c *Class) UnmarshalText(text []byte) error {
+	i := slices.Index(classTexts[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("%q is not a class of changes", text)
+	}
+	*c = Class(i)
+	return nil
 }
 
 // Type is the type of a change. Values are stable.

@@ -84,6 +84,17 @@ func Compare(from, to *xpkg.Package) (Diff, error) {
 	return d, nil
 }
 
+// Kinds returns the changes of the CRDs and XRDs in both versions, ordered by name.
+func Kinds(from, to *xpkg.Package) ([]crddiff.ChangedCRD, error) {
+	d, err := Compare(from, to)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat(d.CRDs.Changed, d.XRDs.Changed)
+	slices.SortFunc(all, func(a, b crddiff.ChangedCRD) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
 // content is the content of a package, grouped by the kind of comparison. CRDs and XRDs are JSON of CRDs by
 // name.
 type content struct {

@@ -24,11 +24,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Annotations of Functions for the command render of the Crossplane CLI.
 const (
-	runtimeAnnotation       = "render.crossplane.io/runtime"
-	targetAnnotation        = "render.crossplane.io/runtime-development-target"
-	dockerAnnotations       = "render.crossplane.io/runtime-docker-"
+	// runtimeAnnotation with the value Development marks a Function that its developer runs, for `xpkg render`.
+	runtimeAnnotation = "render.crossplane.io/runtime"
+	// targetAnnotation is the address of a Function that its developer runs, for `xpkg render`.
+	targetAnnotation = "render.crossplane.io/runtime-development-target"
+	// dockerAnnotations begin the annotations for the container of a Function, which `xpkg render` refuses.
+	dockerAnnotations = "render.crossplane.io/runtime-docker-"
+
 	developmentRuntime      = "Development"
 	defaultRuntimeRegistry  = "docker.io"
 	functionTemporaryFolder = "xpkg-render-"

@@ -16,7 +16,7 @@ import (
 // StatusCmd implements `xpkg status`.
 type StatusCmd struct {
 	flags.DataDirFlag
-	terminal.OutputFlag
+	terminal.ListOutputFlag
 }
 
 // Run prints the status of a control plane. It fails if none runs or a component does not
@@ -30,7 +30,11 @@ func (c *StatusCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Print(env.Stdout, report, func(w io.Writer) error { return writeReport(w, report) }); err != nil {
+	var parts []string
+	for _, check := range report.Checks {
+		parts = append(parts, check.Name)
+	}
+	if err := c.PrintText(env.Stdout, report, parts, func(w io.Writer) error { return writeReport(w, report) }); err != nil {
 		return err
 	}
 	if !report.Running {

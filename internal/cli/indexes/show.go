@@ -23,7 +23,7 @@ type ExplainCmd struct {
 	Recursive bool   `help:"Show all fields, not only those down to the third level."`
 	Since     bool   `help:"Show the version of the package since which each field exists. This reads former versions of the package, about two for each version that changed the kind."`
 	Flags
-	terminal.OutputFlag
+	terminal.ListOutputFlag
 }
 
 // Run prints the package or the kind.
@@ -135,7 +135,7 @@ func (c *ExplainCmd) showPackage(env *terminal.Env, row *catalog.Package, in *in
 	} else if tag != "" {
 		return indexer.ErrNothingFound.New(nil, "%s has no version %q in the index", row.Repository, tag).WithDo("The newest version is %s.", row.Latest)
 	}
-	return c.Print(env.Stdout, view, view.write)
+	return c.PrintText(env.Stdout, view, []string{view.Package}, view.write)
 }
 
 func viewOfPackage(p *catalog.Package, index string) *packageView {

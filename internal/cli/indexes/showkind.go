@@ -67,7 +67,7 @@ func (c *ExplainCmd) showKind(env *terminal.Env, a *access, set indexer.Set) err
 		}
 		fmt.Fprintf(env.Stderr, "warning: the fields cannot be shown: %s\n", terminal.Safe(err.Error()))
 	}
-	return c.Print(env.Stdout, view, func(w io.Writer) error { return view.write(w, c.Since) })
+	return c.PrintText(env.Stdout, view, []string{view.Kind + "." + view.Group}, func(w io.Writer) error { return view.write(w, c.Since) })
 }
 
 // unknown returns the error for a name that is neither a kind nor a package.
@@ -93,15 +93,16 @@ func groupsOf(kinds []catalog.Kind) []string {
 func (c *ExplainCmd) listGroups(env *terminal.Env, set indexer.Set, kinds []catalog.Kind, groups []string) error {
 	views := []kindView{}
 	var rows [][]string
+	var names []string
 	for _, g := range groups {
 		of := slices.DeleteFunc(slices.Clone(kinds), func(k catalog.Kind) bool { return k.Group != g })
 		v := viewOfKind(set, of)
-		views = append(views, v)
+		views, names = append(views, v), append(names, v.Kind+"."+v.Group)
 		for _, p := range v.Providers {
 			rows = append(rows, []string{v.Kind + "." + v.Group, p.Package, p.Version, p.Since})
 		}
 	}
-	return c.Print(env.Stdout, views, func(w io.Writer) error {
+	return c.PrintText(env.Stdout, views, names, func(w io.Writer) error {
 		if err := terminal.WriteTable(w, []string{"NAME", "PACKAGE", "VERSION", "SINCE"}, rows); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 
 type cacheLsCmd struct {
 	flags.CacheFlags
-	terminal.OutputFlag
+	terminal.ListOutputFlag
 }
 
 // cacheView is the output of the command.
@@ -45,26 +45,32 @@ func (c *cacheLsCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	task.End()
-	return c.Print(env.Stdout, view, func(w io.Writer) error {
+	var names []string
+	for _, e := range view.Packages {
+		names = append(names, entryName(e))
+	}
+	return c.PrintText(env.Stdout, view, names, func(w io.Writer) error {
 		if len(view.Packages) == 0 {
 			_, err := fmt.Fprintf(w, "The package cache %s is empty.\n", view.Dir)
 			return err
 		}
 		fmt.Fprintf(env.Stderr, "%s has %s\n", view.Dir, terminal.Size(view.Bytes))
-		return writeCacheEntries(w, view.Packages)
+		return writeEntries(w, c.ListOutputFlag, view.Packages)
 	})
 }
 
-// writeCacheEntries writes a table of packages, and the errors of unreadable ones after it.
-func writeCacheEntries(w io.Writer, entries []cache.Entry) error {
+// writeEntries writes a table of packages, and the errors of unreadable ones after it.
+func writeEntries(w io.Writer, f terminal.ListOutputFlag, entries []cache.Entry) error {
+	table := terminal.Table{Header: []string{"NAME", "KIND", "PACKAGE", "DIGEST", "SIZE", "LAST USED", "IN USE BY"}, WideHeader: []string{"FULL DIGEST"}}
 	var rows [][]string
 	for _, e := range entries {
-		rows = append(rows, []string{
+		rows = append(rows, f.Cells(table, []string{
 			orDash(strings.Join(append(e.Names, e.Files...), ", ")), orDash(e.Kind), orDash(e.Package), orDash(e.Digest.Short()), terminal.Size(e.Size),
 			terminal.Age(e.LastUsed, time.Now()), orDash(strings.Join(e.InUse, ", ")),
-		})
+			e.Digest.String(),
+		}))
 	}
-	if err := terminal.WriteTable(w, []string{"NAME", "KIND", "PACKAGE", "DIGEST", "SIZE", "LAST USED", "IN USE BY"}, rows); err != nil {
+	if err := terminal.WriteTable(w, f.Columns(table), rows); err != nil {
 		return err
 	}
 	if err := writeProblems(w, entries); err != nil {

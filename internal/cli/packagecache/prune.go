@@ -52,7 +52,7 @@ func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report) error {
 		verb, rest = "would remove", "would remain"
 	}
 	if len(r.Removed) > 0 {
-		if err := writeCacheEntries(w, r.Removed); err != nil {
+		if err := writeEntries(w, terminal.ListOutputFlag{}, r.Removed); err != nil {
 			return err
 		}
 		fmt.Fprintln(w)

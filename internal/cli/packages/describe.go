@@ -30,7 +30,7 @@ import (
 type DescribeCmd struct {
 	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages, each as NAME, KIND/NAME or KIND NAME."`
 	connection.ClusterFlags
-	terminal.OutputFlag
+	terminal.ListOutputFlag
 }
 
 // Validate returns an error for a name that is not valid.
@@ -65,7 +65,7 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 	if len(descriptions) == 1 {
 		out = descriptions[0]
 	}
-	return c.Print(env.Stdout, out, func(w io.Writer) error {
+	return c.PrintText(env.Stdout, out, inventory.ResourceNames(found), func(w io.Writer) error {
 		for i, d := range descriptions {
 			if i > 0 {
 				fmt.Fprintln(w)

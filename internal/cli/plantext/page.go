@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -47,6 +48,7 @@ func pageOf(p *planner.Plan, most int) *page {
 	t.permissions(p.Permissions)
 	t.webhooks(p.Webhooks)
 	t.objects(p.Objects)
+	t.kinds(p.KindChanges)
 	t.resources(p)
 	t.dependencies(p.Dependencies)
 	t.brings(p.AddedPackages)
@@ -144,6 +146,32 @@ func (t *page) changes(all []plan.Change) {
 		if rest := left(all[i+1:], c.Action); named[c.Action] == t.most && rest > 0 {
 			t.row(string(c.Action), more(rest))
 		}
+	}
+}
+
+// kinds writes the changes of the fields of kinds, the most severe class first. It omits safe changes, which the summary
+// counts.
+func (t *page) kinds(all []crddiff.ChangedCRD) {
+	var rows [][]string
+	for _, class := range []crddiff.Class{crddiff.Breaking, crddiff.Care} {
+		for _, k := range all {
+			for _, c := range k.Changes {
+				if c.Class == class {
+					rows = append(rows, []string{class.String(), k.Name, strings.TrimPrefix(c.String(), class.String()+": ")})
+				}
+			}
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	t.detailsTitle("changed fields of kinds")
+	for i, row := range rows {
+		if t.most > 0 && i == t.most {
+			t.row(more(len(rows) - i))
+			return
+		}
+		t.row(row...)
 	}
 }
 

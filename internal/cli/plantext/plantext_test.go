@@ -14,6 +14,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -64,6 +65,13 @@ func plans() map[string]*planner.Plan {
 				{Action: planner.CollectRevision, Name: "boats-0", State: v1.RevisionInactive},
 			},
 			Objects: plan.Plan{Changes: append(append(owned(changes(plan.TakeOver, 11, "boat"), 3), changes(plan.Correct, 1, "raft")...), changes(plan.Release, 1, "canoe")...)},
+			KindChanges: []crddiff.ChangedCRD{
+				{Name: "boats.example.com", Changes: []crddiff.Change{
+					{Class: crddiff.Safe, Type: crddiff.DocumentationChanged, Version: "v1", Path: ".spec.size", Reason: "the description changed"},
+					{Class: crddiff.Care, Type: crddiff.EnumValuesRemoved, Version: "v1", Path: ".spec.color", From: "red", Reason: "values are no longer allowed"},
+				}},
+				{Name: "rafts.example.com", Changes: []crddiff.Change{{Class: crddiff.Breaking, Type: crddiff.FieldRemoved, Version: "v1", Path: ".spec.logs", Reason: "the field was removed"}}},
+			},
 		},
 		"moves": {
 			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},

@@ -7,6 +7,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -43,10 +44,25 @@ func summary(p *planner.Plan) string {
 	if len(added) > 0 {
 		text += " Objects of dependencies: " + strings.Join(sums(added), ", ") + "."
 	}
+	if len(p.KindChanges) > 0 {
+		text += " " + changedKinds(p) + "."
+	}
 	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
 		text += " " + Lost(resources, uncounted)
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// changedKinds returns the number of kinds whose fields change, and of their changes in each class.
+func changedKinds(p *planner.Plan) string {
+	counts := p.CountKindChanges()
+	var parts []string
+	for _, class := range []crddiff.Class{crddiff.Breaking, crddiff.Care, crddiff.Safe} {
+		if n := counts[class]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, class))
+		}
+	}
+	return "Changes of " + wording.Count(len(p.KindChanges), "kind") + ": " + strings.Join(parts, ", ")
 }
 
 // restarted returns the revision whose activation replaces the runtime of the package, or

@@ -96,6 +96,11 @@ func (f ListOutputFlag) Print(w io.Writer, l List) error {
 	})
 }
 
+// PrintText is like Print for a value that has a text in place of a table.
+func (f ListOutputFlag) PrintText(w io.Writer, value any, names []string, text func(w io.Writer) error) error {
+	return f.Print(w, List{Value: value, Names: names, Text: text})
+}
+
 // Columns returns the header of a table, which is empty with --no-headers.
 func (f ListOutputFlag) Columns(t Table) []string {
 	switch {
