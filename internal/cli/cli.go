@@ -103,6 +103,7 @@ type grammar struct {
 	Up     controlplane.UpCmd     `cmd:"" group:"controlplane" help:"Start a control plane on this machine."`
 	Down   controlplane.DownCmd   `cmd:"" group:"controlplane" help:"Stop the control plane that runs in the background."`
 	Status controlplane.StatusCmd `cmd:"" group:"controlplane" help:"Show the state of the control plane of this machine."`
+	Dev    controlplane.DevCmd    `cmd:"" group:"controlplane" help:"Install a package on the control plane of this machine, and again whenever its files change."`
 	Logs   controlplane.LogsCmd   `cmd:"" group:"controlplane" help:"Print the log of a package's runtime."`
 
 	Manager   manager.ManagerCmd   `cmd:"" group:"manager" help:"Run the manager for a cluster."`

@@ -62,6 +62,7 @@ var examples = map[string][]string{
 	"cache verify":          {"cache verify"},
 	"cache prune":           {"cache prune --older-than 720h --dry-run"},
 	"up":                    {"up --detach", "up --build", "up --data-dir plane --port 0 --registry-port 0"},
+	"dev":                   {"dev", "dev package --embed-go-program ./cmd/boats"},
 	"down":                  {"down"},
 	"status":                {"status"},
 	"logs":                  {"logs provider/boats --follow --tail 20"},

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/devloop"
 	"github.com/xpkg-dev/xpkg/internal/doctor"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/function/call"
@@ -74,7 +75,7 @@ func All() []errcode.Code {
 		access.Codes(), registry.Codes(), mirror.Codes(), search.Codes(), tokens.Codes(), apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(), contention.Codes(),
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
 		localcore.Codes(), catalog.Codes(), docs.Codes(), export.Codes(),
-		installs.Codes(), call.Codes(), composition.Codes(), process.Codes(),
+		installs.Codes(), call.Codes(), composition.Codes(), devloop.Codes(), process.Codes(),
 		indexer.Codes(), indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), migration.Codes(), oci.Codes(), packageapi.Codes(), planner.Codes(),
 		rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), runtimedefaults.Codes(), sandbox.Codes(), logs.Codes(),
 		solver.Codes(), firstgen.Codes(), provide.Codes(), up.Codes(), datadir.Codes(), program.Codes(), webhooks.Codes(), xpkg.Codes(), check.Codes(), index.Codes(),

@@ -1,0 +1,42 @@
+// Package devloop deploys a package again whenever its files change.
+package devloop
+
+import "context"
+
+// Loop deploys the content of folders.
+type Loop struct {
+	// Snapshot returns a text that identifies the content of the folders.
+	Snapshot func() (string, error)
+	// Deploy deploys the content.
+	Deploy func(context.Context) error
+	// Pause waits before the next look at the folders, and fails when the loop must end.
+	Pause func(context.Context) error
+	// Failed reports a failure. The loop goes on.
+	Failed func(error)
+}
+
+// Run deploys the content, and again after each change, until Pause fails. It deploys content that has not changed between two
+// looks, because an editor or a generator writes several files one after the other. After a failure, it waits for the next
+// change.
+func (l Loop) Run(ctx context.Context) {
+	var seen, deployed, failure string
+	for {
+		now, err := l.Snapshot()
+		switch {
+		case err != nil:
+			if failure != err.Error() {
+				failure = err.Error()
+				l.Failed(err)
+			}
+		case now == seen && now != deployed:
+			deployed, failure = now, ""
+			if err := l.Deploy(ctx); err != nil && ctx.Err() == nil {
+				l.Failed(err)
+			}
+		}
+		seen = now
+		if l.Pause(ctx) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package program_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// output collects the output of a process that runs.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// TestDevInstallsEachChangeAndKeepsTheVersionBeforeABrokenOne runs `xpkg dev` on a Configuration until it is interrupted.
+func TestDevInstallsEachChangeAndKeepsTheVersionBeforeABrokenOne(t *testing.T) {
+	p := shared(t)
+	folder := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	definition := func(description string) string {
+		return `apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata: {name: skiffs.dev.test}
+spec:
+  group: dev.test
+  names: {kind: Skiff, plural: skiffs}
+  versions:
+  - {name: v1, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object, description: ` + description + `}}}
+`
+	}
+	write("crossplane.yaml", "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: skiffs}\n")
+	write("definition.yaml", definition("first"))
+	var printed output
+	cmd := exec.Command(p.program(), "dev", folder, "--data-dir", p.DataDir, "--repository", "dev/skiffs")
+	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, &printed, &printed
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // It has ended unless the test failed.
+	c := newClient(t, p.Kubeconfig)
+	installed := func(what, not string) (is string) {
+		t.Helper()
+		until(t, what, func(ctx context.Context) (string, bool) {
+			pkg := &v1.Configuration{}
+			err := c.Get(ctx, client.ObjectKey{Name: "dev-skiffs"}, pkg)
+			is = pkg.Spec.Package
+			return printed.String(), err == nil && is != not && strings.Contains(printed.String(), is+")")
+		})
+		return is
+	}
+	first := installed("the package is installed", "")
+	write("definition.yaml", definition("second"))
+	second := installed("the change is installed", first)
+
+	write("definition.yaml", "kind: [")
+	until(t, "the broken version is reported", func(context.Context) (string, bool) {
+		return printed.String(), strings.Contains(printed.String(), "the installed version keeps running")
+	})
+	pkg := &v1.Configuration{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "dev-skiffs"}, pkg); err != nil || pkg.Spec.Package != second {
+		t.Errorf("got %s, %v, want %s", pkg.Spec.Package, err, second)
+	}
+	write("definition.yaml", definition("third"))
+	installed("the corrected version is installed", second)
+
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, &printed)
+	}
+	if !strings.Contains(printed.String(), "remove it with `xpkg uninstall configuration dev-skiffs`") {
+		t.Errorf("got\n%s", &printed)
+	}
+	p.xpkg(t, "uninstall", "configuration", "dev-skiffs", "--yes", "--wait", "2m")
+}
