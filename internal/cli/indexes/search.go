@@ -27,14 +27,14 @@ type SearchCmd struct {
 type hitView struct {
 	Kind       string   `json:"kind,omitempty"`
 	Group      string   `json:"group,omitempty"`
-	Served     []string `json:"served,omitempty"`
+	Versions   []string `json:"versions,omitempty"`
 	Scope      string   `json:"scope,omitempty"`
 	Role       string   `json:"role,omitempty"`
 	Since      string   `json:"since,omitempty"`
 	Fields     []string `json:"fields,omitempty"`
 	Package    string   `json:"package"`
 	Type       string   `json:"type,omitempty"`
-	Version    string   `json:"version,omitempty"`
+	Latest     string   `json:"latest,omitempty"`
 	Title      string   `json:"title,omitempty"`
 	Summary    string   `json:"summary,omitempty"`
 	Deprecated bool     `json:"deprecated,omitempty"`
@@ -117,7 +117,7 @@ func listOf(hits []catalog.Hit) terminal.List {
 		}
 		list.Names = append(list.Names, name)
 		list.Table.Rows = append(list.Table.Rows, []string{
-			name + mark(v), v.Package, v.Version, strings.Join(v.Served, ","), v.Scope, v.Since, v.Match, v.Title,
+			name + mark(v), v.Package, v.Latest, strings.Join(v.Versions, ","), v.Scope, v.Since, v.Match, v.Title,
 		})
 	}
 	list.Value = views
@@ -145,11 +145,11 @@ func mark(v hitView) string {
 func viewOfHit(h catalog.Hit) hitView {
 	p := h.Package
 	v := hitView{
-		Package: p.Repository, Type: p.Type, Version: p.Latest, Title: p.Title, Summary: p.Summary, Deprecated: p.Deprecated,
+		Package: p.Repository, Type: p.Type, Latest: p.Latest, Title: p.Title, Summary: p.Summary, Deprecated: p.Deprecated,
 		ReplacedBy: p.ReplacedBy, Match: h.Why, Score: h.Score, Fields: slices.Clone(h.Fields),
 	}
 	if k := h.Kind; k != nil {
-		v.Kind, v.Group, v.Served, v.Scope, v.Role, v.Since = k.Kind, k.Group, k.Served, k.Scope, string(k.Role), k.Since
+		v.Kind, v.Group, v.Versions, v.Scope, v.Role, v.Since = k.Kind, k.Group, k.Served, k.Scope, string(k.Role), k.Since
 	}
 	return v
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
@@ -42,8 +43,7 @@ func describe(pkg *xpkg.Package) Info {
 		}
 	}
 	for _, r := range pkg.Meta.PermissionRequests {
-		info.Permissions = append(info.Permissions, fmt.Sprintf("%s %s in %s", strings.Join(r.Verbs, ","),
-			strings.Join(slices.Concat(r.Resources, r.NonResourceURLs), ","), strings.Join(r.APIGroups, ",")))
+		info.Permissions = append(info.Permissions, rbac.Describe(r))
 	}
 	for _, o := range pkg.Objects {
 		info.Objects[o.GVK.Kind]++
