@@ -16,7 +16,7 @@ CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording screenshots site test test-short test-race lint generate check-generated bench clean fuzz hostile attack faults
+.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording screenshots site test test-short test-race lint generate check-generated bench growth clean fuzz hostile attack faults
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -110,9 +110,12 @@ check-generated: generate ## Fail when a generated file is not up to date
 fuzz: ## Run every fuzz target for FUZZTIME, five seconds by default
 	@sh hack/fuzz.sh $(FUZZTIME)
 
-bench: build ## Run the benchmarks, each with its baseline measured in the same run (XPKG_BENCH=large: up to 2,043 CRDs)
-	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./pkg/...
+bench: build ## Measure every goal of performance, each with its floor in the same run, in one table (XPKG_BENCH=large: up to 2,043 CRDs)
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 6h ./test/bench
+
+growth: ## Draw docs/growth.svg from the results in docs/performance.json
+	$(GO) run ./hack/growth docs/performance.json >$(BIN)/growth.svg
+	@mv $(BIN)/growth.svg docs/growth.svg
 
 clean: ## Remove the built programs
 	rm -rf $(BIN)

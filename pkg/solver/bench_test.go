@@ -190,3 +190,14 @@ func BenchmarkAdversary(b *testing.B) {
 		b.ReportMetric(time.Since(start).Seconds(), "s")
 	}
 }
+
+// BenchmarkWorstExplanation explains a conflict of 3,000 versions, each of which requires another version that does not exist.
+func BenchmarkWorstExplanation(b *testing.B) {
+	table, roots := exhausting(3000)
+	for b.Loop() {
+		_, err := Solve(Problem{Roots: roots, Source: table})
+		if !errors.Is(err, ErrUnsolvable) || err.Error() == "" {
+			b.Fatal(err)
+		}
+	}
+}

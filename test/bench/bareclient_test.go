@@ -56,6 +56,9 @@ func (c bareClient) call(ctx context.Context, method, path, accept string, body 
 	}
 	req.Header.Set("Accept", accept)
 	req.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		req.Header.Set("Content-Type", "application/merge-patch+json")
+	}
 	answer, err := c.client.Do(req)
 	if err != nil {
 		return err
@@ -147,17 +150,6 @@ func (c bareClient) names(ctx context.Context, b bundle, selector string) ([]str
 		}
 	}
 	return names, nil
-}
-
-// remove deletes the CRDs of a bundle and waits until they are gone.
-func (c bareClient) remove(t testing.TB, b bundle) {
-	t.Helper()
-	names, err := c.names(t.Context(), b, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.delete(t, names)
-	c.untilGone(t, b)
 }
 
 // delete deletes CRDs. It does not wait until they are gone.

@@ -9,7 +9,6 @@ package bench_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -19,10 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
-	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
-	"github.com/xpkg-dev/xpkg/internal/testing/env"
-	"github.com/xpkg-dev/xpkg/internal/testing/program"
+	"github.com/xpkg-dev/xpkg/internal/testing/benchresult"
 	"github.com/xpkg-dev/xpkg/internal/testing/usage"
 )
 
@@ -35,14 +31,17 @@ func TestMain(m *testing.M) {
 // all sizes. From a thousand on, the API server needs several gigabytes and minutes.
 const sizesVariable = "XPKG_BENCH"
 
+// resultsVariable is the path of a file to which the results are added. The picture of the documentation is drawn from it.
+const resultsVariable = "XPKG_BENCH_RESULTS"
+
 func sizes(b *testing.B) []int {
 	b.Helper()
 	list := os.Getenv(sizesVariable)
 	switch list {
 	case "":
-		list = "50,200,500"
+		list = "100,500"
 	case "large":
-		list = "50,200,500,1000,2043"
+		list = "100,500,1000,2043"
 	}
 	var out []int
 	for field := range strings.SplitSeq(list, ",") {
@@ -55,51 +54,63 @@ func sizes(b *testing.B) []int {
 	return out
 }
 
-// The floor and the install are measured alternately until the floors differ by no more than this
-// factor.
-const spread = 1.15
+// group is a group of measurements. All groups print one table.
+type group struct {
+	name    string
+	measure func(b *testing.B) []row
+}
 
-// rounds returns the minimum and maximum number of measurements. A measurement of many CRDs takes
-// longer and is less affected by other work on the machine.
-func rounds(n int) (least, most int) {
-	switch {
-	case n <= 200:
-		return 2, 4
-	case n < 1000:
-		return 2, 2
+func groups(b *testing.B) []group {
+	all := []group{
+		{"solver", solverRows}, {"read", readRows}, {"tree", treeRows}, {"closure", closureRows},
+		{"commands", commandRows}, {"up", upRows}, {"build", buildRows},
 	}
-	return 1, 1
+	for _, n := range sizes(b) {
+		all = append(all, group{fmt.Sprintf("crds-%d", n), func(b *testing.B) []row { return sizeRows(b, n) }})
+	}
+	return all
 }
 
-// isEnough reports whether the measurements of n CRDs are sufficient.
-func isEnough(n int, floors []row) bool {
-	least, most := rounds(n)
-	best := fastest(floors)
-	return len(floors) >= most || len(floors) >= least && best.slowest.Seconds() <= spread*best.wall.Seconds()
-}
-
-// BenchmarkInstall prints one table of all sizes.
-func BenchmarkInstall(b *testing.B) { benchmark(b, (*suite).size) }
-
-// BenchmarkDeletion prints one table of all sizes.
-func BenchmarkDeletion(b *testing.B) { benchmark(b, (*suite).deletion) }
-
-// benchmark measures all sizes, and prints a table.
-func benchmark(b *testing.B, size func(*suite, *testing.B, [][]byte) []row) {
-	b.Helper()
-	dir := filepath.Join(corpus.Dir(b), largest)
+// BenchmarkGoals measures every goal of performance, each with its floor in the same run, and prints one table.
+func BenchmarkGoals(b *testing.B) {
 	if _, err := usage.Of(os.Getpid()); err != nil {
 		b.Skip(err)
 	}
-	s := newSuite(b)
-	for b.Loop() {
-		var rows []row
-		for _, n := range sizes(b) {
-			rows = append(rows, size(s, b, readDefinitions(b, dir, n))...)
-		}
-		if err := printTable(os.Stdout, machine(), rows); err != nil {
-			b.Fatal(err)
-		}
+	var rows []row
+	for _, g := range groups(b) {
+		b.Run(g.name, func(b *testing.B) {
+			for b.Loop() {
+				measured := g.measure(b)
+				for i := range measured {
+					measured[i].group, _, _ = strings.Cut(g.name, "-")
+				}
+				rows = append(rows, measured...)
+				keep(b, measured)
+			}
+		})
+	}
+	if err := printTable(os.Stdout, machine(), rows); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// keep adds the results to the file of XPKG_BENCH_RESULTS, so that a later failure does not lose them.
+func keep(b *testing.B, rows []row) {
+	b.Helper()
+	path := os.Getenv(resultsVariable)
+	if path == "" || len(rows) == 0 {
+		return
+	}
+	old, err := benchresult.Read(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var results []benchresult.Row
+	for _, r := range rows {
+		results = append(results, r.result())
+	}
+	if err := benchresult.Write(path, benchresult.Replace(old, results)); err != nil {
+		b.Fatal(err)
 	}
 }
 
@@ -126,57 +137,8 @@ type suite struct {
 	serverSecret string
 }
 
-func newSuite(b *testing.B) *suite {
-	b.Helper()
-	cfg := cluster.Start(b)
-	p := newProxy(b, cfg)
-	return &suite{
-		program: program.Build(b), registry: cluster.Registry(b),
-		direct: env.NewClient(b, cfg), bare: newBareClient(b, cfg),
-		proxy: p, kubeconfig: p.kubeconfig(b), server: cluster.PID(b),
-	}
-}
-
 // bundle renames CRDs to names that are new to the API server.
 func (s *suite) bundle(definitions [][]byte) bundle {
 	s.bundles++
 	return newBundle(fmt.Sprintf("b%02d", s.bundles), definitions)
-}
-
-// size makes all measurements for one set of CRDs.
-func (s *suite) size(b *testing.B, definitions [][]byte) []row {
-	b.Helper()
-	n := len(definitions)
-	// The first measurement of a size is slower than all later ones, because the API server
-	// allocates memory. It is discarded.
-	s.floor(b, s.bundle(definitions))
-	var floors, reads, installs, ends, after []row
-	for after == nil {
-		floors = append(floors, s.floor(b, s.bundle(definitions)))
-		i := s.newInstall(b, s.bundle(definitions))
-		reads = append(reads, i.coldRead(b))
-		installs = append(installs, i.install(b))
-		if isEnough(n, floors) {
-			after = i.afterwards(b, installs[len(installs)-1])
-		}
-		ends = append(ends, i.end(b))
-	}
-	floor, read, install := fastest(floors), fastest(reads), fastest(installs)
-	install.goals = installGoals(install, floor, read, n)
-	rows := append([]row{floor, read, install}, append(after, fastest(ends))...)
-	for i := range rows {
-		rows[i].floor = floor.wall
-	}
-	return rows
-}
-
-// floor creates CRDs with the bare client, and deletes them.
-func (s *suite) floor(b *testing.B, bun bundle) row {
-	b.Helper()
-	raw, kinds := bodies(b, bun.stream())
-	c := newBareClient(b, s.proxy.config())
-	m := meter{proxy: s.proxy, server: s.server}
-	r := m.measure(b, len(raw), "bare client: create, until Established", func() { c.create(b, raw, kinds) })
-	s.bare.remove(b, bun)
-	return r
 }

@@ -70,6 +70,16 @@ func BenchmarkComparison(b *testing.B) {
 		if err := printComparison(os.Stdout, machine(), n, contenders, results); err != nil {
 			b.Fatal(err)
 		}
+		var rows []row
+		for i, of := range results {
+			for op, r := range of {
+				if r.what != "" {
+					r.group, r.key = "comparison", contenders[i].name+": "+operationNames[op]
+					rows = append(rows, r)
+				}
+			}
+		}
+		keep(b, rows)
 	}
 }
 

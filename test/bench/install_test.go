@@ -38,8 +38,9 @@ type install struct {
 }
 
 // newInstall publishes the bundle, and starts a manager with an empty cache and an unrelated package.
-func (s *suite) newInstall(b *testing.B, bun bundle) *install {
+func (s *suite) newInstall(b *testing.B, definitions [][]byte) *install {
 	b.Helper()
+	bun := s.bundle(definitions)
 	next, changed := bun.upgraded(b)
 	i := &install{suite: s, bundle: bun, size: len(bun.files), changed: changed, cache: b.TempDir()}
 	_, i.kinds = bodies(b, bun.stream())
@@ -79,7 +80,7 @@ func (i *install) coldRead(b *testing.B) row {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := row{size: i.size, what: "cold read: fetch and parse", wall: time.Since(before.at), client: usageOf(b, os.Getpid()).CPU - own.CPU}
+	r := row{size: i.size, key: "read", what: "cold read: fetch, parse and check", wall: time.Since(before.at), client: usageOf(b, os.Getpid()).CPU - own.CPU}
 	r.noise = noise(before, m.read(b))
 	if len(pkg.Objects) != i.size {
 		b.Errorf("%d objects were read, want %d", len(pkg.Objects), i.size)
@@ -94,10 +95,12 @@ func (i *install) coldRead(b *testing.B) row {
 // install installs the package and waits until it is healthy.
 func (i *install) install(b *testing.B) row {
 	b.Helper()
-	return i.meter().measure(b, i.size, "xpkg: install, until healthy", func() {
+	r := i.meter().measure(b, i.size, "xpkg: install, until healthy", func() {
 		i.pkg = i.create(b, i.bundle.packageName(), i.first)
 		i.isServed(b)
 	})
+	r.key = "install"
+	return r
 }
 
 // isServed fails if a kind of a healthy package is not served.
@@ -112,25 +115,33 @@ func (i *install) isServed(b *testing.B) {
 func (i *install) afterwards(b *testing.B, installed row) []row {
 	b.Helper()
 	var rows []row
-	add := func(r row, goals []goal) {
-		r.goals = goals
+	add := func(key string, r row, goals []goal) {
+		r.key, r.goals = key, goals
 		rows = append(rows, r)
 	}
 	r := i.meter().react(b, i.size, "xpkg: the package is annotated", func() { i.annotate(b, i.pkg) })
-	add(r, unchangedGoals(r, 1))
+	add("annotate", r, unchangedGoals(r))
 	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: i.pkg.Status.CurrentRevision}}
 	r = i.meter().react(b, i.size, "xpkg: the revision is annotated", func() { i.annotate(b, rev) })
-	add(r, unchangedGoals(r, 1))
+	add("annotate-revision", r, unchangedGoals(r))
 	r = i.restart(b)
-	add(r, unchangedGoals(r, 2)) // The second list is for the package API.
-	r = i.meter().measure(b, i.size, "xpkg: an unrelated package is upgraded", func() {
-		i.update(b, i.unrelated, publish.Stream(b, i.registry, unrelatedName, "v2.0.0", unrelated(2)))
-	})
-	add(r, untouchedGoals(r, i.bundle))
+	add("restart", r, unchangedGoals(r))
+	r = i.meter().measure(b, i.size, "xpkg: an unrelated package is upgraded", func() { i.upgradeUnrelated(b, 2) })
+	add("unrelated", r, untouchedGoals(r, i.bundle))
+	if i.size >= crowdedFrom {
+		add("crowd", i.crowd(b), nil)
+		rows[len(rows)-1].goals = i.crowdGoals(b)
+	}
 	r = i.meter().measure(b, i.size, "xpkg: upgrade, a tenth changed, until healthy", func() { i.update(b, i.pkg, i.second) })
-	add(r, upgradeGoals(r, installed, i.changed))
+	add("upgrade", r, upgradeGoals(r, installed, i.changed))
 	i.isUpgraded(b)
 	return rows
+}
+
+// upgradeUnrelated publishes and installs a version of the unrelated package.
+func (i *install) upgradeUnrelated(b *testing.B, version int) {
+	b.Helper()
+	i.update(b, i.unrelated, publish.Stream(b, i.registry, unrelatedName, fmt.Sprintf("v%d.0.0", version), unrelated(version)))
 }
 
 func (i *install) annotate(b *testing.B, o client.Object) {
@@ -166,14 +177,19 @@ func (i *install) isUpgraded(b *testing.B) {
 	}
 }
 
-// end uninstalls all packages and stops the manager.
+// end measures the removal of the package. Its runtime is active, so the manager deletes the CRDs while the runtime runs. Then
+// it stops the manager.
 func (i *install) end(b *testing.B) row {
 	b.Helper()
-	r := i.meter().measure(b, i.size, "xpkg: uninstall, until gone", func() {
+	i.manager.Stop(b)
+	i.manager = program.Start(b, i.program, i.kubeconfig, i.cache, "--package-runtime", "External")
+	i.untilReported(b, i.pkg)
+	i.untilReported(b, i.unrelated)
+	r := i.meter().measure(b, i.size, "xpkg: uninstall with an active runtime, until gone", func() {
 		i.remove(b, i.pkg)
 		i.bare.untilGone(b, i.bundle)
 	})
-	i.remove(b, i.unrelated)
+	r.key = "removal"
 	i.manager.Stop(b)
 	return r
 }

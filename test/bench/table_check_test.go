@@ -52,19 +52,22 @@ func TestGoals(t *testing.T) {
 		return out
 	}
 	b := bundle{tag: "b01"}
+	floor := row{wall: 100 * time.Second, server: 100 * time.Second}
 	cases := map[string]struct {
 		goals []goal
 		want  []bool
 	}{
-		"FreshMet":        {installGoals(row{wall: 124 * time.Second, calls: times(post, 110)}, row{wall: 100 * time.Second}, row{wall: 10 * time.Second}, 100), []bool{true, true, true}},
-		"FreshMissed":     {installGoals(row{wall: 126 * time.Second, calls: append(times(post, 111), times(status, 51)...)}, row{wall: 100 * time.Second}, row{wall: 10 * time.Second}, 100), []bool{false, false, false}},
-		"Unchanged":       {unchangedGoals(row{calls: calls{list, page, {verb: verbGet}, {verb: verbWatch}}}, 1), []bool{true, true}},
-		"TwoLists":        {unchangedGoals(row{calls: times(list, 2)}, 1), []bool{false, true}},
-		"OneWrite":        {unchangedGoals(row{calls: calls{status}, peak: 100 << 20}, 1), []bool{false, false}},
+		"FreshMet":        {installGoals(row{wall: 119 * time.Second, server: 109 * time.Second, calls: times(post, 110)}, floor, row{wall: 10 * time.Second}, 100), []bool{true, true, true, true, true}},
+		"FreshMissed":     {installGoals(row{wall: 121 * time.Second, server: 111 * time.Second, calls: append(times(post, 111), times(status, 21)...), peak: 151 << 20}, floor, row{wall: 10 * time.Second}, 100), []bool{false, false, false, false, false}},
+		"Unchanged":       {unchangedGoals(row{calls: append(calls{list, page, {verb: verbWatch}}, times(call{verb: verbGet}, 9)...)}), []bool{true, true}},
+		"ElevenCalls":     {unchangedGoals(row{calls: times(list, 11)}), []bool{false, true}},
+		"OneWrite":        {unchangedGoals(row{calls: calls{status}, peak: 151 << 20}), []bool{false, false}},
 		"Undisturbed":     {untouchedGoals(row{calls: calls{{verb: verbGet}, {verb: verbPut, resource: "locks", name: "lock"}}}, b), []bool{true, true}},
 		"Disturbed":       {untouchedGoals(row{calls: calls{status}}, b), []bool{false, true}},
-		"UpgradeOfATenth": {upgradeGoals(row{calls: times(post, 11), server: time.Second}, row{server: 7 * time.Second}, 10), []bool{true, true, true, true}},
-		"UpgradeOfAll":    {upgradeGoals(row{calls: times(post, 110), server: 2 * time.Second}, row{server: 7 * time.Second}, 10), []bool{false, true, false, true}},
+		"UpgradeOfATenth": {upgradeGoals(row{calls: times(post, 11), wall: time.Second, server: time.Second}, row{wall: 7 * time.Second, server: 7 * time.Second}, 10), []bool{true, true, true, true}},
+		"UpgradeOfAll":    {upgradeGoals(row{calls: times(post, 110), wall: 2 * time.Second, server: 2 * time.Second}, row{wall: 7 * time.Second, server: 7 * time.Second}, 10), []bool{false, false, false, true}},
+		"Removal":         {deletionGoals(row{calls: times(post, 100), wall: 110 * time.Second, server: 110 * time.Second}, floor, 100), []bool{true, true, true, true, true}},
+		"RemovalMissed":   {deletionGoals(row{calls: append(times(list, 5), times(post, 101)...), wall: 111 * time.Second, server: 111 * time.Second}, floor, 100), []bool{false, false, false, false, true}},
 	}
 	for name, tc := range cases {
 		var got []bool
@@ -81,15 +84,15 @@ func TestPrintTable(t *testing.T) {
 	var out strings.Builder
 	rows := []row{{
 		size: 7, what: "a step", wall: 1500 * time.Millisecond, slowest: 2 * time.Second, floor: time.Second, noise: 0.25, server: 3 * time.Second,
-		calls: calls{{verb: verbPost, sent: 2e6}, {verb: verbWatch}}, peak: 5 << 20, goals: []goal{{what: "to be quick"}, {what: "to be right", met: true}, {what: "to be sure", met: true, noise: 0.5}},
+		calls: calls{{verb: verbPost, sent: 2e6}, {verb: verbWatch}}, peak: 5 << 20, goals: []goal{{what: "to be quick"}, {what: "to be right", met: true}, {what: "to be sure", met: true, noise: 0.5, relative: true}, {what: "to be early", met: true, noise: 0.5}},
 	}}
 	if err := printTable(&out, "a machine", rows); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"\na machine\n", "× floor", "peak MiB",
-		"a step                                            7     1.5s       2s     1.50   25 %         3s           –",
-		"\n    to be quick: NOT MET\n    to be right: met\n    to be sure: NOT JUDGED, other processes used 50 % of the machine\n", "Upstream",
+		"a step                                                         7     1.5s       2s     1.50   25 %         3s           –",
+		"\n    to be quick: NOT MET\n    to be right: met\n    to be sure: NOT JUDGED, other processes used 50 % of the machine\n    to be early: met\n", "BenchmarkComparison",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in the table:\n%s", want, out.String())

@@ -1,0 +1,224 @@
+package bench_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/program"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// The numbers of packages, and of those that cannot be installed.
+const manyPackages, badPackages = 200, 10
+
+const providersPath = "/apis/pkg.crossplane.io/v1/providers"
+
+// fleet are many packages, most of which contain one CRD.
+type fleet struct {
+	*suite
+	packages []*v1.Provider
+	kinds    []schema.GroupResource
+	manager  *program.Manager
+	cache    string
+}
+
+// newFleet publishes the packages. The bad ones come first.
+func (s *suite) newFleet(b *testing.B) *fleet {
+	b.Helper()
+	f := &fleet{suite: s, cache: b.TempDir()}
+	for n := range manyPackages {
+		name := fmt.Sprintf("fleet-%03d", n)
+		p := &v1.Provider{TypeMeta: metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+		switch {
+		case n < badPackages/2:
+			p.Spec.Package = s.registry + "/fleet/without-" + name + ":v1.0.0"
+		case n < badPackages:
+			p.Spec.Package = "127.0.0.1:1/fleet/unreachable-" + name + ":v1.0.0"
+		default:
+			p.Spec.Package = f.publish(b, name, "v1.0.0").String()
+			f.kinds = append(f.kinds, schema.GroupResource{Group: name + ".fleet.test", Resource: "things"})
+		}
+		f.packages = append(f.packages, p)
+	}
+	return f
+}
+
+// publish publishes a version of a package with one CRD.
+func (f *fleet) publish(b *testing.B, name, version string) fmt.Stringer {
+	b.Helper()
+	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "}\n" + publish.Definition(name+".fleet.test", "Thing", "Version "+version)
+	return publish.Stream(b, f.registry, "fleet/"+name, version, []byte(stream))
+}
+
+// start starts the manager, which installs the API of packages.
+func (f *fleet) start(b *testing.B) {
+	b.Helper()
+	f.manager = program.Start(b, f.program, f.kubeconfig, f.cache)
+}
+
+func (f *fleet) meter() meter {
+	return meter{proxy: f.proxy, server: f.server, client: f.manager.PID()}
+}
+
+// manyRows measures 200 packages that are created at once, and the manager with them. The floor creates the same packages, a
+// revision and the CRD of each, and writes each status once.
+func manyRows(b *testing.B, executable string) (rows []row, f *fleet, stop func()) {
+	b.Helper()
+	floor := fleetFloor(b, executable)
+	s, stop := newPlane(b)
+	s.program = executable
+	f = s.newFleet(b)
+	f.start(b)
+	installed := f.meter().measure(b, manyPackages, "xpkg: 200 packages at once, ten of them bad", func() {
+		f.createAll(b, s.bare)
+		f.untilSettled(b)
+	})
+	installed.key, installed.floor, floor.floor = "packages", floor.wall, floor.wall
+	installed.goals = []goal{
+		{
+			what: fmt.Sprintf("wall at most 1.3 × floor: %.2f", installed.wall.Seconds()/floor.wall.Seconds()),
+			met:  installed.wall.Seconds() <= 1.3*floor.wall.Seconds(), noise: max(installed.noise, floor.noise), relative: true,
+		},
+		{what: fmt.Sprintf("server CPU at most 1.3 × floor: %.2f", installed.server.Seconds()/floor.server.Seconds()), met: installed.server.Seconds() <= 1.3*floor.server.Seconds()},
+		memoryGoal(installed, mostMemory),
+	}
+	// The unreachable packages are retried in intervals, which would count as calls.
+	for _, p := range f.packages[:badPackages] {
+		if err := s.direct.Delete(b.Context(), p); err != nil {
+			b.Fatal(err)
+		}
+	}
+	f.packages = f.packages[badPackages:]
+	return append([]row{floor, installed}, f.unchangedRows(b)...), f, stop
+}
+
+// unchangedRows measures the manager with all packages when nothing or one package changes.
+func (f *fleet) unchangedRows(b *testing.B) []row {
+	b.Helper()
+	i := &install{suite: f.suite, size: manyPackages, cache: f.cache, manager: f.manager}
+	last := f.packages[len(f.packages)-1]
+	annotated := f.meter().react(b, manyPackages, "xpkg: one of 200 packages is annotated", func() { i.annotate(b, last) })
+	restarted := i.restart(b)
+	f.manager = i.manager
+	restarted.what = "xpkg: the manager of 200 packages is restarted"
+	next := f.publish(b, last.Name, "v2.0.0")
+	upgraded := f.meter().measure(b, manyPackages, "xpkg: one of 200 packages is upgraded", func() {
+		patch := fmt.Appendf(nil, `{"spec":{"package":%q}}`, next)
+		if err := f.bare.call(b.Context(), http.MethodPatch, providersPath+"/"+last.Name, metadataOnly, patch, nil); err != nil {
+			b.Fatal(err)
+		}
+		last.Spec.Package = next.String()
+		i.untilHealthy(b, last)
+	})
+	others := upgraded.calls.count(func(c call) bool {
+		return c.verb != verbWatch && c.name != "" && (c.resource == "providers" || c.resource == "providerrevisions") && c.name != last.Name && !isRevisionOf(c.name, last.Name)
+	})
+	annotated.key, restarted.key, upgraded.key = "packages-annotate", "packages-restart", "packages-unrelated"
+	annotated.goals, restarted.goals = unchangedGoals(annotated), unchangedGoals(restarted)
+	upgraded.goals = []goal{{what: fmt.Sprintf("no call for the other packages: %d", others), met: others == 0}, memoryGoal(upgraded, mostMemory)}
+	return []row{annotated, restarted, upgraded}
+}
+
+func isRevisionOf(name, pkg string) bool { return len(name) > len(pkg) && name[:len(pkg)+1] == pkg+"-" }
+
+// createAll creates all packages.
+func (f *fleet) createAll(b *testing.B, c bareClient) {
+	b.Helper()
+	err := each(f.packages, func(p *v1.Provider) error {
+		raw, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		return c.call(b.Context(), http.MethodPost, providersPath, metadataOnly, raw, nil)
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// untilSettled waits until the good packages are healthy and the others report their failure. It lists the packages twice a
+// second, because the list is a load for the API server.
+func (f *fleet) untilSettled(b *testing.B) {
+	b.Helper()
+	var last time.Time
+	wait.Until(b, limit, "all packages have settled", func() (string, bool) {
+		if time.Since(last) < time.Second/2 {
+			return "", false
+		}
+		last = time.Now()
+		var list v1.ProviderList
+		if err := f.direct.List(b.Context(), &list); err != nil {
+			return err.Error(), false
+		}
+		settled := 0
+		for i := range list.Items {
+			p := &list.Items[i]
+			ready := p.GetCondition(v1.TypeReady)
+			if p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue || ready.Status == corev1.ConditionFalse && p.Name < f.packages[badPackages].Name && ready.Message != "" {
+				settled++
+			}
+		}
+		return fmt.Sprintf("%d have settled", settled), settled == manyPackages
+	})
+}
+
+// fleetFloor creates what an ideal manager would, with the bare client.
+func fleetFloor(b *testing.B, executable string) row {
+	b.Helper()
+	s, stop := newPlane(b)
+	defer stop()
+	s.program = executable
+	f := s.newFleet(b)
+	f.start(b)
+	f.manager.Stop(b)
+	c := newBareClient(b, s.proxy.config())
+	m := meter{proxy: s.proxy, server: s.server}
+	floor := m.measure(b, manyPackages, "bare client: 200 packages, 190 revisions and CRDs, statuses", func() {
+		f.createAll(b, c)
+		if err := each(f.packages, func(p *v1.Provider) error { return f.establish(b, c, p) }); err != nil {
+			b.Fatal(err)
+		}
+		for missing := len(f.kinds); missing > 0; {
+			var err error
+			if missing, err = c.missing(b.Context(), f.kinds); err != nil {
+				b.Fatal(err)
+			}
+			<-time.After(pollInterval)
+		}
+	})
+	floor.key = "bare-packages"
+	return floor
+}
+
+// establish writes the revision, the CRD and the statuses of a package; only the status of a bad one.
+func (f *fleet) establish(b *testing.B, c bareClient, p *v1.Provider) error {
+	status := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+	patch := func(path string) error {
+		return c.call(b.Context(), http.MethodPatch, path+"/status", metadataOnly, status, nil)
+	}
+	if p.Name >= f.packages[badPackages].Name {
+		rev := fmt.Sprintf(`{"apiVersion":"pkg.crossplane.io/v1","kind":"ProviderRevision","metadata":{"name":"%s-1"},"spec":{"desiredState":"Active","image":%q,"revision":1}}`, p.Name, p.Spec.Package)
+		definition := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.%[1]s"},"spec":{"group":%[1]q,"scope":"Cluster",
+"names":{"kind":"Thing","plural":"things","singular":"thing","listKind":"ThingList"},"versions":[{"name":"v1","served":true,"storage":true,
+"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`, p.Name+".fleet.test")
+		if err := c.call(b.Context(), http.MethodPost, "/apis/pkg.crossplane.io/v1/providerrevisions", metadataOnly, []byte(rev), nil); err != nil {
+			return err
+		}
+		if err := c.call(b.Context(), http.MethodPost, definitionsPath, metadataOnly, []byte(definition), nil); err != nil {
+			return err
+		}
+		if err := patch("/apis/pkg.crossplane.io/v1/providerrevisions/" + p.Name + "-1"); err != nil {
+			return err
+		}
+	}
+	return patch(providersPath + "/" + p.Name)
+}
