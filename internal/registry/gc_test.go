@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,6 +57,18 @@ func TestGarbageCollectionKeepsWhatClientsPushAndPull(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestServerClosesAfterAnUploadThatCreatedNothing closes a server after requests for repositories that do not exist.
+func TestServerClosesAfterAnUploadThatCreatedNothing(t *testing.T) {
+	s := start(t, nil)
+	if got := s.do(t, http.MethodPut, "/v2/acme/nothing/manifests/v1.0.0", s.admin, strings.NewReader("{")).StatusCode; got != http.StatusBadRequest {
+		t.Errorf("a malformed manifest: %d", got)
+	}
+	if got := s.do(t, http.MethodDelete, "/v2/acme/absent/manifests/v1.0.0", s.admin, nil).StatusCode; got != http.StatusNotFound {
+		t.Errorf("deletion in an absent repository: %d", got)
+	}
+	s.stop() // It fails the test if the server does not close.
 }
 
 func TestOldVersionsAndDependenciesAreNotDeleted(t *testing.T) {

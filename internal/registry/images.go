@@ -14,6 +14,7 @@ import (
 
 	"github.com/olareg/olareg"
 	"github.com/olareg/olareg/config"
+	"github.com/olareg/olareg/types"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -134,7 +135,23 @@ func (f *folder) digest(ctx context.Context, repository, tag string) (oci.Digest
 }
 
 // close implements images.
-func (f *folder) close() error { return errors.Join(f.images.Close(), f.absent.Close()) }
+func (f *folder) close() error { return errors.Join(withoutNotFound(f.images.Close()), f.absent.Close()) }
+
+// withoutNotFound returns an error without its parts that report a repository without content. When it closes, olareg collects the garbage
+// of each repository that it was asked for, which fails for one whose first upload did not complete.
+func withoutNotFound(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var rest []error
+		for _, part := range joined.Unwrap() {
+			rest = append(rest, withoutNotFound(part))
+		}
+		return errors.Join(rest...)
+	}
+	if errors.Is(err, types.ErrNotFound) {
+		return nil
+	}
+	return err
+}
 
 // headDigest returns the digest of a tag in the response of a handler.
 func headDigest(ctx context.Context, handler http.Handler, repository, tag string) (oci.Digest, error) {
