@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
@@ -54,10 +54,7 @@ type Packages struct {
 	// SettleTime is the time that a runtime must run before it is available. Zero means the default of the runtime.
 	SettleTime time.Duration
 
-	mu       sync.Mutex
-	runtimes map[string]runtime.Runtime
-	// processes has the Packages by the names of their processes.
-	processes map[string]types.NamespacedName
+	used runtimes
 }
 
 // Reconcile reconciles one Package. The garbage collector deletes the objects of a deleted one.
@@ -96,10 +93,10 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 	if missing != "" {
 		return ctrl.Result{RequeueAfter: definitionPoll}, creating("The cluster does not serve %s yet.", missing), nil
 	}
-	by := r.runtimeOf(p.Namespace)
+	by := r.used.use(client.ObjectKeyFromObject(p), r.NewRuntime)
 	if p.Spec.Controller.Deployment == nil || by == nil {
 		p.Status.ControllerRef, p.Status.RuntimeImage = nil, ""
-		return ctrl.Result{}, available, r.stop(ctx, types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
+		return ctrl.Result{}, available, r.stop(ctx, client.ObjectKeyFromObject(p))
 	}
 	rules, err := rulesOf(p, resources)
 	if err != nil {
@@ -123,7 +120,9 @@ func (r *Packages) run(ctx context.Context, p *packagesv1alpha1.Package, by runt
 	if err := r.API.RereadExisting(ctx, p, &packagesv1alpha1.Package{}); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
-	r.remember(p)
+	if process := r.processOf(p.Namespace, ownerOf(p)); process != "" {
+		r.used.remember(client.ObjectKeyFromObject(p), process)
+	}
 	state, err := by.Run(ctx, w)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -179,50 +178,24 @@ func (r *Packages) resources(p *packagesv1alpha1.Package) (all []schema.GroupRes
 	return all, "", nil
 }
 
-// runtimeOf returns the runtime of the packages of a namespace.
-func (r *Packages) runtimeOf(namespace string) runtime.Runtime {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	by, ok := r.runtimes[namespace]
-	if !ok {
-		if r.runtimes == nil {
-			r.runtimes = map[string]runtime.Runtime{}
-		}
-		by = r.NewRuntime(namespace)
-		r.runtimes[namespace] = by
-	}
-	return by
-}
-
-// stop stops the controller of a Package, if it runs.
+// stop stops the controller of a Package, if it runs, and forgets its runtime.
 func (r *Packages) stop(ctx context.Context, key types.NamespacedName) error {
-	by := r.runtimeOf(key.Namespace)
-	if by == nil {
-		return nil
+	owner := plan.Owner{APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Name: key.Name}
+	if by := r.used.use(key, r.NewRuntime); by != nil {
+		if _, err := by.Stop(ctx, owner); err != nil {
+			return err
+		}
 	}
-	_, err := by.Stop(ctx, plan.Owner{APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Name: key.Name})
-	return err
+	r.used.forget(key, r.processOf(key.Namespace, owner))
+	return nil
 }
 
-// remember records the name of the process of a Package.
-func (r *Packages) remember(p *packagesv1alpha1.Package) {
+// processOf returns the name of the process of an owner in a namespace, or "" without processes.
+func (r *Packages) processOf(namespace string, owner plan.Owner) string {
 	if r.ProcessName == nil {
-		return
+		return ""
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.processes == nil {
-		r.processes = map[string]types.NamespacedName{}
-	}
-	r.processes[r.ProcessName(p.Namespace, ownerOf(p))] = types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
-}
-
-// withProcess returns the Package with a process, and false for another process.
-func (r *Packages) withProcess(name string) (types.NamespacedName, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	key, ok := r.processes[name]
-	return key, ok
+	return r.ProcessName(namespace, owner)
 }
 
 // ownerOf returns a Package as the owner of the objects of its controller.

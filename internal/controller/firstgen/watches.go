@@ -45,7 +45,7 @@ func (r *Packages) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 		WithOptions(requeue.Options(log))
 	if r.Changes != nil {
 		b = b.WatchesRawSource(source.Channel(r.Changes, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-			if key, ok := r.withProcess(o.GetName()); ok {
+			if key, ok := r.used.withProcess(o.GetName()); ok {
 				return []reconcile.Request{{NamespacedName: key}}
 			}
 			return nil
