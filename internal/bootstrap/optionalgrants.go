@@ -72,6 +72,9 @@ func (o Options) chosenArgs() []string {
 	if o.FirstGeneration {
 		args = append(args, "--first-generation")
 	}
+	for _, index := range o.Indexes {
+		args = append(args, "--index="+index)
+	}
 	if o.RemoveOrphans {
 		args = append(args, "--dependency-removal=Orphans")
 	}

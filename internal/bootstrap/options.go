@@ -58,6 +58,9 @@ type Options struct {
 	RemoveOrphans bool
 	// FirstGeneration serves the API of the first generation of packages, which runs controllers in every namespace.
 	FirstGeneration bool
+	// Indexes are the indexes in which packages are found for install objects that name a kind, each as REF or
+	// REF,PRIORITY.
+	Indexes []string
 	// Args are further arguments of the manager.
 	Args []string
 	// CoreAccounts are the ServiceAccounts of Crossplane core beside which the manager runs. The manifests

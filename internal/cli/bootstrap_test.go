@@ -65,6 +65,28 @@ func TestBootstrapPrints(t *testing.T) {
 	}
 }
 
+// The arguments of the manager are those of its own flags.
+func TestBootstrapPassesTheFlagsOfTheFirstGeneration(t *testing.T) {
+	const index, preferred = "registry.example.org/index:v1", "registry.example.org/preferred:v1,10"
+	code, out, errs := bootstrapped(t, "--first-generation", "--index", index, "--index", preferred)
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	for _, part := range []string{"- --first-generation\n", "- --index=" + index + "\n", "- --index=" + preferred + "\n"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("%q is missing", part)
+		}
+	}
+	if _, out, _ := bootstrapped(t); strings.Contains(out, "--index") || strings.Contains(out, "--first-generation") {
+		t.Error("the default manager has flags of the first generation")
+	}
+	for _, wrong := range []string{"registry.example.org/index", "registry.example.org/index:v1,high", "Not A Reference:v1"} {
+		if code, out, _ := bootstrapped(t, "--index="+wrong); code == 0 || out != "" {
+			t.Errorf("--index=%s: exit %d and %d bytes of output", wrong, code, len(out))
+		}
+	}
+}
+
 // Nothing is printed of options that make no sense.
 func TestBootstrapRefuses(t *testing.T) {
 	for _, arg := range []string{"--replicas=0", "--replicas=-1", "--package-group=rbac.authorization.k8s.io", "--package-group=no group"} {

@@ -137,6 +137,14 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 			bootstrap.Options{Version: version, Namespace: "packages", CoreAccounts: []types.NamespacedName{{Namespace: "core", Name: "composer"}}},
 			`{"besideCore": {"enabled": true, "namespace": "core", "serviceAccount": "composer"}}`,
 		},
+		"FirstGeneration": {
+			bootstrap.Options{Version: version, FirstGeneration: true, Indexes: []string{"registry.example.org/index:v1,10", "registry.example.org/other@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}},
+			`{"firstGeneration": true, "indexes": ["registry.example.org/index:v1,10", "registry.example.org/other@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"]}`,
+		},
+		"IndexesAndArguments": {
+			bootstrap.Options{Version: version, Indexes: []string{"registry.example.org/index:v1"}, RemoveOrphans: true, Args: []string{"--verbose"}},
+			`{"indexes": ["registry.example.org/index:v1"], "dependencyRemoval": "Orphans", "args": ["--verbose"]}`,
+		},
 		"AnyPackage": {
 			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org", "*"}},
 			`{"permissions": {"packageGroups": ["a.example.org", "*"]}}`,

@@ -29,7 +29,8 @@ func markers() bootstrap.Options {
 		NodeSelector: map[string]string{marker: "x"}, Tolerations: []corev1.Toleration{{Key: marker + "toleration"}},
 		Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}, PriorityClassName: marker + "priority",
 		PackageGroups: []string{marker + "group.example.org"}, PermissionPolicy: marker + "policy", RemoveOrphans: true, FirstGeneration: true,
-		Args: []string{marker + "args"}, CoreAccounts: []types.NamespacedName{{Namespace: marker + "core", Name: marker + "account"}},
+		Indexes: []string{marker + "index"},
+		Args:    []string{marker + "args"}, CoreAccounts: []types.NamespacedName{{Namespace: marker + "core", Name: marker + "account"}},
 	}
 }
 
@@ -80,6 +81,7 @@ var replacements = map[string][]replacement{
 			"        - --first-generation\n",
 			"        {{- if .Values.firstGeneration }}\n        - --first-generation\n        {{- end }}\n",
 		},
+		{"        - --index=xpkgchartindex\n", "        {{- range .Values.indexes }}\n        - {{ printf \"--index=%s\" . | quote }}\n        {{- end }}\n"},
 		{
 			"        - --dependency-removal=Orphans\n",
 			"        {{- if eq .Values.dependencyRemoval \"Orphans\" }}\n        - --dependency-removal=Orphans\n        {{- end }}\n",

@@ -8,6 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // highestPriority is the highest priority of an index that a user can set. A candidate with the priority 0 comes first.
@@ -17,11 +18,7 @@ const highestPriority = 1000
 func OpenIndexes(ctx context.Context, client *indexer.Client, locations []string) ([]provide.Source, error) {
 	var out []provide.Source
 	for _, text := range locations {
-		location, priority, err := indexer.ParseLocation(text)
-		if err != nil {
-			return nil, err
-		}
-		ref, err := flags.ParseReference(location)
+		ref, location, priority, err := ParseIndex(text)
 		if err != nil {
 			return nil, err
 		}
@@ -36,6 +33,15 @@ func OpenIndexes(ctx context.Context, client *indexer.Client, locations []string
 		out = append(out, provide.Catalog{Catalog: &all, Name: location, Priority: highestPriority - priority})
 	}
 	return out, nil
+}
+
+// ParseIndex parses the location of an index, REF or REF,PRIORITY.
+func ParseIndex(text string) (ref oci.Reference, location string, priority int, err error) {
+	if location, priority, err = indexer.ParseLocation(text); err != nil {
+		return oci.Reference{}, "", 0, err
+	}
+	ref, err = flags.ParseReference(location)
+	return ref, location, priority, err
 }
 
 // indexAge is the time for which a manager uses the state of its indexes without asking their registries, so that many

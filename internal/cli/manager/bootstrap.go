@@ -9,6 +9,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -28,6 +29,7 @@ type managerFlags struct {
 	PermissionPolicy  string              `placeholder:"NAME" help:"ConfigMap of the namespace with the policy for requested permissions."`
 	Namespaced        bool                `help:"Restrict namespaced permissions of the manager and of runtimes to the namespace."`
 	FirstGeneration   bool                `help:"Serve the API packages.crossplane.io of the first generation of packages. It allows the manager to run controllers in every namespace."`
+	Index             []string            `sep:" " placeholder:"REF[,PRIORITY]" help:"Index in which the manager finds packages for install objects that name a kind (spec.crd); repeat it for several. The index with the highest priority comes first; the default is 0."`
 	DependencyRemoval graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them."`
 }
 
@@ -37,9 +39,15 @@ func (f managerFlags) options(core []types.NamespacedName) (bootstrap.Options, e
 	if f.Replicas < 1 {
 		return bootstrap.Options{}, bootstrap.ErrOption.New(nil, "--replicas is %d; the minimum is 1", f.Replicas)
 	}
+	for _, index := range f.Index {
+		if _, _, _, err := content.ParseIndex(index); err != nil {
+			return bootstrap.Options{}, err
+		}
+	}
 	return bootstrap.Options{
 		Namespace: f.Namespace, Image: f.Image, Version: version.Version, ImagePullSecrets: f.ImagePullSecret, Replicas: f.Replicas,
 		PackageGroups: f.PackageGroup, PermissionPolicy: f.PermissionPolicy, Namespaced: f.Namespaced, RemoveOrphans: f.DependencyRemoval == graph.RemoveOrphans, FirstGeneration: f.FirstGeneration,
+		Indexes:    f.Index,
 		CacheClaim: f.CacheClaim, Args: f.ManagerArg, NoNetworkPolicy: !f.NetworkPolicy, CoreAccounts: core,
 	}, nil
 }
