@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,9 +47,55 @@ func ReadInstalls(ctx context.Context, cluster client.Client) []packagesv1alpha1
 		if err != nil {
 			return out
 		}
-		out = append(out, all...)
+		for _, in := range all {
+			in.GetObjectKind().SetGroupVersionKind(packagesv1alpha1.GroupVersion.WithKind(kind))
+			out = append(out, in)
+		}
 	}
 	return out
+}
+
+// InstallName returns the kind, the namespace and the name of an install object, such as packageinstall/team/x.
+func InstallName(in packagesv1alpha1.Install) string {
+	return strings.ToLower(in.PackageKind()) + "/" + in.GetNamespace() + "/" + in.GetName()
+}
+
+// InstallResourceNames returns the names of install objects as kubectl prints them: without their namespaces.
+func InstallResourceNames(all []packagesv1alpha1.Install) []string {
+	out := make([]string, len(all))
+	for i, in := range all {
+		out[i] = strings.ToLower(in.PackageKind()) + "." + packagesv1alpha1.Group + "/" + in.GetName()
+	}
+	return out
+}
+
+// InstalledBy returns the package that an install object uses, or nil.
+func (i *Inventory) InstalledBy(in packagesv1alpha1.Install) v1.Package {
+	name := in.InstallStatus().Provider
+	at := slices.IndexFunc(i.Packages, func(p v1.Package) bool {
+		return name != "" && p.PackageKind() == v1.ProviderKind && p.GetName() == name
+	})
+	if at < 0 {
+		return nil
+	}
+	return i.Packages[at]
+}
+
+// RequestedPackage returns the package that an install object names, with its source, or the kind that it names, after the
+// package that was selected for it.
+func RequestedPackage(in packagesv1alpha1.Install) string {
+	spec, chosen := in.InstallSpec(), in.InstallStatus().ChosenPackage
+	text := spec.Package
+	if spec.Source != "" {
+		text += " (source " + spec.Source + ")"
+	}
+	if spec.CRD == "" {
+		return text
+	}
+	if chosen != nil && chosen.CRD == spec.CRD {
+		text = chosen.Package
+	}
+	return strings.TrimSpace(text + " (for " + spec.CRD + ")")
 }
 
 // InstallsOf returns the install objects that use a package.

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -27,11 +28,15 @@ func Get(ctx context.Context, cluster client.Client, kind, name string) (v1.Pack
 	return p, nil
 }
 
-// List returns a v1 List of packages, the form in which kubectl prints several objects.
-func List(packages []v1.Package) any {
-	items := make([]any, len(packages))
-	for i, p := range packages {
-		items[i] = WithoutManagedFields(p)
+// List returns a v1 List of packages and of the install objects beside them, the form in which kubectl prints several objects.
+func List(packages []v1.Package, installs ...packagesv1alpha1.Install) any {
+	items := make([]any, 0, len(packages)+len(installs))
+	for _, p := range packages {
+		items = append(items, WithoutManagedFields(p))
+	}
+	for _, in := range installs {
+		in.SetManagedFields(nil)
+		items = append(items, in)
 	}
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 }

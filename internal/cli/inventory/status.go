@@ -50,7 +50,7 @@ func PendingActivation(p v1.Package) string {
 }
 
 // Status returns the status of a condition, or Unknown if it is not set.
-func Status(p v1.Package, t v1.ConditionType) string {
+func Status(p v1.Conditioned, t v1.ConditionType) string {
 	if c := p.GetCondition(t); c.Status != "" {
 		return string(c.Status)
 	}

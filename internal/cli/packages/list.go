@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
@@ -26,7 +28,7 @@ type ListCmd struct {
 	terminal.ListOutputFlag
 }
 
-// Run prints the packages that are installed.
+// Run prints the packages that are installed, and the install objects of the first generation.
 func (c *ListCmd) Run(env *terminal.Env) error {
 	selector, err := labels.Parse(c.Selector)
 	if err != nil {
@@ -39,15 +41,35 @@ func (c *ListCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	found := slices.DeleteFunc(all.Packages, func(p v1.Package) bool { return !selector.Matches(labels.Set(p.GetLabels())) })
+	return c.Print(env.Stdout, c.list(env.Context, cluster, all, selector))
+}
+
+// list returns the packages and the install objects with the selected labels.
+func (c *ListCmd) list(ctx context.Context, cluster client.Client, all *inventory.Inventory, selector labels.Selector) terminal.List {
+	found, installs := selected(all.Packages, selector), selected(inventory.ReadInstalls(ctx, cluster), selector)
 	table := packageTable
 	if !selector.Empty() {
 		table.Empty = fmt.Sprintf("No installed package has the labels %s.", selector)
 	}
 	for _, p := range found {
-		table.Rows = append(table.Rows, c.row(env.Context, cluster, p))
+		table.Rows = append(table.Rows, c.row(ctx, cluster, p))
 	}
-	return c.Print(env.Stdout, terminal.List{Value: inventory.List(found), Names: inventory.ResourceNames(found), Table: table})
+	for _, in := range installs {
+		table.Rows = append(table.Rows, c.installRow(ctx, cluster, all, in))
+	}
+	names := slices.Concat(inventory.ResourceNames(found), inventory.InstallResourceNames(installs))
+	return terminal.List{Value: inventory.List(found, installs...), Names: names, Table: table}
+}
+
+// selected returns the objects with the selected labels.
+func selected[T metav1.Object](all []T, selector labels.Selector) []T {
+	var out []T
+	for _, o := range all {
+		if selector.Matches(labels.Set(o.GetLabels())) {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // packageTable is the table of packages without its rows.
@@ -64,6 +86,22 @@ func (c *ListCmd) row(ctx context.Context, cluster client.Client, p v1.Package) 
 		terminal.Age(p.GetCreationTimestamp().Time, time.Now()), string(inventory.ReasonOf(p)),
 		p.PackageStatus().CurrentRevision, p.PackageStatus().ResolvedDigest, title, category,
 	}
+}
+
+// installRow returns the cells of an install object in the table. The cells of -o wide are those of the package that it uses.
+func (c *ListCmd) installRow(ctx context.Context, cluster client.Client, all *inventory.Inventory, in packagesv1alpha1.Install) []string {
+	installed := inventory.Status(in, v1.TypeSynced)
+	if in.GetDeletionTimestamp() != nil {
+		installed = "Deleting"
+	}
+	row := []string{
+		inventory.InstallName(in), installed, inventory.Status(in, v1.TypeReady), inventory.RequestedPackage(in),
+		terminal.Age(in.GetCreationTimestamp().Time, time.Now()), string(inventory.Explicit),
+	}
+	if p := all.InstalledBy(in); p != nil && c.Output == "wide" {
+		return append(row, c.row(ctx, cluster, p)[len(row):]...)
+	}
+	return append(row, make([]string, len(packageTable.WideHeader))...)
 }
 
 // presentation returns the title and the category of a package for a wide table. A user may read packages only; they are

@@ -1,13 +1,29 @@
 package packages
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/xpkg-dev/xpkg/apis"
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // A row is printed again only if a cell other than the age differs.
@@ -33,5 +49,145 @@ func TestWatchPrintsChangedRowsOnly(t *testing.T) {
 	}
 	if row := change(false); row == nil {
 		t.Error("a package that is created again is not printed")
+	}
+}
+
+// installing returns an install object with a label, as the manager leaves it.
+func installing(kind, name, provider string, spec packagesv1alpha1.InstallSpec, conditions ...v1.Condition) packagesv1alpha1.Install {
+	in := packagesv1alpha1.NewInstall(kind)
+	in.SetNamespace("team")
+	in.SetName(name)
+	in.SetLabels(map[string]string{"generation": "first"})
+	*in.InstallSpec(), in.InstallStatus().Provider = spec, provider
+	in.SetConditions(metav1.Time{}, conditions...)
+	return in
+}
+
+// firstGenerationCluster returns a cluster with a Provider that two install objects use, and one install object without a
+// Provider.
+func firstGenerationCluster(t *testing.T, calls interceptor.Funcs) client.Client {
+	t.Helper()
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
+	p.Spec.Package, p.Status.CurrentRevision, p.Status.ResolvedDigest = "registry.example.org/boats:v1", "boats-1", "sha256:1"
+	p.SetConditions(metav1.Time{}, v1.Healthy())
+	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", Annotations: map[string]string{
+		xpkg.AnnotationTitle: "Boats and ships\nfor all", xpkg.AnnotationCategory: "Transport",
+	}}}
+	ready := v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionTrue, Reason: "Available"}
+	failed := v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: "AmbiguousKind"}
+	notSynced := v1.Condition{Type: v1.TypeSynced, Status: corev1.ConditionFalse, Reason: "ReconcileError"}
+	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(calls).WithObjects(p, rev,
+		installing(packagesv1alpha1.ClusterPackageInstallKind, "boats", "boats", packagesv1alpha1.InstallSpec{Source: "registry.example.org", Package: "boats:v1"}, v1.Synced(), ready),
+		installing(packagesv1alpha1.PackageInstallKind, "mine", "boats", packagesv1alpha1.InstallSpec{CRD: "ships.example.org/v1"}, v1.Synced(), ready),
+		installing(packagesv1alpha1.ClusterPackageInstallKind, "rafts", "", packagesv1alpha1.InstallSpec{CRD: "rafts.example.org/v1"}, notSynced, failed),
+	).Build()
+}
+
+// listed returns the output of `xpkg list` for a cluster.
+func listed(t *testing.T, cluster client.Client, output, selector string) string {
+	t.Helper()
+	all, err := inventory.LoadPackages(t.Context(), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels, err := labels.Parse(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, out := &ListCmd{}, &strings.Builder{}
+	c.Output = terminal.ListFormat(output)
+	if err := c.Print(out, c.list(t.Context(), cluster, all, labels)); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// rows returns the cells of the lines of a table, with one space in place of each gap between two columns.
+func rows(table string) []string {
+	gap := regexp.MustCompile("  +")
+	var out []string
+	for line := range strings.Lines(table) {
+		out = append(out, gap.ReplaceAllString(strings.TrimSpace(line), " | "))
+	}
+	return out
+}
+
+func TestListShowsInstallObjectsOfTheFirstGeneration(t *testing.T) {
+	cluster := firstGenerationCluster(t, interceptor.Funcs{})
+	want := []string{
+		"NAME | INSTALLED | HEALTHY | PACKAGE | AGE | INSTALL REASON",
+		"provider/boats | Unknown | True | registry.example.org/boats:v1 | - | explicit",
+		"clusterpackageinstall/team/boats | True | True | boats:v1 (source registry.example.org) | - | explicit",
+		"clusterpackageinstall/team/rafts | False | False | (for rafts.example.org/v1) | - | explicit",
+		"packageinstall/team/mine | True | True | (for ships.example.org/v1) | - | explicit",
+	}
+	if got := rows(listed(t, cluster, "", "")); !slices.Equal(got, want) {
+		t.Errorf("the table is %q, want %q", got, want)
+	}
+
+	t.Run("TheWideTableHasTheRevisionAndThePresentationOfTheProvider", func(t *testing.T) {
+		const wide = " | boats-1 | sha256:1 | Boats and ships | Transport"
+		want := []string{want[0] + " | REVISION | DIGEST | TITLE | CATEGORY", want[1] + wide, want[2] + wide, want[3], want[4] + wide}
+		if got := rows(listed(t, cluster, "wide", "")); !slices.Equal(got, want) {
+			t.Errorf("the table is %q, want %q", got, want)
+		}
+	})
+	t.Run("TheNamesAreThoseOfKubectl", func(t *testing.T) {
+		want := "provider.pkg.crossplane.io/boats\nclusterpackageinstall.packages.crossplane.io/boats\n" +
+			"clusterpackageinstall.packages.crossplane.io/rafts\npackageinstall.packages.crossplane.io/mine\n"
+		if got := listed(t, cluster, "name", ""); got != want {
+			t.Errorf("the names are %q, want %q", got, want)
+		}
+	})
+	t.Run("JSONHasTheObjectsWithTheirTypes", func(t *testing.T) {
+		var list struct {
+			Items []metav1.PartialObjectMetadata
+		}
+		if err := json.Unmarshal([]byte(listed(t, cluster, "json", "")), &list); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range list.Items {
+			got = append(got, o.APIVersion+" "+o.Kind+" "+o.Namespace+"/"+o.Name)
+		}
+		want := []string{
+			"pkg.crossplane.io/v1 Provider /boats", "packages.crossplane.io/v1alpha1 ClusterPackageInstall team/boats",
+			"packages.crossplane.io/v1alpha1 ClusterPackageInstall team/rafts", "packages.crossplane.io/v1alpha1 PackageInstall team/mine",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the objects are %q, want %q", got, want)
+		}
+	})
+	t.Run("ASelectorAppliesToThem", func(t *testing.T) {
+		if got := rows(listed(t, cluster, "", "generation=first")); len(got) != 4 || strings.HasPrefix(got[1], "provider/") {
+			t.Errorf("with the label: %q", got)
+		}
+		if got := rows(listed(t, cluster, "", "generation!=first")); len(got) != 2 || !strings.HasPrefix(got[1], "provider/") {
+			t.Errorf("without the label: %q", got)
+		}
+	})
+}
+
+// Neither the permission to read install objects nor that to read revisions is necessary.
+func TestListWorksWithThePermissionToReadPackagesOnly(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no role"))
+	cluster := firstGenerationCluster(t, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return forbidden
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(v1.PackageList); !ok {
+				return forbidden
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	want := "provider/boats | Unknown | True | registry.example.org/boats:v1 | - | explicit | boats-1 | sha256:1"
+	if got := rows(listed(t, cluster, "wide", "")); len(got) != 2 || got[1] != want {
+		t.Errorf("the table is %q, want the row %q", got, want)
 	}
 }
