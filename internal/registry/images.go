@@ -135,7 +135,9 @@ func (f *folder) digest(ctx context.Context, repository, tag string) (oci.Digest
 }
 
 // close implements images.
-func (f *folder) close() error { return errors.Join(withoutNotFound(f.images.Close()), f.absent.Close()) }
+func (f *folder) close() error {
+	return errors.Join(withoutNotFound(f.images.Close()), f.absent.Close())
+}
 
 // withoutNotFound returns an error without its parts that report a repository without content. When it closes, olareg collects the garbage
 // of each repository that it was asked for, which fails for one whose first upload did not complete.
