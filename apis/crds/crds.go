@@ -10,6 +10,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 )
 
 // LabelPermissive with the value "true" marks the CRDs of Composition. A CRD without it
@@ -43,6 +45,23 @@ func Composition() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 // the first generation of packages. The objects are new with each call.
 func FirstGeneration() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return read(firstGeneration, "firstgeneration")
+}
+
+// EarlierStackDefinition returns the CRD of StackDefinitions in the group stacks.crossplane.io, in which templating
+// controllers before version 0.4.0 read them. The object is new with each call.
+func EarlierStackDefinition() (*apiextensionsv1.CustomResourceDefinition, error) {
+	all, err := FirstGeneration()
+	if err != nil {
+		return nil, err
+	}
+	for _, crd := range all {
+		if crd.Spec.Names.Kind == packagesv1alpha1.StackDefinitionKind {
+			crd.Spec.Group = packagesv1alpha1.EarlierGroup
+			crd.Name = crd.Spec.Names.Plural + "." + crd.Spec.Group
+			return crd, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no CRD of the kind %s", packagesv1alpha1.StackDefinitionKind)
 }
 
 func read(files embed.FS, dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {

@@ -17,6 +17,9 @@ func FirstGenerationRules() []rbacv1.PolicyRule {
 		rule(group, words("packages"), slices.Concat(read, words("create", "update"))),
 		rule(group, words("clusterpackageinstalls/status", "packageinstalls/status", "packages/status"), words("update")),
 		rule(group, words("clusterpackageinstalls/finalizers", "packageinstalls/finalizers", "packages/finalizers"), words("update")),
+		// The manager reads StackDefinitions in both groups, and grants this to templating controllers.
+		{APIGroups: []string{group, packagesv1alpha1.EarlierGroup}, Resources: words("stackdefinitions"), Verbs: slices.Concat(read, words("create", "update", "delete"))},
+		rule(group, words("stackdefinitions/finalizers"), words("update")),
 		rule(packages, words("providers"), words("delete")),
 		rule(packages, words("deploymentruntimeconfigs"), words("get", "create", "update", "delete")),
 		rule("apps", words("deployments"), slices.Concat(words("get", "list"), words("create", "update", "delete"))),

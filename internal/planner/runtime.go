@@ -51,6 +51,9 @@ func (r *RuntimeRefusal) Error() *errcode.Error {
 // runtime records whether the manager, whose configuration the Lock announces, refuses the runtime
 // of the revision that becomes active.
 func (pl *Planner) runtime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest, out *Plan) {
+	if pkg.Meta.Annotations[xpkg.AnnotationTemplating] != "" && !revision.IsShared(p) {
+		out.warn("The package has templates. A Provider installs its CRDs only; a ClusterPackageInstall or PackageInstall also runs the templating controller.")
+	}
 	err := pl.checkRuntime(ctx, s, p, pkg, t, digest)
 	failed := &errcode.Error{}
 	switch {

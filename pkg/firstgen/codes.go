@@ -27,7 +27,7 @@ var (
 	ErrInvalidBehavior = errcode.Code{
 		Name: "InvalidBehavior", Class: errcode.Invalid,
 		Cause: "The file behavior.yaml does not describe a templating controller.",
-		Fix:   "State crd.kind, crd.apiVersion and engine.type in behavior.yaml.",
+		Fix:   "State source.path, engine.type, and the kind of a CRD of the package in crd.kind and crd.apiVersion. The message names the problem.",
 	}
 	ErrInvalidMetadata = errcode.Code{
 		Name: "InvalidMetadata", Class: errcode.Invalid,

@@ -18,7 +18,7 @@ import (
 
 // ConversionVersion is the version of the result of [Convert]. It is incremented when the same package is converted to
 // other documents, so that stored results are derived again.
-const ConversionVersion = 3
+const ConversionVersion = 4
 
 // ConvertOptions configures Convert.
 type ConvertOptions struct {
@@ -34,6 +34,8 @@ type Conversion struct {
 	Documents []ConvertedDocument
 	// Runtime is the default configuration of the runtime, which the metadata contains as an annotation.
 	Runtime runtimedefaults.Defaults
+	// Templating is the templating controller, which the metadata contains as an annotation; nil if there is none.
+	Templating *Templating
 	// Image is the image of the controller as install.yaml names it; empty for the image of the package.
 	Image string
 	// Process is the program for the configuration of the image; nil unless ConvertOptions.Bake moved it there.
@@ -137,6 +139,11 @@ func (c *Conversion) metadata(p *Package, opts ConvertOptions) (map[string]any, 
 		return nil, ErrInvalidInstall.New(&xpkg.Refusal{Findings: []xpkg.Finding{finding}}, "cannot use %s", installFile)
 	}
 	annotations[runtimedefaults.Annotation] = runtime
+	if c.Templating != nil {
+		if annotations[xpkg.AnnotationTemplating], err = c.Templating.encode(); err != nil {
+			return nil, err
+		}
+	}
 	spec := map[string]any{}
 	if c.Image != "" {
 		spec["controller"] = map[string]any{"image": c.Image}

@@ -15,15 +15,17 @@ import (
 
 // convertRuntime sets the image and the default configuration of the runtime.
 func (c *Conversion) convertRuntime(p *Package) {
-	switch {
-	case p.Install != nil:
+	if p.Install != nil {
 		c.convertDeployment(p.Install.deployment.DeepCopy())
+	} else {
+		c.Runtime.None = true
+	}
+	switch c.Templating = templatingOf(p); {
+	case c.Templating != nil:
+		c.lose(ReasonTemplating, behaviorFile, "", "a Provider runs no templating controller: install the package with a ClusterPackageInstall or a PackageInstall; "+
+			"the templates can create objects of the CRDs in dependsOn, ConfigMaps, Events and Secrets only")
 	case p.Behavior != nil:
-		c.Runtime.None = true
-		c.lose(ReasonTemplating, behaviorFile, "", "the engine %s renders templates for %s, and the package manager runs no template engine",
-			p.Behavior.Engine.Type, p.Behavior.CRD.Kind)
-	default:
-		c.Runtime.None = true
+		c.lose(ReasonTemplating, behaviorFile, "", "the file has no effect beside %s", installFile)
 	}
 }
 

@@ -227,6 +227,7 @@ func (r *reader) assemble(files, extra []file) *Package {
 	}
 	slices.SortStableFunc(pkg.Icons, func(a, b Icon) int { return cmp.Compare(a.preference(), b.preference()) })
 	pkg.Resources = r.readResources(crds, extra, meta, pkg.App.Title)
+	r.checkBehavior(pkg)
 	if len(pkg.Resources) == 0 && pkg.Install == nil && pkg.Behavior == nil && !r.failed() {
 		r.report(xpkg.Error, ErrNoResources, resourceDir, 0, "the package contains neither a CRD nor a controller")
 	}

@@ -34,6 +34,8 @@ const (
 	AnnotationPackageType = "meta.xpkg.dev/package-type"
 	// AnnotationPermissionScope is the scope of the permissions of such a package: Cluster or Namespaced.
 	AnnotationPermissionScope = "meta.xpkg.dev/first-generation-scope"
+	// AnnotationTemplating is the templating controller of such a package, in JSON. Install objects run it.
+	AnnotationTemplating = "meta.xpkg.dev/templating-controller"
 )
 
 // Presentation describes a package to users. Every field can be empty, and all text is untrusted.

@@ -129,10 +129,8 @@ func (c *ConvertCmd) convert(env *terminal.Env, of *firstgen.Package, base *imag
 	if err != nil {
 		return err
 	}
-	if base == nil && result.Image == "" && !result.Runtime.None {
-		result.Losses = append(result.Losses, firstgen.Loss{
-			Reason: firstgen.ReasonRuntimeImage, File: "install.yaml", Message: "the controller runs the image of the package, which a folder does not contain; use --embed-runtime-image, or convert the image",
-		})
+	if base == nil {
+		result.Losses = append(result.Losses, withoutImage(result)...)
 	}
 	pkg, err := xpkg.Read(result.Stream(), xpkg.ReadOptions{Limits: c.StreamLimits(), Policy: xpkg.PolicyBuild()})
 	if err != nil {
@@ -149,6 +147,21 @@ func (c *ConvertCmd) convert(env *terminal.Env, of *firstgen.Package, base *imag
 		return err
 	}
 	return c.writeReport(env, report)
+}
+
+// withoutImage returns the losses of a package that is converted without its image.
+func withoutImage(c *firstgen.Conversion) []firstgen.Loss {
+	lost := firstgen.Loss{Reason: firstgen.ReasonRuntimeImage}
+	switch {
+	case c.Templating != nil && c.Templating.Source.Image == "":
+		lost.File, lost.Field, lost.Message = "behavior.yaml", "source.path", "the templates are in the image of the package, which a folder does not contain"
+	case c.Image == "" && !c.Runtime.None:
+		lost.File, lost.Message = "install.yaml", "the controller runs the image of the package, which a folder does not contain"
+	default:
+		return nil
+	}
+	lost.Message += "; use --embed-runtime-image, or convert the image"
+	return []firstgen.Loss{lost}
 }
 
 func (c *ConvertCmd) writeReport(env *terminal.Env, r convertReport) error {

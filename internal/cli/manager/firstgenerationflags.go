@@ -17,6 +17,7 @@ type FirstGenerationFlags struct {
 	ClusterInstallNamespace []string `placeholder:"NAMESPACE" help:"Further namespace in which ClusterPackageInstalls are accepted, or * for all: its users can install any package. Can be given more than once."`
 	NamespacedPackage       []string `placeholder:"REPOSITORY" help:"Prefix of repositories, or *, from which PackageInstalls may install CRDs without an administrator. Can be given more than once."`
 	InstallSource           string   `placeholder:"REGISTRY" help:"Registry of install objects that name none. Default is docker.io."`
+	TemplatingController    string   `placeholder:"IMAGE" help:"Image of the controller of packages with templates that name none. Default is crossplane/templating-controller:v0.4.0 in the registry of the package."`
 	Index                   []string `sep:" " placeholder:"REF[,PRIORITY]" env:"XPKG_INDEX" help:"Index in which packages are found for install objects that name a kind (spec.crd); repeat it for several. The index with the highest priority comes first; the default is 0."`
 }
 
@@ -24,6 +25,7 @@ type FirstGenerationFlags struct {
 func (f FirstGenerationFlags) FirstGenerationOptions() firstgen.Options {
 	return firstgen.Options{
 		Enabled: f.FirstGeneration, ClusterNamespaces: f.ClusterInstallNamespace, NamespacedPackages: f.NamespacedPackage, Registry: f.InstallSource,
+		TemplatingImage: f.TemplatingController,
 	}
 }
 

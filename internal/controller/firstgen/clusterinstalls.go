@@ -96,15 +96,17 @@ func (r *ClusterInstalls) mirror(ctx context.Context, in *packagesv1alpha1.Clust
 	if err := checkProvides(in, c); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
-	desired, err := newRecord(in, c)
-	if err != nil {
-		return ctrl.Result{}, revision.Summary{}, err
-	}
-	record, err := r.ensureRecord(ctx, in, desired)
+	record, err := r.ensureContent(ctx, in, c)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	in.Status.PackageRecord = referenceTo(record)
+	if isTemplating(record) {
+		if summary.Ready {
+			summary = summaryOf("The Package "+record.Name, record, record.Status.ObservedGeneration)
+		}
+		return ctrl.Result{}, summary, nil
+	}
 	return ctrl.Result{}, summary, r.reportRecord(ctx, record, &packagesv1alpha1.ObjectReference{
 		APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: string(p.UID),
 	}, summary)

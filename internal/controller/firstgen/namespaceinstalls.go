@@ -58,11 +58,7 @@ func (r *NamespaceInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.
 	if scope := c.pkg.Meta.Annotations[xpkg.AnnotationPermissionScope]; scope != string(firstgen.ScopeNamespaced) {
 		return ctrl.Result{}, revision.Summary{}, ErrScope.New(nil, "the package %s has permissions in the whole cluster", p.Spec.Package)
 	}
-	want, err := newRecord(in, c)
-	if err != nil {
-		return ctrl.Result{}, revision.Summary{}, err
-	}
-	record, err := r.ensureRecord(ctx, in, want)
+	record, err := r.ensureContent(ctx, in, c)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}

@@ -11,6 +11,9 @@ import (
 // DefaultRegistry is the registry of references that name none.
 const DefaultRegistry = "docker.io"
 
+// DefaultTemplatingImage is the image of the last release of the templating controller, in the registry of the package.
+const DefaultTemplatingImage = "crossplane/templating-controller:v0.4.0"
+
 // All allows every namespace or repository in Options.
 const All = "*"
 
@@ -27,6 +30,9 @@ type Options struct {
 	NamespacedPackages []string
 	// Registry is the registry of references that name none. Empty means DefaultRegistry.
 	Registry string
+	// TemplatingImage is the image of the controller of packages with templates that name none. Empty means
+	// DefaultTemplatingImage.
+	TemplatingImage string
 }
 
 func (o Options) registry() string { return cmp.Or(o.Registry, DefaultRegistry) }

@@ -71,7 +71,7 @@ func (r *Packages) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, r.reconcileDelete(ctx, p)
 	}
 	if c := metav1.GetControllerOf(p); c != nil && c.Kind == packagesv1alpha1.ClusterPackageInstallKind {
-		// Its Provider runs the controller.
+		// The Provider runs the controller. The record of a package with templates has another controller.
 		return ctrl.Result{}, r.stop(ctx, req.NamespacedName)
 	}
 	ctx = contention.WithCause(ctx, causeOf(p))
@@ -141,7 +141,7 @@ func (r *Packages) checkScope(p *packagesv1alpha1.Package) error {
 	if !isClusterScoped(p) {
 		return nil
 	}
-	if c := metav1.GetControllerOf(p); c != nil && c.Kind == packagesv1alpha1.PackageInstallKind {
+	if slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == packagesv1alpha1.PackageInstallKind }) {
 		return ErrScope.New(nil, "the Package %s is the record of a PackageInstall, and has the scope Cluster", p.Name)
 	}
 	if !r.Options.administers(p.Namespace, r.Namespace) {

@@ -109,6 +109,14 @@ func localReferences(secrets []packagesv1alpha1.SecretReference) []corev1.LocalO
 	return out
 }
 
+func secretNames(secrets []packagesv1alpha1.SecretReference) []string {
+	out := make([]string, len(secrets))
+	for i, s := range secrets {
+		out[i] = s.Name
+	}
+	return out
+}
+
 func hasAnnotations(in *packagesv1alpha1.ClusterPackageInstall) bool {
 	return in.Spec.ServiceAccount != nil && len(in.Spec.ServiceAccount.Annotations) > 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -92,6 +93,9 @@ func newRecord(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.Packag
 	return record, err
 }
 
+// labelController is the label of the Pods of a controller with the name of its install object.
+const labelController = "core.crossplane.io/name"
+
 // controllerOf returns the Deployment of the controller of a package with the settings of an install object, or nil if the
 // package has no controller.
 func controllerOf(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.ControllerDeployment, error) {
@@ -104,7 +108,7 @@ func controllerOf(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.Con
 	if config != nil {
 		spec = *config.Spec.DeploymentTemplate.Spec
 	}
-	labels := map[string]string{"core.crossplane.io/name": in.GetName()}
+	labels := map[string]string{labelController: in.GetName()}
 	spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	spec.Template.Labels = labels
 	pod := &spec.Template.Spec
@@ -127,23 +131,19 @@ func imageOf(c content, defaults *runtimedefaults.Defaults) string {
 	switch {
 	case image == "":
 		return c.origin.WithDigest(c.digest).String()
-	case defaults != nil && defaults.ImageInPackageRegistry && !hasRegistry(image) && c.origin.Registry != "":
-		return c.origin.Registry + "/" + image
+	case defaults != nil && defaults.ImageInPackageRegistry:
+		return inRegistry(image, c.origin.Registry)
 	}
 	return image
 }
 
-// ensureRecord creates the record of an install object, or restores it. It fails with PackageRecordNotOwned if the Package
-// exists and is not the record of this object.
-func (b *Base) ensureRecord(ctx context.Context, in packagesv1alpha1.Install, want *packagesv1alpha1.Package) (*packagesv1alpha1.Package, error) {
-	owner := metav1.OwnerReference{
-		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: in.PackageKind(), Name: in.GetName(), UID: in.GetUID(),
-		Controller: new(true), BlockOwnerDeletion: new(true),
-	}
+// ensureRecord creates the record of an install object, or restores it, with the given owners, of which the install object
+// is one. It fails with PackageRecordNotOwned if the Package exists and is not the record of this object.
+func (b *Base) ensureRecord(ctx context.Context, in packagesv1alpha1.Install, want *packagesv1alpha1.Package, owners []metav1.OwnerReference) (*packagesv1alpha1.Package, error) {
 	live := &packagesv1alpha1.Package{}
 	err := b.API.Client.Get(ctx, client.ObjectKeyFromObject(want), live)
 	if apierrors.IsNotFound(err) {
-		want.OwnerReferences = []metav1.OwnerReference{owner}
+		want.OwnerReferences = owners
 		err := b.API.Client.Create(ctx, want)
 		if apierrors.IsAlreadyExists(err) {
 			return nil, requeue.ErrStale
@@ -156,13 +156,12 @@ func (b *Base) ensureRecord(ctx context.Context, in packagesv1alpha1.Install, wa
 	if err != nil {
 		return nil, err
 	}
-	if c := metav1.GetControllerOf(live); c == nil || c.Kind != owner.Kind || c.Name != owner.Name {
+	if !slices.ContainsFunc(live.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == in.PackageKind() && r.Name == in.GetName() }) {
 		return nil, ErrRecordExists.New(nil, "the Package %s exists, and is not the record of this object", live.Name)
 	}
 	changed := live.DeepCopy()
-	changed.Spec, changed.OwnerReferences = want.Spec, []metav1.OwnerReference{owner}
-	same := equality.Semantic.DeepEqual(changed.OwnerReferences, live.OwnerReferences) && sameSpec(live.Spec, want.Spec)
-	if same {
+	changed.Spec, changed.OwnerReferences = want.Spec, owners
+	if equality.Semantic.DeepEqual(changed.OwnerReferences, live.OwnerReferences) && sameJSON(live.Spec, want.Spec) {
 		return live, nil
 	}
 	if err := b.API.Client.Update(ctx, changed); err != nil {
@@ -171,15 +170,23 @@ func (b *Base) ensureRecord(ctx context.Context, in packagesv1alpha1.Install, wa
 	return changed, nil
 }
 
-// sameSpec reports whether two specs are equal as JSON.
-func sameSpec(a, b packagesv1alpha1.PackageSpec) bool {
+// ownerReference returns the reference of an install object as an owner.
+func ownerReference(in packagesv1alpha1.Install, controller bool) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: in.PackageKind(), Name: in.GetName(), UID: in.GetUID(),
+		Controller: new(controller), BlockOwnerDeletion: new(true),
+	}
+}
+
+// sameJSON reports whether two objects are equal as JSON.
+func sameJSON(a, b any) bool {
 	x, errX := normalized(a)
 	y, errY := normalized(b)
 	return errX == nil && errY == nil && equality.Semantic.DeepEqual(x, y)
 }
 
-func normalized(spec packagesv1alpha1.PackageSpec) (map[string]any, error) {
-	raw, err := json.Marshal(spec)
+func normalized(object any) (map[string]any, error) {
+	raw, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
 	}

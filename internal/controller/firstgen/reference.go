@@ -33,6 +33,14 @@ func hasRegistry(image string) bool {
 	return isPath && (strings.ContainsAny(first, ".:") || first == "localhost")
 }
 
+// inRegistry returns the reference of an image in a registry, unless the image names another one or the registry is empty.
+func inRegistry(image, registry string) string {
+	if registry = strings.TrimSuffix(registry, "/"); registry == "" || hasRegistry(image) {
+		return image
+	}
+	return registry + "/" + image
+}
+
 // checkSpec fails unless exactly one of package and crd is set.
 func checkSpec(spec *packagesv1alpha1.InstallSpec) error {
 	if (spec.Package == "") == (spec.CRD == "") {

@@ -71,6 +71,9 @@ func refusedRule(rule rbacv1.PolicyRule) string {
 			return "the verb " + verb
 		}
 	}
+	if readsDefinitions(rule) {
+		return ""
+	}
 	for _, group := range rule.APIGroups {
 		if group == "" && !slices.ContainsFunc(rule.Resources, func(r string) bool { return !slices.Contains(coreResources, r) }) {
 			continue

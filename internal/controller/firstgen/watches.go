@@ -22,7 +22,8 @@ import (
 func (r *ClusterInstalls) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("clusterpackageinstall").
 		For(&packagesv1alpha1.ClusterPackageInstall{}, builder.WithPredicates(watch.SpecOrMetadataChanged())).
-		Owns(&packagesv1alpha1.Package{}).
+		Owns(&packagesv1alpha1.Package{}, builder.MatchEveryOwner).
+		Owns(&packagesv1alpha1.StackDefinition{}).
 		Watches(&v1.Provider{}, r.enqueueInstalls(packagesv1alpha1.ClusterPackageInstallKind)).
 		WithOptions(requeue.Options(log)).
 		Complete(r)
@@ -32,7 +33,8 @@ func (r *ClusterInstalls) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) e
 func (r *NamespaceInstalls) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("packageinstall").
 		For(&packagesv1alpha1.PackageInstall{}, builder.WithPredicates(watch.SpecOrMetadataChanged())).
-		Owns(&packagesv1alpha1.Package{}).
+		Owns(&packagesv1alpha1.Package{}, builder.MatchEveryOwner).
+		Owns(&packagesv1alpha1.StackDefinition{}).
 		Watches(&v1.Provider{}, r.enqueueInstalls(packagesv1alpha1.PackageInstallKind)).
 		WithOptions(requeue.Options(log)).
 		Complete(r)

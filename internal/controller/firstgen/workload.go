@@ -10,6 +10,7 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
@@ -37,24 +38,27 @@ func (r *Packages) workload(ctx context.Context, p *packagesv1alpha1.Package) (r
 		w.PullSecrets = append(w.PullSecrets, s.Name)
 	}
 	w.PullPolicy = pod.Containers[0].ImagePullPolicy
-	finder := origin.Finder{Reader: r.API.Client, Secrets: r.API.Live, Namespace: p.Namespace}
-	if w.Origin, _, err = finder.Find(ctx, ref.String(), w.PullSecrets); err != nil {
+	if w.Origin, err = r.originOf(ctx, p.Namespace, ref, w.PullSecrets); err != nil {
 		return runtime.Workload{}, err
 	}
-	w.Digest, err = r.digestOf(ctx, p, w)
+	// A tag is resolved once: the status records the digest.
+	w.Digest, err = r.digestOf(ctx, w.Origin, p.Status.RuntimeImage)
 	return w, err
 }
 
-// digestOf returns the digest of the image of a controller. A tag is resolved once: the status records the digest.
-func (r *Packages) digestOf(ctx context.Context, p *packagesv1alpha1.Package, w runtime.Workload) (oci.Digest, error) {
-	if !w.Origin.Ref.Digest.IsZero() {
-		return w.Origin.Ref.Digest, nil
+// originOf returns the origin of an image with the pull secrets of a namespace.
+func (b *Base) originOf(ctx context.Context, namespace string, ref oci.Reference, secrets []string) (fetch.Origin, error) {
+	finder := origin.Finder{Reader: b.API.Client, Secrets: b.API.Live, Namespace: namespace}
+	o, _, err := finder.Find(ctx, ref.String(), secrets)
+	return o, err
+}
+
+// digestOf returns the digest of an image, which is that of the recorded image if this is the same with a digest.
+func (b *Base) digestOf(ctx context.Context, o fetch.Origin, recorded string) (oci.Digest, error) {
+	if ref, err := oci.ParseReference(recorded, oci.ParseOptions{}); err == nil && !ref.Digest.IsZero() && ref == o.Ref.WithDigest(ref.Digest) {
+		return ref.Digest, nil
 	}
-	recorded, err := oci.ParseReference(p.Status.RuntimeImage, oci.ParseOptions{})
-	if err == nil && !recorded.Digest.IsZero() && recorded == w.Origin.Ref.WithDigest(recorded.Digest) {
-		return recorded.Digest, nil
-	}
-	return r.Packages.Content.Resolve(ctx, w.Origin, 0)
+	return b.Packages.Content.Resolve(ctx, o, 0)
 }
 
 // configOf returns the Deployment of a Package as the configuration of a runtime, and the image of its controller. The

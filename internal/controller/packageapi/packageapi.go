@@ -60,7 +60,7 @@ func Install(ctx context.Context, cluster *apply.Cluster, o Options) (Installed,
 	if err != nil {
 		return Installed{}, err
 	}
-	foreign, err := crds.Composition()
+	foreign, err := optionalCRDs(firstGeneration)
 	if err != nil {
 		return Installed{}, err
 	}
@@ -85,7 +85,7 @@ func Install(ctx context.Context, cluster *apply.Cluster, o Options) (Installed,
 		switch {
 		case !exists:
 			p.Changes = append(p.Changes, creation(d))
-			if optional {
+			if d.Labels[crds.LabelPermissive] == "true" {
 				installed.Permissive = append(installed.Permissive, d.Ref.Name)
 			}
 		case optional && (!written || l.OthersWrote):
@@ -125,6 +125,16 @@ func ownCRDs(firstGeneration bool) ([]*apiextensionsv1.CustomResourceDefinition,
 
 // wantsFirstGeneration reports whether the manager installs and maintains the CRDs of the first generation: if the options
 // require it, or if a manager has installed them. A cluster with CRDs of another package manager does not count, also while a
+// optionalCRDs returns the CRDs that are created unless another program has created them.
+func optionalCRDs(firstGeneration bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	all, err := crds.Composition()
+	if err != nil || !firstGeneration {
+		return all, err
+	}
+	earlier, err := crds.EarlierStackDefinition()
+	return append(all, earlier), err
+}
+
 // migration replaces them.
 func wantsFirstGeneration(ctx context.Context, cluster *apply.Cluster, o Options) (bool, error) {
 	if o.FirstGeneration {

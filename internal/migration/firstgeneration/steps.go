@@ -135,13 +135,14 @@ func (in *install) isReplaced() bool {
 }
 
 func (in *install) needsPreparation() bool {
-	return len(formerFinalizers(in.object)) > 0 || in.record != nil && (len(formerFinalizers(in.record)) > 0 || !in.controlsRecord())
+	return len(formerFinalizers(in.object)) > 0 || in.record != nil && (len(formerFinalizers(in.record)) > 0 || !in.ownsRecord())
 }
 
-// controlsRecord reports whether the install object is the controller of its record.
-func (in *install) controlsRecord() bool {
-	c := metav1.GetControllerOf(in.record)
-	return c != nil && c.Kind == in.target() && c.Name == in.name && c.UID == in.object.GetUID()
+// ownsRecord reports whether the install object is an owner of its record.
+func (in *install) ownsRecord() bool {
+	return slices.ContainsFunc(in.record.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+		return r.Kind == in.target() && r.Name == in.name && r.UID == in.object.GetUID()
+	})
 }
 
 // formerFinalizers returns the finalizers of an object that no manager of xpkg wrote.

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -24,9 +25,12 @@ func (o Objects) CheckProcess() error {
 	if feature == "" {
 		return nil
 	}
+	do := "Remove this from the DeploymentRuntimeConfig or ControllerConfig of the package, or run the package on a cluster with the runtime Deployment."
+	if o.Owner.Package.Kind == packagesv1alpha1.PackageKind {
+		do = "Install the package on a cluster whose manager runs Deployments, such as one with the manager of `xpkg bootstrap --first-generation --apply`."
+	}
 	return ErrNotForProcesses.New(nil, "the runtime configuration of %s/%s has %s, which a process cannot have",
-		strings.ToLower(o.Owner.Package.Kind), o.Owner.Package.Name, feature).
-		WithDo("Remove this from the DeploymentRuntimeConfig or ControllerConfig of the package, or run the package on a cluster with the runtime Deployment.")
+		strings.ToLower(o.Owner.Package.Kind), o.Owner.Package.Name, feature).WithDo("%s", do)
 }
 
 // clusterFeature returns a feature of a pod that only a node can provide, or "".
