@@ -209,7 +209,13 @@ func (m *Migration) ensureInstall(ctx context.Context, in *install) (*unstructur
 		return nil, err
 	}
 	current.Object["spec"] = spec
-	if err := m.Client.Create(ctx, current, fieldManager); err != nil {
+	err = m.Client.Create(ctx, current, fieldManager)
+	if apierrors.IsAlreadyExists(err) {
+		if other, readErr := m.get(ctx, packagesv1alpha1.Group, in.target(), in.namespace, in.name); readErr != nil || other != nil {
+			return other, readErr
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("create %s %s/%s: %w", in.target(), in.namespace, in.name, err)
 	}
 	return current, nil
@@ -304,15 +310,11 @@ func removeFormerFinalizersOfCRD(crd *metav1.PartialObjectMetadata) {
 	})
 }
 
-// ensureProvider returns the Provider of an install object. It creates a paused one.
+// ensureProvider returns the Provider of an install object. It creates a paused one, unless a manager that runs already creates its own.
 func (m *Migration) ensureProvider(ctx context.Context, in *install) (*v1.Provider, error) {
-	p := &v1.Provider{}
-	err := m.Client.Get(ctx, client.ObjectKey{Name: in.provider}, p)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read Provider %s: %w", in.provider, err)
-	}
-	if err == nil {
-		return p, nil
+	p, err := m.provider(ctx, in.provider)
+	if err != nil || p != nil {
+		return p, err
 	}
 	p = &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: in.provider, Annotations: map[string]string{v1.AnnotationPaused: "true", annotationMoving: "true"}}}
 	p.Spec.Package = in.reference.String()
@@ -321,8 +323,26 @@ func (m *Migration) ensureProvider(ctx context.Context, in *install) (*v1.Provid
 	} else {
 		p.Annotations[revision.AnnotationNamespacedInstalls] = revision.AllowInstalls
 	}
-	if err := m.Client.Create(ctx, p, fieldManager); err != nil {
+	err = m.Client.Create(ctx, p, fieldManager)
+	if apierrors.IsAlreadyExists(err) {
+		if current, readErr := m.provider(ctx, in.provider); readErr != nil || current != nil {
+			return current, readErr
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("create Provider %s: %w", in.provider, err)
+	}
+	return p, nil
+}
+
+// provider returns a Provider, or nil if there is none.
+func (m *Migration) provider(ctx context.Context, name string) (*v1.Provider, error) {
+	p := &v1.Provider{}
+	if err := m.Client.Get(ctx, client.ObjectKey{Name: name}, p); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read Provider %s: %w", name, err)
 	}
 	return p, nil
 }
