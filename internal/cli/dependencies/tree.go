@@ -140,13 +140,16 @@ func newPackageTree(all *inventory.Inventory) *packageTree {
 // revisions returns the active revisions of packages. They differ from the specs while a revision waits for
 // activation or cannot be fetched.
 func (t *packageTree) revisions(ctx context.Context, c client.Client) error {
-	byName := map[string]v1.PackageRevision{}
-	for _, kind := range v1.PackageKinds() {
+	lists, err := inventory.OfEachKind(func(kind string) (v1.PackageRevisionList, error) {
 		list := v1.NewPackage(kind).NewRevisionList()
-		if err := c.List(ctx, list); err != nil {
-			return connection.Classify(err, "list the revisions of %ss", strings.ToLower(kind))
-		}
-		for _, rev := range list.Revisions() {
+		return list, connection.Classify(c.List(ctx, list), "list the revisions of %ss", strings.ToLower(kind))
+	})
+	if err != nil {
+		return err
+	}
+	byName := map[string]v1.PackageRevision{}
+	for i, kind := range v1.PackageKinds() {
+		for _, rev := range lists[i].Revisions() {
 			byName[kind+"/"+rev.GetName()] = rev
 			if rev.RevisionSpec().DesiredState == v1.RevisionActive {
 				t.running[strings.ToLower(kind)+"/"+rev.GetLabels()[v1.LabelPackage]] = rev

@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,18 +67,34 @@ func Load(ctx context.Context, c client.Client) (*Inventory, error) {
 
 // LoadPackages reads only the packages, for callers without permission to read the Lock.
 func LoadPackages(ctx context.Context, c client.Client) (*Inventory, error) {
-	out := &Inventory{Lock: &v1beta1.Lock{}}
-	for _, kind := range v1.PackageKinds() {
+	lists, err := OfEachKind(func(kind string) (v1.PackageList, error) {
 		list := v1.NewPackageList(kind)
-		if err := c.List(ctx, list); err != nil {
-			return nil, connection.Classify(err, "list %ss", strings.ToLower(kind))
-		}
-		for _, p := range list.Packages() {
+		return list, connection.Classify(c.List(ctx, list), "list %ss", strings.ToLower(kind))
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &Inventory{Lock: &v1beta1.Lock{}}
+	for i, kind := range v1.PackageKinds() {
+		for _, p := range lists[i].Packages() {
 			p.GetObjectKind().SetGroupVersionKind(v1.GroupVersion.WithKind(kind))
 			out.Packages = append(out.Packages, p)
 		}
 	}
 	return out, nil
+}
+
+// OfEachKind calls a function for all kinds of packages at once, and returns the results in the order of the kinds, or the error of
+// the first kind that failed.
+func OfEachKind[T any](read func(kind string) (T, error)) ([]T, error) {
+	kinds := v1.PackageKinds()
+	out, errs := make([]T, len(kinds)), make([]error, len(kinds))
+	var group sync.WaitGroup
+	for i, kind := range kinds {
+		group.Go(func() { out[i], errs[i] = read(kind) })
+	}
+	group.Wait()
+	return out, cmp.Or(errs...)
 }
 
 // Find returns the only package with a name.
