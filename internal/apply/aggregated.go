@@ -18,7 +18,7 @@ func (f *preflight) aggregated(ctx context.Context, written []plan.Ref) error {
 	if len(written) == 0 {
 		return nil
 	}
-	services, err := f.cluster.apiServices(ctx)
+	services, err := f.cluster.services.Get(ctx, Recent, f.cluster.apiServices)
 	if err != nil {
 		return err
 	}

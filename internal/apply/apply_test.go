@@ -91,7 +91,7 @@ func settled(t *testing.T, c *apply.Cluster, ref plan.Ref) plan.Live {
 	t.Helper()
 	plural, group, _ := strings.Cut(ref.Name, ".")
 	wait.Until(t, limit, ref.Name+" is served", func() (string, bool) {
-		served, err := c.Served(t.Context())
+		served, err := c.Served(t.Context(), 0)
 		return fmt.Sprint(err), err == nil && served[schema.GroupResource{Group: group, Resource: plural}]
 	})
 	return one(t, c, ref)
@@ -210,7 +210,7 @@ func TestServedKindsAndReasons(t *testing.T) {
 	}
 	kind := schema.GroupResource{Group: "apply.test", Resource: "serves"}
 	wait.Until(t, limit, "the kind is served", func() (string, bool) {
-		served, err := c.Served(t.Context())
+		served, err := c.Served(t.Context(), 0)
 		return fmt.Sprint(err), err == nil && served[kind]
 	})
 

@@ -11,8 +11,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/xpkg-dev/xpkg/internal/sharedread"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 const (
@@ -27,7 +31,14 @@ type Cluster struct {
 	limiter *limiter
 	dryRun  bool
 	brake   Brake
+	// served and services are the discovery document and the APIServices, which all packages read.
+	served   *sharedread.Read[map[schema.GroupResource]bool]
+	services *sharedread.Read[map[string][]plan.APIService]
 }
+
+// Recent is the age of a shared read that is as good as a new one where the object of interest was not written meanwhile: another
+// client can change it as well between a new read and the next step.
+const Recent = time.Second
 
 // requestTimeout bounds one call, so that a server that does not respond does not block a worker. It is
 // longer than the API server's own limit of a minute.
@@ -49,5 +60,8 @@ func NewCluster(cfg *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster client: %w", err)
 	}
-	return &Cluster{rest: client, limiter: newLimiter()}, nil
+	return &Cluster{
+		rest: client, limiter: newLimiter(),
+		served: &sharedread.Read[map[schema.GroupResource]bool]{}, services: &sharedread.Read[map[string][]plan.APIService]{},
+	}, nil
 }

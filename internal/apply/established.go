@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,8 +20,13 @@ import (
 const discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // Served returns the resources that the API server serves. It contains a custom resource exactly if its CRD
-// is Established, so one call is sufficient for thousands of CRDs.
-func (c *Cluster) Served(ctx context.Context) (map[schema.GroupResource]bool, error) {
+// is Established, so one call is sufficient for thousands of CRDs. Concurrent callers share a call that began at most maxAge ago; with
+// 0, after they asked. The result must not be changed.
+func (c *Cluster) Served(ctx context.Context, maxAge time.Duration) (map[schema.GroupResource]bool, error) {
+	return c.served.Get(ctx, maxAge, c.readServed)
+}
+
+func (c *Cluster) readServed(ctx context.Context) (map[schema.GroupResource]bool, error) {
 	doc, err := c.discover(ctx, "/apis")
 	if err != nil {
 		return nil, err

@@ -235,7 +235,7 @@ func TestPreflightRefusesNamesThatAreTaken(t *testing.T) {
 			}
 			wait.Until(t, limit, "the API server decides about the names", func() (string, bool) {
 				why, err := c.WhyNotEstablished(t.Context(), ship.Name)
-				served, serr := c.Served(t.Context())
+				served, serr := c.Served(t.Context(), 0)
 				is := served[schema.GroupResource{Group: group, Resource: "ships"}]
 				return fmt.Sprint(why, err, serr, is), is != tc.taken && (is || strings.Contains(why, "already in use"))
 			})

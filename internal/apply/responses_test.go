@@ -32,7 +32,7 @@ var operations = map[string]func(*testing.T, *apply.Cluster) error{
 		return err
 	},
 	"discovery": func(t *testing.T, c *apply.Cluster) error {
-		_, err := c.Served(t.Context())
+		_, err := c.Served(t.Context(), 0)
 		return err
 	},
 	"why not": func(t *testing.T, c *apply.Cluster) error {

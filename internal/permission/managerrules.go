@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -24,7 +25,16 @@ type ManagerRules struct {
 	mu sync.Mutex
 	// identity is the manager's subject, as reported by the API server.
 	identity *rbacv1.Subject
+	// allowed are the times of the last reviews that allowed an action.
+	allowed map[action]time.Time
 }
+
+// action is an action on the roles in a namespace, or cluster-wide.
+type action struct{ namespace, resource, verb string }
+
+// recentReview is the age of a review that is as good as a new one: the permission can also be lost between a new review and the
+// write that needs it, which the API server then denies.
+const recentReview = time.Second
 
 // Check fails with PermissionMissing if the manager cannot grant the permissions of a
 // revision, cluster-wide and in a namespace.
@@ -39,6 +49,9 @@ func (h *ManagerRules) Check(ctx context.Context, set rbac.Set, namespace string
 // Explain converts the denial of a role to PermissionMissing if the manager has lost a
 // permission since it was checked.
 func (h *ManagerRules) Explain(ctx context.Context, set rbac.Set, namespace string, refusal error) error {
+	h.mu.Lock()
+	h.allowed = nil
+	h.mu.Unlock()
 	if err := h.Check(ctx, set, namespace); err != nil {
 		return err
 	}
@@ -94,12 +107,28 @@ func (h *ManagerRules) lacksIn(ctx context.Context, namespace, roles string, wan
 	return rbac.Missing(have, want), err
 }
 
+// may reports whether the manager may take an action. Packages that are installed at the same time share reviews that allow it.
 func (h *ManagerRules) may(ctx context.Context, namespace, resource, verb string) (bool, error) {
+	a, began := action{namespace, resource, verb}, time.Now()
+	h.mu.Lock()
+	recently := began.Sub(h.allowed[a]) < recentReview
+	h.mu.Unlock()
+	if recently {
+		return true, nil
+	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Group: rbacv1.GroupName, Resource: resource, Verb: verb},
 	}}
 	if err := h.Client.Create(ctx, review); err != nil {
 		return false, fmt.Errorf("determine whether the manager may %s %s: %w", verb, resource, err)
+	}
+	if review.Status.Allowed {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.allowed == nil {
+			h.allowed = map[action]time.Time{}
+		}
+		h.allowed[a] = began
 	}
 	return review.Status.Allowed, nil
 }

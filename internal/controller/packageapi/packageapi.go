@@ -190,7 +190,7 @@ func waitServed(ctx context.Context, cluster *apply.Cluster, set *desired.Object
 	tick := time.NewTicker(servedPoll)
 	defer tick.Stop()
 	for {
-		served, err := cluster.Served(ctx)
+		served, err := cluster.Served(ctx, 0)
 		if err != nil || len(set.Missing(served)) == 0 {
 			return err
 		}

@@ -18,18 +18,17 @@ func (r *Reconciler) checkComposed(ctx context.Context, in *install) error {
 	if err != nil || len(composites) == 0 {
 		return err
 	}
-	served, err := r.API.Cluster.Served(ctx)
-	if err != nil {
-		return err
-	}
-	var missing []string
-	for ref, c := range composites {
-		if !served[schema.GroupResource{Group: c.Group, Resource: c.Plural}] {
-			missing = append(missing, ref.Name)
+	missing, err := r.notServed(ctx, false, func(served map[schema.GroupResource]bool) []string {
+		var missing []string
+		for ref, c := range composites {
+			if !served[schema.GroupResource{Group: c.Group, Resource: c.Plural}] {
+				missing = append(missing, ref.Name)
+			}
 		}
-	}
-	if len(missing) == 0 {
-		return nil
+		return missing
+	})
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	slices.Sort(missing)
 	const named = 3

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/pkg/desired"
 )
 
 const (
@@ -24,8 +26,12 @@ const (
 // reconciliation stops and is repeated.
 func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
 	deadline, stall, poll := r.API.Now().Add(establishedTimeout), stallDetector{}, pollInterval{}
+	if in.objects.Definitions() == 0 {
+		in.Revision.SetConditions(r.API.Time(), v1.RevisionHealthy())
+		return nil
+	}
 	for {
-		missing, err := r.missingKinds(ctx, in.objects)
+		missing, err := r.notServed(ctx, len(in.changes.Changes) > 0, in.objects.Missing)
 		if err != nil {
 			return err
 		}
@@ -49,13 +55,17 @@ func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
 	}
 }
 
-// missingKinds returns the names of the CRDs whose kinds the API server does not serve yet.
-func (r *Reconciler) missingKinds(ctx context.Context, objects *desired.Objects) ([]string, error) {
-	if objects.Definitions() == 0 {
-		return nil, nil
+// notServed returns the names that missing returns for the resources that the API server serves. Unless this reconciliation has
+// written objects, it uses the result of another reconciliation if nothing is missing in it.
+func (r *Reconciler) notServed(ctx context.Context, written bool, missing func(served map[schema.GroupResource]bool) []string) ([]string, error) {
+	if !written {
+		served, err := r.API.Cluster.Served(ctx, apply.Recent)
+		if names := missing(served); err != nil || len(names) == 0 {
+			return nil, err
+		}
 	}
-	served, err := r.API.Cluster.Served(ctx)
-	return objects.Missing(served), err
+	served, err := r.API.Cluster.Served(ctx, 0)
+	return missing(served), err
 }
 
 // reportNotEstablished stops the reconciliation, and reports the number of CRDs that the API server
