@@ -10,6 +10,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/web"
+	"github.com/xpkg-dev/xpkg/internal/registry/web/recent"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -22,20 +23,29 @@ const (
 	mostPacks = 8
 	// mostSince is the number of versions that are read to determine since which version a field exists.
 	mostSince = 20
+	// mostDiffs is the number of differences of versions that are kept in memory.
+	mostDiffs = 16
 )
 
 // New returns the handler of the pages of a site.
 func New(site *registry.Site, packages *registry.Packages) (http.Handler, error) {
-	return web.New(&source{site: site, packages: packages}, web.Options{})
+	return web.New(&source{site: site, packages: packages, diffs: recent.New[compared, packagediff.Diff](mostDiffs)}, web.Options{})
 }
 
 // source provides the content of the pages.
 type source struct {
 	site     *registry.Site
 	packages *registry.Packages
+	diffs    *recent.Results[compared, packagediff.Diff]
 
 	mu    sync.Mutex
 	packs []*pack // The most recently used one is the last.
+}
+
+// compared are two versions of a package.
+type compared struct {
+	repository string
+	from, to   oci.Digest
 }
 
 // pack is the documentation of a version.
@@ -205,13 +215,24 @@ func (v *view) Since(ctx context.Context, repository, tag, group, kind, apiVersi
 
 // Diff implements [web.View].
 func (v *view) Diff(ctx context.Context, repository, from, to string) (packagediff.Diff, error) {
-	a, err := v.read(ctx, repository, from)
+	path, a, err := v.version(repository, from)
 	if err != nil {
 		return packagediff.Diff{}, err
 	}
-	b, err := v.read(ctx, repository, to)
+	_, b, err := v.version(repository, to)
 	if err != nil {
 		return packagediff.Diff{}, err
 	}
-	return packagediff.Compare(a.pkg, b.pkg)
+	ctx = context.WithoutCancel(ctx) // Other clients can wait for the same result.
+	return v.diffs.Get(compared{path, a.Digest, b.Digest}, func() (packagediff.Diff, error) {
+		before, err := v.pack(ctx, path, a.Digest)
+		if err != nil {
+			return packagediff.Diff{}, err
+		}
+		after, err := v.pack(ctx, path, b.Digest)
+		if err != nil {
+			return packagediff.Diff{}, err
+		}
+		return packagediff.Compare(before.pkg, after.pkg)
+	})
 }

@@ -3,11 +3,15 @@ package web_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,32 +23,106 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// readCorpus reads the newest version of each package of a folder of the corpus, if its name contains the text.
+// readCorpus reads all packages of a folder of the corpus whose names contain the text.
 func readCorpus(t testing.TB, kind, contains string) []folder.Version {
 	t.Helper()
-	dir := filepath.Join(corpus.Dir(t), kind)
-	entries, err := os.ReadDir(dir)
+	var out []folder.Version
+	for _, item := range corpusItems(t, kind, contains) {
+		out = append(out, readItem(t, item)...)
+	}
+	return out
+}
+
+// corpusItems returns the folders of the corpus whose names contain the text.
+func corpusItems(t testing.TB, kind, contains string) []string {
+	t.Helper()
+	items, err := filepath.Glob(filepath.Join(corpus.Dir(t), kind, "*"+contains+"*@*"))
+	if err != nil || len(items) == 0 {
+		t.Fatalf("no %s %s in the corpus: %v", kind, contains, err)
+	}
+	return items
+}
+
+// metadata stands for the metadata of a Provider whose folder has a template for it.
+const metadata = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider}\nspec: {controller: {image: example.org/x:v1}}\n"
+
+// readTemplate reads all CRDs of a Provider that is published as one package for each of its services.
+func readTemplate(t testing.TB, dir string) *xpkg.Package {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "crds", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []folder.Version
-	for _, e := range entries {
-		name, tag, ok := strings.Cut(e.Name(), "@")
-		if !ok || !strings.Contains(name, contains) {
-			continue
-		}
-		files, err := xpkg.ReadFolder(os.DirFS(filepath.Join(dir, e.Name(), "package")), xpkg.FolderOptions{})
+	var stream bytes.Buffer
+	stream.WriteString(metadata)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
 		if err != nil {
-			continue
+			t.Fatal(err)
 		}
-		pkg, _ := files.Inspect(xpkg.ReadOptions{})
-		if pkg == nil || pkg.Meta.Kind == "" {
-			continue
+		stream.WriteString("\n---\n")
+		stream.Write(text)
+	}
+	pkg, err := xpkg.Read(stream.Bytes(), xpkg.ReadOptions{})
+	if err != nil {
+		t.Fatalf("%s: %v", dir, err)
+	}
+	return pkg
+}
+
+// notInPackages are files beside the objects of some providers, which are not in the packages that are built from them.
+var notInPackages = []string{"kustomize/*"}
+
+// readItem reads the packages in a folder of the corpus: usually one, below it or in its folder package.
+func readItem(t testing.TB, item string) []folder.Version {
+	t.Helper()
+	name, tag, _ := strings.Cut(filepath.Base(item), "@")
+	var out []folder.Version
+	err := filepath.WalkDir(item, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
 		}
-		repository := webtest.Registry + "/" + strings.ToLower(strings.ReplaceAll(name, "__", "/"))
-		out = append(out, folder.Version{Repository: repository, Tag: tag, Package: pkg, Created: time.Unix(1, 0), Examples: readExamples(t, filepath.Join(dir, e.Name(), "examples"))})
+		dir := filepath.Dir(path)
+		var pkg *xpkg.Package
+		switch d.Name() {
+		case "crossplane.yaml", "upbound.yaml":
+			pkg = readPackage(dir)
+		case "crossplane.yaml.tmpl":
+			pkg = readTemplate(t, dir)
+		}
+		if pkg == nil {
+			return nil
+		}
+		below, err := filepath.Rel(item, dir)
+		if err != nil {
+			return err
+		}
+		repository := strings.ToLower(webtest.Registry + "/" + strings.ReplaceAll(name, "__", "/"))
+		if below != "." && below != "package" {
+			repository += "/" + strings.ToLower(filepath.Base(dir))
+		}
+		out = append(out, folder.Version{
+			Repository: repository, Tag: tag, Package: pkg, Created: time.Unix(1, 0), Examples: readExamples(t, filepath.Join(item, "examples")),
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
+}
+
+// readPackage reads a folder with a package; nil if it cannot be read.
+func readPackage(dir string) *xpkg.Package {
+	files, err := xpkg.ReadFolder(os.DirFS(dir), xpkg.FolderOptions{ExamplesRoot: "examples", Ignore: notInPackages})
+	if err != nil {
+		return nil
+	}
+	pkg, _ := files.Inspect(xpkg.ReadOptions{})
+	if pkg == nil || pkg.Meta.Kind == "" {
+		return nil
+	}
+	return pkg
 }
 
 func readExamples(t testing.TB, dir string) []docs.Example {
@@ -72,58 +150,170 @@ func readExamples(t testing.TB, dir string) []docs.Example {
 // maxPage is the maximum size of the page of a kind after compression.
 const maxPage = 60 << 10
 
-// TestKindsOfRealPackagesRender opens the pages of kinds of real packages: of a sample, or of all with XPKG_WEB=full. Each page
-// has every field of its first level, a link or a place for each other field, and is small.
+// isFull reports whether the tests open the pages of all real packages instead of a sample.
+func isFull() bool { return os.Getenv("XPKG_WEB") == "full" }
+
+// TestKindsOfRealPackagesRender opens the pages of kinds of real packages in all served versions: of a sample, or of every kind of
+// every version of every package in the corpus with XPKG_WEB=full. Each page is small. A kind that several packages or versions
+// define is opened once.
 func TestKindsOfRealPackagesRender(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads real packages")
 	}
-	full := os.Getenv("XPKG_WEB") == "full"
-	var versions []folder.Version
-	if full {
+	var items []string
+	if isFull() {
 		for _, kind := range []string{"providers", "configurations", "functions"} {
-			versions = append(versions, readCorpus(t, kind, "")...)
+			items = append(items, corpusItems(t, kind, "")...)
 		}
 	} else {
-		versions = slices.Concat(readCorpus(t, "providers", "argocd"), readCorpus(t, "providers", "keycloak"), readCorpus(t, "functions", ""))
+		items = slices.Concat(corpusItems(t, "providers", "argocd"), corpusItems(t, "providers", "keycloak"), corpusItems(t, "functions", ""))
 	}
-	h := newHandler(t, versions, webtest.Options())
-	source, err := folder.New(versions, webtest.Options())
+	o := opened{seen: map[string]bool{}}
+	for _, item := range items {
+		for _, v := range readItem(t, item) {
+			o.kindsOf(t, v)
+		}
+	}
+	if o.largest > maxPage {
+		t.Errorf("%s has %d bytes after compression, at most %d are allowed", o.largestPath, o.largest, maxPage)
+	}
+	if isFull() && len(o.seen) < 4587 {
+		t.Errorf("the pages of %d kinds were opened, and the corpus has at least 4,587", len(o.seen))
+	}
+	t.Logf("%d pages of %d kinds; the largest has %d bytes after compression (%s); the slowest took %v (%s), or %v for the first page of a package (%s)",
+		o.pages, len(o.seen), o.largest, o.largestPath, o.warm, o.warmPath, o.cold, o.coldPath)
+	t.Attr("kinds", strconv.Itoa(len(o.seen)))
+	t.Attr("largest-bytes", strconv.Itoa(o.largest))
+	t.Attr("warm-ms", strconv.FormatInt(o.warm.Milliseconds(), 10))
+	t.Attr("cold-ms", strconv.FormatInt(o.cold.Milliseconds(), 10))
+}
+
+// opened are the kinds whose pages were opened.
+type opened struct {
+	seen                            map[string]bool
+	pages, largest                  int
+	warm, cold                      time.Duration
+	largestPath, warmPath, coldPath string
+}
+
+// kindsOf opens the pages of the kinds of a version that no former version has. The first page also reads the documentation of the version.
+func (o *opened) kindsOf(t *testing.T, v folder.Version) {
+	t.Helper()
+	v.Tag = "v1.0.0" // Some tags of the corpus are commits, and the kinds of the newest version have pages.
+	source, err := folder.New([]folder.Version{v}, webtest.Options())
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", v.Repository, err)
 	}
 	rows, err := source.View(nil).Kinds(t.Context(), "", "", 1_000_000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
-	var largest, pages, slowest = 0, 0, time.Duration(0)
-	largestPath, slowestPath := "", ""
+	h := newHandler(t, []folder.Version{v}, webtest.Options())
+	isFirst := true
 	for i, k := range rows {
 		path := "/k/" + k.Group + "/" + k.Kind
-		if seen[path] || !full && i%7 != 0 && k.Kind != "ApplicationSet" {
+		if o.seen[path] || !isFull() && i%7 != 0 && k.Kind != "ApplicationSet" {
 			continue
 		}
-		seen[path] = true
+		o.seen[path] = true
+		for _, version := range k.Served {
+			o.open(t, h, path+"/"+version, isFirst)
+			isFirst = false
+		}
+	}
+}
+
+func (o *opened) open(t *testing.T, h http.Handler, path string, isFirst bool) {
+	t.Helper()
+	start := time.Now()
+	w := serve(h, path, "")
+	took := time.Since(start)
+	if w.Code != http.StatusOK {
+		t.Errorf("%s has the status %d", path, w.Code)
+		return
+	}
+	o.pages++
+	slowest, slowestPath := &o.warm, &o.warmPath
+	if isFirst {
+		slowest, slowestPath = &o.cold, &o.coldPath
+	}
+	if took > *slowest {
+		*slowest, *slowestPath = took, path
+	}
+	if size := compressedSize(t, w.Body.Bytes()); size > o.largest {
+		o.largest, o.largestPath = size, path
+	}
+}
+
+// upgrade is a pair of versions of a package in the corpus, with the kinds that another program found to be added and removed.
+type upgrade struct {
+	From, To       string
+	Added, Removed []string
+}
+
+// TestUpgradesOfRealPackagesRender opens the pages of differences of the pairs of versions in the corpus: of small packages, or of all
+// pairs with XPKG_WEB=full. Each page counts the kinds that are known to be added and removed.
+func TestUpgradesOfRealPackagesRender(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads real packages")
+	}
+	text, err := os.ReadFile(filepath.Join(corpus.Dir(t), "upgrades.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var upgrades []upgrade
+	if err := json.Unmarshal(text, &upgrades); err != nil {
+		t.Fatal(err)
+	}
+	small := regexp.MustCompile("/provider-(sql|helm|kubernetes|nop)@")
+	pages := 0
+	var warm, cold time.Duration
+	for _, u := range upgrades {
+		if !isFull() && !small.MatchString(strings.ReplaceAll(u.From, "__", "/")) {
+			continue
+		}
+		first, second := u.open(t)
+		pages, cold, warm = pages+1, max(cold, first), max(warm, second)
+	}
+	if want := map[bool]int{false: 19, true: 53}[isFull()]; pages != want {
+		t.Errorf("%d pairs were compared, want %d", pages, want)
+	}
+	t.Logf("%d pairs; the slowest page took %v, and %v the second time", pages, cold, warm)
+	t.Attr("pairs", strconv.Itoa(pages))
+	t.Attr("warm-ms", strconv.FormatInt(warm.Milliseconds(), 10))
+	t.Attr("cold-ms", strconv.FormatInt(cold.Milliseconds(), 10))
+}
+
+// open opens the page of the differences twice, and returns the times.
+func (u *upgrade) open(t *testing.T) (cold, warm time.Duration) {
+	t.Helper()
+	var versions []folder.Version
+	for _, item := range []string{u.From, u.To} {
+		read := readItem(t, filepath.Join(corpus.Dir(t), item))
+		if len(read) != 1 {
+			t.Fatalf("%s has %d packages", item, len(read))
+		}
+		versions = append(versions, read[0])
+	}
+	path := "/diff/" + versions[0].Repository + "/" + versions[0].Tag + ".." + versions[1].Tag
+	h := newHandler(t, versions, webtest.Options())
+	var times [2]time.Duration
+	for i := range times {
 		start := time.Now()
 		w := serve(h, path, "")
-		took := time.Since(start)
+		times[i] = time.Since(start)
 		if w.Code != http.StatusOK {
 			t.Errorf("%s has the status %d", path, w.Code)
-			continue
+			return times[0], times[1]
 		}
-		pages++
-		if took > slowest {
-			slowest, slowestPath = took, path
-		}
-		if size := compressedSize(t, w.Body.Bytes()); size > largest {
-			largest, largestPath = size, path
+		for heading, kinds := range map[string][]string{"Added": u.Added, "Removed": u.Removed} {
+			want := fmt.Sprintf(">%s kinds <span class=\"total\">%d</span>", heading, len(kinds))
+			if strings.Contains(w.Body.String(), ">"+heading+" kinds <") != (len(kinds) > 0) || len(kinds) > 0 && !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s does not contain %d %s kinds", path, len(kinds), strings.ToLower(heading))
+			}
 		}
 	}
-	if largest > maxPage {
-		t.Errorf("%s has %d bytes after compression, at most %d are allowed", largestPath, largest, maxPage)
-	}
-	t.Logf("%d pages; the largest has %d bytes after compression (%s); the slowest took %v (%s)", pages, largest, largestPath, slowest, slowestPath)
+	return times[0], times[1]
 }
 
 func compressedSize(t testing.TB, body []byte) int {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web"
+	"github.com/xpkg-dev/xpkg/internal/registry/web/recent"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -49,7 +50,14 @@ type Source struct {
 	options  Options
 	catalog  catalog.Catalog
 	versions map[key]*version
+	diffs    *recent.Results[compared, packagediff.Diff]
 }
+
+// compared are two versions of a package.
+type compared struct{ repository, from, to string }
+
+// mostDiffs is the number of differences of versions that are kept.
+const mostDiffs = 16
 
 type key struct{ repository, tag string }
 
@@ -64,7 +72,7 @@ type version struct {
 
 // New returns the source of packages.
 func New(versions []Version, options Options) (*Source, error) {
-	s := &Source{options: options, versions: map[key]*version{}}
+	s := &Source{options: options, versions: map[key]*version{}, diffs: recent.New[compared, packagediff.Diff](mostDiffs)}
 	var facts []catalog.Facts
 	for _, v := range versions {
 		f, err := catalog.FactsOf(v.Repository, v.Tag, v.Digest, v.Created, v.Package)
@@ -305,5 +313,5 @@ func (v *view) Diff(_ context.Context, repository, from, to string) (packagediff
 	if err != nil {
 		return packagediff.Diff{}, err
 	}
-	return packagediff.Compare(a.Package, b.Package)
+	return v.diffs.Get(compared{repository, from, to}, func() (packagediff.Diff, error) { return packagediff.Compare(a.Package, b.Package) })
 }
