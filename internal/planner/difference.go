@@ -62,7 +62,7 @@ func Compare(planned, now *Plan) []Difference {
 	each(&d, planned.Dependencies, now.Dependencies, func(x Dependency) (string, string) {
 		return "the dependency " + x.Package, strings.TrimSpace(string(x.State) + " " + x.Installed)
 	})
-	each(&d, planned.AddedPackages, now.AddedPackages, func(b AddedPackage) (string, string) {
+	each(&d, withoutKindChanges(planned.AddedPackages), withoutKindChanges(now.AddedPackages), func(b AddedPackage) (string, string) {
 		ref, _, _ := strings.Cut(b.Reference, "@")
 		return "the packages that are added with it for " + ref, b.Digest
 	})
@@ -85,6 +85,15 @@ func Compare(planned, now *Plan) []Difference {
 		return "the custom resources of " + r.CRD, number(r.Count)
 	})
 	return d
+}
+
+// withoutKindChanges returns added packages without the changes of their kinds, which follow from the digests.
+func withoutKindChanges(all []AddedPackage) []AddedPackage {
+	out := slices.Clone(all)
+	for i := range out {
+		out[i].KindChanges = nil
+	}
+	return out
 }
 
 type differences []Difference

@@ -93,7 +93,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err := pl.objects(ctx, p, pkg, t, out); err != nil {
 		return nil, err
 	}
-	out.KindChanges = pl.kindChanges(ctx, s, pkg, t)
+	out.KindChanges = pl.kindChanges(ctx, s.revisions, pkg, t)
 	out.explainAdoption()
 	if err := pl.preflight(ctx, s, p, pkg, changes, out); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -98,11 +99,11 @@ func (pl *Planner) release(ctx context.Context, inactive revision.Set, kept []pl
 // kindChanges returns the changes of the kinds that both the active revision and the new content define, if a transition
 // activates the new content. It returns none if the content of the active revision cannot be read: the plan has the changes of
 // objects in any case.
-func (pl *Planner) kindChanges(ctx context.Context, s *clusterState, pkg *xpkg.Package, t revision.Transition) []crddiff.ChangedCRD {
+func (pl *Planner) kindChanges(ctx context.Context, revisions []v1.PackageRevision, pkg *xpkg.Package, t revision.Transition) []crddiff.ChangedCRD {
 	if active := t.Active(); active == nil || active.GetName() != t.Current.GetName() {
 		return nil
 	}
-	for _, rev := range s.revisions {
+	for _, rev := range revisions {
 		if rev.RevisionSpec().DesiredState != v1.RevisionActive || rev.GetName() == t.Current.GetName() {
 			continue
 		}
@@ -119,10 +120,19 @@ func (pl *Planner) kindChanges(ctx context.Context, s *clusterState, pkg *xpkg.P
 	return nil
 }
 
-// CountKindChanges returns the number of changes of kinds in each class.
+// AllKindChanges returns the changes of the kinds of the package, and of the packages that are moved for it.
+func (p *Plan) AllKindChanges() []crddiff.ChangedCRD {
+	out := slices.Clone(p.KindChanges)
+	for _, a := range p.AddedPackages {
+		out = append(out, a.KindChanges...)
+	}
+	return out
+}
+
+// CountKindChanges returns the number of changes of AllKindChanges in each class.
 func (p *Plan) CountKindChanges() map[crddiff.Class]int {
 	out := map[crddiff.Class]int{}
-	for _, k := range p.KindChanges {
+	for _, k := range p.AllKindChanges() {
 		for _, c := range k.Changes {
 			out[c.Class]++
 		}

@@ -179,6 +179,9 @@ type AddedPackage struct {
 	Permissions *Permissions `json:"permissions,omitempty"`
 	// Runtime is the reason why the manager refuses its runtime, or nil.
 	Runtime *RuntimeRefusal `json:"runtime,omitempty"`
+	// KindChanges are the changes of the fields of the kinds that a moved package defines now and afterwards. They are not
+	// compared.
+	KindChanges []crddiff.ChangedCRD `json:"kindChanges,omitempty"`
 }
 
 // Short returns the package in the form of command arguments. A new package has the name that the manager gives it if

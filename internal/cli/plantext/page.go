@@ -48,7 +48,7 @@ func pageOf(p *planner.Plan, most int) *page {
 	t.permissions(p.Permissions)
 	t.webhooks(p.Webhooks)
 	t.objects(p.Objects)
-	t.kinds(p.KindChanges)
+	t.kinds("changed fields of kinds", p.KindChanges)
 	t.resources(p)
 	t.dependencies(p.Dependencies)
 	t.brings(p.AddedPackages)
@@ -151,7 +151,7 @@ func (t *page) changes(all []plan.Change) {
 
 // kinds writes the changes of the fields of kinds, the most severe class first. It omits safe changes, which the summary
 // counts.
-func (t *page) kinds(all []crddiff.ChangedCRD) {
+func (t *page) kinds(title string, all []crddiff.ChangedCRD) {
 	var rows [][]string
 	for _, class := range []crddiff.Class{crddiff.Breaking, crddiff.Care} {
 		for _, k := range all {
@@ -165,7 +165,7 @@ func (t *page) kinds(all []crddiff.ChangedCRD) {
 	if len(rows) == 0 {
 		return
 	}
-	t.detailsTitle("changed fields of kinds")
+	t.detailsTitle(title)
 	for i, row := range rows {
 		if t.most > 0 && i == t.most {
 			t.row(more(len(rows) - i))
@@ -251,13 +251,14 @@ func (t *page) moves(all []planner.AddedPackage) {
 	}
 }
 
-// additions writes the objects and the permissions of dependencies that are installed or moved.
+// additions writes the objects, the changed kinds and the permissions of dependencies that are installed or moved.
 func (t *page) additions(all []planner.AddedPackage) {
 	for _, a := range all {
 		if len(a.Objects.Changes) > 0 {
 			t.detailsTitle("objects of " + a.Short())
 			t.changes(a.Objects.Changes)
 		}
+		t.kinds("changed fields of kinds of "+a.Short(), a.KindChanges)
 		t.runtime(a.Short(), a.Runtime)
 		t.permissionsOf(a.Short(), a.Permissions)
 	}

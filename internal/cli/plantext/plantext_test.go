@@ -82,7 +82,8 @@ func plans() map[string]*planner.Plan {
 				{Package: "registry.example.com/harbor", State: "missing"},
 			},
 			AddedPackages: []planner.AddedPackage{
-				{Kind: "Provider", Name: "acme-water", From: "registry.example.com/water:v1.0.0", Reference: "registry.example.com/water:v2.0.0", RequiredBy: []string{"registry.example.com/boats", "registry.example.com/harbor"}},
+				{Kind: "Provider", Name: "acme-water", From: "registry.example.com/water:v1.0.0", Reference: "registry.example.com/water:v2.0.0", RequiredBy: []string{"registry.example.com/boats", "registry.example.com/harbor"},
+					KindChanges: []crddiff.ChangedCRD{{Name: "wells.example.com", Changes: []crddiff.Change{{Class: crddiff.Breaking, Type: crddiff.FieldRemoved, Version: "v1", Path: ".spec.depth", Reason: "the field was removed"}}}}},
 				{Kind: "Configuration", Reference: "registry.example.com/harbor:v1.0.0", RequiredBy: []string{"registry.example.com/boats"}},
 			},
 			Breaks: []planner.Broken{

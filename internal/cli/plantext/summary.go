@@ -44,8 +44,8 @@ func summary(p *planner.Plan) string {
 	if len(added) > 0 {
 		text += " Objects of dependencies: " + strings.Join(sums(added), ", ") + "."
 	}
-	if len(p.KindChanges) > 0 {
-		text += " " + changedKinds(p) + "."
+	if kinds := p.AllKindChanges(); len(kinds) > 0 {
+		text += " " + changedKinds(p, len(kinds)) + "."
 	}
 	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
 		text += " " + Lost(resources, uncounted)
@@ -54,7 +54,7 @@ func summary(p *planner.Plan) string {
 }
 
 // changedKinds returns the number of kinds whose fields change, and of their changes in each class.
-func changedKinds(p *planner.Plan) string {
+func changedKinds(p *planner.Plan, kinds int) string {
 	counts := p.CountKindChanges()
 	var parts []string
 	for _, class := range []crddiff.Class{crddiff.Breaking, crddiff.Care, crddiff.Safe} {
@@ -62,7 +62,7 @@ func changedKinds(p *planner.Plan) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, class))
 		}
 	}
-	return "Changes of " + wording.Count(len(p.KindChanges), "kind") + ": " + strings.Join(parts, ", ")
+	return "Changes of " + wording.Count(kinds, "kind") + ": " + strings.Join(parts, ", ")
 }
 
 // restarted returns the revision whose activation replaces the runtime of the package, or

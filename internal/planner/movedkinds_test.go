@@ -1,0 +1,47 @@
+package planner_test
+
+import (
+	"strings"
+	"testing"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/pkg/crddiff"
+)
+
+// A plan that moves a dependency lists the changes of the fields of its kinds.
+func TestPlanShowsTheChangedKindsOfMovedDependencies(t *testing.T) {
+	e := env.New(t)
+	s := newFakeContent()
+	const at = "registry.example.com/movedkinds/"
+	engine := crd("movedkinds.preview.test", "Engine", "one")
+	breaking := strings.Replace(engine, "scope: Cluster", "scope: Namespaced", 1)
+	if breaking == engine {
+		t.Fatal("the scope of the CRD is not found")
+	}
+	for ref, stream := range map[string]string{
+		"car:v1": needing("car", at+"engine"), "car:v2": strings.Replace(needing("car", at+"engine"), "'>=v1'", "'>=v2'", 1),
+		"engine:v1.0.0": provider("engine", "", engine), "engine:v2.0.0": provider("engine", "", breaking),
+	} {
+		s.put(at+ref, stream)
+	}
+	pl := newPlanner(t, e.Config, s)
+	pl.Registry, pl.Upgrades = s, graph.Upgrade
+	dependency, car := env.NewProvider("moved-engine", at+"engine:v1.0.0"), env.NewProvider("moved-car", at+"car:v1")
+	dependency.Labels = map[string]string{graph.LabelAutoInstalled: "true"}
+	stop := runManager(t, e.Config, s).Stop
+	e.CreateTemporary(t, dependency, car)
+	settled(t, e.Client, dependency)
+	settled(t, e.Client, car)
+	stop()
+
+	p := install(t, pl, with(car, func(p v1.Package) { p.PackageSpec().Package = at + "car:v2" }))
+	if len(p.AddedPackages) != 1 || p.AddedPackages[0].Name != dependency.Name {
+		t.Fatalf("the plan moves %+v", p.AddedPackages)
+	}
+	kinds := p.AddedPackages[0].KindChanges
+	if len(kinds) != 1 || kinds[0].Name != "engines.movedkinds.preview.test" || p.CountKindChanges()[crddiff.Breaking] == 0 || len(p.KindChanges) != 0 {
+		t.Errorf("the changes of kinds are %+v, and those of the package itself %+v", kinds, p.KindChanges)
+	}
+}
