@@ -108,11 +108,16 @@ func (c *components) setupControllers(ctx context.Context, ready func()) error {
 	return c.setupOrphans()
 }
 
+// crossplane returns the version of Crossplane that packages are checked against.
+func (c *components) crossplane() *crossplane.Checker {
+	return &crossplane.Checker{Configured: c.options.CrossplaneVersion, Reader: c.api.Live, Namespace: c.options.namespace(), Now: time.Now}
+}
+
 // setupPackages registers the controllers of packages and of revisions, two for each kind of package.
 func (c *components) setupPackages(ctx context.Context) error {
 	o, reserved := c.options, reservations.New()
 	checks := &revisions.Checks{
-		Crossplane:  &crossplane.Checker{Configured: o.CrossplaneVersion, Reader: c.api.Live, Namespace: o.namespace(), Now: time.Now},
+		Crossplane:  c.crossplane(),
 		Permissions: o.Permissions, Held: &permission.ManagerRules{Client: c.api.Client, Log: o.Log}, Poll: o.poll(),
 	}
 	dependencies := &revisions.Dependencies{Known: c.known, Options: o.Dependencies}

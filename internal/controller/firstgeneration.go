@@ -22,7 +22,7 @@ func (c *components) setupFirstGeneration() error {
 		return nil
 	}
 	o := c.options
-	base := firstgen.Base{API: c.api, Packages: c.packages, Options: o.FirstGeneration, Namespace: o.namespace(), Sources: o.KindSources}
+	base := firstgen.Base{API: c.api, Packages: c.packages, Options: o.FirstGeneration, Namespace: o.namespace(), Sources: o.KindSources, Crossplane: c.crossplane()}
 	p := &firstgen.Packages{Base: base, NewRuntime: c.namespaceRuntime, Mapper: c.manager.GetRESTMapper(), SettleTime: o.Settle}
 	if o.Permissions != nil {
 		p.Held = &permission.ManagerRules{Client: c.api.Client, Log: o.Log}

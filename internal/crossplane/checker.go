@@ -40,6 +40,16 @@ func (c *Checker) Check(ctx context.Context, meta xpkg.Meta) error {
 	return meta.Compatible(version)
 }
 
+// Constraints returns a function that reports whether a constraint accepts the version of Crossplane, or nil if Crossplane
+// does not run.
+func (c *Checker) Constraints(ctx context.Context) (func(constraint string) bool, error) {
+	version, err := c.version(ctx)
+	if err != nil || version == "" {
+		return nil, err
+	}
+	return func(constraint string) bool { return xpkg.Meta{Crossplane: constraint}.Compatible(version) == nil }, nil
+}
+
 // version returns the version to check against; it is empty if Crossplane does not run.
 func (c *Checker) version(ctx context.Context) (string, error) {
 	if c.Configured != "" {

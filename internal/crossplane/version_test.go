@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -58,5 +59,25 @@ func TestVersion(t *testing.T) {
 	}).Build()
 	if _, err := Version(t.Context(), forbidden, namespace); !errors.Is(err, ErrVersion) {
 		t.Errorf("got %v, want %s", err, ErrVersion.Name)
+	}
+}
+
+func TestConstraintsAreCheckedAgainstTheVersionThatRuns(t *testing.T) {
+	fits, err := (&Checker{Configured: "v1.14.0"}).Constraints(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for constraint, want := range map[string]bool{"": true, ">=v1.14.0": true, ">=v1.15.0": false, "~v1.14": true, "no constraint": false} {
+		if fits(constraint) != want {
+			t.Errorf("%q is accepted: %v", constraint, !want)
+		}
+	}
+	scheme := runtime.NewScheme()
+	if err := appsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	none := &Checker{Reader: fake.NewClientBuilder().WithScheme(scheme).Build(), Namespace: namespace, Now: time.Now}
+	if fits, err := none.Constraints(t.Context()); fits != nil || err != nil {
+		t.Errorf("without Crossplane: %v", err)
 	}
 }

@@ -89,6 +89,16 @@ func (pl *Planner) finder() origin.Finder {
 	return origin.Finder{Reader: pl.Reader, Namespace: pl.Namespace}
 }
 
+// CrossplaneConstraints returns a function that reports whether a constraint accepts the version of Crossplane in the cluster,
+// for [provide.Finder]. It returns nil if the version is not known: a plan warns of that.
+func (pl *Planner) CrossplaneConstraints(ctx context.Context) (func(constraint string) bool, error) {
+	fits, err := pl.crossplane().Constraints(ctx)
+	if err != nil {
+		return nil, nil //nolint:nilerr // The user may not read Deployments.
+	}
+	return fits, nil
+}
+
 func (pl *Planner) crossplane() *crossplane.Checker {
 	return &crossplane.Checker{Reader: pl.Reader, Namespace: pl.Namespace, Now: time.Now}
 }

@@ -21,7 +21,13 @@ type Catalog struct {
 	Fits func(constraint string) bool
 }
 
-var _ Source = Catalog{}
+var _ VersionSource = Catalog{}
+
+// ForCrossplane implements [VersionSource].
+func (s Catalog) ForCrossplane(fits func(constraint string) bool) Source {
+	s.Fits = fits
+	return s
+}
 
 // Candidates implements [Source].
 func (s Catalog) Candidates(kind dependency.KindRef) []Candidate {
@@ -159,11 +165,16 @@ func (s Catalog) usable(v catalog.Version, c *Candidate) bool {
 	case v.Status.Excludes():
 		c.Unusable = fmt.Sprintf("its version %s was %s", v.Tag, v.Status.State)
 	case s.Fits != nil && v.Crossplane != "" && !s.Fits(v.Crossplane):
-		c.Unusable = fmt.Sprintf("its version %s requires Crossplane %s", v.Tag, v.Crossplane)
+		c.Unusable = requiresCrossplane(v.Tag, v.Crossplane)
 	default:
 		return true
 	}
 	return false
+}
+
+// requiresCrossplane returns the reason why a version of a package does not work with the Crossplane that runs.
+func requiresCrossplane(version, constraint string) string {
+	return fmt.Sprintf("its version %s requires Crossplane %s", version, constraint)
 }
 
 func isPrerelease(tag string) bool {

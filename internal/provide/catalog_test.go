@@ -1,7 +1,10 @@
 package provide
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -237,5 +240,45 @@ func TestALookupScansTheRowsOnce(t *testing.T) {
 	// 46 kinds of 46 packages are in the group.
 	if most := 46 * 60.0; allocations > most {
 		t.Errorf("a lookup allocates %v times, at most %v are expected", allocations, most)
+	}
+}
+
+// A version that does not work with the Crossplane that runs is dropped with the reason, from an index and from the cache.
+func TestPackagesForAnotherCrossplaneAreDroppedWithAReason(t *testing.T) {
+	index := indexOf(t, "acme/s3 v1.0.0: Bucket.s3.example.org/v1; v2.0.0: Bucket.s3.example.org/v1")
+	versions := index.Histories[0].Versions
+	versions[0].Crossplane, versions[1].Crossplane = ">=v1.14.0", ">=v2.0.0"
+	cached := contentOf(t, "Provider", "Bucket", "{type: object}")
+	cached.Meta.Crossplane = ">=v3.0.0"
+	kind := kindRef(t, "Bucket.s3.example.org")
+	for name, c := range map[string]struct {
+		// running are the constraints that the version that runs satisfies.
+		running []string
+		ref     string
+		dropped string
+	}{
+		"the newest":      {[]string{">=v1.14.0", ">=v2.0.0"}, "xpkg.test/acme/s3:v2.0.0", "xpkg.test/other/s3: its version v1.0.0 requires Crossplane >=v3.0.0"},
+		"an older one":    {[]string{">=v1.14.0"}, "xpkg.test/acme/s3:v1.0.0", "xpkg.test/other/s3: its version v1.0.0 requires Crossplane >=v3.0.0"},
+		"only the cached": {[]string{">=v3.0.0"}, "xpkg.test/other/s3:v1.0.0", "xpkg.test/acme/s3: its version v1.0.0 requires Crossplane >=v1.14.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &Finder{
+				Sources: []Source{Catalog{Catalog: index}},
+				Load: func(context.Context) ([]Source, error) {
+					return []Source{Packages{All: []Package{{Repository: "xpkg.test/other/s3", Version: "v1.0.0", Content: cached}}}}, nil
+				},
+				Crossplane: func(context.Context) (func(string) bool, error) {
+					return func(constraint string) bool { return slices.Contains(c.running, constraint) }, nil
+				},
+			}
+			r, err := f.Rank(t.Context(), Request{Kind: kind})
+			if err != nil || len(r.Order) != 1 || r.Order[0].Ref() != c.ref || len(r.Dropped) != 1 || r.Dropped[0].Repository+": "+r.Dropped[0].Why != c.dropped {
+				t.Errorf("%+v, dropped %+v, %v", r.Order, r.Dropped, err)
+			}
+		})
+	}
+	failing := &Finder{Sources: []Source{Catalog{Catalog: index}}, Crossplane: func(context.Context) (func(string) bool, error) { return nil, context.Canceled }}
+	if _, err := failing.Rank(t.Context(), Request{Kind: kind}); !errors.Is(err, context.Canceled) {
+		t.Errorf("an unknown version of Crossplane: %v", err)
 	}
 }

@@ -23,9 +23,17 @@ type Packages struct {
 	// Name and Priority are those of the candidates.
 	Name     string
 	Priority int
+	// Fits is as in Catalog.
+	Fits func(constraint string) bool
 }
 
-var _ Source = Packages{}
+var _ VersionSource = Packages{}
+
+// ForCrossplane implements [VersionSource].
+func (s Packages) ForCrossplane(fits func(constraint string) bool) Source {
+	s.Fits = fits
+	return s
+}
 
 // Candidates implements [Source].
 func (s Packages) Candidates(kind dependency.KindRef) []Candidate {
@@ -77,6 +85,9 @@ func (s Packages) candidate(p Package, n names, group string) Candidate {
 	}
 	if p.Version == "" {
 		c.Version = p.Digest.String()
+	}
+	if requires := p.Content.Meta.Crossplane; s.Fits != nil && requires != "" && !s.Fits(requires) {
+		c.Version, c.Unusable = "", requiresCrossplane(c.Version, requires)
 	}
 	return c
 }

@@ -23,11 +23,22 @@ type Source interface {
 	Kinds() []dependency.KindRef
 }
 
+// A VersionSource is a source that knows which versions of Crossplane packages require.
+type VersionSource interface {
+	Source
+	// ForCrossplane returns the source with the version of Crossplane that runs: fits reports whether a constraint accepts
+	// it. Versions of packages that do not work with it cannot be installed.
+	ForCrossplane(fits func(constraint string) bool) Source
+}
+
 // A Finder selects the providers of kinds from sources. It implements [resolver.Kinds].
 type Finder struct {
 	Sources []Source
 	// Load returns further sources at the first use; nil means none.
 	Load func(ctx context.Context) ([]Source, error)
+	// Crossplane returns a function that reports whether a constraint accepts the version of Crossplane that runs, or nil to
+	// accept every constraint, at the first use. It may be nil.
+	Crossplane func(ctx context.Context) (fits func(constraint string) bool, err error)
 	// Holders and Present are as in Request.
 	Holders map[string]string
 	Present map[string]bool
@@ -45,16 +56,33 @@ type Finder struct {
 
 // sources returns all sources.
 func (f *Finder) sources(ctx context.Context) ([]Source, error) {
-	f.once.Do(func() {
-		f.loaded = f.Sources
-		if f.Load == nil {
-			return
-		}
-		var more []Source
-		more, f.err = f.Load(ctx)
-		f.loaded = slices.Concat(f.Sources, more)
-	})
+	f.once.Do(func() { f.loaded, f.err = f.load(ctx) })
 	return f.loaded, f.err
+}
+
+// load returns all sources with the version of Crossplane that runs.
+func (f *Finder) load(ctx context.Context) ([]Source, error) {
+	all := slices.Clone(f.Sources)
+	if f.Load != nil {
+		more, err := f.Load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	if f.Crossplane == nil || len(all) == 0 {
+		return all, nil
+	}
+	fits, err := f.Crossplane(ctx)
+	if err != nil || fits == nil {
+		return all, err
+	}
+	for i, s := range all {
+		if v, ok := s.(VersionSource); ok {
+			all[i] = v.ForCrossplane(fits)
+		}
+	}
+	return all, nil
 }
 
 var _ resolver.Kinds = (*Finder)(nil)

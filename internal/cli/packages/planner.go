@@ -49,12 +49,11 @@ func (f planFlags) open(ctx context.Context, c connection.ClusterFlags) (*cluste
 		return nil, connection.ErrKubeconfig.New(err, "cannot use the kubeconfig")
 	}
 	source := &content.LazySource{Flags: f.ContentFlags}
-	return &clusterPlanner{
-		Planner: &planner.Planner{
-			Reader: cluster, Cluster: objects, Source: source, Images: source, Registry: source, Kinds: source.Finder(f.KindIndexFlag), Namespace: f.Namespace, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
-		},
-		client: cluster, source: source,
-	}, nil
+	pl := &planner.Planner{
+		Reader: cluster, Cluster: objects, Source: source, Images: source, Registry: source, Kinds: source.Finder(f.KindIndexFlag), Namespace: f.Namespace, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
+	}
+	pl.Kinds.Crossplane = pl.CrossplaneConstraints
+	return &clusterPlanner{Planner: pl, client: cluster, source: source}, nil
 }
 
 func (p *clusterPlanner) close() error { return p.source.Close() }

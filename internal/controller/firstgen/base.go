@@ -10,6 +10,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -26,6 +27,8 @@ type Base struct {
 	Namespace string
 	// Sources returns the sources in which packages that provide kinds are found. It may be nil.
 	Sources func(context.Context) ([]provide.Source, error)
+	// Crossplane is the version of Crossplane that runs. It may be nil.
+	Crossplane *crossplane.Checker
 }
 
 // Reasons of the condition Ready, as the first generation of package managers wrote them.

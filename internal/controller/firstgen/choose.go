@@ -34,6 +34,9 @@ func (b *Base) choose(ctx context.Context, in packagesv1alpha1.Install, crd firs
 			WithDo("Run `xpkg install --kind %s`, set spec.package instead of spec.crd, or start the manager with --index.", wording.ShellWord(kind.String()))
 	}
 	finder := &provide.Finder{Sources: sources, Command: func(_ dependency.KindRef, c provide.Candidate) string { return annotateCommand(in, kind, c) }}
+	if b.Crossplane != nil {
+		finder.Crossplane = b.Crossplane.Constraints
+	}
 	installed := b.installed(ctx, own)
 	r, err := finder.Rank(ctx, provide.Request{Kind: kind, Present: installed.repositories, Holders: installed.holders})
 	if err != nil {

@@ -13,10 +13,13 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 const thingCRD = "things.a.example.org/v1"
@@ -122,5 +125,34 @@ func TestThePackageOfAKindIsChosenOnlyWithoutDoubt(t *testing.T) {
 				t.Errorf("the recorded choice is %+v", c)
 			}
 		})
+	}
+}
+
+// A package that does not work with the Crossplane that runs is not chosen, and the condition has the reason.
+func TestThePackageOfAKindWorksWithTheCrossplaneThatRuns(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1.AddToScheme(scheme), packagesv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	content, err := xpkg.Read([]byte(`apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: thing}
+spec: {crossplane: {version: ">=v2.0.0"}}
+`+publish.Definition("a.example.org", "Thing", "one")), xpkg.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := provide.Packages{All: []provide.Package{{Repository: "r.example.org/one/thing", Version: "v1.0.0", Content: content}}}
+	in := packagesv1alpha1.NewInstall(packagesv1alpha1.ClusterPackageInstallKind)
+	in.InstallSpec().CRD = thingCRD
+	for running, want := range map[string]string{"v2.1.0": "", "v1.20.0": "r.example.org/one/thing: its version v1.0.0 requires Crossplane >=v2.0.0"} {
+		b := &Base{
+			API: kube.API{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}, Crossplane: &crossplane.Checker{Configured: running},
+			Sources: func(context.Context) ([]provide.Source, error) { return []provide.Source{source}, nil },
+		}
+		in.InstallStatus().ChosenPackage = nil
+		if _, _, err := b.chosen(t.Context(), in); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("with Crossplane %s: %v", running, err)
+		}
 	}
 }
