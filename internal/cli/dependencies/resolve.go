@@ -107,6 +107,9 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := r.checkKinds(env.Context, before, got.File); err != nil {
+		return err
+	}
 	if err := c.checkDowngrades(before, got); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package dependencies
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -49,6 +51,29 @@ func (c *ResolveCmd) useKinds(r *rootResolver) error {
 		finder.Selected[k] = ref.Name()
 	}
 	r.Kinds = finder
+	return nil
+}
+
+// checkKinds fails with KindNotProvided if the content of a package does not define a kind for which it was selected: an
+// index is only a claim. Packages that the former lock file has with the same content and kinds are not read again.
+func (r *rootResolver) checkKinds(ctx context.Context, before, got lockfile.File) error {
+	for _, p := range got.Packages {
+		known := slices.ContainsFunc(before.Packages, func(b lockfile.Package) bool {
+			return b.Repository == p.Repository && b.Digest == p.Digest && slices.Equal(b.Provides, p.Provides)
+		})
+		if len(p.Provides) == 0 || known {
+			continue
+		}
+		pkg, err := r.read(ctx, p)
+		if err != nil {
+			return err
+		}
+		for _, k := range p.Provides {
+			if !provide.DefinesKind(pkg, k) {
+				return provide.ErrNotProvided.New(nil, "%s was selected for %s, but its content does not define the kind or its version", p.Reference(), k)
+			}
+		}
+	}
 	return nil
 }
 
