@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
@@ -37,8 +39,10 @@ type ConvertCmd struct {
 	Package  string   `arg:"" name:"src" help:"Package of the first generation: a folder with .registry or its source form, a reference, a file of an image, oci:DIR, or - for standard input."`
 	Output   string   `short:"o" required:"" placeholder:"FILE|DIR" help:"Package file to write, if the name ends in .xpkg, otherwise the folder for the files of the package."`
 	Provides []string `placeholder:"CRD=REPOSITORY@CONSTRAINT" sep:"none" help:"Package that defines a required CRD, such as clusters.compute.acme.io=ghcr.io/acme/compute@>=v1.0.0. The CRD can be *.GROUP."`
-	Report   string   `enum:"text,json" default:"text" placeholder:"text|json" help:"Format of the report. Default is text."`
+	content.KindIndexFlag
+	Report string `enum:"text,json" default:"text" placeholder:"text|json" help:"Format of the report. Default is text."`
 	runtimeFlags
+	flags.CacheFlags
 	location.TransferFlags
 }
 
@@ -120,13 +124,14 @@ func (c *ConvertCmd) folder(env *terminal.Env, dir string) (err error) {
 	return c.convert(env, pkg, base)
 }
 
-func (c *ConvertCmd) convert(env *terminal.Env, of *firstgen.Package, base *image.Image) error {
-	provides, err := parseProvides(c.Provides)
+func (c *ConvertCmd) convert(env *terminal.Env, of *firstgen.Package, base *image.Image) (err error) {
+	providers, err := c.openProviders(env)
 	if err != nil {
 		return err
 	}
-	result, err := firstgen.Convert(of, firstgen.ConvertOptions{Provides: provides, Bake: base != nil})
-	if err != nil {
+	defer terminal.Close(&err, providers)
+	result, err := firstgen.Convert(of, firstgen.ConvertOptions{Provides: providers.of, Bake: base != nil})
+	if err := cmp.Or(err, providers.err); err != nil {
 		return err
 	}
 	if base == nil {

@@ -65,6 +65,16 @@ func (s *LazySource) Finder(indexes KindIndexFlag) *provide.Finder {
 	}
 }
 
+// IndexFinder returns a finder for the providers of kinds that knows only the packages of indexes.
+func (s *LazySource) IndexFinder(indexes KindIndexFlag) *provide.Finder {
+	return &provide.Finder{Load: func(ctx context.Context) ([]provide.Source, error) {
+		if _, err := s.Open(ctx); err != nil {
+			return nil, err
+		}
+		return s.openIndexes(ctx, indexes)
+	}}
+}
+
 // openIndexes returns the sources of indexes.
 func (s *LazySource) openIndexes(ctx context.Context, indexes KindIndexFlag) ([]provide.Source, error) {
 	if len(indexes.Index) == 0 {
