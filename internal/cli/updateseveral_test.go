@@ -2,6 +2,10 @@ package cli_test
 
 import (
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
 // TestUpdateAcceptsSeveralPackages proves that one command moves several packages: to their newest versions, or to the
@@ -81,7 +85,12 @@ func TestAtomicCommandsUndoTheirChanges(t *testing.T) {
 	b.must(t, 0, "install", "provider", first, "junk", "--atomic").prints(t, "^provider/junk healthy ")
 	b.must(t, 0, "install", "provider", dhow, "dhow", "--atomic", "--wait", "1m")
 	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "junk", "dhow", "--yes", "--wait", "1m") })
-	b.must(t, 11, "update", "junk", second, "--wait", "1ns", "--atomic", "--yes").prints(t, "All changes were undone: provider/junk was returned to .*/junk:v1.0.0.")
+	b.must(t, 11, "update", "junk", second, "--wait", "1ns", "--atomic", "--yes").
+		prints(t, "Correct the cause above and try again. All changes were undone: provider/junk was returned to .*/junk:v1.0.0.$")
+	// The command ends when the former version is healthy again.
+	if p := b.provider(t, "junk"); p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue || p.GetCondition(v1.TypeHealthy).ObservedGeneration != p.Generation {
+		t.Errorf("the conditions of the returned package are %+v", p.Status.Conditions)
+	}
 	b.must(t, 11, "update", "junk", "dhow", "--wait", "1ns", "--atomic", "--yes").prints(t, "provider/junk was returned to .*/junk:v1.0.0", "provider/dhow was returned to .*/dhow:v1.0.0")
 	for name, want := range map[string]string{"junk": first, "dhow": dhow} {
 		if got := b.provider(t, name).Spec.Package; got != want {

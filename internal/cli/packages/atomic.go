@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +28,9 @@ type atomicFlag struct {
 
 // atomicWait is the time of --wait with --atomic.
 const atomicWait = 5 * time.Minute
+
+// returnWait is the time in which packages that were returned to their former version become healthy again.
+const returnWait = time.Minute
 
 // limit returns the time to wait for a package; 0 means not to wait.
 func (f atomicFlag) limit(wait time.Duration) time.Duration {
@@ -55,7 +59,35 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, changes []cha
 		undone = append(undone, c.String())
 	}
 	failed := errcode.From(why)
-	return failed.WithDo("%s All changes were undone: %s.", failed.Do, strings.Join(undone, ", "))
+	advice := failed.Do
+	if errors.Is(why, ErrWait) {
+		advice = "Correct the cause above and try again."
+	}
+	return failed.WithDo("%s All changes were undone: %s.%s", advice, strings.Join(undone, ", "), f.notHealthyAgain(env, cluster, changes))
+}
+
+// notHealthyAgain waits until the packages that were healthy before their changes are healthy again, and returns a sentence about
+// those that are not. It does not wait if the user interrupts the command.
+func (f atomicFlag) notHealthyAgain(env *terminal.Env, cluster client.Client, changes []change) string {
+	ctx, cancel := context.WithTimeout(env.Context, returnWait)
+	defer cancel()
+	progress := terminal.NewProgress(env.Stderr)
+	defer progress.End()
+	var names []string
+	for _, c := range changes {
+		if c.before == nil || c.before.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
+			continue
+		}
+		name := inventory.ShortName(c.before)
+		progress.Set("waiting until %s is healthy again", name)
+		if waitHealthy(ctx, cluster, c.before.DeepCopyObject().(v1.Package), progress) != nil {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Not healthy again yet: %s; see `xpkg tree`.", strings.Join(names, ", "))
 }
 
 // String describes the change that undo makes.

@@ -113,8 +113,8 @@ func revisionTable(revisions []revisionView) terminal.Table {
 // RollbackCmd implements `xpkg rollback`.
 type RollbackCmd struct {
 	Name     inventory.Name `arg:"" complete:"package" help:"Package to roll back, as NAME, KIND/NAME or KIND NAME."`
-	Revision string         `arg:"" optional:"" complete:"revision" help:"Revision to return to, by number or name. Default is the newest healthy revision before the active one."`
-	To       string         `placeholder:"NUMBER|REVISION" complete:"revision" help:"Revision to return to; the same as the argument."`
+	Revision string         `arg:"" optional:"" complete:"revision" help:"Revision to return to, by number, name or tag. Default is the newest healthy revision before the active one."`
+	To       string         `placeholder:"NUMBER|REVISION|TAG" complete:"revision" help:"Revision to return to; the same as the argument."`
 
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
 	DryRun bool          `help:"Show the changes without making them."`
@@ -161,7 +161,7 @@ func contentOf(rev v1.PackageRevision) string {
 	return spec.Image + "@" + spec.Digest
 }
 
-// rollbackTarget returns the revision with the number to, or the newest revision before the active one that
+// rollbackTarget returns the revision with the number, name or tag to, or without to the newest revision before the active one that
 // is not unhealthy: after an automatic rollback, the previous revision is the failed one. Revisions are
 // sorted, newest first.
 func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1.PackageRevision, error) {
@@ -178,6 +178,11 @@ func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1
 	}
 	for _, rev := range revisions {
 		if rev.GetName() == to || strconv.FormatInt(rev.RevisionSpec().Revision, 10) == to {
+			return rev, nil
+		}
+	}
+	for _, rev := range revisions {
+		if ref, err := oci.ParseReference(rev.RevisionSpec().Image, oci.ParseOptions{}); err == nil && ref.Tag == to {
 			return rev, nil
 		}
 	}

@@ -2,6 +2,7 @@ package packages
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,7 @@ import (
 func TestRollbackTarget(t *testing.T) {
 	rev := func(name string, number int64, state v1.RevisionState) v1.PackageRevision {
 		return &v1.ProviderRevision{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ProviderRevisionSpec{PackageRevisionSpec: v1.PackageRevisionSpec{Revision: number, DesiredState: state}},
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ProviderRevisionSpec{PackageRevisionSpec: v1.PackageRevisionSpec{Revision: number, DesiredState: state, Image: fmt.Sprintf("registry.example.org/acme/boats:v%d.0.0", number)}},
 		}
 	}
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
@@ -32,6 +33,8 @@ func TestRollbackTarget(t *testing.T) {
 		"previous":                  {upgraded, "", "boats-b"},
 		"number":                    {upgraded, "1", "boats-a"},
 		"name":                      {upgraded, "boats-a", "boats-a"},
+		"tag":                       {upgraded, "v1.0.0", "boats-a"},
+		"absent tag":                {upgraded, "v4.0.0", ""},
 		"after a rollback":          {rolledBack, "", "boats-a"},
 		"forward by number":         {rolledBack, "3", "boats-c"},
 		"absent":                    {upgraded, "4", ""},
