@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
@@ -45,6 +46,9 @@ type reasonView struct {
 	WorkWith []askView `json:"workWith,omitempty"`
 	// Status describes the status of the version, if it was yanked, retracted or deprecated and its registry responds.
 	Status string `json:"status,omitempty"`
+
+	// short is the version in text.
+	short string
 }
 
 // askView is a step of a path.
@@ -66,7 +70,7 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	view := reasonView{Package: p.Repository, Version: p.Version, Digest: p.Digest.String(), Kind: p.Kind, Paths: [][]askView{}}
+	view := reasonView{Package: p.Repository, Version: p.Version, Digest: p.Digest.String(), Kind: p.Kind, Paths: [][]askView{}, short: p.ShortVersion()}
 	for _, path := range f.Paths(p.Repository) {
 		view.Paths = append(view.Paths, asksAlong(f, path)...)
 	}
@@ -75,25 +79,41 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 		view.WorkWith = append(view.WorkWith, askView{Dependent: cmp.Or(by.By, by.Package), DependentVersion: from.Version, Package: p.Repository, Constraint: by.Constraint})
 	}
 	view.installed(all)
-	view.Status = c.status(env, p, locate)
-	return c.Print(env.Stdout, view, func(w io.Writer) error {
-		fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(string(p.Kind)), terminal.Safe(p.Repository), terminal.Safe(p.ShortVersion()))
-		if line := view.story(); line != "" {
-			fmt.Fprintln(w, terminal.Safe(line))
-		}
-		if view.Status != "" {
-			fmt.Fprintln(w, terminal.Safe(view.Status))
-		}
-		for _, path := range view.Paths {
-			if view.Reason != inventory.Explicit || len(path) > 1 {
-				writePath(w, path)
-			}
-		}
-		for _, a := range view.WorkWith {
-			fmt.Fprintln(w, terminal.Safe(fmt.Sprintf("%s works with %s %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.Package, a.Constraint)))
-		}
+	status := c.startStatus(env, p, locate)
+	defer status()
+	if c.Output != "" {
+		view.Status = status()
+		return c.Print(env.Stdout, view, nil)
+	}
+	// The reasons do not wait for the registry.
+	if err := c.Print(env.Stdout, view, view.write); err != nil {
+		return err
+	}
+	text := status()
+	if text == "" {
 		return nil
+	}
+	return c.Print(env.Stdout, view, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, terminal.Safe(text))
+		return err
 	})
+}
+
+// write writes the reasons as text.
+func (v *reasonView) write(w io.Writer) error {
+	fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(string(v.Kind)), terminal.Safe(v.Package), terminal.Safe(v.short))
+	if line := v.story(); line != "" {
+		fmt.Fprintln(w, terminal.Safe(line))
+	}
+	for _, path := range v.Paths {
+		if v.Reason != inventory.Explicit || len(path) > 1 {
+			writePath(w, path)
+		}
+	}
+	for _, a := range v.WorkWith {
+		fmt.Fprintln(w, terminal.Safe(fmt.Sprintf("%s works with %s %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.Package, a.Constraint)))
+	}
+	return nil
 }
 
 // installed returns the reason for which the package is installed, if a cluster is inspected. If several
@@ -124,6 +144,13 @@ func (v *reasonView) story() string {
 
 // statusTime limits the lookup of the status, which the registry of the package has: the reasons are known without it.
 const statusTime = 2 * time.Second
+
+// startStatus starts the lookup of the status, and returns a function that waits for it.
+func (c *WhyCmd) startStatus(env *terminal.Env, p lockfile.Package, locate func(context.Context, oci.Reference) (fetch.Origin, error)) func() string {
+	found := make(chan string, 1)
+	go func() { found <- c.status(env, p, locate) }()
+	return sync.OnceValue(func() string { return <-found })
+}
 
 // status describes the status of a package, or returns "" if it has none or if it cannot be read in time.
 func (c *WhyCmd) status(env *terminal.Env, p lockfile.Package, locate func(context.Context, oci.Reference) (fetch.Origin, error)) string {
