@@ -3,15 +3,11 @@ package cli_test
 import (
 	"archive/tar"
 	"bytes"
-	"context"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -21,6 +17,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
+	"github.com/xpkg-dev/xpkg/internal/testing/dockerregistry"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -35,53 +32,10 @@ func runXpkg(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// foreignRegistry starts the registry of Debian, an independent implementation.
-func foreignRegistry(t *testing.T) string {
-	t.Helper()
-	binary, err := exec.LookPath("docker-registry")
-	if err != nil {
-		prerequisite.Missing(t, "docker-registry is not installed: apt-get install docker-registry")
-	}
-	dir := t.TempDir()
-	config := filepath.Join(dir, "config.yml")
-	text := "version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: " + dir + "/data}}\nhttp: {addr: 127.0.0.1:0}\n"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, binary, "serve", config)
-	logs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		_ = cmd.Wait()
-	})
-	var seen []byte
-	buf := make([]byte, 4096)
-	for {
-		n, err := logs.Read(buf)
-		seen = append(seen, buf[:n]...)
-		if _, rest, ok := strings.Cut(string(seen), "listening on "); ok {
-			if address, _, ok := strings.Cut(rest, `"`); ok {
-				go func() { _, _ = io.Copy(io.Discard, logs) }()
-				return address
-			}
-		}
-		if err != nil {
-			t.Fatalf("docker-registry ended: %s", seen)
-		}
-	}
-}
-
 // A package that is pushed to another registry and pulled again has every document byte for
 // byte, and go-containerregistry alone can read it.
 func TestForeignRegistry(t *testing.T) {
-	registry := foreignRegistry(t)
+	registry := dockerregistry.Start(t)
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	for _, folder := range foreignFolders(t) {

@@ -2,6 +2,10 @@ package mirror_test
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,13 +14,16 @@ import (
 	"github.com/olareg/olareg"
 	"github.com/olareg/olareg/config"
 
+	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/mirror"
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/internal/testing/dockerregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
 func registry(t *testing.T) string {
@@ -24,6 +31,50 @@ func registry(t *testing.T) string {
 	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
 	t.Cleanup(func() { _ = images.Close() })
 	return strings.TrimPrefix(port.Serve(t, images).URL, "http://")
+}
+
+// copyIndex publishes a signed index in the source, copies it, and reads it in the mirror with the key.
+func copyIndex(t *testing.T, client *remote.Client, o mirror.Options, from string, c *catalog.Catalog) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := indexer.ParseSigner(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, _, err := (&indexer.Publishing{Catalog: *c, Created: time.Unix(1e9, 0)}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := oci.MustParseReference(from + "/index:main")
+	if err := signer.Push(t.Context(), client, index, image.Manifest.Digest); err != nil {
+		t.Fatal(err)
+	}
+	if err := indexer.Publish(t.Context(), client, index, &image, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := mirror.CopyIndex(t.Context(), o, index); err != nil {
+		t.Fatal(err)
+	}
+	target, err := mirror.TargetIndex(o, index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := store.Open(t.TempDir(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cache.Close() }()
+	reader, err := (&indexer.Client{Remote: client, Store: cache, Keys: indexer.Keys{public}}).Open(t.Context(), target)
+	if err != nil || reader.Manifest().Digest != image.Manifest.Digest {
+		t.Errorf("the index in the mirror: %v", err)
+	}
 }
 
 // push pushes a package with a kind, and returns its facts.
@@ -56,7 +107,22 @@ func build(t *testing.T, facts ...catalog.Facts) *catalog.Catalog {
 }
 
 func TestAMirrorHasTheVersionsAndTheirStatuses(t *testing.T) {
-	from, to := registry(t), registry(t)
+	for name, start := range map[string]func(t *testing.T) (from, to string){
+		"olareg": func(t *testing.T) (string, string) { return registry(t), registry(t) },
+		// It has no referrers API.
+		"docker-registry":    func(t *testing.T) (string, string) { return registry(t), dockerregistry.Start(t) },
+		"of docker-registry": func(t *testing.T) (string, string) { return dockerregistry.Start(t), registry(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := start(t)
+			testMirror(t, from, to)
+		})
+	}
+}
+
+// testMirror copies two packages, one of which is yanked, with a signed index, and then a new version.
+func testMirror(t *testing.T, from, to string) {
+	t.Helper()
 	client := remote.New(remote.Options{})
 	t.Cleanup(client.Close)
 	boats, rafts := push(t, from, "provider-boats", "v1.0.0", "Boat"), push(t, from, "provider-rafts", "v1.0.0", "Raft")
@@ -86,6 +152,7 @@ func TestAMirrorHasTheVersionsAndTheirStatuses(t *testing.T) {
 	if err != nil || len(referrers) != 1 {
 		t.Errorf("the referrers in the mirror: %v, %v", referrers, err)
 	}
+	copyIndex(t, client, o, from, first)
 	copied = nil
 	next := build(t, boats, rafts, push(t, from, "provider-boats", "v1.1.0", "Boat"))
 	got, err := mirror.Run(t.Context(), o, first, next)

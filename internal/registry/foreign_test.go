@@ -1,9 +1,6 @@
 package registry_test
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/testing/dockerregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -106,66 +104,20 @@ func TestSkopeoLogsIn(t *testing.T) {
 func backends(t *testing.T) map[string]func(t *testing.T) string {
 	t.Helper()
 	return map[string]func(t *testing.T) string{
-		"docker-registry": startDockerRegistry,
-		"olareg": func(t *testing.T) string {
-			yes := true
-			images := olareg.New(config.Config{
-				Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes},
-			})
-			t.Cleanup(func() { _ = images.Close() })
-			return strings.TrimPrefix(port.Serve(t, images).URL, "http://")
-		},
+		"docker-registry": func(t *testing.T) string { return dockerregistry.Start(t) },
+		"olareg":          func(t *testing.T) string { return startOlareg(t) },
 	}
 }
 
-// startDockerRegistry starts the registry of CNCF distribution.
-func startDockerRegistry(t *testing.T) string {
+// startOlareg starts a registry that keeps its content in memory.
+func startOlareg(t testing.TB) string {
 	t.Helper()
-	program, err := exec.LookPath("docker-registry")
-	if err != nil {
-		prerequisite.Missing(t, "docker-registry is not installed: apt-get install docker-registry")
-	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "config.yml")
-	content := "version: 0.1\nlog: {level: info, formatter: json}\nstorage: {filesystem: {rootdirectory: " + dir + "/data}, delete: {enabled: true}}\nhttp: {addr: 127.0.0.1:0}\n"
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cmd := exec.CommandContext(ctx, program, "serve", file)
-	logs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	addresses := make(chan string, 1)
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		lines := bufio.NewScanner(logs)
-		for lines.Scan() {
-			var line struct{ Msg string }
-			if json.Unmarshal(lines.Bytes(), &line) != nil {
-				continue
-			}
-			if address, ok := strings.CutPrefix(line.Msg, "listening on "); ok {
-				addresses <- address
-			}
-		}
-		close(addresses)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-drained
-		_ = cmd.Wait() // It was stopped by the context.
+	yes := true
+	images := olareg.New(config.Config{
+		Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes},
 	})
-	address, ok := <-addresses
-	if !ok {
-		t.Fatal("docker-registry ended without listening")
-	}
-	return address
+	t.Cleanup(func() { _ = images.Close() })
+	return strings.TrimPrefix(port.Serve(t, images).URL, "http://")
 }
 
 func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T) {
