@@ -24,7 +24,7 @@ var examples = map[string][]string{
 	"login":                 {"login ghcr.io --username alice"},
 	"logout":                {"logout ghcr.io"},
 	"registry serve":        {"registry serve --dir registry", "registry serve --dir front --backend ghcr.io --listen :8443"},
-	"registry export":       {"registry export site --from packages", "registry export site ghcr.io/acme/boats:v1.0.0"},
+	"registry export":       {"registry export site --from packages", "registry export site ghcr.io/acme/boats:v1.0.0", "registry export site --index registry.example.org/index:main"},
 	"registry token create": {"registry token create --dir registry --repository acme/* --action read"},
 	"registry token list":   {"registry token list --dir registry"},
 	"registry token revoke": {"registry token revoke 1a2b3c4d5e6f --dir registry"},

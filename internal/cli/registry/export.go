@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
@@ -22,15 +24,22 @@ type exportCmd struct {
 	Dir      string   `arg:"" help:"Folder to write. It must be empty, or not exist."`
 	Packages []string `arg:"" optional:"" name:"package" help:"Versions of packages in registries, for example ghcr.io/acme/boats:v1.0.0."`
 	From     []string `placeholder:"DIR" help:"Folder with packages as REPOSITORY/TAG.xpkg, or as folders REPOSITORY/TAG with a crossplane.yaml. Can be given more than once."`
+	Index    string   `placeholder:"REF" help:"Index whose packages are exported, for example registry.example.org/index:main. Each version is read from its registry."`
+	Versions int      `placeholder:"N" help:"With --index, read only the newest N versions of each package."`
 	Name     string   `default:"Packages" help:"Name of the site."`
+	content.IndexKeyFlag
+	flags.CacheFlags
 	terminal.OutputFlag
 	location.TransferFlags
 }
 
 // Run writes the pages.
 func (c *exportCmd) Run(env *terminal.Env) error {
-	if len(c.Packages)+len(c.From) == 0 {
-		return terminal.ErrUsage.New(nil, "there is nothing to export").WithDo("Name packages, or a folder with --from.")
+	if len(c.Packages)+len(c.From) == 0 && c.Index == "" {
+		return terminal.ErrUsage.New(nil, "there is nothing to export").WithDo("Name packages, a folder with --from, or an index with --index.")
+	}
+	if c.Versions < 0 || c.Versions > 0 && c.Index == "" {
+		return terminal.ErrUsage.New(nil, "--versions %d is not a number of versions of an index", c.Versions).WithDo("Use --versions with --index only, with a positive number.")
 	}
 	task := terminal.StartTask(env.Stderr, "reading packages")
 	defer task.End()
@@ -91,7 +100,11 @@ func (c *exportCmd) read(env *terminal.Env) ([]folder.Version, error) {
 		}
 		out = append(out, versions...)
 	}
-	return out, nil
+	if c.Index == "" {
+		return out, nil
+	}
+	indexed, err := c.readIndex(env)
+	return append(out, indexed...), err
 }
 
 // pull reads a package of a registry.
