@@ -18,6 +18,12 @@ const (
 	user = 65532
 
 	cacheVolume, cacheMount = "cache", "/cache"
+
+	// indexKeysAnnotation on the pods of the manager has the keys of indexes, which are mounted as a file. Unlike a ConfigMap, it needs no
+	// permissions of its own, and a change restarts the manager.
+	indexKeysAnnotation = "xpkg.dev/index-keys"
+	// The volume of the keys.
+	indexKeysVolume, indexKeysMount, indexKeysFile = "index-keys", "/index-keys", "keys.pem"
 )
 
 func (o Options) deployment() Object {
@@ -34,13 +40,19 @@ func (o Options) deployment() Object {
 				},
 			},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels(), Annotations: map[string]string{
-					"prometheus.io/scrape": "true", "prometheus.io/port": fmt.Sprint(metricsPort), "prometheus.io/path": "/metrics",
-				}},
-				Spec: o.pod(),
+				ObjectMeta: metav1.ObjectMeta{Labels: labels(), Annotations: o.podAnnotations()},
+				Spec:       o.pod(),
 			},
 		},
 	}
+}
+
+func (o Options) podAnnotations() map[string]string {
+	out := map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": fmt.Sprint(metricsPort), "prometheus.io/path": "/metrics"}
+	if o.IndexKeys != "" {
+		out[indexKeysAnnotation] = o.IndexKeys
+	}
+	return out
 }
 
 func (o Options) pod() corev1.PodSpec {
@@ -51,7 +63,7 @@ func (o Options) pod() corev1.PodSpec {
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Containers:        []corev1.Container{o.container()},
-		Volumes:           []corev1.Volume{{Name: cacheVolume, VolumeSource: o.cache()}},
+		Volumes:           o.volumes(),
 		NodeSelector:      o.NodeSelector,
 		Tolerations:       o.Tolerations,
 		Affinity:          o.Affinity,
@@ -97,7 +109,7 @@ func (o Options) container() corev1.Container {
 			AllowPrivilegeEscalation: new(false), Privileged: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
-		VolumeMounts: []corev1.VolumeMount{{Name: cacheVolume, MountPath: cacheMount}},
+		VolumeMounts: o.mounts(),
 	}
 }
 
@@ -114,6 +126,25 @@ func probe(path string) *corev1.Probe {
 		ProbeHandler:   corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("health")}},
 		TimeoutSeconds: 5, PeriodSeconds: 10,
 	}
+}
+
+func (o Options) volumes() []corev1.Volume {
+	out := []corev1.Volume{{Name: cacheVolume, VolumeSource: o.cache()}}
+	if o.IndexKeys == "" {
+		return out
+	}
+	key := &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + indexKeysAnnotation + "']"}
+	return append(out, corev1.Volume{Name: indexKeysVolume, VolumeSource: corev1.VolumeSource{
+		DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{{Path: indexKeysFile, FieldRef: key}}},
+	}})
+}
+
+func (o Options) mounts() []corev1.VolumeMount {
+	out := []corev1.VolumeMount{{Name: cacheVolume, MountPath: cacheMount}}
+	if o.IndexKeys != "" {
+		out = append(out, corev1.VolumeMount{Name: indexKeysVolume, MountPath: indexKeysMount, ReadOnly: true})
+	}
+	return out
 }
 
 func (o Options) cache() corev1.VolumeSource {

@@ -75,6 +75,9 @@ func (o Options) chosenArgs() []string {
 	for _, index := range o.Indexes {
 		args = append(args, "--index="+index)
 	}
+	if o.IndexKeys != "" {
+		args = append(args, "--index-key="+indexKeysMount+"/"+indexKeysFile)
+	}
 	if o.RemoveOrphans {
 		args = append(args, "--dependency-removal=Orphans")
 	}

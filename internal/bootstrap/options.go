@@ -61,6 +61,8 @@ type Options struct {
 	// Indexes are the indexes in which packages are found for install objects that name a kind, each as REF or
 	// REF,PRIORITY.
 	Indexes []string
+	// IndexKeys are public keys in PEM format, of which one must have signed each index; empty verifies no signatures.
+	IndexKeys string
 	// Args are further arguments of the manager.
 	Args []string
 	// CoreAccounts are the ServiceAccounts of Crossplane core beside which the manager runs. The manifests

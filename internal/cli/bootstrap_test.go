@@ -5,6 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +86,52 @@ func TestBootstrapPassesTheFlagsOfTheFirstGeneration(t *testing.T) {
 	for _, wrong := range []string{"registry.example.org/index", "registry.example.org/index:v1,high", "Not A Reference:v1"} {
 		if code, out, _ := bootstrapped(t, "--index="+wrong); code == 0 || out != "" {
 			t.Errorf("--index=%s: exit %d and %d bytes of output", wrong, code, len(out))
+		}
+	}
+}
+
+// The keys of indexes are a file of the pods, and only usable keys are accepted.
+func TestBootstrapEmbedsTheKeysOfIndexes(t *testing.T) {
+	const key = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
+	file := filepath.Join(t.TempDir(), "index.pub")
+	if err := os.WriteFile(file, []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := bootstrapped(t, "--index", "registry.example.org/index:v1", "--index-key", file)
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	documents := strings.Split(out, "\n---\n")
+	var d appsv1.Deployment
+	if err := yaml.Unmarshal([]byte(documents[len(documents)-1]), &d); err != nil {
+		t.Fatal(err)
+	}
+	pod := d.Spec.Template.Spec
+	volume, mount := pod.Volumes[len(pod.Volumes)-1], pod.Containers[0].VolumeMounts[len(pod.Containers[0].VolumeMounts)-1]
+	if volume.DownwardAPI == nil || volume.Name != mount.Name || !mount.ReadOnly {
+		t.Fatalf("the volume %+v is mounted as %+v", volume, mount)
+	}
+	item := volume.DownwardAPI.Items[0]
+	if !slices.Contains(pod.Containers[0].Args, "--index-key="+mount.MountPath+"/"+item.Path) {
+		t.Errorf("the arguments %q do not name the file", pod.Containers[0].Args)
+	}
+	for name, value := range d.Spec.Template.Annotations {
+		if item.FieldRef.FieldPath == "metadata.annotations['"+name+"']" && value == key {
+			return
+		}
+	}
+	t.Errorf("no annotation contains the key: %v", d.Spec.Template.Annotations)
+}
+
+func TestBootstrapRefusesUnusableKeysOfIndexes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "index.key")
+	private := "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n"
+	if err := os.WriteFile(file, []byte(private), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{file, file + ".absent"} {
+		if code, out, _ := bootstrapped(t, "--index-key", name); code == 0 || out != "" {
+			t.Errorf("%s: exit %d and %d bytes of output", filepath.Base(name), code, len(out))
 		}
 	}
 }

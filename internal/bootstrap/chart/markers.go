@@ -29,8 +29,8 @@ func markers() bootstrap.Options {
 		NodeSelector: map[string]string{marker: "x"}, Tolerations: []corev1.Toleration{{Key: marker + "toleration"}},
 		Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}, PriorityClassName: marker + "priority",
 		PackageGroups: []string{marker + "group.example.org"}, PermissionPolicy: marker + "policy", RemoveOrphans: true, FirstGeneration: true,
-		Indexes: []string{marker + "index"},
-		Args:    []string{marker + "args"}, CoreAccounts: []types.NamespacedName{{Namespace: marker + "core", Name: marker + "account"}},
+		Indexes: []string{marker + "index"}, IndexKeys: marker + "keys",
+		Args: []string{marker + "args"}, CoreAccounts: []types.NamespacedName{{Namespace: marker + "core", Name: marker + "account"}},
 	}
 }
 
@@ -65,6 +65,7 @@ var replacements = map[string][]replacement{
 			"        prometheus.io/scrape: \"true\"\n",
 			"        prometheus.io/scrape: \"true\"\n        {{- with .Values.podAnnotations }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n",
 		},
+		{"        xpkg.dev/index-keys: xpkgchartkeys\n", "        {{- with .Values.indexKeys }}\n        xpkg.dev/index-keys: {{ . | quote }}\n        {{- end }}\n"},
 		{
 			"        - name: HOME\n          value: /cache\n",
 			"        - name: HOME\n          value: /cache\n        {{- with .Values.env }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n",
@@ -82,6 +83,15 @@ var replacements = map[string][]replacement{
 			"        {{- if .Values.firstGeneration }}\n        - --first-generation\n        {{- end }}\n",
 		},
 		{"        - --index=xpkgchartindex\n", "        {{- range .Values.indexes }}\n        - {{ printf \"--index=%s\" . | quote }}\n        {{- end }}\n"},
+		{
+			"        - --index-key=/index-keys/keys.pem\n",
+			"        {{- if .Values.indexKeys }}\n        - --index-key=/index-keys/keys.pem\n        {{- end }}\n",
+		},
+		{
+			"        - mountPath: /index-keys\n          name: index-keys\n          readOnly: true\n",
+			"        {{- if .Values.indexKeys }}\n        - mountPath: /index-keys\n          name: index-keys\n          readOnly: true\n        {{- end }}\n",
+		},
+		{indexKeysVolume, "      {{- if .Values.indexKeys }}\n" + indexKeysVolume + "      {{- end }}\n"},
 		{
 			"        - --dependency-removal=Orphans\n",
 			"        {{- if eq .Values.dependencyRemoval \"Orphans\" }}\n        - --dependency-removal=Orphans\n        {{- end }}\n",
@@ -109,6 +119,10 @@ var replacements = map[string][]replacement{
 		},
 	},
 }
+
+// indexKeysVolume is the volume with the keys of indexes, as YAML.
+const indexKeysVolume = "      - downwardAPI:\n          items:\n          - fieldRef:\n              fieldPath: metadata.annotations['xpkg.dev/index-keys']\n" +
+	"            path: keys.pem\n        name: index-keys\n"
 
 // given returns a replacement for a field of the pod that is copied from the values, if
 // set.

@@ -52,6 +52,8 @@ const indexAge = time.Minute
 type RecentIndexes struct {
 	Client    *indexer.Client
 	Locations []string
+	// Key is read each time, so that keys can be replaced while the process runs.
+	Key IndexKeyFlag
 
 	mu      sync.Mutex
 	sources []provide.Source
@@ -64,6 +66,10 @@ func (r *RecentIndexes) Sources(ctx context.Context) ([]provide.Source, error) {
 	defer r.mu.Unlock()
 	if len(r.Locations) == 0 || r.sources != nil && time.Since(r.opened) < indexAge {
 		return r.sources, nil
+	}
+	var err error
+	if r.Client.Keys, err = r.Key.Keys(ctx); err != nil {
+		return nil, err
 	}
 	sources, err := OpenIndexes(ctx, r.Client, r.Locations)
 	if err != nil {

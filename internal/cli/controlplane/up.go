@@ -141,7 +141,7 @@ func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, cho
 		}
 		return manager.RunManager(ctx, manager.ManagerOptions{
 			Config: e.Config, Core: core, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir), CacheLimit: c.CacheLimit, ProgramsDir: programsDir,
-			Dependencies: c.DependencyFlags, Indexes: c.Index,
+			Dependencies: c.DependencyFlags, Indexes: c.Index, IndexKey: c.IndexKeyFlag,
 			Log:     slog.New(slog.NewTextHandler(progress, nil)),
 			Options: controller.Options{Ready: e.Ready, MetricsAddress: c.MetricsAddress, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: c.FirstGenerationOptions()},
 		})

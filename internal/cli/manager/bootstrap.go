@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/version"
 )
 
@@ -29,13 +32,14 @@ type managerFlags struct {
 	PermissionPolicy  string              `placeholder:"NAME" help:"ConfigMap of the namespace with the policy for requested permissions."`
 	Namespaced        bool                `help:"Restrict namespaced permissions of the manager and of runtimes to the namespace."`
 	FirstGeneration   bool                `help:"Serve the API packages.crossplane.io of the first generation of packages. It allows the manager to run controllers in every namespace."`
+	IndexKey          string              `placeholder:"FILE" complete:"file" help:"File with public keys (PEM), of which one must have signed each index. It is embedded in the manifests."`
 	Index             []string            `sep:" " placeholder:"REF[,PRIORITY]" help:"Index in which the manager finds packages for install objects that name a kind (spec.crd); repeat it for several. The index with the highest priority comes first; the default is 0."`
 	DependencyRemoval graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them."`
 }
 
 // options returns the options of the manifests for a manager beside Crossplane core with these ServiceAccounts. There are none
 // without core.
-func (f managerFlags) options(core []types.NamespacedName) (bootstrap.Options, error) {
+func (f managerFlags) options(ctx context.Context, core []types.NamespacedName) (bootstrap.Options, error) {
 	if f.Replicas < 1 {
 		return bootstrap.Options{}, bootstrap.ErrOption.New(nil, "--replicas is %d; the minimum is 1", f.Replicas)
 	}
@@ -44,12 +48,31 @@ func (f managerFlags) options(core []types.NamespacedName) (bootstrap.Options, e
 			return bootstrap.Options{}, err
 		}
 	}
+	keys, err := f.indexKeys(ctx)
+	if err != nil {
+		return bootstrap.Options{}, err
+	}
 	return bootstrap.Options{
 		Namespace: f.Namespace, Image: f.Image, Version: version.Version, ImagePullSecrets: f.ImagePullSecret, Replicas: f.Replicas,
 		PackageGroups: f.PackageGroup, PermissionPolicy: f.PermissionPolicy, Namespaced: f.Namespaced, RemoveOrphans: f.DependencyRemoval == graph.RemoveOrphans, FirstGeneration: f.FirstGeneration,
-		Indexes:    f.Index,
+		Indexes: f.Index, IndexKeys: keys,
 		CacheClaim: f.CacheClaim, Args: f.ManagerArg, NoNetworkPolicy: !f.NetworkPolicy, CoreAccounts: core,
 	}, nil
+}
+
+// indexKeys returns the content of the file with the keys of indexes, or "" without one.
+func (f managerFlags) indexKeys(ctx context.Context) (string, error) {
+	if f.IndexKey == "" {
+		return "", nil
+	}
+	text, err := fileutil.ReadFile(ctx, f.IndexKey)
+	if err != nil {
+		return "", err
+	}
+	if _, err := indexer.ParseKeys(text); err != nil {
+		return "", err
+	}
+	return string(text), nil
 }
 
 // BootstrapCmd implements `xpkg bootstrap`.
@@ -71,7 +94,7 @@ func (c *BootstrapCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	options, err := c.options(core)
+	options, err := c.options(env.Context, core)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type FirstGenerationFlags struct {
 	InstallSource           string   `placeholder:"REGISTRY" help:"Registry of install objects that name none. Default is docker.io."`
 	TemplatingController    string   `placeholder:"IMAGE" help:"Image of the controller of packages with templates that name none. Default is crossplane/templating-controller:v0.4.0 in the registry of the package."`
 	Index                   []string `sep:" " placeholder:"REF[,PRIORITY]" env:"XPKG_INDEX" help:"Index in which packages are found for install objects that name a kind (spec.crd); repeat it for several. The index with the highest priority comes first; the default is 0."`
+	content.IndexKeyFlag
 }
 
 // FirstGenerationOptions returns the settings of the manager.
@@ -29,12 +30,16 @@ func (f FirstGenerationFlags) FirstGenerationOptions() firstgen.Options {
 	}
 }
 
-// kindSources returns the sources of indexes for the manager, or nil without indexes, and a function that closes them.
-func kindSources(registries remote.Options, packages *store.Store, locations []string) (sources func(context.Context) ([]provide.Source, error), closeSources func()) {
-	if len(locations) == 0 {
-		return nil, func() {}
+// kindSources returns the sources of indexes for the manager, or nil without indexes, and a function that closes them. It fails if
+// the keys of the indexes cannot be read.
+func (o *ManagerOptions) kindSources(ctx context.Context, registries remote.Options, packages *store.Store) (sources func(context.Context) ([]provide.Source, error), closeSources func(), err error) {
+	if _, err := o.IndexKey.Keys(ctx); err != nil {
+		return nil, nil, err
+	}
+	if len(o.Indexes) == 0 {
+		return nil, func() {}, nil
 	}
 	access := remote.New(registries)
-	indexes := &content.RecentIndexes{Client: &indexer.Client{Remote: access, Store: packages}, Locations: locations}
-	return indexes.Sources, access.Close
+	indexes := &content.RecentIndexes{Client: &indexer.Client{Remote: access, Store: packages}, Locations: o.Indexes, Key: o.IndexKey}
+	return indexes.Sources, access.Close, nil
 }

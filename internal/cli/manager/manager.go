@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/controller"
@@ -105,7 +106,7 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 	}
 	return RunManager(env.Context, ManagerOptions{
 		Config: cfg, CacheDir: dir, ProgramsDir: filepath.Join(filepath.Dir(filepath.Clean(dir)), "runtime"), CacheLimit: c.CacheLimit, Log: newLog(env.Stderr, c.LogFormat, env.Verbose), registries: c.RegistryFlags,
-		limits: c.LimitFlags, Dependencies: c.DependencyFlags, Indexes: c.Index,
+		limits: c.LimitFlags, Dependencies: c.DependencyFlags, Indexes: c.Index, IndexKey: c.IndexKeyFlag,
 		Options: controller.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
 			ActivationDeadline: c.ActivationDeadline, Permissions: c.Permissions(),
@@ -189,6 +190,8 @@ type ManagerOptions struct {
 	Options      controller.Options
 	// Indexes are the locations of the indexes in which packages are found for kinds.
 	Indexes []string
+	// IndexKey selects the keys that must have signed the indexes.
+	IndexKey content.IndexKeyFlag
 	// Core is the Crossplane core that runs beside the manager as a process. It may be nil.
 	Core *Core
 }
@@ -211,7 +214,9 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.Config), "xpkg/"+version.Version)
 	opts.Content, opts.Images = source, source
 	var closeSources func()
-	opts.KindSources, closeSources = kindSources(registries, packages.Store(), o.Indexes)
+	if opts.KindSources, closeSources, err = o.kindSources(ctx, registries, packages.Store()); err != nil {
+		return err
+	}
 	defer closeSources()
 	opts.Dependencies = &controller.Dependencies{Registry: source, Upgrades: o.Dependencies.DependencyUpgrades, Removal: o.Dependencies.DependencyRemoval}
 	opts.InUse, opts.Log = packages.Use, o.Log

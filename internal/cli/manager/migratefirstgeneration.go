@@ -22,7 +22,7 @@ type migrateFirstGenerationCmd struct {
 
 // Run moves the packages of the first generation in a cluster to the manager.
 func (c *migrateFirstGenerationCmd) Run(env *terminal.Env) error {
-	options, err := c.options(nil)
+	options, err := c.options(env.Context, nil)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ type migrateFromCoreCmd struct {
 
 // Run moves the packages of the cluster to the manager.
 func (c *migrateFromCoreCmd) Run(env *terminal.Env) (err error) {
-	options, err := c.options(nil)
+	options, err := c.options(env.Context, nil)
 	if err != nil {
 		return err
 	}

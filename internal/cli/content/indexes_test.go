@@ -1,0 +1,86 @@
+package content
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+)
+
+// newKey returns a signer, and its public key in PEM.
+func newKey(t *testing.T) (*indexer.Signer, []byte) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := indexer.ParseSigner(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if der, err = x509.MarshalPKIXPublicKey(public); err != nil {
+		t.Fatal(err)
+	}
+	return signer, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+}
+
+// TestKeysAreReplacedWhileTheProcessRuns checks that a manager refuses indexes that its keys have not signed, and reads the keys again.
+func TestKeysAreReplacedWhileTheProcessRuns(t *testing.T) {
+	server := port.Serve(t, registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	client := remote.New(remote.Options{Attempts: 1})
+	t.Cleanup(client.Close)
+	cache, err := store.Open(t.TempDir(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cache.Close() })
+	location := strings.TrimPrefix(server.URL, "http://") + "/index:main"
+	ref := oci.MustParseReference(location)
+	signer, key := newKey(t)
+	_, other := newKey(t)
+	image, _, err := (&indexer.Publishing{Catalog: catalog.Catalog{Config: catalog.Config{Name: "test"}}, Created: time.Unix(1, 0)}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := signer.Push(t.Context(), client, ref, image.Manifest.Digest); err != nil {
+		t.Fatal(err)
+	}
+	if err := indexer.Publish(t.Context(), client, ref, &image, nil); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "index.pub")
+	indexes := &RecentIndexes{Client: &indexer.Client{Remote: client, Store: cache}, Locations: []string{location}, Key: IndexKeyFlag{IndexKey: file}}
+	for _, step := range []struct {
+		keys []byte
+		want error
+	}{{other, indexer.ErrIndexSignature}, {[]byte("none"), indexer.ErrIndexKey}, {append(other, key...), nil}} {
+		if err := os.WriteFile(file, step.keys, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sources, err := indexes.Sources(t.Context())
+		if (err == nil) != (step.want == nil) || step.want != nil && !errors.Is(err, step.want) || (err == nil) != (len(sources) == 1) {
+			t.Errorf("%d sources, %v; want %v", len(sources), err, step.want)
+		}
+	}
+}
