@@ -16,7 +16,7 @@ CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording screenshots site test test-short test-race lint generate check-generated bench growth clean fuzz hostile attack faults
+.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording screenshots site test test-short test-race lint generate check-generated bench registry-goals growth clean fuzz hostile attack faults
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -112,6 +112,9 @@ fuzz: ## Run every fuzz target for FUZZTIME, five seconds by default
 
 bench: build ## Measure every goal of performance, each with its floor in the same run, in one table (XPKG_BENCH=large: up to 2,043 CRDs)
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 6h ./test/bench
+
+registry-goals: ## Measure every goal of the registry, the index and the search in one table; it needs the corpus, Chromium and docker-registry
+	$(GO) test -run '^$$' -bench Goals/registry -benchtime 1x -timeout 2h ./test/bench
 
 growth: ## Draw docs/growth.svg from the results in docs/performance.json
 	$(GO) run ./hack/growth docs/performance.json >$(BIN)/growth.svg

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -179,6 +180,7 @@ func TestProvidersAreSelectedByTheRules(t *testing.T) {
 	if len(cases) < 40 {
 		t.Fatalf("there are only %d cases", len(cases))
 	}
+	t.Attr("cases", strconv.Itoa(len(cases)))
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, text := outcome(c.request(t), c.candidates)

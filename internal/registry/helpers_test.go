@@ -174,7 +174,13 @@ func (s *server) mustPush(t testing.TB, reference, kind string) {
 // waitUntil waits for updates of the index until a condition holds.
 func (s *server) waitUntil(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	s.waitAtMost(t, deadline, what, holds)
+}
+
+// waitAtMost waits like waitUntil, with another deadline.
+func (s *server) waitAtMost(t testing.TB, most time.Duration, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), most)
 	defer cancel()
 	for {
 		next, _ := s.Site().Updated()

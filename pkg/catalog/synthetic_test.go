@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,10 @@ func TestIndexOfAThousandPackagesIsSmall(t *testing.T) {
 		whole += d.Size
 	}
 	t.Logf("manifest %d, packages %d, kinds %d, whole %d bytes; %+v", len(m.Raw), m.Packages.Size, m.Kinds.Size, whole, c.Config.Counts)
+	t.Attr("search-bytes", strconv.FormatInt(search, 10))
+	t.Attr("whole-bytes", strconv.FormatInt(whole, 10))
+	t.Attr("manifest-bytes", strconv.Itoa(len(m.Raw)))
+	t.Attr("layers", strconv.Itoa(len(m.Layers())))
 	if search > 2<<20 || whole > 8<<20 || len(m.Raw) > 20<<10 || len(m.Layers()) > 100 {
 		t.Errorf("search %d, whole %d, manifest %d bytes, %d layers", search, whole, len(m.Raw), len(m.Layers()))
 	}
@@ -112,6 +117,7 @@ func TestIndexOfAThousandPackagesIsSmall(t *testing.T) {
 		size += len(blob.Data)
 	}
 	t.Logf("one publish: %d bytes, of which %d of events", size, image.Manifest.Journal[0].Size)
+	t.Attr("publish-bytes", strconv.Itoa(size))
 	if size > 24<<10 {
 		t.Errorf("one publish costs %d bytes", size)
 	}

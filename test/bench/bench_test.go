@@ -64,6 +64,9 @@ func groups(b *testing.B) []group {
 	all := []group{
 		{"solver", solverRows}, {"read", readRows}, {"tree", treeRows}, {"closure", closureRows},
 		{"commands", commandRows}, {"up", upRows}, {"build", buildRows},
+		// One name for each, so that a failure of one does not lose the others.
+		{"registry", registryRows}, {"registryrebuild", rebuildRows}, {"registrysearch", serverSearchRows}, {"registryfreshness", freshnessRows},
+		{"registryoffline", offlineRows},
 	}
 	for _, n := range sizes(b) {
 		all = append(all, group{fmt.Sprintf("crds-%d", n), func(b *testing.B) []row { return sizeRows(b, n) }})

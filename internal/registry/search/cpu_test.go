@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/search"
+	"github.com/xpkg-dev/xpkg/internal/testing/largecatalog"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
 // BenchmarkSearchCPU reports the CPU time of single queries in a database of 200,000 kinds. It does not depend on other processes of the
 // machine: with 50 queries in each second, two processors are busy for 20 times this time of each second.
 func BenchmarkSearchCPU(b *testing.B) {
-	c := large(b, 1000)
+	c := largecatalog.Build(b, 1000)
 	d, err := search.Open(b.Context(), filepath.Join(b.TempDir(), "search.db"))
 	if err != nil {
 		b.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/search"
+	"github.com/xpkg-dev/xpkg/internal/testing/largecatalog"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
@@ -21,7 +22,7 @@ func BenchmarkSearchUnderLoad(b *testing.B) {
 		packages = 1000
 		rate     = 50
 	)
-	c := large(b, packages)
+	c := largecatalog.Build(b, packages)
 	start := time.Now()
 	d, err := search.Open(b.Context(), filepath.Join(b.TempDir(), "search.db"))
 	if err != nil {

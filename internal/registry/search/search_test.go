@@ -2,7 +2,6 @@ package search_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,28 +9,9 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/search"
+	"github.com/xpkg-dev/xpkg/internal/testing/largecatalog"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
-
-// facts returns a package with kinds KIND.GROUP.
-func facts(repository, typ string, kinds ...string) catalog.Facts {
-	f := catalog.Facts{
-		Repository: "registry.example.org/acme/" + repository, Version: catalog.Version{Tag: "v1.0.0", Kinds: len(kinds)},
-		Head: &catalog.Head{Package: catalog.Package{Repository: "registry.example.org/acme/" + repository, Type: typ}},
-	}
-	for _, name := range kinds {
-		kind, group, _ := strings.Cut(name, ".")
-		f.Head.Kinds = append(f.Head.Kinds, catalog.Kind{
-			Kind: kind, Group: group, Plural: strings.ToLower(kind) + "s", Singular: strings.ToLower(kind), Scope: "Cluster", Served: []string{"v1"},
-			Role: catalog.Provides, Repository: f.Repository,
-		})
-		f.Served = append(f.Served, catalog.ServedKind{Group: group, Kind: kind, Versions: []string{"v1"}})
-	}
-	slices.SortFunc(f.Served, func(a, b catalog.ServedKind) int {
-		return strings.Compare(a.Group+"\x00"+a.Kind, b.Group+"\x00"+b.Kind)
-	})
-	return f
-}
 
 func build(t testing.TB, all ...catalog.Facts) *catalog.Catalog {
 	t.Helper()
@@ -45,10 +25,10 @@ func build(t testing.TB, all ...catalog.Facts) *catalog.Catalog {
 func sample(t testing.TB) *catalog.Catalog {
 	return build(
 		t,
-		facts("provider-aws-s3", "Provider", "Bucket.s3.aws.example.org", "BucketPolicy.s3.aws.example.org", "ProviderConfig.aws.example.org", "VPCPeeringConnection.ec2.aws.example.org"),
-		facts("provider-gcp", "Provider", "Bucket.storage.gcp.example.org", "ProviderConfig.gcp.example.org"),
-		facts("provider-helm", "Provider", "Release.helm.example.org"),
-		facts("function-bucket", "Function", "Bucket.input.example.org"),
+		largecatalog.Facts("provider-aws-s3", "Provider", "Bucket.s3.aws.example.org", "BucketPolicy.s3.aws.example.org", "ProviderConfig.aws.example.org", "VPCPeeringConnection.ec2.aws.example.org"),
+		largecatalog.Facts("provider-gcp", "Provider", "Bucket.storage.gcp.example.org", "ProviderConfig.gcp.example.org"),
+		largecatalog.Facts("provider-helm", "Provider", "Release.helm.example.org"),
+		largecatalog.Facts("function-bucket", "Function", "Bucket.input.example.org"),
 	)
 }
 
@@ -106,7 +86,7 @@ func TestResultsEqualTheSearchWithoutAServer(t *testing.T) {
 
 func TestHiddenPackagesDoNotChangeTheResults(t *testing.T) {
 	all := sample(t)
-	public := build(t, facts("provider-gcp", "Provider", "Bucket.storage.gcp.example.org", "ProviderConfig.gcp.example.org"))
+	public := build(t, largecatalog.Facts("provider-gcp", "Provider", "Bucket.storage.gcp.example.org", "ProviderConfig.gcp.example.org"))
 	dir := t.TempDir()
 	d, want := open(t, filepath.Join(dir, "all.db"), all), open(t, filepath.Join(dir, "public.db"), public)
 	visible := func(repository string) bool { return strings.HasSuffix(repository, "/provider-gcp") }
@@ -132,7 +112,7 @@ func TestHiddenPackagesDoNotChangeTheResults(t *testing.T) {
 func TestChangesReplaceTheDocumentsOfAPackage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "search.db")
 	d := open(t, path, sample(t))
-	next := build(t, facts("provider-gcp", "Provider", "Disk.storage.gcp.example.org"), facts("provider-new", "Provider", "Bucket.new.example.org"))
+	next := build(t, largecatalog.Facts("provider-gcp", "Provider", "Disk.storage.gcp.example.org"), largecatalog.Facts("provider-new", "Provider", "Bucket.new.example.org"))
 	if err := d.Sync(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
@@ -162,24 +142,6 @@ func TestADamagedDatabaseIsBuiltAgain(t *testing.T) {
 	}
 }
 
-// large returns a catalog with a number of packages with 200 kinds each, with a distribution of words as in real packages.
-func large(t testing.TB, packages int) *catalog.Catalog {
-	t.Helper()
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // The numbers only have to be the same in every run.
-	services := []string{"s3", "ec2", "rds", "iam", "sql", "storage", "network", "compute", "dns", "kafka", "redis", "monitor", "cdn", "vault", "queue"}
-	nouns := []string{"Bucket", "Instance", "Policy", "Role", "Cluster", "Network", "Subnet", "Database", "User", "Group", "Topic", "Queue", "Key", "Rule", "Zone", "Record"}
-	var all []catalog.Facts
-	for i := range packages {
-		var kinds []string
-		for j := range 200 {
-			kind := nouns[random.IntN(len(nouns))] + nouns[random.IntN(len(nouns))] + nouns[j%len(nouns)]
-			kinds = append(kinds, fmt.Sprintf("%s%d.%s.cloud%d.example.org", kind, j/len(nouns), services[random.IntN(len(services))], i))
-		}
-		all = append(all, facts(fmt.Sprintf("provider-cloud%d-%s", i, services[i%len(services)]), "Provider", kinds...))
-	}
-	return build(t, all...)
-}
-
 // TestNamesAreFoundAmongManyKindsWithTheSameWord checks a common word, for which beginnings of words are not looked up.
 func TestNamesAreFoundAmongManyKindsWithTheSameWord(t *testing.T) {
 	var all []catalog.Facts
@@ -188,9 +150,9 @@ func TestNamesAreFoundAmongManyKindsWithTheSameWord(t *testing.T) {
 		for j := range 100 {
 			kinds = append(kinds, fmt.Sprintf("BucketPolicy%d.p%d.example.org", j, i))
 		}
-		all = append(all, facts(fmt.Sprintf("provider-%d", i), "Provider", kinds...))
+		all = append(all, largecatalog.Facts(fmt.Sprintf("provider-%d", i), "Provider", kinds...))
 	}
-	all = append(all, facts("zzz-provider", "Provider", "Bucket.z.example.org", "Bucketeer.z.example.org"))
+	all = append(all, largecatalog.Facts("zzz-provider", "Provider", "Bucket.z.example.org", "Bucketeer.z.example.org"))
 	c := build(t, all...)
 	d := open(t, filepath.Join(t.TempDir(), "search.db"), c)
 	for text, want := range map[string]string{"bucket": "Bucket", "buckete": "Bucketeer", "bucketpolicy7": "BucketPolicy7"} {

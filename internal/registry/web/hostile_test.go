@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +170,7 @@ func TestHostilePackagesAreHarmless(t *testing.T) {
 			}
 		}
 	}
+	t.Attr("attacks", strconv.Itoa(len(versions)))
 	t.Logf("%d attacks on %d pages each", len(versions), len(hostilePaths(folder.Version{})))
 }
 

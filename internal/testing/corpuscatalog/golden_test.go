@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,6 +35,7 @@ func searchGolden(t *testing.T, c *catalog.Catalog) {
 		}
 	}
 	t.Logf("%d of %d queries have the wanted hit", total-failed, total)
+	t.Attr("golden-percent", strconv.Itoa(100*(total-failed)/total))
 	if total < 60 || 100*failed > 5*total {
 		t.Errorf("%d of %d queries miss the wanted hit", failed, total)
 	}

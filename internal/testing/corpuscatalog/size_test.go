@@ -1,6 +1,7 @@
 package corpuscatalog
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -44,6 +45,8 @@ func TestIndexOfTheCorpusIsSmall(t *testing.T) {
 			t.Errorf("%s: %d bytes, want at most %d", name, size.is, size.most)
 		}
 	}
+	t.Attr("search-bytes", strconv.FormatInt(s.search-s.manifest, 10))
+	t.Attr("whole-bytes", strconv.FormatInt(s.whole, 10))
 	if n := len(image.Manifest.Layers()); n > 100 {
 		t.Errorf("%d layers", n)
 	}
