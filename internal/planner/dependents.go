@@ -13,13 +13,13 @@ import (
 // ErrDependentsBroken is the code for a plan after which the dependencies of another package are not satisfied.
 var ErrDependentsBroken = errcode.Code{
 	Name: "DependentsBroken", Class: errcode.Conflict,
-	Cause: "Another package requires a version of this one that the operation replaces.",
+	Cause: "Another package requires a version of this one, or a kind that it provides, and the operation replaces or removes it.",
 	Fix:   "Update the dependents first, to versions that accept it. To continue anyway, use --yes.",
 }
 
-// Broken is a package whose dependencies would no longer be satisfied.
+// Broken is a package whose dependencies would no longer be satisfied, or an install object without the provider of its kind.
 type Broken struct {
-	// Kind and Name are the kind and name of the package object.
+	// Kind and Name are the kind and name of the object; the name of an install object follows its namespace.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	// Requires is the required repository, and Constraint the constraint on its versions.
@@ -28,15 +28,38 @@ type Broken struct {
 	// Installed is the version of the required package after the operation. It is empty if the
 	// package would not be installed.
 	Installed string `json:"installed,omitempty"`
+	// Kinds are the kinds that the required package provides now, and not after the operation.
+	Kinds []string `json:"kinds,omitempty"`
+	// ReplacedBy is the repository that provides the kinds after the operation; empty if the operation does not switch their
+	// provider.
+	ReplacedBy string `json:"replacedBy,omitempty"`
+}
+
+// Needs describes the requirement, without its subject.
+func (b Broken) Needs() string {
+	needs := strings.TrimSpace("needs " + b.Requires + " " + b.Constraint)
+	if len(b.Kinds) > 0 {
+		needs += " for " + strings.Join(b.Kinds, " and ")
+	}
+	return needs
+}
+
+// After describes the requirement after the operation, for the subject "it".
+func (b Broken) After() string {
+	switch {
+	case b.ReplacedBy != "":
+		return "would be replaced by " + b.ReplacedBy
+	case b.Installed == "":
+		return "would not be installed"
+	case len(b.Kinds) > 0:
+		return "would not provide that at " + b.Installed
+	}
+	return "would be at " + b.Installed
 }
 
 // String describes the broken dependency in one clause.
 func (b Broken) String() string {
-	after := "it would not be installed"
-	if b.Installed != "" {
-		after = "it would be at " + b.Installed
-	}
-	return fmt.Sprintf("%s needs %s, and %s", Package{Kind: b.Kind, Name: b.Name}.Short(), strings.TrimSpace(b.Requires+" "+b.Constraint), after)
+	return fmt.Sprintf("%s %s, and it %s", Package{Kind: b.Kind, Name: b.Name}.Short(), b.Needs(), b.After())
 }
 
 // ConsentError returns the error of a plan that a user can apply only with consent, because it breaks dependents or because

@@ -85,6 +85,11 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	if node, named := graph.NodeFromImage(p, p.PackageSpec().Package, res.Digest, nil); named {
+		if err := pl.lostKinds(ctx, s, pkg, node, out); err != nil {
+			return nil, err
+		}
+	}
 	pl.checkCrossplane(ctx, p, pkg.Meta, out)
 	if err := pl.permissions(ctx, s, pkg, t, out); err != nil {
 		return nil, err

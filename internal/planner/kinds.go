@@ -2,7 +2,14 @@ package planner
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
@@ -85,4 +92,104 @@ func (s *clusterState) repositories() map[string]bool {
 		out[oci.RepositoryName(x.PackageSpec().Package)] = true
 	}
 	return out
+}
+
+// lostKinds adds to the plan the packages and the install objects that use the package as the provider of a kind, if the
+// package does not provide the kind after the operation, or is another package then. The content is nil, and the node is
+// empty, if the operation deletes the package.
+func (pl *Planner) lostKinds(ctx context.Context, s *clusterState, content *xpkg.Package, node graph.Node, out *Plan) error {
+	if s.live == nil {
+		return nil
+	}
+	repository := oci.RepositoryName(s.live.PackageSpec().Package)
+	for _, user := range pl.kindUsers(ctx, s, out) {
+		defines := content != nil && provide.DefinesKind(content, user.crd)
+		switches := content != nil && !s.sameRepository(repository, node.Repository)
+		if defines && !switches || pl.ChangedTogether[Package{Kind: user.kind, Name: user.name}.Short()] {
+			continue
+		}
+		provides, err := pl.provides(ctx, s.live, user.crd)
+		if err != nil {
+			return err
+		}
+		if !provides {
+			continue
+		}
+		lost := Broken{Kind: user.kind, Name: user.name, Requires: repository}
+		switch {
+		case defines:
+			lost.ReplacedBy = node.Repository
+		case content != nil:
+			lost.Installed = node.VersionOrDigest()
+		}
+		out.addLostKind(lost, user.crd)
+	}
+	return nil
+}
+
+// addLostKind adds a kind to the broken dependency of its user on the package that provides it.
+func (p *Plan) addLostKind(lost Broken, crd dependency.KindRef) {
+	at := slices.IndexFunc(p.Breaks, func(b Broken) bool { return b.Kind == lost.Kind && b.Name == lost.Name && b.Requires == lost.Requires })
+	if at < 0 {
+		at = len(p.Breaks)
+		p.Breaks = append(p.Breaks, lost)
+	}
+	b := &p.Breaks[at]
+	b.ReplacedBy = lost.ReplacedBy
+	if !slices.Contains(b.Kinds, crd.String()) {
+		b.Kinds = append(b.Kinds, crd.String())
+	}
+}
+
+// provides reports whether a package holds a kind that the API server serves.
+func (pl *Planner) provides(ctx context.Context, p v1.Package, kind dependency.KindRef) (bool, error) {
+	held, err := state.FindKinds(ctx, pl.Cluster, kind)
+	return slices.ContainsFunc(held, func(h state.HeldKind) bool {
+		return h.PackageKind == p.PackageKind() && h.PackageName == p.GetName() && h.Serves(kind.Version)
+	}), err
+}
+
+// A kindUser is an object that uses a package as the provider of a kind.
+type kindUser struct {
+	kind, name string
+	crd        dependency.KindRef
+}
+
+// kindUsers returns the other packages and the install objects that use the installed package as the provider of a kind. It
+// adds a warning if the install objects cannot be read.
+func (pl *Planner) kindUsers(ctx context.Context, s *clusterState, out *Plan) []kindUser {
+	var users []kindUser
+	add := func(kind, name, crd string) {
+		if k, err := dependency.ParseKindRef(crd); err == nil {
+			users = append(users, kindUser{kind, name, k})
+		}
+	}
+	repository := oci.RepositoryName(s.live.PackageSpec().Package)
+	for _, x := range s.others {
+		for _, d := range graph.KindProviders(x) {
+			if s.sameRepository(d.Package, repository) && !x.PackageSpec().SkipDependencyResolution {
+				add(x.PackageKind(), x.GetName(), d.CRD)
+			}
+		}
+	}
+	if s.live.PackageKind() != v1.ProviderKind {
+		return users
+	}
+	for _, kind := range packagesv1alpha1.InstallKinds() {
+		all, err := state.ListInstalls(ctx, pl.Reader, kind)
+		if err != nil && !isUnknownKind(err) {
+			out.warn(fmt.Sprintf("The install objects that use the package are not known: %v.", err))
+		}
+		for _, in := range all {
+			if in.InstallStatus().Provider == s.live.GetName() && in.InstallSpec().CRD != "" {
+				add(kind, in.GetNamespace()+"/"+in.GetName(), in.InstallSpec().CRD)
+			}
+		}
+	}
+	return users
+}
+
+// isUnknownKind reports whether the API server, or the client, does not know a kind.
+func isUnknownKind(err error) bool {
+	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err)
 }

@@ -156,8 +156,18 @@ func TestTheProviderOfAKindIsRecordedOnThePackage(t *testing.T) {
 		t.Errorf("the plan has changes: %+v", p)
 	}
 	// The provider has dependents.
-	if p, err := pl.Uninstall(t.Context(), wheels); err != nil || len(p.Breaks) < 2 {
-		t.Errorf("the uninstall breaks %+v, %v", p.Breaks, err)
+	users := []string{"provider/recorded-car needs " + kindsAt + "wheels for wheels." + group + "/v1", "provider/recorded-train needs " + kindsAt + "wheels for Wheel." + group + "/v1", "provider/recorded-truck needs " + kindsAt + "wheels for Wheel." + group}
+	plan, err := pl.Uninstall(t.Context(), wheels)
+	expectBreaks(t, plan, err, users, ", and it would not be installed")
+	// A version without the kind, and another package in place of the provider, have the same effect.
+	pl.Kinds = nil
+	s.put(kindsAt+"wheels:v2.0.0", provider("wheels", "", crd(group, "Tyre", "one")))
+	for reference, after := range map[string]string{
+		kindsAt + "wheels:v2.0.0": ", and it would not provide that at v2.0.0",
+		kindsAt + "other:v1.0.0":  ", and it would be replaced by " + kindsAt + "other",
+	} {
+		plan, err := pl.Install(t.Context(), env.NewProvider("kinds-wheels", reference))
+		expectBreaks(t, plan, err, users, after)
 	}
 
 	// A version that the provider does not serve is reported, and the provider is not replaced.
@@ -170,6 +180,26 @@ func TestTheProviderOfAKindIsRecordedOnThePackage(t *testing.T) {
 	})
 	if bike.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue {
 		t.Error("a package without its kind is healthy")
+	}
+}
+
+// expectBreaks checks that a plan breaks the users of kinds, and needs consent.
+func expectBreaks(t *testing.T, p *planner.Plan, err error, users []string, after string) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, b := range p.Breaks {
+		got = append(got, b.String())
+	}
+	slices.Sort(got)
+	var want []string
+	for _, u := range users {
+		want = append(want, u+after)
+	}
+	if !slices.Equal(got, want) || !errors.Is(p.ConsentError(), planner.ErrDependentsBroken) {
+		t.Errorf("the plan breaks %q, want %q, and needs the consent %v", got, want, p.ConsentError())
 	}
 }
 

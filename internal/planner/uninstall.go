@@ -61,6 +61,9 @@ func (pl *Planner) recordDependents(ctx context.Context, s *clusterState, out *P
 		return err
 	}
 	out.Breaks = pl.breaks(s, graph.New(others, s.place), nil)
+	if err := pl.lostKinds(ctx, s, nil, graph.Node{}, out); err != nil {
+		return err
+	}
 	out.Orphans = s.orphans(others, nil, nil)
 	if _, installs := s.lock.Annotations[graph.AnnotationUpgrades]; installs && len(out.Breaks) > 0 {
 		out.warn(fmt.Sprintf("The package manager installs it again: %s.", out.Breaks[0]))

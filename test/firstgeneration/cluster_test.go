@@ -12,6 +12,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
@@ -126,6 +127,15 @@ func TestClusterPackageInstallByKindUsesTheInstalledProvider(t *testing.T) {
 	s.waitFor(t, in, corev1.ConditionTrue, "Available")
 	if in.InstallStatus().Provider != own.Name {
 		t.Errorf("the status is %+v", in.InstallStatus())
+	}
+	cluster, err := planner.NewCluster(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := (&planner.Planner{Reader: s.Client, Cluster: cluster, Namespace: managerNamespace}).Uninstall(t.Context(), own)
+	want := "clusterpackageinstall/" + managerNamespace + "/bykind needs " + s.Registry + "/first/bykind for things.bykind.example.org/v1, and it would not be installed"
+	if err != nil || len(plan.Breaks) != 1 || plan.Breaks[0].String() != want {
+		t.Errorf("the deletion of the Provider breaks %v (%v), want %s", plan.Breaks, err, want)
 	}
 	s.Delete(t, in)
 	s.WaitGone(t, in)

@@ -12,7 +12,7 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -43,7 +43,7 @@ func (o InstallObject) String() string {
 func ReadInstalls(ctx context.Context, cluster client.Client) []packagesv1alpha1.Install {
 	var out []packagesv1alpha1.Install
 	for _, kind := range packagesv1alpha1.InstallKinds() {
-		all, err := firstgen.ListInstalls(ctx, cluster, kind)
+		all, err := state.ListInstalls(ctx, cluster, kind)
 		if err != nil {
 			return out
 		}

@@ -270,11 +270,7 @@ func (t *page) breaks(all []planner.Broken) {
 	}
 	t.title("breaks")
 	for _, b := range all {
-		gets := "would not be installed"
-		if b.Installed != "" {
-			gets = "would be at " + b.Installed
-		}
-		t.row(strings.ToLower(b.Kind)+"/"+b.Name, strings.TrimSpace("needs "+b.Requires+" "+b.Constraint), gets)
+		t.row(strings.ToLower(b.Kind)+"/"+b.Name, b.Needs(), b.After())
 	}
 }
 

@@ -2,7 +2,6 @@ package firstgen
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,6 +15,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/state"
 )
 
 // SetupWithManager registers the controller of ClusterPackageInstalls.
@@ -60,7 +60,7 @@ func (r *Packages) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 // ready and may wait for it.
 func (b *Base) enqueueInstalls(kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		all, err := ListInstalls(ctx, b.API.Client, kind)
+		all, err := state.ListInstalls(ctx, b.API.Client, kind)
 		if err != nil {
 			return nil
 		}
@@ -72,28 +72,4 @@ func (b *Base) enqueueInstalls(kind string) handler.EventHandler {
 		}
 		return out
 	})
-}
-
-// ListInstalls returns the install objects of a kind.
-func ListInstalls(ctx context.Context, reader client.Reader, kind string, opts ...client.ListOption) ([]packagesv1alpha1.Install, error) {
-	var out []packagesv1alpha1.Install
-	switch kind {
-	case packagesv1alpha1.ClusterPackageInstallKind:
-		list := &packagesv1alpha1.ClusterPackageInstallList{}
-		if err := reader.List(ctx, list, opts...); err != nil {
-			return nil, fmt.Errorf("list ClusterPackageInstalls: %w", err)
-		}
-		for i := range list.Items {
-			out = append(out, &list.Items[i])
-		}
-	case packagesv1alpha1.PackageInstallKind:
-		list := &packagesv1alpha1.PackageInstallList{}
-		if err := reader.List(ctx, list, opts...); err != nil {
-			return nil, fmt.Errorf("list PackageInstalls: %w", err)
-		}
-		for i := range list.Items {
-			out = append(out, &list.Items[i])
-		}
-	}
-	return out, nil
 }
