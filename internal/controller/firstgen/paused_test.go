@@ -1,0 +1,81 @@
+package firstgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
+	"github.com/xpkg-dev/xpkg/internal/controller/kube"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
+)
+
+// A paused install object only gets a condition. Without the annotation, its reconciliation writes.
+func TestPausedInstallObjectsCauseNoWrites(t *testing.T) {
+	for _, kind := range packagesv1alpha1.InstallKinds() {
+		for _, isPaused := range []bool{true, false} {
+			t.Run(fmt.Sprint(kind, isPaused), func(t *testing.T) {
+				in := newInstall(kind)
+				in.SetAnnotations(map[string]string{v1.AnnotationPaused: fmt.Sprint(isPaused)})
+				in.InstallSpec().Package = "r.example.org/acme/thing:v1"
+				base, writes := countingBase(t, in)
+				reconcile := (&ClusterInstalls{base}).Reconcile
+				if kind == packagesv1alpha1.PackageInstallKind {
+					reconcile = (&NamespaceInstalls{base}).Reconcile
+				}
+				request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(in)}
+				_, err := reconcile(t.Context(), request)
+				if err := base.API.Client.Get(t.Context(), request.NamespacedName, in); err != nil {
+					t.Fatal(err)
+				}
+				synced := in.GetCondition(v1.TypeSynced)
+				if got := synced.Status == corev1.ConditionFalse && synced.Reason == v1.ReasonPaused; got != isPaused {
+					t.Errorf("the condition is %+v (%v)", synced, err)
+				}
+				if (*writes == 0) != isPaused {
+					t.Errorf("%d writes (%v)", *writes, err)
+				}
+			})
+		}
+	}
+}
+
+// countingBase returns the base of controllers in the namespace of an install object, whose client counts and fails the writes
+// of everything but status.
+func countingBase(t *testing.T, in packagesv1alpha1.Install) (base Base, writes *int) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1.AddToScheme(scheme), packagesv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	writes = new(int)
+	write := func() error {
+		*writes++
+		return errors.New("a write")
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(in).WithStatusSubresource(in).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return write() },
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error { return write() },
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return write()
+		},
+	}).Build()
+	base = Base{Namespace: in.GetNamespace(), Options: Options{NamespacedPackages: []string{All}}}
+	base.API = kube.API{Client: api, Live: api, Status: &status.Reporter{
+		Client: api, Events: events.NewFakeRecorder(10), Writes: &expectations.Versions{Now: time.Now}, Now: time.Now,
+		CountFailure: func(string) {}, Blocked: func(context.Context, string) error { return nil },
+	}}
+	return base, writes
+}
