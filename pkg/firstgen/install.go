@@ -38,7 +38,7 @@ func (i *Install) Deployment(opts InstallOptions) *appsv1.Deployment {
 			if c.Image == "" {
 				c.Image = opts.Image
 			} else {
-				c.Image = withRegistry(c.Image, opts.Source)
+				c.Image = WithRegistry(c.Image, opts.Source)
 			}
 			if opts.PullPolicy != "" {
 				c.ImagePullPolicy = opts.PullPolicy
@@ -53,13 +53,19 @@ func (i *Install) Deployment(opts InstallOptions) *appsv1.Deployment {
 	return d
 }
 
-// withRegistry returns the reference of an image with the registry added if the reference names none.
-func withRegistry(image, registry string) string {
-	first, _, isPath := strings.Cut(image, "/")
-	if registry == "" || isPath && (strings.ContainsAny(first, ".:") || first == "localhost") {
+// WithRegistry returns the reference of an image in a registry, which can have a path, unless the image names another one or
+// the registry is empty.
+func WithRegistry(image, registry string) string {
+	if registry = strings.TrimSuffix(registry, "/"); registry == "" || HasRegistry(image) {
 		return image
 	}
-	return strings.TrimSuffix(registry, "/") + "/" + image
+	return registry + "/" + image
+}
+
+// HasRegistry reports whether the reference of an image names a registry, as container engines decide it.
+func HasRegistry(image string) bool {
+	first, _, isPath := strings.Cut(image, "/")
+	return isPath && (strings.ContainsAny(first, ".:") || first == "localhost")
 }
 
 // readInstall reads install.yaml; it returns nil after reporting that the file is not a single Deployment.

@@ -3,6 +3,7 @@ package firstgen
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -77,6 +79,11 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 func (r *ClusterInstalls) setProvider(in *packagesv1alpha1.ClusterPackageInstall, ref oci.Reference, p *v1.Provider) {
 	metav1.SetMetaDataAnnotation(&p.ObjectMeta, AnnotationInstalledBy, installedBy(in))
 	p.Spec.Package = ref.String()
+	if source := strings.TrimSuffix(in.Spec.Source, "/"); source != "" && source != ref.Registry {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, revision.AnnotationImageSource, source)
+	} else {
+		delete(p.Annotations, revision.AnnotationImageSource)
+	}
 	if in.Spec.CRD != "" {
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, graph.AnnotationProvides, in.Spec.CRD)
 	}

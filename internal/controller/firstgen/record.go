@@ -115,7 +115,7 @@ func controllerOf(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.Con
 	if len(pod.Containers) == 0 {
 		pod.Containers = []corev1.Container{{Name: manifests.Container}}
 	}
-	pod.Containers[0].Image = imageOf(c, defaults)
+	pod.Containers[0].Image = imageOf(in, c, defaults)
 	if policy := in.InstallSpec().ImagePullPolicy; policy != "" {
 		pod.Containers[0].ImagePullPolicy = policy
 	}
@@ -124,15 +124,15 @@ func controllerOf(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.Con
 	return &packagesv1alpha1.ControllerDeployment{Name: in.GetName(), Spec: runtime.RawExtension{Raw: raw}}, err
 }
 
-// imageOf returns the image of the controller of a package: the image that its metadata names, otherwise the image of the
-// package with its digest.
-func imageOf(c content, defaults *runtimedefaults.Defaults) string {
+// imageOf returns the image of the controller of a package for an install object: the image that its metadata names, otherwise
+// the image of the package with its digest.
+func imageOf(in packagesv1alpha1.Install, c content, defaults *runtimedefaults.Defaults) string {
 	image := c.pkg.Meta.ControllerImage
 	switch {
 	case image == "":
 		return c.origin.WithDigest(c.digest).String()
 	case defaults != nil && defaults.ImageInPackageRegistry:
-		return inRegistry(image, c.origin.Registry)
+		return imageIn(in, c, image)
 	}
 	return image
 }

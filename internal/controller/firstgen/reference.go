@@ -1,11 +1,13 @@
 package firstgen
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -13,10 +15,8 @@ import (
 // registry, and a name without a tag has the tag latest.
 func (o Options) Reference(source, name string) (oci.Reference, error) {
 	registry := o.registry()
-	if source = strings.TrimSuffix(source, "/"); source != "" && !hasRegistry(name) {
-		// A source can contain the first part of the repository.
-		name = source + "/" + name
-	}
+	// A source can contain the first part of the repository.
+	name = firstgen.WithRegistry(name, source)
 	ref, err := oci.ParseReference(name, oci.ParseOptions{DefaultRegistry: registry, AllowUntagged: true})
 	if err != nil {
 		return oci.Reference{}, ErrReference.New(err, "%.200q is not the reference of a package", name)
@@ -27,18 +27,10 @@ func (o Options) Reference(source, name string) (oci.Reference, error) {
 	return ref, nil
 }
 
-// hasRegistry reports whether the reference of an image names a registry, as container engines decide it.
-func hasRegistry(image string) bool {
-	first, _, isPath := strings.Cut(image, "/")
-	return isPath && (strings.ContainsAny(first, ".:") || first == "localhost")
-}
-
-// inRegistry returns the reference of an image in a registry, unless the image names another one or the registry is empty.
-func inRegistry(image, registry string) string {
-	if registry = strings.TrimSuffix(registry, "/"); registry == "" || hasRegistry(image) {
-		return image
-	}
-	return registry + "/" + image
+// imageIn returns the reference of an image of a package: an image that names no registry is in the source of the install
+// object, otherwise in the registry of the package.
+func imageIn(in packagesv1alpha1.Install, c content, image string) string {
+	return firstgen.WithRegistry(image, cmp.Or(in.InstallSpec().Source, c.origin.Registry))
 }
 
 // checkSpec fails unless exactly one of package and crd is set.

@@ -87,13 +87,12 @@ func (b *Base) behaviorOf(ctx context.Context, in packagesv1alpha1.Install, c co
 	if err := json.Unmarshal(raw, &out); err != nil {
 		return out, ErrController.New(err, "cannot use the engine of the package")
 	}
-	registry := cmp.Or(in.InstallSpec().Source, c.origin.Registry)
-	out.Engine.ControllerImage = inRegistry(cmp.Or(out.Engine.ControllerImage, b.Options.TemplatingImage, DefaultTemplatingImage), registry)
+	out.Engine.ControllerImage = imageIn(in, c, cmp.Or(out.Engine.ControllerImage, b.Options.TemplatingImage, DefaultTemplatingImage))
 	if out.Source.Image == "" {
 		out.Source.Image = c.origin.WithDigest(c.digest).String()
 		return out, nil
 	}
-	out.Source.Image, err = b.pinnedTemplates(ctx, in, inRegistry(out.Source.Image, registry))
+	out.Source.Image, err = b.pinnedTemplates(ctx, in, imageIn(in, c, out.Source.Image))
 	return out, err
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
@@ -135,6 +136,7 @@ func (r *Reconciler) describeRuntime(ctx context.Context, in *install, defaults 
 		registry := defaultRuntimeRegistry
 		if manifests.ConfiguredImage(config) == "" && defaults != nil && defaults.ImageInPackageRegistry {
 			registry = packageRegistry(in.Revision)
+			image = firstgen.WithRegistry(image, in.Package.GetAnnotations()[revision.AnnotationImageSource])
 		}
 		if source, err = r.resolveRuntimeImage(ctx, in.Revision, image, registry); err != nil {
 			return runtime.Workload{}, err

@@ -1,0 +1,42 @@
+package firstgen
+
+import (
+	"testing"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// An image that install.yaml names without a registry is in the source of the install object, with its path; otherwise in the
+// registry of the package. The Provider of a ClusterPackageInstall records a source that its reference does not express.
+func TestImagesWithoutARegistryAreInTheSource(t *testing.T) {
+	const ref = "r.example.org/mirror/acme/stack:v1"
+	for name, tc := range map[string]struct{ source, image, want, recorded string }{
+		"no source":                 {image: "acme/controller:v1", want: "r.example.org/acme/controller:v1"},
+		"a registry":                {source: "r.example.org", image: "acme/controller:v1", want: "r.example.org/acme/controller:v1"},
+		"a registry and a path":     {source: "r.example.org/mirror/", image: "acme/controller:v1", want: "r.example.org/mirror/acme/controller:v1", recorded: "r.example.org/mirror"},
+		"another registry":          {source: "private.example.org", image: "controller", want: "private.example.org/controller", recorded: "private.example.org"},
+		"an image with a registry":  {source: "r.example.org/mirror", image: "quay.io/acme/controller:v1", want: "quay.io/acme/controller:v1", recorded: "r.example.org/mirror"},
+		"the image of the package":  {source: "r.example.org/mirror", want: "r.example.org/mirror/acme/stack:v1@" + oci.DigestOf([]byte("stack")).String(), recorded: "r.example.org/mirror"},
+		"a registry on the machine": {source: "localhost/mirror", image: "acme/controller:v1", want: "localhost/mirror/acme/controller:v1", recorded: "localhost/mirror"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInstall(packagesv1alpha1.ClusterPackageInstallKind).(*packagesv1alpha1.ClusterPackageInstall)
+			in.Spec.Source = tc.source
+			c := content{pkg: &xpkg.Package{Meta: xpkg.Meta{ControllerImage: tc.image}}, origin: oci.MustParseReference(ref), digest: oci.DigestOf([]byte("stack"))}
+			if got := imageOf(in, c, &runtimedefaults.Defaults{ImageInPackageRegistry: true}); got != tc.want {
+				t.Errorf("the record has the image %s, want %s", got, tc.want)
+			}
+			p := &v1.Provider{}
+			p.Annotations = map[string]string{revision.AnnotationImageSource: "former.example.org"}
+			(&ClusterInstalls{Base: *newBase(t)}).setProvider(in, c.origin, p)
+			if got := p.Annotations[revision.AnnotationImageSource]; got != tc.recorded {
+				t.Errorf("the Provider has the source %q, want %q", got, tc.recorded)
+			}
+		})
+	}
+}
