@@ -81,12 +81,12 @@ func (w workshop) detach(dir string) (up.State, error) {
 	return report.State, err
 }
 
-// withRuntimes starts a control plane with process runtimes, which ends with the test.
-func (w workshop) withRuntimes(t testing.TB, name string) plane {
+// withRuntimes starts a control plane with process runtimes and more flags, which ends with the test.
+func (w workshop) withRuntimes(t testing.TB, name string, flags ...string) plane {
 	t.Helper()
 	dir := w.newData(t, name)
 	none := upArgs(dir)
-	if r := w.run(t.Context(), "", append(none[:len(none)-2], "--detach")...); r.err != nil {
+	if r := w.run(t.Context(), "", append(append(none[:len(none)-2], "--detach"), flags...)...); r.err != nil {
 		t.Fatalf("xpkg up: %v\n%s", r.err, r.stderr)
 	}
 	t.Cleanup(func() { w.run(context.Background(), "", "down", "--data-dir", dir) })
