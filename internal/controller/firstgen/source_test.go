@@ -40,3 +40,20 @@ func TestImagesWithoutARegistryAreInTheSource(t *testing.T) {
 		})
 	}
 }
+
+func TestReferencesApplyTheSourceAndTheDefaultRegistry(t *testing.T) {
+	for _, tc := range []struct{ registry, source, name, want string }{
+		{name: "acme/stack:v1", want: "docker.io/acme/stack:v1"},
+		{name: "acme/stack", want: "docker.io/acme/stack:latest"},
+		{registry: "r.example.org", name: "acme/stack:v1", want: "r.example.org/acme/stack:v1"},
+		{registry: "r.example.org", source: "private.example.org", name: "acme/stack:v1", want: "private.example.org/acme/stack:v1"},
+		{source: "private.example.org/mirror/", name: "acme/stack:v1", want: "private.example.org/mirror/acme/stack:v1"},
+		{source: "private.example.org", name: "quay.io/acme/stack:v1", want: "quay.io/acme/stack:v1"},
+		{source: "private.example.org", name: "localhost/stack:v1", want: "localhost/stack:v1"},
+	} {
+		got, err := Options{Registry: tc.registry}.Reference(tc.source, tc.name)
+		if err != nil || got.String() != tc.want {
+			t.Errorf("%s in the source %q is %s (%v), want %s", tc.name, tc.source, got, err, tc.want)
+		}
+	}
+}
