@@ -37,6 +37,7 @@ func BenchmarkPushUntilFound(b *testing.B) {
 		s := start(b, func(o *registry.Options) {
 			o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{"acme/provider-boats"}}
 		})
+		s.waitUntil(b, "the first index is ready", func() bool { return s.Site().Healthy() == nil })
 		var slowest time.Duration
 		for i := 0; b.Loop(); i++ {
 			began := time.Now()

@@ -1,6 +1,7 @@
 package bench_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log"
@@ -104,17 +105,39 @@ func (f *offlineIndex) run(b *testing.B, args ...string) row {
 // start runs a command once. A search may find nothing.
 func (f *offlineIndex) start(b *testing.B, args ...string) row {
 	b.Helper()
-	cmd := exec.CommandContext(b.Context(), f.program, args...)
-	cmd.Env = f.env
-	began := time.Now()
+	cmd := exec.CommandContext(b.Context(), os.Args[0], append([]string{f.program}, args...)...)
+	cmd.Env = append(f.env, measureVariable+"=1")
 	out, err := cmd.CombinedOutput()
-	took := time.Since(began)
 	if err != nil && !strings.Contains(string(out), "error: NothingFound:") {
 		b.Fatal(fmt.Errorf("%s: %w\n%s", cmd, err, out))
 	}
-	r := row{wall: took, client: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		r.peak = usage.Maxrss << 10
+	var wall, used, peak int64
+	line := out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:]
+	if _, err := fmt.Sscan(string(line), &wall, &used, &peak); err != nil {
+		b.Fatalf("%s: %v\n%s", cmd, err, out)
 	}
-	return r
+	return row{wall: time.Duration(wall), client: time.Duration(used), peak: peak}
+}
+
+// measureVariable makes the test binary run a command and print its time, its processor time and its peak memory. Linux counts the
+// memory of the process that starts a command as memory of the command, so that process has to be small.
+const measureVariable = "XPKG_MEASURE"
+
+// measure runs a command, and returns its exit code.
+func measure(args []string) int {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
+	began := time.Now()
+	err := cmd.Run()
+	took := time.Since(began)
+	if cmd.ProcessState == nil {
+		fmt.Println(err)
+		return 1
+	}
+	var peak int64
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		peak = usage.Maxrss << 10
+	}
+	fmt.Println(took.Nanoseconds(), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Nanoseconds(), peak)
+	return cmd.ProcessState.ExitCode()
 }
