@@ -52,9 +52,11 @@ type BackendOptions struct {
 	Host string
 	// Repositories are the repositories to index. If it is empty, the registry must list its repositories.
 	Repositories []string
-	// PublishIndex publishes the index of the public packages in the registry, as index:main. Several servers may do so: the states that
-	// they publish are equal, and a server that finds the state of another one continues it.
+	// PublishIndex publishes the index of the public packages in the registry, as index:main. Of several servers with it, one publishes: the
+	// holder of the lease in index:lease.
 	PublishIndex bool
+	// LeaseSettle is the time between a claim of the lease and its confirmation. Zero means lease.DefaultSettle; a shorter time is unsafe.
+	LeaseSettle time.Duration
 	// Remote configures the connection.
 	Remote remote.Options
 	// PlainHTTP uses HTTP without TLS.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -138,7 +139,7 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 				o.Host = host
 				o.Backend = &registry.BackendOptions{
 					Host: address, PlainHTTP: true,
-					Repositories: []string{"acme/provider-boats", "acme/secret/provider-plans", "acme/provider-rafts"}, PublishIndex: true,
+					Repositories: []string{"acme/provider-boats", "acme/secret/provider-plans", "acme/provider-rafts"}, PublishIndex: true, LeaseSettle: time.Millisecond,
 				}
 			})
 			s.waitUntil(t, "the backend is indexed", func() bool { return s.indexed(t) >= 2 })

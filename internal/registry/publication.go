@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/internal/registry/lease"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -17,6 +18,8 @@ const (
 	// indexRepository is the repository of the published index. Clients cannot push to it.
 	indexRepository = "index"
 	indexTag        = "main"
+	// leaseTag is the tag of the lease of several servers in front of one registry.
+	leaseTag = "lease"
 	// indexValidity is the time after which clients refuse a state of the index. A server publishes it again after half of it.
 	indexValidity = 30 * 24 * time.Hour
 	// mostStates is the number of former states that stay in the registry, with which clients detect forks.
@@ -32,6 +35,14 @@ type publication struct {
 	now      func() time.Time
 	// signer signs each state; nil signs none.
 	signer *indexer.Signer
+	// shared means that other servers can publish the same index, of which one does, by a lease.
+	shared bool
+	settle time.Duration
+	lease  *lease.Lease
+	// ends is the time at which another server can hold the lease. Every write must end before.
+	ends time.Time
+	// again schedules another publication.
+	again func(after time.Duration)
 	// signed is the last state that this process has signed.
 	signed oci.Digest
 
@@ -44,9 +55,76 @@ type publication struct {
 	keep int
 }
 
-// publish publishes a catalog unless the published one is equal and current, and returns the configuration of the published
-// index.
+// publish publishes a catalog unless the published one is equal and current, or another server publishes. It returns the
+// configuration of the published index.
 func (p *publication) publish(ctx context.Context, next *catalog.Catalog, repositories []string) (catalog.Config, error) {
+	if err := p.openClient(); err != nil {
+		return catalog.Config{}, err
+	}
+	if p.lease == nil {
+		return p.write(ctx, next, repositories)
+	}
+	remaining, err := p.lease.Hold(ctx)
+	if err != nil {
+		return catalog.Config{}, err
+	}
+	if remaining == 0 {
+		return p.follow(ctx, next)
+	}
+	p.ends = time.Now().Add(remaining)
+	if err := p.correctTag(ctx); err != nil {
+		return catalog.Config{}, err
+	}
+	return p.write(ctx, next, repositories)
+}
+
+// follow returns the configuration of the index that another server publishes, or that of the next one if there is none.
+func (p *publication) follow(ctx context.Context, next *catalog.Catalog) (catalog.Config, error) {
+	if wait := p.lease.Wait(); wait > 0 && p.again != nil {
+		p.again(wait)
+	}
+	p.forget()
+	if err := p.client.Forget(p.ref); err != nil {
+		return catalog.Config{}, err
+	}
+	r, err := p.client.Open(ctx, p.ref)
+	if indexer.IsAbsent(err) {
+		return next.Config, nil
+	}
+	if err != nil {
+		return catalog.Config{}, err
+	}
+	return r.Config(), nil
+}
+
+// correctTag moves the tag back to the state in memory if a former holder has moved it. A state that continues the one in memory is
+// read instead.
+func (p *publication) correctTag(ctx context.Context) error {
+	if p.former == nil {
+		return nil
+	}
+	own := p.former.Manifest().Digest
+	current, err := p.client.Remote.Resolve(ctx, p.ref)
+	if err != nil && !indexer.IsAbsent(err) || current.Digest == own {
+		return err
+	}
+	if config, err := p.configOf(ctx, current.Digest); err == nil && config.Previous == own {
+		p.forget()
+		return nil
+	}
+	a, err := p.client.Remote.Artifact(ctx, p.ref.WithDigest(own))
+	if err != nil {
+		p.forget()
+		return err
+	}
+	ctx, cancel := context.WithDeadline(ctx, p.ends)
+	defer cancel()
+	_, err = p.client.Remote.Push(ctx, p.ref, a)
+	return err
+}
+
+// write publishes a catalog unless the published one is equal and current.
+func (p *publication) write(ctx context.Context, next *catalog.Catalog, repositories []string) (catalog.Config, error) {
 	if err := p.load(ctx); err != nil {
 		return catalog.Config{}, err
 	}
@@ -86,7 +164,7 @@ func (p *publication) load(ctx context.Context) error {
 	if p.former != nil {
 		return nil
 	}
-	if err := p.openClient(); err != nil {
+	if err := p.client.Forget(p.ref); err != nil {
 		return err
 	}
 	if err := p.open(ctx); err != nil || p.former == nil {
@@ -96,7 +174,11 @@ func (p *publication) load(ctx context.Context) error {
 	return p.walk(ctx)
 }
 
+// openClient prepares the access to the repository of the index once.
 func (p *publication) openClient() error {
+	if p.client != nil {
+		return nil
+	}
 	if _, err := p.packages.open(); err != nil {
 		return err
 	}
@@ -106,7 +188,18 @@ func (p *publication) openClient() error {
 	}
 	p.ref = ref.WithTag(indexTag)
 	p.client = &indexer.Client{Remote: p.packages.client, Store: p.packages.store, Now: func() time.Time { return time.Time{} }}
-	return p.client.Forget(p.ref)
+	if p.shared {
+		p.lease = &lease.Lease{Client: p.packages.client, Ref: ref.WithTag(leaseTag), Now: p.now, Settle: p.settle}
+	}
+	return nil
+}
+
+// release lets another server publish at once.
+func (p *publication) release(ctx context.Context) error {
+	if p.lease == nil {
+		return nil
+	}
+	return p.lease.Release(ctx)
 }
 
 // open reads the state of the tag; none if there is no tag.
@@ -184,7 +277,7 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 	if err := p.sign(ctx, image.Manifest.Digest); err != nil {
 		return err
 	}
-	if err := indexer.Publish(ctx, p.client.Remote, p.ref, &image, p.former); err != nil {
+	if err := p.move(ctx, &image); err != nil {
 		return err
 	}
 	if p.former != nil {
@@ -193,6 +286,16 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 		p.keep = mostStates
 	}
 	return p.open(ctx)
+}
+
+// move pushes a state and moves the tag to it, before the lease ends.
+func (p *publication) move(ctx context.Context, image *catalog.Image) error {
+	if p.lease != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, p.ends)
+		defer cancel()
+	}
+	return indexer.Publish(ctx, p.client.Remote, p.ref, image, p.former)
 }
 
 // sign signs a state, unless this process has signed it. A state of an earlier process may have no signature, or one of a former key.

@@ -129,6 +129,10 @@ func (s *Server) newIndexer() *LocalIndexer {
 	x.log, x.texts, x.policy = s.log, s.options.Texts, s.policy
 	if s.options.Backend == nil || s.options.Backend.PublishIndex {
 		x.publication = &publication{packages: s.packages, now: s.now, signer: s.options.Signer}
+		if s.options.Backend != nil {
+			x.publication.shared, x.publication.settle = true, s.options.Backend.LeaseSettle
+			x.publication.again = func(after time.Duration) { time.AfterFunc(after, s.site.checkAll) }
+		}
 	}
 	return x
 }
@@ -189,7 +193,17 @@ func (s *Server) openSite() error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 // Run keeps the index up to date until the context ends.
-func (s *Server) Run(ctx context.Context) error { return s.site.Run(ctx) }
+func (s *Server) Run(ctx context.Context) error {
+	err := s.site.Run(ctx)
+	x, ok := s.options.Indexer.(*LocalIndexer)
+	if !ok || x.publication == nil {
+		return err
+	}
+	if err := x.publication.release(context.WithoutCancel(ctx)); err != nil {
+		s.log.Warn("another server can publish the index only after the time of the lease", "error", err)
+	}
+	return err
+}
 
 // Close releases the resources. No request may be in progress.
 func (s *Server) Close() error {

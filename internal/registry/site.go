@@ -91,6 +91,18 @@ func (s *Site) Changed(repository string) {
 	s.signal()
 }
 
+// checkAll schedules an update of all repositories. It does not wait.
+func (s *Site) checkAll() {
+	s.expectChanges()
+	s.signal()
+}
+
+func (s *Site) expectChanges() {
+	s.mu.Lock()
+	s.all = true
+	s.mu.Unlock()
+}
+
 func (s *Site) signal() {
 	select {
 	case s.wake <- struct{}{}:
@@ -112,9 +124,7 @@ func (s *Site) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			s.mu.Lock()
-			s.all = true
-			s.mu.Unlock()
+			s.expectChanges()
 		case <-s.wake:
 		}
 		err := s.update(ctx)

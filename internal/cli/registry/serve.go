@@ -41,7 +41,7 @@ type serveCmd struct {
 	TLSKey        string       `name:"tls-key" placeholder:"FILE" complete:"file" help:"Private key of the certificate (PEM)."`
 	Backend       string       `placeholder:"HOST" help:"Serve the packages of this registry instead of a folder. The server needs credentials for it."`
 	Repository    []string     `placeholder:"REPOSITORY" help:"With --backend, repository to index, for a registry that does not list its repositories. Can be given more than once."`
-	PublishIndex  bool         `help:"With --backend, publish the index in that registry as index:main. A server with a folder always does so."`
+	PublishIndex  bool         `help:"With --backend, publish the index in that registry as index:main. Of several such servers, one publishes. A server with a folder always does so."`
 	Texts         bool         `default:"true" negatable:"" help:"Add field names, descriptions and readmes to the index, for searching them. This reads the whole newest version of each package."`
 	SignKey       string       `placeholder:"FILE" complete:"file" help:"Private key that signs the published index (PEM): ECDSA with the curve P-256, or Ed25519."`
 	MaxUploadSize flags.Amount `default:"4GiB" placeholder:"N" help:"Largest blob that the server accepts."`
