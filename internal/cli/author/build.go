@@ -26,6 +26,7 @@ type BuildCmd struct {
 	PackageRoot string `short:"f" placeholder:"DIR" help:"Folder of the package, which contains crossplane.yaml or, for a package of the first generation, the folder .registry. Default is this folder."`
 	PackageFile string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is NAME-DIGEST.xpkg in the folder of the package."`
 	Strict      bool   `help:"Treat warnings as errors."`
+	createdFlag
 	runtimeFlags
 	location.FolderFlags
 	location.TransferFlags
@@ -69,9 +70,11 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	image, err := image.Build(env.Context, image.Input{
-		PackageYAML: stream, Examples: folder.Examples(), Extra: []image.ExtraLayer{index}, Base: base, Platform: platform,
-	})
+	in := image.Input{PackageYAML: stream, Examples: folder.Examples(), Extra: []image.ExtraLayer{index}, Base: base, Platform: platform}
+	if err := c.set(&in); err != nil {
+		return err
+	}
+	image, err := image.Build(env.Context, in)
 	if err != nil {
 		return err
 	}

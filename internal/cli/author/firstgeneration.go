@@ -148,7 +148,11 @@ func (c *BuildCmd) buildFirst(env *terminal.Env, f firstFolder, base *image.Imag
 	if err != nil {
 		return err
 	}
-	built, err := image.Build(env.Context, image.Input{Registry: all, Base: base, Platform: platform})
+	in := image.Input{Registry: all, Base: base, Platform: platform}
+	if err := c.set(&in); err != nil {
+		return err
+	}
+	built, err := image.Build(env.Context, in)
 	if err != nil {
 		return err
 	}
