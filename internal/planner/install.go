@@ -86,7 +86,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 		return nil, err
 	}
 	if node, named := graph.NodeFromImage(p, p.PackageSpec().Package, res.Digest, nil); named {
-		if err := pl.lostKinds(ctx, s, pkg, node, out); err != nil {
+		if err := pl.lostKinds(ctx, s, s.live, pkg, node, out); err != nil {
 			return nil, err
 		}
 	}

@@ -94,21 +94,41 @@ func (s *clusterState) repositories() map[string]bool {
 	return out
 }
 
-// lostKinds adds to the plan the packages and the install objects that use the package as the provider of a kind, if the
-// package does not provide the kind after the operation, or is another package then. The content is nil, and the node is
-// empty, if the operation deletes the package.
-func (pl *Planner) lostKinds(ctx context.Context, s *clusterState, content *xpkg.Package, node graph.Node, out *Plan) error {
-	if s.live == nil {
+// checkKinds checks the content of a package that is installed or moved for the planned one. It fails with KindNotProvided if
+// the content does not define a kind for which the package was selected: an index is only a claim.
+func (pl *Planner) checkKinds(ctx context.Context, s *clusterState, c graph.Change, content *xpkg.Package, out *Plan) error {
+	for _, d := range out.Dependencies {
+		k, err := dependency.ParseKindRef(d.CRD)
+		if err == nil && s.sameRepository(d.Package, oci.RepositoryName(c.Reference())) && !provide.DefinesKind(content, k) {
+			return provide.ErrNotProvided.New(nil, "%s was selected for %s, but its content does not define the kind or its version", c.Reference(), k)
+		}
+	}
+	if c.Existing == nil {
 		return nil
 	}
-	repository := oci.RepositoryName(s.live.PackageSpec().Package)
-	for _, user := range pl.kindUsers(ctx, s, out) {
+	live, err := s.installed(ctx, c.Existing.Kind, c.Existing.Name)
+	if err != nil {
+		return err
+	}
+	node, _ := graph.NodeFromImage(live, c.Reference(), c.To.Digest, nil)
+	return pl.lostKinds(ctx, s, live, content, node, out)
+}
+
+// lostKinds adds to the plan the packages and the install objects that use an installed package as the provider of a kind, if
+// the package does not provide the kind after the operation, or is another package then. The content is nil, and the node is
+// empty, if the operation deletes the package.
+func (pl *Planner) lostKinds(ctx context.Context, s *clusterState, live v1.Package, content *xpkg.Package, node graph.Node, out *Plan) error {
+	if live == nil {
+		return nil
+	}
+	repository := oci.RepositoryName(live.PackageSpec().Package)
+	for _, user := range pl.kindUsers(ctx, s, live, out) {
 		defines := content != nil && provide.DefinesKind(content, user.crd)
 		switches := content != nil && !s.sameRepository(repository, node.Repository)
 		if defines && !switches || pl.ChangedTogether[Package{Kind: user.kind, Name: user.name}.Short()] {
 			continue
 		}
-		provides, err := pl.provides(ctx, s.live, user.crd)
+		provides, err := pl.provides(ctx, live, user.crd)
 		if err != nil {
 			return err
 		}
@@ -155,16 +175,16 @@ type kindUser struct {
 	crd        dependency.KindRef
 }
 
-// kindUsers returns the other packages and the install objects that use the installed package as the provider of a kind. It
+// kindUsers returns the other packages and the install objects that use an installed package as the provider of a kind. It
 // adds a warning if the install objects cannot be read.
-func (pl *Planner) kindUsers(ctx context.Context, s *clusterState, out *Plan) []kindUser {
+func (pl *Planner) kindUsers(ctx context.Context, s *clusterState, live v1.Package, out *Plan) []kindUser {
 	var users []kindUser
 	add := func(kind, name, crd string) {
 		if k, err := dependency.ParseKindRef(crd); err == nil {
 			users = append(users, kindUser{kind, name, k})
 		}
 	}
-	repository := oci.RepositoryName(s.live.PackageSpec().Package)
+	repository := oci.RepositoryName(live.PackageSpec().Package)
 	for _, x := range s.others {
 		for _, d := range graph.KindProviders(x) {
 			if s.sameRepository(d.Package, repository) && !x.PackageSpec().SkipDependencyResolution {
@@ -172,7 +192,7 @@ func (pl *Planner) kindUsers(ctx context.Context, s *clusterState, out *Plan) []
 			}
 		}
 	}
-	if s.live.PackageKind() != v1.ProviderKind {
+	if live.PackageKind() != v1.ProviderKind {
 		return users
 	}
 	for _, kind := range packagesv1alpha1.InstallKinds() {
@@ -181,7 +201,7 @@ func (pl *Planner) kindUsers(ctx context.Context, s *clusterState, out *Plan) []
 			out.warn(fmt.Sprintf("The install objects that use the package are not known: %v.", err))
 		}
 		for _, in := range all {
-			if in.InstallStatus().Provider == s.live.GetName() && in.InstallSpec().CRD != "" {
+			if in.InstallStatus().Provider == live.GetName() && in.InstallSpec().CRD != "" {
 				add(kind, in.GetNamespace()+"/"+in.GetName(), in.InstallSpec().CRD)
 			}
 		}

@@ -222,4 +222,12 @@ func TestAPackageThatLacksItsKindIsNotInstalled(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
+
+	// The newest version of the package that is selected for another one lacks the kind.
+	pl.Provides, pl.Registry = nil, s
+	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "wheels:v1.0.0")}}
+	s.put(kindsAt+"wheels:v2.0.0", provider("wheels", "", crd(group, "Tyre", "one")))
+	if _, err := pl.Install(t.Context(), env.NewProvider("claimed-car", kindsAt+"car:v1.0.0")); !errors.Is(err, provide.ErrNotProvided) {
+		t.Errorf("for a package that requires the kind: %v", err)
+	}
 }

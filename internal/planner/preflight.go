@@ -39,6 +39,9 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 	for i, a := range reader.ReadAll(ctx, p, changes) {
 		added[i], reserved[i] = a.Objects, slices.Concat(a.Objects, a.Composed)
 		if a.Package != nil {
+			if err := pl.checkKinds(ctx, s, changes[i], a.Package, out); err != nil {
+				return err
+			}
 			if err := pl.addition(ctx, s, p, changes[i], a.Package, &out.AddedPackages[i]); err != nil {
 				out.warn(fmt.Sprintf("The changes of %s are not known: %v.", changes[i].Reference(), err))
 			}

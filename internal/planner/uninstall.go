@@ -61,7 +61,7 @@ func (pl *Planner) recordDependents(ctx context.Context, s *clusterState, out *P
 		return err
 	}
 	out.Breaks = pl.breaks(s, graph.New(others, s.place), nil)
-	if err := pl.lostKinds(ctx, s, nil, graph.Node{}, out); err != nil {
+	if err := pl.lostKinds(ctx, s, s.live, nil, graph.Node{}, out); err != nil {
 		return err
 	}
 	out.Orphans = s.orphans(others, nil, nil)
