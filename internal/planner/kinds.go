@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -195,21 +191,31 @@ func (pl *Planner) kindUsers(ctx context.Context, s *clusterState, live v1.Packa
 	if live.PackageKind() != v1.ProviderKind {
 		return users
 	}
-	for _, kind := range packagesv1alpha1.InstallKinds() {
-		all, err := state.ListInstalls(ctx, pl.Reader, kind)
-		if err != nil && !isUnknownKind(err) {
-			out.warn(fmt.Sprintf("The install objects that use the package are not known: %v.", err))
-		}
-		for _, in := range all {
-			if in.InstallStatus().Provider == live.GetName() && in.InstallSpec().CRD != "" {
-				add(kind, in.GetNamespace()+"/"+in.GetName(), in.InstallSpec().CRD)
-			}
+	installs, err := pl.installObjects(ctx)
+	if err != nil {
+		out.warn(fmt.Sprintf("The install objects that use the package are not known: %v.", err))
+	}
+	for _, in := range installs {
+		if in.InstallStatus().Provider == live.GetName() && in.InstallSpec().CRD != "" {
+			add(in.PackageKind(), in.GetNamespace()+"/"+in.GetName(), in.InstallSpec().CRD)
 		}
 	}
 	return users
 }
 
-// isUnknownKind reports whether the API server, or the client, does not know a kind.
-func isUnknownKind(err error) bool {
-	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err)
+// installObjects returns the install objects of the kinds that the API server serves.
+func (pl *Planner) installObjects(ctx context.Context) ([]packagesv1alpha1.Install, error) {
+	served, err := pl.Cluster.Kinds(ctx, packagesv1alpha1.Group)
+	if err != nil {
+		return nil, err
+	}
+	var out []packagesv1alpha1.Install
+	for _, k := range served {
+		all, err := state.ListInstalls(ctx, pl.Reader, k.Kind)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, all...)
+	}
+	return out, nil
 }

@@ -9,7 +9,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 )
 
-// ListInstalls returns the install objects of a kind.
+// ListInstalls returns the install objects of a kind, and none for another kind.
 func ListInstalls(ctx context.Context, reader client.Reader, kind string, opts ...client.ListOption) ([]packagesv1alpha1.Install, error) {
 	var out []packagesv1alpha1.Install
 	switch kind {
