@@ -137,7 +137,7 @@ func sameAnswers(t *rapid.T, c *Catalog, r *Reader) {
 			equalTo("lookup of "+name, c.Lookup(group, name), got)
 		}
 	}
-	for _, text := range []string{"bucket", "policy", "p1", "role kind:Role", "kind:buckets", "group:iam.*", "bukcet", "type:Provider", "provides:user", "a bucket", "users"} {
+	for _, text := range []string{"bucket", "policy", "p1", "role kind:Role", "kind:buckets", "group:iam.*", "bukcet", "type:Provider", "provides:user", "a bucket", "users", "buckt", "polciy", "usres", "rolle"} {
 		q, err := ParseQuery(text)
 		if err != nil {
 			t.Fatal(err)

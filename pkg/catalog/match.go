@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -139,18 +140,34 @@ func camelParts(name string) []string {
 
 // similar reports whether two words differ by a typing error.
 func similar(a, b string) bool {
-	const short, long = 4, 8
-	most := 0
-	switch n := min(len(a), len(b)); {
-	case n >= long:
-		most = 2
-	case n >= short:
-		most = 1
-	}
+	most := mostErrors(min(len(a), len(b)))
 	if most == 0 || len(a)-len(b) > most || len(b)-len(a) > most {
 		return false
 	}
-	return spelling.Distance(a, b) <= most
+	// Each change adds at most one byte that the other word lacks. Most words differ more, which is faster to see.
+	inA, inB := bytesIn(a), bytesIn(b)
+	return bits.OnesCount64(inA&^inB) <= most && bits.OnesCount64(inB&^inA) <= most && spelling.Distance(a, b) <= most
+}
+
+// mostErrors returns the number of typing errors in a word of a length.
+func mostErrors(length int) int {
+	const short, long = 4, 8
+	switch {
+	case length >= long:
+		return 2
+	case length >= short:
+		return 1
+	}
+	return 0
+}
+
+// bytesIn returns the set of the bytes of a word. Bytes that differ by a multiple of 64 are one element.
+func bytesIn(w string) uint64 {
+	var set uint64
+	for i := range len(w) {
+		set |= 1 << (w[i] & 63)
+	}
+	return set
 }
 
 // matchPackage returns the best match of a lower-case word in the texts of a package.

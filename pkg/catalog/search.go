@@ -2,9 +2,11 @@ package catalog
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Hit is a result of a search: a kind with its package, or a package.
@@ -46,6 +48,9 @@ func searchInSteps(q Query, limit int, packages []Package, texts func() ([]Text,
 			if with, err = texts(); err != nil {
 				return nil, err
 			}
+		}
+		if step.texts && !step.fuzzy && q.Field == "" && len(with) == 0 {
+			continue // It has the result of the first step.
 		}
 		s := newSearcher(q, packages, with, step.fuzzy)
 		s.limit = limit
@@ -138,6 +143,9 @@ const manyHits = 4096
 // lineFilter returns a function that reports whether the line of a kind can match the query. It is faster than reading the
 // line. The lines refer to the packages by their positions in base.
 func (s *searcher) lineFilter(base []string) func(line string) bool {
+	if s.fuzzy && len(s.q.Words) == 1 {
+		return similarLines(s.q.Words[0])
+	}
 	if s.fuzzy || len(s.q.Words) == 0 || len(s.texts) > 0 || s.q.Provides != "" {
 		return func(string) bool { return true }
 	}
@@ -166,6 +174,29 @@ func (s *searcher) lineFilter(base []string) func(line string) bool {
 			}
 		}
 		return own
+	}
+}
+
+// similarLines returns a function that reports whether the kind in a line can be similar to a lower-case word, which no former step has
+// found: apart from typing errors, the name or the plural has every byte of the word.
+func similarLines(word string) func(line string) bool {
+	most, wanted := mostErrors(len(word)), bytesIn(word)
+	return func(line string) bool {
+		name, rest, _ := strings.Cut(line, "\t")
+		_, rest, _ = strings.Cut(rest, "\t") // the group
+		plural, _, _ := strings.Cut(rest, "\t")
+		has := bytesIn(plural) | bytesIn("s") // An empty plural is that of the rule.
+		for i := range len(name) {
+			c := name[i]
+			switch {
+			case c >= utf8.RuneSelf:
+				return true
+			case c >= 'A' && c <= 'Z':
+				c += 'a' - 'A'
+			}
+			has |= 1 << (c & 63)
+		}
+		return most > 0 && bits.OnesCount64(wanted&^has) <= most
 	}
 }
 

@@ -4,6 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/xpkg-dev/xpkg/internal/spelling"
 )
 
 // sample returns a small catalog.
@@ -101,4 +105,19 @@ func TestUnknownPrefixesAreRefused(t *testing.T) {
 			t.Errorf("%.40q is accepted", q)
 		}
 	}
+}
+
+// TestWordsAreSimilarByTheirDistance compares words of few letters, which often have the same ones in another order.
+func TestWordsAreSimilarByTheirDistance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching("[abcE\u00e9]{4,12}")
+		a, b := word.Draw(t, "a"), word.Draw(t, "b")
+		most := 1
+		if min(len(a), len(b)) >= 8 {
+			most = 2
+		}
+		if got, want := similar(a, b), spelling.Distance(a, b) <= most; got != want {
+			t.Errorf("similar(%q, %q) is %t", a, b, got)
+		}
+	})
 }
