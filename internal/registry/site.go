@@ -40,7 +40,7 @@ type SiteOptions struct {
 	Policy       func() *access.Policy
 	// Identify returns the sender of a request.
 	Identify func(*http.Request) access.Subject
-	// Interval is the time between two searches for changes that were not reported. Zero means a minute.
+	// Interval is the time between two searches for changes that were not reported. Zero means 45 seconds.
 	Interval time.Duration
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -72,7 +72,7 @@ type part struct {
 // NewSite returns a site. It does not access the registry or its folder before Run.
 func NewSite(o SiteOptions) *Site {
 	if o.Interval == 0 {
-		o.Interval = time.Minute
+		o.Interval = 45 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
