@@ -33,11 +33,11 @@ func (f FirstGenerationFlags) FirstGenerationOptions() firstgen.Options {
 // kindSources returns the sources of indexes for the manager, or nil without indexes, and a function that closes them. It fails if
 // the keys of the indexes cannot be read.
 func (o *ManagerOptions) kindSources(ctx context.Context, registries remote.Options, packages *store.Store) (sources func(context.Context) ([]provide.Source, error), closeSources func(), err error) {
+	if len(o.Indexes) == 0 {
+		return nil, func() {}, nil // The keys of a configuration file can be those of other commands.
+	}
 	if _, err := o.IndexKey.Keys(ctx); err != nil {
 		return nil, nil, err
-	}
-	if len(o.Indexes) == 0 {
-		return nil, func() {}, nil
 	}
 	access := remote.New(registries)
 	indexes := &content.RecentIndexes{Client: &indexer.Client{Remote: access, Store: packages}, Locations: o.Indexes, Key: o.IndexKey}
