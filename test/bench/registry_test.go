@@ -57,8 +57,9 @@ func registryRequirements() []requirement {
 			"TestPackageThatCannotBeReadIsListedAndAffectsNoOther", "TestUpdateKeepsPackagesOfAnUnavailableRepository",
 		}},
 		{key: "6-kind-pages", what: "6 kind pages: every kind of the corpus", pkg: "internal/registry/web", env: full, tests: []string{
-			kindPages, "TestEveryFieldOfTheLargestKindIsReachable", "TestSinceOfFieldsEqualsARecomputation", "TestPagesWorkWithoutJavaScript",
+			kindPages, "TestEveryFieldOfTheLargestKindIsReachable", "TestSinceOfFieldsEqualsARecomputation", "TestSinceOfRealFieldsEqualsARecomputation", "TestPagesWorkWithoutJavaScript",
 		}, numbers: []number{
+			{attribute: "TestSinceOfRealFieldsEqualsARecomputation/fields", what: "fields whose first version equals a recomputation", least: 10000},
 			{attribute: kindPages + "/kinds", what: "kinds", least: 4587}, {attribute: kindPages + "/largest-bytes", what: "bytes after compression of the largest page", most: 60 << 10},
 			{attribute: kindPages + "/warm-ms", what: "ms for the slowest page", most: 500, timed: true},
 			{attribute: kindPages + "/cold-ms", what: "ms for the slowest first page of a package", most: 500, timed: true},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,9 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/web"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/folder"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/webtest"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -395,5 +400,111 @@ func TestSinceOfFieldsEqualsARecomputation(t *testing.T) {
 	}
 	if _, err := view.Since(t.Context(), "none", "v1", "a", "b", "v1"); err == nil {
 		t.Error("a missing package has fields")
+	}
+}
+
+// TestSinceOfRealFieldsEqualsARecomputation compares the notes of the fields of real packages with the schemas of all their versions,
+// which are read here in another way. With XPKG_WEB=full, it reads more packages.
+func TestSinceOfRealFieldsEqualsARecomputation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads real packages")
+	}
+	names := []string{"provider-sql", "provider-helm", "provider-kubernetes", "provider-http"}
+	if isFull() {
+		names = append(names, "provider-keycloak", "provider-mongodbatlas", "provider-vault", "provider-upjet-azuread", "crossplane-provider-grafana")
+	}
+	total := 0
+	for _, name := range names {
+		versions := readCorpus(t, "providers", "__"+name)
+		source, err := folder.New(versions, webtest.Options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		view := source.View(nil)
+		p, h, err := view.Package(t.Context(), versions[0].Repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds, err := view.Kinds(t.Context(), "", "", 1_000_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range kinds {
+			for _, apiVersion := range k.Served {
+				got, err := view.Since(t.Context(), p.Repository, p.Latest, k.Group, k.Kind, apiVersion)
+				if err != nil {
+					t.Fatal(err)
+				}
+				total += len(got)
+				if diff := cmp.Diff(sinceOf(t, view, p.Latest, h, k, apiVersion), got); diff != "" {
+					t.Errorf("%s.%s/%s (-want +got):\n%s", k.Kind, k.Group, apiVersion, diff)
+				}
+			}
+		}
+	}
+	t.Logf("%d fields", total)
+	t.Attr("fields", strconv.Itoa(total))
+}
+
+// sinceOf returns the first version of the package since which each field of an API version has existed in all versions.
+func sinceOf(t *testing.T, view web.View, latest string, h catalog.History, k catalog.Kind, apiVersion string) map[string]string {
+	t.Helper()
+	since := map[string]string{}
+	for _, v := range h.Versions {
+		var now map[string]bool
+		if documented, err := view.Kind(t.Context(), k.Repository, v.Tag, k.Group, k.Kind); err == nil {
+			now = pathsOf(t, documented.CRD, apiVersion)
+		}
+		maps.DeleteFunc(since, func(path, _ string) bool { return !now[path] })
+		for path := range now {
+			if since[path] == "" {
+				since[path] = v.Tag
+			}
+		}
+		if v.Tag == latest {
+			break
+		}
+	}
+	return since
+}
+
+// pathsOf returns the paths of all fields of an API version of a CRD.
+func pathsOf(t *testing.T, crd []byte, apiVersion string) map[string]bool {
+	t.Helper()
+	var d struct {
+		Spec struct {
+			Versions []struct {
+				Name   string
+				Schema struct{ OpenAPIV3Schema map[string]any }
+			}
+		}
+	}
+	if err := json.Unmarshal(crd, &d); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]bool{}
+	for _, v := range d.Spec.Versions {
+		if v.Name == apiVersion {
+			addPaths(out, v.Schema.OpenAPIV3Schema, "")
+		}
+	}
+	return out
+}
+
+// addPaths adds the paths of a schema. The items of a list or map are no field of their own.
+func addPaths(out map[string]bool, schema map[string]any, path string) {
+	if !strings.HasSuffix(path, "[*]") {
+		out[path] = true
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	for name, child := range properties {
+		if child, ok := child.(map[string]any); ok {
+			addPaths(out, child, path+"."+name)
+		}
+	}
+	for key, suffix := range map[string]string{"items": "[*]", "additionalProperties": "[*]"} {
+		if child, ok := schema[key].(map[string]any); ok {
+			addPaths(out, child, path+suffix)
+		}
 	}
 }
