@@ -136,11 +136,14 @@ func (f *folder) digest(ctx context.Context, repository, tag string) (oci.Digest
 
 // close implements images.
 func (f *folder) close() error {
-	return errors.Join(withoutNotFound(f.images.Close()), f.absent.Close())
+	return errors.Join(CloseImages(f.images), f.absent.Close())
 }
 
-// withoutNotFound returns an error without its parts that report a repository without content. When it closes, olareg collects the garbage
-// of each repository that it was asked for, which fails for one whose first upload did not complete.
+// CloseImages closes a registry of olareg. When it closes, olareg reads each repository again that it was asked for, which fails for one
+// whose first upload did not complete; this is no error.
+func CloseImages(images *olareg.Server) error { return withoutNotFound(images.Close()) }
+
+// withoutNotFound returns an error without its parts that report a repository without content.
 func withoutNotFound(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var rest []error

@@ -15,7 +15,6 @@ import (
 
 	"github.com/olareg/olareg"
 	"github.com/olareg/olareg/config"
-	"github.com/olareg/olareg/types"
 
 	sites "github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/up/registry"
@@ -103,7 +102,7 @@ func (r *registryServer) stop() error {
 		err = r.server.Close()
 	}
 	<-r.done
-	return errors.Join(err, r.pages.close(), withoutNotFound(r.images.Close()), r.log.Close())
+	return errors.Join(err, r.pages.close(), sites.CloseImages(r.images), r.log.Close())
 }
 
 // removeUploads removes unfinished uploads from the folder of the images.
@@ -124,23 +123,6 @@ func removeUploads(images string) error {
 	})
 	for _, folder := range folders {
 		err = errors.Join(err, os.RemoveAll(folder))
-	}
-	return err
-}
-
-// withoutNotFound removes errors about missing repositories: when it is closed, the library reads
-// each repository again that a client requested.
-func withoutNotFound(err error) error {
-	var several interface{ Unwrap() []error }
-	if errors.As(err, &several) {
-		var left []error
-		for _, e := range several.Unwrap() {
-			left = append(left, withoutNotFound(e))
-		}
-		return errors.Join(left...)
-	}
-	if errors.Is(err, types.ErrNotFound) {
-		return nil
 	}
 	return err
 }
