@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry"
@@ -29,17 +28,23 @@ const (
 
 // New returns the handler of the pages of a site.
 func New(site *registry.Site, packages *registry.Packages) (http.Handler, error) {
-	return web.New(&source{site: site, packages: packages, diffs: recent.New[compared, packagediff.Diff](mostDiffs)}, web.Options{})
+	return web.New(&source{
+		site: site, packages: packages, packs: recent.New[content, *pack](mostPacks), diffs: recent.New[compared, packagediff.Diff](mostDiffs),
+	}, web.Options{})
 }
 
 // source provides the content of the pages.
 type source struct {
 	site     *registry.Site
 	packages *registry.Packages
+	packs    *recent.Results[content, *pack]
 	diffs    *recent.Results[compared, packagediff.Diff]
+}
 
-	mu    sync.Mutex
-	packs []*pack // The most recently used one is the last.
+// content is the content of a version of a package.
+type content struct {
+	repository string
+	digest     oci.Digest
 }
 
 // compared are two versions of a package.
@@ -50,10 +55,9 @@ type compared struct {
 
 // pack is the documentation of a version.
 type pack struct {
-	repository string
-	digest     oci.Digest
-	pkg        *xpkg.Package
-	docs       docs.Pack
+	digest oci.Digest
+	pkg    *xpkg.Package
+	docs   docs.Pack
 }
 
 // View implements [web.Source].
@@ -61,30 +65,17 @@ func (s *source) View(r *http.Request) web.View { return &view{source: s, index:
 
 // pack returns the documentation of a version.
 func (s *source) pack(ctx context.Context, repository string, d oci.Digest) (*pack, error) {
-	s.mu.Lock()
-	for i, p := range s.packs {
-		if p.repository == repository && p.digest == d {
-			s.packs = append(slices.Delete(s.packs, i, i+1), p)
-			s.mu.Unlock()
-			return p, nil
+	return s.packs.Get(ctx, content{repository, d}, func(ctx context.Context) (*pack, error) {
+		pkg, err := s.packages.Read(ctx, repository, d)
+		if err != nil {
+			return nil, err
 		}
-	}
-	s.mu.Unlock()
-	pkg, err := s.packages.Read(ctx, repository, d)
-	if err != nil {
-		return nil, err
-	}
-	documentation, err := docs.FromPackage(pkg)
-	if err != nil {
-		return nil, err
-	}
-	p := &pack{repository, d, pkg, documentation}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.packs = append(s.packs, p); len(s.packs) > mostPacks {
-		s.packs = s.packs[1:]
-	}
-	return p, nil
+		documentation, err := docs.FromPackage(pkg)
+		if err != nil {
+			return nil, err
+		}
+		return &pack{d, pkg, documentation}, nil
+	})
 }
 
 // view is the content that one client may read.
@@ -223,8 +214,7 @@ func (v *view) Diff(ctx context.Context, repository, from, to string) (packagedi
 	if err != nil {
 		return packagediff.Diff{}, err
 	}
-	ctx = context.WithoutCancel(ctx) // Other clients can wait for the same result.
-	return v.diffs.Get(compared{path, a.Digest, b.Digest}, func() (packagediff.Diff, error) {
+	return v.diffs.Get(ctx, compared{path, a.Digest, b.Digest}, func(ctx context.Context) (packagediff.Diff, error) {
 		before, err := v.pack(ctx, path, a.Digest)
 		if err != nil {
 			return packagediff.Diff{}, err

@@ -304,7 +304,7 @@ func (v *view) Since(_ context.Context, repository, tag, group, kind, apiVersion
 }
 
 // Diff implements web.View.
-func (v *view) Diff(_ context.Context, repository, from, to string) (packagediff.Diff, error) {
+func (v *view) Diff(ctx context.Context, repository, from, to string) (packagediff.Diff, error) {
 	a, err := v.version(repository, from)
 	if err != nil {
 		return packagediff.Diff{}, err
@@ -313,5 +313,5 @@ func (v *view) Diff(_ context.Context, repository, from, to string) (packagediff
 	if err != nil {
 		return packagediff.Diff{}, err
 	}
-	return v.diffs.Get(compared{repository, from, to}, func() (packagediff.Diff, error) { return packagediff.Compare(a.Package, b.Package) })
+	return v.diffs.Get(ctx, compared{repository, from, to}, func(context.Context) (packagediff.Diff, error) { return packagediff.Compare(a.Package, b.Package) })
 }

@@ -1,6 +1,7 @@
 package recent_test
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -14,7 +15,7 @@ func TestTheMostRecentlyUsedResultsAreKept(t *testing.T) {
 	computed := ""
 	get := func(key string) {
 		t.Helper()
-		got, err := r.Get(key, func() (string, error) {
+		got, err := r.Get(t.Context(), key, func(context.Context) (string, error) {
 			computed += key
 			return "result of " + key, nil
 		})
@@ -33,10 +34,10 @@ func TestTheMostRecentlyUsedResultsAreKept(t *testing.T) {
 func TestErrorsAreNotKept(t *testing.T) {
 	r := recent.New[int, int](2)
 	failure := errors.New("failure")
-	if _, err := r.Get(1, func() (int, error) { return 0, failure }); !errors.Is(err, failure) {
+	if _, err := r.Get(t.Context(), 1, func(context.Context) (int, error) { return 0, failure }); !errors.Is(err, failure) {
 		t.Errorf("got %v", err)
 	}
-	if got, err := r.Get(1, func() (int, error) { return 7, nil }); got != 7 || err != nil {
+	if got, err := r.Get(t.Context(), 1, func(context.Context) (int, error) { return 7, nil }); got != 7 || err != nil {
 		t.Errorf("got %d, %v", got, err)
 	}
 }
@@ -47,10 +48,39 @@ func TestConcurrentCallersShareOneComputation(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 20 {
 		callers.Go(func() {
-			if got, err := r.Get(1, func() (int, error) { return int(computed.Add(1)), nil }); got != 1 || err != nil {
+			if got, err := r.Get(t.Context(), 1, func(context.Context) (int, error) { return int(computed.Add(1)), nil }); got != 1 || err != nil {
 				t.Errorf("got %d, %v", got, err)
 			}
 		})
 	}
 	callers.Wait()
+}
+
+func TestTheErrorOfACanceledCallerIsNotShared(t *testing.T) {
+	r := recent.New[int, int](2)
+	ctx, cancel := context.WithCancel(t.Context())
+	started, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, err := r.Get(ctx, 1, func(ctx context.Context) (int, error) {
+			close(started)
+			<-ctx.Done()
+			return 0, ctx.Err()
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the canceled caller got %v", err)
+		}
+	}()
+	<-started
+	var others sync.WaitGroup
+	for range 20 {
+		others.Go(func() {
+			if got, err := r.Get(t.Context(), 1, func(context.Context) (int, error) { return 7, nil }); got != 7 || err != nil {
+				t.Errorf("got %d, %v", got, err)
+			}
+		})
+	}
+	cancel()
+	others.Wait()
+	<-ended
 }
