@@ -95,8 +95,10 @@ func (s *clusterState) repositories() map[string]bool {
 func (pl *Planner) checkKinds(ctx context.Context, s *clusterState, c graph.Change, content *xpkg.Package, out *Plan) error {
 	for _, d := range out.Dependencies {
 		k, err := dependency.ParseKindRef(d.CRD)
-		if err == nil && s.sameRepository(d.Package, oci.RepositoryName(c.Reference())) && !provide.DefinesKind(content, k) {
-			return provide.ErrNotProvided.New(nil, "%s was selected for %s, but its content does not define the kind or its version", c.Reference(), k)
+		if err == nil && s.sameRepository(d.Package, oci.RepositoryName(c.Reference())) {
+			if err := provide.CheckSelected(c.Reference(), content, k); err != nil {
+				return err
+			}
 		}
 	}
 	if c.Existing == nil {
@@ -117,18 +119,20 @@ func (pl *Planner) lostKinds(ctx context.Context, s *clusterState, live v1.Packa
 	if live == nil {
 		return nil
 	}
-	repository := oci.RepositoryName(live.PackageSpec().Package)
+	repository, provided := oci.RepositoryName(live.PackageSpec().Package), map[dependency.KindRef]bool{}
 	for _, user := range pl.kindUsers(ctx, s, live, out) {
 		defines := content != nil && provide.DefinesKind(content, user.crd)
 		switches := content != nil && !s.sameRepository(repository, node.Repository)
 		if defines && !switches || pl.ChangedTogether[Package{Kind: user.kind, Name: user.name}.Short()] {
 			continue
 		}
-		provides, err := pl.provides(ctx, live, user.crd)
-		if err != nil {
-			return err
+		if _, known := provided[user.crd]; !known {
+			var err error
+			if provided[user.crd], err = pl.provides(ctx, live, user.crd); err != nil {
+				return err
+			}
 		}
-		if !provides {
+		if !provided[user.crd] {
 			continue
 		}
 		lost := Broken{Kind: user.kind, Name: user.name, Requires: repository}

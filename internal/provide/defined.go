@@ -48,6 +48,17 @@ func DefinesKind(pkg *xpkg.Package, ref dependency.KindRef) bool {
 	return pkg.Meta.Kind != xpkg.Function && findDefinition(pkg, ref) != nil
 }
 
+// CheckSelected fails with KindNotProvided if the content of a package does not define the kinds for which it was selected: an index
+// is only a claim.
+func CheckSelected(reference string, content *xpkg.Package, kinds ...dependency.KindRef) error {
+	for _, k := range kinds {
+		if !DefinesKind(content, k) {
+			return ErrNotProvided.New(nil, "%s was selected for %s, but its content does not define the kind or its version", reference, k)
+		}
+	}
+	return nil
+}
+
 // findDefinition returns the definition of a kind, or nil.
 func findDefinition(pkg *xpkg.Package, ref dependency.KindRef) *definition {
 	for _, o := range pkg.Objects {

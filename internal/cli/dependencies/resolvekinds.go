@@ -68,10 +68,8 @@ func (r *rootResolver) checkKinds(ctx context.Context, before, got lockfile.File
 		if err != nil {
 			return err
 		}
-		for _, k := range p.Provides {
-			if !provide.DefinesKind(pkg, k) {
-				return provide.ErrNotProvided.New(nil, "%s was selected for %s, but its content does not define the kind or its version", p.Reference(), k)
-			}
+		if err := provide.CheckSelected(p.Reference().String(), pkg, p.Provides...); err != nil {
+			return err
 		}
 	}
 	return nil
