@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/xpkg-dev/xpkg/internal/pause"
 )
 
 const (
@@ -46,7 +48,7 @@ func (c *Cluster) call(ctx context.Context, class callClass, r request) (raw []b
 			return nil, doubt, fmt.Errorf("after %d attempts: %w", throttled+lost, err)
 		}
 		doubt = doubt || v.lost
-		if v.throttled || pause(ctx, lostPause<<(2*(lost-1))) {
+		if v.throttled || pause.For(ctx, lostPause<<(2*(lost-1))) == nil {
 			continue
 		}
 		return nil, doubt, err
@@ -90,18 +92,6 @@ func send(ctx context.Context, req *rest.Request) ([]byte, error) {
 		return nil, err
 	}
 	return result.Raw()
-}
-
-// pause waits, and returns false if ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // get reads a path with the given media type.

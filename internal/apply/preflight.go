@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/pause"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -372,7 +373,7 @@ const (
 func (c *Cluster) emptyOnceServed(ctx context.Context, d plan.Definition) (empty bool, unknown string, err error) {
 	for try := 0; ; try++ {
 		empty, unknown, err = c.empty(ctx, d)
-		if unknown != kindNotServed || try == servedTries || !pause(ctx, servedPause<<try) {
+		if unknown != kindNotServed || try == servedTries || pause.For(ctx, servedPause<<try) != nil {
 			return empty, unknown, err
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/pause"
 	"github.com/xpkg-dev/xpkg/internal/restmapper"
 	"github.com/xpkg-dev/xpkg/internal/runtime/identity"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
@@ -115,7 +116,7 @@ func New(o Options) (*Core, error) {
 
 // Run runs core until ctx ends. The package API and the Lock must exist. After a failure, it prepares core again.
 func (c *Core) Run(ctx context.Context, e Events) {
-	pause := firstRetry
+	retry := firstRetry
 	for ctx.Err() == nil {
 		begin := c.opts.Now()
 		err := c.run(ctx, e)
@@ -125,12 +126,12 @@ func (c *Core) Run(ctx context.Context, e Events) {
 		c.opts.Log.WarnContext(ctx, "Crossplane core does not run", "error", err)
 		e.Failed(err)
 		if c.opts.Now().Sub(begin) > lastRetry {
-			pause = firstRetry
+			retry = firstRetry
 		}
-		if sleep(ctx, pause) != nil {
+		if pause.For(ctx, retry) != nil {
 			return
 		}
-		pause = min(2*pause, lastRetry)
+		retry = min(2*retry, lastRetry)
 	}
 }
 
@@ -164,7 +165,7 @@ func (c *Core) run(ctx context.Context, e Events) error {
 		if !ready {
 			wait = startPoll
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -229,7 +230,7 @@ func (c *Core) initialize(ctx context.Context) error {
 		if c.opts.Now().Sub(begin) > stuck {
 			return errors.Join(c.notReady(initName), c.opts.Supervisor.Stop(ctx, initName))
 		}
-		if err := sleep(ctx, startPoll); err != nil {
+		if err := pause.For(ctx, startPoll); err != nil {
 			return err
 		}
 	}
@@ -308,16 +309,4 @@ func (c *Core) notReady(process string) error {
 		what = "the initialization of Crossplane core does not succeed"
 	}
 	return ErrNotReady.New(why, "%s", what)
-}
-
-// sleep waits for a duration, or returns the error of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

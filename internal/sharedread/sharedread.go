@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/pause"
 )
 
 const (
@@ -72,9 +74,10 @@ func (s *Read[T]) join(after time.Time) (current *sharing[T], own bool) {
 // run waits until the read begins, and carries it out.
 func (*Read[T]) run(ctx context.Context, current *sharing[T], read func(context.Context) (T, error)) (T, error) {
 	defer close(current.done)
-	if wait := time.Until(current.began); wait > 0 && !pause(ctx, wait) {
-		current.err = ctx.Err()
-		return current.value, current.err
+	if wait := time.Until(current.began); wait > 0 {
+		if current.err = pause.For(ctx, wait); current.err != nil {
+			return current.value, current.err
+		}
 	}
 	current.value, current.err = read(ctx)
 	took := time.Since(current.began)
@@ -97,16 +100,4 @@ func (s *sharing[T]) isOver() bool {
 // isCanceled reports whether a read failed because the context of its caller ended.
 func isCanceled(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// pause waits, and returns false if ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/pause"
 )
 
 // counter is a read that takes ten milliseconds and returns its number.
@@ -21,7 +23,7 @@ func (c *counter) read(ctx context.Context) (int, error) {
 	c.reads++
 	n, err := c.reads, c.err
 	c.mu.Unlock()
-	if !pause(ctx, readTime) {
+	if pause.For(ctx, readTime) != nil {
 		return 0, ctx.Err()
 	}
 	return n, err
@@ -40,7 +42,7 @@ func TestLongReadsAreSpacedFurther(t *testing.T) {
 			for range 2 {
 				_, err := s.Get(t.Context(), 0, func(ctx context.Context) (int, error) {
 					began = append(began, time.Now())
-					pause(ctx, took)
+					_ = pause.For(ctx, took)
 					return 0, nil
 				})
 				if err != nil {
@@ -68,7 +70,7 @@ func TestConcurrentCallersShareTheNextRead(t *testing.T) {
 			})
 		}
 		get(1)
-		pause(t.Context(), readTime/2)
+		_ = pause.For(t.Context(), readTime/2)
 		for range 20 {
 			get(2)
 		}
@@ -88,7 +90,7 @@ func TestRecentReadIsUsedUpToItsAge(t *testing.T) {
 			if got != want || err != nil {
 				t.Errorf("call %d used the read %d (%v), want %d", i, got, err, want)
 			}
-			pause(t.Context(), time.Second*3/2)
+			_ = pause.For(t.Context(), time.Second*3/2)
 		}
 		if got, _ := s.Get(t.Context(), 0, c.read); got != 3 {
 			t.Errorf("a new read was asked for, and the read %d was used", got)
@@ -124,13 +126,13 @@ func TestCanceledReadIsNotShared(t *testing.T) {
 				t.Errorf("the caller that gave up got %v", err)
 			}
 		})
-		pause(t.Context(), time.Millisecond)
+		_ = pause.For(t.Context(), time.Millisecond)
 		group.Go(func() {
 			if got, err := s.Get(t.Context(), time.Minute, c.read); got != 2 || err != nil {
 				t.Errorf("got the read %d (%v), want 2", got, err)
 			}
 		})
-		pause(t.Context(), time.Millisecond)
+		_ = pause.For(t.Context(), time.Millisecond)
 		cancel()
 		group.Wait()
 	})
