@@ -17,9 +17,15 @@ func (f IndexKeyFlag) Keys(ctx context.Context) (indexer.Keys, error) {
 	if f.IndexKey == "" {
 		return nil, nil
 	}
-	text, err := fileutil.ReadFile(ctx, f.IndexKey)
-	if err != nil {
-		return nil, err
+	_, keys, err := ReadIndexKeys(ctx, f.IndexKey)
+	return keys, err
+}
+
+// ReadIndexKeys returns the content of a file with keys, and the keys.
+func ReadIndexKeys(ctx context.Context, file string) (text []byte, keys indexer.Keys, err error) {
+	if text, err = fileutil.ReadFile(ctx, file); err != nil {
+		return nil, nil, err
 	}
-	return indexer.ParseKeys(text)
+	keys, err = indexer.ParseKeys(text)
+	return text, keys, err
 }

@@ -13,9 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
-	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/graph"
-	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/version"
 )
 
@@ -65,11 +63,8 @@ func (f managerFlags) indexKeys(ctx context.Context) (string, error) {
 	if f.IndexKey == "" {
 		return "", nil
 	}
-	text, err := fileutil.ReadFile(ctx, f.IndexKey)
+	text, _, err := content.ReadIndexKeys(ctx, f.IndexKey)
 	if err != nil {
-		return "", err
-	}
-	if _, err := indexer.ParseKeys(text); err != nil {
 		return "", err
 	}
 	return string(text), nil
