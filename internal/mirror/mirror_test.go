@@ -2,10 +2,6 @@ package mirror_test
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/mirror"
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/testing/dockerregistry"
+	"github.com/xpkg-dev/xpkg/internal/testing/indexkey"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -36,15 +33,8 @@ func registry(t *testing.T) string {
 // copyIndex publishes a signed index in the source, copies it, and reads it in the mirror with the key.
 func copyIndex(t *testing.T, client *remote.Client, o mirror.Options, from string, c *catalog.Catalog) {
 	t.Helper()
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := indexer.ParseSigner(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	signer, key := indexkey.New(t)
+	keys, err := indexer.ParseKeys(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +61,7 @@ func copyIndex(t *testing.T, client *remote.Client, o mirror.Options, from strin
 		t.Fatal(err)
 	}
 	defer func() { _ = cache.Close() }()
-	reader, err := (&indexer.Client{Remote: client, Store: cache, Keys: indexer.Keys{public}}).Open(t.Context(), target)
+	reader, err := (&indexer.Client{Remote: client, Store: cache, Keys: keys}).Open(t.Context(), target)
 	if err != nil || reader.Manifest().Digest != image.Manifest.Digest {
 		t.Errorf("the index in the mirror: %v", err)
 	}

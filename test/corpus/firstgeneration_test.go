@@ -98,19 +98,7 @@ func TestInstallFirstGeneration(t *testing.T) {
 	for _, name := range firstPackages(t, root) {
 		t.Run(name, func(t *testing.T) {
 			started := time.Now()
-			fsys := os.DirFS(filepath.Join(root, name))
-			at, err := firstgen.Find(fsys)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files, err := firstgen.Files(fsys, at, firstgen.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			pkg, err := firstgen.ReadFiles(files, firstgen.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			pkg, files := publish.ReadFirstGeneration(t, filepath.Join(root, name))
 			c, err := firstgen.Convert(pkg, firstgen.ConvertOptions{})
 			if err != nil {
 				t.Fatal(err)

@@ -1,9 +1,7 @@
 package firstgeneration
 
 import (
-	"bytes"
 	"cmp"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,9 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/internal/testing/command"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/scratch"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 )
@@ -37,7 +36,7 @@ func TestPublishedPackagesAreConvertedAndInstalled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree, file := filepath.Join(root, tc.tree), filepath.Join(t.TempDir(), "converted.xpkg")
-			pkg := readTree(t, tree)
+			pkg, _ := publish.ReadFirstGeneration(t, tree)
 			// The conversion keeps the version, which must be the tag.
 			version := cmp.Or(pkg.App.Version, "v1.0.0")
 			source, image := tree, ""
@@ -48,9 +47,9 @@ func TestPublishedPackagesAreConvertedAndInstalled(t *testing.T) {
 				repository, tag, _ := strings.Cut(tc.controller, ":")
 				image = s.Push(t, repository, tag, content("controller", tag, "Cluster"))
 			}
-			command(t, "convert", source, "-o", file)
+			command.Run(t, "convert", source, "-o", file)
 			ref := s.Registry + "/converted/" + name + ":" + version
-			command(t, "push", "-f", file, ref)
+			command.Run(t, "push", "-f", file, ref)
 			if tc.embedded {
 				image = ref
 			}
@@ -81,25 +80,6 @@ func TestPublishedPackagesAreConvertedAndInstalled(t *testing.T) {
 	}
 }
 
-// readTree reads a package of the first generation from a folder.
-func readTree(t *testing.T, dir string) *firstgen.Package {
-	t.Helper()
-	fsys := os.DirFS(dir)
-	at, err := firstgen.Find(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := firstgen.Files(fsys, at, firstgen.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkg, err := firstgen.ReadFiles(files, firstgen.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pkg
-}
-
 // pushWithRuntime builds a package of the first generation whose image contains its program, and pushes it.
 func (s *suite) pushWithRuntime(t *testing.T, tree, name string) string {
 	t.Helper()
@@ -112,19 +92,9 @@ func (s *suite) pushWithRuntime(t *testing.T, tree, name string) string {
 		t.Fatal(err)
 	}
 	ref := s.Registry + "/" + name
-	command(t, "build", tree, "--embed-runtime-image-tarball", program, "-o", file)
-	command(t, "push", "-f", file, ref)
+	command.Run(t, "build", tree, "--embed-runtime-image-tarball", program, "-o", file)
+	command.Run(t, "push", "-f", file, ref)
 	return ref
-}
-
-// command runs a command of xpkg, which must succeed.
-func command(t *testing.T, args ...string) {
-	t.Helper()
-	var out, failed bytes.Buffer
-	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &failed}
-	if code := cli.Main(t.Context(), append([]string{"xpkg"}, args...), env); code != 0 {
-		t.Fatalf("xpkg %q: exit code %d\n%s%s", args, code, out.String(), failed.String())
-	}
 }
 
 // definitionLabels returns the labels of a CRD.

@@ -1,10 +1,6 @@
 package content
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"io"
 	"log"
@@ -17,33 +13,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/internal/testing/indexkey"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
-
-// newKey returns a signer, and its public key in PEM.
-func newKey(t *testing.T) (*indexer.Signer, []byte) {
-	t.Helper()
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := indexer.ParseSigner(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if der, err = x509.MarshalPKIXPublicKey(public); err != nil {
-		t.Fatal(err)
-	}
-	return signer, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-}
 
 // TestKeysAreReplacedWhileTheProcessRuns checks that a manager refuses indexes that its keys have not signed, and reads the keys again.
 func TestKeysAreReplacedWhileTheProcessRuns(t *testing.T) {
@@ -57,8 +33,8 @@ func TestKeysAreReplacedWhileTheProcessRuns(t *testing.T) {
 	t.Cleanup(func() { _ = cache.Close() })
 	location := strings.TrimPrefix(server.URL, "http://") + "/index:main"
 	ref := oci.MustParseReference(location)
-	signer, key := newKey(t)
-	_, other := newKey(t)
+	signer, key := indexkey.New(t)
+	_, other := indexkey.New(t)
 	image, _, err := (&indexer.Publishing{Catalog: catalog.Catalog{Config: catalog.Config{Name: "test"}}, Created: time.Unix(1, 0)}).Encode()
 	if err != nil {
 		t.Fatal(err)

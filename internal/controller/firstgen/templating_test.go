@@ -21,6 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -34,15 +35,7 @@ var templatesDigest = oci.DigestOf([]byte("templates"))
 // readTree returns the content of a package of the corpus as a Provider has it.
 func readTree(t *testing.T, tree string) content {
 	t.Helper()
-	fsys := os.DirFS(tree)
-	at, err := firstgen.Find(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkg, err := firstgen.ReadLocation(fsys, at, firstgen.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pkg, _ := publish.ReadFirstGeneration(t, tree)
 	c, err := firstgen.Convert(pkg, firstgen.ConvertOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -3,10 +3,12 @@ package publish
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/testing/scratch"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
@@ -17,6 +19,25 @@ import (
 func Stream(t testing.TB, registry, repository, tag string, stream []byte) oci.Reference {
 	t.Helper()
 	return push(t, registry, repository, tag, image.Input{PackageYAML: stream})
+}
+
+// ReadFirstGeneration returns the package of the first generation in a folder, and its files below .registry.
+func ReadFirstGeneration(t testing.TB, folder string) (*firstgen.Package, map[string][]byte) {
+	t.Helper()
+	fsys := os.DirFS(folder)
+	at, err := firstgen.Find(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := firstgen.Files(fsys, at, firstgen.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkg, err := firstgen.ReadFiles(files, firstgen.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkg, files
 }
 
 // FirstGeneration builds a package of the first generation from its files below .registry, pushes it, and returns its
