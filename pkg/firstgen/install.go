@@ -56,14 +56,14 @@ func (i *Install) Deployment(opts InstallOptions) *appsv1.Deployment {
 // WithRegistry returns the reference of an image in a registry, which can have a path, unless the image names another one or
 // the registry is empty.
 func WithRegistry(image, registry string) string {
-	if registry = strings.TrimSuffix(registry, "/"); registry == "" || HasRegistry(image) {
+	if registry = strings.TrimSuffix(registry, "/"); registry == "" || hasRegistry(image) {
 		return image
 	}
 	return registry + "/" + image
 }
 
-// HasRegistry reports whether the reference of an image names a registry, as container engines decide it.
-func HasRegistry(image string) bool {
+// hasRegistry reports whether the reference of an image names a registry, as container engines decide it.
+func hasRegistry(image string) bool {
 	first, _, isPath := strings.Cut(image, "/")
 	return isPath && (strings.ContainsAny(first, ".:") || first == "localhost")
 }

@@ -161,8 +161,8 @@ func contentOf(rev v1.PackageRevision) string {
 	return spec.Image + "@" + spec.Digest
 }
 
-// rollbackTarget returns the revision with the number, name or tag to, or without to the newest revision before the active one that
-// is not unhealthy: after an automatic rollback, the previous revision is the failed one. Revisions are
+// rollbackTarget returns the revision with the number, name or tag in to. If to is empty, it returns the newest revision before the active
+// one that is not unhealthy: after an automatic rollback, the previous revision is the failed one. Revisions are
 // sorted, newest first.
 func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1.PackageRevision, error) {
 	i := slices.IndexFunc(revisions, revision.IsActive)

@@ -123,8 +123,6 @@ func ownCRDs(firstGeneration bool) ([]*apiextensionsv1.CustomResourceDefinition,
 	return append(own, more...), err
 }
 
-// wantsFirstGeneration reports whether the manager installs and maintains the CRDs of the first generation: if the options
-// require it, or if a manager has installed them. A cluster with CRDs of another package manager does not count, also while a
 // optionalCRDs returns the CRDs that are created unless another program has created them.
 func optionalCRDs(firstGeneration bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	all, err := crds.Composition()
@@ -135,6 +133,8 @@ func optionalCRDs(firstGeneration bool) ([]*apiextensionsv1.CustomResourceDefini
 	return append(all, earlier), err
 }
 
+// wantsFirstGeneration reports whether the manager installs and maintains the CRDs of the first generation: if the options
+// require it, or if a manager has installed them. A cluster with CRDs of another package manager does not count, also while a
 // migration replaces them.
 func wantsFirstGeneration(ctx context.Context, cluster *apply.Cluster, o Options) (bool, error) {
 	if o.FirstGeneration {

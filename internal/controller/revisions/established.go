@@ -26,12 +26,8 @@ const (
 // reconciliation stops and is repeated.
 func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
 	deadline, stall, poll := r.API.Now().Add(establishedTimeout), stallDetector{}, pollInterval{}
-	if in.objects.Definitions() == 0 {
-		in.Revision.SetConditions(r.API.Time(), v1.RevisionHealthy())
-		return nil
-	}
 	for {
-		missing, err := r.notServed(ctx, len(in.changes.Changes) > 0, in.objects.Missing)
+		missing, err := r.missingKinds(ctx, in)
 		if err != nil {
 			return err
 		}
@@ -53,6 +49,14 @@ func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
 		case <-time.After(poll.next(len(missing), r.API.Now())):
 		}
 	}
+}
+
+// missingKinds returns the names of the CRDs whose kinds the API server does not serve yet.
+func (r *Reconciler) missingKinds(ctx context.Context, in *install) ([]string, error) {
+	if in.objects.Definitions() == 0 {
+		return nil, nil
+	}
+	return r.notServed(ctx, len(in.changes.Changes) > 0, in.objects.Missing)
 }
 
 // notServed returns the names that missing returns for the resources that the API server serves. Unless this reconciliation has
