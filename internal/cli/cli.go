@@ -21,6 +21,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"github.com/alecthomas/kong"
@@ -163,9 +164,7 @@ func Main(ctx context.Context, argv []string, env *terminal.Env) int {
 	env = &terminal.Env{Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: stderr, Executable: env.Executable, Args: args}
 	colorBeforeParsing(env)
 	err := run(env, program)
-	if failed := stdout.Err(); failed != nil {
-		err = failed
-	}
+	err = commandError(ctx, err, stdout.Err())
 	if err == nil {
 		return 0
 	}
@@ -177,6 +176,19 @@ func Main(ctx context.Context, argv []string, env *terminal.Env) int {
 		err = terminal.ErrInterrupted.New(nil, "stopped")
 	}
 	return report(env.Stderr, err)
+}
+
+// commandError returns the error of a command that returned err and whose output failed. A closed terminal fails the output
+// and ends the context: this is no failure, because the command ended in order and nothing can read its output.
+func commandError(ctx context.Context, err, failed error) error {
+	hangup := ctx.Err() != nil && errors.Is(failed, syscall.EIO)
+	switch {
+	case failed == nil || hangup && !errors.Is(err, failed):
+		return err
+	case hangup:
+		return nil
+	}
+	return failed
 }
 
 // kubectlCompletion is the name under which kubectl runs the completion of the plug-in `kubectl crossplane`.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
 // TestPipesAreNoFolders proves that a named pipe in the place of a folder is refused at once and
@@ -82,5 +83,46 @@ func TestInterruptedWhileReading(t *testing.T) {
 		if got := <-code; got != 130 || !strings.Contains(errs.String(), "error: Interrupted: ") {
 			t.Errorf("xpkg %s: exit code %d\n%s", strings.Join(args, " "), got, errs.String())
 		}
+	}
+}
+
+// A failingWriter fails every write with an error, after a call of before.
+type failingWriter struct {
+	before func()
+	err    error
+}
+
+func (w failingWriter) Write([]byte) (int, error) {
+	w.before()
+	return 0, w.err
+}
+
+// A closed terminal fails the writes of a command and sends it a signal. Only both together end a command in order:
+// every other output that cannot be written is an error, also of an interrupted command.
+func TestOutputToAClosedTerminalIsNoError(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		interrupt bool
+		err       error
+		want      int
+	}{
+		{"closed terminal", true, syscall.EIO, 0},
+		{"broken device", false, syscall.EIO, archive.ErrCannotWrite.Class.Exit},
+		{"interrupted on a full device", true, syscall.ENOSPC, archive.ErrCannotWrite.Class.Exit},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			before := func() {}
+			if c.interrupt {
+				before = cancel
+			}
+			out := failingWriter{before, &os.PathError{Op: "write", Path: "/dev/stdout", Err: c.err}}
+			var errs bytes.Buffer
+			code := cli.Main(ctx, []string{"xpkg", "version"}, &cli.Env{Stdin: strings.NewReader(""), Stdout: out, Stderr: &errs})
+			if code != c.want || (code == 0) != (errs.Len() == 0) {
+				t.Errorf("exit code %d, want %d, with the message %q", code, c.want, errs.String())
+			}
+		})
 	}
 }
