@@ -21,14 +21,14 @@ type Reader interface {
 // A package of the first generation that states another version than the tag of the image is refused.
 func Read(ctx context.Context, r Reader, o Origin, d oci.Digest, image string, pull bool) (*xpkg.Package, error) {
 	pkg, err := read(ctx, r, o, d, image, pull)
-	if err != nil || pkg.Meta.Annotations[xpkg.AnnotationFirstGeneration] == "" {
-		return pkg, err
+	if err != nil {
+		return nil, err
 	}
 	ref, err := oci.ParseReference(image, oci.ParseOptions{})
 	if err != nil {
 		return pkg, nil // The name of a file in the package cache.
 	}
-	if err := firstgen.CheckTag(pkg.Meta.Annotations[xpkg.AnnotationVersion], ref.Tag); err != nil {
+	if err := firstgen.CheckConvertedTag(pkg.Meta, ref.Tag); err != nil {
 		return nil, err
 	}
 	return pkg, nil

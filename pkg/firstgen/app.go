@@ -95,7 +95,17 @@ func CheckTag(version, tag string) error {
 	if version == "" || tag == "" || version == tag {
 		return nil
 	}
-	return ErrVersionMismatch.New(nil, "version is %.100q, and the image has the tag %.100q", version, tag)
+	return ErrVersionMismatch.New(nil, "version is %.100q, and the image has the tag %.100q", version, tag).
+		WithDo("Use the tag %.100s, or remove the version from app.yaml, or from the annotation %s of a converted package.", version, xpkg.AnnotationVersion)
+}
+
+// CheckConvertedTag is CheckTag for the metadata of a package that was converted from a package of the first generation,
+// and returns nil for any other package.
+func CheckConvertedTag(meta xpkg.Meta, tag string) error {
+	if meta.Annotations[xpkg.AnnotationFirstGeneration] == "" {
+		return nil
+	}
+	return CheckTag(meta.Annotations[xpkg.AnnotationVersion], tag)
 }
 
 // lineOf returns the line, from 1, of a top-level field of a YAML file, and 0 if the field is not found.

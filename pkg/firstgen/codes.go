@@ -16,8 +16,8 @@ var (
 	}
 	ErrVersionMismatch = errcode.Code{
 		Name: "VersionMismatch", Class: errcode.Invalid,
-		Cause: "The version in app.yaml differs from the tag of the image.",
-		Fix:   "Push the package with the tag that app.yaml states, or remove version from app.yaml.",
+		Cause: "The version that a package of the first generation states differs from the tag of the image.",
+		Fix:   "Use the stated version as the tag, or remove it from app.yaml, or from the annotation meta.xpkg.dev/version of a converted package.",
 	}
 	ErrInvalidInstall = errcode.Code{
 		Name: "InvalidInstall", Class: errcode.Invalid,

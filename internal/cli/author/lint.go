@@ -174,25 +174,30 @@ func (c *LintCmd) lintImage(env *terminal.Env, at location.Location) (_ []xpkg.F
 	content, err := packagestream.ReadContent(env.Context, o, manifest, packagestream.Options{Limits: m.Limits, Format: c.StreamLimits()})
 	if xpkg.Findings(err) != nil || content.First != nil {
 		found, err := lintFirst(content.First, err, c.Strict, c.StreamLimits())
-		return firstgen.PlaceFindings(firstgen.Folder, append(found, c.lintTag(at, content.First)...)), err
+		return firstgen.PlaceFindings(firstgen.Folder, append(found, c.lintTag(at, content.Stream, "app.yaml")...)), err
 	}
 	if err != nil {
 		return nil, err
 	}
-	found := c.lintStream(content.Stream, "package.yaml")
+	found := append(c.lintStream(content.Stream, oci.PackageFile), c.lintTag(at, content.Stream, oci.PackageFile)...)
 	if lie := c.lintIndex(env, o, manifest, content.Stream); lie != nil {
 		found = append(found, *lie)
 	}
 	return found, nil
 }
 
-// lintTag reports a package of the first generation whose version differs from the tag of its image.
-func (c *LintCmd) lintTag(at location.Location, pkg *firstgen.Package) []xpkg.Finding {
-	if pkg == nil || at.Kind != location.Registry {
+// lintTag reports a package of the first generation, or one that was converted from it, whose version, which file states,
+// differs from the tag of its image.
+func (c *LintCmd) lintTag(at location.Location, stream []byte, file string) []xpkg.Finding {
+	if at.Kind != location.Registry {
 		return nil
 	}
-	if err := firstgen.CheckTag(pkg.App.Version, at.Ref.Tag); err != nil {
-		return []xpkg.Finding{{Code: firstgen.ErrVersionMismatch, Severity: xpkg.Error, Message: err.Error(), File: "app.yaml", Fix: firstgen.ErrVersionMismatch.Fix}}
+	meta, err := xpkg.ReadMeta(stream, xpkg.ReadOptions{Limits: c.StreamLimits()})
+	if err != nil {
+		return nil // The check of the package reports metadata that cannot be read.
+	}
+	if err := firstgen.CheckConvertedTag(meta, at.Ref.Tag); err != nil {
+		return []xpkg.Finding{{Code: firstgen.ErrVersionMismatch, Severity: xpkg.Error, Message: err.Error(), File: file, Fix: errcode.From(err).Do}}
 	}
 	return nil
 }

@@ -94,17 +94,22 @@ func (c *PushCmd) push(env *terminal.Env, files []string, ref oci.Reference, kin
 	return err
 }
 
-// checkTag fails for a package of the first generation that states another version than its tag.
+// checkTag fails for a package of the first generation, or one that was converted from it, that states another version than
+// its tag: it could not be installed.
 func (c *PushCmd) checkTag(env *terminal.Env, a oci.Artifact, ref oci.Reference) error {
 	m, err := oci.FindManifest(env.Context, a, oci.Platform{}, c.ImageLimits())
-	if err != nil || m.Base != nil {
+	if err != nil {
 		return nil // The push reports a manifest that it cannot read.
 	}
 	content, err := packagestream.ReadContent(env.Context, a, m, packagestream.Options{Limits: c.ImageLimits(), Format: c.StreamLimits()})
-	if err != nil || content.First == nil {
+	if err != nil {
 		return nil
 	}
-	return firstgen.CheckTag(content.First.App.Version, ref.Tag)
+	meta, err := xpkg.ReadMeta(content.Stream, xpkg.ReadOptions{Limits: c.StreamLimits()})
+	if err != nil {
+		return nil
+	}
+	return firstgen.CheckConvertedTag(meta, ref.Tag)
 }
 
 // checkKind checks that a package has the kind that the command line states.
