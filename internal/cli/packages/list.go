@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,18 +89,22 @@ func (c *ListCmd) row(ctx context.Context, cluster client.Client, p v1.Package) 
 	}
 }
 
-// installRow returns the cells of an install object in the table. The cells of -o wide are those of the package that it uses.
+// installRow returns the cells of an install object in the table. Whether it is installed, and the cells of -o wide, are
+// those of the package that it uses.
 func (c *ListCmd) installRow(ctx context.Context, cluster client.Client, all *inventory.Inventory, in packagesv1alpha1.Install) []string {
-	installed := inventory.Status(in, v1.TypeSynced)
-	if in.GetDeletionTimestamp() != nil {
+	used, installed := all.InstalledBy(in), string(corev1.ConditionFalse)
+	switch {
+	case in.GetDeletionTimestamp() != nil:
 		installed = "Deleting"
+	case used != nil:
+		installed = inventory.InstalledStatus(used)
 	}
 	row := []string{
 		inventory.InstallName(in), installed, inventory.Status(in, v1.TypeReady), inventory.RequestedPackage(in),
 		terminal.Age(in.GetCreationTimestamp().Time, time.Now()), string(inventory.Explicit),
 	}
-	if p := all.InstalledBy(in); p != nil && c.Output == "wide" {
-		return append(row, c.row(ctx, cluster, p)[len(row):]...)
+	if used != nil && c.Output == "wide" {
+		return append(row, c.row(ctx, cluster, used)[len(row):]...)
 	}
 	return append(row, make([]string, len(packageTable.WideHeader))...)
 }

@@ -73,7 +73,7 @@ func firstGenerationCluster(t *testing.T, calls interceptor.Funcs) client.Client
 	}
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
 	p.Spec.Package, p.Status.CurrentRevision, p.Status.ResolvedDigest = "registry.example.org/boats:v1", "boats-1", "sha256:1"
-	p.SetConditions(metav1.Time{}, v1.Healthy())
+	p.SetConditions(metav1.Time{}, v1.Active(), v1.Healthy())
 	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", Annotations: map[string]string{
 		xpkg.AnnotationTitle: "Boats and ships\nfor all", xpkg.AnnotationCategory: "Transport",
 	}}}
@@ -120,7 +120,7 @@ func TestListShowsInstallObjectsOfTheFirstGeneration(t *testing.T) {
 	cluster := firstGenerationCluster(t, interceptor.Funcs{})
 	want := []string{
 		"NAME | INSTALLED | HEALTHY | PACKAGE | AGE | INSTALL REASON",
-		"provider/boats | Unknown | True | registry.example.org/boats:v1 | - | explicit",
+		"provider/boats | True | True | registry.example.org/boats:v1 | - | explicit",
 		"clusterpackageinstall/team/boats | True | True | boats:v1 (source registry.example.org) | - | explicit",
 		"clusterpackageinstall/team/rafts | False | False | (for rafts.example.org/v1) | - | explicit",
 		"packageinstall/team/mine | True | True | (for ships.example.org/v1) | - | explicit",
@@ -129,6 +129,16 @@ func TestListShowsInstallObjectsOfTheFirstGeneration(t *testing.T) {
 		t.Errorf("the table is %q, want %q", got, want)
 	}
 
+	t.Run("AnObjectIsNotInstalledBeforeItsProvider", func(t *testing.T) {
+		early := installing(packagesv1alpha1.ClusterPackageInstallKind, "early", "early", packagesv1alpha1.InstallSpec{Package: "early:v1"}, v1.Synced())
+		cluster := firstGenerationCluster(t, interceptor.Funcs{})
+		if err := cluster.Create(t.Context(), early); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := rows(listed(t, cluster, "", ""))[3], "clusterpackageinstall/team/early | False | Unknown | early:v1 | - | explicit"; got != want {
+			t.Errorf("the row is %q, want %q", got, want)
+		}
+	})
 	t.Run("TheWideTableHasTheRevisionAndThePresentationOfTheProvider", func(t *testing.T) {
 		const wide = " | boats-1 | sha256:1 | Boats and ships | Transport"
 		want := []string{want[0] + " | REVISION | DIGEST | TITLE | CATEGORY", want[1] + wide, want[2] + wide, want[3], want[4] + wide}
@@ -186,7 +196,7 @@ func TestListWorksWithThePermissionToReadPackagesOnly(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	})
-	want := "provider/boats | Unknown | True | registry.example.org/boats:v1 | - | explicit | boats-1 | sha256:1"
+	want := "provider/boats | True | True | registry.example.org/boats:v1 | - | explicit | boats-1 | sha256:1"
 	if got := rows(listed(t, cluster, "wide", "")); len(got) != 2 || got[1] != want {
 		t.Errorf("the table is %q, want the row %q", got, want)
 	}
