@@ -46,10 +46,8 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err := revision.Installable(p, pkg.Meta); err != nil {
 		return nil, err
 	}
-	for _, k := range pl.Provides {
-		if !provide.DefinesKind(pkg, k) {
-			return nil, provide.ErrNotProvided.New(nil, "%s was selected because an index lists %s for it, but its content does not define the kind or its version", p.PackageSpec().Package, k)
-		}
+	if err := provide.CheckSelected(p.PackageSpec().Package, pkg, pl.Provides...); err != nil {
+		return nil, err
 	}
 	hooks, err := pl.webhooks(s.live, p, pkg)
 	if err != nil {

@@ -31,8 +31,8 @@ var (
 	}
 	ErrNotProvided = errcode.Code{
 		Name: "KindNotProvided", Class: errcode.Untrusted,
-		Cause: "The package was selected because an index lists the kind, but its content does not define the kind or does not serve the version.",
-		Fix:   "Report it to the maintainer of the index, and install a package by its name.",
+		Cause: "The package was selected as the provider of a kind, but its content does not define the kind or does not serve the version.",
+		Fix:   "Install a package that defines the kind by its name. If an index lists the kind for this package, report it to the maintainer of the index.",
 	}
 )
 

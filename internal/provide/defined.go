@@ -48,8 +48,8 @@ func DefinesKind(pkg *xpkg.Package, ref dependency.KindRef) bool {
 	return pkg.Meta.Kind != xpkg.Function && findDefinition(pkg, ref) != nil
 }
 
-// CheckSelected fails with KindNotProvided if the content of a package does not define the kinds for which it was selected: an index
-// is only a claim.
+// CheckSelected fails with KindNotProvided if the content of a package does not define the kinds for which it was selected: an
+// index, and a name in a cache, are only claims.
 func CheckSelected(reference string, content *xpkg.Package, kinds ...dependency.KindRef) error {
 	for _, k := range kinds {
 		if !DefinesKind(content, k) {

@@ -140,8 +140,8 @@ func hasCRD(rev v1.PackageRevision, ref firstgen.CRDReference) bool {
 // checkProvides fails with KindNotProvided if the content of the package that was selected for a kind does not define it.
 func checkProvides(in packagesv1alpha1.Install, c content) error {
 	crd, ok := firstgen.ParseCRDReference(in.InstallSpec().CRD)
-	if chosen := in.InstallStatus().ChosenPackage; !ok || chosen == nil || provide.DefinesKind(c.pkg, kindRef(crd)) {
+	if !ok || in.InstallStatus().ChosenPackage == nil {
 		return nil
 	}
-	return provide.ErrNotProvided.New(nil, "%s was selected for %s and does not define it", c.origin, crd)
+	return provide.CheckSelected(c.origin.String(), c.pkg, kindRef(crd))
 }
