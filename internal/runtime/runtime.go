@@ -28,6 +28,8 @@ type Workload struct {
 	Origin fetch.Origin
 	// Digest is the resolved digest of the image. A tag never selects the image that runs.
 	Digest oci.Digest
+	// External reports that another system fetches and runs the image. It has no digest if the manager cannot read it.
+	External bool
 	// OfPackage reports that the image is the image of the package, which was fetched and verified.
 	OfPackage bool
 	// PullPolicy is the pull policy of the package.

@@ -9,7 +9,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
 	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 )
 
@@ -43,8 +42,7 @@ func (r *Reconciler) stopRuntime(ctx context.Context, in *install) error {
 			return err
 		}
 	}
-	external := r.Runtimes.Choice.Of(r.Kind, in.Package.GetName()) == runtime.External
-	if in.Revision.RuntimeStatus() != nil && !external {
+	if in.Revision.RuntimeStatus() != nil && !r.runsExternally(in) {
 		conditions := &in.Revision.RevisionStatus().ConditionedStatus
 		conditions.RemoveCondition(v1.TypeRuntimeActive)
 		if in.Revision.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionTrue {

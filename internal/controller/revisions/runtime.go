@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -127,7 +128,7 @@ func (r *Reconciler) describeRuntime(ctx context.Context, in *install, defaults 
 	spec := in.Revision.RuntimeSpec()
 	p := runtime.Workload{
 		Owner: in.Requester(), Namespace: r.Packages.Namespace, Config: config, Settle: r.Runtimes.SettleTime,
-		PullPolicy:   in.Revision.RevisionSpec().PackagePullPolicy,
+		External: r.runsExternally(in), PullPolicy: in.Revision.RevisionSpec().PackagePullPolicy,
 		ServerSecret: value(spec.TLSServerSecretName), ClientSecret: value(spec.TLSClientSecretName),
 	}
 	image := cmp.Or(manifests.ConfiguredImage(config), in.pkg.Meta.ControllerImage)
@@ -138,7 +139,7 @@ func (r *Reconciler) describeRuntime(ctx context.Context, in *install, defaults 
 			registry = packageRegistry(in.Revision)
 			image = firstgen.WithRegistry(image, in.Package.GetAnnotations()[revision.AnnotationImageSource])
 		}
-		if source, err = r.resolveRuntimeImage(ctx, in.Revision, image, registry); err != nil {
+		if source, err = r.resolveRuntimeImage(ctx, in, image, registry); err != nil {
 			return runtime.Workload{}, err
 		}
 		p.Config = manifests.WithoutImage(config)
@@ -161,7 +162,10 @@ func packageRegistry(rev v1.PackageRevision) string {
 
 // resolveRuntimeImage resolves a runtime image that is not the image of the package, in a registry unless the image
 // names one. A tag is resolved once: the digest stays the same as long as the same image is requested.
-func (r *Reconciler) resolveRuntimeImage(ctx context.Context, rev v1.PackageRevision, image, registry string) (state.Source, error) {
+//
+// The image of an external runtime has no digest if the manager cannot read it: another system fetches it, possibly
+// with credentials of its own or from the machine on which it runs.
+func (r *Reconciler) resolveRuntimeImage(ctx context.Context, in *install, image, registry string) (state.Source, error) {
 	ref, err := oci.ParseReference(image, oci.ParseOptions{DefaultRegistry: registry, AllowUntagged: true})
 	if err != nil {
 		return state.Source{}, err
@@ -169,23 +173,40 @@ func (r *Reconciler) resolveRuntimeImage(ctx context.Context, rev v1.PackageRevi
 	if ref.Tag == "" && ref.Digest.IsZero() {
 		ref = ref.WithTag("latest")
 	}
-	spec := rev.RevisionSpec()
+	spec := in.Revision.RevisionSpec()
 	origin, route, err := r.Packages.Origins.Locate(ctx, ref.String(), spec.PackagePullSecrets, "")
 	if err != nil {
 		return state.Source{}, err
 	}
-	digest, known := recordedRuntimeImage(rev, origin.Ref)
+	digest, known := recordedRuntimeImage(in.Revision, origin.Ref)
 	if !known {
 		digest, err = r.Packages.Content.Resolve(ctx, origin, 0)
 	}
+	if r.runsExternally(in) && isUnreadable(err) {
+		err = nil
+	}
 	return state.Source{Origin: origin, Digest: digest, Route: route}, err
+}
+
+// runsExternally reports whether another system runs the runtime of a package.
+func (r *Reconciler) runsExternally(in *install) bool {
+	return r.Runtimes.Choice.Of(r.Kind, in.Package.GetName()) == runtime.External
+}
+
+// isUnreadable reports whether an image does not exist for the credentials of the manager.
+func isUnreadable(err error) bool {
+	if err == nil {
+		return false
+	}
+	class := errcode.From(err).Code.Class.Name
+	return class == errcode.NotFound.Name || class == errcode.Unauthorized.Name
 }
 
 // recordedRuntimeImage returns the digest of an image that the status records, and false if it
 // records none.
 func recordedRuntimeImage(rev v1.PackageRevision, image oci.Reference) (oci.Digest, bool) {
 	recorded, err := oci.ParseReference(rev.RuntimeStatus().RuntimeImage, oci.ParseOptions{})
-	same := err == nil && image.Digest.IsZero() && recorded == image.WithDigest(recorded.Digest)
+	same := err == nil && image.Digest.IsZero() && !recorded.Digest.IsZero() && recorded == image.WithDigest(recorded.Digest)
 	return recorded.Digest, same
 }
 

@@ -10,7 +10,6 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
-	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -23,7 +22,6 @@ import (
 // requests. [webhooks.Guard] deletes them if the runtime does not serve for longer.
 func (r *Reconciler) reconcileWebhooks(ctx context.Context, in *install) error {
 	runs := in.workload != nil && !in.workload.spec.AwaitingActivation
-	external := r.Runtimes.Choice.Of(r.Kind, in.Package.GetName()) == runtime.External
 	switch {
 	case runs && in.summary.Ready:
 		retry, err := r.installWebhooks(ctx, in)
@@ -32,7 +30,7 @@ func (r *Reconciler) reconcileWebhooks(ctx context.Context, in *install) error {
 			return err
 		}
 		return r.deleteWebhooks(ctx, in, webhooks.Except(in.objects.Refs()))
-	case !runs || external:
+	case !runs || r.runsExternally(in):
 		return r.deleteWebhooks(ctx, in, webhooks.Any)
 	}
 	return nil

@@ -25,6 +25,8 @@ type Input struct {
 	// Image is the runtime image with its digest: repository@sha256:… or
 	// repository:tag@sha256:….
 	Image string
+	// External reports that another system runs the image, which can have no digest then.
+	External bool
 	// PullPolicy is the pull policy of the package. If it is empty, the configuration
 	// decides.
 	PullPolicy corev1.PullPolicy
@@ -64,12 +66,12 @@ type Objects struct {
 }
 
 // Build returns the objects of a runtime. It fails with UnpinnedImage for an image
-// without a digest, and with NoProgramKind for a package of a kind that has no runtime.
+// without a digest that the manager runs, and with NoProgramKind for a package of a kind that has no runtime.
 func Build(in Input) (Objects, error) {
 	if in.kind() == "" {
 		return Objects{}, ErrNoProgramKind.New(nil, "the %s %s has no runtime", in.Owner.Package.Kind, in.Owner.Package.Name)
 	}
-	if !strings.Contains(in.Image, "@sha256:") {
+	if !in.External && !strings.Contains(in.Image, "@sha256:") {
 		return Objects{}, ErrUnpinnedImage.New(nil, "image %q of %s %s has no digest", in.Image, in.Owner.Package.Kind, in.Owner.Package.Name)
 	}
 	account := in.serviceAccount()
