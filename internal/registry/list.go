@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,22 +14,36 @@ import (
 // mostListed is the maximum number of repositories in one response.
 const mostListed = 1000
 
-// listRepositories lists the repositories that a subject may read ("/v2/_catalog" of CNCF distribution), so that an index can be
-// built from this registry.
-func (s *Server) listRepositories(w http.ResponseWriter, r *http.Request, subject access.Subject) {
+// RepositoryList serves the names of the repositories of a registry ("/v2/_catalog" of CNCF distribution), so that an index can be built
+// from the registry.
+type RepositoryList struct {
+	// Repositories returns the names of all repositories, sorted.
+	Repositories func(ctx context.Context) ([]string, error)
+	// MayRead reports whether the client may read a repository. Nil means that it may read all.
+	MayRead func(repository string) bool
+	Log     *slog.Logger
+}
+
+// NewLocalList returns the list of the repositories in OCI layouts below a folder, all of which every client may read.
+func NewLocalList(root string, log *slog.Logger) RepositoryList {
+	return RepositoryList{Repositories: func(ctx context.Context) ([]string, error) { return repositoriesIn(ctx, root) }, Log: log}
+}
+
+// ServeHTTP implements [http.Handler].
+func (l RepositoryList) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !isRead(r) {
 		writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "the method is not allowed")
 		return
 	}
-	all, err := s.images.repositories(r.Context())
+	all, err := l.Repositories(r.Context())
 	if err != nil {
-		s.log.Error("cannot list the repositories", "error", err)
+		l.Log.Error("cannot list the repositories", "error", err)
 		writeError(w, r, http.StatusServiceUnavailable, codeUnsupported, "the repositories cannot be listed now")
 		return
 	}
-	policy, last := s.policy(), r.URL.Query().Get("last")
+	last := r.URL.Query().Get("last")
 	visible := slices.DeleteFunc(slices.Clone(all), func(name string) bool {
-		return name <= last || !policy.May(subject, name, access.Read)
+		return name <= last || l.MayRead != nil && !l.MayRead(name)
 	})
 	count, err := strconv.Atoi(r.URL.Query().Get("n"))
 	if err != nil || count <= 0 || count > mostListed {
@@ -42,4 +58,13 @@ func (s *Server) listRepositories(w http.ResponseWriter, r *http.Request, subjec
 		visible = []string{}
 	}
 	writeJSON(w, r, http.StatusOK, map[string]any{"repositories": visible})
+}
+
+// listRepositories lists the repositories that a subject may read.
+func (s *Server) listRepositories(w http.ResponseWriter, r *http.Request, subject access.Subject) {
+	policy := s.policy()
+	RepositoryList{
+		Repositories: s.images.repositories, Log: s.log,
+		MayRead: func(repository string) bool { return policy.May(subject, repository, access.Read) },
+	}.ServeHTTP(w, r)
 }

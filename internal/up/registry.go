@@ -71,7 +71,7 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	}}
 	handler := registry.Handler(images, registry.Options{
 		Token: token, Login: LoginCommand(State{DataDir: d.Path, Registry: address}), MaxUpload: o.MaxUpload, Uses: uses,
-		Pages: web, Changed: web.changed,
+		Repositories: sites.NewLocalList(d.Registry(), logger), Pages: web, Changed: web.changed,
 		Report: func(message string) {
 			logger.Warn(message)
 			o.Progress(Event{Stage: StageRegistry, Warning: message})

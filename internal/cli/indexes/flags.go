@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
@@ -34,9 +36,9 @@ type access struct {
 	source *fetch.Source
 }
 
-// openAccess opens the package cache. It accesses no registry.
-func openAccess(env *terminal.Env, f content.ContentFlags) (*access, error) {
-	registries, err := flags.RegistryFlags{TrustFlags: f.TrustFlags}.Options(env.Context, oci.Limits{}, nil)
+// openAccess opens the package cache. It accesses no registry. A nil keychain selects the credentials of the user.
+func openAccess(env *terminal.Env, f content.ContentFlags, keychain authn.Keychain) (*access, error) {
+	registries, err := flags.RegistryFlags{TrustFlags: f.TrustFlags, Keychain: keychain}.Options(env.Context, oci.Limits{}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +96,7 @@ func (f *Flags) open(env *terminal.Env, a *access) (indexer.Set, error) {
 
 // with calls do with the indexes of the flags.
 func (f *Flags) with(env *terminal.Env, do func(*access, indexer.Set) error) (err error) {
-	a, err := openAccess(env, f.ContentFlags)
+	a, err := openAccess(env, f.ContentFlags, nil)
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,8 @@ func eventText(e catalog.Event) string {
 	return fmt.Sprintf("%s %s:%s", e.Type, e.Repository, e.Tag)
 }
 
-// withIndex calls do with the reference of an index and the access to registries.
+// withIndex calls do with the reference of an index and the access to registries, which includes the token for the registry of a local
+// control plane.
 func withIndex(env *terminal.Env, index string, f content.ContentFlags, do func(oci.Reference, *access) error) (err error) {
 	ref, err := flags.ParseReference(index)
 	if err != nil {
@@ -148,7 +149,7 @@ func withIndex(env *terminal.Env, index string, f content.ContentFlags, do func(
 	if ref.Tag == "" {
 		return terminal.ErrUsage.New(nil, "%s names a digest, and an index is published under a tag", ref)
 	}
-	a, err := openAccess(env, f)
+	a, err := openAccess(env, f, flags.DataDirFlag{DataDir: f.DataDir}.WriteKeychain())
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,8 @@ type Options struct {
 	// Uses returns the references of installed packages to this registry. It is called when a tag
 	// moves or content is deleted. It may be nil; then no changes are reported.
 	Uses Uses
+	// Repositories serves the list of the repositories. If it is nil, the registry does not list them.
+	Repositories http.Handler
 	// Pages serves reads of the paths beside the API: the web pages. If it is nil, there are none.
 	Pages http.Handler
 	// Changed is called after a change of a repository. It may be nil.
@@ -39,5 +41,5 @@ type Options struct {
 // Handler returns a handler that forwards only permitted requests to images, and reads of other paths to the pages.
 func Handler(images http.Handler, o Options) http.Handler {
 	limited := upload.Limit(o.MaxUpload, "start the control plane with a larger `xpkg up --max-upload-size`", upload.Serialize(reportChanges(o, images)))
-	return guard(withPages(o, authorize(o, notify(o, limited))))
+	return guard(withPages(o, authorize(o, withList(o, notify(o, limited)))))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 
@@ -31,6 +33,7 @@ import (
 	"github.com/olareg/olareg"
 	"github.com/olareg/olareg/config"
 
+	sites "github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/up/registry"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -53,6 +56,7 @@ func serve(t testing.TB, o registry.Options) *server {
 		API:     config.ConfigAPI{DeleteEnabled: &yes, Blob: config.ConfigAPIBlob{DeleteEnabled: &yes}},
 	})
 	t.Cleanup(func() { _ = images.Close() })
+	o.Repositories = sites.NewLocalList(s.dir, slog.New(slog.DiscardHandler))
 	o.Token, o.Login = token, "xpkg login 127.0.0.1:15000 --data-dir /data"
 	o.Report = func(message string) { s.reports = append(s.reports, message) }
 	if o.MaxUpload == 0 {
@@ -205,6 +209,52 @@ func files(t testing.TB, dir string) []string {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// TestRepositoriesAreListedToEveryLocalClient also reads the list in pages, and as a web page of another host.
+func TestRepositoriesAreListedToEveryLocalClient(t *testing.T) {
+	s := serve(t, registry.Options{})
+	if response, _ := s.do(t, http.MethodGet, "/v2/_catalog", "", nil); response.StatusCode != http.StatusOK {
+		t.Fatalf("an empty registry: %s", response.Status)
+	}
+	for _, reference := range []string{"a/b:v1", "a/b:v2", "c:v1", "a/b/d:v1"} {
+		s.push(t, reference)
+	}
+	for _, authorization := range []string{"", "Bearer anonymous", basic("stale"), bearer} {
+		response, body := s.do(t, http.MethodGet, "/v2/_catalog", authorization, nil)
+		if want := `{"repositories":["a/b","a/b/d","c"]}`; response.StatusCode != http.StatusOK || strings.TrimSpace(body) != want {
+			t.Errorf("with %q: %s, %s", authorization, response.Status, body)
+		}
+	}
+	client := ociremote.New(ociremote.Options{})
+	defer client.Close()
+	for prefix, want := range map[string][]string{"": {"a/b", "a/b/d", "c"}, "a": {"a/b", "a/b/d"}, "d": {}} {
+		got, err := client.Repositories(t.Context(), s.host, prefix)
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Errorf("prefix %q: %v\n%s", prefix, err, diff)
+		}
+	}
+	first, body := s.do(t, http.MethodGet, "/v2/_catalog?n=2", "", nil)
+	next, _, _ := strings.Cut(strings.TrimPrefix(first.Header.Get("Link"), "<"), ">")
+	if _, rest := s.do(t, http.MethodGet, next, "", nil); !strings.Contains(body, `["a/b","a/b/d"]`) || !strings.Contains(rest, `["c"]`) {
+		t.Errorf("the pages are %s and %s", body, rest)
+	}
+	if response, _ := s.do(t, http.MethodPut, "/v2/_catalog", bearer, nil); response.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("a write of the list: %s", response.Status)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.host+"/v2/_catalog", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = "rebound.example.com"
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusForbidden {
+		t.Errorf("a request that names another host: %s", response.Status)
+	}
 }
 
 func TestReadsNeedNoToken(t *testing.T) {
