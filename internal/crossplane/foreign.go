@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -87,7 +88,7 @@ func (c Core) Conflicts(r Role) []Conflict {
 	if c.RunsRBACManager && r.Permissions {
 		out = append(out, Conflict{
 			Problem: "the RBAC manager of Crossplane runs",
-			Remedy:  "set rbacManager.deploy=false in its chart, or start this manager with --package-permissions=Ignore",
+			Remedy:  "set rbacManager.deploy=false in its chart, or run " + wording.RestartClusterManager("--package-permissions=Ignore"),
 		})
 	}
 	return out

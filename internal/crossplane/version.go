@@ -19,7 +19,7 @@ import (
 var ErrVersion = errcode.Code{
 	Name: "CrossplaneVersion", Class: errcode.Unavailable,
 	Cause: "The package constrains the version of Crossplane, and the version that runs in the cluster cannot be determined.",
-	Fix:   "Allow the package manager to read Deployments in its namespace, or start it with --crossplane-version.",
+	Fix:   "Allow the package manager to read Deployments in its namespace, or set the flag --crossplane-version of `xpkg manager`.",
 }
 
 const (

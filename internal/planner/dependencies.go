@@ -8,6 +8,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -97,7 +98,7 @@ func (pl *Planner) findRemedy(ctx context.Context, s *clusterState, p v1.Package
 	if !slices.ContainsFunc(out.Dependencies, Dependency.conflicts) || graph.PolicyFor(pl.upgradePolicy(s), p, current) != graph.None {
 		return
 	}
-	const automatic = "With its flag --dependency-upgrades, the manager updates dependencies itself."
+	automatic := "To let the manager update dependencies, restart it with " + wording.RestartManager("--dependency-upgrades=Upgrade") + "."
 	out.Remedy = "Update the dependency with `xpkg update`, or pass --yes to let the package wait for it. " + automatic
 	if pl.Registry == nil {
 		return

@@ -121,7 +121,7 @@ func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Packa
 		// The nodes start Deployments, and the manager resolves an image outside of the package.
 		return nil
 	}
-	return pl.checkProgram(ctx, objects, origin, digest)
+	return choice.AdviseWithoutRuntime(pl.checkProgram(ctx, objects, origin, digest), p.PackageKind(), p.GetName())
 }
 
 // checkPrivileges fails with RuntimePrivileges in the same cases as the runtimes.

@@ -58,11 +58,29 @@ func (c Choice) String() string {
 		pairs[kind] = c.Of(kind, "")
 	}
 	maps.Copy(pairs, c.some)
+	return joinPairs(pairs)
+}
+
+// joinPairs returns pairs in the form that ParseChoice parses, in a fixed order.
+func joinPairs(pairs map[string]Name) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
 		out = append(out, key+"="+string(pairs[key]))
 	}
 	return strings.Join(out, ";")
+}
+
+// without returns the choice in which a package has no runtime, for ParseChoice with the name for other packages.
+func (c Choice) without(kind, name string, otherwise Name) string {
+	pairs := map[string]Name{}
+	for _, kind := range []string{v1.ProviderKind, v1.FunctionKind} {
+		if chosen := c.Of(kind, ""); chosen != otherwise {
+			pairs[kind] = chosen
+		}
+	}
+	maps.Copy(pairs, c.some)
+	pairs[kind+"/"+name] = None
+	return joinPairs(pairs)
 }
 
 // ParseChoice parses a choice: a name for all packages, or pairs separated by semicolons, as in

@@ -1,9 +1,11 @@
 package runtime
 
 import (
+	"strings"
 	"testing"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 func TestParseChoice(t *testing.T) {
@@ -84,5 +86,32 @@ func TestChoiceIsParsedFromItsText(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The advice names the commands with which a package is installed without its runtime, and the choices for all other
+// packages stay the same.
+func TestAdviceForAPackageWithoutAProgramKeepsOtherRuntimes(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"Process":                            {"Provider/hello=None", "'--manager-arg=--package-runtime=Function=Process;Provider=Process;Provider/hello=None'"},
+		"Deployment":                         {"'--package-runtime=Function=Deployment;Provider=Deployment;Provider/hello=None'", "--manager-arg=--package-runtime=Provider/hello=None"},
+		"Provider/a=None":                    {"'--package-runtime=Provider/a=None;Provider/hello=None'", "Function=Process;Provider=Process;Provider/a=None;Provider/hello=None"},
+		"Provider/hello=Process":             {"--detach --package-runtime=Provider/hello=None`", "Function=Process;Provider=Process;Provider/hello=None'"},
+		"Provider=Process;Function=External": {"'--package-runtime=Function=External;Provider=Process;Provider/hello=None'", "Function=External;Provider=Process;Provider/hello=None'"},
+	} {
+		c, err := ParseChoice(text, Process)
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := c.AdviseWithoutRuntime(ErrNoProgram.New(nil, "no program"), v1.ProviderKind, "hello")
+		for _, part := range want {
+			if advice := errcode.From(failed).Do; !strings.Contains(advice, part) {
+				t.Errorf("%s: the advice is %q, want %q in it", text, advice, part)
+			}
+		}
+	}
+	other := ErrRuntimeConfig.New(nil, "absent")
+	if got := Everywhere(Process).AdviseWithoutRuntime(other, v1.ProviderKind, "hello"); errcode.From(got).Do != ErrRuntimeConfig.Fix {
+		t.Errorf("the advice of another code is %q", errcode.From(got).Do)
 	}
 }

@@ -1,13 +1,35 @@
 package runtime
 
-import "github.com/xpkg-dev/xpkg/pkg/errcode"
+import (
+	"errors"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
 
 // ErrNoProgram is the code for a package without a runnable image.
 var ErrNoProgram = errcode.Code{
 	Name: "NoProgram", Class: errcode.Invalid, Final: true,
 	Cause: "The package contains no runnable image: its image names no program to start, or one that is not among its files. An update to such a package is rolled back at once.",
-	Fix:   "Rebuild the package with --embed-runtime-image or --embed-runtime-image-tarball, or name the image in spec.controller.image of its metadata. To install only its CRDs, start the manager with --package-runtime and an entry for the package with the runtime None.",
+	Fix:   rebuild + " To install a package without its runtime, select the runtime None for it with the flag --package-runtime of `xpkg up` or of the manager.",
 }
+
+const (
+	rebuild = "Rebuild the package with --embed-runtime-image or --embed-runtime-image-tarball, or name the image in spec.controller.image of its metadata."
+	flag    = "--package-runtime="
+)
 
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code { return []errcode.Code{ErrNoProgram, ErrRuntimeConfig} }
+
+// AdviseWithoutRuntime adds to a NoProgram error of a package the commands that restart a manager with the choice c so
+// that the package is installed without its runtime. It returns err.
+func (c Choice) AdviseWithoutRuntime(err error, kind, name string) error {
+	failed := &errcode.Error{}
+	if errors.As(err, &failed) && failed.Code.Name == ErrNoProgram.Name {
+		failed.Do = rebuild + " To install the package without its runtime, restart the manager with " +
+			wording.RestartLocalManager(flag+c.without(kind, name, Process)) + ", or in a cluster with " +
+			wording.RestartClusterManager(flag+c.without(kind, name, Deployment)) + "."
+	}
+	return err
+}

@@ -39,3 +39,28 @@ func ShellWord(s string) string {
 	}
 	return s
 }
+
+// RestartManager returns the commands that restart a manager with further flags: the manager of this machine, and that
+// of a cluster.
+func RestartManager(flags ...string) string {
+	return RestartLocalManager(flags...) + ", or in a cluster with " + RestartClusterManager(flags...)
+}
+
+// RestartLocalManager returns the commands that restart the control plane of this machine with further flags.
+func RestartLocalManager(flags ...string) string {
+	return "`xpkg down` and `xpkg up --detach" + shellWords("", flags) + "`"
+}
+
+// RestartClusterManager returns the command that restarts the manager of a cluster with further flags.
+func RestartClusterManager(flags ...string) string {
+	return "`xpkg bootstrap --apply" + shellWords("--manager-arg=", flags) + "`"
+}
+
+// shellWords returns words of a shell, each with a prefix and after a space.
+func shellWords(prefix string, words []string) string {
+	var out strings.Builder
+	for _, word := range words {
+		out.WriteString(" " + ShellWord(prefix+word))
+	}
+	return out.String()
+}

@@ -31,7 +31,7 @@ func (b *Base) choose(ctx context.Context, in packagesv1alpha1.Install, crd firs
 	kind := kindRef(crd)
 	if len(sources) == 0 {
 		return "", provide.ErrNoProvider.New(nil, "no installed Provider has the CRD %s, and the manager has no index", crd).
-			WithDo("Run `xpkg install --kind %s`, set spec.package instead of spec.crd, or start the manager with --index.", wording.ShellWord(kind.String()))
+			WithDo("Run `xpkg install --kind %s`, set spec.package instead of spec.crd, or start the manager with an index: `xpkg up` and `xpkg manager` have the flag --index.", wording.ShellWord(kind.String()))
 	}
 	finder := &provide.Finder{Sources: sources, Command: func(_ dependency.KindRef, c provide.Candidate) string { return annotateCommand(in, kind, c) }}
 	if b.Crossplane != nil {

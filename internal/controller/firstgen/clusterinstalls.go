@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // FinalizerProvider keeps a ClusterPackageInstall until its Provider is deleted, and a Package until its cluster roles are:
@@ -51,7 +52,8 @@ func (r *ClusterInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 func (r *ClusterInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) (ctrl.Result, revision.Summary, error) {
 	if !r.Options.administers(in.Namespace, r.Namespace) {
 		return ctrl.Result{}, revision.Summary{}, ErrNamespace.New(nil, "ClusterPackageInstalls in the namespace %s are not accepted", in.Namespace).
-			WithDo("Create the ClusterPackageInstall in the namespace %s, or start the manager with `--cluster-install-namespace %s`: its users could then install any package.", r.Namespace, in.Namespace)
+			WithDo("Create the ClusterPackageInstall in the namespace %s, or restart the manager with %s: its users could then install any package.",
+				r.Namespace, wording.RestartManager("--cluster-install-namespace="+in.Namespace))
 	}
 	ref, other, err := r.chosen(ctx, in)
 	if err != nil {

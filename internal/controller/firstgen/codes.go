@@ -12,7 +12,7 @@ var (
 	ErrNamespace = errcode.Code{
 		Name: "ClusterInstallNamespace", Class: errcode.Unauthorized,
 		Cause: "An object that installs something for the whole cluster is in a namespace whose users do not administer the cluster.",
-		Fix:   "Create the object in the namespace of the manager, or let an administrator start the manager with --cluster-install-namespace and this namespace.",
+		Fix:   "Create the object in the namespace of the manager, or let an administrator restart the manager as the message describes.",
 	}
 	ErrProviderExists = errcode.Code{
 		Name: "ProviderNotOwned", Class: errcode.Conflict,

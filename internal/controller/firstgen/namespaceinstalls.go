@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -139,8 +140,8 @@ func (r *NamespaceInstalls) notAllowed(reference string, p *v1.Provider) error {
 				v1.Group, p.Name, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
 	}
 	return ErrNotAllowed.New(nil, "no administrator has installed the CRDs of %s for namespaces", reference).
-		WithDo("An administrator installs them with a Provider with `spec.package: %s` and the annotation `%s: %s`, or lets the manager do so with `--namespaced-package`.",
-			reference, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+		WithDo("An administrator installs them with a Provider with `spec.package: %s` and the annotation `%s: %s`, or lets the manager do so: %s.",
+			reference, revision.AnnotationNamespacedInstalls, revision.AllowInstalls, wording.RestartManager("--namespaced-package="+oci.RepositoryName(reference)))
 }
 
 // checkVersion fails unless a reference names the version of a Provider: the same tag, or the digest of the Provider.

@@ -21,7 +21,7 @@ import (
 var ErrForeignControlPlane = errcode.Code{
 	Name: "ForeignControlPlane", Class: errcode.Conflict,
 	Cause: "The cluster already has the package API of another package manager, which would work on the same objects.",
-	Fix:   "Use a cluster without it, or start the manager with --take-over once the other package manager is stopped for good.",
+	Fix:   "Use a cluster without it, or run `xpkg bootstrap --apply --take-over` once the other package manager is stopped for good.",
 }
 
 // Installed is the result of Install.

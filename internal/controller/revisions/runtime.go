@@ -95,7 +95,7 @@ func (r *Reconciler) prepareRuntime(ctx context.Context, in *install) error {
 		return asRuntimeError(err)
 	}
 	if err := r.obtainImage(ctx, in.Revision, by, p); err != nil {
-		return asRuntimeError(err)
+		return asRuntimeError(r.Runtimes.Choice.AdviseWithoutRuntime(err, r.Kind, in.Package.GetName()))
 	}
 	in.workload = &workload{by, p}
 	return nil

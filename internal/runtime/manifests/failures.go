@@ -1,6 +1,11 @@
 package manifests
 
-import "github.com/xpkg-dev/xpkg/pkg/errcode"
+import (
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// privilegeFlag is the flag of the manager that allows a privilege, which follows it.
+const privilegeFlag = "--allow-runtime-privilege="
 
 // Failures of building the objects of a runtime.
 var (
@@ -16,7 +21,7 @@ var (
 	ErrPrivileges = errcode.Code{
 		Name: "RuntimePrivileges", Class: errcode.Invalid,
 		Cause: "The runtime configuration of a package requests privileges, such as hostNetwork, a hostPath volume or a ServiceAccount that xpkg did not create, that the manager does not allow.",
-		Fix:   "Remove them from the DeploymentRuntimeConfig or ControllerConfig, or start the manager with --allow-runtime-privilege. The former version keeps running.",
+		Fix:   "Remove them from the DeploymentRuntimeConfig or ControllerConfig, or restart the manager as the message describes. The former version keeps running.",
 	}
 	// ErrNoProgramKind is the code for a package of a kind that has no runtime.
 	ErrNoProgramKind = errcode.Code{

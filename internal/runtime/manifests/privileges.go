@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // Privilege is a feature of a pod with which a runtime configuration can break the
@@ -83,14 +85,14 @@ func (o Objects) CheckServiceAccount(foreign bool, allowed []Privilege) error {
 }
 
 func (o Objects) refuse(uses []privilegeUse, allowed []Privilege) error {
-	var fields, names []string
+	var fields, flags []string
 	for _, u := range uses {
 		if slices.Contains(allowed, u.privilege) {
 			continue
 		}
 		fields = append(fields, u.field)
-		if !slices.Contains(names, string(u.privilege)) {
-			names = append(names, string(u.privilege))
+		if flag := privilegeFlag + string(u.privilege); !slices.Contains(flags, flag) {
+			flags = append(flags, flag)
 		}
 	}
 	if len(fields) == 0 {
@@ -98,8 +100,8 @@ func (o Objects) refuse(uses []privilegeUse, allowed []Privilege) error {
 	}
 	return ErrPrivileges.New(nil, "the runtime configuration of %s/%s requests %s",
 		strings.ToLower(o.Owner.Package.Kind), o.Owner.Package.Name, strings.Join(fields, ", ")).
-		WithDo("Remove this from the DeploymentRuntimeConfig or ControllerConfig of the package, or start the manager with `--allow-runtime-privilege %s`.",
-			strings.Join(names, ","))
+		WithDo("Remove this from the DeploymentRuntimeConfig or ControllerConfig of the package, or restart the manager with %s.",
+			wording.RestartManager(flags...))
 }
 
 func podPrivileges(pod corev1.PodSpec) []privilegeUse {
