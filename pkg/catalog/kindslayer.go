@@ -105,6 +105,8 @@ type kindsLayer struct {
 	data  []byte
 	table []skipEntry
 	coder *frame.Coder
+	// buffer has the content of the last frame.
+	buffer []byte
 }
 
 // openKinds reads the skip table. The frames must fill the layer.
@@ -174,10 +176,11 @@ func compareKeyTexts(a, b string) int {
 // frame returns the lines of a frame, after it has compared them with the skip table.
 func (l *kindsLayer) frame(i int) (string, error) {
 	e := &l.table[i]
-	content, err := l.coder.Decode(l.data[e.offset:e.offset+e.packed], e.raw)
+	content, err := l.coder.DecodeInto(l.buffer, l.data[e.offset:e.offset+e.packed], e.raw)
 	if err != nil {
 		return "", err
 	}
+	l.buffer = content
 	text := string(content)
 	switch {
 	case len(text) != e.raw || strings.Count(text, "\n") != e.rows || !strings.HasSuffix(text, "\n"):
@@ -210,10 +213,18 @@ func lastLine(text string) string {
 
 // scan calls visit for the lines of all frames, until visit returns an error.
 func (l *kindsLayer) scan(visit func(line string) error) error {
+	return l.scanFrames(func(string) bool { return true }, visit)
+}
+
+// scanFrames calls visit for the lines of the frames that the filter selects, until visit returns an error.
+func (l *kindsLayer) scanFrames(filter func(text string) bool, visit func(line string) error) error {
 	for i := range l.table {
 		text, err := l.frame(i)
 		if err != nil {
 			return err
+		}
+		if !filter(text) {
+			continue
 		}
 		for line := range strings.Lines(text) {
 			if err := visit(line[:len(line)-1]); err != nil {

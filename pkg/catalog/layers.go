@@ -90,7 +90,7 @@ func decodePackages(packed []byte) ([]Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []Package
+	out := make([]Package, 0, bytes.Count(content, []byte("\n")))
 	return out, lines(content, maxLine, func(line []byte) error {
 		var p Package
 		if err := decodeLine(line, &p); err != nil {

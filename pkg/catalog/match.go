@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"iter"
 	"math/bits"
 	"slices"
 	"strings"
@@ -127,15 +128,27 @@ func (n *kindNames) coverage(words []string) int {
 // camelParts returns the words of a CamelCase name in lower case: VPCPeeringConnection is vpc, peering, connection.
 func camelParts(name string) []string {
 	var parts []string
-	start := 0
+	for part := range camelSeq(name) {
+		parts = append(parts, strings.ToLower(part))
+	}
+	return parts
+}
+
+// camelSeq returns the words of a CamelCase name.
+func camelSeq(name string) iter.Seq[string] {
 	upper := func(i int) bool { return i < len(name) && name[i] >= 'A' && name[i] <= 'Z' }
-	for i := 1; i <= len(name); i++ {
-		if i == len(name) || upper(i) && (!upper(i-1) || i+1 < len(name) && !upper(i+1)) {
-			parts = append(parts, strings.ToLower(name[start:i]))
+	return func(yield func(string) bool) {
+		start := 0
+		for i := 1; i <= len(name); i++ {
+			if i < len(name) && (!upper(i) || upper(i-1) && (i+1 == len(name) || upper(i+1))) {
+				continue
+			}
+			if !yield(name[start:i]) {
+				return
+			}
 			start = i
 		}
 	}
-	return parts
 }
 
 // similar reports whether two words differ by a typing error.
@@ -161,11 +174,13 @@ func mostErrors(length int) int {
 	return 0
 }
 
-// bytesIn returns the set of the bytes of a word. Bytes that differ by a multiple of 64 are one element.
+// bytesIn returns the set of the bytes of a word. Bytes that differ by a multiple of 64 are one element, and so are an upper-case letter
+// and its lower case.
 func bytesIn(w string) uint64 {
+	const lower = 'a' - 'A'
 	var set uint64
 	for i := range len(w) {
-		set |= 1 << (w[i] & 63)
+		set |= 1 << ((w[i] | lower) & 63)
 	}
 	return set
 }

@@ -62,6 +62,9 @@ func (o overlay) each(visit func(*Kind)) {
 
 // applyPackages returns the packages after events.
 func applyPackages(snapshot []Package, events []Event) []Package {
+	if len(events) == 0 {
+		return snapshot
+	}
 	rows := make(map[string]Package, len(snapshot))
 	for _, p := range snapshot {
 		rows[p.Repository] = p
@@ -83,6 +86,9 @@ func applyPackages(snapshot []Package, events []Event) []Package {
 
 // applyTexts returns the texts after events.
 func applyTexts(snapshot []Text, events []Event) []Text {
+	if len(events) == 0 {
+		return snapshot
+	}
 	rows := make(map[string]Text, len(snapshot))
 	for _, t := range snapshot {
 		rows[t.Repository] = t

@@ -249,10 +249,10 @@ func (r *Reader) feed(s *searcher) error {
 	if name, _ := splitKind(s.q.Kind); name != "" {
 		return r.feedNamed(s, name)
 	}
-	filter := s.lineFilter(r.base)
+	filter := s.filter(r.base)
 	return r.each(func(l *kindsLayer, visit func(string) error) error {
-		return l.scan(func(line string) error {
-			if !filter(line) {
+		return l.scanFrames(filter.frame, func(line string) error {
+			if !filter.line(line) {
 				return nil
 			}
 			return visit(line)
@@ -419,7 +419,9 @@ func (l *kindsLayer) all(base []string) ([]Kind, error) {
 // Prefetch fetches what a search needs, so that later searches need no registry. Texts are fetched by the first search for a
 // field.
 func (r *Reader) Prefetch() error {
-	_, err := r.Blob(r.manifest.Kinds)
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	_, err := r.openKinds()
 	return err
 }
 

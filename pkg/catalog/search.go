@@ -140,14 +140,21 @@ func (s *searcher) kind(k *Kind) {
 // manyHits is the number of hits from which those beyond the limit are dropped during a search.
 const manyHits = 4096
 
-// lineFilter returns a function that reports whether the line of a kind can match the query. It is faster than reading the
-// line. The lines refer to the packages by their positions in base.
-func (s *searcher) lineFilter(base []string) func(line string) bool {
+// textFilter selects the lines of kinds that can match a query. It is faster than reading the lines.
+type textFilter struct {
+	// frame reports whether one of several lines can match.
+	frame func(text string) bool
+	line  func(line string) bool
+}
+
+// filter returns the filter of the query. The lines refer to the packages by their positions in base.
+func (s *searcher) filter(base []string) textFilter {
+	all := func(string) bool { return true }
 	if s.fuzzy && len(s.q.Words) == 1 {
-		return similarLines(s.q.Words[0])
+		return textFilter{all, similarLines(s.q.Words[0])}
 	}
 	if s.fuzzy || len(s.q.Words) == 0 || len(s.texts) > 0 || s.q.Provides != "" {
-		return func(string) bool { return true }
+		return textFilter{all, all}
 	}
 	stems := make([]string, len(s.q.Words))
 	for i, w := range s.q.Words {
@@ -156,7 +163,10 @@ func (s *searcher) lineFilter(base []string) func(line string) bool {
 		}
 	}
 	// A word matches a line by its own text or by its package, and at least one word by its own text.
-	return func(line string) bool {
+	frame := func(text string) bool {
+		return slices.ContainsFunc(stems, func(w string) bool { return containsFold(text, w) })
+	}
+	return textFilter{frame, func(line string) bool {
 		own, position := false, -1
 		for i, w := range stems {
 			if containsFold(line, w) {
@@ -174,30 +184,47 @@ func (s *searcher) lineFilter(base []string) func(line string) bool {
 			}
 		}
 		return own
-	}
+	}}
 }
 
 // similarLines returns a function that reports whether the kind in a line can be similar to a lower-case word, which no former step has
-// found: apart from typing errors, the name or the plural has every byte of the word.
+// found: apart from typing errors, the name, a part of it, or the plural has the length and the bytes of the word.
 func similarLines(word string) func(line string) bool {
 	most, wanted := mostErrors(len(word)), bytesIn(word)
+	fits := func(length int, has uint64) bool {
+		return length-len(word) <= most && len(word)-length <= most && bits.OnesCount64(wanted&^has) <= most
+	}
 	return func(line string) bool {
 		name, rest, _ := strings.Cut(line, "\t")
 		_, rest, _ = strings.Cut(rest, "\t") // the group
 		plural, _, _ := strings.Cut(rest, "\t")
-		has := bytesIn(plural) | bytesIn("s") // An empty plural is that of the rule.
-		for i := range len(name) {
-			c := name[i]
-			switch {
-			case c >= utf8.RuneSelf:
-				return true
-			case c >= 'A' && c <= 'Z':
-				c += 'a' - 'A'
-			}
-			has |= 1 << (c & 63)
+		has := bytesIn(name) | bytesIn("s")
+		switch {
+		case most == 0:
+			return false
+		case !isASCII(name):
+			return true // Its length changes with its case.
+		case fits(len(plural), bytesIn(plural)), fits(len(name), has), fits(len(name)+len("s"), has): // An empty plural is that of the rule.
+			return true
+		case bits.OnesCount64(wanted&^has) > most:
+			return false
 		}
-		return most > 0 && bits.OnesCount64(wanted&^has) <= most
+		for part := range camelSeq(name) {
+			if fits(len(part), bytesIn(part)) {
+				return true
+			}
+		}
+		return false
 	}
+}
+
+// isASCII reports whether a name has only ASCII characters.
+func isASCII(name string) bool {
+	var all byte
+	for i := range len(name) {
+		all |= name[i]
+	}
+	return all < utf8.RuneSelf
 }
 
 // packageOf returns the position of the package in the line of a kind, and -1 if there is none.

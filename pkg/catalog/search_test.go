@@ -121,3 +121,29 @@ func TestWordsAreSimilarByTheirDistance(t *testing.T) {
 		}
 	})
 }
+
+// TestFilterOfSimilarLinesOmitsNoMatch compares the filter with the match of the kind that the line contains.
+func TestFilterOfSimilarLinesOmitsNoMatch(t *testing.T) {
+	matches := 0
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.StringMatching("[AB\u0130][ab1]{2,8}")
+		k := Kind{Kind: part.Draw(t, "first") + part.Draw(t, "second"), Group: "example.org", Scope: "Cluster", Served: []string{"v1"}, Role: Provides}
+		k.Plural = rapid.SampledFrom([]string{strings.ToLower(k.Kind) + "s", "abababbas"}).Draw(t, "plural")
+		names := namesOf(&k)
+		word := rapid.SampledFrom(append(slices.Clone(names.parts), names.lower, k.Plural)).Draw(t, "name")
+		for range rapid.IntRange(1, 2).Draw(t, "errors") {
+			at := rapid.IntRange(0, len(word)-1).Draw(t, "position")
+			word = strings.ToLower(word[:at] + rapid.SampledFrom([]string{"", "b", "x", word[at:at+1] + "x"}).Draw(t, "instead") + word[at+1:])
+		}
+		if names.match(word, false).score > 0 || names.match(word, true).score == 0 {
+			return
+		}
+		matches++
+		if line := kindLine(&k, 0); !similarLines(word)(line) {
+			t.Errorf("the filter for %q omits %q", word, line)
+		}
+	})
+	if matches == 0 {
+		t.Error("no word is similar")
+	}
+}

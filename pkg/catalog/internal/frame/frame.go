@@ -49,6 +49,11 @@ func (c *Coder) Encode(content []byte) ([]byte, error) {
 
 // Decode returns the content of exactly one frame. The frame must declare its size, which must not exceed most.
 func (c *Coder) Decode(packed []byte, most int) ([]byte, error) {
+	return c.DecodeInto(nil, packed, most)
+}
+
+// DecodeInto is like [Coder.Decode]. It overwrites buffer with the content if its capacity suffices.
+func (c *Coder) DecodeInto(buffer, packed []byte, most int) ([]byte, error) {
 	size, err := declared(packed, most)
 	if err != nil {
 		return nil, err
@@ -64,7 +69,10 @@ func (c *Coder) Decode(packed []byte, most int) ([]byte, error) {
 			return nil, err
 		}
 	}
-	out, err := c.decoder.DecodeAll(packed, make([]byte, 0, size))
+	if cap(buffer) < size {
+		buffer = make([]byte, 0, size)
+	}
+	out, err := c.decoder.DecodeAll(packed, buffer[:0:size])
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("cannot decompress: %w", err)
