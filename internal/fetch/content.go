@@ -50,6 +50,9 @@ type Options struct {
 	// ParseBytes bounds the YAML of the packages that are parsed at the same time, in bytes; zero means 64
 	// MiB. A larger package is parsed alone. Parsing takes about three times that.
 	ParseBytes int64
+	// PartsFrom is the size of the YAML in bytes from which a package is parsed in parts, while it is decompressed; zero
+	// means 16 MiB. A smaller package is parsed as a whole.
+	PartsFrom int64
 	// Clients bounds the number of cached registry clients; zero means 64.
 	Clients int
 	// Now returns the time; nil means the system clock.
@@ -76,6 +79,9 @@ func NewSource(o Options) *Source {
 	}
 	if o.ParseBytes == 0 {
 		o.ParseBytes = 64 << 20
+	}
+	if o.PartsFrom == 0 {
+		o.PartsFrom = partsMemory
 	}
 	if o.Clients == 0 {
 		o.Clients = 64

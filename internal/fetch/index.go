@@ -75,7 +75,11 @@ func (s *Source) keep(ctx context.Context, o Origin, d oci.Digest, pkg *xpkg.Pac
 			return err
 		}
 	}
-	// The index is written last, so that the objects of an index always exist.
+	return s.keepIndex(ctx, o, d, x)
+}
+
+// keepIndex stores the index of a package. It is written last, so that the objects of an index always exist.
+func (s *Source) keepIndex(ctx context.Context, o Origin, d oci.Digest, x *index.Index) error {
 	return s.opts.Store.PutDerived(ctx, indexKey(d, o.Lenient), index.Encode(x))
 }
 
@@ -121,6 +125,9 @@ func (b *objects) Repair() error {
 	}
 	room := &room{memory: b.source.memory, all: b.source.opts.ParseBytes}
 	defer room.leave()
+	if b.source.parseInParts(b.ctx, b.origin, b.digest, room) == nil {
+		return nil
+	}
 	pkg, err := b.source.parseWithin(b.ctx, b.origin, b.digest, room)
 	if err != nil {
 		return err

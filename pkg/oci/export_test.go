@@ -1,6 +1,9 @@
 package oci
 
-import "bytes"
+import (
+	"bytes"
+	"io"
+)
 
 // Identifiers for the tests of this package.
 const (
@@ -24,6 +27,10 @@ func ScanBytes(mediaType MediaType, data []byte) (stream []byte, found bool, err
 		return nil, false, err
 	}
 	defer r.Close()
-	scan, err := scanLayer(r, newOutputLimit(d, limits), limits, nil)
-	return scan.stream, scan.found, err
+	scan, err := scanLayer(r, newOutputLimit(d, limits), limits, func(size int64, r io.Reader) error {
+		stream = make([]byte, size)
+		_, err := io.ReadFull(r, stream)
+		return err
+	})
+	return stream, scan.found, err
 }

@@ -28,14 +28,37 @@ type VerifiedArtifact interface {
 // Memory is bounded by the size of the file, the decompressor's window and, for an
 // artifact that is not a [VerifiedArtifact], the compressed size of one layer.
 func PackageYAML(ctx context.Context, a Artifact, m Manifest, limits Limits) ([]byte, error) {
-	return packageYAML(ctx, a, m, limits.WithDefaults(), nil)
+	return PackageYAMLWithin(ctx, a, m, limits, nil)
 }
 
 // PackageYAMLWithin is like PackageYAML, and lets the caller bound the memory of
 // concurrent calls. It calls reserve with the size of the file in bytes before it
 // allocates memory for the file; reserve may block, and its error is returned.
 func PackageYAMLWithin(ctx context.Context, a Artifact, m Manifest, limits Limits, reserve func(bytes int64) error) ([]byte, error) {
-	return packageYAML(ctx, a, m, limits.WithDefaults(), reserve)
+	var data []byte
+	err := StreamPackageYAML(ctx, a, m, limits, func(size int64, r io.Reader) error {
+		if reserve != nil {
+			if err := reserve(size); err != nil {
+				return err
+			}
+		}
+		data = make([]byte, size)
+		_, err := io.ReadFull(r, data)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// StreamPackageYAML is like PackageYAML, and passes the file to use while it is decompressed: its size in bytes, and its
+// content. An error of use is returned as it is.
+//
+// The layer is verified before, but a problem of its tar can be after the file. If StreamPackageYAML returns an error,
+// use must not have had an effect.
+func StreamPackageYAML(ctx context.Context, a Artifact, m Manifest, limits Limits, use func(size int64, r io.Reader) error) error {
+	return packageYAML(ctx, a, m, limits.WithDefaults(), use)
 }
 
 // OpenPackageLayers opens exactly the layers that are required to read the file
@@ -48,7 +71,7 @@ func OpenPackageLayers(ctx context.Context, a VerifiedArtifact, m Manifest, limi
 	limits = limits.WithDefaults()
 	if m.Base == nil {
 		// The number of layers is known only after the file has been found.
-		_, err := packageYAML(ctx, a, m, limits, nil)
+		_, err := PackageYAML(ctx, a, m, limits)
 		if !errors.Is(err, ErrNoPackageYAML) {
 			return err
 		}
@@ -79,35 +102,35 @@ func CheckLayerSize(m Manifest, layer Descriptor, limits Limits) error {
 // packageYAML searches the layers from the top. The first layer that contains or removes
 // the file determines the result, because a layer hides only the layers below it. The
 // layers of a runtime image below the package are therefore never read.
-func packageYAML(ctx context.Context, a Artifact, m Manifest, limits Limits, reserve func(int64) error) ([]byte, error) {
+func packageYAML(ctx context.Context, a Artifact, m Manifest, limits Limits, use fileUse) error {
 	var aside []string
 	budget := newBudget(m, limits)
 	for _, layer := range m.contentLayers() {
 		if err := budget.spend(layer); err != nil {
-			return nil, err
+			return err
 		}
-		scan, err := readLayer(ctx, a, layer, limits, reserve)
+		scan, err := readLayer(ctx, a, layer, limits, use)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if scan.found {
-			return scan.stream, nil
+			return nil
 		}
 		aside = append(aside, scan.aside...)
 		if scan.hidden {
-			return nil, ErrNoPackageYAML.New(fmt.Errorf("layer %s removes it", layer.Digest.Short()), "manifest %s has no %s", m.Digest.Short(), PackageFile)
+			return ErrNoPackageYAML.New(fmt.Errorf("layer %s removes it", layer.Digest.Short()), "manifest %s has no %s", m.Digest.Short(), PackageFile)
 		}
 	}
-	return nil, noPackageYAML(m, aside)
+	return noPackageYAML(m, aside)
 }
 
-func readLayer(ctx context.Context, a Artifact, layer Descriptor, limits Limits, reserve func(int64) error) (layerScan, error) {
+func readLayer(ctx context.Context, a Artifact, layer Descriptor, limits Limits, use fileUse) (layerScan, error) {
 	most := newOutputLimit(layer, limits)
-	scan, err := withLayer(ctx, a, layer, limits, func(r io.Reader) (layerScan, error) { return scanLayer(r, most, limits, reserve) })
+	scan, err := withLayer(ctx, a, layer, limits, func(r io.Reader) (layerScan, error) { return scanLayer(r, most, limits, use) })
 	if err != nil || scan.link == "" {
 		return scan, err
 	}
-	return withLayer(ctx, a, layer, limits, func(r io.Reader) (layerScan, error) { return scanLink(r, most, limits, reserve, scan.link) })
+	return withLayer(ctx, a, layer, limits, func(r io.Reader) (layerScan, error) { return scanLink(r, most, limits, use, scan.link) })
 }
 
 // withLayer opens a layer and calls scan with its tar.

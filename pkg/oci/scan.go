@@ -43,9 +43,8 @@ const whiteoutStream = tarfile.WhiteoutPrefix + PackageFile
 
 // layerScan is the result of the search for package.yaml in one layer.
 type layerScan struct {
-	// stream is the file; nil if the layer does not contain it.
-	stream []byte
-	found  bool
+	// found reports whether the layer contains the file.
+	found bool
 	// hidden reports whether the layer removes the file from the layers below.
 	hidden bool
 	// link is the target of the file if it is a hard link, and "" otherwise.
@@ -54,13 +53,16 @@ type layerScan struct {
 	aside []string
 }
 
-// tarScanner reads a whole tar and keeps the one file in it that matters. It always reads to
+// fileUse reads a file with a size in bytes.
+type fileUse func(size int64, r io.Reader) error
+
+// tarScanner reads a whole tar and uses the one file in it that matters. It always reads to
 // the end, because a second entry would be an error.
 type tarScanner struct {
 	limits Limits
 	most   outputLimit
-	// room, if set, waits for the memory that the file needs.
-	room    func(bytes int64) error
+	// use reads the file.
+	use     fileUse
 	counter tarfile.Counter
 	scan    layerScan
 	// blocked describes an entry in the place of package.yaml that is not a regular file.
@@ -72,9 +74,9 @@ type tarScanner struct {
 }
 
 // scanLayer reads the tar of an unpacked layer. The parameter most bounds the size of the
-// tar, and thereby the sizes in headers. room can be nil.
-func scanLayer(r io.Reader, most outputLimit, limits Limits, room func(bytes int64) error) (layerScan, error) {
-	s := tarScanner{limits: limits, most: most, room: room}
+// tar, and thereby the sizes in headers.
+func scanLayer(r io.Reader, most outputLimit, limits Limits, use fileUse) (layerScan, error) {
+	s := tarScanner{limits: limits, most: most, use: use}
 	if err := s.read(r); err != nil {
 		return layerScan{}, err
 	}
@@ -86,8 +88,8 @@ func scanLayer(r io.Reader, most outputLimit, limits Limits, room func(bytes int
 
 // scanLink reads the tar again and returns the regular file to which package.yaml is a hard
 // link. The file must precede the link, as required for extraction.
-func scanLink(r io.Reader, most outputLimit, limits Limits, room func(bytes int64) error, target string) (layerScan, error) {
-	s := tarScanner{limits: limits, most: most, room: room, target: target}
+func scanLink(r io.Reader, most outputLimit, limits Limits, use fileUse, target string) (layerScan, error) {
+	s := tarScanner{limits: limits, most: most, use: use, target: target}
 	if err := s.read(r); err != nil {
 		return layerScan{}, err
 	}
@@ -127,7 +129,7 @@ func (s *tarScanner) linkedEntry(h *tar.Header, r io.Reader) error {
 		if s.linked || tarfile.Irregular(h) != "" {
 			return nil
 		}
-		return s.keep(h, r)
+		return s.useFile(h, r)
 	}
 	return nil
 }
@@ -188,25 +190,36 @@ func (s *tarScanner) stream(h *tar.Header, r io.Reader) error {
 		s.blocked = ErrNotRegularFile.New(nil, "%s is a %s", PackageFile, kind)
 		return nil
 	}
-	return s.keep(h, r)
+	return s.useFile(h, r)
 }
 
-// keep reads the content of an entry as the file package.yaml.
-func (s *tarScanner) keep(h *tar.Header, r io.Reader) error {
+// useFile uses the content of an entry as the file package.yaml.
+func (s *tarScanner) useFile(h *tar.Header, r io.Reader) error {
 	if h.Size > s.limits.Package {
 		return ErrPackageTooLarge.New(nil, "%s has %d bytes, at most %d are allowed (--max-package-size)", PackageFile, h.Size, s.limits.Package)
 	}
-	if s.room != nil {
-		if err := s.room(h.Size); err != nil {
-			return err
-		}
+	in := &failingReader{r: r}
+	err := s.use(h.Size, in)
+	if in.err != nil {
+		return TarError(in.err, s.counter.Entries, true)
 	}
-	data := make([]byte, h.Size)
-	if _, err := io.ReadFull(r, data); err != nil {
-		return TarError(err, s.counter.Entries, true)
+	s.scan.found = true
+	return err
+}
+
+// failingReader records the error of a reader, other than its end.
+type failingReader struct {
+	r   io.Reader
+	err error
+}
+
+// Read implements io.Reader.
+func (f *failingReader) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
 	}
-	s.scan.stream, s.scan.found = data, true
-	return nil
+	return n, err
 }
 
 // lookalike rejects other spellings of package.yaml in the root, which some tools would read

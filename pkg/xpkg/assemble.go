@@ -50,6 +50,20 @@ type assembler struct {
 	findings []Finding
 }
 
+func newAssembler(opts ReadOptions) *assembler {
+	return &assembler{opts: opts, limits: opts.Limits.WithDefaults(), pkg: &Package{}}
+}
+
+// assemble builds the package of the documents that were read, and returns its findings with their severities.
+func (a *assembler) assemble() (*Package, []Finding) {
+	a.meta()
+	a.objects()
+	a.checkEach()
+	findings := a.opts.Policy.Apply(a.findings, severities)
+	SortFindings(findings)
+	return a.pkg, findings
+}
+
 // entry is a document with its header.
 type entry struct {
 	doc    Document
@@ -57,12 +71,12 @@ type entry struct {
 	err    error
 }
 
-// read reads all documents.
+// read reads documents, and adds those that can be read to the entries.
 func (a *assembler) read(docs []Document) {
-	a.entries = make([]entry, len(docs))
-	parallel.Do(len(docs), func(i int) { a.entries[i] = readEntry(docs[i]) })
-	kept := a.entries[:0]
-	for _, e := range a.entries {
+	all := make([]entry, len(docs))
+	parallel.Do(len(docs), func(i int) { all[i] = readEntry(docs[i]) })
+	a.entries = slices.Grow(a.entries, len(docs))
+	for _, e := range all {
 		if e.err != nil {
 			a.unread++
 			a.findings = append(a.findings, e.doc.faultFinding(e.err))
@@ -71,9 +85,8 @@ func (a *assembler) read(docs []Document) {
 		if f := e.doc.warning(); f != nil {
 			a.add(e.doc, e.header, f)
 		}
-		kept = append(kept, e)
+		a.entries = append(a.entries, e)
 	}
-	a.entries = kept
 }
 
 func readEntry(d Document) entry {

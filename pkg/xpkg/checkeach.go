@@ -47,7 +47,7 @@ func (a *assembler) checkEach() {
 		if what := nameFault(o.Name); what != "" {
 			a.add(o.Document, h, &yamldoc.Fault{Code: ErrInvalidName, What: what})
 		}
-		if json, _ := o.canonical(); len(json) > a.limits.ObjectBytes {
+		if o.size() > a.limits.ObjectBytes {
 			a.add(o.Document, h, &yamldoc.Fault{Code: ErrObjectTooLarge, What: a.limits.Exceeded(&a.limits.ObjectBytes)})
 		}
 	}

@@ -30,6 +30,8 @@ type Document struct {
 type body struct {
 	// again means that the text is read for each use and not kept.
 	again bool
+	// length is the length of a text that is read for each use, if it is known.
+	length int
 
 	once    sync.Once
 	read    func() ([]byte, error)
@@ -94,6 +96,15 @@ func (d Document) canonical() ([]byte, error) {
 		d.body.read = nil
 	})
 	return d.body.json, d.body.err
+}
+
+// size returns the length of the canonical JSON in bytes, and 0 for a document that cannot be read.
+func (d Document) size() int {
+	if d.body != nil && d.body.length > 0 {
+		return d.body.length
+	}
+	json, _ := d.canonical()
+	return len(json)
 }
 
 // warning returns the problem that a lenient reader accepted, or nil. The document was read
@@ -176,11 +187,16 @@ func split(stream []byte, file string, reader *yamldoc.Reader) ([]Document, *yam
 	if f != nil {
 		return nil, f
 	}
+	return documents(raw, file, 0, reader), nil
+}
+
+// documents returns the documents of a part of a stream, the first of which has an index.
+func documents(raw []yamldoc.Document, file string, first int, reader *yamldoc.Reader) []Document {
 	docs := make([]Document, len(raw))
 	for i, d := range raw {
-		docs[i] = newDocument(file, d.Line, i, d.Raw, reader)
+		docs[i] = newDocument(file, d.Line, first+i, d.Raw, reader)
 	}
-	return docs, nil
+	return docs
 }
 
 // placed returns the finding for a fault whose line counts from the start of file.

@@ -1,6 +1,10 @@
 package xpkg
 
-import "github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
+import (
+	"cmp"
+
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
+)
 
 // ReadOptions configures Read. The zero value reads a published package with the default
 // limits.
@@ -39,22 +43,31 @@ func Inspect(stream []byte, opts ReadOptions) (*Package, []Finding) {
 }
 
 func (o ReadOptions) split(stream []byte) ([]Document, error) {
-	file := o.File
-	if file == "" {
-		file = "package.yaml"
-	}
-	reader := yamldoc.NewReader(o.Limits.yaml())
-	reader.Lenient = o.Policy.lenient
-	docs, f := split(stream, file, reader)
+	docs, f := split(stream, o.file(), o.reader())
 	if f != nil {
-		return nil, refuse([]Finding{placed(f, file)}, "cannot split YAML")
+		return nil, refuse([]Finding{placed(f, o.file())}, "cannot split YAML")
 	}
 	return docs, nil
+}
+
+// file returns the name of the stream.
+func (o ReadOptions) file() string { return cmp.Or(o.File, "package.yaml") }
+
+// reader returns a reader of YAML for one stream.
+func (o ReadOptions) reader() *yamldoc.Reader {
+	r := yamldoc.NewReader(o.Limits.yaml())
+	r.Lenient = o.Policy.lenient
+	return r
 }
 
 // readPackage builds a package from its documents, or returns an error.
 func readPackage(docs []Document, opts ReadOptions) (*Package, error) {
 	pkg, findings := assemble(docs, opts, nil, nil)
+	return accepted(pkg, findings)
+}
+
+// accepted returns a package with its findings, or an error if there are errors among them.
+func accepted(pkg *Package, findings []Finding) (*Package, error) {
 	if len(errorsOf(findings)) > 0 {
 		return nil, refuse(findings, "the package is refused")
 	}
@@ -66,13 +79,9 @@ func readPackage(docs []Document, opts ReadOptions) (*Package, error) {
 // files that could not be split. Omitted lists files that look like metadata and were not
 // read. The returned findings have their severities and are sorted.
 func assemble(docs []Document, opts ReadOptions, found []Finding, omitted []string) (*Package, []Finding) {
-	a := &assembler{opts: opts, omitted: omitted, limits: opts.Limits.WithDefaults(), pkg: &Package{}}
+	a := newAssembler(opts)
+	a.omitted = omitted
 	a.findings, a.unread = append(a.findings, found...), len(found)
 	a.read(docs)
-	a.meta()
-	a.objects()
-	a.checkEach()
-	findings := opts.Policy.Apply(a.findings, severities)
-	SortFindings(findings)
-	return a.pkg, findings
+	return a.assemble()
 }

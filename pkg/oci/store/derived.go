@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -41,6 +42,77 @@ func (s *Store) PutDerived(ctx context.Context, key DerivedKey, parts ...[]byte)
 		readers = append(readers, bytes.NewReader(p))
 	}
 	return s.write(ctx, s.derivedPath(key), need, io.MultiReader(readers...))
+}
+
+// A DerivedWriter writes a derived value that is not in memory at once. What is written can be read at its offset before
+// it is stored. Use [Store.NewDerived] to create one. Only ReadAt is safe for concurrent use.
+type DerivedWriter struct {
+	store   *Store
+	path    string
+	file    *os.File
+	digest  hash.Hash
+	written int64
+}
+
+// NewDerived returns a writer for a value of about a number of bytes, for which it reserves space. The value is stored by
+// Commit. Call Discard after use.
+func (s *Store) NewDerived(ctx context.Context, key DerivedKey, size int64) (*DerivedWriter, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f, err := s.reserve(ctx, Need{Bytes: sha256.Size + size, Derived: true})
+	if err != nil {
+		return nil, s.writeError(err)
+	}
+	w := &DerivedWriter{store: s, path: s.derivedPath(key), file: f, digest: key.digest()}
+	if _, err := f.Seek(sha256.Size, io.SeekStart); err != nil {
+		return nil, errors.Join(s.writeError(err), w.Discard())
+	}
+	return w, nil
+}
+
+// Write implements [io.Writer].
+func (w *DerivedWriter) Write(p []byte) (n int, err error) {
+	err = w.store.change("write", func() error { n, err = w.file.Write(p); return err })
+	w.digest.Write(p[:n])
+	w.written += int64(n)
+	if err != nil {
+		err = w.store.writeError(err)
+	}
+	return n, err
+}
+
+// ReadAt implements [io.ReaderAt] for the bytes that were written.
+func (w *DerivedWriter) ReadAt(p []byte, off int64) (int, error) {
+	return io.NewSectionReader(w.file, sha256.Size, w.written).ReadAt(p, off)
+}
+
+// Size returns the number of bytes that were written.
+func (w *DerivedWriter) Size() int64 { return w.written }
+
+// Commit stores the value, which cannot be read from the writer any more.
+func (w *DerivedWriter) Commit() error {
+	f := w.file
+	w.file = nil
+	err := w.store.settle(f, w.path, func() error {
+		if err := f.Truncate(sha256.Size + w.written); err != nil {
+			return err
+		}
+		_, err := f.WriteAt(w.digest.Sum(nil), 0)
+		return err
+	})
+	if err != nil {
+		return w.store.writeError(err)
+	}
+	return nil
+}
+
+// Discard removes a value that was not stored. It has no effect after Commit.
+func (w *DerivedWriter) Discard() error {
+	if w.file == nil {
+		return nil
+	}
+	return errors.Join(w.file.Close(), os.Remove(w.file.Name()))
 }
 
 // GetDerived returns a value that PutDerived stored. It fails with BlobNotFound if there
@@ -108,10 +180,16 @@ func (s *Store) derivedPath(key DerivedKey) string {
 // sum returns a digest of a value and its key, so that an entry is not valid under
 // another key.
 func (k DerivedKey) sum(parts ...[]byte) [sha256.Size]byte {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%d\n", k.Digest, k.Name, k.Version)
+	h := k.digest()
 	for _, p := range parts {
 		h.Write(p)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// digest returns the digest of the key, to which the value is added.
+func (k DerivedKey) digest() hash.Hash {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%d\n", k.Digest, k.Name, k.Version)
+	return h
 }

@@ -210,9 +210,3 @@ func (a storeArtifact) OpenVerified(ctx context.Context, d oci.Descriptor) (io.R
 func (s *Store) PackageYAML(ctx context.Context, m oci.Manifest, limits oci.Limits) ([]byte, error) {
 	return oci.PackageYAML(ctx, storeArtifact{store: s}, m, limits)
 }
-
-// PackageYAMLWithin is like PackageYAML, and lets the caller bound the memory of
-// concurrent calls; see [oci.PackageYAMLWithin].
-func (s *Store) PackageYAMLWithin(ctx context.Context, m oci.Manifest, limits oci.Limits, reserve func(bytes int64) error) ([]byte, error) {
-	return oci.PackageYAMLWithin(ctx, storeArtifact{store: s}, m, limits, reserve)
-}

@@ -100,7 +100,12 @@ func (s *Store) temp(size int64) (f *os.File, err error) {
 }
 
 // fill writes a temporary file and renames it to path.
-func (s *Store) fill(f *os.File, path string, r io.Reader) (err error) {
+func (s *Store) fill(f *os.File, path string, r io.Reader) error {
+	return s.settle(f, path, func() error { _, err := io.Copy(f, r); return err })
+}
+
+// settle completes a temporary file with write, and renames it to path. If it fails, it removes the file.
+func (s *Store) settle(f *os.File, path string, write func() error) (err error) {
 	defer func() {
 		if err != nil {
 			_ = f.Close()
@@ -111,7 +116,7 @@ func (s *Store) fill(f *os.File, path string, r io.Reader) (err error) {
 		what string
 		do   func() error
 	}{
-		{"write", func() error { _, err := io.Copy(f, r); return err }},
+		{"write", write},
 		{"sync", f.Sync},
 		{"create a folder", func() error { return os.MkdirAll(filepath.Dir(path), dirMode) }},
 		{"rename", func() error { return settle(f, path) }},

@@ -101,6 +101,15 @@ func NewMeta(meta xpkg.Meta) (*Index, error) {
 	return &Index{Version: Version, File: meta.Raw.File, Meta: text, MetaLine: meta.Raw.Line}, nil
 }
 
+// Size returns the length of the blob in bytes.
+func (x *Index) Size() int64 {
+	if len(x.Objects) == 0 {
+		return 0
+	}
+	last := x.Objects[len(x.Objects)-1]
+	return last.Offset + last.Length
+}
+
 // Blob returns the canonical JSON of all objects. Their concatenation is the blob that the
 // index of the package refers to. The caller must not change them.
 func Blob(pkg *xpkg.Package) ([][]byte, error) {

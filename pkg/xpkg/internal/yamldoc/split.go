@@ -38,12 +38,14 @@ func (r *Reader) Split(stream []byte) ([]Document, *Fault) {
 	if f != nil {
 		return nil, f
 	}
-	s := &splitter{limits: &r.limits, text: text, line: 1, started: 1}
-	if f := s.run(); f != nil {
+	s := newSplitter(&r.limits)
+	if f := s.run(text, true); f != nil {
 		return nil, f
 	}
 	return s.docs, nil
 }
+
+func newSplitter(limits *Limits) *splitter { return &splitter{limits: limits, line: 1, started: 1} }
 
 type splitter struct {
 	limits *Limits
@@ -54,12 +56,14 @@ type splitter struct {
 	start   int  // offset of the current document
 	started int  // its line
 	content bool // whether the current document has content
+	ended   bool // whether the document before the next marker has been ended
 	line    int
 }
 
-// run scans the lines. A marker at the start of a line is always a marker: YAML forbids
-// it inside scalars.
-func (s *splitter) run() *Fault {
+// run scans the lines of a part of a stream. The next part, if there is one, begins with a marker. A marker at the
+// start of a line is always a marker: YAML forbids it inside scalars.
+func (s *splitter) run(part []byte, last bool) *Fault {
+	s.text, s.start, s.docs = part, 0, nil
 	for at := 0; at < len(s.text); s.line++ {
 		at = s.skipMarks(at)
 		first, rest := CutLine(s.text[at:])
@@ -69,9 +73,12 @@ func (s *splitter) run() *Fault {
 		next := len(s.text) - len(rest)
 		switch {
 		case IsMarker(first, "---"):
-			if f := s.end(at); f != nil {
-				return f
+			if !s.ended {
+				if f := s.end(at); f != nil {
+					return f
+				}
 			}
+			s.ended = false
 			s.begin(at, next, first)
 		case IsMarker(first, "..."):
 			if tail := first[3:]; !IsComment(tail) {
@@ -88,6 +95,7 @@ func (s *splitter) run() *Fault {
 		}
 		at = next
 	}
+	s.ended = !last
 	return s.end(len(s.text))
 }
 
