@@ -27,7 +27,7 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 	if selected != nil {
 		roots = selectedRoots(before, roots, selected)
 	}
-	r, err := c.resolverFlags.open(env, locate)
+	r, err := c.open(env, locate)
 	if err != nil {
 		return lockfile.File{}, nil, err
 	}

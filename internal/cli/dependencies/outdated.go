@@ -55,6 +55,8 @@ type outdatedView struct {
 	Newest     string `json:"newest"`
 	// HeldBy lists the dependents that do not accept the newest release.
 	HeldBy []string `json:"heldBy,omitempty"`
+	// Needs lists the dependencies of the newest release on packages that users installed at another version.
+	Needs []string `json:"needs,omitempty"`
 	// ListedBy is the repository that has listed the versions, if it is a different one, such as a mirror,
 	// which can be outdated.
 	ListedBy string `json:"listedBy,omitempty"`
@@ -78,7 +80,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := c.resolverFlags.open(env, locate)
+	r, err := c.open(env, locate)
 	if err != nil {
 		return err
 	}
@@ -110,10 +112,40 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		names = append(names, x.Package)
 	}
 	table := terminal.Table{Header: []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, Empty: "All packages are up to date."}
+	together := false
 	for _, x := range shown {
-		table.Rows = append(table.Rows, []string{x.Package, x.Installed, cmp.Or(x.Compatible, "-"), cmp.Or(x.Newest, "-"), strings.Join(x.HeldBy, ", ")})
+		table.Rows = append(table.Rows, []string{x.Package, x.Installed, cmp.Or(x.Compatible, "-"), cmp.Or(x.Newest, "-"), x.held()})
+		together = together || len(x.Needs) > 0
 	}
-	return c.Print(env.Stdout, terminal.List{Value: append([]outdatedView{}, shown...), Names: names, Table: table})
+	if err := c.Print(env.Stdout, terminal.List{Value: append([]outdatedView{}, shown...), Names: names, Table: table}); err != nil {
+		return err
+	}
+	if together && c.Lock == "" {
+		fmt.Fprintln(env.Stderr, "note: COMPATIBLE is the version for an update of one package. `xpkg update --all --dry-run` shows the newest versions that work together.")
+	}
+	return nil
+}
+
+// held returns why the newest release is not compatible with the other packages.
+func (v outdatedView) held() string {
+	reasons := slices.Clone(v.HeldBy)
+	for _, dep := range v.Needs {
+		reasons = append(reasons, "needs "+dep)
+	}
+	if len(reasons) == 0 && v.Compatible != v.Newest && v.Unknown == "" && slices.Contains(v.accepted, v.Newest) {
+		return "its dependencies"
+	}
+	return strings.Join(reasons, ", ")
+}
+
+// open returns a resolver that asks the registry only once for each version.
+func (c *OutdatedCmd) open(env *terminal.Env, locate func(context.Context, oci.Reference) (fetch.Origin, error)) (*rootResolver, error) {
+	r, err := c.resolverFlags.open(env, locate)
+	if err != nil {
+		return nil, err
+	}
+	r.Registry = &rememberingRegistry{Registry: r.Registry}
+	return r, nil
 }
 
 // state returns the word for the compared packages: installed or locked.
@@ -132,7 +164,7 @@ func (c *OutdatedCmd) NewestCompatible(env *terminal.Env, p v1.Package) (tag str
 	if err != nil {
 		return "", nil, err
 	}
-	r, err := c.resolverFlags.open(env, locate)
+	r, err := c.open(env, locate)
 	if err != nil {
 		return "", nil, err
 	}
@@ -236,6 +268,7 @@ func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, packages []lo
 	for i, p := range packages {
 		if errs[i] == nil {
 			out[i].Compatible = r.newestSolvable(env.Context, f, roots, p, &out[i])
+			out[i].Needs = r.unsatisfied(env.Context, f, roots, p, out[i])
 		}
 	}
 	if len(errs) > 0 && !slices.Contains(errs, nil) {
@@ -309,6 +342,30 @@ func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, root
 		}
 	}
 	return ""
+}
+
+// unsatisfied returns the dependencies of the newest release of a package that other roots do not satisfy at their
+// versions, each with its constraint. It returns none for a compatible release.
+func (r *rootResolver) unsatisfied(ctx context.Context, f lockfile.File, roots []dependency.Root, p lockfile.Package, row outdatedView) []string {
+	if row.Unknown != "" || row.Compatible == row.Newest {
+		return nil
+	}
+	ref := p.RepositoryReference()
+	ref.Tag = row.Newest
+	newest, err := r.Registry.Metadata(ctx, ref)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, d := range newest.Meta.Dependencies() {
+		name := oci.RepositoryName(d.Package)
+		other, ok := f.Find(name)
+		isRoot := slices.ContainsFunc(roots, func(root dependency.Root) bool { return root.Package == name })
+		if ok && isRoot && !version.ParseConstraint(d.Constraint).Accepts(other.Version) {
+			out = append(out, path.Base(name)+" "+d.Constraint)
+		}
+	}
+	return out
 }
 
 // status returns the status of a version of a package, and nil if it has none or if it cannot be read: it is only a note.

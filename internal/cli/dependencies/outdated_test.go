@@ -1,0 +1,88 @@
+package dependencies
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// countingRegistry is a registry of packages, with the dependencies of each version, that counts its requests.
+type countingRegistry struct {
+	versions map[string]map[string][]dependency.Dependency
+	mu       sync.Mutex
+	requests map[string]int
+}
+
+func (r *countingRegistry) count(request string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests[request]++
+}
+
+// Location implements [resolver.Registry].
+func (r *countingRegistry) Location(_ context.Context, repository oci.Reference) (string, error) {
+	return repository.Name(), nil
+}
+
+// Versions implements [resolver.Registry].
+func (r *countingRegistry) Versions(_ context.Context, repository oci.Reference) (resolver.Versions, error) {
+	r.count(repository.Name())
+	return resolver.Versions{Tags: slices.Sorted(maps.Keys(r.versions[repository.Name()])), From: repository}, nil
+}
+
+// Metadata implements [resolver.Registry].
+func (r *countingRegistry) Metadata(_ context.Context, version oci.Reference) (resolver.Metadata, error) {
+	r.count(version.String())
+	dependencies, ok := r.versions[version.Name()][version.Tag]
+	if !ok {
+		return resolver.Metadata{}, oci.ErrManifestNotFound.New(nil, "%s does not exist", version)
+	}
+	return resolver.Metadata{Digest: oci.DigestOf([]byte(version.Tag)), Meta: xpkg.Meta{DependsOn: dependencies}}, nil
+}
+
+// Verify implements [resolver.Registry].
+func (r *countingRegistry) Verify(ctx context.Context, version oci.Reference, _ oci.Digest) (resolver.Metadata, error) {
+	return r.Metadata(ctx, version)
+}
+
+// The comparison of packages that users installed names the dependencies that hold a package, and asks the registry once
+// for each list and each version, however many packages there are.
+func TestOutdatedNamesDependenciesThatHoldAPackage(t *testing.T) {
+	const top, base, other = "r.example/acme/top", "r.example/acme/base", "r.example/acme/other"
+	registry := &countingRegistry{requests: map[string]int{}, versions: map[string]map[string][]dependency.Dependency{
+		top:   {"v1.0.0": {{Package: base, Constraint: ">=v1.0.0"}}, "v2.0.0": {{Package: base, Constraint: ">=v2.0.0"}}},
+		other: {"v1.0.0": {{Package: base, Constraint: ">=v1.0.0"}}, "v2.0.0": {{Package: base, Constraint: ">=v1.0.0"}}},
+		base:  {"v1.0.0": nil, "v2.0.0": nil},
+	}}
+	r := &rootResolver{Resolver: &resolver.Resolver{Registry: &rememberingRegistry{Registry: registry}}}
+	var f lockfile.File
+	var roots []dependency.Root
+	for _, repository := range []string{top, base, other} {
+		f.Packages = append(f.Packages, lockfile.Package{
+			Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte("v1.0.0")), Dependencies: registry.versions[repository]["v1.0.0"],
+		})
+		roots = append(roots, dependency.Root{Package: repository, Constraint: "v1.0.0", Exact: true})
+	}
+	for repository, want := range map[string][3]string{top: {"v1.0.0", "base >=v2.0.0", "needs base >=v2.0.0"}, base: {"v2.0.0"}, other: {"v2.0.0"}} {
+		p, _ := f.Find(repository)
+		row := compareVersions(&f, p, []string{"v1.0.0", "v2.0.0"})
+		row.Compatible = r.newestSolvable(t.Context(), f, roots, p, &row)
+		row.Needs = r.unsatisfied(t.Context(), f, roots, p, row)
+		if needs := slices.Concat(row.Needs, []string{""})[0]; row.Compatible != want[0] || needs != want[1] || row.held() != want[2] {
+			t.Errorf("%s: compatible %q, needs %q, held by %q, want %q", repository, row.Compatible, row.Needs, row.held(), want)
+		}
+	}
+	for request, n := range registry.requests {
+		if n > 1 {
+			t.Errorf("%d requests for %s", n, request)
+		}
+	}
+}
