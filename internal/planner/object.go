@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -91,23 +92,39 @@ func specIn(object json.RawMessage) json.RawMessage {
 	return o.Spec
 }
 
-// schemaOf returns the schema of a kind of package from its CRD, which defines the defaults.
+// schemaOf returns the schema of a kind of package from its CRD, which defines the defaults. It must not be changed.
 func schemaOf(kind string) (*schema.Structural, error) {
+	all, err := packageSchemas()
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := all[kind]; ok {
+		return s, nil
+	}
+	return nil, fmt.Errorf("%q is not a kind of package", kind)
+}
+
+// packageSchemas returns the schemas of the kinds of the package API. It parses the embedded CRDs once, because a plan of
+// several packages needs the schemas for each of them.
+var packageSchemas = sync.OnceValues(func() (map[string]*schema.Structural, error) {
 	definitions, err := crds.Packages()
 	if err != nil {
 		return nil, err
 	}
+	out := map[string]*schema.Structural{}
 	for _, crd := range definitions {
 		for _, version := range crd.Spec.Versions {
-			if crd.Spec.Names.Kind != kind || version.Name != v1.GroupVersion.Version {
+			if version.Name != v1.GroupVersion.Version {
 				continue
 			}
 			var s apiextensions.JSONSchemaProps
 			if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &s, nil); err != nil {
 				return nil, err
 			}
-			return schema.NewStructural(&s)
+			if out[crd.Spec.Names.Kind], err = schema.NewStructural(&s); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return nil, fmt.Errorf("%q is not a kind of package", kind)
-}
+	return out, nil
+})

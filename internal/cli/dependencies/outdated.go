@@ -214,7 +214,7 @@ func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, []dependency.Ro
 
 // locator returns the function that locates packages with the configuration of a cluster.
 func locator(cluster client.Reader, namespace string, all *inventory.Inventory) func(context.Context, oci.Reference) (fetch.Origin, error) {
-	finder := origin.Finder{Reader: cluster, Namespace: namespace}
+	finder := origin.Finder{Reader: origin.ListOnce(cluster), Secrets: cluster, Namespace: namespace}
 	secrets := pullSecrets(all.Packages)
 	return func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
 		o, _, err := finder.Find(ctx, ref.String(), secrets[ref.Name()])

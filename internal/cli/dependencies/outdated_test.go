@@ -65,7 +65,7 @@ func TestOutdatedNamesDependenciesThatHoldAPackage(t *testing.T) {
 	r := &rootResolver{Resolver: &resolver.Resolver{Registry: &rememberingRegistry{Registry: registry}}}
 	var f lockfile.File
 	var roots []dependency.Root
-	for _, repository := range []string{top, base, other} {
+	for _, repository := range []string{base, other, top} {
 		f.Packages = append(f.Packages, lockfile.Package{
 			Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte("v1.0.0")), Dependencies: registry.versions[repository]["v1.0.0"],
 		})
@@ -77,7 +77,7 @@ func TestOutdatedNamesDependenciesThatHoldAPackage(t *testing.T) {
 		row.Compatible = r.newestSolvable(t.Context(), f, roots, p, &row)
 		row.Needs = r.unsatisfied(t.Context(), f, roots, p, row)
 		if needs := slices.Concat(row.Needs, []string{""})[0]; row.Compatible != want[0] || needs != want[1] || row.held() != want[2] {
-			t.Errorf("%s: compatible %q, needs %q, held by %q, want %q", repository, row.Compatible, row.Needs, row.held(), want)
+			t.Errorf("%s: compatible %q, needs %q, held by %q, unknown %q, want %q", repository, row.Compatible, row.Needs, row.held(), row.Unknown, want)
 		}
 	}
 	for request, n := range registry.requests {

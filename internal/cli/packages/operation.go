@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -78,7 +79,7 @@ func (o operation) run(env *terminal.Env, pl *clusterPlanner, steps []*step) err
 func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
-	foreseen := &overlayReader{Reader: pl.Reader}
+	foreseen := &overlayReader{Reader: origin.ListOnce(pl.Reader)}
 	pl.Reader, pl.ChangedTogether = foreseen, map[string]bool{}
 	for _, s := range steps {
 		pl.ChangedTogether[inventory.ShortName(s.subject())] = !s.same
