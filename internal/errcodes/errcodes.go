@@ -47,7 +47,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/program"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
-	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -74,7 +73,7 @@ func All() []errcode.Code {
 		archive.Codes(), image.Codes(), remote.Codes(), store.Codes(), unpack.Codes(),
 		access.Codes(), registry.Codes(), mirror.Codes(), search.Codes(), tokens.Codes(), apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(), contention.Codes(),
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), doctor.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
-		localcore.Codes(), catalog.Codes(), docs.Codes(), export.Codes(),
+		localcore.Codes(), catalog.Codes(), export.Codes(),
 		installs.Codes(), call.Codes(), composition.Codes(), devloop.Codes(), process.Codes(),
 		indexer.Codes(), indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), migration.Codes(), oci.Codes(), packageapi.Codes(), planner.Codes(),
 		rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), runtimedefaults.Codes(), sandbox.Codes(), logs.Codes(),

@@ -191,7 +191,7 @@ func versionTags(tags []string) []string {
 		switch {
 		case v.Usable():
 			versions = append(versions, tag)
-		case !strings.HasPrefix(tag, "sha256-") && !strings.HasPrefix(tag, "docs-"):
+		case !strings.HasPrefix(tag, "sha256-"):
 			others = append(others, tag)
 		}
 	}

@@ -133,10 +133,10 @@ func (m *mirror) copyPackage(ctx context.Context, h *catalog.History) error {
 	return nil
 }
 
-// isArtifact reports whether a tag belongs to a status, a signature or a documentation pack.
+// isArtifact reports whether a tag belongs to a status or a signature.
 func isArtifact(tag string) bool {
 	_, isStatus := catalog.ParseStatusTag(tag)
-	return isStatus || strings.HasPrefix(tag, "sha256-") || strings.HasPrefix(tag, "docs-")
+	return isStatus || strings.HasPrefix(tag, "sha256-")
 }
 
 // copyVersion copies a version and its referrers, unless the target has the version.

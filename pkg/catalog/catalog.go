@@ -167,9 +167,8 @@ type Version struct {
 	Status *Status
 	// Signatures name the signers of the version, sorted.
 	Signatures []string
-	// IndexLayer is the digest of the index layer, and Docs the digest of the manifest of the documentation pack; zero if there
-	// is none.
-	IndexLayer, Docs oci.Digest
+	// IndexLayer is the digest of the index layer; zero if there is none.
+	IndexLayer oci.Digest
 	// Kinds is the number of kinds that the version defines.
 	Kinds int
 	// Error is the reason why the version is not indexed; nil otherwise.

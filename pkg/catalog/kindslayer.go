@@ -36,7 +36,7 @@ func encodeKinds(c *Catalog) ([]byte, error) {
 		positions[p.Repository] = i
 	}
 	var b kindsBuilder
-	b.coder = frame.New(nil)
+	b.coder = new(frame.Coder)
 	for i := range c.Kinds {
 		k := &c.Kinds[i]
 		position, known := positions[k.Repository]
@@ -118,7 +118,7 @@ func openKinds(data []byte) (*kindsLayer, error) {
 	if size > uint64(len(data)-8) {
 		return nil, errors.New("the skip table is truncated")
 	}
-	l := &kindsLayer{data: data, coder: frame.New(nil)}
+	l := &kindsLayer{data: data, coder: new(frame.Coder)}
 	return l, l.readTable(data[8:8+size], int(8+size)) // size is at most the length of the data
 }
 

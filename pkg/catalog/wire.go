@@ -23,7 +23,6 @@ type wireVersion struct {
 	Status       *Status          `json:"s,omitempty"`
 	Signatures   []string         `json:"g,omitempty"`
 	IndexLayer   oci.Digest       `json:"i,omitzero"`
-	Docs         oci.Digest       `json:"o,omitzero"`
 	Kinds        int              `json:"n,omitempty"`
 	Error        *IndexError      `json:"e,omitempty"`
 }
@@ -37,7 +36,7 @@ type wireDependency struct {
 func toWire(v *Version) wireVersion {
 	w := wireVersion{
 		Tag: v.Tag, Digest: v.Digest, Created: toUnix(v.Created), Crossplane: v.Crossplane, Status: v.Status, Signatures: v.Signatures,
-		IndexLayer: v.IndexLayer, Docs: v.Docs, Kinds: v.Kinds, Error: v.Error,
+		IndexLayer: v.IndexLayer, Kinds: v.Kinds, Error: v.Error,
 	}
 	for _, d := range v.Dependencies {
 		w.Dependencies = append(w.Dependencies, wireDependency{d.Package, d.Constraint, d.Optional})
@@ -48,7 +47,7 @@ func toWire(v *Version) wireVersion {
 func (w *wireVersion) version() (Version, error) {
 	v := Version{
 		Tag: w.Tag, Digest: w.Digest, Created: fromUnix(w.Created), Crossplane: w.Crossplane, Status: w.Status, Signatures: w.Signatures,
-		IndexLayer: w.IndexLayer, Docs: w.Docs, Kinds: w.Kinds, Error: w.Error,
+		IndexLayer: w.IndexLayer, Kinds: w.Kinds, Error: w.Error,
 	}
 	for _, d := range w.Dependencies {
 		v.Dependencies = append(v.Dependencies, dependency.Dependency{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional})

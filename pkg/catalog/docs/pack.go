@@ -7,13 +7,6 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
-// MediaType is the media type of a documentation pack, the only layer of an OCI manifest with the artifact type
-// ArtifactType.
-const (
-	MediaType    = "application/vnd.xpkg.docs.v1"
-	ArtifactType = "application/vnd.xpkg.docs.v1+json"
-)
-
 // A Pack is the documentation of one version of a package.
 type Pack struct {
 	Info         Info
@@ -28,17 +21,17 @@ type Pack struct {
 // Info describes the package.
 type Info struct {
 	// Type is Provider, Configuration or Function.
-	Type     string `json:"type"`
-	Name     string `json:"name"`
-	Title    string `json:"title,omitempty"`
-	Summary  string `json:"summary,omitempty"`
-	Category string `json:"category,omitempty"`
+	Type     string
+	Name     string
+	Title    string
+	Summary  string
+	Category string
 	// Annotations are the annotations of the metadata, without the readme and the icon.
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string
 	// Permissions are the requested permissions, one line for each rule.
-	Permissions []string `json:"permissions,omitempty"`
+	Permissions []string
 	// Objects are the numbers of objects by kind.
-	Objects map[string]int `json:"objects,omitempty"`
+	Objects map[string]int
 }
 
 // An Icon is an image.
@@ -61,9 +54,9 @@ type Kind struct {
 // An Example is a resource.
 type Example struct {
 	// Name is the file name or the title of the example.
-	Name string `json:"name,omitempty"`
+	Name string
 	// YAML is the resource as it was written.
-	YAML string `json:"yaml"`
+	YAML string
 }
 
 func compareKinds(a, b Kind) int {

@@ -15,57 +15,37 @@ const window = 8 << 20
 // ErrTooLarge is the error for a frame that declares, or has, more bytes than its limit.
 var ErrTooLarge = errors.New("the content is larger than the limit")
 
-// dictID identifies the dictionary of a Coder in its frames.
-const dictID = 1
-
-// A Coder compresses and decompresses frames, which can share a dictionary. Equal content has equal frames. It is not safe
-// for concurrent use.
+// A Coder compresses and decompresses frames. Equal content has equal frames. The zero value is ready to use. It is not safe for
+// concurrent use.
 type Coder struct {
-	dict    []byte
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
 }
 
-// New returns a coder. The dictionary is any text that the content resembles; it may be empty.
-func New(dict []byte) *Coder { return &Coder{dict: dict} }
-
 // Encode returns the content as one frame with its size and a checksum.
 func (c *Coder) Encode(content []byte) ([]byte, error) {
 	if c.encoder == nil {
-		opts := []zstd.EOption{
-			zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderCRC(true),
-			zstd.WithWindowSize(window), zstd.WithSingleSegment(true), zstd.WithZeroFrames(true),
-		}
-		if len(c.dict) > 0 {
-			opts = append(opts, zstd.WithEncoderDictRaw(dictID, c.dict))
-		}
 		var err error
-		if c.encoder, err = zstd.NewWriter(nil, opts...); err != nil {
+		c.encoder, err = zstd.NewWriter(nil,
+			zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderCRC(true),
+			zstd.WithWindowSize(window), zstd.WithSingleSegment(true), zstd.WithZeroFrames(true))
+		if err != nil {
 			return nil, err
 		}
 	}
 	return c.encoder.EncodeAll(content, nil), nil
 }
 
-// Decode returns the content of exactly one frame. The frame must declare its size, which must not exceed most.
-func (c *Coder) Decode(packed []byte, most int) ([]byte, error) {
-	return c.DecodeInto(nil, packed, most)
-}
-
-// DecodeInto is like [Coder.Decode]. It overwrites buffer with the content if its capacity suffices.
+// DecodeInto returns the content of exactly one frame, which overwrites buffer if its capacity suffices. The frame must declare its size,
+// which must not exceed most.
 func (c *Coder) DecodeInto(buffer, packed []byte, most int) ([]byte, error) {
 	size, err := declared(packed, most)
 	if err != nil {
 		return nil, err
 	}
 	if c.decoder == nil {
-		opts := []zstd.DOption{
-			zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true),
-		}
-		if len(c.dict) > 0 {
-			opts = append(opts, zstd.WithDecoderDictRaw(dictID, c.dict))
-		}
-		if c.decoder, err = zstd.NewReader(nil, opts...); err != nil {
+		c.decoder, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true))
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -97,8 +77,8 @@ func declared(packed []byte, most int) (int, error) {
 	return int(h.FrameContentSize), nil
 }
 
-// Encode compresses content without a dictionary.
-func Encode(content []byte) ([]byte, error) { return New(nil).Encode(content) }
+// Encode compresses content.
+func Encode(content []byte) ([]byte, error) { return new(Coder).Encode(content) }
 
-// Decode decompresses one frame without a dictionary.
-func Decode(packed []byte, most int) ([]byte, error) { return New(nil).Decode(packed, most) }
+// Decode returns the content of one frame. The frame must declare its size, which must not exceed most.
+func Decode(packed []byte, most int) ([]byte, error) { return new(Coder).DecodeInto(nil, packed, most) }

@@ -9,29 +9,28 @@ import (
 )
 
 func TestFramesRoundTripAndAreDeterministic(t *testing.T) {
-	for _, dict := range [][]byte{nil, []byte("the quick brown fox jumps over the lazy dog")} {
-		for _, content := range [][]byte{nil, []byte("a"), bytes.Repeat([]byte("the quick brown fox "), 100_000)} {
-			c := New(dict)
-			first, err := c.Encode(content)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, _ = c.Encode([]byte("something else"))
-			again, err := c.Encode(content)
-			if err != nil {
-				t.Fatal(err)
-			}
-			other, err := New(dict).Encode(content)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(first, again) || !bytes.Equal(first, other) {
-				t.Errorf("%d bytes have several encodings", len(content))
-			}
-			got, err := c.Decode(first, len(content))
-			if err != nil || !bytes.Equal(got, content) {
-				t.Errorf("%d bytes are read back as %d (%v)", len(content), len(got), err)
-			}
+	c := new(Coder)
+	var buffer []byte
+	for _, content := range [][]byte{nil, []byte("a"), bytes.Repeat([]byte("the quick brown fox "), 100_000), []byte("bc")} {
+		first, err := c.Encode(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.Encode([]byte("something else"))
+		again, err := c.Encode(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := Encode(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(first, again) || !bytes.Equal(first, other) {
+			t.Errorf("%d bytes have several encodings", len(content))
+		}
+		buffer, err = c.DecodeInto(buffer, first, len(content))
+		if err != nil || !bytes.Equal(buffer, content) {
+			t.Errorf("%d bytes are read back as %d (%v)", len(content), len(buffer), err)
 		}
 	}
 }
