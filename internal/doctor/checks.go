@@ -176,6 +176,9 @@ func checkPackages(name string, f Facts) []Finding {
 		describe := fmt.Sprintf("Run `xpkg describe %s`.", short)
 		// A message starts with its code, which is the reason.
 		why := strings.TrimPrefix(p.Message, p.Reason+": ")
+		if p.Fix != "" {
+			why = strings.TrimSuffix(why, " "+p.Fix) // The fix of the finding contains it.
+		}
 		switch {
 		case p.Reason == "":
 			out = append(out, warn(name, short+" is not reconciled yet", "Check that the manager runs. "+describe))

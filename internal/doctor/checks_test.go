@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 			[]string{"b.example.org does not respond to this machine: refused", "--ca-file"}, 0},
 		"escalates": {func(f *Facts) { f.Escalation = []string{"escalate", "bind"} }, Warn, "manager permissions", []string{"escalate and bind", "--package-group"}, 0},
 		"with a remedy": {func(f *Facts) {
-			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "TagNotFound", Fix: "List the tags."}
+			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "TagNotFound", Message: "TagNotFound: no tag v9. List the tags.", Fix: "List the tags."}
 		}, Fail, "packages", []string{"List the tags."}, errcode.Unhealthy.Exit},
 		"unreadable": {func(f *Facts) { f.Unread = map[string]string{"Crossplane core": "forbidden"} }, Warn, "Crossplane core", []string{"cannot be checked: forbidden"}, 0},
 		"worst of two": {func(f *Facts) {
@@ -98,6 +98,11 @@ func TestCheck(t *testing.T) {
 			}
 			if tc.result != OK && len(bad) != 1 {
 				t.Fatalf("got %+v, want one %s of %s", findings, tc.result, tc.check)
+			}
+			for _, finding := range bad {
+				if strings.Count(finding.Message+" "+finding.Fix, "List the tags.") > 1 {
+					t.Errorf("the fix is repeated: %+v", finding)
+				}
 			}
 			for _, part := range tc.parts {
 				if !strings.Contains(bad[0].Message+" "+bad[0].Fix, part) {

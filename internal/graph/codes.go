@@ -1,9 +1,6 @@
 package graph
 
-import (
-	"github.com/xpkg-dev/xpkg/internal/wording"
-	"github.com/xpkg-dev/xpkg/pkg/errcode"
-)
+import "github.com/xpkg-dev/xpkg/pkg/errcode"
 
 // Codes for dependencies.
 var (
@@ -15,7 +12,7 @@ var (
 	ErrDependencyVersion = errcode.Code{
 		Name: "DependencyVersion", Class: errcode.Conflict,
 		Cause: "A package that this package depends on is installed at a version that does not match.",
-		Fix:   "Update the dependency to a version within the constraint that the message names, with `xpkg update`; or restart the manager with " + wording.RestartManager("--dependency-upgrades=Upgrade") + ", so that it updates dependencies.",
+		Fix:   "Update the dependency to a version within the constraint that the message names, with `xpkg update`; or let the manager update dependencies, with --dependency-upgrades=Upgrade after `xpkg up` or `xpkg manager`.",
 	}
 	ErrDependencyComing = errcode.Code{
 		Name: "DependencyComing", Class: errcode.Unhealthy,

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -100,7 +101,22 @@ func (p *Plan) BreakageError() error {
 	for _, b := range p.Breaks {
 		reasons = append(reasons, b.String())
 	}
-	return ErrDependentsBroken.New(few(reasons), "to %s %s breaks %s", p.Operation, p.Package.Short(), wording.Count(len(p.Breaks), "package"))
+	err := ErrDependentsBroken.New(few(reasons), "to %s %s breaks %s", p.Operation, p.Package.Short(), wording.Count(len(p.Breaks), "package"))
+	if p.Operation == Uninstall {
+		return err.WithDo("Uninstall the dependents too, with `xpkg uninstall %s`. To continue anyway, use --yes.", strings.Join(p.withDependents(), " "))
+	}
+	return err
+}
+
+// withDependents returns the names of the broken dependents, each once, and of the package.
+func (p *Plan) withDependents() []string {
+	var out []string
+	for _, b := range p.Breaks {
+		if name := (Package{Kind: b.Kind, Name: b.Name}).Short(); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return append(out, p.Package.Short())
 }
 
 // breaks returns the packages whose requirements on the package are not met after the operation,

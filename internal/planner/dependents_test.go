@@ -10,6 +10,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 const leaf = "registry.example.com/leaf"
@@ -95,5 +96,17 @@ func TestBreaks(t *testing.T) {
 				t.Errorf("it fails with %v", p.BreakageError())
 			}
 		})
+	}
+}
+
+// The advice for an uninstall that breaks dependents is the command that uninstalls them, too: no version of a package
+// accepts that its dependency is absent.
+func TestUninstallWithDependentsNamesTheCommandForAll(t *testing.T) {
+	p := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "leaf"}, Breaks: []Broken{
+		{Kind: "Configuration", Name: "root"}, {Kind: "Configuration", Name: "top"}, {Kind: "Configuration", Name: "root"},
+	}}
+	want := "Uninstall the dependents too, with `xpkg uninstall configuration/root configuration/top provider/leaf`. To continue anyway, use --yes."
+	if got := errcode.From(p.BreakageError()).Do; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -63,8 +63,13 @@ func RegistryToken(dataDir, hostport string) (string, error) {
 
 // LoginCommand returns the command that stores the credentials for the registry of a control plane
 // for docker, crane and skopeo.
-func LoginCommand(s State) string {
-	command := "xpkg login " + s.Registry
+func LoginCommand(s State) string { return forDataDir("xpkg login "+s.Registry, s) }
+
+// DownCommand returns the command that stops a control plane in the background.
+func DownCommand(s State) string { return forDataDir("xpkg down", s) }
+
+// forDataDir adds the data directory of a control plane to a command, unless it is the default.
+func forDataDir(command string, s State) string {
 	if s.DataDir != datadir.Default() {
 		command += " --data-dir " + wording.ShellWord(s.DataDir)
 	}

@@ -171,7 +171,8 @@ func (c *UpCmd) detach(env *terminal.Env, dir string) error {
 		return err
 	}
 	printReady(env.Stdout, state, "")
-	return nil
+	_, err = fmt.Fprintf(env.Stdout, "\nTo stop the control plane:\n  %s\n", up.DownCommand(state))
+	return err
 }
 
 // reportEvent reports a step of the start.

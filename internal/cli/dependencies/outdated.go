@@ -189,6 +189,8 @@ func (c *OutdatedCmd) NewestCompatible(env *terminal.Env, p v1.Package) (tag str
 	case row.Compatible == row.Newest:
 	case len(row.HeldBy) > 0:
 		notes = append(notes, fmt.Sprintf("%s %s exists, but is not accepted by %s", row.Package, row.Newest, strings.Join(row.HeldBy, ", ")))
+	case len(row.Needs) > 0:
+		notes = append(notes, fmt.Sprintf("%s %s exists, but needs %s; `xpkg update --all --dry-run` shows the newest versions that work together", row.Package, row.Newest, strings.Join(row.Needs, ", ")))
 	default:
 		notes = append(notes, fmt.Sprintf("%s %s exists, but its dependencies have no solution with the installed packages", row.Package, row.Newest))
 	}

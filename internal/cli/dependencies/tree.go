@@ -266,8 +266,11 @@ func (n *node) title() string {
 	if n.Deleting {
 		health = "Deleting"
 	}
-	if n.Message != "" {
-		health += "  " + n.Message
+	if message := n.Message; message != "" {
+		if n.Healthy == string(corev1.ConditionTrue) {
+			message, _, _ = strings.Cut(message, ". ") // A note of many packages is not repeated in full.
+		}
+		health += "  " + message
 	}
 	if n.Reason == inventory.Dependency {
 		health += "  (installed for " + inventory.ShortNames(n.InstalledFor) + ")"

@@ -132,6 +132,9 @@ func (i *Inventory) Absent(what, name string) error {
 		names = append(names, p.GetName())
 	}
 	alike = append(alike, spelling.Alike(name, names)...)
+	if slices.Contains(names, name) {
+		alike = []string{name} // Only the kind differs.
+	}
 	var meant []string
 	for _, p := range i.Packages {
 		if slices.Contains(alike, p.GetName()) {

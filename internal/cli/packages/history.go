@@ -104,7 +104,7 @@ func revisionTable(revisions []revisionView) terminal.Table {
 		// A digest that is not valid is not shown.
 		digest, _ := oci.ParseDigest(r.Digest)
 		out.Rows = append(out.Rows, []string{
-			strconv.FormatInt(r.Number, 10), r.Name, string(r.State), r.Healthy, r.Package, digest.Short(), terminal.Age(r.Created, time.Now()),
+			strconv.FormatInt(r.Number, 10), r.Name, string(r.State), r.Healthy, inventory.ShortenDigests(r.Package), digest.Short(), terminal.Age(r.Created, time.Now()),
 		})
 	}
 	return out

@@ -2,6 +2,7 @@ package packages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // ListCmd implements `xpkg list`.
@@ -82,8 +84,12 @@ var packageTable = terminal.Table{
 // row returns the cells of a package in the table.
 func (c *ListCmd) row(ctx context.Context, cluster client.Client, p v1.Package) []string {
 	title, category := c.presentation(ctx, cluster, p)
+	running := c.runningPackage(ctx, cluster, p)
+	if c.Output != "wide" {
+		running = inventory.ShortenDigests(running)
+	}
 	return []string{
-		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), c.runningPackage(ctx, cluster, p),
+		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), running,
 		terminal.Age(p.GetCreationTimestamp().Time, time.Now()), string(inventory.ReasonOf(p)),
 		p.PackageStatus().CurrentRevision, p.PackageStatus().ResolvedDigest, title, category,
 	}
@@ -192,7 +198,11 @@ func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 			}
 		}
 	})
-	return group.Wait()
+	err = group.Wait()
+	if env.Context.Err() != nil && errors.Is(err, context.Canceled) {
+		return terminal.ExitCode(errcode.Interrupted.Exit) // The usual end of a watch needs no message.
+	}
+	return err
 }
 
 // change returns the row of a changed package, or nil if it is the row that was printed before.

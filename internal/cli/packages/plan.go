@@ -166,12 +166,17 @@ func (c *planInstallCmd) Run(env *terminal.Env) error {
 }
 
 type planUpdateCmd struct {
+	All bool `hidden:"" help:"Not supported: a plan is for one package."`
 	updateArgs
 	planOutput
 }
 
 // Validate returns an error if no package is given.
 func (c *planUpdateCmd) Validate() error {
+	if c.All {
+		return terminal.ErrUsage.New(nil, "a plan is for one package, and --all means every package").
+			WithDo("Show the changes of all packages with `xpkg update --all --dry-run`.")
+	}
 	if len(c.Packages) == 0 {
 		return errNoName
 	}

@@ -1,6 +1,13 @@
 package packages
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
 
 func TestUpdateTo(t *testing.T) {
 	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -44,5 +51,13 @@ func TestInstallFromTheCache(t *testing.T) {
 		if err == nil && (p.PackageSpec().Package != tc.image || p.GetName() != tc.name) {
 			t.Errorf("%s, %s: %s from %s", tc.ref, tc.policy, p.GetName(), p.PackageSpec().Package)
 		}
+	}
+}
+
+// A plan of all packages names the command that shows the changes of all of them.
+func TestPlanOfAllPackagesNamesTheCommandForAll(t *testing.T) {
+	err := (&planUpdateCmd{All: true}).Validate()
+	if do := errcode.From(err).Do; !errors.Is(err, terminal.ErrUsage) || !strings.Contains(do, "`xpkg update --all --dry-run`") {
+		t.Errorf("got %v with the advice %q", err, do)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -177,5 +178,33 @@ func TestPlanText(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Several plans end with their totals, so that the changes of an update of many packages can be judged without reading all
+// of them. A single plan has no totals beside its summary.
+func TestSeveralPlansEndWithTotals(t *testing.T) {
+	change := func(o planner.Operation, action plan.Action, class crddiff.Class) *planner.Plan {
+		return &planner.Plan{
+			Operation: o, Package: planner.Package{Kind: "Provider", Name: "p"},
+			Objects:     plan.Plan{Changes: []plan.Change{{Action: action, Ref: plan.Ref{Kind: "CustomResourceDefinition", Name: "a"}}}},
+			KindChanges: []crddiff.ChangedCRD{{Name: "a", Changes: []crddiff.Change{{Class: class}}}},
+		}
+	}
+	update, breaking := change(planner.Update, plan.Update, crddiff.Safe), change(planner.Update, plan.Update, crddiff.Breaking)
+	remove := change(planner.Uninstall, plan.Delete, crddiff.Safe)
+	remove.KindChanges, remove.CustomResources = nil, []planner.CustomResources{{Count: 3}}
+	var out bytes.Buffer
+	if err := Write(&out, update, breaking, remove); err != nil {
+		t.Fatal(err)
+	}
+	want := "\n\nIn total 3 packages: 2 to update, 1 to uninstall. Objects: 2 to update (2 with new content), 1 to delete. " +
+		"Changes of 2 kinds: 1 breaking, 1 safe. 3 custom resources will be deleted.\n"
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got\n%s\nwant at the end %s", out.String(), want)
+	}
+	out.Reset()
+	if err := Write(&out, update); err != nil || strings.Contains(out.String(), "In total") {
+		t.Errorf("a single plan has totals (%v):\n%s", err, out.String())
 	}
 }

@@ -45,7 +45,7 @@ func summary(p *planner.Plan) string {
 		text += " Objects of dependencies: " + strings.Join(sums(added), ", ") + "."
 	}
 	if kinds := p.AllKindChanges(); len(kinds) > 0 {
-		text += " " + changedKinds(p, len(kinds)) + "."
+		text += " " + changedKinds(len(kinds), p.CountKindChanges()) + "."
 	}
 	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
 		text += " " + Lost(resources, uncounted)
@@ -53,9 +53,48 @@ func summary(p *planner.Plan) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
+// total returns the totals of several plans in one line.
+func total(plans []*planner.Plan) string {
+	operations, classes := map[planner.Operation]int{}, map[crddiff.Class]int{}
+	var changes []plan.Change
+	var resources int64
+	kinds, uncounted := 0, 0
+	for _, p := range plans {
+		operations[p.Operation]++
+		changes = append(changes, p.Objects.Changes...)
+		for _, a := range p.AddedPackages {
+			changes = append(changes, a.Objects.Changes...)
+		}
+		kinds += len(p.AllKindChanges())
+		for class, n := range p.CountKindChanges() {
+			classes[class] += n
+		}
+		if p.HasChanges() {
+			counted, unknown := p.CountCustomResources()
+			resources, uncounted = resources+counted, uncounted+unknown
+		}
+	}
+	var parts []string
+	for _, o := range []planner.Operation{planner.Install, planner.Update, planner.Uninstall} {
+		if n := operations[o]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d to %s", n, o))
+		}
+	}
+	text := fmt.Sprintf("In total %s: %s.", wording.Count(len(plans), "package"), strings.Join(parts, ", "))
+	if all := sums(changes); len(all) > 0 {
+		text += " Objects: " + strings.Join(all, ", ") + "."
+	}
+	if kinds > 0 {
+		text += " " + changedKinds(kinds, classes) + "."
+	}
+	if resources > 0 || uncounted > 0 {
+		text += " " + Lost(resources, uncounted)
+	}
+	return text
+}
+
 // changedKinds returns the number of kinds whose fields change, and of their changes in each class.
-func changedKinds(p *planner.Plan, kinds int) string {
-	counts := p.CountKindChanges()
+func changedKinds(kinds int, counts map[crddiff.Class]int) string {
 	var parts []string
 	for _, class := range []crddiff.Class{crddiff.Breaking, crddiff.Care, crddiff.Safe} {
 		if n := counts[class]; n > 0 {

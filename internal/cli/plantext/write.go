@@ -26,6 +26,10 @@ func Write(w io.Writer, plans ...*planner.Plan) error {
 			return err
 		}
 	}
+	if len(plans) > 1 {
+		_, err := fmt.Fprintf(w, "\n%s\n", total(plans))
+		return err
+	}
 	return nil
 }
 

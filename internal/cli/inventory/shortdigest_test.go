@@ -1,0 +1,39 @@
+package inventory
+
+import (
+	"strings"
+	"testing"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// References in tables keep their tags and have short digests; texts without a whole digest stay as they are.
+func TestShortenDigests(t *testing.T) {
+	digest := "@sha256:0123456789ab" + strings.Repeat("c", 52)
+	for text, want := range map[string]string{
+		"r.example/a:v1" + digest: "r.example/a:v1@sha256:0123456789ab",
+		"r.example/a" + digest + " (rolled back: the update to " + "r.example/a:v2" + digest + " failed)": "r.example/a@sha256:0123456789ab (rolled back: the update to r.example/a:v2@sha256:0123456789ab failed)",
+		"r.example/a:v1":                  "r.example/a:v1",
+		"r.example/a@sha256:0123456789ab": "r.example/a@sha256:0123456789ab",
+	} {
+		if got := ShortenDigests(text); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// A name that is installed under another kind is the only suggestion.
+func TestAbsentSuggestsTheSameNameOfAnotherKind(t *testing.T) {
+	all := &Inventory{}
+	for _, name := range []string{"acme-aws", "acme-dns"} {
+		p := v1.NewPackage(v1.ProviderKind)
+		p.SetName(name)
+		all.Packages = append(all.Packages, p)
+	}
+	for name, want := range map[string]string{"acme-aws": "Did you mean provider/acme-aws? ", "acme-dnz": "Did you mean provider/acme-dns? "} {
+		if do := errcode.From(all.Absent("configuration", name)).Do; !strings.HasPrefix(do, want) {
+			t.Errorf("%s: the advice is %q, want %q", name, do, want)
+		}
+	}
+}
