@@ -60,6 +60,7 @@ func registryRequirements() []requirement {
 			kindPages, "TestEveryFieldOfTheLargestKindIsReachable", "TestSinceOfFieldsEqualsARecomputation", "TestSinceOfRealFieldsEqualsARecomputation", "TestPagesWorkWithoutJavaScript",
 		}, numbers: []number{
 			{attribute: "TestSinceOfRealFieldsEqualsARecomputation/fields", what: "fields whose first version equals a recomputation", least: 10000},
+			{attribute: kindPages + "/examples-percent", what: "percent of pages with an example, each of which is valid", least: 95},
 			{attribute: kindPages + "/kinds", what: "kinds", least: 4587}, {attribute: kindPages + "/largest-bytes", what: "bytes after compression of the largest page", most: 60 << 10},
 			{attribute: kindPages + "/warm-ms", what: "ms for the slowest page", most: 500, timed: true},
 			{attribute: kindPages + "/cold-ms", what: "ms for the slowest first page of a package", most: 500, timed: true},

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -18,7 +19,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 
+	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 	"github.com/xpkg-dev/xpkg/internal/registry/web"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/folder"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/webtest"
@@ -156,11 +160,11 @@ func readExamples(t testing.TB, dir string) []docs.Example {
 const maxPage = 60 << 10
 
 // isFull reports whether the tests open the pages of all real packages instead of a sample.
-func isFull() bool { return os.Getenv("XPKG_WEB") == "full" }
+func isFull() bool { return os.Getenv("XPKG_WEB") == "full" || os.Getenv("XPKG_CORPUS_ALL") != "" }
 
 // TestKindsOfRealPackagesRender opens the pages of kinds of real packages in all served versions: of a sample, or of every kind of
-// every version of every package in the corpus with XPKG_WEB=full. Each page is small. A kind that several packages or versions
-// define is opened once.
+// every version of every package in the corpus with XPKG_WEB=full or XPKG_CORPUS_ALL=1. Each page is small, and the code of the API server
+// accepts each example on it. A kind that several packages or versions define is opened once.
 func TestKindsOfRealPackagesRender(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads real packages")
@@ -185,6 +189,12 @@ func TestKindsOfRealPackagesRender(t *testing.T) {
 	if isFull() && len(o.seen) < 4587 {
 		t.Errorf("the pages of %d kinds were opened, and the corpus has at least 4,587", len(o.seen))
 	}
+	percent := 100 * o.withExample / max(o.pages, 1)
+	if percent < leastExamples {
+		t.Errorf("%d of %d pages have an example, at least %d %% should", o.withExample, o.pages, leastExamples)
+	}
+	t.Attr("examples-percent", strconv.Itoa(percent))
+	t.Logf("%d examples on %d pages, without one: %v", o.withExample, o.pages, o.without)
 	t.Logf("%d pages of %d kinds; the largest has %d bytes after compression (%s); the slowest took %v (%s), or %v for the first page of a package (%s)",
 		o.pages, len(o.seen), o.largest, o.largestPath, o.warm, o.warmPath, o.cold, o.coldPath)
 	t.Attr("kinds", strconv.Itoa(len(o.seen)))
@@ -193,10 +203,14 @@ func TestKindsOfRealPackagesRender(t *testing.T) {
 	t.Attr("cold-ms", strconv.FormatInt(o.cold.Milliseconds(), 10))
 }
 
+// leastExamples is the percentage of the pages of real kinds that have an example, which most packages do not contain.
+const leastExamples = 80
+
 // opened are the kinds whose pages were opened.
 type opened struct {
 	seen                            map[string]bool
-	pages, largest                  int
+	pages, largest, withExample     int
+	without                         []string
 	warm, cold                      time.Duration
 	largestPath, warmPath, coldPath string
 }
@@ -214,6 +228,7 @@ func (o *opened) kindsOf(t *testing.T, v folder.Version) {
 		t.Fatal(err)
 	}
 	h := newHandler(t, []folder.Version{v}, webtest.Options())
+	schemas := schemasOf(t, v.Package)
 	isFirst := true
 	for i, k := range rows {
 		path := "/k/" + k.Group + "/" + k.Kind
@@ -222,20 +237,77 @@ func (o *opened) kindsOf(t *testing.T, v folder.Version) {
 		}
 		o.seen[path] = true
 		for _, version := range k.Served {
-			o.open(t, h, path+"/"+version, isFirst)
+			body := o.open(t, h, path+"/"+version, isFirst)
+			o.examples(t, body, path+"/"+version, schemas)
 			isFirst = false
 		}
 	}
 }
 
-func (o *opened) open(t *testing.T, h http.Handler, path string, isFirst bool) {
+// schemasOf returns the schemas of a package, from its objects as they are installed.
+func schemasOf(t *testing.T, pkg *xpkg.Package) *crdvalidation.Schemas {
+	t.Helper()
+	out := &crdvalidation.Schemas{}
+	for _, o := range pkg.Objects {
+		text, err := o.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch o.GVK.Kind {
+		case "CustomResourceDefinition":
+			err = out.AddCRD(text, "the package")
+		case "CompositeResourceDefinition":
+			err = out.AddXRD(text, "the package")
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", o.Name, err)
+		}
+	}
+	return out
+}
+
+var (
+	shownExample = regexp.MustCompile(`(?s)<div class="example">.*?<pre[^>]*><code>(.*?)</code></pre>`)
+	htmlTag      = regexp.MustCompile(`<[^>]*>`)
+)
+
+// examples validates the examples of a page with the path /k/GROUP/KIND/VERSION.
+func (o *opened) examples(t *testing.T, body, path string, schemas *crdvalidation.Schemas) {
+	t.Helper()
+	found := shownExample.FindAllStringSubmatch(body, -1)
+	if len(found) == 0 {
+		o.without = append(o.without, path)
+		return
+	}
+	o.withExample++
+	for _, m := range found {
+		text := html.UnescapeString(htmlTag.ReplaceAllString(m[1], ""))
+		raw, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", path, err, text)
+		}
+		var object map[string]any
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
+			t.Fatal(err)
+		}
+		group, version, _ := strings.Cut(fmt.Sprint(object["apiVersion"]), "/")
+		if want := fmt.Sprintf("/k/%s/%s/%s", group, object["kind"], version); want != path {
+			t.Errorf("%s has an example of %s", path, want)
+		}
+		if problems := schemas.Validate(t.Context(), object); len(problems) > 0 {
+			t.Errorf("%s: %v\n%s", path, problems, text)
+		}
+	}
+}
+
+func (o *opened) open(t *testing.T, h http.Handler, path string, isFirst bool) (body string) {
 	t.Helper()
 	start := time.Now()
 	w := serve(h, path, "")
 	took := time.Since(start)
 	if w.Code != http.StatusOK {
 		t.Errorf("%s has the status %d", path, w.Code)
-		return
+		return ""
 	}
 	o.pages++
 	slowest, slowestPath := &o.warm, &o.warmPath
@@ -248,6 +320,7 @@ func (o *opened) open(t *testing.T, h http.Handler, path string, isFirst bool) {
 	if size := compressedSize(t, w.Body.Bytes()); size > o.largest {
 		o.largest, o.largestPath = size, path
 	}
+	return w.Body.String()
 }
 
 // upgrade is a pair of versions of a package in the corpus, with the kinds that another program found to be added and removed.

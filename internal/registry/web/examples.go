@@ -5,26 +5,29 @@ import (
 	"strings"
 	"sync"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
+	"github.com/xpkg-dev/xpkg/internal/registry/web/fields"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 )
 
-// An exampleView is an example of a kind.
+// An exampleView is an example of a kind that an API server accepts.
 type exampleView struct {
 	File, YAML string
-	// Valid reports that an API server accepts the example.
-	Valid bool
-	// Problems are the reasons why it does not.
-	Problems []string
+	// Generated reports that the example was made from the schema.
+	Generated bool
 }
 
 // Limits of the examples of a page.
 const (
 	maxExamples     = 5
 	maxExampleBytes = 64 << 10
+	// maxExampleSchema is the maximum size of a CRD for which an example is generated.
+	maxExampleSchema = 1 << 20
 )
 
 type exampleKey struct{ digest, repository, tag, group, kind, version string }
@@ -39,14 +42,14 @@ type exampleCache struct {
 const maxCachedExamples = 1000
 
 // of returns the examples of an API version of a kind, validated against its CRD.
-func (c *exampleCache) of(ctx context.Context, key exampleKey, kind docs.Kind) []exampleView {
+func (c *exampleCache) of(ctx context.Context, key exampleKey, d *definition) []exampleView {
 	c.mu.Lock()
 	views, ok := c.views[key]
 	c.mu.Unlock()
 	if ok {
 		return views
 	}
-	views = validateExamples(ctx, key, kind)
+	views = (&exampleValidator{key: key, definition: d}).examples(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.views == nil || len(c.views) >= maxCachedExamples {
@@ -56,42 +59,72 @@ func (c *exampleCache) of(ctx context.Context, key exampleKey, kind docs.Kind) [
 	return views
 }
 
-func validateExamples(ctx context.Context, key exampleKey, kind docs.Kind) []exampleView {
-	var schemas *crdvalidation.Schemas
+// exampleValidator validates the examples of an API version of a kind. It reads the schema at the first example.
+type exampleValidator struct {
+	key        exampleKey
+	definition *definition
+	schemas    *crdvalidation.Schemas
+}
+
+// examples returns the valid examples of the author, and if there are none, one that is generated.
+func (v *exampleValidator) examples(ctx context.Context) []exampleView {
 	var out []exampleView
-	for _, e := range kind.Examples {
-		object, ok := exampleObject(e, key)
-		if !ok {
-			continue
+	for _, e := range v.definition.Examples {
+		if len(out) < maxExamples && v.accepts(ctx, e.YAML) {
+			out = append(out, exampleView{File: e.Name, YAML: strings.TrimSpace(e.YAML) + "\n"})
 		}
-		if schemas == nil {
-			schemas = &crdvalidation.Schemas{}
-			if err := addKind(schemas, kind, key.repository); err != nil {
-				return nil
-			}
-		}
-		v := exampleView{File: e.Name, YAML: strings.TrimSpace(e.YAML) + "\n", Valid: true}
-		for _, p := range schemas.Validate(ctx, object) {
-			v.Valid, v.Problems = false, append(v.Problems, strings.TrimPrefix(p.Path+": "+p.Message, ": "))
-		}
-		out = append(out, v)
-		if len(out) == maxExamples {
-			break
-		}
+	}
+	if len(out) > 0 || len(v.definition.CRD) > maxExampleSchema {
+		return out
+	}
+	if text := v.generate(); v.accepts(ctx, text) {
+		out = append(out, exampleView{YAML: text, Generated: true})
 	}
 	return out
 }
 
-// exampleObject returns the object of an example if it is of the kind and API version.
-func exampleObject(e docs.Example, key exampleKey) (map[string]any, bool) {
-	if len(e.YAML) > maxExampleBytes {
-		return nil, false
+// accepts reports whether an API server accepts an example, which must be of the kind and API version.
+func (v *exampleValidator) accepts(ctx context.Context, text string) bool {
+	if len(text) > maxExampleBytes {
+		return false
+	}
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return false
 	}
 	var object map[string]any
-	if yaml.Unmarshal([]byte(e.YAML), &object) != nil {
-		return nil, false
+	if kjson.UnmarshalCaseSensitivePreserveInts(raw, &object) != nil || object["kind"] != v.key.kind || object["apiVersion"] != v.key.group+"/"+v.key.version {
+		return false
 	}
-	return object, object["kind"] == key.kind && object["apiVersion"] == key.group+"/"+key.version
+	if v.schemas == nil {
+		v.schemas = &crdvalidation.Schemas{}
+		if addKind(v.schemas, v.definition.Kind, v.key.repository) != nil {
+			return false
+		}
+	}
+	return len(v.schemas.Validate(ctx, object)) == 0
+}
+
+// generate returns an example with the required fields of the schema; empty if there is none.
+func (v *exampleValidator) generate() string {
+	version := v.definition.version(v.key.version)
+	if version == nil {
+		return ""
+	}
+	object := fields.Example(versionSchema(version))
+	if object == nil {
+		return ""
+	}
+	metadata := map[string]any{"name": "example"}
+	if v.definition.crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		metadata["namespace"] = "default"
+	}
+	object["apiVersion"], object["kind"], object["metadata"] = v.key.group+"/"+v.key.version, v.key.kind, metadata
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // addKind adds the schemas of a kind. The composition engine adds fields to the schemas of composite resources and claims.

@@ -312,7 +312,7 @@ func (v *kindView) describe(h *Handler, r *request, d *definition) {
 
 // fillKind sets the parts of the view that only the page of the whole kind shows.
 func (h *Handler) fillKind(r *request, at release, v *kindView, d *definition, version *apiextensionsv1.CustomResourceDefinitionVersion) error {
-	v.Examples = h.examples.of(r.ctx, exampleKey{at.Digest.String(), at.Repository(), at.Tag, v.Kind.Group, v.Kind.Kind, version.Name}, d.Kind)
+	v.Examples = h.examples.of(r.ctx, exampleKey{at.Digest.String(), at.Repository(), at.Tag, v.Kind.Group, v.Kind.Kind, version.Name}, d)
 	var err error
 	if v.Others, err = otherProviders(r, at, v.Kind, d); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/webtest"
+	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 )
 
 // document is a parsed page.
@@ -190,6 +191,31 @@ func TestPagesShowTheirContent(t *testing.T) {
 				d.hasLink(l)
 			}
 		})
+	}
+}
+
+// TestOnlyValidExamplesAreShown publishes examples that are wrong in one field, of another kind and of another API version. A kind without a
+// valid example of its author has a generated one.
+func TestOnlyValidExamplesAreShown(t *testing.T) {
+	const head, boat = "apiVersion: marine.acme.example/v1\nkind: Boat\nmetadata: {name: wreck, namespace: default}\n", "/k/marine.acme.example/Boat"
+	wrong := []docs.Example{
+		{Name: "wrong-type.yaml", YAML: head + "spec: {forProvider: {name: Wreck, length: long}}\n"}, {Name: "unknown.yaml", YAML: head + "spec: {keel: 1}\n"},
+		{Name: "no-name.yaml", YAML: head + "spec: {forProvider: {}}\n"}, {Name: "no.yaml", YAML: "a: ["},
+		{Name: "kind.yaml", YAML: strings.Replace(head, "Boat", "Ship", 1)}, {Name: "version.yaml", YAML: strings.Replace(head, "/v1", "/v9", 1)},
+	}
+	for name, others := range map[string][]docs.Example{"generated": nil, "boat.yaml valid": webtest.Packages(t)[2].Examples} {
+		versions := webtest.Packages(t)
+		versions[2].Examples = slices.Concat(wrong, others)
+		d := open(t, newHandler(t, versions, webtest.Options()), boat)
+		text := strings.ToLower(textOf(d.root))
+		if !strings.Contains(text, name) || strings.Contains(text, "generated") != (name == "generated") {
+			t.Errorf("the page has no example %q, or another one:\n%s", name, text)
+		}
+		for _, e := range wrong {
+			if strings.Contains(d.text, e.Name) {
+				t.Errorf("the page shows %s", e.Name)
+			}
+		}
 	}
 }
 

@@ -107,8 +107,8 @@ func subject(e string) string {
 }
 
 // requiredParameter is the message of the rule that generated Providers have for a field that is required unless the
-// object only observes an external resource.
-var requiredParameter = lazyregexp.New(`^spec\.forProvider\.([\w.]+) is a required parameter$`)
+// object only observes an external resource. Old ones omit the path of the parameters.
+var requiredParameter = lazyregexp.New(`^(?:spec\.forProvider\.)?([\w.]+) is a required parameter$`)
 
 // markRequiredParameters sets RequiredToCreate from the rules of the fields .spec and .spec.forProvider.
 func markRequiredParameters(root *Field) {
