@@ -3,11 +3,15 @@ package firstgen
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -44,11 +48,14 @@ type appDocument struct {
 // readApp reads app.yaml.
 func (r *reader) readApp(f file) App {
 	var d appDocument
-	if !r.decode(f, ErrInvalidApp, &d) {
+	doc, ok := r.document(f, ErrInvalidApp)
+	if !ok || !r.decodeDocument(doc, ErrInvalidApp, &d) {
 		return App{}
 	}
+	line := lines(doc)
 	invalid := func(field, value, want string) {
-		r.report(xpkg.Error, ErrInvalidApp, f.path, lineOf(f.data, field), "%s is %.100q, want %s", field, value, want)
+		name, _, _ := strings.Cut(field, "[")
+		r.report(xpkg.Error, ErrInvalidApp, f.path, line(field), "%s is %.100q, want %s", name, value, want)
 	}
 	app := App{
 		FormatVersion: d.APIVersion, Version: d.Version, Title: d.Title, OverviewShort: strings.TrimSpace(d.OverviewShort),
@@ -74,14 +81,17 @@ func (r *reader) readApp(f file) App {
 	if types := []Type{"", TypeProvider, TypeStack, TypeApplication, TypeAddon}; !slices.Contains(types, app.Type) {
 		invalid("packageType", string(app.Type), "Provider, Stack, Application or Addon")
 	}
-	if err := CheckTag(app.Version, r.opts.Tag); err != nil {
-		r.report(xpkg.Error, ErrVersionMismatch, f.path, lineOf(f.data, "version"), "%s", err)
+	switch err := CheckTag(app.Version, r.opts.Tag); {
+	case app.Version != "" && !oci.ValidTag(app.Version):
+		invalid("version", app.Version, "the tag of an image: at most 128 letters, digits, dots, hyphens and underscores")
+	case err != nil:
+		r.report(xpkg.Error, ErrVersionMismatch, f.path, line("version"), "%s", err)
 	}
 	app.Version = cmp.Or(app.Version, r.opts.Tag)
-	for _, dep := range d.DependsOn {
+	for i, dep := range d.DependsOn {
 		ref, ok := ParseCRDReference(dep.CRD)
-		if !ok {
-			invalid("dependsOn", dep.CRD, "PLURAL.GROUP/VERSION, where PLURAL can be *")
+		if _, err := dependency.ParseKindRef(dep.CRD); !ok || err != nil {
+			invalid("dependsOn["+strconv.Itoa(i)+"].crd", dep.CRD, "PLURAL.GROUP/VERSION of a CRD, where PLURAL can be * and GROUP contains a dot")
 			continue
 		}
 		app.DependsOn = append(app.DependsOn, ref)
@@ -108,16 +118,10 @@ func CheckConvertedTag(meta xpkg.Meta, tag string) error {
 	return CheckTag(meta.Annotations[xpkg.AnnotationVersion], tag)
 }
 
-// lineOf returns the line, from 1, of a top-level field of a YAML file, and 0 if the field is not found.
-func lineOf(data []byte, field string) int {
-	line := 0
-	for text := range strings.Lines(string(data)) {
-		line++
-		if rest, ok := strings.CutPrefix(text, field); ok && strings.HasPrefix(rest, ":") {
-			return line
-		}
-	}
-	return 0
+// lines returns a function that returns the line of a field of a document. It parses the document on the first call.
+func lines(d xpkg.Document) func(path string) int {
+	src := sync.OnceValue(func() *source { return sourceOf(d) })
+	return func(path string) int { return src().line(path) }
 }
 
 func isDNSLabel(s string) bool     { return len(validation.IsDNS1123Label(s)) == 0 }

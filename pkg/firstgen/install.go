@@ -70,25 +70,24 @@ func hasRegistry(image string) bool {
 
 // readInstall reads install.yaml; it returns nil after reporting that the file is not a single Deployment.
 func (r *reader) readInstall(f file) *Install {
-	docs := r.documents(f)
-	if len(docs) != 1 {
-		r.report(xpkg.Error, ErrInvalidInstall, f.path, 0, "the file contains %d YAML documents, want 1 Deployment", len(docs))
+	doc, ok := r.document(f, ErrInvalidInstall)
+	if !ok {
 		return nil
 	}
 	d := &appsv1.Deployment{}
-	if !r.decodeDocument(docs[0], ErrInvalidInstall, d) {
+	if !r.decodeDocument(doc, ErrInvalidInstall, d) {
 		return nil
 	}
 	group, _, _ := strings.Cut(d.APIVersion, "/")
 	switch {
 	case d.Kind != "Deployment" || group != "apps" && group != "extensions":
-		r.report(xpkg.Error, ErrInvalidInstall, f.path, docs[0].Line, "the file contains %.100q of %.100q, want a Deployment of apps/v1", d.Kind, d.APIVersion)
+		r.report(xpkg.Error, ErrInvalidInstall, f.path, doc.Line, "the file contains %.100q of %.100q, want a Deployment of apps/v1", d.Kind, d.APIVersion)
 		return nil
 	case d.Name == "" || !isDNSSubdomain(d.Name):
-		r.report(xpkg.Error, ErrInvalidInstall, f.path, docs[0].Line, "the Deployment has the invalid name %.100q", d.Name)
+		r.report(xpkg.Error, ErrInvalidInstall, f.path, doc.Line, "the Deployment has the invalid name %.100q", d.Name)
 		return nil
 	case len(d.Spec.Template.Spec.Containers) == 0:
-		r.report(xpkg.Error, ErrInvalidInstall, f.path, docs[0].Line, "the Deployment has no containers")
+		r.report(xpkg.Error, ErrInvalidInstall, f.path, doc.Line, "the Deployment has no containers")
 		return nil
 	}
 	d.APIVersion = appsv1.SchemeGroupVersion.String()

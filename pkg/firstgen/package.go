@@ -155,9 +155,11 @@ type ResourceMeta struct {
 	FormerTitlePlural string `json:"title-plural,omitempty"`
 	Category          string `json:"category,omitempty"`
 	OverviewShort     string `json:"overviewShort,omitempty"`
-	Overview          string `json:"overview,omitempty"`
-	Readme            string `json:"readme,omitempty"`
-	Description       string `json:"description,omitempty"`
+	// ShortOverview is the name of OverviewShort in the table of annotations of the document. Read moves it there.
+	ShortOverview string `json:"shortOverview,omitempty"`
+	Overview      string `json:"overview,omitempty"`
+	Readme        string `json:"readme,omitempty"`
+	Description   string `json:"description,omitempty"`
 }
 
 // OwnedKinds returns the kinds that the package defines, one for each served version, in the order of Resources.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -42,7 +43,7 @@ const (
 )
 
 // Read reads and checks the package in fsys, whose root is the folder that contains app.yaml. Symbolic links and
-// special files are not read, and reported as warnings. The result does not depend on the order in which fsys lists files.
+// special files are not read, and reported: as errors in place of app.yaml, install.yaml and behavior.yaml, otherwise as warnings. The result does not depend on the order in which fsys lists files.
 //
 // The error is a refusal with all findings (see [xpkg.Findings]), or the error of a file that cannot be read.
 func Read(fsys fs.FS, opts Options) (*Package, error) {
@@ -132,7 +133,11 @@ func (r *reader) readFiles(fsys fs.FS) ([]file, error) {
 		case d.IsDir() || !IsRelevant(p):
 			return nil
 		case !d.Type().IsRegular():
-			r.report(xpkg.Warning, xpkg.ErrUnreadableFile, p, 0, "the file is not a regular file, and is not part of the package")
+			severity := xpkg.Warning
+			if slices.Contains([]string{appFile, installFile, behaviorFile}, p) {
+				severity = xpkg.Error // Without the file it would be another package.
+			}
+			r.report(severity, xpkg.ErrUnreadableFile, p, 0, "the file is not a regular file, and is not part of the package")
 			return nil
 		case len(out) >= r.limits.Documents:
 			return xpkg.ErrStreamTooLarge.New(nil, "%s", r.limits.Exceeded(&r.limits.Documents))
@@ -214,6 +219,7 @@ func (r *reader) assemble(files, extra []file) *Package {
 		case inResources && hasSuffix(base, resourceSuffix):
 			if m, ok := decodeMeta[ResourceMeta](r, f); ok {
 				m.TitlePlural, m.FormerTitlePlural = cmp.Or(m.TitlePlural, m.FormerTitlePlural), ""
+				m.OverviewShort, m.ShortOverview = cmp.Or(m.OverviewShort, m.ShortOverview), ""
 				meta.resources = append(meta.resources, attached[ResourceMeta]{f.path, m.ID, m})
 			}
 		case inResources && hasSuffix(base, uiSchemaSuffix):
@@ -247,23 +253,41 @@ func hasSuffix(base, suffix string) bool {
 
 // documents returns the YAML documents of a file with content. A file that cannot be split is reported.
 func (r *reader) documents(f file) []xpkg.Document {
+	docs, _ := r.split(f)
+	return docs
+}
+
+// split returns the documents of a file, and false after reporting that they cannot be read.
+func (r *reader) split(f file) ([]xpkg.Document, bool) {
 	docs, err := xpkg.Split(f.data, f.path, r.limits)
 	if err != nil {
 		r.reportError(ErrInvalidMetadata, f.path, 0, err)
-		return nil
+		return nil, false
 	}
-	return docs
+	return docs, true
+}
+
+// document returns the only document of a file, and false after reporting that there is no such document.
+func (r *reader) document(f file, code errcode.Code) (xpkg.Document, bool) {
+	docs, ok := r.split(f)
+	switch {
+	case !ok:
+		return xpkg.Document{}, false
+	case len(docs) == 0:
+		r.report(xpkg.Error, code, f.path, 0, "the file has no content")
+		return xpkg.Document{}, false
+	case len(docs) > 1:
+		r.report(xpkg.Error, code, f.path, docs[1].Line, "the file contains %d YAML documents, want 1", len(docs))
+		return xpkg.Document{}, false
+	}
+	return docs[0], true
 }
 
 // decode decodes the only document of a file into out, and reports whether it could. Unknown fields are reported as
 // warnings, everything else as errors with the given code.
 func (r *reader) decode(f file, code errcode.Code, out any) bool {
-	docs := r.documents(f)
-	if len(docs) != 1 {
-		r.report(xpkg.Error, code, f.path, 0, "the file contains %d YAML documents, want 1", len(docs))
-		return false
-	}
-	return r.decodeDocument(docs[0], code, out)
+	d, ok := r.document(f, code)
+	return ok && r.decodeDocument(d, code, out)
 }
 
 func (r *reader) decodeDocument(d xpkg.Document, code errcode.Code, out any) bool {
@@ -274,11 +298,29 @@ func (r *reader) decodeDocument(d xpkg.Document, code errcode.Code, out any) boo
 	}
 	unknown, err := kjson.UnmarshalStrict(text, out)
 	if err != nil {
+		want := reflect.ValueOf(out).Elem()
+		text, ok := r.textual(d, text, code, want.Type())
+		if !ok {
+			return false
+		}
+		want.SetZero()
+		unknown, err = kjson.UnmarshalStrict(text, out)
+	}
+	if err != nil {
 		r.report(xpkg.Error, code, d.File, d.Line, "cannot decode: %v", err)
 		return false
 	}
+	if len(unknown) == 0 {
+		return true
+	}
+	src := sourceOf(d)
 	for _, err := range unknown {
-		r.report(xpkg.Warning, xpkg.ErrUnknownMetaField, d.File, d.Line, "%v", err)
+		line := d.Line
+		var field kjson.FieldError
+		if errors.As(err, &field) {
+			line = src.line(field.FieldPath())
+		}
+		r.report(xpkg.Warning, xpkg.ErrUnknownMetaField, d.File, line, "%v", err)
 	}
 	return true
 }

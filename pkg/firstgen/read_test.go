@@ -146,7 +146,7 @@ func TestInvalidPackagesAreRefusedWithACodeAndALine(t *testing.T) {
 		"format of the future":  {files: map[string]string{"app.yaml": "title: a\napiVersion: 2.0.0\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml", line: 2},
 		"unknown scope":         {files: map[string]string{"app.yaml": "permissionScope: Galaxy\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml", line: 1},
 		"unknown type":          {files: map[string]string{"app.yaml": "\npackageType: Toy\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml", line: 2},
-		"dependency on no CRD":  {files: map[string]string{"app.yaml": "dependsOn:\n- crd: nodot\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml", line: 1},
+		"dependency on no CRD":  {files: map[string]string{"app.yaml": "dependsOn:\n- crd: nodot\n"}, code: firstgen.ErrInvalidApp, file: "app.yaml", line: 2},
 		"another tag":           {files: map[string]string{"app.yaml": "version: 0.1.0\n"}, tag: "0.2.0", code: firstgen.ErrVersionMismatch, file: "app.yaml", line: 1},
 		"install without kind":  {files: map[string]string{"install.yaml": "a: b\n"}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 1},
 		"install of a Pod":      {files: map[string]string{"install.yaml": "apiVersion: v1\nkind: Pod\n"}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 1},

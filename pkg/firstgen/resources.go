@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -152,6 +153,13 @@ func (r *reader) readCRDs(f file, optional bool) []Resource {
 			continue
 		}
 		crd, err := decodeCRD(header.APIVersion, text)
+		if err != nil {
+			if text, ok := r.textual(d, text, check.ErrInvalidCRD, crdType(header.APIVersion)); ok {
+				crd, err = decodeCRD(header.APIVersion, text)
+			} else {
+				continue
+			}
+		}
 		switch {
 		case err != nil:
 			r.report(xpkg.Error, check.ErrInvalidCRD, f.path, d.Line, "%v", err)
@@ -162,6 +170,14 @@ func (r *reader) readCRDs(f file, optional bool) []Resource {
 		}
 	}
 	return out
+}
+
+// crdType returns the Go type of a CRD.
+func crdType(apiVersion string) reflect.Type {
+	if apiVersion != apiextensionsv1.SchemeGroupVersion.String() {
+		return reflect.TypeFor[apiextensionsv1beta1.CustomResourceDefinition]()
+	}
+	return reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]()
 }
 
 // decodeCRD decodes the JSON of a CRD and converts v1beta1 to v1.
