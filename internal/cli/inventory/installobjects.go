@@ -118,16 +118,21 @@ func viewOf(in packagesv1alpha1.Install) InstallObject {
 func ExplainAbsent(err error, all []packagesv1alpha1.Install, name Name) error {
 	_, plain, _ := name.Split()
 	var states []string
+	do := "Correct the install object as its message describes."
 	for _, in := range all {
-		if in.GetName() == plain {
-			states = append(states, viewOf(in).String())
+		if in.GetName() != plain {
+			continue
+		}
+		states = append(states, viewOf(in).String())
+		if used := in.InstallStatus().Provider; used != "" && in.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue {
+			do = fmt.Sprintf("Name the package that the install object uses: provider/%s.", used)
 		}
 	}
 	if len(states) == 0 || !errors.Is(err, ErrPackageNotFound) {
 		return err
 	}
 	return ErrPackageNotFound.New(errors.New(strings.Join(states[:min(len(states), shownInstalls)], "; ")), "no package %s is installed", name).
-		WithDo("Correct the install object as its message describes.")
+		WithDo("%s", do)
 }
 
 // shownInstalls is the number of install objects in a text.

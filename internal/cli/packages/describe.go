@@ -298,7 +298,7 @@ func (d *description) write(w io.Writer) error {
 	}
 	for _, line := range head {
 		if line[1] != "" && (line[0] != "Resolved" || line[1] != d.Package) {
-			fmt.Fprintf(w, "%-14s%s\n", strings.TrimPrefix(line[0]+":", ":"), terminal.Safe(line[1]))
+			fmt.Fprintf(w, "%-14s%s\n", strings.TrimPrefix(line[0]+":", ":"), terminal.SafeLine(line[1]))
 		}
 	}
 	writeConditions(w, "Conditions", d.Conditions)
@@ -377,7 +377,7 @@ func writeSection(w io.Writer, title string, lines []string) {
 	}
 	fmt.Fprintf(w, "\n%s:\n", title)
 	for _, line := range lines {
-		fmt.Fprintf(w, "  %s\n", terminal.Safe(line))
+		fmt.Fprintf(w, "  %s\n", terminal.SafeLine(line))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // After a rollback, the content of the running revision is described, and not the content that failed.
@@ -30,5 +31,27 @@ func TestDescriptionAfterARollback(t *testing.T) {
 	}
 	if !strings.Contains(text.String(), "Running:      "+running) {
 		t.Errorf("the text does not name the running package:\n%s", text.String())
+	}
+}
+
+// Untrusted text of a package is on the line of its field.
+func TestDescriptionHasNoLinesOfThePackage(t *testing.T) {
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
+	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", Annotations: map[string]string{
+		xpkg.AnnotationTitle: "Good\nDigest:       sha256:0", xpkg.AnnotationCategory: "Tools\nMaintainers:  someone else",
+	}}}
+	rev.Spec.DesiredState = v1.RevisionActive
+	rev.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeHealthy, Status: "False", Message: "broken\nDigest:       sha256:0"})
+	var text strings.Builder
+	if err := describe(&inventory.Inventory{Packages: []v1.Package{p}, Lock: &v1beta1.Lock{}}, p, []v1.PackageRevision{rev}).write(&text); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text.String()) {
+		if strings.HasPrefix(line, "Digest:") || strings.HasPrefix(line, "Maintainers:") {
+			t.Errorf("the package added the line %q", line)
+		}
+	}
+	if !strings.Contains(text.String(), "Good Digest:") {
+		t.Errorf("the title is missing:\n%s", text.String())
 	}
 }

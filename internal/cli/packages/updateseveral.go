@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
@@ -113,7 +114,7 @@ func (c *UpdateCmd) steps(env *terminal.Env, all *inventory.Inventory, targets [
 		if locked, ok := newest.Find(inventory.RepositoryOf(p)); ok && to == "" && locked.Version != inventory.ShortVersion(p.PackageSpec().Package) {
 			to = locked.Version
 		}
-		if !named && to == "" {
+		if !named && (to == "" || keepsVersion(env, p, to)) {
 			continue
 		}
 		s := &step{live: p, want: p.DeepCopyObject().(v1.Package)}
@@ -186,6 +187,17 @@ func (c *UpdateCmd) newestTogether(env *terminal.Env, selected map[string]string
 	return newest, err
 }
 
+// keepsVersion reports whether an install object selects the version of a package that could move to another one, and prints
+// a note then. Only the install object can move it.
+func keepsVersion(env *terminal.Env, p v1.Package, to string) bool {
+	by := p.GetAnnotations()[state.AnnotationInstalledBy]
+	if by == "" || to == "" || to == inventory.ShortVersion(p.PackageSpec().Package) {
+		return false
+	}
+	fmt.Fprintf(env.Stderr, "note: %s is not updated to %s: %s selects its version\n", inventory.ShortName(p), terminal.Safe(to), terminal.Safe(by))
+	return true
+}
+
 // updateSteps returns the updates of installed packages to the versions of a solution, dependencies first. The manager
 // installs the dependencies that are missing.
 func updateSteps(env *terminal.Env, all *inventory.Inventory, newest lockfile.File) ([]*step, error) {
@@ -197,6 +209,9 @@ func updateSteps(env *terminal.Env, all *inventory.Inventory, newest lockfile.Fi
 		}
 		if inventory.IsDeleting(live) {
 			fmt.Fprintf(env.Stderr, "note: %s is being deleted\n", inventory.ShortName(live))
+			continue
+		}
+		if keepsVersion(env, live, p.Version) {
 			continue
 		}
 		s := &step{live: live, want: live.DeepCopyObject().(v1.Package)}

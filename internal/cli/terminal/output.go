@@ -107,7 +107,7 @@ func WriteTable(w io.Writer, header []string, rows [][]string) error {
 func safeCells(row []string) []string {
 	cells := make([]string, len(row))
 	for i, c := range row {
-		cells[i] = strings.ReplaceAll(Safe(c), "\n", " ")
+		cells[i] = SafeLine(c)
 	}
 	return cells
 }

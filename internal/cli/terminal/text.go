@@ -35,6 +35,9 @@ func escape(s string, unsafe func(rune) bool, high func(rune) string) string {
 	return b.String()
 }
 
+// SafeLine is like Safe, and replaces line ends by spaces, so that untrusted text cannot add lines to an output.
+func SafeLine(s string) string { return strings.ReplaceAll(Safe(s), "\n", " ") }
+
 // SafeText is like Safe, but keeps tabs, for text in columns.
 func SafeText(s string) string {
 	if !strings.ContainsFunc(s, wording.Invisible) {
