@@ -6,6 +6,7 @@ import "github.com/xpkg-dev/xpkg/pkg/errcode"
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrDependentsBroken,
+		ErrMaintained,
 		ErrNotInstalled,
 		ErrPlanDamaged,
 		ErrPlanInvalid,

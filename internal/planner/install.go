@@ -34,6 +34,9 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := pl.checkMaintained(ctx, s.live, p); err != nil {
+		return nil, err
+	}
 	packages := pl.packages()
 	res, err := packages.Resolve(ctx, p, s.revisions, state.ResolveOptions{})
 	if err != nil {

@@ -9,6 +9,15 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 )
 
+// AnnotationInstalledBy on a Provider, or on its runtime configuration, names the install object that maintains it, as
+// KIND/NAMESPACE/NAME. A user hands over a Provider by setting it.
+const AnnotationInstalledBy = "xpkg.dev/installed-by"
+
+// InstalledBy returns the value of AnnotationInstalledBy for an install object.
+func InstalledBy(in packagesv1alpha1.Install) string {
+	return in.PackageKind() + "/" + in.GetNamespace() + "/" + in.GetName()
+}
+
 // ListInstalls returns the install objects of a kind, and none for another kind.
 func ListInstalls(ctx context.Context, reader client.Reader, kind string, opts ...client.ListOption) ([]packagesv1alpha1.Install, error) {
 	var out []packagesv1alpha1.Install

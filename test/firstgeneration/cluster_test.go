@@ -1,6 +1,7 @@
 package firstgeneration
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -14,8 +15,10 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // A ClusterPackageInstall installs, upgrades and deletes a package through a Provider, and its record stays true.
@@ -62,6 +65,14 @@ func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
 			return p.Spec.Package, err == nil && strings.HasSuffix(p.Spec.Package, ":v1.0.0")
 		})
 	})
+	t.Run("PlansOfOtherChangesAreRefused", func(t *testing.T) {
+		next := p.DeepCopy()
+		next.Spec.Package = s.publish(t, "maintained", "v2.0.0", "Cluster")
+		_, err := s.planner(t).Install(t.Context(), next)
+		wantFix(t, err, "`kubectl patch clusterpackageinstall.packages.crossplane.io -n "+managerNamespace+" maintained --type merge -p '{\"spec\":{\"package\":\"first/maintained:v2.0.0\"}}'`")
+		_, err = s.planner(t).Uninstall(t.Context(), p)
+		wantFix(t, err, "`kubectl delete clusterpackageinstall.packages.crossplane.io -n "+managerNamespace+" maintained`")
+	})
 	t.Run("AnUpgradeIsAnEdit", func(t *testing.T) {
 		next := s.publish(t, "maintained", "v2.0.0", "Cluster")
 		env.Update(t, s.Env, in.(*packagesv1alpha1.ClusterPackageInstall), func(in *packagesv1alpha1.ClusterPackageInstall) { in.Spec.Package = next })
@@ -94,6 +105,24 @@ func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
 	})
 }
 
+// planner returns a planner of the cluster.
+func (s *suite) planner(t *testing.T) *planner.Planner {
+	t.Helper()
+	cluster, err := planner.NewCluster(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &planner.Planner{Reader: s.Client, Cluster: cluster, Namespace: managerNamespace}
+}
+
+// wantFix fails unless a change is refused because of an install object, with a command as the fix.
+func wantFix(t *testing.T, err error, command string) {
+	t.Helper()
+	if !errors.Is(err, planner.ErrMaintained) || !strings.Contains(errcode.From(err).Do, command) {
+		t.Errorf("%v (%s), want %s and %s", err, errcode.From(err).Do, planner.ErrMaintained.Name, command)
+	}
+}
+
 // A Provider that a user created is never taken over, unless the user hands it over.
 func TestClusterPackageInstallTakesOverNoProvider(t *testing.T) {
 	s := newSuite(t, nil)
@@ -107,7 +136,7 @@ func TestClusterPackageInstallTakesOverNoProvider(t *testing.T) {
 		t.Errorf("the Provider has the package %s (%v)", own.Spec.Package, err)
 	}
 	env.Update(t, s.Env, own, func(p *v1.Provider) {
-		metav1.SetMetaDataAnnotation(&p.ObjectMeta, firstgen.AnnotationInstalledBy, "ClusterPackageInstall/"+managerNamespace+"/handed")
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, state.AnnotationInstalledBy, "ClusterPackageInstall/"+managerNamespace+"/handed")
 	})
 	s.waitFor(t, in, corev1.ConditionTrue, "Available")
 	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil || !strings.HasSuffix(own.Spec.Package, ":v2.0.0") {
@@ -128,11 +157,7 @@ func TestClusterPackageInstallByKindUsesTheInstalledProvider(t *testing.T) {
 	if in.InstallStatus().Provider != own.Name {
 		t.Errorf("the status is %+v", in.InstallStatus())
 	}
-	cluster, err := planner.NewCluster(s.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := (&planner.Planner{Reader: s.Client, Cluster: cluster, Namespace: managerNamespace}).Uninstall(t.Context(), own)
+	plan, err := s.planner(t).Uninstall(t.Context(), own)
 	want := "clusterpackageinstall/" + managerNamespace + "/bykind needs " + s.Registry + "/first/bykind for things.bykind.example.org/v1, and it would not be installed"
 	if err != nil || len(plan.Breaks) != 1 || plan.Breaks[0].String() != want {
 		t.Errorf("the deletion of the Provider breaks %v (%v), want %s", plan.Breaks, err, want)

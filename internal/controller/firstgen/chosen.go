@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -105,7 +106,7 @@ func kindRef(crd firstgen.CRDReference) dependency.KindRef {
 func (b *Base) ownProvider(ctx context.Context, in packagesv1alpha1.Install) (*v1.Provider, error) {
 	p := &v1.Provider{}
 	err := b.API.Client.Get(ctx, types.NamespacedName{Name: b.providerName(in)}, p)
-	if apierrors.IsNotFound(err) || err == nil && p.Annotations[AnnotationInstalledBy] != installedBy(in) {
+	if apierrors.IsNotFound(err) || err == nil && p.Annotations[state.AnnotationInstalledBy] != state.InstalledBy(in) {
 		return nil, nil
 	}
 	return p, err

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -54,7 +55,7 @@ func holder(name, reference, by string) []client.Object {
 	p := &v1.Provider{}
 	p.Name, p.Spec.Package = name, reference
 	if by != "" {
-		p.Annotations = map[string]string{AnnotationInstalledBy: by, graph.AnnotationProvides: thingCRD}
+		p.Annotations = map[string]string{state.AnnotationInstalledBy: by, graph.AnnotationProvides: thingCRD}
 	}
 	rev := v1.NewPackage(v1.ProviderKind).NewRevision()
 	rev.SetName(name + "-1")

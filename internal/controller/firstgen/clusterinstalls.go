@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -140,7 +141,7 @@ func (r *ClusterInstalls) reconcileDelete(ctx context.Context, in *packagesv1alp
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return ctrl.Result{}, revision.Summary{}, fmt.Errorf("read Provider %s: %w", name, err)
-	case p.Annotations[AnnotationInstalledBy] != installedBy(in):
+	case p.Annotations[state.AnnotationInstalledBy] != state.InstalledBy(in):
 	case p.DeletionTimestamp != nil:
 		return ctrl.Result{RequeueAfter: deletionPoll}, deleting, nil
 	default:

@@ -1,8 +1,10 @@
 package firstgen
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,17 +20,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
-
-// AnnotationInstalledBy on a Provider, or on its runtime configuration, names the install object that maintains it, as
-// KIND/NAMESPACE/NAME. A user hands over a Provider by setting it.
-const AnnotationInstalledBy = "xpkg.dev/installed-by"
-
-// installedBy returns the value of AnnotationInstalledBy for an install object.
-func installedBy(in packagesv1alpha1.Install) string {
-	return in.PackageKind() + "/" + in.GetNamespace() + "/" + in.GetName()
-}
 
 // causeOf returns the cause of the writes for an object, which changes with each change of the object by a user.
 func causeOf(o metav1.Object) string { return fmt.Sprintf("%s/%d", o.GetUID(), o.GetGeneration()) }
@@ -47,9 +41,9 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 		return err
 	}
 	exists := err == nil
-	if exists && live.Annotations[AnnotationInstalledBy] != installedBy(in) {
+	if exists && live.Annotations[state.AnnotationInstalledBy] != state.InstalledBy(in) {
 		return ErrProviderExists.New(nil, "the Provider %s exists, and this object did not create it", name).
-			WithDo("Rename this object, or hand the Provider over with `kubectl annotate providers.%s %s %s=%s`.", v1.Group, name, AnnotationInstalledBy, installedBy(in))
+			WithDo("Rename this object, or hand the Provider over with `kubectl annotate providers.%s %s %s=%s`.", v1.Group, name, state.AnnotationInstalledBy, state.InstalledBy(in))
 	}
 	if exists && live.DeletionTimestamp != nil {
 		return requeue.ErrStale
@@ -72,12 +66,20 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 	if err != nil {
 		return fmt.Errorf("write Provider %s: %w", name, err)
 	}
+	if exists && usesConfig(live, name) && !usesConfig(want, name) {
+		return r.deleteConfig(ctx, in)
+	}
 	return nil
+}
+
+// usesConfig reports whether a Provider uses a runtime configuration with a name.
+func usesConfig(p *v1.Provider, name string) bool {
+	return p.Spec.RuntimeConfigRef != nil && p.Spec.RuntimeConfigRef.Name == name
 }
 
 // setProvider sets the fields of a Provider that an install object determines. All others belong to users.
 func (r *ClusterInstalls) setProvider(in *packagesv1alpha1.ClusterPackageInstall, ref oci.Reference, p *v1.Provider) {
-	metav1.SetMetaDataAnnotation(&p.ObjectMeta, AnnotationInstalledBy, installedBy(in))
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, state.AnnotationInstalledBy, state.InstalledBy(in))
 	p.Spec.Package = ref.String()
 	if source := strings.TrimSuffix(in.Spec.Source, "/"); source != "" && source != ref.Registry {
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, revision.AnnotationImageSource, source)
@@ -87,28 +89,52 @@ func (r *ClusterInstalls) setProvider(in *packagesv1alpha1.ClusterPackageInstall
 	if in.Spec.CRD != "" {
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, graph.AnnotationProvides, in.Spec.CRD)
 	}
-	if in.Spec.ImagePullPolicy != "" {
-		p.Spec.PackagePullPolicy = in.Spec.ImagePullPolicy
-	}
-	if len(in.Spec.ImagePullSecrets) > 0 {
-		p.Spec.PackagePullSecrets = localReferences(in.Spec.ImagePullSecrets)
-	}
+	setPullSettings(in, p)
 	name := r.providerName(in)
-	named := p.Spec.RuntimeConfigRef != nil && p.Spec.RuntimeConfigRef.Name == name
 	switch {
 	case hasAnnotations(in):
 		p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{
 			APIVersion: new(v1beta1.GroupVersion.String()), Kind: new(v1beta1.DeploymentRuntimeConfigKind), Name: name,
 		}
-	case named:
+	case usesConfig(p, name):
 		p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{
 			APIVersion: new(v1beta1.GroupVersion.String()), Kind: new(v1beta1.DeploymentRuntimeConfigKind), Name: v1.DefaultRuntimeConfigName,
 		}
 	}
 }
 
+// annotationPullSettings on a Provider lists the pull settings that its install object determines, separated by commas. A
+// setting that the object no longer has is reset; one that it never had belongs to users.
+const annotationPullSettings = "xpkg.dev/install-settings"
+
+// setPullSettings sets the pull policy and the pull secrets of a Provider.
+func setPullSettings(in *packagesv1alpha1.ClusterPackageInstall, p *v1.Provider) {
+	before := strings.Split(p.Annotations[annotationPullSettings], ",")
+	var settings []string
+	set := func(setting string, isSet bool, apply func()) {
+		if isSet {
+			settings = append(settings, setting)
+		}
+		if isSet || slices.Contains(before, setting) {
+			apply()
+		}
+	}
+	set("imagePullPolicy", in.Spec.ImagePullPolicy != "", func() {
+		p.Spec.PackagePullPolicy = cmp.Or(in.Spec.ImagePullPolicy, corev1.PullIfNotPresent)
+	})
+	set("imagePullSecrets", len(in.Spec.ImagePullSecrets) > 0, func() { p.Spec.PackagePullSecrets = localReferences(in.Spec.ImagePullSecrets) })
+	if len(settings) > 0 {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, annotationPullSettings, strings.Join(settings, ","))
+	} else {
+		delete(p.Annotations, annotationPullSettings)
+	}
+}
+
 // localReferences returns references to Secrets.
 func localReferences(secrets []packagesv1alpha1.SecretReference) []corev1.LocalObjectReference {
+	if len(secrets) == 0 {
+		return nil
+	}
 	out := make([]corev1.LocalObjectReference, len(secrets))
 	for i, s := range secrets {
 		out[i].Name = s.Name
@@ -141,12 +167,12 @@ func (r *ClusterInstalls) ensureConfig(ctx context.Context, in *packagesv1alpha1
 		return fmt.Errorf("read DeploymentRuntimeConfig %s: %w", name, err)
 	}
 	exists := err == nil
-	if exists && live.Annotations[AnnotationInstalledBy] != installedBy(in) {
+	if exists && live.Annotations[state.AnnotationInstalledBy] != state.InstalledBy(in) {
 		return ErrProviderExists.New(nil, "the DeploymentRuntimeConfig %s exists, and this object did not create it", name)
 	}
 	want := live.DeepCopy()
 	want.Name = name
-	metav1.SetMetaDataAnnotation(&want.ObjectMeta, AnnotationInstalledBy, installedBy(in))
+	metav1.SetMetaDataAnnotation(&want.ObjectMeta, state.AnnotationInstalledBy, state.InstalledBy(in))
 	want.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Annotations: in.Spec.ServiceAccount.Annotations}}
 	switch {
 	case !exists:
@@ -164,7 +190,7 @@ func (r *ClusterInstalls) ensureConfig(ctx context.Context, in *packagesv1alpha1
 func (r *ClusterInstalls) deleteConfig(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) error {
 	live := &v1beta1.DeploymentRuntimeConfig{}
 	err := r.API.Live.Get(ctx, types.NamespacedName{Name: r.providerName(in)}, live)
-	if err != nil || live.Annotations[AnnotationInstalledBy] != installedBy(in) {
+	if err != nil || live.Annotations[state.AnnotationInstalledBy] != state.InstalledBy(in) {
 		return client.IgnoreNotFound(err)
 	}
 	return r.API.Delete(ctx, live)

@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -148,7 +149,7 @@ func (r *Packages) ensureRoles(ctx context.Context, p *packagesv1alpha1.Package,
 // ensureClusterRoles grants a controller its permissions in the whole cluster. The roles have no owner, because a Package
 // has a namespace: a finalizer keeps the Package until they are deleted.
 func (r *Packages) ensureClusterRoles(ctx context.Context, p *packagesv1alpha1.Package, rules []rbacv1.PolicyRule, subjects []rbacv1.Subject) error {
-	meta := metav1.ObjectMeta{Name: clusterRoleName(p), Annotations: map[string]string{AnnotationInstalledBy: packagesv1alpha1.PackageKind + "/" + p.Namespace + "/" + p.Name}}
+	meta := metav1.ObjectMeta{Name: clusterRoleName(p), Annotations: map[string]string{state.AnnotationInstalledBy: packagesv1alpha1.PackageKind + "/" + p.Namespace + "/" + p.Name}}
 	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name}, Subjects: subjects}
 	if err := r.Held.Check(ctx, rbac.Set{ClusterRoles: []rbacv1.ClusterRole{*role}}, p.Namespace); err != nil {
@@ -178,7 +179,7 @@ func (r *Packages) ensureClusterObject(ctx context.Context, want, live client.Ob
 	if err != nil {
 		return fmt.Errorf("read the role %s: %w", want.GetName(), err)
 	}
-	if live.GetAnnotations()[AnnotationInstalledBy] != want.GetAnnotations()[AnnotationInstalledBy] {
+	if live.GetAnnotations()[state.AnnotationInstalledBy] != want.GetAnnotations()[state.AnnotationInstalledBy] {
 		return ErrProviderExists.New(nil, "the role %s exists, and this object did not create it", want.GetName())
 	}
 	if same() {
@@ -195,7 +196,7 @@ func (r *Packages) deleteClusterRoles(ctx context.Context, p *packagesv1alpha1.P
 	}
 	for _, o := range []client.Object{&rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRole{}} {
 		err := r.API.Live.Get(ctx, client.ObjectKey{Name: clusterRoleName(p)}, o)
-		if err == nil && o.GetAnnotations()[AnnotationInstalledBy] == packagesv1alpha1.PackageKind+"/"+p.Namespace+"/"+p.Name {
+		if err == nil && o.GetAnnotations()[state.AnnotationInstalledBy] == packagesv1alpha1.PackageKind+"/"+p.Namespace+"/"+p.Name {
 			err = r.API.Delete(ctx, o)
 		}
 		if client.IgnoreNotFound(err) != nil {

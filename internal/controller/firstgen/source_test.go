@@ -1,7 +1,10 @@
 package firstgen
 
 import (
+	"slices"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -38,6 +41,41 @@ func TestImagesWithoutARegistryAreInTheSource(t *testing.T) {
 				t.Errorf("the Provider has the source %q, want %q", got, tc.recorded)
 			}
 		})
+	}
+}
+
+// The pull settings of an install object apply to its Provider until the object no longer has them. Settings that it never
+// had belong to users.
+func TestPullSettingsFollowTheInstallObject(t *testing.T) {
+	in := newInstall(packagesv1alpha1.ClusterPackageInstallKind).(*packagesv1alpha1.ClusterPackageInstall)
+	p := &v1.Provider{}
+	check := func(step string, policy corev1.PullPolicy, secrets ...string) {
+		t.Helper()
+		for range 2 { // The second time changes nothing.
+			setPullSettings(in, p)
+			var got []string
+			for _, s := range p.Spec.PackagePullSecrets {
+				got = append(got, s.Name)
+			}
+			if p.Spec.PackagePullPolicy != policy || !slices.Equal(got, secrets) {
+				t.Errorf("%s: the policy %q and the secrets %q, want %q and %q", step, p.Spec.PackagePullPolicy, got, policy, secrets)
+			}
+		}
+	}
+	p.Spec.PackagePullPolicy, p.Spec.PackagePullSecrets = corev1.PullNever, []corev1.LocalObjectReference{{Name: "of-a-user"}}
+	check("without settings", corev1.PullNever, "of-a-user")
+	in.Spec.ImagePullPolicy, in.Spec.ImagePullSecrets = corev1.PullAlways, []packagesv1alpha1.SecretReference{{Name: "one"}}
+	check("with settings", corev1.PullAlways, "one")
+	in.Spec.ImagePullSecrets[0].Name = "two"
+	check("with another secret", corev1.PullAlways, "two")
+	in.Spec.ImagePullSecrets = nil
+	check("without secrets", corev1.PullAlways)
+	in.Spec.ImagePullPolicy = ""
+	check("without a policy", corev1.PullIfNotPresent)
+	p.Spec.PackagePullPolicy, p.Spec.PackagePullSecrets = corev1.PullNever, []corev1.LocalObjectReference{{Name: "of-a-user"}}
+	check("changed by a user", corev1.PullNever, "of-a-user")
+	if len(p.Annotations) != 0 {
+		t.Errorf("the annotations %v stay", p.Annotations)
 	}
 }
 

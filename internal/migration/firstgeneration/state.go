@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	controllers "github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/migration"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -271,8 +272,8 @@ func (m *Migration) resolve(s *snapshot, in *install) {
 		in.provider = controllers.SharedProviderName(ref)
 	}
 	p := s.providers[in.provider]
-	if p != nil && in.isCluster() && p.Annotations[controllers.AnnotationInstalledBy] != in.installedBy() {
-		problem(fmt.Sprintf("run `kubectl annotate providers.%s %s %s=%s` if it is the same package", v1.Group, in.provider, controllers.AnnotationInstalledBy, in.installedBy()),
+	if p != nil && in.isCluster() && p.Annotations[state.AnnotationInstalledBy] != in.installedBy() {
+		problem(fmt.Sprintf("run `kubectl annotate providers.%s %s %s=%s` if it is the same package", v1.Group, in.provider, state.AnnotationInstalledBy, in.installedBy()),
 			"needs the Provider %s, which exists", in.provider)
 	}
 	for _, crd := range in.crds {

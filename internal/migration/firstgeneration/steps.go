@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/rollout"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -319,7 +320,7 @@ func (m *Migration) ensureProvider(ctx context.Context, in *install) (*v1.Provid
 	p = &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: in.provider, Annotations: map[string]string{v1.AnnotationPaused: "true", annotationMoving: "true"}}}
 	p.Spec.Package = in.reference.String()
 	if in.isCluster() {
-		p.Annotations[controllers.AnnotationInstalledBy] = in.installedBy()
+		p.Annotations[state.AnnotationInstalledBy] = in.installedBy()
 	} else {
 		p.Annotations[revision.AnnotationNamespacedInstalls] = revision.AllowInstalls
 	}

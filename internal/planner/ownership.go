@@ -1,0 +1,103 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// ErrMaintained is the code for a change that an install object would undo.
+var ErrMaintained = errcode.Code{
+	Name: "MaintainedByInstall", Class: errcode.Conflict,
+	Cause: "An install object of the first generation maintains the package, and would undo the change.",
+	Fix:   "Change or delete the install object. The message has the command.",
+}
+
+// checkMaintained fails with MaintainedByInstall if an install object would undo the change of the live package to p, or
+// its deletion if p is nil.
+func (pl *Planner) checkMaintained(ctx context.Context, live, p v1.Package) error {
+	if live == nil || live.GetAnnotations()[state.AnnotationInstalledBy] == "" {
+		return nil
+	}
+	if p != nil && p.PackageSpec().Package == live.PackageSpec().Package {
+		return nil // All settings that the install object does not determine belong to users.
+	}
+	all, err := pl.installObjects(ctx)
+	if err != nil {
+		return fmt.Errorf("read the install object %s: %w", live.GetAnnotations()[state.AnnotationInstalledBy], err)
+	}
+	for _, in := range all {
+		if state.InstalledBy(in) != live.GetAnnotations()[state.AnnotationInstalledBy] || in.GetDeletionTimestamp() != nil {
+			continue
+		}
+		resource := strings.ToLower(in.PackageKind()) + "." + packagesv1alpha1.Group
+		failed := ErrMaintained.New(nil, "the %s %s in the namespace %s maintains the %s %s", in.PackageKind(), in.GetName(), in.GetNamespace(), live.PackageKind(), live.GetName())
+		if p == nil {
+			return failed.WithDo("Run `kubectl delete %s -n %s %s` to uninstall the package.", resource, in.GetNamespace(), in.GetName())
+		}
+		return failed.WithDo("Run `kubectl patch %s -n %s %s --type merge -p %s` to change the package.", resource, in.GetNamespace(), in.GetName(),
+			wording.ShellWord(installPatch(in.InstallSpec(), p.PackageSpec().Package)))
+	}
+	return nil
+}
+
+// installPatch returns the patch of an install object that selects a package.
+func installPatch(spec *packagesv1alpha1.InstallSpec, reference string) string {
+	fields := []string{}
+	if spec.CRD != "" {
+		fields = append(fields, `"crd":null`)
+	}
+	name, below := strings.CutPrefix(reference, strings.TrimSuffix(spec.Source, "/")+"/")
+	if spec.Source != "" && !below {
+		fields = append(fields, `"source":null`)
+	}
+	return fmt.Sprintf(`{"spec":{%s}}`, strings.Join(append(fields, fmt.Sprintf(`"package":%q`, name)), ","))
+}
+
+// allowAdoption changes p so that it may adopt all objects of users that it contains, if
+// AdoptObjects is set. It returns the objects that p could not adopt before.
+func (pl *Planner) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.Package) (adopted []string, err error) {
+	if !pl.AdoptObjects {
+		return nil, nil
+	}
+	objects, err := desired.Of(pkg, desired.Options{Package: p.GetName()})
+	if err != nil {
+		return nil, err
+	}
+	live, err := pl.Cluster.Metadata(ctx, objects.Refs())
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range plan.Establish(objects.Desired(), live, nil, revision.Requester(p, p.NewRevision(), nil)).Refusals {
+		if r.Cause == plan.NeedsAdoption {
+			adopted = append(adopted, r.Ref.ObjectName())
+		}
+	}
+	if len(adopted) > 0 {
+		revision.AllowAdoption(p, adopted)
+	}
+	return adopted, nil
+}
+
+// explainAdoption adds to refusals the command that applies the plan and adopts the objects.
+func (p *Plan) explainAdoption() {
+	command := fmt.Sprintf("xpkg update %s %s --adopt", p.Package.Short(), p.Package.To.Reference)
+	if p.Operation == Install {
+		command = fmt.Sprintf("xpkg install %s %s %s --adopt", strings.ToLower(p.Package.Kind), p.Package.To.Reference, p.Package.Name)
+	}
+	for i := range p.Objects.Refusals {
+		if r := &p.Objects.Refusals[i]; r.Cause == plan.NeedsAdoption {
+			r.Fix = "review the objects, and run `" + command + "` to let the package adopt them, or delete them"
+		}
+	}
+}
