@@ -41,8 +41,17 @@ type OutdatedCmd struct {
 	All       bool   `help:"Also show packages that are up to date."`
 	Namespace string `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the pull secrets."`
 	TreeFlags
+	inventory.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
+}
+
+// Validate returns an error for a selector with a lock file.
+func (c *OutdatedCmd) Validate() error {
+	if c.Selector != "" && c.Lock != "" {
+		return errors.New("--selector selects installed packages, and cannot be used with --lock")
+	}
+	return nil
 }
 
 // outdatedView is a package and its available versions.
@@ -85,7 +94,11 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	defer terminal.Close(&err, r)
-	rows, err := outdated(env, r, f, f.Packages, roots)
+	packages, err := c.selected(env, f.Packages)
+	if err != nil {
+		return err
+	}
+	rows, err := outdated(env, r, f, packages, roots)
 	if err != nil {
 		return err
 	}
@@ -136,6 +149,26 @@ func (v outdatedView) held() string {
 		return "its dependencies"
 	}
 	return strings.Join(reasons, ", ")
+}
+
+// selected returns the packages of a closure that the selector selects, or all without one.
+func (c *OutdatedCmd) selected(env *terminal.Env, packages []lockfile.Package) ([]lockfile.Package, error) {
+	if c.Selector == "" {
+		return packages, nil
+	}
+	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	if err != nil {
+		return nil, err
+	}
+	selected, err := c.Select(all.Packages)
+	if err != nil {
+		return nil, err
+	}
+	repositories := map[string]bool{}
+	for _, p := range selected {
+		repositories[inventory.RepositoryOf(p)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(packages), func(p lockfile.Package) bool { return !repositories[p.Repository] }), nil
 }
 
 // open returns a resolver that asks the registry only once for each version.

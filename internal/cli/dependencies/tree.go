@@ -3,6 +3,7 @@ package dependencies
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -26,8 +27,17 @@ import (
 type TreeCmd struct {
 	Name string `arg:"" optional:"" complete:"package" help:"Package to show, as NAME, KIND/NAME or KIND NAME. Default is every package that no other package needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve accepts it."`
 	TreeFlags
+	inventory.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
+}
+
+// Validate returns an error for a selector with a package or a lock file.
+func (c *TreeCmd) Validate() error {
+	if c.Selector != "" && (c.Name != "" || c.Lock != "") {
+		return errors.New("--selector selects installed packages, and cannot be used with a package or --lock")
+	}
+	return nil
 }
 
 // node is a package in the tree.
@@ -81,6 +91,11 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 			return inventory.ExplainAbsent(err, t.installs, inventory.Name(c.Name))
 		}
 		roots = []v1.Package{p}
+	}
+	if c.Selector != "" {
+		if roots, err = c.Select(all.Packages); err != nil {
+			return err
+		}
 	}
 	nodes := []*node{}
 	for _, p := range roots {

@@ -28,13 +28,16 @@ import (
 
 // DescribeCmd implements `xpkg describe`.
 type DescribeCmd struct {
-	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages, each as NAME, KIND/NAME or KIND NAME."`
+	Names []inventory.Name `arg:"" optional:"" name:"name" complete:"package" help:"Packages, each as NAME, KIND/NAME or KIND NAME."`
+	inventory.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
 }
 
-// Validate returns an error for a name that is not valid.
-func (c *DescribeCmd) Validate() error { return inventory.ValidateNames(c.Names) }
+// Validate returns an error for a name that is not valid, and if no package is selected.
+func (c *DescribeCmd) Validate() error {
+	return cmp.Or(c.Check(len(c.Names)), inventory.ValidateNames(c.Names))
+}
 
 // Run prints the details of packages: their versions, conditions, objects, permissions, dependencies and revisions,
 // and the latest events. With -o, several packages are a list.
@@ -44,8 +47,12 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	installs := inventory.ReadInstalls(env.Context, cluster)
+	names, err := c.SelectorFlag.Names(env.Context, c.ClusterFlags, c.Names)
+	if err != nil {
+		return err
+	}
 	var found []v1.Package
-	for _, name := range c.Names {
+	for _, name := range names {
 		p, err := all.Find(name)
 		if err != nil {
 			return inventory.ExplainAbsent(err, installs, name)

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,17 +24,17 @@ import (
 
 // ListCmd implements `xpkg list`.
 type ListCmd struct {
-	Selector string `short:"l" placeholder:"SELECTOR" help:"Labels of the packages to list, such as team=ships,env!=test."`
-	Watch    bool   `short:"w" help:"Print the list, and then a line for each change of a package, until interrupted."`
+	Watch bool `short:"w" help:"Print the list, and then a line for each change of a package, until interrupted."`
+	inventory.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
 }
 
 // Run prints the packages that are installed, and the install objects of the first generation.
 func (c *ListCmd) Run(env *terminal.Env) error {
-	selector, err := labels.Parse(c.Selector)
+	selector, err := c.Labels()
 	if err != nil {
-		return terminal.ErrUsage.New(err, "cannot read the selector %s", c.Selector).WithDo("Write it as in kubectl, such as team=ships,env!=test.")
+		return err
 	}
 	if c.Watch {
 		return c.watch(env, selector)
@@ -49,7 +48,7 @@ func (c *ListCmd) Run(env *terminal.Env) error {
 
 // list returns the packages and the install objects with the selected labels.
 func (c *ListCmd) list(ctx context.Context, cluster client.Client, all *inventory.Inventory, selector labels.Selector) terminal.List {
-	found, installs := selected(all.Packages, selector), selected(inventory.ReadInstalls(ctx, cluster), selector)
+	found, installs := inventory.Selected(all.Packages, selector), inventory.Selected(inventory.ReadInstalls(ctx, cluster), selector)
 	table := packageTable
 	if !selector.Empty() {
 		table.Empty = fmt.Sprintf("No installed package has the labels %s.", selector)
@@ -62,17 +61,6 @@ func (c *ListCmd) list(ctx context.Context, cluster client.Client, all *inventor
 	}
 	names := slices.Concat(inventory.ResourceNames(found), inventory.InstallResourceNames(installs))
 	return terminal.List{Value: inventory.List(found, installs...), Names: names, Table: table}
-}
-
-// selected returns the objects with the selected labels.
-func selected[T metav1.Object](all []T, selector labels.Selector) []T {
-	var out []T
-	for _, o := range all {
-		if selector.Matches(labels.Set(o.GetLabels())) {
-			out = append(out, o)
-		}
-	}
-	return out
 }
 
 // packageTable is the table of packages without its rows.

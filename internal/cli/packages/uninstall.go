@@ -62,23 +62,30 @@ func (c *uninstallArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.
 
 // UninstallCmd implements `xpkg uninstall`.
 type UninstallCmd struct {
-	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages to uninstall, each as NAME, KIND/NAME or KIND NAME."`
+	Names []inventory.Name `arg:"" optional:"" name:"name" complete:"package" help:"Packages to uninstall, each as NAME, KIND/NAME or KIND NAME."`
 
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until each package and its objects are deleted."`
 	DryRun bool          `help:"Show the deletions without making them, like xpkg plan uninstall."`
+	inventory.SelectorFlag
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
 	terminal.OutputFlag
 }
 
-// Validate returns an error for a name that is not valid.
-func (c *UninstallCmd) Validate() error { return inventory.ValidateNames(c.Names) }
+// Validate returns an error for a name that is not valid, and if no package is selected.
+func (c *UninstallCmd) Validate() error {
+	return cmp.Or(c.Check(len(c.Names)), inventory.ValidateNames(c.Names))
+}
 
 // Run deletes packages and the objects that only they own.
 func (c *UninstallCmd) Run(env *terminal.Env) error {
-	if len(c.Names) > 1 {
-		return c.runSeveral(env)
+	names, err := c.SelectorFlag.Names(env.Context, c.ClusterFlags, c.Names)
+	if err != nil {
+		return err
+	}
+	if len(names) > 1 || c.Selector != "" {
+		return c.runSeveral(env, names)
 	}
 	one := uninstallArgs{Name: c.Names[0]}
 	if c.DryRun {
@@ -115,12 +122,13 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// runSeveral uninstalls several packages in one operation, dependents first.
-func (c *UninstallCmd) runSeveral(env *terminal.Env) error {
-	o := operation{dryRun: c.DryRun, wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+// runSeveral uninstalls several packages in one operation, dependents first. It needs consent for packages that the user
+// has not named.
+func (c *UninstallCmd) runSeveral(env *terminal.Env, names []inventory.Name) error {
+	o := operation{dryRun: c.DryRun, wait: c.Wait, asksToRemove: c.Selector != "", ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
 	return o.change(env, c.planFlags, func(_ *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
 		named := map[v1.Package]bool{}
-		for _, name := range c.Names {
+		for _, name := range names {
 			p, err := all.Find(name)
 			if err != nil {
 				return nil, err

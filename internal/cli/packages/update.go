@@ -189,6 +189,7 @@ type UpdateCmd struct {
 	Install bool          `short:"i" help:"Install the package if it is not installed. It must be named by a reference."`
 	Wait    time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the packages are healthy."`
 	DryRun  bool          `help:"Show the changes without making them, like xpkg plan update."`
+	inventory.SelectorFlag
 	atomicFlag
 	terminal.ConsentFlag
 	connection.ClusterFlags
@@ -201,16 +202,24 @@ var errNoName = errors.New("no package is given")
 
 // Validate returns an error if no package is given.
 func (c *UpdateCmd) Validate() error {
-	if len(c.Packages) == 0 && !c.All {
+	switch {
+	case c.Selector != "" && (c.All || c.Install):
+		return errors.New("--selector cannot be used with --all or --install")
+	case c.Selector == "" && c.All:
+		return nil
+	case c.Selector == "" && len(c.Packages) == 0:
 		return errNoName
 	}
-	return nil
+	return c.Check(len(c.Packages))
 }
 
 // Run changes installed packages.
 func (c *UpdateCmd) Run(env *terminal.Env) error {
 	if c.All {
 		return c.runAll(env)
+	}
+	if err := c.selectPackages(env); err != nil {
+		return err
 	}
 	targets, err := c.targets(env, c.ClusterFlags)
 	switch {
@@ -223,6 +232,15 @@ func (c *UpdateCmd) Run(env *terminal.Env) error {
 	}
 	c.Name, c.Ref = targets[0].Name, targets[0].Ref
 	return c.runOne(env)
+}
+
+// selectPackages replaces a selector by the names of the selected packages.
+func (c *UpdateCmd) selectPackages(env *terminal.Env) error {
+	names, err := c.SelectorFlag.Names(env.Context, c.ClusterFlags, nil)
+	for _, name := range names {
+		c.Packages = append(c.Packages, string(name))
+	}
+	return err
 }
 
 // runOne changes an installed package.
