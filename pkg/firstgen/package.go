@@ -130,8 +130,10 @@ type Resource struct {
 	Icon *Icon
 	// UISchema is the UI schema of the kind, all documents concatenated.
 	UISchema string
-	// File is the path of the CRD in the folder.
+	// File is the path of the CRD in the folder, of its highest version if several files define it.
 	File string
+	// sources are the documents that define the CRD, highest version first.
+	sources []crdSource
 }
 
 // GroupMeta is the content of a group.yaml.

@@ -3,11 +3,9 @@ package firstgen
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"path"
 	"reflect"
 	"slices"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
@@ -21,72 +19,6 @@ import (
 // crdKind is the kind of a CRD.
 const crdKind = "CustomResourceDefinition"
 
-// attached is metadata that applies to CRDs by the position of its file.
-type attached[T any] struct {
-	path string
-	// id is the kind that the file states; empty if the file states none.
-	id    string
-	value T
-}
-
-// kind returns the name of the kind to which the file applies, in lower case; empty for every kind.
-func (a attached[T]) kind() string {
-	if a.id != "" {
-		return strings.ToLower(a.id)
-	}
-	base := path.Base(a.path)
-	if base == groupFile || slices.Contains([]string{resourceSuffix, uiSchemaSuffix}, base) || strings.HasPrefix(base, "icon.") {
-		return ""
-	}
-	if i := strings.IndexAny(base, ".-_"); i >= 0 {
-		base = base[:i]
-	}
-	return strings.ToLower(base)
-}
-
-// metadata is the metadata of the resources folder.
-type metadata struct {
-	groups    []attached[GroupMeta]
-	resources []attached[ResourceMeta]
-	icons     []attached[Icon]
-	uiSchemas []attached[string]
-	used      map[string]bool
-}
-
-// nearest returns the metadata that applies to a CRD: from the deepest folder that contains the CRD, where a file for
-// its kind precedes a file for every kind. It returns nil if none applies.
-func nearest[T any](m *metadata, all []attached[T], r *Resource) *T {
-	names := r.CRD.Spec.Names
-	var found *attached[T]
-	rank := func(a *attached[T]) int {
-		n := 2 * strings.Count(path.Dir(a.path), "/")
-		if a.kind() != "" {
-			n++
-		}
-		return n
-	}
-	for i := range all {
-		a := &all[i]
-		kind := a.kind()
-		applies := isBelow(path.Dir(r.File), path.Dir(a.path)) &&
-			(kind == "" || slices.Contains([]string{strings.ToLower(names.Kind), names.Plural, names.Singular}, kind))
-		if applies && (found == nil || rank(a) > rank(found)) {
-			found = a
-		}
-	}
-	if found == nil {
-		return nil
-	}
-	if m.used == nil {
-		m.used = map[string]bool{}
-	}
-	m.used[found.path] = true
-	return &found.value
-}
-
-// isBelow reports whether dir is the folder parent or below it.
-func isBelow(dir, parent string) bool { return dir == parent || strings.HasPrefix(dir, parent+"/") }
-
 // readResources returns the resources of the CRD files of the package, and of extra files from outside of the folder.
 func (r *reader) readResources(files, extra []file, m *metadata, title string) []Resource {
 	var all []Resource
@@ -96,6 +28,7 @@ func (r *reader) readResources(files, extra []file, m *metadata, title string) [
 	for _, f := range extra {
 		for _, res := range r.readCRDs(f, true) {
 			res.File = m.folderOf(res.CRD.Spec.Group) + "/" + f.base()
+			res.sources[0].file = res.File
 			all = append(all, res)
 		}
 	}
@@ -103,18 +36,13 @@ func (r *reader) readResources(files, extra []file, m *metadata, title string) [
 	slices.SortFunc(m.icons, func(a, b attached[Icon]) int {
 		return cmp.Or(cmp.Compare(a.value.preference(), b.value.preference()), cmp.Compare(a.path, b.path))
 	})
+	m.used, m.preceded, m.reported = map[string]bool{}, map[string]string{}, map[string]bool{}
 	for i := range all {
 		res := &all[i]
-		if g := nearest(m, m.groups, res); g != nil {
-			res.Group = *g
-		}
-		if meta := nearest(m, m.resources, res); meta != nil {
-			res.Meta = *meta
-		}
-		res.Icon = nearest(m, m.icons, res)
-		if ui := nearest(m, m.uiSchemas, res); ui != nil {
-			res.UISchema = *ui
-		}
+		res.Group = combined(r, m, nearest(m, m.groups, res), res)
+		res.Meta = combined(r, m, nearest(m, m.resources, res), res)
+		res.Icon = r.iconOf(m, nearest(m, m.icons, res), res)
+		res.UISchema = concatenated(nearest(m, m.uiSchemas, res))
 		annotate(res, title)
 		r.checkAnnotations(res)
 	}
@@ -166,7 +94,11 @@ func (r *reader) readCRDs(f file, optional bool) []Resource {
 		case crd.Name != crd.Spec.Names.Plural+"."+crd.Spec.Group:
 			r.report(xpkg.Error, check.ErrCRDName, f.path, d.Line, "the CRD is named %.260q, want %.260q", crd.Name, crd.Spec.Names.Plural+"."+crd.Spec.Group)
 		default:
-			out = append(out, Resource{CRD: crd, File: f.path})
+			s := crdSource{file: f.path, doc: d}
+			for _, v := range crd.Spec.Versions {
+				s.versions = append(s.versions, v.Name)
+			}
+			out = append(out, Resource{CRD: crd, File: f.path, sources: []crdSource{s}})
 		}
 	}
 	return out
@@ -234,9 +166,10 @@ func highest(r Resource) string {
 // merge adds the versions of a CRD to another file's CRD of the same name, which has the higher version.
 func (r *reader) merge(into *Resource, from Resource) {
 	if into.CRD.Spec.Scope != from.CRD.Spec.Scope || !reflect.DeepEqual(into.CRD.Spec.Names, from.CRD.Spec.Names) {
-		r.report(xpkg.Error, check.ErrInvalidCRD, from.File, 0, "CRD %s has different names or a different scope in %s", from.CRD.Name, into.File)
+		r.report(xpkg.Error, check.ErrInvalidCRD, from.File, from.sources[0].doc.Line, "CRD %s has different names or a different scope in %s", from.CRD.Name, into.File)
 		return
 	}
+	into.sources = append(into.sources, from.sources...)
 	for _, v := range from.CRD.Spec.Versions {
 		i := slices.IndexFunc(into.CRD.Spec.Versions, func(w apiextensionsv1.CustomResourceDefinitionVersion) bool { return w.Name == v.Name })
 		switch {
@@ -244,7 +177,7 @@ func (r *reader) merge(into *Resource, from Resource) {
 			v.Storage = false
 			into.CRD.Spec.Versions = append(into.CRD.Spec.Versions, v)
 		case !reflect.DeepEqual(into.CRD.Spec.Versions[i].Schema, v.Schema):
-			r.report(xpkg.Error, xpkg.ErrDuplicateObject, from.File, 0, "version %s of CRD %s has a different schema in %s", v.Name, from.CRD.Name, into.File)
+			r.report(xpkg.Error, xpkg.ErrDuplicateObject, from.File, from.sources[0].doc.Line, "version %s of CRD %s has a different schema in %s", v.Name, from.CRD.Name, into.File)
 		}
 	}
 	for k, v := range from.CRD.Annotations {
@@ -254,27 +187,5 @@ func (r *reader) merge(into *Resource, from Resource) {
 			}
 			into.CRD.Annotations[k] = v
 		}
-	}
-}
-
-// reportUnused reports metadata that applies to no CRD.
-func (r *reader) reportUnused(m *metadata) {
-	unused := map[string]bool{}
-	note := func(path string) {
-		if !m.used[path] {
-			unused[path] = true
-		}
-	}
-	for _, a := range m.groups {
-		note(a.path)
-	}
-	for _, a := range m.resources {
-		note(a.path)
-	}
-	for _, a := range m.uiSchemas {
-		note(a.path)
-	}
-	for _, p := range slices.Sorted(maps.Keys(unused)) {
-		r.report(xpkg.Warning, ErrUnusedMetadata, p, 0, "the file applies to no CRD")
 	}
 }

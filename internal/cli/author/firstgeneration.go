@@ -90,13 +90,9 @@ func lintFirst(pkg *firstgen.Package, err error, strict bool, limits xpkg.Limits
 	if err != nil {
 		return nil, err
 	}
-	files := map[string]string{}
-	for _, r := range pkg.Resources {
-		files[r.CRD.Name] = r.File
-	}
+	placer := firstgen.NewPlacer(pkg, c)
 	for _, f := range check.Stream(c.Stream(), xpkg.ReadOptions{Policy: policy, Limits: limits}, everyCheck(policy, limits)) {
-		if file := files[f.Name]; file != "" {
-			f.File, f.Line, f.Document = file, 0, 0
+		if f, ok := placer.Place(f); ok {
 			found = append(found, f)
 		}
 	}
