@@ -30,8 +30,8 @@ func (pl *Planner) bindKinds(ctx context.Context, s *clusterState, p v1.Package,
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range found.Missing {
-		selected, err := pl.selectProvider(ctx, s, k)
+	if len(found.Missing) > 0 {
+		selected, err := pl.selectProviders(ctx, s, found)
 		if err != nil {
 			return nil, err
 		}
@@ -41,32 +41,33 @@ func (pl *Planner) bindKinds(ctx context.Context, s *clusterState, p v1.Package,
 	return found.Selected, nil
 }
 
-// selectProvider selects the packages for a kind, or for all kinds of a group, from the sources of the planner.
-func (pl *Planner) selectProvider(ctx context.Context, s *clusterState, kind dependency.KindRef) ([]dependency.Dependency, error) {
+// selectProviders selects the packages for missing kinds, or for all kinds of a group, from the sources of the planner. They do
+// not conflict with the packages for other kinds.
+func (pl *Planner) selectProviders(ctx context.Context, s *clusterState, bound state.KindBinding) ([]dependency.Dependency, error) {
 	finder := pl.Kinds
 	if finder == nil {
 		finder = &provide.Finder{}
 	}
-	all := []dependency.KindRef{kind}
-	if kind.IsAll() {
-		known, err := finder.Expand(ctx, kind)
-		if err != nil {
-			return nil, err
-		}
-		if len(known) > 0 {
-			all = known
+	kinds, present := slices.Clone(bound.Missing), s.repositories()
+	for _, d := range bound.Selected {
+		if k, err := dependency.ParseKindRef(d.CRD); err == nil {
+			kinds = append(kinds, k)
+			present[d.Package] = true
 		}
 	}
+	rankings, err := finder.RankTogether(ctx, kinds, provide.Request{Present: present})
+	if err != nil {
+		return nil, err
+	}
 	var out []dependency.Dependency
-	for _, k := range all {
-		r, err := finder.Rank(ctx, provide.Request{Kind: k, Present: s.repositories()})
-		if err != nil {
-			return nil, err
+	for _, r := range rankings {
+		if slices.Contains(kinds[len(bound.Missing):], r.Kind) {
+			continue
 		}
 		if err := finder.Err(ctx, r); err != nil {
 			return nil, err
 		}
-		out = append(out, dependency.Dependency{Package: r.Order[0].Repository, Constraint: r.Order[0].Constraint, CRD: k.String()})
+		out = append(out, dependency.Dependency{Package: r.Order[0].Repository, Constraint: r.Order[0].Constraint, CRD: r.Kind.String()})
 	}
 	return out, nil
 }

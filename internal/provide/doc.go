@@ -5,6 +5,9 @@
 //	                         drop what cannot be installed
 //	                         order
 //
+// Kinds that are required together are ranked together, so that their packages can be installed beside each other; see
+// [Together].
+//
 // All functions are pure, and their results do not depend on the order of sources and candidates. A package is selected
 // without a decision of the user only if there is no doubt; see [Rank].
 package provide

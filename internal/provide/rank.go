@@ -35,6 +35,8 @@ const (
 	OwnsGroup Reason = "its publisher owns the API group"
 	// OnlyProvider means that no other package, and no other publisher, provides the kind.
 	OnlyProvider Reason = "it is the only package that provides the kind"
+	// OnlyTogether means that no other package that provides the kind can be installed beside the packages for other kinds.
+	OnlyTogether Reason = "it is the only package that can be installed with the packages for the other kinds"
 )
 
 // A Dropped candidate cannot be selected.
@@ -55,6 +57,13 @@ type Ranking struct {
 	// Alternatives is the number of further candidates that may be selected for the same reason, such as another package of
 	// the owner of the API group.
 	Alternatives int
+	// Conflicting reports that the packages that provide the kind define CRDs of packages that are selected for other kinds.
+	Conflicting bool
+
+	// publishers are the publishers of the candidates and of the group.
+	publishers []string
+	// joint reports that the order depends on other kinds; see [Together].
+	joint bool
 }
 
 // Rank orders the candidates for a kind, and decides whether the first one is selected without asking the user. The
@@ -97,7 +106,8 @@ func Rank(q Request, candidates []Candidate) Ranking {
 	}
 	slices.SortStableFunc(out.Dropped, func(a, b Dropped) int { return a.compare(b.Candidate) })
 	slices.Sort(publishers)
-	q.decide(&out, usable, slices.Compact(publishers))
+	out.publishers = slices.Compact(publishers)
+	q.decide(&out, usable, out.publishers)
 	return out
 }
 
@@ -219,7 +229,7 @@ func Publishers(all []Candidate) []string {
 // Allowed returns the candidates among which a solver may select: the first one and its alternatives if the ranking is
 // decided, otherwise all.
 func (r Ranking) Allowed() []Candidate {
-	if r.Decided == "" {
+	if r.Decided == "" || r.joint {
 		return r.Order
 	}
 	out := r.Order[:1:1]

@@ -3,6 +3,7 @@ package provide
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -52,6 +53,13 @@ type Finder struct {
 	once   sync.Once
 	loaded []Source
 	err    error
+
+	mu sync.Mutex
+	// last are the rankings of the last kinds that were required together, for the next one of them.
+	last struct {
+		key      string
+		rankings []Ranking
+	}
 }
 
 // sources returns all sources.
@@ -150,19 +158,122 @@ func (f *Finder) Providers(ctx context.Context, q resolver.KindQuery) (resolver.
 		selected = map[dependency.KindRef]string{}
 	}
 	maps.Copy(selected, f.Selected)
-	r, err := f.Rank(ctx, Request{Kind: q.Kind, Recorded: recorded(sources, q.Kind, selected), Present: q.Present})
+	all, err := f.rankEach(ctx, q, func(k dependency.KindRef) string { return recorded(sources, k, selected) })
 	if err != nil {
 		return resolver.Providers{}, err
 	}
+	r := all[slices.IndexFunc(all, func(r Ranking) bool { return r.Kind == q.Kind })]
 	err = f.Err(ctx, r)
 	if len(r.Order) == 0 {
-		return resolver.Providers{}, err
+		return resolver.Providers{Conflicting: r.Conflicting}, err
 	}
 	out := resolver.Providers{Undecided: err}
 	for _, c := range r.Allowed() {
 		out.Candidates = append(out.Candidates, resolver.Provider{Repository: c.Repository, Constraint: c.Constraint})
 	}
+	for _, c := range r.Dropped {
+		if c.Role == Defines {
+			out.Others = append(out.Others, c.Repository)
+		}
+	}
 	return out, nil
+}
+
+// rankEach ranks the candidates of the kinds of a query together. A resolver asks for each of the kinds.
+func (f *Finder) rankEach(ctx context.Context, q resolver.KindQuery, recorded func(dependency.KindRef) string) ([]Ranking, error) {
+	kinds := q.Together
+	if !slices.Contains(kinds, q.Kind) {
+		kinds = append(slices.Clip(kinds), q.Kind)
+	}
+	key := fmt.Sprint(kinds, q.Recorded, q.Present)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last.key == key {
+		return f.last.rankings, nil
+	}
+	var all []Ranking
+	for _, k := range kinds {
+		r, err := f.Rank(ctx, Request{Kind: k, Recorded: recorded(k), Present: q.Present})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	f.last.key, f.last.rankings = key, f.together(all)
+	return f.last.rankings, nil
+}
+
+// RankTogether ranks the candidates of kinds that are required together: all of them are to be installed beside each other; see
+// [Together]. It replaces a reference to all kinds of a group by the known kinds, without those whose packages conflict with
+// packages for other kinds. The request has no kind.
+func (f *Finder) RankTogether(ctx context.Context, kinds []dependency.KindRef, q Request) ([]Ranking, error) {
+	var all []Ranking
+	groups := map[string]bool{} // the groups of which all kinds are required
+	for _, k := range kinds {
+		each := []dependency.KindRef{k}
+		if k.IsAll() {
+			known, err := f.Expand(ctx, k)
+			if err != nil {
+				return nil, err
+			}
+			if len(known) > 0 {
+				each = known
+				groups[k.Group+"/"+k.Version] = true
+			}
+		}
+		for _, one := range each {
+			if slices.ContainsFunc(all, func(r Ranking) bool { return r.Kind == one }) {
+				continue
+			}
+			q.Kind = one
+			r, err := f.Rank(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, r)
+		}
+	}
+	all = f.together(all)
+	provided := map[string]bool{}
+	for _, r := range all {
+		provided[r.Kind.Group+"/"+r.Kind.Version] = provided[r.Kind.Group+"/"+r.Kind.Version] || !r.Conflicting
+	}
+	return slices.DeleteFunc(all, func(r Ranking) bool {
+		key := r.Kind.Group + "/" + r.Kind.Version
+		return r.Conflicting && groups[key] && provided[key] && !slices.Contains(kinds, r.Kind)
+	}), nil
+}
+
+// together refines rankings with the CRDs that packages define according to the sources.
+func (f *Finder) together(all []Ranking) []Ranking {
+	if len(all) < 2 {
+		return all
+	}
+	groups := map[string]bool{}
+	var kinds []Candidate
+	for _, r := range all {
+		if groups[r.Kind.Group] {
+			continue
+		}
+		groups[r.Kind.Group] = true
+		for _, s := range f.loaded {
+			kinds = append(kinds, s.Group(r.Kind.Group)...)
+		}
+	}
+	priority := map[string]int{}
+	for _, c := range kinds {
+		if p, ok := priority[c.Repository]; !ok || c.Priority < p {
+			priority[c.Repository] = c.Priority
+		}
+	}
+	defined := map[string][]string{}
+	for _, c := range kinds {
+		// As in mergeSources, another source cannot change facts about a package.
+		if c.Role == Defines && c.Priority == priority[c.Repository] {
+			defined[c.Repository] = append(defined[c.Repository], c.CRD())
+		}
+	}
+	return Together(all, defined)
 }
 
 // recorded returns the repository that was selected before for a kind, under any of its names and in any API version.

@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -31,6 +32,9 @@ type KindQuery struct {
 	// Present are the repositories of packages that are locked, or that packages of the tree require by name. They take
 	// precedence.
 	Present map[string]bool
+	// Together are kinds that are required together with the kind, such as all kinds of a group. No two packages that are
+	// selected for them may define the same CRD.
+	Together []dependency.KindRef
 }
 
 // Providers are the packages that may be selected for a kind, best first.
@@ -39,6 +43,11 @@ type Providers struct {
 	// Undecided is the error of the resolution if the kind is part of the solution, and the packages that are selected by
 	// name do not decide which package provides it. It is nil if the first candidates may be selected.
 	Undecided error
+	// Others are repositories of further packages that provide the kind. They take precedence if packages require them by name.
+	Others []string
+	// Conflicting reports, beside the error that there is no candidate, that the packages that provide the kind conflict with
+	// packages for other kinds. A reference to all kinds of a group does not include the kind then.
+	Conflicting bool
 }
 
 // A Provider is a package that provides a kind.
@@ -53,6 +62,8 @@ type virtualPackage struct {
 	kind      dependency.KindRef
 	providers Providers
 	err       error
+	// together are the kinds with which the providers were selected.
+	together []dependency.KindRef
 }
 
 // virtualPrefix starts the name of a virtual package. No repository has a space in its name.
@@ -114,10 +125,27 @@ func (s *source) virtualDependencies(kinds []dependency.KindRef) []dependency.De
 	}
 	var out []dependency.Dependency
 	for _, k := range kinds {
-		for _, one := range s.expand(k) {
-			s.addVirtual(one)
-			out = append(out, dependency.Dependency{Package: virtualName(one)})
+		for _, v := range s.virtualPackages(k) {
+			out = append(out, dependency.Dependency{Package: virtualName(v.kind)})
 		}
+	}
+	return out
+}
+
+// virtualPackages returns the virtual packages of the kinds that a reference means. Kinds whose providers conflict with those of
+// other kinds of the group are not included, unless there is no other kind.
+func (s *source) virtualPackages(k dependency.KindRef) []*virtualPackage {
+	var all, out []*virtualPackage
+	kinds := s.expand(k)
+	for _, one := range kinds {
+		v := s.addVirtual(one, kinds)
+		all = append(all, v)
+		if !v.providers.Conflicting {
+			out = append(out, v)
+		}
+	}
+	if !k.IsAll() || len(out) == 0 {
+		return all
 	}
 	return out
 }
@@ -134,14 +162,14 @@ func (s *source) expand(k dependency.KindRef) []dependency.KindRef {
 	return all
 }
 
-// addVirtual finds the providers of a kind once.
-func (s *source) addVirtual(k dependency.KindRef) {
+// addVirtual finds the providers of a kind once, together with those of other kinds, and returns its virtual package.
+func (s *source) addVirtual(k dependency.KindRef, with []dependency.KindRef) *virtualPackage {
 	name := virtualName(k)
-	if s.knownVirtual(name) != nil {
-		return
+	if v := s.knownVirtual(name); v != nil {
+		return v
 	}
-	v := &virtualPackage{kind: k}
-	v.providers, v.err = s.resolver.Kinds.Providers(s.ctx, KindQuery{Kind: k, Recorded: s.kinds.recorded, Present: s.kinds.present})
+	v := &virtualPackage{kind: k, together: s.kinds.with(with)}
+	v.providers, v.err = s.resolver.Kinds.Providers(s.ctx, KindQuery{Kind: k, Recorded: s.kinds.recorded, Present: s.kinds.present, Together: v.together})
 	v.providers.Candidates = slices.Clone(v.providers.Candidates)
 	for i, p := range v.providers.Candidates {
 		v.providers.Candidates[i].Repository = s.identity(p.Repository)
@@ -151,6 +179,7 @@ func (s *source) addVirtual(k dependency.KindRef) {
 	if s.virtual[name] == nil {
 		s.virtual[name] = v
 	}
+	return s.virtual[name]
 }
 
 // dependenciesOfVirtual returns the dependency of a version of a virtual package.
@@ -166,10 +195,21 @@ func (s *source) dependenciesOfVirtual(pkg, tag string) ([]dependency.Dependency
 type kindChoices struct {
 	recorded map[dependency.KindRef]string
 	present  map[string]bool
+	// together are the kinds of former solutions, whose providers are selected together.
+	together map[dependency.KindRef]bool
+}
+
+// with returns the kinds whose providers are selected together, and further kinds, in order.
+func (c kindChoices) with(kinds []dependency.KindRef) []dependency.KindRef {
+	all := maps.Clone(c.together)
+	for _, k := range kinds {
+		all[k] = true
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b dependency.KindRef) int { return strings.Compare(a.String(), b.String()) })
 }
 
 func newKindChoices(q Request) kindChoices {
-	out := kindChoices{recorded: map[dependency.KindRef]string{}, present: map[string]bool{}}
+	out := kindChoices{recorded: map[dependency.KindRef]string{}, present: map[string]bool{}, together: map[dependency.KindRef]bool{}}
 	maps.Copy(out.recorded, q.Provides)
 	for _, p := range q.Locked {
 		out.present[p.Repository] = true
@@ -212,14 +252,53 @@ func (s *source) reconsider(picks []solver.Pick, roots []dependency.Root) bool {
 	named := requiredByName(picks, roots)
 	changed := false
 	for _, v := range s.selectedVirtual(picks) {
-		for _, p := range v.providers.Candidates {
-			if named[p.Repository] && !s.kinds.present[p.Repository] {
-				s.kinds.present[p.Repository] = true
+		for _, repository := range v.known(s) {
+			if named[repository] && !s.kinds.present[repository] {
+				s.kinds.present[repository] = true
 				changed = true
 			}
 		}
 	}
+	changed = s.selectTogether(picks) || changed
 	return s.reconcileVersions(picks) || changed
+}
+
+// known returns the repositories of all packages that provide the kind.
+func (v *virtualPackage) known(s *source) []string {
+	var out []string
+	for _, p := range v.providers.Candidates {
+		out = append(out, p.Repository)
+	}
+	for _, repository := range v.providers.Others {
+		out = append(out, s.identity(repository))
+	}
+	return out
+}
+
+// selectTogether records the kinds of a solution whose providers were not selected together: several packages, which can
+// conflict, or a kind whose provider another kind can decide.
+func (s *source) selectTogether(picks []solver.Pick) (changed bool) {
+	all := s.selectedVirtual(picks)
+	first, needed := "", false
+	for _, v := range all {
+		p := s.selectedProvider(picks, v)
+		first = cmp.Or(first, p.Repository)
+		needed = needed || p.Repository != first || v.providers.Undecided != nil
+	}
+	if !needed || len(all) < 2 {
+		return false
+	}
+	known := func(in *virtualPackage) bool {
+		return !slices.ContainsFunc(all, func(v *virtualPackage) bool { return !slices.Contains(in.together, v.kind) })
+	}
+	if !slices.ContainsFunc(all, func(v *virtualPackage) bool { return !known(v) }) {
+		return false
+	}
+	for _, v := range all {
+		changed = changed || !s.kinds.together[v.kind]
+		s.kinds.together[v.kind] = true
+	}
+	return changed
 }
 
 // reconcileVersions records the provider of a kind that is required in several API versions, if different packages were

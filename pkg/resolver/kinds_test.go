@@ -234,3 +234,58 @@ func TestPackagesWithoutKindsAskNoSource(t *testing.T) {
 		t.Errorf("%d calls, %v", known.calls.Load(), err)
 	}
 }
+
+// reefKinds know a package a/storage with the kinds Bucket and Queue, and a preferred one, b/storage, with Bucket only. Both
+// define the CRD of Bucket, so that one of them can be installed. Trap has a package that conflicts, too.
+type reefKinds struct{ *registry }
+
+func (k reefKinds) Providers(_ context.Context, q resolver.KindQuery) (resolver.Providers, error) {
+	both := slices.ContainsFunc(q.Together, func(k dependency.KindRef) bool { return k.Name == "Queue" })
+	large, small := k.provider("a/storage", ""), k.provider("b/storage", "")
+	switch {
+	case q.Kind.Name == "Trap":
+		return resolver.Providers{Conflicting: true}, errNone.New(nil, "Trap has no provider")
+	case q.Present[small.Repository] && q.Kind.Name == "Queue" && both:
+		return resolver.Providers{Conflicting: true}, errNone.New(nil, "Queue conflicts with Bucket")
+	case q.Present[small.Repository]:
+		return resolver.Providers{Candidates: []resolver.Provider{small}}, nil
+	case q.Kind.Name == "Queue" || both:
+		return resolver.Providers{Candidates: []resolver.Provider{large}, Others: []string{small.Repository}}, nil
+	}
+	return resolver.Providers{Candidates: []resolver.Provider{small, large}}, nil
+}
+
+func (k reefKinds) Expand(context.Context, dependency.KindRef) (out []dependency.KindRef, err error) {
+	for _, name := range []string{"Bucket", "Queue", "Trap"} {
+		out = append(out, dependency.KindRef{Name: name, Group: "s3.example.org"})
+	}
+	return out, nil
+}
+
+func TestKindsOfATreeAreSelectedTogether(t *testing.T) {
+	r := kindsRegistry(t)
+	r.have(t, `
+		a/queued v1.0.0: crd=Queue.s3.example.org
+	`)
+	bucket, queue := dependency.Root{CRD: "Bucket.s3.example.org"}, dependency.Root{CRD: "Queue.s3.example.org"}
+	for name, c := range map[string]struct {
+		roots []dependency.Root
+		want  string
+	}{
+		"one kind":                     {[]dependency.Root{bucket}, "b/storage v3.0.0"},
+		"two kinds of a user":          {[]dependency.Root{bucket, queue}, "a/storage v2.0.0"},
+		"the kinds of two packages":    {[]dependency.Root{r.root("a/app", "v1.0.0"), r.root("a/queued", "v1.0.0")}, "a/app v1.0.0; a/queued v1.0.0; a/storage v2.0.0"},
+		"all kinds of a group":         {[]dependency.Root{r.root("a/all", "v1.0.0")}, "a/all v1.0.0; a/storage v2.0.0"},
+		"all kinds, and one of them":   {[]dependency.Root{r.root("a/all", "v1.0.0"), r.root("a/app", "v1.0.0")}, "a/all v1.0.0; a/app v1.0.0; a/storage v2.0.0"},
+		"all kinds, and one by a name": {[]dependency.Root{r.root("a/all", "v1.0.0"), r.root("a/names", "v1.0.0")}, "a/all v1.0.0; a/names v1.0.0; b/storage v1.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resolve := newResolver(t, nil)
+			resolve.Kinds = reefKinds{r}
+			got, err := resolve.Resolve(t.Context(), resolver.Request{Roots: c.roots})
+			if err != nil || r.summary(got.File) != c.want {
+				t.Errorf("%s, %v, want %s", r.summary(got.File), err, c.want)
+			}
+		})
+	}
+}

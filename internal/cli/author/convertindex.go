@@ -70,17 +70,13 @@ func (p *crdProviders) of(ref firstgen.CRDReference) (dependency.Dependency, boo
 // find returns the package that provides a kind, or every known kind of a group, in the indexes. It returns nil if several
 // packages provide the kinds of a group.
 func (p *crdProviders) find(kind dependency.KindRef) (*provide.Candidate, error) {
-	all := []dependency.KindRef{kind}
-	if kind.IsAll() {
-		var err error
-		if all, err = p.finder.Expand(p.env.Context, kind); err != nil {
-			return nil, err
-		}
+	rankings, err := p.finder.RankTogether(p.env.Context, []dependency.KindRef{kind}, provide.Request{})
+	if err != nil {
+		return nil, err
 	}
 	var first *provide.Candidate
-	for _, k := range all {
-		r, err := p.finder.Rank(p.env.Context, provide.Request{Kind: k})
-		if err := cmp.Or(err, p.finder.Err(p.env.Context, r)); err != nil {
+	for _, r := range rankings {
+		if err := p.finder.Err(p.env.Context, r); err != nil {
 			return nil, err
 		}
 		next := r.Order[0]

@@ -3,6 +3,7 @@ package firstgen
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
@@ -38,7 +39,7 @@ func (b *Base) choose(ctx context.Context, in packagesv1alpha1.Install, crd firs
 		finder.Crossplane = b.Crossplane.Constraints
 	}
 	installed := b.installed(ctx, own)
-	r, err := finder.Rank(ctx, provide.Request{Kind: kind, Present: installed.repositories, Holders: installed.holders})
+	r, err := rankOne(ctx, finder, provide.Request{Kind: kind, Present: installed.repositories, Holders: installed.holders})
 	if err != nil {
 		return "", err
 	}
@@ -55,6 +56,33 @@ func (b *Base) choose(ctx context.Context, in packagesv1alpha1.Install, crd firs
 			WithDo("Run `%s`.", provide.InstallCommand(first))
 	}
 	return first.Ref(), nil
+}
+
+// rankOne ranks the candidates for a kind, or for all kinds of a group. An object installs one package, so that the ranking of a group
+// whose kinds are in several packages is not decided.
+func rankOne(ctx context.Context, finder *provide.Finder, q provide.Request) (provide.Ranking, error) {
+	all, err := finder.RankTogether(ctx, []dependency.KindRef{q.Kind}, q)
+	if err != nil {
+		return provide.Ranking{}, err
+	}
+	out := provide.Ranking{Kind: q.Kind, Decided: all[0].Decided}
+	for _, r := range all {
+		if r.Decided == "" {
+			return r, nil
+		}
+		first := r.Order[0]
+		if !slices.ContainsFunc(out.Order, func(c provide.Candidate) bool { return c.Repository == first.Repository }) {
+			out.Order = append(out.Order, first)
+		}
+	}
+	if len(out.Order) == 1 {
+		return out, nil
+	}
+	out.Decided = ""
+	for i := range out.Order {
+		out.Order[i].Kind = q.Kind.Name // Each of them provides some kinds of the group.
+	}
+	return out, nil
 }
 
 // annotateCommand returns the command that records the selection of a candidate on an install object.
