@@ -82,6 +82,34 @@ func TestGuidesWorkFromTopToBottom(t *testing.T) {
 			},
 			loose: []string{"xpkg update", "xpkg history", "xpkg migrate-storage", "xpkg rollback"},
 		},
+		{
+			name:     "plan",
+			replaced: map[string]string{"registry.example.com": p.Registry, "plan-3f786850e387.json": "plan-*.json"},
+			exits:    map[string]int{"xpkg plan update": 2, "xpkg apply plan.json": 9},
+			loose:    []string{"xpkg plan update provider-boats v2.0.0 --out", "xpkg apply"},
+		},
+		{
+			name: "package-cache",
+			replaced: map[string]string{
+				"/var/lib/xpkg-cache": "cache", "xpkg cache add": "xpkg cache add --cache-dir cache", "xpkg cache ls": "xpkg cache ls --cache-dir cache",
+				"xpkg cache verify": "xpkg cache verify --cache-dir cache", "xpkg cache prune": "xpkg cache prune --cache-dir cache",
+			},
+			loose: []string{"xpkg cache ls", "xpkg cache verify"},
+		},
+		{
+			name: "search-and-index",
+			replaced: map[string]string{
+				"--registry registry.example.com": "--registry " + p.Registry + "/guide-search", "registry.example.com/index:main": p.Registry + "/guide/index:main",
+				"ghcr.io/acme/index:main": p.Registry + "/guide/other:main", "xpkg search bucket": "xpkg search boat --index " + p.Registry + "/guide/index:main",
+			},
+			skipped: map[string]string{
+				"export XPKG_INDEX": "each command has a shell of its own, so the index is an argument",
+				"openssl":           "it is not installed everywhere",
+				"xpkg index build registry.example.com/index:main --registry registry.example.com --sign-key": "its key is written by openssl",
+				"xpkg search bucket --index registry.example.com/index:main --index-key":                      "its index is signed with a key of openssl",
+			},
+			loose: []string{"xpkg search", "xpkg index"},
+		},
 	} {
 		t.Run(g.name, func(t *testing.T) { g.run(t, p) })
 	}
