@@ -110,6 +110,16 @@ func TestGuidesWorkFromTopToBottom(t *testing.T) {
 			},
 			loose: []string{"xpkg search", "xpkg index"},
 		},
+		{
+			name:     "install-packages",
+			replaced: map[string]string{"xpkg.crossplane.io": p.Registry},
+			skipped: map[string]string{
+				"xpkg uninstall provider-nop": "no custom resource has a finalizer",
+				"kubectl patch crd":           "its CRD is an example",
+			},
+			loose: []string{"kubectl get providers.pkg"},
+		},
+		{name: "gitops"},
 	} {
 		t.Run(g.name, func(t *testing.T) { g.run(t, p) })
 	}
