@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 )
 
@@ -100,5 +102,27 @@ func TestDocumentationHasReadmesIconsAndUISchemas(t *testing.T) {
 	}
 	if !slices.Equal(paths, want) {
 		t.Errorf("got %v, want %v", paths, want)
+	}
+}
+
+func TestDocumentationHasTheAnnotationsOfABuild(t *testing.T) {
+	text := strings.Replace(crdText("a.example.org", "Thing", "v1"), "metadata:\n", "metadata:\n  annotations:\n    "+firstgen.AnnotationIcon+": "+
+		firstgen.Icon{MediaType: "image/svg+xml", Data: []byte(svg)}.DataURI()+"\n    "+firstgen.AnnotationUISchema+": 'version: 0.5'\n    "+
+		firstgen.AnnotationResourceReadme+": About things.\n    "+firstgen.AnnotationResourceTitle+": A thing\n", 1)
+	got := map[string]string{}
+	for _, f := range mustRead(t, map[string]string{"resources/crd.yaml": text}, firstgen.Options{}).Documentation() {
+		got[f.Path] = string(f.Data)
+	}
+	want := map[string]string{
+		"icons/things.a.example.org.svg": svg, "docs/things.a.example.org.md": "# A thing\n\nAbout things.\n", "ui-schemas/things.a.example.org.yaml": "version: 0.5",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	broken := strings.Replace(text, "image/svg+xml;base64,", "text/html;base64,", 1)
+	for _, f := range mustRead(t, map[string]string{"resources/crd.yaml": broken}, firstgen.Options{}).Documentation() {
+		if f.Layer == "icons" {
+			t.Errorf("%s is not an icon", f.Path)
+		}
 	}
 }

@@ -36,8 +36,13 @@ var (
 	}
 	ErrUnusedMetadata = errcode.Code{
 		Name: "UnusedMetadata", Class: errcode.Invalid,
-		Cause: "A metadata file applies to no CRD of the package.",
-		Fix:   "Move the file beside its CRD, correct its id, or remove it.",
+		Cause: "A metadata file applies to no CRD of the package, or other files precede it.",
+		Fix:   "Move the file beside its CRD, correct its id or its group, or remove it.",
+	}
+	ErrUntypedSchema = errcode.Code{
+		Name: "UntypedSchema", Class: errcode.Invalid,
+		Cause: "A CRD of the version v1beta1 has fields without a type, which v1 does not allow. Any value is accepted for them.",
+		Fix:   "State the types of the fields that the message names.",
 	}
 	ErrInvalidIcon = errcode.Code{
 		Name: "InvalidIcon", Class: errcode.Invalid,
@@ -67,6 +72,7 @@ func Codes() []errcode.Code {
 		ErrNoApp,
 		ErrNoRegistryFolder,
 		ErrNoResources,
+		ErrUntypedSchema,
 		ErrUnusedMetadata,
 		ErrVersionMismatch,
 	}

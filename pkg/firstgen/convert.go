@@ -18,7 +18,7 @@ import (
 
 // ConversionVersion is the version of the result of [Convert]. It is incremented when the same package is converted to
 // other documents, so that stored results are derived again.
-const ConversionVersion = 4
+const ConversionVersion = 5
 
 // ConvertOptions configures Convert.
 type ConvertOptions struct {
@@ -94,6 +94,9 @@ func Convert(p *Package, opts ConvertOptions) (*Conversion, error) {
 	}
 	if p.App.Scope == ScopeNamespaced && !c.Runtime.None {
 		c.lose(ReasonScope, appFile, "permissionScope", "a Provider has the permissions of its package in every namespace; a PackageInstall confines them to its own")
+	}
+	for _, f := range p.Findings {
+		c.lose(Reason(f.Code.Name), f.File, "", "%s", f.Message)
 	}
 	sortLosses(c.Losses)
 	return c, nil

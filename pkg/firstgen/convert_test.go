@@ -343,3 +343,23 @@ func TestEveryAcceptedPackageIsConvertedDeterministically(t *testing.T) {
 		})
 	}
 }
+
+func TestPartsThatAreNotReadAreReported(t *testing.T) {
+	untyped := strings.Replace(betaCRD, "  version: v1alpha1\n", "  version: v1alpha1\n  validation: {openAPIV3Schema: {properties: {spec: {properties: {a: {}}}}}}\n", 1)
+	pkg := mustRead(t, map[string]string{
+		"app.yaml": "title: a\ntilte: b\n", "resources/crd.yaml": "", "resources/b.crd.yaml": untyped,
+		"resources/mytype.ui-schema.yaml": "version: 1\n", "resources/ui-schema.yaml": "version: 2\n",
+	}, firstgen.Options{})
+	c, _ := convert(t, pkg, firstgen.ConvertOptions{})
+	var got []string
+	for _, l := range c.Losses {
+		got = append(got, string(l.Reason)+" "+l.File)
+	}
+	want := []string{"UnknownMetaField app.yaml", "UntypedSchema resources/b.crd.yaml", "UnusedMetadata resources/ui-schema.yaml"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("losses (-want +got)\n%s", diff)
+	}
+	if !strings.Contains(c.Losses[1].Message, "v1alpha1.spec.a") {
+		t.Errorf("message %q", c.Losses[1].Message)
+	}
+}

@@ -2,6 +2,7 @@ package firstgen
 
 import (
 	"cmp"
+	"encoding/base64"
 	"strings"
 )
 
@@ -28,8 +29,8 @@ func (p *Package) Documentation() []DocumentationFile {
 		out = append(out, DocumentationFile{"icons", "icons/icon" + i.extension(), i.Data})
 	}
 	for _, r := range p.Resources {
-		if r.Icon != nil {
-			out = append(out, DocumentationFile{"icons", "icons/" + r.CRD.Name + r.Icon.extension(), r.Icon.Data})
+		if icon := r.icon(); icon != nil {
+			out = append(out, DocumentationFile{"icons", "icons/" + r.CRD.Name + icon.extension(), icon.Data})
 		}
 	}
 	for _, r := range p.Resources {
@@ -37,19 +38,35 @@ func (p *Package) Documentation() []DocumentationFile {
 	}
 	add("ui-schemas", "package.yaml", p.UISchema)
 	for _, r := range p.Resources {
-		add("ui-schemas", r.CRD.Name+".yaml", r.UISchema)
+		add("ui-schemas", r.CRD.Name+".yaml", r.CRD.Annotations[AnnotationUISchema])
 	}
 	return out
 }
 
-// page returns the documentation of a kind, or an empty text if its package has none.
+// icon returns the icon of a kind: of a file, or of the annotation that a build wrote. It returns nil if the kind has none.
+func (r Resource) icon() *Icon {
+	if r.Icon != nil {
+		return r.Icon
+	}
+	mediaType, data, ok := strings.Cut(strings.TrimPrefix(r.CRD.Annotations[AnnotationIcon], "data:"), ";base64,")
+	decoded, err := base64.StdEncoding.DecodeString(data)
+	icon := Icon{mediaType, decoded}
+	if !ok || err != nil || len(decoded) > MaxIconBytes || icon.extension() == "" || !isImage(icon.extension(), decoded) {
+		return nil
+	}
+	return &icon
+}
+
+// page returns the documentation of a kind, or an empty text if its package has none. The annotations have the text of the
+// files, and the one that a build wrote.
 func (r Resource) page() string {
-	body := cmp.Or(r.Meta.Readme, r.Meta.Overview, r.Meta.Description, r.Meta.OverviewShort)
-	group := cmp.Or(r.Group.Readme, r.Group.Overview, r.Group.Description, r.Group.OverviewShort)
+	a := r.CRD.Annotations
+	body := cmp.Or(a[AnnotationResourceReadme], a[AnnotationResourceOverview], a[AnnotationResourceOverviewShort])
+	group := cmp.Or(a[AnnotationGroupReadme], a[AnnotationGroupOverview], a[AnnotationGroupOverviewShort])
 	if strings.TrimSpace(body+group) == "" {
 		return ""
 	}
-	title := cmp.Or(r.Meta.Title, r.CRD.Spec.Names.Kind)
+	title := cmp.Or(a[AnnotationResourceTitle], r.CRD.Spec.Names.Kind)
 	return strings.TrimSpace("# "+title+"\n\n"+strings.TrimSpace(body)+"\n\n"+strings.TrimSpace(group)) + "\n"
 }
 

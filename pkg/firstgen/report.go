@@ -9,7 +9,7 @@ import (
 // Reason is the reason for which a part of a package has no equivalent in today's format. Reasons are stable.
 type Reason string
 
-// The reasons of a report.
+// The reasons of a report. A part that [Read] reported with a warning has the code of the warning as its reason.
 const (
 	// ReasonDependency is the reason for a required CRD whose package is not known.
 	ReasonDependency Reason = "UnknownDependency"

@@ -11,6 +11,7 @@ import (
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 	xpkgcrd "github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
@@ -80,10 +81,10 @@ func (r *reader) readCRDs(f file, optional bool) []Resource {
 			}
 			continue
 		}
-		crd, err := decodeCRD(header.APIVersion, text)
+		crd, untyped, err := decodeCRD(header.APIVersion, text)
 		if err != nil {
 			if text, ok := r.textual(d, text, check.ErrInvalidCRD, crdType(header.APIVersion)); ok {
-				crd, err = decodeCRD(header.APIVersion, text)
+				crd, untyped, err = decodeCRD(header.APIVersion, text)
 			} else {
 				continue
 			}
@@ -97,6 +98,9 @@ func (r *reader) readCRDs(f file, optional bool) []Resource {
 			s := crdSource{file: f.path, doc: d}
 			for _, v := range crd.Spec.Versions {
 				s.versions = append(s.versions, v.Name)
+			}
+			if len(untyped) > 0 {
+				r.report(xpkg.Warning, ErrUntypedSchema, f.path, d.Line, "CRD %s accepts any value, because its schema states no type: %.500s", crd.Name, wording.Few(untyped, 5, ", "))
 			}
 			out = append(out, Resource{CRD: crd, File: f.path, sources: []crdSource{s}})
 		}
@@ -112,20 +116,20 @@ func crdType(apiVersion string) reflect.Type {
 	return reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]()
 }
 
-// decodeCRD decodes the JSON of a CRD and converts v1beta1 to v1.
-func decodeCRD(apiVersion string, text []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
+// decodeCRD decodes the JSON of a CRD and converts v1beta1 to v1. It returns the fields for which the result accepts any
+// value, and v1beta1 had no type.
+func decodeCRD(apiVersion string, text []byte) (crd *apiextensionsv1.CustomResourceDefinition, untyped []string, err error) {
 	if apiVersion != apiextensionsv1.SchemeGroupVersion.String() {
-		var err error
-		if text, err = xpkgcrd.FromV1Beta1(text); err != nil {
-			return nil, err
+		if text, untyped, err = xpkgcrd.ConvertV1Beta1(text); err != nil {
+			return nil, nil, err
 		}
 	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd = &apiextensionsv1.CustomResourceDefinition{}
 	if err := json.Unmarshal(text, crd); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
-	return crd, nil
+	return crd, untyped, nil
 }
 
 // mergeVersions merges CRDs with the same name, because the format has a file for each version. The highest

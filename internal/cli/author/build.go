@@ -128,7 +128,7 @@ func (c *BuildCmd) write(env *terminal.Env, pkg *xpkg.Package, image *image.Imag
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(env.Messages(file), "%s: %s %s with %s, %s\n", terminal.Safe(file), pkg.Meta.Kind, terminal.Safe(pkg.Meta.Name), wording.Count(len(pkg.Objects), "object"), image.Digest())
+	_, err := fmt.Fprintf(env.Messages(file), "%s: %s %s with %s, %s\n", terminal.SafeLine(file), pkg.Meta.Kind, terminal.SafeLine(pkg.Meta.Name), wording.Count(len(pkg.Objects), "object"), image.Digest())
 	return err
 }
 

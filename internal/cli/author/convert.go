@@ -67,6 +67,10 @@ type conversion struct {
 
 // Run converts a package, and reports the parts of it that have no equivalent.
 func (c *ConvertCmd) Run(env *terminal.Env) error {
+	if embeds := c.EmbedRuntimeImage + c.EmbedRuntimeImageTarball + c.EmbedGoProgram; embeds != "" && !c.toFile() {
+		return terminal.ErrUsage.New(nil, "a folder contains no runtime image").
+			WithDo("Name a file that ends in .xpkg, or pass the flag to `xpkg build` for the folder %s.", filepath.Join(c.Output, "package"))
+	}
 	at, err := location.Parse(c.Package)
 	if err != nil {
 		return err
@@ -89,7 +93,7 @@ func (c *ConvertCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
-		if base == nil {
+		if base == nil && c.toFile() {
 			// The image of the package contains its runtime.
 			platform, err := location.ParsePlatform(c.Platform)
 			if err != nil {
@@ -102,6 +106,9 @@ func (c *ConvertCmd) Run(env *terminal.Env) error {
 		return cmp.Or(c.convert(env, content.First, base), done())
 	})
 }
+
+// toFile reports whether the output is a package file, which contains the runtime image, and not a folder.
+func (c *ConvertCmd) toFile() bool { return strings.HasSuffix(c.Output, ".xpkg") }
 
 // folder converts a package in a folder.
 func (c *ConvertCmd) folder(env *terminal.Env, dir string) (err error) {
@@ -135,7 +142,7 @@ func (c *ConvertCmd) convert(env *terminal.Env, of *firstgen.Package, base *imag
 		return err
 	}
 	if base == nil {
-		result.Losses = append(result.Losses, withoutImage(result)...)
+		result.Losses = append(result.Losses, c.withoutImage(result)...)
 	}
 	pkg, err := xpkg.Read(result.Stream(), xpkg.ReadOptions{Limits: c.StreamLimits(), Policy: xpkg.PolicyBuild()})
 	if err != nil {
@@ -143,7 +150,7 @@ func (c *ConvertCmd) convert(env *terminal.Env, of *firstgen.Package, base *imag
 	}
 	all := &conversion{Conversion: result, of: of, base: base, pkg: pkg}
 	report := convertReport{Name: pkg.Meta.Name, Output: c.Output, Losses: result.Losses}
-	if strings.HasSuffix(c.Output, ".xpkg") {
+	if c.toFile() {
 		err = c.writeFile(env, all, &report)
 	} else {
 		err = c.writeFolder(env, all, &report)
@@ -155,17 +162,21 @@ func (c *ConvertCmd) convert(env *terminal.Env, of *firstgen.Package, base *imag
 }
 
 // withoutImage returns the losses of a package that is converted without its image.
-func withoutImage(c *firstgen.Conversion) []firstgen.Loss {
+func (c *ConvertCmd) withoutImage(of *firstgen.Conversion) []firstgen.Loss {
 	lost := firstgen.Loss{Reason: firstgen.ReasonRuntimeImage}
 	switch {
-	case c.Templating != nil && c.Templating.Source.Image == "":
+	case of.Templating != nil && of.Templating.Source.Image == "":
 		lost.File, lost.Field, lost.Message = "behavior.yaml", "source.path", "the templates are in the image of the package, which a folder does not contain"
-	case c.Image == "" && !c.Runtime.None:
+	case of.Image == "" && !of.Runtime.None:
 		lost.File, lost.Message = "install.yaml", "the controller runs the image of the package, which a folder does not contain"
 	default:
 		return nil
 	}
-	lost.Message += "; use --embed-runtime-image, or convert the image"
+	if c.toFile() {
+		lost.Message += "; use --embed-runtime-image, or convert the image"
+	} else {
+		lost.Message += "; pass it to `xpkg build` with --embed-runtime-image"
+	}
 	return []firstgen.Loss{lost}
 }
 
@@ -180,9 +191,9 @@ func (c *ConvertCmd) writeReport(env *terminal.Env, r convertReport) error {
 		fmt.Fprintln(env.Stdout, strings.ReplaceAll(terminal.Safe(l.String()), "\n", `\n`))
 	}
 	if r.RuntimeConfig != "" {
-		fmt.Fprintf(env.Stdout, "%s: the parts of the Deployment that an image cannot contain\n", terminal.Safe(r.RuntimeConfig))
+		fmt.Fprintf(env.Stdout, "%s: the parts of the Deployment that an image cannot contain\n", terminal.SafeLine(r.RuntimeConfig))
 	}
-	_, err := fmt.Fprintf(env.Stdout, "%s: Provider %s, %s without an equivalent\n", terminal.Safe(r.Output), terminal.Safe(r.Name), wording.Count(len(r.Losses), "part"))
+	_, err := fmt.Fprintf(env.Stdout, "%s: Provider %s, %s without an equivalent\n", terminal.SafeLine(r.Output), terminal.SafeLine(r.Name), wording.Count(len(r.Losses), "part"))
 	return err
 }
 

@@ -52,7 +52,7 @@ func (c *LintCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	text, failed := count(findings)
-	fmt.Fprintf(env.Stderr, "%s: %s\n", terminal.Safe(c.Package), text)
+	fmt.Fprintf(env.Stderr, "%s: %s\n", terminal.SafeLine(c.Package), text)
 	if failed {
 		return terminal.ExitCode(errcode.Invalid.Exit)
 	}

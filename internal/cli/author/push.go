@@ -94,16 +94,19 @@ func (c *PushCmd) push(env *terminal.Env, files []string, ref oci.Reference, kin
 	return err
 }
 
-// checkTag fails for a package of the first generation, or one that was converted from it, that states another version than
-// its tag: it could not be installed.
+// checkTag fails for a package that cannot be read, and for a package of the first generation, or one that was converted from
+// it, that states another version than its tag: they could not be installed. Other images can be pushed.
 func (c *PushCmd) checkTag(env *terminal.Env, a oci.Artifact, ref oci.Reference) error {
 	m, err := oci.FindManifest(env.Context, a, oci.Platform{}, c.ImageLimits())
 	if err != nil {
 		return nil // The push reports a manifest that it cannot read.
 	}
 	content, err := packagestream.ReadContent(env.Context, a, m, packagestream.Options{Limits: c.ImageLimits(), Format: c.StreamLimits()})
+	if errors.Is(err, oci.ErrNoPackageYAML) {
+		return nil // The image is no package, but for example a runtime image.
+	}
 	if err != nil {
-		return nil
+		return err
 	}
 	meta, err := xpkg.ReadMeta(content.Stream, xpkg.ReadOptions{Limits: c.StreamLimits()})
 	if err != nil {

@@ -1,6 +1,7 @@
 package firstgen
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -86,6 +87,8 @@ func newRecord(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.Packag
 	record := &packagesv1alpha1.Package{}
 	record.Namespace, record.Name = in.GetNamespace(), in.GetName()
 	record.Spec = packagesv1alpha1.PackageSpec{AppMetadata: appMetadata(c.pkg.Meta), CRDs: kinds}
+	// A package that states no version has the one of its tag.
+	record.Spec.Version = cmp.Or(record.Spec.Version, c.origin.Tag)
 	record.Spec.DependsOn = requirements(c.pkg.Meta)
 	record.Spec.Permissions.Rules = c.pkg.Meta.PermissionRequests
 	record.Spec.Controller.ServiceAccount = in.InstallSpec().ServiceAccount

@@ -18,28 +18,39 @@ import (
 // FromV1Beta1 converts a CustomResourceDefinition of apiextensions.k8s.io/v1beta1
 // to canonical JSON of v1, the only version since Kubernetes 1.22. It uses the conversion
 // of the API server. Settings without an equivalent in v1 are translated: a CRD without a
-// schema preserves unknown fields, and preserveUnknownFields moves into the schemas.
+// schema preserves unknown fields, preserveUnknownFields moves into the schemas, and schemas have
+// the types that v1 requires.
 func FromV1Beta1(text []byte) ([]byte, error) {
+	converted, _, err := ConvertV1Beta1(text)
+	return converted, err
+}
+
+// ConvertV1Beta1 is like [FromV1Beta1], and also returns the fields for which any value is accepted, because v1 requires a
+// type that their schema does not imply, in order: "v1.spec.list[*].field".
+func ConvertV1Beta1(text []byte) (converted []byte, untyped []string, err error) {
 	var old crdv1beta1.CustomResourceDefinition
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &old); err != nil {
-		return nil, fmt.Errorf("cannot decode: %w", err)
+		return nil, nil, fmt.Errorf("cannot decode: %w", err)
 	}
 	crdv1beta1.SetObjectDefaults_CustomResourceDefinition(&old)
 	var between apiextensions.CustomResourceDefinition
 	if err := crdv1beta1.Convert_v1beta1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&old, &between, nil); err != nil {
-		return nil, fmt.Errorf("cannot convert: %w", err)
+		return nil, nil, fmt.Errorf("cannot convert: %w", err)
 	}
 	var crd crdv1.CustomResourceDefinition
 	if err := crdv1.Convert_apiextensions_CustomResourceDefinition_To_v1_CustomResourceDefinition(&between, &crd, nil); err != nil {
-		return nil, fmt.Errorf("cannot convert: %w", err)
+		return nil, nil, fmt.Errorf("cannot convert: %w", err)
 	}
 	crd.APIVersion, crd.Kind = crdv1.SchemeGroupVersion.String(), kinds.CRD
-	keepUnknownFields(&crd)
-	return canonicalCRD(&crd)
+	untyped = keepUnknownFields(&crd)
+	converted, err = canonicalCRD(&crd)
+	return converted, untyped, err
 }
 
-// keepUnknownFields moves preserveUnknownFields of v1beta1 into the schemas.
-func keepUnknownFields(crd *crdv1.CustomResourceDefinition) {
+// keepUnknownFields moves preserveUnknownFields of v1beta1 into the schemas, and adds the types that v1 requires. It returns
+// the fields that remain without a type.
+func keepUnknownFields(crd *crdv1.CustomResourceDefinition) []string {
+	types := &typeAdder{}
 	keep := crd.Spec.PreserveUnknownFields
 	crd.Spec.PreserveUnknownFields = false
 	yes := true
@@ -51,13 +62,12 @@ func keepUnknownFields(crd *crdv1.CustomResourceDefinition) {
 		}
 		// Versions can share a schema.
 		v.Schema = v.Schema.DeepCopy()
-		if v.Schema.OpenAPIV3Schema.Type == "" {
-			v.Schema.OpenAPIV3Schema.Type = "object"
-		}
+		types.addToRoot(v.Name, v.Schema.OpenAPIV3Schema)
 		if keep {
 			keepInRoot(v.Schema.OpenAPIV3Schema)
 		}
 	}
+	return types.sorted()
 }
 
 // keepInRoot marks a schema and everything in it, except the metadata: the API server defines
