@@ -216,8 +216,10 @@ func (in *install) readObjects(deployments []appsv1.Deployment, crds []apiextens
 	if in.record == nil {
 		return
 	}
+	controller, _, _ := unstructured.NestedString(in.record.Object, "status", "controllerRef", "name")
 	for _, d := range deployments {
-		if d.Namespace == in.namespace && slices.ContainsFunc(d.OwnerReferences, in.owns) && d.Annotations[plan.ContentDigestAnnotation] == "" {
+		isOwn := d.Name == controller || slices.ContainsFunc(d.OwnerReferences, in.owns)
+		if d.Namespace == in.namespace && isOwn && d.Annotations[plan.ContentDigestAnnotation] == "" {
 			in.deployments = append(in.deployments, d)
 		}
 	}

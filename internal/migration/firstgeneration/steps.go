@@ -201,6 +201,9 @@ func (m *Migration) ensureInstall(ctx context.Context, in *install) (*unstructur
 	current.SetNamespace(in.namespace)
 	current.SetName(in.name)
 	current.SetLabels(in.object.GetLabels())
+	annotations := in.object.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation) // It describes the former object.
+	current.SetAnnotations(annotations)
 	raw, err := json.Marshal(in.spec)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,9 @@ import (
 	"context"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -45,5 +48,39 @@ func TestAnObjectThatTheManagerCreatesFirstIsUsed(t *testing.T) {
 		if o.GetName() != "boats" || o.GetAnnotations()["example.org/creator"] != "manager" {
 			t.Errorf("%T %s with the annotations %v is not the object of the manager", o, o.GetName(), o.GetAnnotations())
 		}
+	}
+}
+
+// A new install object has the labels and the annotations of the former one.
+func TestMovedObjectKeepsItsMetadata(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Migration{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}
+	former := &unstructured.Unstructured{Object: map[string]any{}}
+	former.SetLabels(map[string]string{"team": "ships"})
+	former.SetAnnotations(map[string]string{"note": "keep", corev1.LastAppliedConfigAnnotation: "{}"})
+	object, err := m.ensureInstall(t.Context(), &install{group: packagesv1alpha1.EarlierGroup, kind: "ClusterStackInstall", namespace: "system", name: "boats", object: former})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := object.GetAnnotations(); object.GetLabels()["team"] != "ships" || len(a) != 1 || a["note"] != "keep" {
+		t.Errorf("the labels %v and the annotations %v", object.GetLabels(), a)
+	}
+}
+
+// The Deployment of a controller belongs to the install object if the former package manager recorded it in the status, also
+// without an owner.
+func TestRecordedControllerIsStopped(t *testing.T) {
+	deployment := func(namespace, name string) appsv1.Deployment {
+		return appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	in := &install{namespace: "system", name: "boats", record: &unstructured.Unstructured{Object: map[string]any{
+		"status": map[string]any{"controllerRef": map[string]any{"kind": "Deployment", "namespace": "system", "name": "boats"}},
+	}}}
+	in.readObjects([]appsv1.Deployment{deployment("system", "boats"), deployment("system", "other"), deployment("elsewhere", "boats")}, nil)
+	if len(in.deployments) != 1 || in.deployments[0].Namespace != "system" || in.deployments[0].Name != "boats" {
+		t.Errorf("the controllers are %v", in.deployments)
 	}
 }
