@@ -23,7 +23,7 @@ func (c *components) setupFirstGeneration() error {
 	}
 	o := c.options
 	base := firstgen.Base{API: c.api, Packages: c.packages, Options: o.FirstGeneration, Namespace: o.namespace(), Sources: o.KindSources, Crossplane: c.crossplane()}
-	p := &firstgen.Packages{Base: base, NewRuntime: c.namespaceRuntime, Mapper: c.manager.GetRESTMapper(), SettleTime: o.Settle}
+	p := &firstgen.Packages{Base: base, NewRuntime: c.namespaceRuntime, SettleTime: o.Settle}
 	if o.Permissions != nil {
 		p.Held = &permission.ManagerRules{Client: c.api.Client, Log: o.Log}
 	}
@@ -48,6 +48,8 @@ func (c *components) namespaceRuntime(namespace string) runtime.Runtime {
 		return deployment.PackageRuntime{Images: o.Images, Runtime: &deployment.Runtime{Client: live, Pods: live.live, Namespace: namespace}}
 	case runtime.Process:
 		return o.Processes.NewRuntime(live, o.Config, namespace, nil)
+	case runtime.External:
+		return runtime.ExternalRuntime{Reader: c.manager.GetClient()}
 	}
 	return nil
 }

@@ -7,12 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // ExternalRuntime leaves runtimes to another system, which reports their health in the condition
-// RuntimeHealthy of their revision, with the generation of the revision as its observedGeneration.
+// RuntimeHealthy of their revision, or of their Package of the first generation, with its generation as the observedGeneration.
 // A report for an older generation is ignored, because the revision may have been inactive, and its
 // runtime stopped, since then.
 type ExternalRuntime struct {
@@ -28,25 +30,47 @@ func (ExternalRuntime) Obtain(context.Context, Workload) error { return nil }
 // ServiceAccount returns the name of the ServiceAccount that the runtime would use in a Deployment.
 func (ExternalRuntime) ServiceAccount(p Workload) (string, error) { return AccountName(p) }
 
+// IsUnreadable reports whether an error means that an image does not exist for the credentials of the manager. Another
+// system may have its own, or run an image of its machine.
+func IsUnreadable(err error) bool {
+	if err == nil {
+		return false
+	}
+	class := errcode.From(err).Code.Class.Name
+	return class == errcode.NotFound.Name || class == errcode.Unauthorized.Name
+}
+
+// reported is an object in whose status another system reports the health of a runtime.
+type reported interface {
+	client.Object
+	v1.Conditioned
+}
+
 // Run returns the reported state.
 func (r ExternalRuntime) Run(ctx context.Context, p Workload) (State, error) {
-	rev := v1.NewPackage(p.Owner.Package.Kind).NewRevision()
-	if err := r.Reader.Get(ctx, client.ObjectKey{Name: p.Owner.Revision.Name}, rev); err != nil {
+	var o reported
+	key := client.ObjectKey{Name: p.Owner.Revision.Name}
+	if p.Owner.Package.Kind == packagesv1alpha1.PackageKind {
+		o, key.Namespace = &packagesv1alpha1.Package{}, p.Namespace
+	} else {
+		o = v1.NewPackage(p.Owner.Package.Kind).NewRevision()
+	}
+	if err := r.Reader.Get(ctx, key, o); err != nil {
 		return State{}, fmt.Errorf("read the reported state of %s: %w", p.Owner.Revision.Name, err)
 	}
-	c := rev.GetCondition(v1.TypeRuntimeHealthy)
+	c := o.GetCondition(v1.TypeRuntimeHealthy)
 	state := State{Reported: true, Reason: ReasonNotReported}
 	switch {
 	case p.AwaitingActivation:
 		state.Available = true
-	case c.Status == corev1.ConditionUnknown || c.ObservedGeneration != 0 && c.ObservedGeneration != rev.GetGeneration():
-		state.Message = "another system runs the runtime, and has not reported the condition RuntimeHealthy of this revision yet"
+	case c.Status == corev1.ConditionUnknown || c.ObservedGeneration != 0 && c.ObservedGeneration != o.GetGeneration():
+		state.Message = "another system runs the runtime, and has not reported the condition RuntimeHealthy of this object yet"
 	case c.Status == corev1.ConditionTrue:
 		state.Available = true
 	default:
 		state.Reason, state.Message = string(c.Reason), c.Message
 	}
-	if fn, ok := rev.(*v1.FunctionRevision); ok {
+	if fn, ok := o.(*v1.FunctionRevision); ok {
 		state.Endpoint = fn.Status.Endpoint
 	}
 	return state, nil

@@ -18,6 +18,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
@@ -86,6 +87,60 @@ func TestPackageInstallNeedsSharedDefinitions(t *testing.T) {
 		s.Create(t, in)
 		s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrScope.Name)
 	})
+}
+
+// A Package whose CRDs were deleted is not ready, and its controller does not run.
+func TestPackageWithoutItsDefinitionsIsStopped(t *testing.T) {
+	s := newSuite(t, nil)
+	team := s.newNamespace(t, "lost-team")
+	p := s.share(t, "lost", s.publish(t, "lost", "v1.0.0", "Namespaced"))
+	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "lost", p.Spec.Package)
+	s.Create(t, in)
+	s.waitFor(t, in, corev1.ConditionTrue, "Available")
+	record, d := s.record(t, in), s.deployment(t, team, "lost")
+	s.Delete(t, p)
+	s.WaitGone(t, p)
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(definitionKind)
+	crd.SetName("things.lost.example.org")
+	s.WaitGone(t, crd)
+	// The Package is checked once a minute, and when it changes.
+	env.Update(t, s.Env, record, func(p *packagesv1alpha1.Package) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, "touched", "true") })
+	s.waitFor(t, record, "", string(firstgen.ReasonCreating))
+	s.WaitGone(t, d)
+	s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
+}
+
+// The controller of a Package that another system runs has the reported health. The system finds its image in the status,
+// and its role is bound to its ServiceAccount.
+func TestExternalControllerHasTheReportedHealth(t *testing.T) {
+	s := newSuite(t, func(_ *suite, o *controller.Options) { o.Runtimes = programs.Everywhere(programs.External) })
+	team := s.newNamespace(t, "external-team")
+	ref := s.publish(t, "external", "v1.0.0", "Namespaced")
+	s.share(t, "external", ref)
+	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "external", ref)
+	s.Create(t, in)
+	s.waitFor(t, in, "", programs.ReasonNotReported)
+	record := s.record(t, in)
+	if !strings.HasPrefix(record.Status.RuntimeImage, ref+"@sha256:") {
+		t.Errorf("the status has the image %q", record.Status.RuntimeImage)
+	}
+	binding := &rbacv1.RoleBinding{}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: team, Name: "crossplane:package:external:system"}, binding); err != nil || binding.Subjects[0].Name != "external" {
+		t.Errorf("the role is bound to %v (%v)", binding.Subjects, err)
+	}
+	report := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": packagesv1alpha1.GroupVersion.String(), "kind": packagesv1alpha1.PackageKind,
+		"metadata": map[string]any{"namespace": team, "name": "external"},
+		"status": map[string]any{"conditionedStatus": map[string]any{"conditions": []any{map[string]any{
+			"type": "RuntimeHealthy", "status": "True", "reason": "Running", "observedGeneration": record.Generation, "lastTransitionTime": "2026-01-01T00:00:00Z",
+		}}}},
+	}}
+	err := s.Client.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(report), client.FieldOwner("my-runner"), client.ForceOwnership)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.waitFor(t, in, corev1.ConditionTrue, "Available")
 }
 
 // An administrator can let the manager install the CRDs of some repositories.

@@ -140,7 +140,7 @@ func (s *suite) waitFor(t *testing.T, o object, status corev1.ConditionStatus, r
 			return err.Error(), false
 		}
 		ready := o.GetCondition(v1.TypeReady)
-		return fmt.Sprintf("%+v", ready), ready.Status == status && (reason == "" || string(ready.Reason) == reason) && ready.ObservedGeneration == o.GetGeneration()
+		return fmt.Sprintf("%+v", ready), (status == "" || ready.Status == status) && (reason == "" || string(ready.Reason) == reason) && ready.ObservedGeneration == o.GetGeneration()
 	})
 }
 

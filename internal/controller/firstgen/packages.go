@@ -2,12 +2,10 @@ package firstgen
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +15,7 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
@@ -49,8 +48,6 @@ type Packages struct {
 	Changes <-chan event.GenericEvent
 	// Held compares permissions with those of the manager. It is nil if the manager grants none.
 	Held *permission.ManagerRules
-	// Mapper maps kinds to resources.
-	Mapper meta.RESTMapper
 	// SettleTime is the time that a runtime must run before it is available. Zero means the default of the runtime.
 	SettleTime time.Duration
 
@@ -85,12 +82,19 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 	if err := r.checkScope(p); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
-	resources, missing, err := r.resources(p)
+	resources, missing, err := r.resources(ctx, p)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	p.SetConditions(r.API.Time(), v1.Synced())
 	if missing != "" {
+		if p.Status.ControllerRef != nil {
+			// Its CRDs were deleted.
+			if err := r.stop(ctx, client.ObjectKeyFromObject(p)); err != nil {
+				return ctrl.Result{}, revision.Summary{}, err
+			}
+			p.Status.ControllerRef = nil
+		}
 		return ctrl.Result{RequeueAfter: definitionPoll}, creating("The cluster does not serve %s yet.", missing), nil
 	}
 	by := r.used.use(client.ObjectKeyFromObject(p), r.NewRuntime)
@@ -102,7 +106,8 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
-	w, err := r.workload(ctx, p)
+	_, external := by.(runtime.ExternalRuntime)
+	w, err := r.workload(ctx, p, external)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
@@ -155,7 +160,8 @@ func isClusterScoped(p *packagesv1alpha1.Package) bool {
 }
 
 // resources returns the resources of the kinds of a Package, and the first kind that the cluster does not serve.
-func (r *Packages) resources(p *packagesv1alpha1.Package) (all []schema.GroupResource, missing string, err error) {
+func (r *Packages) resources(ctx context.Context, p *packagesv1alpha1.Package) (all []schema.GroupResource, missing string, err error) {
+	served := map[string][]apply.ServedKind{}
 	for _, k := range p.Spec.CRDs {
 		gvk := schema.FromAPIVersionAndKind(k.APIVersion, k.Kind)
 		if gvk.Kind == "" || gvk.Version == "" {
@@ -164,14 +170,16 @@ func (r *Packages) resources(p *packagesv1alpha1.Package) (all []schema.GroupRes
 		if err := rbac.CheckDefined([]schema.GroupResource{{Group: gvk.Group, Resource: k.Kind}}); err != nil {
 			return nil, "", err
 		}
-		mapping, err := r.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if meta.IsNoMatchError(err) {
+		if _, known := served[gvk.Group]; !known {
+			if served[gvk.Group], err = r.API.Cluster.Kinds(ctx, gvk.Group); err != nil {
+				return nil, "", err
+			}
+		}
+		i := slices.IndexFunc(served[gvk.Group], func(s apply.ServedKind) bool { return s.Kind == gvk.Kind && slices.Contains(s.Versions, gvk.Version) })
+		if i < 0 {
 			return nil, k.Kind + " of " + k.APIVersion, nil
 		}
-		if err != nil {
-			return nil, "", fmt.Errorf("find the resource of %s: %w", k.Kind, err)
-		}
-		if gr := mapping.Resource.GroupResource(); !slices.Contains(all, gr) {
+		if gr := (schema.GroupResource{Group: gvk.Group, Resource: served[gvk.Group][i].Plural}); !slices.Contains(all, gr) {
 			all = append(all, gr)
 		}
 	}

@@ -19,15 +19,15 @@ import (
 )
 
 // workload returns the description of the controller of a Package. Everything that it refers to is in the namespace of the
-// Package: pull secrets, volumes, and its ServiceAccount.
-func (r *Packages) workload(ctx context.Context, p *packagesv1alpha1.Package) (runtime.Workload, error) {
+// Package: pull secrets, volumes, and its ServiceAccount. An image that another system runs may not be readable.
+func (r *Packages) workload(ctx context.Context, p *packagesv1alpha1.Package, external bool) (runtime.Workload, error) {
 	config, image, err := configOf(p)
 	if err != nil {
 		return runtime.Workload{}, err
 	}
 	owner := ownerOf(p)
 	w := runtime.Workload{
-		Owner: plan.Requester{Package: owner, Revision: owner, Siblings: []string{p.Name}}, Namespace: p.Namespace, Config: config, Settle: r.SettleTime,
+		Owner: plan.Requester{Package: owner, Revision: owner, Siblings: []string{p.Name}}, Namespace: p.Namespace, Config: config, Settle: r.SettleTime, External: external,
 	}
 	ref, err := r.Options.Reference("", image)
 	if err != nil {
@@ -43,6 +43,9 @@ func (r *Packages) workload(ctx context.Context, p *packagesv1alpha1.Package) (r
 	}
 	// A tag is resolved once: the status records the digest.
 	w.Digest, err = r.digestOf(ctx, w.Origin, p.Status.RuntimeImage)
+	if external && runtime.IsUnreadable(err) {
+		err = nil
+	}
 	return w, err
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
-	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -182,7 +181,7 @@ func (r *Reconciler) resolveRuntimeImage(ctx context.Context, in *install, image
 	if !known {
 		digest, err = r.Packages.Content.Resolve(ctx, origin, 0)
 	}
-	if r.runsExternally(in) && isUnreadable(err) {
+	if r.runsExternally(in) && runtime.IsUnreadable(err) {
 		err = nil
 	}
 	return state.Source{Origin: origin, Digest: digest, Route: route}, err
@@ -191,15 +190,6 @@ func (r *Reconciler) resolveRuntimeImage(ctx context.Context, in *install, image
 // runsExternally reports whether another system runs the runtime of a package.
 func (r *Reconciler) runsExternally(in *install) bool {
 	return r.Runtimes.Choice.Of(r.Kind, in.Package.GetName()) == runtime.External
-}
-
-// isUnreadable reports whether an image does not exist for the credentials of the manager.
-func isUnreadable(err error) bool {
-	if err == nil {
-		return false
-	}
-	class := errcode.From(err).Code.Class.Name
-	return class == errcode.NotFound.Name || class == errcode.Unauthorized.Name
 }
 
 // recordedRuntimeImage returns the digest of an image that the status records, and false if it
