@@ -1,8 +1,11 @@
 package packages
 
 import (
+	"errors"
+
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // consentTo asks for confirmation of a plan. Without a terminal, it fails if the plan breaks
@@ -11,7 +14,16 @@ func consentTo(f terminal.ConsentFlag, env *terminal.Env, p *planner.Plan, what 
 	if err := p.ConsentError(); err != nil && !f.Yes && !env.Interactive() {
 		return err
 	}
-	return f.Consent(env, what)
+	return adviseDryRun(env, f.Consent(env, what))
+}
+
+// adviseDryRun adds to a missing confirmation the command that shows the changes: the command of the user with --dry-run.
+// Each command that asks through it has this flag.
+func adviseDryRun(env *terminal.Env, err error) error {
+	if !errors.Is(err, terminal.ErrNotConfirmed) || len(env.Args) == 0 {
+		return err
+	}
+	return errcode.From(err).WithDo("Review the changes with `%s`, then run the command with --yes.", env.CommandWith("--dry-run"))
 }
 
 // consents are the flags that confirm the effects of a plan in advance.

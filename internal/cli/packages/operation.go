@@ -3,7 +3,6 @@ package packages
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -21,7 +20,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
-	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // operation changes several packages: it plans all steps, asks once, and then makes the writes. A step that is refused
@@ -77,8 +75,10 @@ func (o operation) run(env *terminal.Env, pl *clusterPlanner, steps []*step) err
 // plan plans each step on the assumption that the previous steps are done. It fails if a step is refused, or
 // if the lock file contradicts the content of a package.
 func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
-	progress := terminal.NewProgress(env.Stderr)
+	pending := len(slices.DeleteFunc(slices.Clone(steps), func(s *step) bool { return s.same }))
+	progress := terminal.StartTask(env.Stderr, "planning the changes of %s", wording.Count(pending, "package"))
 	defer progress.End()
+	planned := 0
 	foreseen := &overlayReader{Reader: origin.ListOnce(pl.Reader)}
 	pl.Reader, pl.ChangedTogether = foreseen, map[string]bool{}
 	for _, s := range steps {
@@ -88,7 +88,8 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 		if s.same {
 			continue
 		}
-		progress.Set("planning to %s", s)
+		progress.Step(planned, pending, ": to "+s.String())
+		planned++
 		p, err := s.makePlan(env.Context, pl)
 		if err = planError(err, s.String()); isPlanUnavailable(err, s.want) && !o.needsPlan && !s.remove {
 			progress.End()
@@ -213,11 +214,7 @@ func (o operation) consent(env *terminal.Env, steps []*step) error {
 
 // ask asks for consent. Without a terminal it fails with the command that shows the changes.
 func (o operation) ask(env *terminal.Env, what string) error {
-	err := o.Consent(env, what)
-	if errors.Is(err, terminal.ErrNotConfirmed) {
-		return errcode.From(err).WithDo("Review the changes with --dry-run, then pass --yes.")
-	}
-	return err
+	return adviseDryRun(env, o.Consent(env, what))
 }
 
 // checkSteps fails if a package is not as it was planned with, before the first write.

@@ -183,7 +183,7 @@ func (c *UninstallCmd) ask(env *terminal.Env, one uninstallArgs) (p *planner.Pla
 		return nil, err
 	}
 	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
-		return nil, c.Consent(env, fmt.Sprintf("uninstall %s: %s", p.Package.Short(), strings.TrimSuffix(plantext.Lost(resources, uncounted), ".")))
+		return nil, adviseDryRun(env, c.Consent(env, fmt.Sprintf("uninstall %s: %s", p.Package.Short(), strings.TrimSuffix(plantext.Lost(resources, uncounted), "."))))
 	}
 	return p, nil
 }

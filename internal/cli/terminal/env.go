@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -37,6 +40,19 @@ type Env struct {
 	Verbose bool
 	// Args are the arguments of the command, without the program's name.
 	Args []string
+}
+
+// CommandWith returns the command line of the user with a further flag, for a shell.
+func (e *Env) CommandWith(flag string) string {
+	at := slices.Index(e.Args, "--") // No flags follow.
+	if at < 0 {
+		at = len(e.Args)
+	}
+	words := []string{"xpkg"}
+	for _, arg := range slices.Insert(slices.Clone(e.Args), at, flag) {
+		words = append(words, wording.ShellWord(arg))
+	}
+	return strings.Join(words, " ")
 }
 
 // ExitCode ends a command with an exit code and without a message.
