@@ -30,13 +30,12 @@ type skipEntry struct {
 }
 
 // encodeKinds returns the layer of kinds of a catalog.
-func encodeKinds(c *Catalog) ([]byte, error) {
+func encodeKinds(c *Catalog, coder *frame.Coder) ([]byte, error) {
 	positions := make(map[string]int, len(c.Packages))
 	for i, p := range c.Packages {
 		positions[p.Repository] = i
 	}
-	var b kindsBuilder
-	b.coder = new(frame.Coder)
+	b := kindsBuilder{coder: coder}
 	for i := range c.Kinds {
 		k := &c.Kinds[i]
 		position, known := positions[k.Repository]

@@ -20,7 +20,7 @@ func Encode(c *Catalog) (Image, error) {
 	}
 	e := encoder{}
 	e.add(MediaTypePackages, encodePackages(c.Packages))
-	kinds, err := encodeKinds(c)
+	kinds, err := encodeKinds(c, &e.coder)
 	if err != nil {
 		return Image{}, err
 	}
@@ -37,14 +37,15 @@ func Encode(c *Catalog) (Image, error) {
 	return e.image(config)
 }
 
-// encoder collects compressed blobs, and the first error.
+// encoder collects compressed blobs, and the first error. One coder compresses all of them, because it has large tables.
 type encoder struct {
+	coder frame.Coder
 	blobs []Blob
 	err   error
 }
 
 func (e *encoder) add(mediaType oci.MediaType, content []byte) {
-	packed, err := frame.Encode(content)
+	packed, err := e.coder.Encode(content)
 	e.err = cmp.Or(e.err, err)
 	e.blobs = append(e.blobs, newBlob(mediaType, packed))
 }
