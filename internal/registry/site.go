@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -132,6 +134,19 @@ func (s *Site) Run(ctx context.Context) error {
 			s.log.Error("cannot update the index; the next attempt follows", "error", err)
 		}
 		s.finish(err)
+		releaseMemory()
+	}
+}
+
+// mostHeap is the size of the heap in bytes from which memory is returned to the operating system after an update.
+const mostHeap = 192 << 20
+
+// releaseMemory returns the memory to the operating system that an update of a large index has left. The runtime does so minutes later, and
+// keeps as much as the update needed at most.
+func releaseMemory() {
+	var m runtime.MemStats
+	if runtime.ReadMemStats(&m); m.HeapSys-m.HeapReleased > mostHeap {
+		debug.FreeOSMemory()
 	}
 }
 
