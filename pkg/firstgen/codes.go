@@ -24,6 +24,11 @@ var (
 		Cause: "The file install.yaml does not contain exactly one Deployment.",
 		Fix:   "Keep one Deployment in install.yaml.",
 	}
+	ErrIgnoredSetting = errcode.Code{
+		Name: "IgnoredSetting", Class: errcode.Invalid,
+		Cause: "A setting of install.yaml that gives a program access to a node or to other objects, or a container beside the controller, has no effect: packages are not trusted.",
+		Fix:   "Remove it from install.yaml. An administrator who trusts the package can set it with a DeploymentRuntimeConfig.",
+	}
 	ErrInvalidBehavior = errcode.Code{
 		Name: "InvalidBehavior", Class: errcode.Invalid,
 		Cause: "The file behavior.yaml does not describe a templating controller.",
@@ -64,6 +69,7 @@ var (
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
 	return []errcode.Code{
+		ErrIgnoredSetting,
 		ErrInvalidApp,
 		ErrInvalidBehavior,
 		ErrInvalidIcon,

@@ -13,6 +13,8 @@ import (
 // Install is the content of install.yaml.
 type Install struct {
 	deployment *appsv1.Deployment
+	// doc is the document of install.yaml.
+	doc xpkg.Document
 }
 
 // InstallOptions are the settings of an install object that change the Deployment of a package.
@@ -91,5 +93,5 @@ func (r *reader) readInstall(f file) *Install {
 		return nil
 	}
 	d.APIVersion = appsv1.SchemeGroupVersion.String()
-	return &Install{d}
+	return &Install{d, doc}
 }

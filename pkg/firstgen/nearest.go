@@ -8,6 +8,7 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -104,7 +105,7 @@ func isBelow(dir, parent string) bool { return dir == parent || strings.HasPrefi
 func precede[T any](m *metadata, others []attached[T], by attached[T], r *Resource) {
 	for _, a := range others {
 		if m.preceded[a.path] == "" {
-			m.preceded[a.path] = fmt.Sprintf("the file has no effect: %s precedes it for CRD %s", by.path, r.CRD.Name)
+			m.preceded[a.path] = fmt.Sprintf("the file has no effect: %s precedes it for CRD %s", shown(by.path), r.CRD.Name)
 		}
 	}
 }
@@ -131,10 +132,18 @@ func combined[T any](r *reader, m *metadata, all []attached[T], res *Resource) T
 		if len(lost) > 0 && !m.reported[a.path] {
 			m.reported[a.path] = true
 			r.report(xpkg.Warning, ErrUnusedMetadata, a.path, 0, "%s of the file has no effect on CRD %s, which has one for all versions: %s takes precedence",
-				strings.Join(lost, ", "), res.CRD.Name, by)
+				strings.Join(lost, ", "), res.CRD.Name, shown(by))
 		}
 	}
 	return out
+}
+
+// shown returns a path as it is if it is printable, and quoted otherwise.
+func shown(path string) string {
+	if q := strconv.Quote(path); q != `"`+path+`"` {
+		return q
+	}
+	return path
 }
 
 // iconOf returns the first icon, or nil, and reports icons of other folders, which are for other versions of the CRD.
@@ -149,7 +158,7 @@ func (r *reader) iconOf(m *metadata, all []attached[Icon], res *Resource) *Icon 
 			dirs = append(dirs, dir)
 			if !bytes.Equal(a.value.Data, first.value.Data) && !m.reported[a.path] {
 				m.reported[a.path] = true
-				r.report(xpkg.Warning, ErrUnusedMetadata, a.path, 0, "the icon has no effect on CRD %s, which has one for all versions: %s takes precedence", res.CRD.Name, first.path)
+				r.report(xpkg.Warning, ErrUnusedMetadata, a.path, 0, "the icon has no effect on CRD %s, which has one for all versions: %s takes precedence", res.CRD.Name, shown(first.path))
 			}
 		}
 	}

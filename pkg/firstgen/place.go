@@ -3,6 +3,7 @@ package firstgen
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,6 +49,28 @@ func (p *Placer) Place(f xpkg.Finding) (xpkg.Finding, bool) {
 	}
 	f.File, f.Line, f.Document = appFile, 0, 0
 	return f, f.Severity == xpkg.Error
+}
+
+// ignoredSettings are parts of the paths of settings that give a program access to a node or to other objects.
+var ignoredSettings = []string{"securityContext", ".host", "olume", "rocMount", ".env"}
+
+// IgnoredSettings returns a warning for each setting of install.yaml that has no effect because packages are not trusted.
+func (p *Placer) IgnoredSettings() []xpkg.Finding {
+	if p.pkg.Install == nil {
+		return nil
+	}
+	var out []xpkg.Finding
+	line := lines(p.pkg.Install.doc)
+	for _, l := range p.conversion.Losses {
+		ignored := slices.ContainsFunc(ignoredSettings, func(part string) bool { return strings.Contains(l.Field, part) })
+		if l.Reason == ReasonContainer || l.Reason == ReasonDeploymentField && ignored {
+			out = append(out, xpkg.Finding{
+				Code: ErrIgnoredSetting, Severity: xpkg.Warning, Message: fmt.Sprintf("%.260s: %s", shown(l.Field), l.Message), File: installFile, Line: line(l.Field),
+				Fix: ErrIgnoredSetting.Fix,
+			})
+		}
+	}
+	return out
 }
 
 // path returns the path of the field in a line of the stream, which is in the given document.

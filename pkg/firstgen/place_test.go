@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -43,5 +45,54 @@ func TestFindingsAboutTheConversionAreAtTheLinesOfThePackage(t *testing.T) {
 	}
 	if _, ok := placer.Place(xpkg.Finding{}); ok {
 		t.Error("a finding without a document has a place")
+	}
+}
+
+func TestSettingsThatRaisePrivilegesAreReportedWithTheirLines(t *testing.T) {
+	text := `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: controller}
+spec:
+  template:
+    spec:
+      serviceAccountName: admin
+      hostNetwork: true
+      volumes:
+      - {name: host, hostPath: {path: /}}
+      initContainers:
+      - {name: init, image: busybox}
+      containers:
+      - name: controller
+        args: [a]
+        securityContext:
+          privileged: true
+        volumeMounts: [{name: host, mountPath: /host}]
+        env:
+        - {name: PASSWORD, valueFrom: {secretKeyRef: {name: a, key: b}}}
+        ports:
+        - containerPort: 80
+          hostPort: 80
+`
+	pkg := mustRead(t, map[string]string{"install.yaml": text}, firstgen.Options{})
+	c, err := firstgen.Convert(pkg, firstgen.ConvertOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, f := range firstgen.NewPlacer(pkg, c).IgnoredSettings() {
+		got[f.Place()] = true
+		if f.Severity != xpkg.Warning || f.Code.Name != firstgen.ErrIgnoredSetting.Name {
+			t.Errorf("finding %s", f)
+		}
+	}
+	want := map[string]bool{}
+	for _, line := range []string{"8", "9", "12", "17", "18", "19", "21"} {
+		want["install.yaml:"+line] = true
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if pkg := mustRead(t, nil, firstgen.Options{}); len(firstgen.NewPlacer(pkg, c).IgnoredSettings()) > 0 {
+		t.Error("a package without install.yaml has ignored settings")
 	}
 }

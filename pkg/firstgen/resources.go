@@ -100,7 +100,7 @@ func (r *reader) readCRDs(f file, optional bool) []Resource {
 				s.versions = append(s.versions, v.Name)
 			}
 			if len(untyped) > 0 {
-				r.report(xpkg.Warning, ErrUntypedSchema, f.path, d.Line, "CRD %s accepts any value, because its schema states no type: %.500s", crd.Name, wording.Few(untyped, 5, ", "))
+				r.report(xpkg.Warning, ErrUntypedSchema, f.path, d.Line, "CRD %s accepts any value, because its schema states no type: %.500s", crd.Name, shown(wording.Few(untyped, 5, ", ")))
 			}
 			out = append(out, Resource{CRD: crd, File: f.path, sources: []crdSource{s}})
 		}
@@ -170,7 +170,7 @@ func highest(r Resource) string {
 // merge adds the versions of a CRD to another file's CRD of the same name, which has the higher version.
 func (r *reader) merge(into *Resource, from Resource) {
 	if into.CRD.Spec.Scope != from.CRD.Spec.Scope || !reflect.DeepEqual(into.CRD.Spec.Names, from.CRD.Spec.Names) {
-		r.report(xpkg.Error, check.ErrInvalidCRD, from.File, from.sources[0].doc.Line, "CRD %s has different names or a different scope in %s", from.CRD.Name, into.File)
+		r.report(xpkg.Error, check.ErrInvalidCRD, from.File, from.sources[0].doc.Line, "CRD %s has different names or a different scope in %s", from.CRD.Name, shown(into.File))
 		return
 	}
 	into.sources = append(into.sources, from.sources...)
@@ -181,7 +181,7 @@ func (r *reader) merge(into *Resource, from Resource) {
 			v.Storage = false
 			into.CRD.Spec.Versions = append(into.CRD.Spec.Versions, v)
 		case !reflect.DeepEqual(into.CRD.Spec.Versions[i].Schema, v.Schema):
-			r.report(xpkg.Error, xpkg.ErrDuplicateObject, from.File, from.sources[0].doc.Line, "version %s of CRD %s has a different schema in %s", v.Name, from.CRD.Name, into.File)
+			r.report(xpkg.Error, xpkg.ErrDuplicateObject, from.File, from.sources[0].doc.Line, "version %s of CRD %s has a different schema in %s", v.Name, from.CRD.Name, shown(into.File))
 		}
 	}
 	for k, v := range from.CRD.Annotations {

@@ -262,5 +262,5 @@ func (c *conformer) expect(ok bool, value any, want string, at place) {
 	if path == "" {
 		path = "the document"
 	}
-	c.report(c.src.lineIn(at.line), "%.200s is %s, want %s", path, kind, want)
+	c.report(c.src.lineIn(at.line), "%.200s is %s, want %s", shown(path), kind, want)
 }

@@ -102,3 +102,14 @@ func TestALinkInPlaceOfAFileThatDefinesThePackageIsAnError(t *testing.T) {
 }
 
 var link = &fstest.MapFile{Data: []byte("/etc/passwd"), Mode: fs.ModeSymlink}
+
+func TestNamesOfFilesAreInOneLine(t *testing.T) {
+	_, err := read(t, tree(map[string]string{"resources/a\nb/crd.yaml": "{{"}), firstgen.Options{})
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), `a\nb/crd.yaml`) {
+		t.Errorf("error %q", err)
+	}
+	pkg := mustRead(t, map[string]string{"resources/a\nb/thing.ui-schema.yaml": "a: 1", "resources/a\nb/ui-schema.yaml": "b: 1", "resources/a\nb/c.crd.yaml": crdText("b.example.org", "Thing", "v1")}, firstgen.Options{})
+	if len(pkg.Findings) != 1 || strings.Contains(pkg.Findings[0].String(), "\n") {
+		t.Errorf("findings %q", pkg.Findings)
+	}
+}

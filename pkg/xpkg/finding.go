@@ -59,12 +59,13 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// Place returns the position as "file:line", or as much of it as is known.
+// Place returns the position as "file:line", or as much of it as is known, in one line.
 func (f Finding) Place() string {
-	if f.File != "" && f.Line > 0 {
-		return fmt.Sprintf("%s:%d", f.File, f.Line)
+	file := strings.ReplaceAll(f.File, "\n", `\n`)
+	if file != "" && f.Line > 0 {
+		return fmt.Sprintf("%s:%d", file, f.Line)
 	}
-	return f.File
+	return file
 }
 
 // Description returns the message after the number of the document and the kind and name of

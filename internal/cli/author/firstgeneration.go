@@ -91,6 +91,7 @@ func lintFirst(pkg *firstgen.Package, err error, strict bool, limits xpkg.Limits
 		return nil, err
 	}
 	placer := firstgen.NewPlacer(pkg, c)
+	found = append(found, placer.IgnoredSettings()...)
 	for _, f := range check.Stream(c.Stream(), xpkg.ReadOptions{Policy: policy, Limits: limits}, everyCheck(policy, limits)) {
 		if f, ok := placer.Place(f); ok {
 			found = append(found, f)
