@@ -297,7 +297,7 @@ func (o operation) write(env *terminal.Env, cluster client.Client, steps []*step
 
 // waitFor waits until each package is healthy or deleted, if requested.
 func (o operation) waitFor(env *terminal.Env, cluster client.Client, done []*doneStep) error {
-	limit := o.limit(o.wait)
+	limit, outcome := o.limit(o.wait), outcomesOfWait(env)
 	for _, d := range done {
 		switch {
 		case limit == 0:
@@ -310,7 +310,7 @@ func (o operation) waitFor(env *terminal.Env, cluster client.Client, done []*don
 			if err := waitInstalled(env, cluster, d.object, limit, false); err != nil {
 				return err
 			}
-			d.word = outcomeOfWait(env, d.object)
+			d.word = outcome(d.object)
 		}
 	}
 	return nil

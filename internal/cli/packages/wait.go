@@ -146,12 +146,26 @@ func unhealthyDependency(ctx context.Context, cluster client.Client, p v1.Packag
 
 // outcomeOfWait returns the state of a package after a successful wait. It prints a note if the
 // new revision needs manual activation, or if the condition of the healthy package has a message.
-func outcomeOfWait(env *terminal.Env, p v1.Package) string {
+func outcomeOfWait(env *terminal.Env, p v1.Package) string { return outcomesOfWait(env)(p) }
+
+// outcomesOfWait returns a function that is like outcomeOfWait for several packages: the advice after the first sentence of
+// a note is printed once.
+func outcomesOfWait(env *terminal.Env) func(v1.Package) string {
+	printed := map[string]bool{}
+	return func(p v1.Package) string { return outcomeWith(env, p, printed) }
+}
+
+func outcomeWith(env *terminal.Env, p v1.Package, printed map[string]bool) string {
 	if why := inventory.PendingActivation(p); why != "" {
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(why))
 		return "waits to be activated"
 	}
 	if note := inventory.HealthNote(p); note != "" {
+		if fact, advice, ok := strings.Cut(note, ". "); ok && printed[advice] {
+			note = fact + "."
+		} else {
+			printed[advice] = ok
+		}
 		fmt.Fprintf(env.Stderr, "note: %s: %s\n", inventory.ShortName(p), terminal.Safe(note))
 	}
 	return "healthy"

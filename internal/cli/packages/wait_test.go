@@ -73,3 +73,23 @@ func TestCtrlCEndsAWaitAsInterrupted(t *testing.T) {
 		t.Errorf("got %v, want %s", err, ErrWait.Name)
 	}
 }
+
+// The advice that several packages have in common is printed once; the fact of each package is always printed.
+func TestNotesOfSeveralPackagesShareTheirAdvice(t *testing.T) {
+	var printed strings.Builder
+	outcome := outcomesOfWait(&terminal.Env{Stderr: &printed})
+	for _, name := range []string{"a", "b"} {
+		p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		p.SetGroupVersionKind(v1.GroupVersion.WithKind(v1.ConfigurationKind))
+		ready := v1.Healthy()
+		ready.Type, ready.Message = v1.TypeReady, "The XRD of "+name+" is not established. Install Crossplane core."
+		p.SetConditions(metav1.Time{}, v1.Healthy(), ready)
+		if got := outcome(p); got != "healthy" {
+			t.Errorf("%s is %s", name, got)
+		}
+	}
+	want := "note: configuration/a: The XRD of a is not established. Install Crossplane core.\nnote: configuration/b: The XRD of b is not established.\n"
+	if printed.String() != want {
+		t.Errorf("got\n%swant\n%s", printed.String(), want)
+	}
+}
