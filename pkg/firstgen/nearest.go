@@ -122,7 +122,7 @@ func combined[T any](r *reader, m *metadata, all []attached[T], res *Resource) T
 		for i := range files {
 			name, _, _ := strings.Cut(into.Type().Field(i).Tag.Get("json"), ",")
 			switch value, has := from.Field(i).String(), into.Field(i).String(); {
-			case has == "":
+			case has == "" && !(name == "overview" && into.FieldByName("Description").String() != ""): // Either is the overview.
 				into.Field(i).SetString(value)
 				files[i] = a.path
 			case value != "" && value != has && name != "id" && name != "group":
@@ -131,7 +131,7 @@ func combined[T any](r *reader, m *metadata, all []attached[T], res *Resource) T
 		}
 		if len(lost) > 0 && !m.reported[a.path] {
 			m.reported[a.path] = true
-			r.report(xpkg.Warning, ErrUnusedMetadata, a.path, 0, "%s of the file has no effect on CRD %s, which has one for all versions: %s takes precedence",
+			r.report(xpkg.Warning, ErrUnusedMetadata, a.path, 0, "%s of the file has no effect on CRD %s: %s takes precedence",
 				strings.Join(lost, ", "), res.CRD.Name, shown(by))
 		}
 	}
@@ -158,7 +158,7 @@ func (r *reader) iconOf(m *metadata, all []attached[Icon], res *Resource) *Icon 
 			dirs = append(dirs, dir)
 			if !bytes.Equal(a.value.Data, first.value.Data) && !m.reported[a.path] {
 				m.reported[a.path] = true
-				r.report(xpkg.Warning, ErrUnusedMetadata, a.path, 0, "the icon has no effect on CRD %s, which has one for all versions: %s takes precedence", res.CRD.Name, shown(first.path))
+				r.report(xpkg.Warning, ErrUnusedMetadata, a.path, 0, "the icon has no effect on CRD %s: %s takes precedence", res.CRD.Name, shown(first.path))
 			}
 		}
 	}

@@ -36,8 +36,8 @@ func TestMetadataOfEachVersionOfACRDIsKept(t *testing.T) {
 		t.Errorf("metadata (-want +got)\n%s", diff)
 	}
 	want := []string{
-		dir + "v1alpha1/icon.svg: the icon has no effect on CRD mysqls.db.example.org, which has one for all versions: " + dir + "v1beta1/icon.svg takes precedence",
-		dir + "v1alpha1/resource.yaml: title of the file has no effect on CRD mysqls.db.example.org, which has one for all versions: " + dir + "v1beta1/resource.yaml takes precedence",
+		dir + "v1alpha1/icon.svg: the icon has no effect on CRD mysqls.db.example.org: " + dir + "v1beta1/icon.svg takes precedence",
+		dir + "v1alpha1/resource.yaml: title of the file has no effect on CRD mysqls.db.example.org: " + dir + "v1beta1/resource.yaml takes precedence",
 	}
 	if diff := cmp.Diff(want, messages(pkg)); diff != "" {
 		t.Errorf("findings (-want +got)\n%s", diff)
@@ -60,6 +60,21 @@ func TestUISchemasOfOneKindAreConcatenated(t *testing.T) {
 		t.Errorf("metadata %+v", r.Meta)
 	}
 	want := []string{"resources/ui-schema.yaml: the file has no effect: resources/thing.ui-schema.yaml precedes it for CRD things.a.example.org"}
+	if diff := cmp.Diff(want, messages(pkg)); diff != "" {
+		t.Errorf("findings (-want +got)\n%s", diff)
+	}
+}
+
+func TestADescriptionIsAnOverview(t *testing.T) {
+	pkg := mustRead(t, map[string]string{
+		"resources/a.resource.yaml": "id: Thing\ndescription: first\n",
+		"resources/b.resource.yaml": "id: Thing\noverview: second\ntitle: B\n",
+	}, firstgen.Options{})
+	r := pkg.Resources[0]
+	if got := r.CRD.Annotations[firstgen.AnnotationResourceOverview]; got != "first" || r.Meta.Title != "B" {
+		t.Errorf("overview %q, title %q", got, r.Meta.Title)
+	}
+	want := []string{"resources/b.resource.yaml: overview of the file has no effect on CRD things.a.example.org: resources/a.resource.yaml takes precedence"}
 	if diff := cmp.Diff(want, messages(pkg)); diff != "" {
 		t.Errorf("findings (-want +got)\n%s", diff)
 	}
