@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -38,11 +41,7 @@ type Broken struct {
 
 // Needs describes the requirement, without its subject.
 func (b Broken) Needs() string {
-	needs := strings.TrimSpace("needs " + b.Requires + " " + b.Constraint)
-	if len(b.Kinds) > 0 {
-		needs += " for " + strings.Join(b.Kinds, " and ")
-	}
-	return needs
+	return "needs " + dependency.Need{Package: b.Requires, Constraint: b.Constraint, Kinds: b.Kinds}.String()
 }
 
 // After describes the requirement after the operation, for the subject "it".
@@ -101,22 +100,78 @@ func (p *Plan) BreakageError() error {
 	for _, b := range p.Breaks {
 		reasons = append(reasons, b.String())
 	}
-	err := ErrDependentsBroken.New(few(reasons), "to %s %s breaks %s", p.Operation, p.Package.Short(), wording.Count(len(p.Breaks), "package"))
+	err := ErrDependentsBroken.New(few(reasons), "to %s %s breaks %s", p.Operation, p.Package.Short(), p.brokenText())
 	if p.Operation == Uninstall {
-		return err.WithDo("Uninstall the dependents too, with `xpkg uninstall %s`. To continue anyway, use --yes.", strings.Join(p.withDependents(), " "))
+		return err.WithDo("%s To continue anyway, use --yes.", p.uninstallAdvice())
 	}
 	return err
 }
 
-// withDependents returns the names of the broken dependents, each once, and of the package.
-func (p *Plan) withDependents() []string {
-	var out []string
+// uninstallAdvice returns how the dependents of the deleted package are removed, too: install objects with kubectl, and packages
+// together with it.
+func (p *Plan) uninstallAdvice() string {
+	var packages, installs []string
 	for _, b := range p.Breaks {
-		if name := (Package{Kind: b.Kind, Name: b.Name}).Short(); !slices.Contains(out, name) {
-			out = append(out, name)
+		namespace, name, _ := strings.Cut(b.Name, "/")
+		short := Package{Kind: b.Kind, Name: b.Name}.Short()
+		switch {
+		case !b.isPackage():
+			installs = append(installs, fmt.Sprintf("`kubectl delete --namespace %s %ss.%s %s`", namespace, strings.ToLower(b.Kind), packagesv1alpha1.Group, name))
+		case !slices.Contains(packages, short):
+			packages = append(packages, short)
 		}
 	}
-	return append(out, p.Package.Short())
+	var out []string
+	if len(packages) > 0 {
+		out = append(out, fmt.Sprintf("Uninstall the dependents too, with `xpkg uninstall %s`.", strings.Join(append(packages, p.Package.Short()), " ")))
+	}
+	if len(installs) > 0 {
+		out = append(out, "Delete the install objects first, with "+wording.Few(installs, maxInstallsInText, " and ")+".")
+	}
+	return strings.Join(out, " ")
+}
+
+// maxInstallsInText limits the install objects in an advice.
+const maxInstallsInText = 5
+
+// isPackage reports whether a package is broken, and not an install object.
+func (b Broken) isPackage() bool { return slices.Contains(v1.PackageKinds(), b.Kind) }
+
+// brokenText returns the number of packages and of install objects that the plan breaks.
+func (p *Plan) brokenText() string {
+	packages := 0
+	for _, b := range p.Breaks {
+		if b.isPackage() {
+			packages++
+		}
+	}
+	var parts []string
+	if packages > 0 {
+		parts = append(parts, wording.Count(packages, "package"))
+	}
+	if n := len(p.Breaks) - packages; n > 0 {
+		parts = append(parts, wording.Count(n, "install object"))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// addBroken adds a broken dependency to those of the same package on the required one. It names the kind of the dependency if the
+// required package would not be installed.
+func addBroken(all []Broken, b Broken, d dependency.Dependency) []Broken {
+	at := slices.IndexFunc(all, func(x Broken) bool {
+		return x.Kind == b.Kind && x.Name == b.Name && x.Requires == b.Requires && x.Installed == b.Installed
+	})
+	if at < 0 {
+		at = len(all)
+		all = append(all, b)
+	}
+	same := &all[at]
+	needs := []dependency.Dependency{{Package: b.Requires, Constraint: same.Constraint}, {Package: b.Requires, Constraint: b.Constraint}}
+	same.Constraint = dependency.Needs(needs)[0].Constraint
+	if d.CRD != "" && b.Installed == "" && !slices.Contains(same.Kinds, d.CRD) {
+		same.Kinds = append(same.Kinds, d.CRD)
+	}
+	return all
 }
 
 // breaks returns the packages whose requirements on the package are not met after the operation,
@@ -139,7 +194,7 @@ func (pl *Planner) breaks(s *clusterState, g *graph.Graph, node *graph.Node) []B
 				}
 				b.Installed = to.VersionOrDigest()
 			}
-			out = append(out, b)
+			out = addBroken(out, b, d.Dependency)
 		}
 	}
 	if node != nil {

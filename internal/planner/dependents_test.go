@@ -7,9 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -108,5 +110,41 @@ func TestUninstallWithDependentsNamesTheCommandForAll(t *testing.T) {
 	want := "Uninstall the dependents too, with `xpkg uninstall configuration/root configuration/top provider/leaf`. To continue anyway, use --yes."
 	if got := errcode.From(p.BreakageError()).Do; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAPackageIsBrokenOnceForAllOfItsKinds(t *testing.T) {
+	root := asking("root", "registry.example.com/root:v1.0.0")
+	graph.SetKindProviders(root, []dependency.Dependency{
+		{Package: leaf, Constraint: ">=v1.0.0", CRD: "Spring.reef.test/v1"}, {Package: leaf, Constraint: ">=v1.0.0", CRD: "Tide.reef.test/v1"}, {Package: leaf, CRD: "Wave.reef.test/v1"},
+	})
+	s := &clusterState{others: []v1.Package{root}, live: asking("leaf", leaf+":v1.0.0")}
+	pl := &Planner{}
+	nodes, err := pl.nodes(t.Context(), s, func(string) bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "leaf"}, Breaks: pl.breaks(s, graph.New(nodes, nil), nil)}
+	want := "provider/root needs " + leaf + " >=v1.0.0 for Spring.reef.test/v1 and Tide.reef.test/v1 and Wave.reef.test/v1, and it would not be installed"
+	if len(p.Breaks) != 1 || p.Breaks[0].String() != want {
+		t.Errorf("got %v, want %s", p.Breaks, want)
+	}
+
+	// All install objects that use the Provider are listed, too, except for those that are listed as users of a kind.
+	installs := []packagesv1alpha1.Install{packagesv1alpha1.NewInstall(packagesv1alpha1.PackageInstallKind), packagesv1alpha1.NewInstall(packagesv1alpha1.ClusterPackageInstallKind)}
+	for _, in := range installs {
+		in.SetNamespace("team")
+		in.SetName("leaf")
+	}
+	p.Breaks = append(p.Breaks, Broken{Kind: packagesv1alpha1.ClusterPackageInstallKind, Name: "team/leaf", Requires: leaf, Kinds: []string{"Tide.reef.test/v1"}})
+	pl.lostProvider(installs, leaf, p)
+	if n := len(p.Breaks); n != 3 || p.Breaks[2].String() != "packageinstall/team/leaf needs "+leaf+", and it would not be installed" {
+		t.Errorf("with install objects: %v", p.Breaks)
+	}
+	err = p.BreakageError()
+	for _, want := range []string{"breaks 1 package and 2 install objects", "`xpkg uninstall provider/root provider/leaf`", "`kubectl delete --namespace team packageinstalls.packages.crossplane.io leaf`"} {
+		if text := errcode.Message(err); !strings.Contains(text, want) {
+			t.Errorf("there is no %q in %s", want, text)
+		}
 	}
 }

@@ -24,7 +24,11 @@ func (pl *Planner) bindKinds(ctx context.Context, s *clusterState, p v1.Package,
 	}
 	recorded := graph.KindProviders(p)
 	if s.live != nil {
-		recorded = append(graph.KindProviders(s.live), recorded...)
+		for _, d := range graph.KindProviders(s.live) {
+			if !slices.Contains(recorded, d) {
+				recorded = append(recorded, d)
+			}
+		}
 	}
 	found, err := state.BindKinds(ctx, pl.Cluster, pkg, recorded, s.repositoryOf)
 	if err != nil {
@@ -120,8 +124,9 @@ func (pl *Planner) lostKinds(ctx context.Context, s *clusterState, live v1.Packa
 	if live == nil {
 		return nil
 	}
+	installs := pl.installsOf(ctx, live, out)
 	repository, provided := oci.RepositoryName(live.PackageSpec().Package), map[dependency.KindRef]bool{}
-	for _, user := range pl.kindUsers(ctx, s, live, out) {
+	for _, user := range kindUsers(s, live, installs) {
 		defines := content != nil && provide.DefinesKind(content, user.crd)
 		switches := content != nil && !s.sameRepository(repository, node.Repository)
 		if defines && !switches || pl.ChangedTogether[Package{Kind: user.kind, Name: user.name}.Short()] {
@@ -145,7 +150,22 @@ func (pl *Planner) lostKinds(ctx context.Context, s *clusterState, live v1.Packa
 		}
 		out.addLostKind(lost, user.crd)
 	}
+	if content == nil {
+		pl.lostProvider(installs, repository, out)
+	}
 	return nil
+}
+
+// lostProvider adds to the plan the install objects whose Provider the operation deletes, as far as they are not in the plan as
+// users of a kind.
+func (pl *Planner) lostProvider(installs []packagesv1alpha1.Install, repository string, out *Plan) {
+	for _, in := range installs {
+		user := Package{Kind: in.PackageKind(), Name: in.GetNamespace() + "/" + in.GetName()}
+		known := slices.ContainsFunc(out.Breaks, func(b Broken) bool { return b.Kind == user.Kind && b.Name == user.Name })
+		if !known && !pl.ChangedTogether[user.Short()] {
+			out.Breaks = append(out.Breaks, Broken{Kind: user.Kind, Name: user.Name, Requires: repository})
+		}
+	}
 }
 
 // addLostKind adds a kind to the broken dependency of its user on the package that provides it.
@@ -176,9 +196,9 @@ type kindUser struct {
 	crd        dependency.KindRef
 }
 
-// kindUsers returns the other packages and the install objects that use an installed package as the provider of a kind. It
-// adds a warning if the install objects cannot be read.
-func (pl *Planner) kindUsers(ctx context.Context, s *clusterState, live v1.Package, out *Plan) []kindUser {
+// kindUsers returns the other packages, and those of the install objects, that use an installed package as the provider of a
+// kind.
+func kindUsers(s *clusterState, live v1.Package, installs []packagesv1alpha1.Install) []kindUser {
 	var users []kindUser
 	add := func(kind, name, crd string) {
 		if k, err := dependency.ParseKindRef(crd); err == nil {
@@ -193,19 +213,24 @@ func (pl *Planner) kindUsers(ctx context.Context, s *clusterState, live v1.Packa
 			}
 		}
 	}
-	if live.PackageKind() != v1.ProviderKind {
-		return users
-	}
-	installs, err := pl.installObjects(ctx)
-	if err != nil {
-		out.warn(fmt.Sprintf("The install objects that use the package are not known: %v.", err))
-	}
 	for _, in := range installs {
-		if in.InstallStatus().Provider == live.GetName() && in.InstallSpec().CRD != "" {
+		if in.InstallSpec().CRD != "" {
 			add(in.PackageKind(), in.GetNamespace()+"/"+in.GetName(), in.InstallSpec().CRD)
 		}
 	}
 	return users
+}
+
+// installsOf returns the install objects that use a package. It adds a warning if they cannot be read.
+func (pl *Planner) installsOf(ctx context.Context, live v1.Package, out *Plan) []packagesv1alpha1.Install {
+	if live.PackageKind() != v1.ProviderKind {
+		return nil
+	}
+	all, err := pl.installObjects(ctx)
+	if err != nil {
+		out.warn(fmt.Sprintf("The install objects that use the package are not known: %v.", err))
+	}
+	return slices.DeleteFunc(all, func(in packagesv1alpha1.Install) bool { return in.InstallStatus().Provider != live.GetName() })
 }
 
 // installObjects returns the install objects of the kinds that the API server serves.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -68,8 +69,10 @@ func (pl *Planner) recordDependents(ctx context.Context, s *clusterState, out *P
 		return err
 	}
 	out.Orphans = s.orphans(others, nil, nil)
-	if _, installs := s.lock.Annotations[graph.AnnotationUpgrades]; installs && len(out.Breaks) > 0 {
-		out.warn(fmt.Sprintf("The package manager installs it again: %s.", out.Breaks[0]))
+	// A PackageInstall shares a Provider that an administrator installs.
+	by := slices.IndexFunc(out.Breaks, func(b Broken) bool { return b.Kind != packagesv1alpha1.PackageInstallKind })
+	if _, installs := s.lock.Annotations[graph.AnnotationUpgrades]; installs && by >= 0 {
+		out.warn(fmt.Sprintf("The package manager installs it again: %s.", out.Breaks[by]))
 	}
 	return nil
 }

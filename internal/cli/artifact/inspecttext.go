@@ -141,7 +141,14 @@ func writeDependencies(w io.Writer, r *inspection) error {
 	if err := section(w, []string{"DEPENDENCY", "KIND", "VERSION"}, rows(r.Content.Dependencies)); err != nil {
 		return err
 	}
-	return section(w, []string{"OPTIONAL DEPENDENCY", "KIND", "VERSION"}, rows(r.Content.OptionalDependencies))
+	if err := section(w, []string{"OPTIONAL DEPENDENCY", "KIND", "VERSION"}, rows(r.Content.OptionalDependencies)); err != nil {
+		return err
+	}
+	var kinds [][]string
+	for _, k := range r.Content.RequiredKinds {
+		kinds = append(kinds, []string{k.WithoutVersion(), cmp.Or(k.Version, "-")})
+	}
+	return section(w, []string{"REQUIRED KIND", "API VERSION"}, kinds)
 }
 
 func writeObjects(w io.Writer, objects []objectView) error {

@@ -3,9 +3,11 @@ package dependencies
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -19,6 +21,8 @@ type treeNode struct {
 	Kind   xpkg.Kind `json:"kind,omitempty"`
 	// Constraint is the constraint of the parent.
 	Constraint string `json:"constraint,omitempty"`
+	// Kinds are the kinds for which the parent needs the package.
+	Kinds []string `json:"kinds,omitempty"`
 	// RequiredBy names the package of a folder that requires a root.
 	RequiredBy   string      `json:"requiredBy,omitempty"`
 	Dependencies []*treeNode `json:"dependencies,omitempty"`
@@ -32,13 +36,38 @@ type treeNode struct {
 func closureTree(f lockfile.File) []*treeNode {
 	seen := map[string]bool{}
 	out := []*treeNode{}
-	for _, r := range f.Roots {
+	for _, r := range requests(f.Roots) {
 		n := growOptional(f, r.Package, r.Constraint)
 		if !r.Optional {
 			n = growClosure(f, r.Package, r.Constraint, seen)
 		}
-		n.RequiredBy = r.By
+		n.RequiredBy, n.Kinds = r.by, r.Kinds
 		out = append(out, n)
+	}
+	return out
+}
+
+// request is all roots of a requester with the same package.
+type request struct {
+	by string
+	dependency.Need
+}
+
+// requests returns roots as one request for each requester and package, in the order of the roots.
+func requests(roots []dependency.Root) []request {
+	var by []string
+	all := map[string][]dependency.Dependency{}
+	for _, r := range roots {
+		if !slices.Contains(by, r.By) {
+			by = append(by, r.By)
+		}
+		all[r.By] = append(all[r.By], dependency.Dependency{Package: r.Package, Constraint: r.Constraint, Optional: r.Optional, CRD: r.CRD})
+	}
+	var out []request
+	for _, requester := range by {
+		for _, n := range dependency.Needs(all[requester]) {
+			out = append(out, request{requester, n})
+		}
 	}
 	return out
 }
@@ -50,12 +79,14 @@ func growClosure(f lockfile.File, repository, constraint string, seen map[string
 		return n
 	}
 	seen[repository] = true
-	for _, d := range p.Dependencies {
+	for _, d := range dependency.Needs(p.Dependencies) {
 		if d.Optional {
 			n.Dependencies = append(n.Dependencies, growOptional(f, d.Package, d.Constraint))
 			continue
 		}
-		n.Dependencies = append(n.Dependencies, growClosure(f, d.Package, d.Constraint, seen))
+		child := growClosure(f, d.Package, d.Constraint, seen)
+		child.Kinds = d.Kinds
+		n.Dependencies = append(n.Dependencies, child)
 	}
 	return n
 }
@@ -88,6 +119,9 @@ func (n *treeNode) write(w io.Writer, f lockfile.File, first, rest string) {
 		line = n.Package + "  " + n.Constraint + "  (optional, not installed)"
 	case n.Optional:
 		line += "  (optional)"
+	}
+	if len(n.Kinds) > 0 {
+		line += "  " + dependency.Need{Kinds: n.Kinds}.Purpose()
 	}
 	if n.RequiredBy != "" {
 		line += "  (for " + n.RequiredBy + ")"

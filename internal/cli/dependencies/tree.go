@@ -14,7 +14,6 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -57,6 +56,9 @@ type node struct {
 	Dependencies []dependencyNode `json:"dependencies,omitempty"`
 	// InstallObjects are the objects of the first generation that use the package.
 	InstallObjects []inventory.InstallObject `json:"installObjects,omitempty"`
+
+	// dependents are the names of InstalledFor in text.
+	dependents string
 }
 
 // dependencyNode is a dependency, and the package that satisfies it.
@@ -64,8 +66,10 @@ type dependencyNode struct {
 	Package    string `json:"package"`
 	Constraint string `json:"constraint,omitempty"`
 	// Optional reports whether the dependency is optional.
-	Optional  bool  `json:"optional,omitempty"`
-	Installed *node `json:"installed,omitempty"`
+	Optional bool `json:"optional,omitempty"`
+	// Kinds are the required kinds for which the package was selected.
+	Kinds     []string `json:"kinds,omitempty"`
+	Installed *node    `json:"installed,omitempty"`
 	// Seen reports whether Installed is shown completely elsewhere in the tree.
 	Seen bool `json:"seen,omitempty"`
 }
@@ -180,15 +184,6 @@ func (t *packageTree) revisions(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// entry returns the Lock entry of a package's active revision.
-func (t *packageTree) entry(p v1.Package) v1beta1.LockPackage {
-	rev := t.running[inventory.ShortName(p)]
-	if rev == nil {
-		return v1beta1.LockPackage{}
-	}
-	return t.all.Entry(rev.GetName())
-}
-
 // roots returns the packages without dependents, and one package of each cycle that has no dependents outside
 // of the cycle.
 func (t *packageTree) roots() []v1.Package {
@@ -198,9 +193,9 @@ func (t *packageTree) roots() []v1.Package {
 		name := inventory.ShortName(p)
 		byName[name] = p
 		g.Add(name)
-		for _, d := range t.entry(p).Dependencies {
-			if to := t.all.FromRepository(d.Package); to != nil {
-				g.Add(name, dependency.Dependency{Package: inventory.ShortName(to), Constraint: d.Constraints})
+		for _, n := range t.needs(p) {
+			if to := t.all.FromRepository(n.Package); to != nil && !n.Optional {
+				g.Add(name, dependency.Dependency{Package: inventory.ShortName(to), Constraint: n.Constraint})
 			}
 		}
 	}
@@ -223,16 +218,25 @@ func (t *packageTree) grow(p v1.Package) *node {
 			n.Objects[o.Kind]++
 		}
 	}
-	for _, d := range graph.DependenciesFromLock(t.entry(p)) {
+	for _, d := range t.needs(p) {
 		n.Dependencies = append(n.Dependencies, t.need(d))
 	}
 	return n
 }
 
+// needs returns the packages that a package needs.
+func (t *packageTree) needs(p v1.Package) []dependency.Need {
+	revision := ""
+	if rev := t.running[inventory.ShortName(p)]; rev != nil {
+		revision = rev.GetName()
+	}
+	return t.all.Needs(p, revision)
+}
+
 // need returns a dependency, with its package at its first occurrence in the tree. An optional dependency is
 // a separate root of the tree, because it was not installed for this package.
-func (t *packageTree) need(d dependency.Dependency) dependencyNode {
-	out := dependencyNode{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional}
+func (t *packageTree) need(d dependency.Need) dependencyNode {
+	out := dependencyNode{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional, Kinds: d.Kinds}
 	by := t.all.FromRepository(d.Package)
 	if by == nil {
 		return out
@@ -265,6 +269,7 @@ func (t *packageTree) alone(p v1.Package) *node {
 	return &node{
 		Kind: p.PackageKind(), Name: p.GetName(), Version: inventory.ShortVersion(image), Healthy: inventory.Status(p, v1.TypeHealthy),
 		Reason: inventory.ReasonOf(p), InstalledFor: graph.RequiredBy(p), Deleting: inventory.IsDeleting(p),
+		dependents: t.all.DependentNames(graph.RequiredBy(p)),
 	}
 }
 
@@ -288,7 +293,7 @@ func (n *node) title() string {
 		health += "  " + message
 	}
 	if n.Reason == inventory.Dependency {
-		health += "  (installed for " + inventory.ShortNames(n.InstalledFor) + ")"
+		health += "  (installed for " + n.dependents + ")"
 	}
 	return terminal.Safe(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(n.Kind), n.Name, n.Version, health))
 }
@@ -316,7 +321,7 @@ func (n *node) write(w io.Writer, first, rest string) {
 }
 
 func (d dependencyNode) write(w io.Writer, first, rest string) {
-	needs := terminal.Safe(strings.TrimSpace("needs " + d.Package + " " + d.Constraint))
+	needs := terminal.Safe("needs " + dependency.Need{Package: d.Package, Constraint: d.Constraint, Kinds: d.Kinds}.String())
 	if d.Optional {
 		needs = terminal.Safe("works with " + d.Package + " " + d.Constraint)
 	}

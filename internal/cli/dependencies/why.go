@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
@@ -47,8 +48,8 @@ type reasonView struct {
 	// Status describes the status of the version, if it was yanked, retracted or deprecated and its registry responds.
 	Status string `json:"status,omitempty"`
 
-	// short is the version in text.
-	short string
+	// short is the version in text, and dependents the names of InstalledFor.
+	short, dependents string
 }
 
 // askView is a step of a path.
@@ -58,6 +59,13 @@ type askView struct {
 	DependentVersion string `json:"dependentVersion,omitempty"`
 	Package          string `json:"package"`
 	Constraint       string `json:"constraint"`
+	// Kinds are the kinds for which the dependent needs the package.
+	Kinds []string `json:"kinds,omitempty"`
+}
+
+// needs describes the requirement, without its subject.
+func (a askView) needs() string {
+	return dependency.Need{Package: a.Package, Constraint: a.Constraint, Kinds: a.Kinds}.String()
 }
 
 // Run prints the direct and indirect dependents of a package, and the packages with an optional dependency on it.
@@ -125,6 +133,7 @@ func (v *reasonView) installed(all *inventory.Inventory) {
 	for _, p := range all.Packages {
 		if inventory.RepositoryOf(p) == v.Package && v.Reason != inventory.Explicit {
 			v.Reason, v.InstalledFor = inventory.ReasonOf(p), graph.RequiredBy(p)
+			v.dependents = all.DependentNames(v.InstalledFor)
 		}
 	}
 }
@@ -137,7 +146,7 @@ func (v *reasonView) story() string {
 	case v.Reason == inventory.Dependency && len(v.Paths) > 0:
 		return "installed as a dependency"
 	case v.Reason == inventory.Dependency:
-		return fmt.Sprintf("installed as a dependency of %s, and no longer needed", inventory.ShortNames(v.InstalledFor))
+		return fmt.Sprintf("installed as a dependency of %s, and no longer needed", v.dependents)
 	}
 	return ""
 }
@@ -195,16 +204,17 @@ func asksAlong(f lockfile.File, path []string) [][]askView {
 	var between []askView
 	for i := 1; i < len(path); i++ {
 		from, _ := f.Find(path[i-1])
-		for _, d := range from.Dependencies {
+		for _, d := range dependency.Needs(from.Dependencies) {
 			if d.Package == path[i] && !d.Optional {
-				between = append(between, askView{Dependent: from.Repository, DependentVersion: from.Version, Package: d.Package, Constraint: d.Constraint})
+				between = append(between, askView{Dependent: from.Repository, DependentVersion: from.Version, Package: d.Package, Constraint: d.Constraint, Kinds: d.Kinds})
 			}
 		}
 	}
 	var out [][]askView
-	for _, r := range f.Roots {
+	for _, r := range requests(f.Roots) {
 		if r.Package == path[0] && !r.Optional {
-			out = append(out, append([]askView{{Dependent: r.Requester(), Package: r.Package, Constraint: r.Constraint}}, between...))
+			first := askView{Dependent: dependency.Root{By: r.by}.Requester(), Package: r.Package, Constraint: r.Constraint, Kinds: r.Kinds}
+			out = append(out, append([]askView{first}, between...))
 		}
 	}
 	return out
@@ -213,9 +223,9 @@ func asksAlong(f lockfile.File, path []string) [][]askView {
 func writePath(w io.Writer, path []askView) {
 	indent := ""
 	for i, a := range path {
-		line := fmt.Sprintf("%s needs %s %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.Package, a.Constraint)
+		line := fmt.Sprintf("%s needs %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.needs())
 		if a.Dependent == "you" {
-			line = fmt.Sprintf("you requested %s %s", a.Package, a.Constraint)
+			line = "you requested " + a.needs()
 		}
 		if i == 0 {
 			fmt.Fprintf(w, "%s\n", terminal.Safe(line))

@@ -80,6 +80,16 @@ func (i *Inventory) Dependents(p v1.Package) []string {
 	return slices.Compact(out)
 }
 
+// Needs returns the packages that a package needs, by their names according to the Lock entry of its revision, and for the kinds that
+// they provide.
+func (i *Inventory) Needs(p v1.Package, revision string) []dependency.Need {
+	all := graph.DependenciesFromLock(i.Entry(revision))
+	if !p.PackageSpec().SkipDependencyResolution {
+		all = append(all, graph.KindProviders(p)...)
+	}
+	return dependency.Needs(all)
+}
+
 // Closure returns the installed packages in the form of a lock file. Its roots are the explicitly installed packages.
 func (i *Inventory) Closure() lockfile.File {
 	var f lockfile.File

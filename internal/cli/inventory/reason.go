@@ -26,14 +26,17 @@ func ReasonOf(p v1.Package) InstallReason {
 	return Explicit
 }
 
-// ShortNames returns the short names of the dependents for which a package was installed.
-func ShortNames(repositories []string) string {
+// DependentNames returns the names of the dependents for which a package was installed, in the cluster if they are installed.
+func (i *Inventory) DependentNames(repositories []string) string {
 	if len(repositories) == 0 {
 		return "others"
 	}
 	names := make([]string, len(repositories))
-	for i, r := range repositories {
-		names[i] = path.Base(r)
+	for at, r := range repositories {
+		names[at] = path.Base(r)
+		if p := i.FromRepository(r); p != nil {
+			names[at] = p.GetName()
+		}
 	}
 	return strings.Join(names, ", ")
 }

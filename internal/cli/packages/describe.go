@@ -19,8 +19,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -169,6 +169,8 @@ type requirement struct {
 	Package    string `json:"package"`
 	Constraint string `json:"constraint,omitempty"`
 	Optional   bool   `json:"optional,omitempty"`
+	// Kinds are the required kinds for which the package was selected.
+	Kinds []string `json:"kinds,omitempty"`
 	// By is the installed package, as KIND/NAME, and Version its version. Both are empty if none is installed.
 	By      string `json:"by,omitempty"`
 	Version string `json:"version,omitempty"`
@@ -186,7 +188,7 @@ func describe(all *inventory.Inventory, p v1.Package, revisions []v1.PackageRevi
 		RolledBack: revision.PolicyOf(p).Back, Objects: map[string][]string{}, Dependencies: []requirement{}, Revisions: revisionViews(revisions), Events: []eventView{},
 	}
 	if i := slices.IndexFunc(revisions, revision.IsActive); i >= 0 {
-		d.addRevision(all, revisions[i])
+		d.addRevision(all, p, revisions[i])
 		if spec := revisions[i].RevisionSpec(); d.RolledBack != "" {
 			d.Running, d.Resolved, d.Digest = spec.Image, revisions[i].RevisionStatus().ResolvedImage, spec.Digest
 		}
@@ -197,7 +199,7 @@ func describe(all *inventory.Inventory, p v1.Package, revisions []v1.PackageRevi
 	return d
 }
 
-func (d *description) addRevision(all *inventory.Inventory, rev v1.PackageRevision) {
+func (d *description) addRevision(all *inventory.Inventory, p v1.Package, rev v1.PackageRevision) {
 	status := rev.RevisionStatus()
 	d.Presentation = presentationOf(rev)
 	d.RevisionConditions = conditionViews(status.Conditions)
@@ -208,8 +210,8 @@ func (d *description) addRevision(all *inventory.Inventory, rev v1.PackageRevisi
 	for _, names := range d.Objects {
 		slices.Sort(names)
 	}
-	for _, dep := range graph.DependenciesFromLock(all.Entry(rev.GetName())) {
-		r := requirement{Package: dep.Package, Constraint: dep.Constraint, Optional: dep.Optional}
+	for _, dep := range all.Needs(p, rev.GetName()) {
+		r := requirement{Package: dep.Package, Constraint: dep.Constraint, Optional: dep.Optional, Kinds: dep.Kinds}
 		if by := all.FromRepository(dep.Package); by != nil {
 			r.By, r.Version = inventory.ShortName(by), inventory.ShortVersion(by.PackageSpec().Package)
 			r.Healthy = inventory.Status(by, v1.TypeHealthy)
@@ -356,7 +358,7 @@ func firstLine(text string) string {
 
 // String returns the requirement as a line of text.
 func (r requirement) String() string {
-	text := strings.TrimSpace(r.Package + " " + r.Constraint)
+	text := dependency.Need{Package: r.Package, Constraint: r.Constraint, Kinds: r.Kinds}.String()
 	if r.Optional {
 		text += " (optional)"
 	}

@@ -9,6 +9,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -53,5 +55,19 @@ func TestDescriptionHasNoLinesOfThePackage(t *testing.T) {
 	}
 	if !strings.Contains(text.String(), "Good Digest:") {
 		t.Errorf("the title is missing:\n%s", text.String())
+	}
+}
+
+func TestADescriptionNamesTheKindsOfADependency(t *testing.T) {
+	const tides = "registry.example.com/tides"
+	p, by := &v1.Provider{}, &v1.Provider{}
+	p.Name, p.Spec.Package = "reefs", "registry.example.com/reefs:v1"
+	by.Name, by.Spec.Package = "acme-tides", tides+":v2"
+	graph.SetKindProviders(p, []dependency.Dependency{{Package: tides, CRD: "Tide.reef.test"}, {Package: tides, CRD: "Wave.reef.test"}})
+	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "reefs-1"}}
+	rev.Spec.DesiredState, rev.Spec.Image = v1.RevisionActive, p.Spec.Package
+	d := describe(&inventory.Inventory{Packages: []v1.Package{p, by}, Lock: &v1beta1.Lock{}}, p, []v1.PackageRevision{rev})
+	if want := tides + " for Tide.reef.test and Wave.reef.test: provider/acme-tides v2"; len(d.Dependencies) != 1 || !strings.HasPrefix(d.Dependencies[0].String(), want) {
+		t.Errorf("got %v, want %s", d.Dependencies, want)
 	}
 }

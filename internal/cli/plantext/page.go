@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -215,18 +216,33 @@ func (t *page) dependencies(all []planner.Dependency) {
 		return
 	}
 	t.title("dependencies")
-	for _, d := range all {
-		about := ""
-		switch d.State {
-		case graph.Incompatible:
-			about = "installed is " + d.Installed
-		case graph.Absent:
-			about = fmt.Sprintf("optional; xpkg install %s %s:TAG turns it on", cmp.Or(strings.ToLower(d.Kind), "KIND"), d.Package)
-		case graph.Progressing:
-			about = "requested is " + d.Installed
+	for len(all) > 0 {
+		d := all[0]
+		var needs []dependency.Dependency
+		var rest []planner.Dependency
+		for _, x := range all {
+			if x.Package == d.Package && x.State == d.State && x.Optional == d.Optional && x.Installed == d.Installed {
+				needs = append(needs, dependency.Dependency{Package: x.Package, Constraint: x.Constraint, Optional: x.Optional, CRD: x.CRD})
+			} else {
+				rest = append(rest, x)
+			}
 		}
-		t.row(string(d.State), strings.TrimSpace(d.Package+" "+d.Constraint), about)
+		t.row(string(d.State), dependency.Needs(needs)[0].String(), stateText(d))
+		all = rest
 	}
+}
+
+// stateText describes the state of a dependency.
+func stateText(d planner.Dependency) string {
+	switch d.State {
+	case graph.Incompatible:
+		return "installed is " + d.Installed
+	case graph.Absent:
+		return fmt.Sprintf("optional; xpkg install %s %s:TAG turns it on", cmp.Or(strings.ToLower(d.Kind), "KIND"), d.Package)
+	case graph.Progressing:
+		return "requested is " + d.Installed
+	}
+	return ""
 }
 
 func (t *page) brings(all []planner.AddedPackage) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,5 +207,21 @@ func TestSeveralPlansEndWithTotals(t *testing.T) {
 	out.Reset()
 	if err := Write(&out, update); err != nil || strings.Contains(out.String(), "In total") {
 		t.Errorf("a single plan has totals (%v):\n%s", err, out.String())
+	}
+}
+
+func TestAPackageThatProvidesSeveralKindsIsOneDependency(t *testing.T) {
+	p := &planner.Plan{Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "reefs"}}
+	for _, kind := range []string{"", "Tide.reef.test", "Wave.reef.test"} {
+		p.Dependencies = append(p.Dependencies, planner.Dependency{Package: "registry.example.com/tides", Constraint: ">=v1", State: "satisfied", Installed: "registry.example.com/tides:v1", CRD: kind})
+	}
+	p.Dependencies = append(p.Dependencies, planner.Dependency{Package: "registry.example.com/tides", State: "missing", CRD: "Neap.reef.test"})
+	want := [][]string{
+		{"satisfied", "registry.example.com/tides >=v1 for Tide.reef.test and Wave.reef.test", ""},
+		{"missing", "registry.example.com/tides for Neap.reef.test", ""},
+	}
+	at := slices.IndexFunc(pageOf(p, 0).sections, func(s section) bool { return s.title == "dependencies" })
+	if diff := cmp.Diff(want, pageOf(p, 0).sections[at].rows); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
