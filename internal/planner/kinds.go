@@ -52,14 +52,14 @@ func (pl *Planner) selectProviders(ctx context.Context, s *clusterState, bound s
 	if finder == nil {
 		finder = &provide.Finder{}
 	}
-	kinds, present := slices.Clone(bound.Missing), s.repositories()
+	kinds, recorded := slices.Clone(bound.Missing), map[dependency.KindRef]string{}
 	for _, d := range bound.Selected {
 		if k, err := dependency.ParseKindRef(d.CRD); err == nil {
 			kinds = append(kinds, k)
-			present[d.Package] = true
+			recorded[k] = d.Package
 		}
 	}
-	rankings, err := finder.RankTogether(ctx, kinds, provide.Request{Present: present})
+	rankings, err := finder.RankTogether(ctx, kinds, provide.Request{Present: s.repositories(), RecordedKinds: recorded})
 	if err != nil {
 		return nil, err
 	}

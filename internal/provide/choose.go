@@ -102,6 +102,8 @@ type Describe struct {
 	Schemas map[string]Difference
 	// Alike returns known kinds with a similar name.
 	Alike func(dependency.KindRef) []string
+	// Unrecorded reports that the commands do not record the selection.
+	Unrecorded bool
 }
 
 // Err returns AmbiguousKind or NoProvider, or nil if the ranking is decided.
@@ -130,7 +132,11 @@ func (r Ranking) Err(d Describe) error {
 	if len(r.Order) == 1 {
 		what = fmt.Sprintf("it is not certain that the publisher of the package that provides %s owns the API group", a.Kind)
 	}
-	return ErrAmbiguous.New(a, "%s", what).WithDo("Select one: %s. The selection is recorded.", strings.Join(a.Commands(), " or "))
+	advice := "Select one: " + strings.Join(a.Commands(), " or ") + "."
+	if !d.Unrecorded {
+		advice += " The selection is recorded."
+	}
+	return ErrAmbiguous.New(a, "%s", what).WithDo("%s", advice)
 }
 
 // noProvider returns the error of a kind without candidates.

@@ -11,7 +11,7 @@ var (
 	}
 	ErrNoProvider = errcode.Code{
 		Name: "NoProvider", Class: errcode.NotFound,
-		Cause: "No known package provides the kind, or none of them can be installed. Known are the packages of the cluster, of the package cache, of the lock file and of the indexes.",
+		Cause: "No known package provides the kind, or none of them can be installed. Known are the packages of the cluster, of the lock file and of the indexes, and those that were added to the package cache under a reference.",
 		Fix:   "Check the kind with `xpkg search --kind`, add an index that contains the package, or install the package by its name.",
 	}
 	ErrInvalidKind = errcode.Code{

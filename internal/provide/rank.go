@@ -14,6 +14,8 @@ type Request struct {
 	Kind dependency.KindRef
 	// Recorded is the repository that was selected for the kind before; empty if there is none.
 	Recorded string
+	// RecordedKinds maps kinds to the repositories that were selected for them before, for [Finder.RankTogether].
+	RecordedKinds map[dependency.KindRef]string
 	// Present lists repositories of packages that are installed, locked, or required by name.
 	Present map[string]bool
 	// Holders maps the names of CRDs to the packages that hold them, for messages.

@@ -47,6 +47,8 @@ type Finder struct {
 	Selected map[dependency.KindRef]string
 	// Command is as in Describe.
 	Command func(kind dependency.KindRef, c Candidate) string
+	// Unrecorded is as in Describe.
+	Unrecorded bool
 	// Schemas compares the schemas of the candidates for a kind; nil if they are not known.
 	Schemas func(ctx context.Context, kind dependency.KindRef, candidates []Candidate) map[string]Difference
 
@@ -119,7 +121,7 @@ func (f *Finder) Rank(ctx context.Context, q Request) (Ranking, error) {
 
 // Err returns the error of a ranking that is not decided, or nil.
 func (f *Finder) Err(ctx context.Context, r Ranking) error {
-	d := Describe{Command: func(c Candidate) string { return f.command(r.Kind, c) }, Alike: f.alike}
+	d := Describe{Command: func(c Candidate) string { return f.command(r.Kind, c) }, Alike: f.alike, Unrecorded: f.Unrecorded}
 	if f.Schemas != nil && r.Decided == "" && len(r.Order) > 1 {
 		d.Schemas = f.Schemas(ctx, r.Kind, r.Order[:min(len(r.Order), maxOptions)])
 	}
@@ -225,7 +227,7 @@ func (f *Finder) RankTogether(ctx context.Context, kinds []dependency.KindRef, q
 			if slices.ContainsFunc(all, func(r Ranking) bool { return r.Kind == one }) {
 				continue
 			}
-			q.Kind = one
+			q.Kind, q.Recorded = one, q.RecordedKinds[one]
 			r, err := f.Rank(ctx, q)
 			if err != nil {
 				return nil, err

@@ -52,8 +52,8 @@ func newTogether(rankings []Ranking, defined map[string][]string) *together {
 				t.crds[c.Repository] = slices.Clone(defined[c.Repository])
 			}
 			t.crds[c.Repository] = append(t.crds[c.Repository], c.CRDs...)
-			if c.Plural != "" {
-				t.crds[c.Repository] = append(t.crds[c.Repository], c.CRD())
+			if crd := r.crdIn(c); crd != "" {
+				t.crds[c.Repository] = append(t.crds[c.Repository], crd)
 			}
 		}
 		if r.Decided == Recorded || r.Decided == Present {
@@ -65,6 +65,20 @@ func newTogether(rankings []Ranking, defined map[string][]string) *together {
 		t.crds[repository] = slices.Compact(names)
 	}
 	return t
+}
+
+// crdIn returns the name of the CRD of the kind in a candidate, or "" if it is not known. A package that was selected before, and that
+// no source knows, defines the same CRD as the other candidates.
+func (r Ranking) crdIn(c Candidate) string {
+	if c.Plural != "" {
+		return c.CRD()
+	}
+	for _, other := range r.Order {
+		if other.Plural != "" {
+			return other.CRD()
+		}
+	}
+	return ""
 }
 
 // conflict returns the first CRD that two packages define, or "".

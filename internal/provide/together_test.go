@@ -199,3 +199,18 @@ func TestAResolverAsksForKindsTogether(t *testing.T) {
 		t.Errorf("%+v, %v", conflicting, err)
 	}
 }
+
+// A package that no source knows, and that was selected for a kind, is not joined by another one that defines the kind.
+func TestAPackageForAKindDoesNotConflictWithRecordedOnes(t *testing.T) {
+	f := reefs(t, "acme", "acme/tides: Tide Wave", "acme/small: Tide")
+	wave, tide := kindRef(t, "Wave."+reef+"/v1"), kindRef(t, "Tide."+reef+"/v1")
+	all, err := f.RankTogether(t.Context(), []dependency.KindRef{tide, wave}, Request{RecordedKinds: map[dependency.KindRef]string{wave: "xpkg.test/private/waves"}})
+	if err != nil || len(all) != 2 || all[0].Order[0].Repository != "xpkg.test/acme/small" || all[1].Order[0].Repository != "xpkg.test/private/waves" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	f = reefs(t, "acme", "acme/tides: Tide Wave")
+	all, err = f.RankTogether(t.Context(), []dependency.KindRef{tide, wave}, Request{RecordedKinds: map[dependency.KindRef]string{wave: "xpkg.test/private/waves"}})
+	if err != nil || !all[0].Conflicting {
+		t.Errorf("%+v, %v", all, err)
+	}
+}

@@ -22,7 +22,7 @@ const ConversionVersion = 5
 
 // ConvertOptions configures Convert.
 type ConvertOptions struct {
-	// Provides returns the package that defines a CRD, and false if it is not known; nil means that none is known.
+	// Provides returns the package that defines a CRD, and false if none is known or selected; nil means that none is known.
 	Provides func(CRDReference) (dependency.Dependency, bool)
 	// Bake moves the literal parts of the runtime to Conversion.Process, if the runtime is in the image of the package.
 	Bake bool
@@ -248,7 +248,7 @@ func (c *Conversion) dependencies(p *Package, opts ConvertOptions) []map[string]
 			continue
 		case !known:
 			out = append(out, map[string]any{"crd": ref.String()})
-			c.lose(ReasonDependency, appFile, "dependsOn", "the package that defines %s is not known: the requirement is kept as a kind", ref)
+			c.lose(ReasonDependency, appFile, "dependsOn", "no package is selected for %s: the requirement is kept as a kind", ref)
 			continue
 		case seen[dep.Package]:
 			continue

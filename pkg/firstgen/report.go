@@ -11,7 +11,7 @@ type Reason string
 
 // The reasons of a report. A part that [Read] reported with a warning has the code of the warning as its reason.
 const (
-	// ReasonDependency is the reason for a required CRD whose package is not known.
+	// ReasonDependency is the reason for a required CRD whose package is not known, or for which a user must select one.
 	ReasonDependency Reason = "UnknownDependency"
 	// ReasonCoreKind is the reason for a required CRD that Crossplane itself defined at that time.
 	ReasonCoreKind Reason = "CoreKind"

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
@@ -137,6 +138,9 @@ func (c *ConvertCmd) convert(env *terminal.Env, of *firstgen.Package, base *imag
 		return err
 	}
 	defer terminal.Close(&err, providers)
+	if err := providers.stated.checkUsed(of.App.DependsOn); err != nil {
+		return err
+	}
 	result, err := firstgen.Convert(of, firstgen.ConvertOptions{Provides: providers.of, Bake: base != nil})
 	if err := cmp.Or(err, providers.err); err != nil {
 		return err
@@ -297,13 +301,25 @@ func writeBelow(dir, name string, data []byte) error {
 	return os.WriteFile(file, data, fileutil.PublicMode)
 }
 
+// statedProvider is a value of --provides: the package that defines a CRD, or all CRDs of a group.
+type statedProvider struct {
+	text string
+	crd  firstgen.CRDReference
+	dependency.Dependency
+}
+
+// matches reports whether the package is stated for a required CRD.
+func (p statedProvider) matches(want firstgen.CRDReference) bool {
+	version := p.crd.Version == "" || want.Version == "" || p.crd.Version == want.Version
+	return p.crd.Group == want.Group && version && (p.crd.Plural == "*" || p.crd.Plural == want.Plural)
+}
+
+// statedProviders are the values of --provides. The first one that matches a CRD applies.
+type statedProviders []statedProvider
+
 // parseProvides parses the values of --provides: CRD=REPOSITORY@CONSTRAINT, where the CRD is PLURAL.GROUP[/VERSION].
-func parseProvides(values []string) (func(firstgen.CRDReference) (dependency.Dependency, bool), error) {
-	type entry struct {
-		ref firstgen.CRDReference
-		dep dependency.Dependency
-	}
-	var entries []entry
+func parseProvides(values []string) (statedProviders, error) {
+	var out statedProviders
 	for _, v := range values {
 		crd, rest, _ := strings.Cut(v, "=")
 		repository, constraint, _ := strings.Cut(rest, "@")
@@ -312,15 +328,38 @@ func parseProvides(values []string) (func(firstgen.CRDReference) (dependency.Dep
 			return nil, terminal.ErrUsage.New(nil, "--provides %s is not of the form CRD=REPOSITORY@CONSTRAINT", v).
 				WithDo("Write it as in clusters.compute.acme.io=ghcr.io/acme/compute@>=v1.0.0.")
 		}
-		entries = append(entries, entry{ref, dependency.Dependency{Package: repository, Constraint: constraint}})
+		out = append(out, statedProvider{v, ref, dependency.Dependency{Package: repository, Constraint: constraint}})
 	}
-	return func(want firstgen.CRDReference) (dependency.Dependency, bool) {
-		for _, e := range entries {
-			version := e.ref.Version == "" || want.Version == "" || e.ref.Version == want.Version
-			if e.ref.Group == want.Group && version && (e.ref.Plural == "*" || e.ref.Plural == want.Plural) {
-				return e.dep, true
-			}
-		}
-		return dependency.Dependency{}, false
-	}, nil
+	return out, nil
 }
+
+// of returns the package that is stated for a CRD.
+func (all statedProviders) of(want firstgen.CRDReference) (dependency.Dependency, bool) {
+	at := slices.IndexFunc(all, func(p statedProvider) bool { return p.matches(want) })
+	if at < 0 {
+		return dependency.Dependency{}, false
+	}
+	return all[at].Dependency, true
+}
+
+// checkUsed fails if a package is stated for a CRD that is not required, such as a misspelled one.
+func (all statedProviders) checkUsed(required []firstgen.CRDReference) error {
+	for _, p := range all {
+		if slices.ContainsFunc(required, p.matches) {
+			continue
+		}
+		advice := "Remove it."
+		if len(required) > 0 {
+			names := make([]string, len(required))
+			for i, r := range required {
+				names[i] = r.String()
+			}
+			advice = "Remove it, or name a CRD that the package requires: " + wording.Few(names, maxRequiredInText, ", ") + "."
+		}
+		return terminal.ErrUsage.New(nil, "--provides %s: the package does not require %s", p.text, p.crd).WithDo("%s", advice)
+	}
+	return nil
+}
+
+// maxRequiredInText limits the CRDs in an error.
+const maxRequiredInText = 10

@@ -19,7 +19,7 @@ import (
 // are selected without doubt.
 type crdProviders struct {
 	env    *terminal.Env
-	stated func(firstgen.CRDReference) (dependency.Dependency, bool)
+	stated statedProviders
 	// finder knows the packages of the indexes; nil without one.
 	finder *provide.Finder
 	source *content.LazySource
@@ -35,7 +35,7 @@ func (c *ConvertCmd) openProviders(env *terminal.Env) (*crdProviders, error) {
 	}
 	source := &content.LazySource{Flags: content.ContentFlags{CacheFlags: c.CacheFlags, TrustFlags: c.TrustFlags}}
 	finder := source.IndexFinder(c.KindIndexFlag)
-	finder.Command = c.commandWith
+	finder.Command, finder.Unrecorded = c.commandWith, true
 	return &crdProviders{env: env, stated: stated, finder: finder, source: source}, nil
 }
 
@@ -49,7 +49,7 @@ func (p *crdProviders) Close() error {
 
 // of returns the package that defines a CRD, and false if it is not known. It keeps the first error of an index.
 func (p *crdProviders) of(ref firstgen.CRDReference) (dependency.Dependency, bool) {
-	if d, ok := p.stated(ref); ok || p.finder == nil || p.err != nil {
+	if d, ok := p.stated.of(ref); ok || p.finder == nil || p.err != nil {
 		return d, ok
 	}
 	first, err := p.find(dependency.KindRef{Name: ref.Plural, Group: ref.Group, Version: ref.Version})
@@ -61,6 +61,9 @@ func (p *crdProviders) of(ref firstgen.CRDReference) (dependency.Dependency, boo
 		p.err = err
 	}
 	if first == nil {
+		if err == nil {
+			fmt.Fprintf(p.env.Stderr, "note: %s\n", terminal.Safe(fmt.Sprintf("The kinds of %s are in several packages.", ref)))
+		}
 		return dependency.Dependency{}, false
 	}
 	fmt.Fprintf(p.env.Stderr, "note: %s\n", terminal.Safe(fmt.Sprintf("%s is provided by %s of %s.", ref, first.Ref(), first.PublisherText())))

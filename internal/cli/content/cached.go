@@ -57,7 +57,7 @@ func (s *LazySource) Finder(indexes KindIndexFlag) *provide.Finder {
 				return nil, err
 			}
 			out, err := s.openIndexes(ctx, indexes)
-			return append(out, provide.Packages{All: packages, Name: "the package cache", Priority: cachePriority}), err
+			return append(out, provide.Packages{All: packages, Name: CacheSource, Priority: cachePriority}), err
 		},
 		Schemas: func(_ context.Context, kind dependency.KindRef, candidates []provide.Candidate) map[string]provide.Difference {
 			return compareSchemas(packages, kind, candidates)
@@ -108,6 +108,9 @@ func compareSchemas(packages []provide.Package, kind dependency.KindRef, candida
 	}
 	return out
 }
+
+// CacheSource is the name of the package cache as the source of candidates.
+const CacheSource = "the package cache"
 
 // cachePriority is the priority of the package cache, after all indexes.
 const cachePriority = 1 << 20

@@ -150,11 +150,15 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 			pl.Upgrades = c.DependencyUpgrades
 			return planInstall(env.Context, pl, want, c.consents)
 		})
+		err = c.adviseCache(err)
 	}
 	ask := !c.Yes && env.Interactive()
 	switch {
 	case isPlanUnavailable(err, want) && !c.given():
 		printPlanUnavailable(env, err)
+		if c.cached {
+			fmt.Fprintln(env.Stderr, terminal.Safe(errcode.From(err).Do))
+		}
 		if ask {
 			return env.Confirm()
 		}

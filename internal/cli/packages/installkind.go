@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -20,13 +22,16 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // requiredKindFlag selects the package to install by a kind that it provides.
 type requiredKindFlag struct {
 	RequiredKind string `name:"kind" placeholder:"KIND" help:"Install the package that provides this kind of custom resources, for example Bucket.s3.aws.upbound.io/v1beta2. If more than one package may be meant, nothing is installed, and the command lists them."`
-	// selected is the kind for which a package was selected.
+	// selected is the kind for which a package was selected, and cached reports that the package is known from the package cache.
 	selected dependency.KindRef
+	cached   bool
 }
 
 // selectProvider sets the package from the kind of --kind. It returns the package that provides the kind already, if there
@@ -76,8 +81,16 @@ func findHolder(ctx context.Context, pl *clusterPlanner, all *inventory.Inventor
 			held = h
 		}
 	}
-	holder := all.Named(named(held.PackageKind, held.PackageName))
+	return checkHolder(all.Named(named(held.PackageKind, held.PackageName)), held, kind)
+}
+
+// checkHolder returns the package that holds a kind, which is nil if there is none. It fails if the package does not serve the
+// required kind.
+func checkHolder(holder v1.Package, held state.HeldKind, kind dependency.KindRef) (v1.Package, error) {
 	switch {
+	case holder == nil && rbac.Reserved(schema.GroupResource{Group: held.Group, Resource: held.Plural}):
+		return nil, provide.ErrKindHeld.New(nil, "%s belongs to Kubernetes, Crossplane or the package manager, and no package can define it", held.KindRef(kind.Version)).
+			WithDo("The API server serves the kind: no package is needed.")
 	case holder == nil:
 		return nil, provide.ErrKindHeld.New(nil, "the API server serves %s already, and no package holds its CRD", held.KindRef(kind.Version)).
 			WithDo("To let a package adopt the CRD, install the package by its name with the flag --adopt.")
@@ -122,9 +135,19 @@ func (c *installArgs) chooseProvider(env *terminal.Env, pl *clusterPlanner, all 
 			WithDo("Run `xpkg describe %s`, or update the package with `xpkg update %s %s`.", inventory.ShortName(p), inventory.ShortName(p), chosen.Version)
 	}
 	c.Ref, c.Kind, c.selected = chosen.Ref(), inventory.Kind(chosen.Type), kind
+	c.cached = chosen.Source == content.CacheSource
 	fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(fmt.Sprintf("%s is provided by %s of %s (%s); it is selected because %s.",
 		r.Canonical(), chosen.Ref(), chosen.PublisherText(), wording.Count(chosen.Cost, "kind"), r.Decided)))
 	return nil
+}
+
+// adviseCache adds to the error of a registry that cannot be reached how a package of the package cache is installed without it.
+func (c *installArgs) adviseCache(err error) error {
+	if err == nil || !c.cached || c.PackagePullPolicy == string(corev1.PullNever) || errcode.From(err).Code.Class.Name != errcode.Unavailable.Name {
+		return err
+	}
+	failed := errcode.From(err)
+	return failed.WithDo("%s", strings.TrimSpace(failed.Do+" The package cache contains "+c.Ref+": to install it without its registry, add --package-pull-policy Never."))
 }
 
 // heldCRDs returns the repositories of the packages that hold CRDs, by the names of the CRDs.

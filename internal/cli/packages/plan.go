@@ -161,7 +161,8 @@ func (c *planInstallCmd) Run(env *terminal.Env) error {
 	}
 	return c.run(env, "planning to install "+inventory.ShortName(want), func(pl *clusterPlanner) (*planner.Plan, error) {
 		pl.Upgrades = c.DependencyUpgrades
-		return planInstall(env.Context, pl, want, c.consents)
+		p, err := planInstall(env.Context, pl, want, c.consents)
+		return p, c.adviseCache(err)
 	})
 }
 

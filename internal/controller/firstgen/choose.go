@@ -31,8 +31,7 @@ func (b *Base) choose(ctx context.Context, in packagesv1alpha1.Install, crd firs
 	}
 	kind := kindRef(crd)
 	if len(sources) == 0 {
-		return "", provide.ErrNoProvider.New(nil, "no installed Provider has the CRD %s, and the manager has no index", crd).
-			WithDo("Run `xpkg install --kind %s`, set spec.package instead of spec.crd, or start the manager with an index: `xpkg up` and `xpkg manager` have the flag --index.", wording.ShellWord(kind.String()))
+		return "", withoutSources(crd)
 	}
 	finder := &provide.Finder{Sources: sources, Command: func(_ dependency.KindRef, c provide.Candidate) string { return annotateCommand(in, kind, c) }}
 	if b.Crossplane != nil {
@@ -56,6 +55,16 @@ func (b *Base) choose(ctx context.Context, in packagesv1alpha1.Install, crd firs
 			WithDo("Run `%s`.", provide.InstallCommand(first))
 	}
 	return first.Ref(), nil
+}
+
+// withoutSources returns the error of a manager that knows no packages.
+func withoutSources(crd firstgen.CRDReference) error {
+	first := "Run `xpkg install --kind " + wording.ShellWord(kindRef(crd).String()) + "`"
+	if kindRef(crd).IsAll() {
+		first = "Install a package with kinds of the group " + crd.Group + " by its name"
+	}
+	return provide.ErrNoProvider.New(nil, "no installed Provider has the CRD %s, and the manager has no index", crd).
+		WithDo("%s, set spec.package instead of spec.crd, or start the manager with an index: `xpkg up` and `xpkg manager` have the flag --index.", first)
 }
 
 // rankOne ranks the candidates for a kind, or for all kinds of a group. An object installs one package, so that the ranking of a group

@@ -157,3 +157,48 @@ spec: {crossplane: {version: ">=v2.0.0"}}
 		}
 	}
 }
+
+// An object for all kinds of a group installs one package, which has all of them.
+func TestAllKindsOfAGroupAreInstalledFromOnePackage(t *testing.T) {
+	const all, small, other = "r.example.org/one/all", "r.example.org/one/small", "r.example.org/one/other"
+	provides := func(repository, kind string, cost int) provide.Candidate {
+		c := thingFrom(repository, "Provider")
+		c.Kind, c.Plural, c.Cost, c.OwnsGroup = kind, strings.ToLower(kind)+"s", cost, true
+		return c
+	}
+	for name, tc := range map[string]struct {
+		source knownPackages
+		ref    string
+		code   errcode.Code
+		advice string
+	}{
+		"one package":               {source: knownPackages{provides(small, "Thing", 1), provides(all, "Thing", 2), provides(all, "Other", 2)}, ref: all + ":v1.0.0"},
+		"the kinds of two packages": {source: knownPackages{provides(small, "Thing", 1), provides(other, "Other", 1)}, code: provide.ErrAmbiguous, advice: "\"package\":\"" + other + "\""},
+		"no source":                 {code: provide.ErrNoProvider, advice: "Install a package with kinds of the group a.example.org by its name, set spec.package"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := errors.Join(v1.AddToScheme(scheme), packagesv1alpha1.AddToScheme(scheme)); err != nil {
+				t.Fatal(err)
+			}
+			b := &Base{API: kube.API{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}, Namespace: "crossplane-system"}
+			if tc.source != nil {
+				b.Sources = func(context.Context) ([]provide.Source, error) { return []provide.Source{tc.source}, nil }
+			}
+			in := packagesv1alpha1.NewInstall(packagesv1alpha1.ClusterPackageInstallKind)
+			in.SetNamespace("team")
+			in.SetName("mine")
+			in.InstallSpec().CRD = "*.a.example.org/v1"
+			ref, _, err := b.chosen(t.Context(), in)
+			if tc.code.Name == "" {
+				if err != nil || ref.String() != tc.ref {
+					t.Errorf("%s (%v), want %s", ref, err, tc.ref)
+				}
+				return
+			}
+			if !errors.Is(err, tc.code) || !strings.Contains(errcode.From(err).Do, tc.advice) {
+				t.Errorf("error %v, want %s with %s", errcode.Message(err), tc.code.Name, tc.advice)
+			}
+		})
+	}
+}

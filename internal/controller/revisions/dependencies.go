@@ -265,10 +265,15 @@ func noProvider(p v1.Package, missing []dependency.KindRef) error {
 	var names, commands []string
 	for _, k := range missing {
 		names = append(names, k.String())
-		commands = append(commands, "`xpkg install --kind "+k.String()+"`")
+		if !k.IsAll() {
+			commands = append(commands, "`xpkg install --kind "+k.String()+"`")
+		}
 	}
-	return provide.ErrNoProvider.New(nil, "%s requires %s, and no installed package provides it", p.GetName(), strings.Join(names, ", ")).
-		WithDo("Run %s, or install a package that provides the kind. The manager does not select one.", strings.Join(commands, " and "))
+	failed := provide.ErrNoProvider.New(nil, "%s requires %s, and no installed package provides it", p.GetName(), strings.Join(names, ", "))
+	if len(commands) == 0 {
+		return failed.WithDo("Install packages that provide the kinds by their names; `xpkg search group:%s` finds them. The manager does not select one.", missing[0].Group)
+	}
+	return failed.WithDo("Run %s, or install a package that provides the kind. The manager does not select one.", strings.Join(commands, " and "))
 }
 
 // repositoryOf returns the repository of an installed package, or "".
