@@ -60,6 +60,34 @@ func InstallName(in packagesv1alpha1.Install) string {
 	return strings.ToLower(in.PackageKind()) + "/" + in.GetNamespace() + "/" + in.GetName()
 }
 
+// IsInstallName reports whether a name has the form of [InstallName].
+func IsInstallName(name Name) bool {
+	kind, rest, _ := strings.Cut(string(name), "/")
+	isKind := slices.ContainsFunc(packagesv1alpha1.InstallKinds(), func(k string) bool { return strings.EqualFold(k, kind) })
+	return isKind && strings.Count(rest, "/") == 1
+}
+
+// Described returns the package with a name, or the package that the install object with a name as of [InstallName] uses. It
+// fails with PackageNotFound, and with the state of the install objects with the name.
+func (i *Inventory) Described(name Name, installs []packagesv1alpha1.Install) (v1.Package, error) {
+	if !IsInstallName(name) {
+		p, err := i.Find(name)
+		if err != nil {
+			return nil, ExplainAbsent(err, installs, name)
+		}
+		return p, nil
+	}
+	at := slices.IndexFunc(installs, func(in packagesv1alpha1.Install) bool { return strings.EqualFold(InstallName(in), string(name)) })
+	if at < 0 {
+		return nil, ErrPackageNotFound.New(nil, "%s does not exist", name)
+	}
+	if p := i.InstalledBy(installs[at]); p != nil {
+		return p, nil
+	}
+	return nil, ErrPackageNotFound.New(errors.New(viewOf(installs[at]).String()), "%s has no package", name).
+		WithDo("Correct the install object as its message describes.")
+}
+
 // InstallResourceNames returns the names of install objects as kubectl prints them: without their namespaces.
 func InstallResourceNames(all []packagesv1alpha1.Install) []string {
 	out := make([]string, len(all))

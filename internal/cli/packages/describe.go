@@ -28,7 +28,7 @@ import (
 
 // DescribeCmd implements `xpkg describe`.
 type DescribeCmd struct {
-	Names []inventory.Name `arg:"" optional:"" name:"name" complete:"package" help:"Packages, each as NAME, KIND/NAME or KIND NAME."`
+	Names []inventory.Name `arg:"" optional:"" name:"name" complete:"package" help:"Packages, each as NAME, KIND/NAME or KIND NAME, or install objects of the first generation as KIND/NAMESPACE/NAME."`
 	inventory.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
@@ -36,7 +36,7 @@ type DescribeCmd struct {
 
 // Validate returns an error for a name that is not valid, and if no package is selected.
 func (c *DescribeCmd) Validate() error {
-	return cmp.Or(c.Check(len(c.Names)), inventory.ValidateNames(c.Names))
+	return cmp.Or(c.Check(len(c.Names)), inventory.ValidateNames(slices.DeleteFunc(slices.Clone(c.Names), inventory.IsInstallName)))
 }
 
 // Run prints the details of packages: their versions, conditions, objects, permissions, dependencies and revisions,
@@ -53,9 +53,9 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 	}
 	var found []v1.Package
 	for _, name := range names {
-		p, err := all.Find(name)
+		p, err := all.Described(name, installs)
 		if err != nil {
-			return inventory.ExplainAbsent(err, installs, name)
+			return err
 		}
 		found = append(found, p)
 	}

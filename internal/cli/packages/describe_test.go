@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -69,5 +71,35 @@ func TestADescriptionNamesTheKindsOfADependency(t *testing.T) {
 	d := describe(&inventory.Inventory{Packages: []v1.Package{p, by}, Lock: &v1beta1.Lock{}}, p, []v1.PackageRevision{rev})
 	if want := tides + " for Tide.reef.test and Wave.reef.test: provider/acme-tides v2"; len(d.Dependencies) != 1 || !strings.HasPrefix(d.Dependencies[0].String(), want) {
 		t.Errorf("got %v, want %s", d.Dependencies, want)
+	}
+}
+
+// An install object is described under the name that the list prints, as the package that it uses.
+func TestInstallObjectsAreDescribedByTheirNames(t *testing.T) {
+	cluster := firstGenerationCluster(t, interceptor.Funcs{})
+	all, err := inventory.LoadPackages(t.Context(), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	installs := inventory.ReadInstalls(t.Context(), cluster)
+	for name, want := range map[inventory.Name]string{
+		"boats": "boats", "packageinstall/team/mine": "boats", "ClusterPackageInstall/team/boats": "boats",
+		"clusterpackageinstall/team/rafts": "has no package: ClusterPackageInstall team/rafts Ready=False AmbiguousKind",
+		"packageinstall/team/none":         "packageinstall/team/none does not exist",
+		"mine":                             "PackageInstall team/mine Ready=True Available",
+	} {
+		p, err := all.Described(name, installs)
+		switch {
+		case err == nil && p.GetName() != want:
+			t.Errorf("%s: the package %s, want %s", name, p.GetName(), want)
+		case err != nil && !strings.Contains(err.Error(), want):
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+		if name == "mine" && !strings.Contains(errcode.From(err).Do, "provider/boats") {
+			t.Errorf("the advice is %q", errcode.From(err).Do)
+		}
+		if isName := inventory.IsInstallName(name); isName != strings.Contains(string(name), "/") {
+			t.Errorf("%s is the name of an install object: %t", name, isName)
+		}
 	}
 }
