@@ -89,7 +89,7 @@ test-short: ## Run the tests that need no control plane and no corpus
 
 # The race detector does not observe olareg v0.1.2, which reads the field dirRepo.exists without its lock.
 test-race: ## Run the short tests of all packages with goroutines or locks under the race detector
-	CGO_ENABLED=1 $(GOTEST) $(TEST_FLAGS) -race -gcflags=all=-dwarf=false '-gcflags=github.com/olareg/olareg/...=-dwarf=false -race=false' \
+	CGO_ENABLED=1 $(GOTEST) $(TEST_FLAGS) -race -timeout 40m -gcflags=all=-dwarf=false '-gcflags=github.com/olareg/olareg/...=-dwarf=false -race=false' \
 		-short $$(sh hack/concurrent.sh)
 
 lint: ## Run gofmt, go vet, go mod tidy and golangci-lint, and check that no binary file but small screenshots is tracked
