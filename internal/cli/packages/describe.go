@@ -47,12 +47,13 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	installs := inventory.ReadInstalls(env.Context, cluster)
-	names, err := c.SelectorFlag.Names(env.Context, c.ClusterFlags, c.Names)
-	if err != nil {
-		return err
-	}
 	var found []v1.Package
-	for _, name := range names {
+	if c.Selector != "" {
+		if found, err = c.Select(all.Packages); err != nil {
+			return err
+		}
+	}
+	for _, name := range c.Names {
 		p, err := all.Described(name, installs)
 		if err != nil {
 			return err
