@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ctxio"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/tarfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
@@ -198,28 +199,13 @@ func (s *tarScanner) useFile(h *tar.Header, r io.Reader) error {
 	if h.Size > s.limits.Package {
 		return ErrPackageTooLarge.New(nil, "%s has %d bytes, at most %d are allowed (--max-package-size)", PackageFile, h.Size, s.limits.Package)
 	}
-	in := &failingReader{r: r}
+	in := &ctxio.Recorder{R: r}
 	err := s.use(h.Size, in)
-	if in.err != nil {
-		return TarError(in.err, s.counter.Entries, true)
+	if in.Err != nil {
+		return TarError(in.Err, s.counter.Entries, true)
 	}
 	s.scan.found = true
 	return err
-}
-
-// failingReader records the error of a reader, other than its end.
-type failingReader struct {
-	r   io.Reader
-	err error
-}
-
-// Read implements io.Reader.
-func (f *failingReader) Read(p []byte) (int, error) {
-	n, err := f.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.err = err
-	}
-	return n, err
 }
 
 // lookalike rejects other spellings of package.yaml in the root, which some tools would read

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ctxio"
 )
 
 // write stores the content of r under path, completely or not at all, after it reserves
@@ -20,10 +21,10 @@ func (s *Store) write(ctx context.Context, path string, need Need, r io.Reader) 
 	if err != nil {
 		return s.writeError(err)
 	}
-	in := &sourceReader{r: r}
+	in := &ctxio.Recorder{R: r}
 	if err := s.fill(f, path, in); err != nil {
-		if in.err != nil {
-			return in.err
+		if in.Err != nil {
+			return in.Err
 		}
 		return s.writeError(err)
 	}
@@ -168,18 +169,4 @@ func (s *Store) quarantine(path, name string) {
 	if err := s.change("put aside", func() error { return os.Rename(path, aside) }); err != nil {
 		_ = os.Remove(path)
 	}
-}
-
-// sourceReader records the error of a failed read.
-type sourceReader struct {
-	r   io.Reader
-	err error
-}
-
-func (s *sourceReader) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.err = err
-	}
-	return n, err
 }

@@ -1,8 +1,9 @@
-// Package ctxio binds readers to contexts.
+// Package ctxio binds readers to contexts, and records their errors.
 package ctxio
 
 import (
 	"context"
+	"errors"
 	"io"
 )
 
@@ -20,4 +21,20 @@ func (c reader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.r.Read(p)
+}
+
+// A Recorder reads R and keeps the last error of a read, other than its end, which distinguishes it from other errors of the
+// operation that reads.
+type Recorder struct {
+	R   io.Reader
+	Err error
+}
+
+// Read implements [io.Reader].
+func (r *Recorder) Read(p []byte) (int, error) {
+	n, err := r.R.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.Err = err
+	}
+	return n, err
 }
