@@ -26,7 +26,11 @@ var ErrMaintained = errcode.Code{
 // checkMaintained fails with MaintainedByInstall if an install object would undo the change of the live package to p, or
 // its deletion if p is nil.
 func (pl *Planner) checkMaintained(ctx context.Context, live, p v1.Package) error {
-	if live == nil || live.GetAnnotations()[state.AnnotationInstalledBy] == "" {
+	if live == nil {
+		return nil
+	}
+	by := live.GetAnnotations()[state.AnnotationInstalledBy]
+	if by == "" {
 		return nil
 	}
 	if p != nil && p.PackageSpec().Package == live.PackageSpec().Package {
@@ -34,10 +38,10 @@ func (pl *Planner) checkMaintained(ctx context.Context, live, p v1.Package) erro
 	}
 	all, err := pl.installObjects(ctx)
 	if err != nil {
-		return fmt.Errorf("read the install object %s: %w", live.GetAnnotations()[state.AnnotationInstalledBy], err)
+		return fmt.Errorf("read the install object %s: %w", by, err)
 	}
 	for _, in := range all {
-		if state.InstalledBy(in) != live.GetAnnotations()[state.AnnotationInstalledBy] || in.GetDeletionTimestamp() != nil {
+		if state.InstalledBy(in) != by || in.GetDeletionTimestamp() != nil {
 			continue
 		}
 		resource := strings.ToLower(in.PackageKind()) + "." + packagesv1alpha1.Group
