@@ -97,10 +97,7 @@ func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
 		s.Delete(t, in)
 		s.WaitGone(t, in)
 		s.WaitGone(t, p)
-		crd := &metav1.PartialObjectMetadata{}
-		crd.SetGroupVersionKind(definitionKind)
-		crd.SetName("things.maintained.example.org")
-		s.WaitGone(t, crd)
+		s.waitDefinitionGone(t, "things.maintained.example.org")
 		s.WaitGone(t, record)
 	})
 }

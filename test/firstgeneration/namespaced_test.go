@@ -100,10 +100,7 @@ func TestPackageWithoutItsDefinitionsIsStopped(t *testing.T) {
 	record, d := s.record(t, in), s.deployment(t, team, "lost")
 	s.Delete(t, p)
 	s.WaitGone(t, p)
-	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(definitionKind)
-	crd.SetName("things.lost.example.org")
-	s.WaitGone(t, crd)
+	s.waitDefinitionGone(t, "things.lost.example.org")
 	// The Package is checked once a minute, and when it changes.
 	env.Update(t, s.Env, record, func(p *packagesv1alpha1.Package) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, "touched", "true") })
 	s.waitFor(t, record, "", string(firstgen.ReasonCreating))

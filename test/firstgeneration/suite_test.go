@@ -144,6 +144,15 @@ func (s *suite) waitFor(t *testing.T, o object, status corev1.ConditionStatus, r
 	})
 }
 
+// waitDefinitionGone waits until a CRD does not exist.
+func (s *suite) waitDefinitionGone(t *testing.T, name string) {
+	t.Helper()
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(definitionKind)
+	crd.SetName(name)
+	s.WaitGone(t, crd)
+}
+
 // record returns the record of an install object.
 func (s *suite) record(t *testing.T, in packagesv1alpha1.Install) *packagesv1alpha1.Package {
 	t.Helper()
