@@ -3,7 +3,9 @@ package state
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
@@ -16,6 +18,33 @@ const AnnotationInstalledBy = "xpkg.dev/installed-by"
 // InstalledBy returns the value of AnnotationInstalledBy for an install object.
 func InstalledBy(in packagesv1alpha1.Install) string {
 	return in.PackageKind() + "/" + in.GetNamespace() + "/" + in.GetName()
+}
+
+// IsRecord reports whether a Package records an install object. All other Packages were created by users.
+func IsRecord(p *packagesv1alpha1.Package) bool {
+	return slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return slices.Contains(packagesv1alpha1.InstallKinds(), r.Kind) })
+}
+
+// ListObjects returns the objects of the first generation of a kind: install objects, or the Packages that users created.
+func ListObjects(ctx context.Context, reader client.Reader, kind string, opts ...client.ListOption) ([]packagesv1alpha1.Object, error) {
+	var out []packagesv1alpha1.Object
+	if kind != packagesv1alpha1.PackageKind {
+		installs, err := ListInstalls(ctx, reader, kind, opts...)
+		for _, in := range installs {
+			out = append(out, in)
+		}
+		return out, err
+	}
+	list := &packagesv1alpha1.PackageList{}
+	if err := reader.List(ctx, list, opts...); err != nil {
+		return nil, fmt.Errorf("list Packages: %w", err)
+	}
+	for i := range list.Items {
+		if p := &list.Items[i]; !IsRecord(p) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
 }
 
 // ListInstalls returns the install objects of a kind, and none for another kind.

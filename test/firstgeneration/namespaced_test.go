@@ -103,7 +103,7 @@ func TestPackageWithoutItsDefinitionsIsStopped(t *testing.T) {
 	s.waitDefinitionGone(t, "things.lost.example.org")
 	// The Package is checked once a minute, and when it changes.
 	env.Update(t, s.Env, record, func(p *packagesv1alpha1.Package) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, "touched", "true") })
-	s.waitFor(t, record, "", string(firstgen.ReasonCreating))
+	s.waitFor(t, record, "", string(packagesv1alpha1.ReasonCreating))
 	s.WaitGone(t, d)
 	s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
 }

@@ -27,6 +27,9 @@ const (
 // InstallKinds returns the kinds of install objects in display order.
 func InstallKinds() []string { return []string{ClusterPackageInstallKind, PackageInstallKind} }
 
+// Kinds returns the kinds of objects with conditions in display order: those of install objects, and Package.
+func Kinds() []string { return append(InstallKinds(), PackageKind) }
+
 // AddToScheme registers the types of this package.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &ClusterPackageInstall{}, &ClusterPackageInstallList{}, &PackageInstall{}, &PackageInstallList{},

@@ -7,16 +7,26 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// Install is an install object: a ClusterPackageInstall or a PackageInstall.
+// Object is an object with conditions: an install object or a Package.
 //
 // +kubebuilder:object:generate=false
-type Install interface {
+type Object interface {
 	metav1.Object
 	runtime.Object
 	v1.Conditioned
 
 	// PackageKind returns the kind of the object.
 	PackageKind() string
+}
+
+var _ Object = &Package{}
+
+// Install is an install object: a ClusterPackageInstall or a PackageInstall.
+//
+// +kubebuilder:object:generate=false
+type Install interface {
+	Object
+
 	// InstallSpec returns the spec of the object.
 	InstallSpec() *InstallSpec
 	// InstallStatus returns the status of the object.

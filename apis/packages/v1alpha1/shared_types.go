@@ -6,6 +6,13 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
+// Reasons of the condition Ready, as the first generation of package managers wrote them.
+const (
+	ReasonAvailable v1.ConditionReason = "Available"
+	ReasonCreating  v1.ConditionReason = "Creating"
+	ReasonDeleting  v1.ConditionReason = "Deleting"
+)
+
 // ConditionedStatus is the part of a status that holds conditions. In this version of the API it is a field of its own.
 type ConditionedStatus struct {
 	// ConditionedStatus holds the conditions.

@@ -2,16 +2,21 @@ package inventory
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
@@ -38,63 +43,79 @@ func (o InstallObject) String() string {
 	return text
 }
 
-// ReadInstalls returns the install objects of all namespaces. It returns none in a cluster without them, or if the user is not
-// allowed to read them.
-func ReadInstalls(ctx context.Context, cluster client.Client) []packagesv1alpha1.Install {
-	var out []packagesv1alpha1.Install
-	for _, kind := range packagesv1alpha1.InstallKinds() {
-		all, err := state.ListInstalls(ctx, cluster, kind)
+// ReadObjects returns the objects of the first generation of all namespaces: install objects, and the Packages that users
+// created. It returns none in a cluster without them, and those before the first kind that the user is not allowed to read.
+func ReadObjects(ctx context.Context, cluster client.Client) []packagesv1alpha1.Object {
+	var out []packagesv1alpha1.Object
+	for _, kind := range packagesv1alpha1.Kinds() {
+		all, err := state.ListObjects(ctx, cluster, kind)
 		if err != nil {
 			return out
 		}
-		for _, in := range all {
-			in.GetObjectKind().SetGroupVersionKind(packagesv1alpha1.GroupVersion.WithKind(kind))
+		for _, o := range all {
+			o.GetObjectKind().SetGroupVersionKind(packagesv1alpha1.GroupVersion.WithKind(kind))
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// ReadInstalls returns the install objects among [ReadObjects].
+func ReadInstalls(ctx context.Context, cluster client.Client) []packagesv1alpha1.Install {
+	return Installs(ReadObjects(ctx, cluster))
+}
+
+// Installs returns the install objects among objects of the first generation.
+func Installs(all []packagesv1alpha1.Object) []packagesv1alpha1.Install {
+	var out []packagesv1alpha1.Install
+	for _, o := range all {
+		if in, ok := o.(packagesv1alpha1.Install); ok {
 			out = append(out, in)
 		}
 	}
 	return out
 }
 
-// InstallName returns the kind, the namespace and the name of an install object, such as packageinstall/team/x.
-func InstallName(in packagesv1alpha1.Install) string {
-	return strings.ToLower(in.PackageKind()) + "/" + in.GetNamespace() + "/" + in.GetName()
-}
-
-// IsInstallName reports whether a name has the form of [InstallName].
-func IsInstallName(name Name) bool {
-	kind, rest, _ := strings.Cut(string(name), "/")
-	isKind := slices.ContainsFunc(packagesv1alpha1.InstallKinds(), func(k string) bool { return strings.EqualFold(k, kind) })
-	return isKind && strings.Count(rest, "/") == 1
-}
-
-// Described returns the package with a name, or the package that the install object with a name as of [InstallName] uses. It
-// fails with PackageNotFound, and with the state of the install objects with the name.
-func (i *Inventory) Described(name Name, installs []packagesv1alpha1.Install) (v1.Package, error) {
-	if !IsInstallName(name) {
-		p, err := i.Find(name)
-		if err != nil {
-			return nil, ExplainAbsent(err, installs, name)
-		}
-		return p, nil
+// splitObjectName returns the parts of the name of an object of the first generation, such as packageinstall/team/x, and
+// false for any other name.
+func splitObjectName(name Name) (kind string, key client.ObjectKey, ok bool) {
+	parts := strings.Split(string(name), "/")
+	at := slices.IndexFunc(packagesv1alpha1.Kinds(), func(k string) bool { return strings.EqualFold(k, parts[0]) })
+	if len(parts) != 3 || at < 0 {
+		return "", client.ObjectKey{}, false
 	}
-	at := slices.IndexFunc(installs, func(in packagesv1alpha1.Install) bool { return strings.EqualFold(InstallName(in), string(name)) })
-	if at < 0 {
+	return packagesv1alpha1.Kinds()[at], client.ObjectKey{Namespace: parts[1], Name: parts[2]}, true
+}
+
+// IsObjectName reports whether a name is that of an object of the first generation, such as packageinstall/team/x.
+func IsObjectName(name Name) bool {
+	_, _, ok := splitObjectName(name)
+	return ok
+}
+
+// ReadObject returns the object of the first generation with a name as of [IsObjectName]. It fails with PackageNotFound.
+func ReadObject(ctx context.Context, cluster client.Client, name Name) (packagesv1alpha1.Object, error) {
+	kind, key, _ := splitObjectName(name)
+	o, err := cluster.Scheme().New(packagesv1alpha1.GroupVersion.WithKind(kind))
+	if err != nil {
+		return nil, err
+	}
+	out := o.(packagesv1alpha1.Object)
+	err = cluster.Get(ctx, key, out)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, ErrPackageNotFound.New(nil, "%s does not exist", name)
 	}
-	if p := i.InstalledBy(installs[at]); p != nil {
-		return p, nil
-	}
-	return nil, ErrPackageNotFound.New(errors.New(viewOf(installs[at]).String()), "%s has no package", name).
-		WithDo("Correct the install object as its message describes.")
+	out.GetObjectKind().SetGroupVersionKind(packagesv1alpha1.GroupVersion.WithKind(kind))
+	return out, connection.Classify(err, "read %s", name)
 }
 
-// InstallResourceNames returns the names of install objects as kubectl prints them: without their namespaces.
-func InstallResourceNames(all []packagesv1alpha1.Install) []string {
-	out := make([]string, len(all))
-	for i, in := range all {
-		out[i] = strings.ToLower(in.PackageKind()) + "." + packagesv1alpha1.Group + "/" + in.GetName()
+// Used returns the package that an install object uses. It fails with PackageNotFound, and with the state of the install object.
+func (i *Inventory) Used(in packagesv1alpha1.Install) (v1.Package, error) {
+	if p := i.InstalledBy(in); p != nil {
+		return p, nil
 	}
-	return out
+	return nil, ErrPackageNotFound.New(errors.New(viewOf(in).String()), "%s has no package", ShortName(in)).
+		WithDo("Correct the install object as its message describes.")
 }
 
 // InstalledBy returns the package that an install object uses, or nil.
@@ -124,6 +145,18 @@ func RequestedPackage(in packagesv1alpha1.Install) string {
 		text = chosen.Package
 	}
 	return strings.TrimSpace(text + " (for " + spec.CRD + ")")
+}
+
+// ControllerImage returns the image of the controller of a Package: with its digest once it runs, and "" without a controller.
+func ControllerImage(p *packagesv1alpha1.Package) string {
+	if p.Status.RuntimeImage != "" || p.Spec.Controller.Deployment == nil {
+		return p.Status.RuntimeImage
+	}
+	var spec appsv1.DeploymentSpec
+	if json.Unmarshal(p.Spec.Controller.Deployment.Spec.Raw, &spec) != nil || len(spec.Template.Spec.Containers) == 0 {
+		return ""
+	}
+	return spec.Template.Spec.Containers[0].Image
 }
 
 // InstallsOf returns the install objects that use a package.

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"path"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,15 +29,21 @@ func Get(ctx context.Context, cluster client.Client, kind, name string) (v1.Pack
 	return p, nil
 }
 
-// List returns a v1 List of packages and of the install objects beside them, the form in which kubectl prints several objects.
-func List(packages []v1.Package, installs ...packagesv1alpha1.Install) any {
-	items := make([]any, 0, len(packages)+len(installs))
-	for _, p := range packages {
-		items = append(items, WithoutManagedFields(p))
-	}
-	for _, in := range installs {
-		in.SetManagedFields(nil)
-		items = append(items, in)
+// An Object is a package, or an object of the first generation.
+type Object interface {
+	client.Object
+	v1.Conditioned
+
+	// PackageKind returns the kind of the object.
+	PackageKind() string
+}
+
+// List returns a v1 List of objects, the form in which kubectl prints several objects.
+func List[T Object](all []T) any {
+	items := make([]any, 0, len(all))
+	for _, o := range all {
+		o.SetManagedFields(nil)
+		items = append(items, o)
 	}
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 }
@@ -47,15 +54,22 @@ func WithoutManagedFields(p v1.Package) v1.Package {
 	return p
 }
 
-// ShortName returns the kind and the name of a package, such as provider/x.
-func ShortName(p v1.Package) string { return strings.ToLower(p.PackageKind()) + "/" + p.GetName() }
+// ShortName returns the kind and the name of an object, such as provider/x, with the namespace between them if it has one, such
+// as packageinstall/team/x.
+func ShortName(o Object) string {
+	return path.Join(strings.ToLower(o.PackageKind()), o.GetNamespace(), o.GetName())
+}
 
-// ResourceNames returns the names of packages in the form of kubectl, such as
+// ResourceNames returns the names of objects in the form of kubectl, without their namespaces, such as
 // provider.pkg.crossplane.io/x.
-func ResourceNames(packages []v1.Package) []string {
-	out := make([]string, len(packages))
-	for i, p := range packages {
-		out[i] = strings.ToLower(p.PackageKind()) + "." + v1.Group + "/" + p.GetName()
+func ResourceNames[T Object](all []T) []string {
+	out := make([]string, len(all))
+	for i, o := range all {
+		group := packagesv1alpha1.Group
+		if _, ok := Object(o).(v1.Package); ok {
+			group = v1.Group
+		}
+		out[i] = strings.ToLower(o.PackageKind()) + "." + group + "/" + o.GetName()
 	}
 	return out
 }

@@ -1,73 +1,117 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/state"
 )
 
 // watchRetry is the time between a failed watch and the next one.
 const watchRetry = time.Second
 
-// Event is a package that was read, changed or deleted.
+// Event is an object that was read, changed or deleted.
 type Event struct {
-	Package v1.Package
+	Object  Object
 	Deleted bool
 }
 
-// Watch watches the packages of a kind.
+// Watch watches the objects of a kind: packages, or objects of the first generation. It ignores Packages that record an install
+// object.
 type Watch struct {
 	Cluster  client.WithWatch
-	Kind     string
+	Kind     schema.GroupVersionKind
 	Selector labels.Selector
 
-	// known are the packages that exist, and version the version of the list after which changes are watched.
-	known   map[string]v1.Package
+	// known are the objects that exist, and version the version of the list after which changes are watched.
+	known   map[client.ObjectKey]Object
 	version string
 }
 
-// List reads the packages, and returns them with the known ones that do not exist any more.
+// WatchedKinds returns the kinds of packages, and those of the first generation.
+func WatchedKinds() []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
+	for _, kind := range v1.PackageKinds() {
+		out = append(out, v1.GroupVersion.WithKind(kind))
+	}
+	for _, kind := range packagesv1alpha1.Kinds() {
+		out = append(out, packagesv1alpha1.GroupVersion.WithKind(kind))
+	}
+	return out
+}
+
+// newList returns an empty list of the kind.
+func (w *Watch) newList() (client.ObjectList, error) {
+	list, err := w.Cluster.Scheme().New(w.Kind.GroupVersion().WithKind(w.Kind.Kind + "List"))
+	if err != nil {
+		return nil, err
+	}
+	return list.(client.ObjectList), nil
+}
+
+// List reads the objects, and returns them with the known ones that do not exist any more.
 func (w *Watch) List(ctx context.Context) ([]Event, error) {
-	list := v1.NewPackageList(w.Kind)
+	list, err := w.newList()
+	if err != nil {
+		return nil, err
+	}
 	if err := w.Cluster.List(ctx, list, client.MatchingLabelsSelector{Selector: w.Selector}); err != nil {
 		return nil, err
 	}
 	w.version = list.GetResourceVersion()
-	var out []Event
 	if w.known == nil {
-		w.known = map[string]v1.Package{}
+		w.known = map[client.ObjectKey]Object{}
 	}
+	var out []Event
 	former := maps.Clone(w.known)
-	for _, p := range list.Packages() {
-		delete(former, p.GetName())
-		out = append(out, w.note(p, false))
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		if o, ok := watched(item); ok {
+			delete(former, client.ObjectKeyFromObject(o))
+			out = append(out, w.note(o, false))
+		}
+		return nil
+	})
+	gone := slices.SortedFunc(maps.Values(former), func(a, b Object) int { return cmp.Compare(ShortName(a), ShortName(b)) })
+	for _, o := range gone {
+		out = append(out, w.note(o, true))
 	}
-	for _, name := range slices.Sorted(maps.Keys(former)) {
-		out = append(out, w.note(former[name], true))
-	}
-	return out, nil
+	return out, err
 }
 
-// note records a package as existing or deleted, and returns the event.
-func (w *Watch) note(p v1.Package, deleted bool) Event {
-	p.GetObjectKind().SetGroupVersionKind(v1.GroupVersion.WithKind(w.Kind))
-	w.known[p.GetName()] = p
+// watched returns an object of a list or of a watch, and false for a record or for the status of a watch.
+func watched(item runtime.Object) (Object, bool) {
+	if p, ok := item.(*packagesv1alpha1.Package); ok && state.IsRecord(p) {
+		return nil, false
+	}
+	o, ok := item.(Object)
+	return o, ok
+}
+
+// note records an object as existing or deleted, and returns the event.
+func (w *Watch) note(o Object, deleted bool) Event {
+	o.GetObjectKind().SetGroupVersionKind(w.Kind)
+	w.known[client.ObjectKeyFromObject(o)] = o
 	if deleted {
-		delete(w.known, p.GetName())
+		delete(w.known, client.ObjectKeyFromObject(o))
 	}
-	return Event{p, deleted}
+	return Event{o, deleted}
 }
 
-// Run sends the changes of packages since List until ctx ends. It lists the packages again when the API server ends the watch.
+// Run sends the changes of objects since List until ctx ends. It lists the objects again when the API server ends the watch.
 func (w *Watch) Run(ctx context.Context, events chan<- Event) error {
 	for {
 		err := w.follow(ctx, events)
@@ -98,17 +142,24 @@ var errWatchEnded = errors.New("the watch ended")
 
 // follow sends the changes since the last list, until the watch ends.
 func (w *Watch) follow(ctx context.Context, events chan<- Event) error {
-	changes, err := w.Cluster.Watch(ctx, v1.NewPackageList(w.Kind), &client.ListOptions{LabelSelector: w.Selector, Raw: &metav1.ListOptions{ResourceVersion: w.version}})
+	list, err := w.newList()
+	if err != nil {
+		return err
+	}
+	changes, err := w.Cluster.Watch(ctx, list, &client.ListOptions{LabelSelector: w.Selector, Raw: &metav1.ListOptions{ResourceVersion: w.version}})
 	if err != nil {
 		return err
 	}
 	defer changes.Stop()
 	for e := range changes.ResultChan() {
-		p, ok := e.Object.(v1.Package)
-		if !ok {
-			return errWatchEnded // An error, such as a version that is too old.
+		if e.Type == apiwatch.Error {
+			return errWatchEnded // Such as a version that is too old.
 		}
-		if err := send(ctx, events, w.note(p, e.Type == apiwatch.Deleted)); err != nil {
+		o, ok := watched(e.Object)
+		if !ok {
+			continue
+		}
+		if err := send(ctx, events, w.note(o, e.Type == apiwatch.Deleted)); err != nil {
 			return err
 		}
 	}

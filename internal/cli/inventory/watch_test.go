@@ -35,9 +35,9 @@ func TestWatchSendsEveryChange(t *testing.T) {
 			return <-watches, nil
 		},
 	}).Build()
-	w := &Watch{Cluster: cluster, Kind: v1.ProviderKind, Selector: labels.Everything()}
+	w := &Watch{Cluster: cluster, Kind: v1.GroupVersion.WithKind(v1.ProviderKind), Selector: labels.Everything()}
 	all, err := w.List(t.Context())
-	if err != nil || len(all) != 1 || all[0].Package.GetName() != "first" || all[0].Deleted {
+	if err != nil || len(all) != 1 || all[0].Object.GetName() != "first" || all[0].Deleted {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -45,8 +45,8 @@ func TestWatchSendsEveryChange(t *testing.T) {
 	go func() { done <- w.Run(ctx, events) }()
 	expect := func(name string, deleted bool) {
 		t.Helper()
-		if e := <-events; e.Package.GetName() != name || e.Deleted != deleted {
-			t.Errorf("got %s (deleted: %t), want %s (deleted: %t)", e.Package.GetName(), e.Deleted, name, deleted)
+		if e := <-events; e.Object.GetName() != name || e.Deleted != deleted {
+			t.Errorf("got %s (deleted: %t), want %s (deleted: %t)", e.Object.GetName(), e.Deleted, name, deleted)
 		}
 	}
 	current := apiwatch.NewFakeWithChanSize(10, false)
@@ -90,9 +90,9 @@ func TestWatchReportsPackagesThatWereDeletedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
-	w := &Watch{Cluster: cluster, Kind: v1.ProviderKind, Selector: labels.Everything(), known: map[string]v1.Package{"gone": providerNamed("gone")}}
+	w := &Watch{Cluster: cluster, Kind: v1.GroupVersion.WithKind(v1.ProviderKind), Selector: labels.Everything(), known: map[client.ObjectKey]Object{{Name: "gone"}: providerNamed("gone")}}
 	all, err := w.List(t.Context())
-	if err != nil || len(all) != 1 || all[0].Package.GetName() != "gone" || !all[0].Deleted || len(w.known) > 0 {
+	if err != nil || len(all) != 1 || all[0].Object.GetName() != "gone" || !all[0].Deleted || len(w.known) > 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
@@ -28,7 +30,7 @@ import (
 
 // DescribeCmd implements `xpkg describe`.
 type DescribeCmd struct {
-	Names []inventory.Name `arg:"" optional:"" name:"name" complete:"package" help:"Packages, each as NAME, KIND/NAME or KIND NAME, or install objects of the first generation as KIND/NAMESPACE/NAME."`
+	Names []inventory.Name `arg:"" optional:"" name:"name" complete:"package" help:"Packages, each as NAME, KIND/NAME or KIND NAME, or objects of the first generation as KIND/NAMESPACE/NAME."`
 	inventory.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
@@ -36,7 +38,7 @@ type DescribeCmd struct {
 
 // Validate returns an error for a name that is not valid, and if no package is selected.
 func (c *DescribeCmd) Validate() error {
-	return cmp.Or(c.Check(len(c.Names)), inventory.ValidateNames(slices.DeleteFunc(slices.Clone(c.Names), inventory.IsInstallName)))
+	return cmp.Or(c.Check(len(c.Names)), inventory.ValidateNames(slices.DeleteFunc(slices.Clone(c.Names), inventory.IsObjectName)))
 }
 
 // Run prints the details of packages: their versions, conditions, objects, permissions, dependencies and revisions,
@@ -47,26 +49,36 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	installs := inventory.ReadInstalls(env.Context, cluster)
-	var found []v1.Package
+	var found []inventory.Object
 	if c.Selector != "" {
-		if found, err = c.Select(all.Packages); err != nil {
+		selected, err := c.Select(all.Packages)
+		if err != nil {
 			return err
+		}
+		for _, p := range selected {
+			found = append(found, p)
 		}
 	}
 	for _, name := range c.Names {
-		p, err := all.Described(name, installs)
+		o, err := described(env.Context, cluster, all, name, installs)
 		if err != nil {
 			return err
 		}
-		found = append(found, p)
+		found = append(found, o)
 	}
 	var descriptions []*description
-	for _, p := range found {
-		d, err := c.describe(env.Context, cluster, all, p)
-		if err != nil {
-			return err
+	for _, o := range found {
+		var d *description
+		switch o := o.(type) {
+		case *packagesv1alpha1.Package:
+			d = describeOwn(o)
+			d.Events = readEvents(env.Context, cluster, []client.Object{o})
+		case v1.Package:
+			if d, err = c.describe(env.Context, cluster, all, o); err != nil {
+				return err
+			}
+			d.InstallObjects = inventory.InstallsOf(installs, o)
 		}
-		d.InstallObjects = inventory.InstallsOf(installs, p)
 		descriptions = append(descriptions, d)
 	}
 	var out any = descriptions
@@ -84,6 +96,51 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 		}
 		return nil
 	})
+}
+
+// described returns the object that a name of a command line describes: a package, for an install object the package that it
+// uses, or a Package of the first generation. It fails with PackageNotFound, and with the state of the install objects with the
+// name.
+func described(ctx context.Context, cluster client.Client, all *inventory.Inventory, name inventory.Name, installs []packagesv1alpha1.Install) (inventory.Object, error) {
+	if !inventory.IsObjectName(name) {
+		p, err := all.Find(name)
+		if err != nil {
+			return nil, inventory.ExplainAbsent(err, installs, name)
+		}
+		return p, nil
+	}
+	o, err := inventory.ReadObject(ctx, cluster, name)
+	if err != nil {
+		return nil, err
+	}
+	if in, ok := o.(packagesv1alpha1.Install); ok {
+		p, err := all.Used(in)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+	return o, nil
+}
+
+// describeOwn returns the description of a Package of the first generation without events. It has no revisions.
+func describeOwn(p *packagesv1alpha1.Package) *description {
+	d := &description{
+		Kind: p.PackageKind(), Name: p.Namespace + "/" + p.Name, Package: inventory.ControllerImage(p), Created: p.CreationTimestamp.Time,
+		Reason: inventory.Explicit, Conditions: conditionViews(p.Status.ConditionedStatus.ConditionedStatus.Conditions), Objects: map[string][]string{}, Permissions: p.Spec.Permissions.Rules,
+		Dependencies: []requirement{}, Revisions: []revisionView{}, Events: []eventView{},
+		Presentation: xpkg.Presentation{
+			Title: p.Spec.Title, Summary: p.Spec.OverviewShort, Description: p.Spec.Overview, Readme: p.Spec.Readme, Category: p.Spec.Category,
+			Version: p.Spec.Version, Company: p.Spec.Company, Keywords: p.Spec.Keywords, Website: p.Spec.Website, Source: p.Spec.Source, License: p.Spec.License, PackageType: p.Spec.PackageType,
+		},
+	}
+	if by := p.Status.ControllerRef; by != nil {
+		d.Objects[by.Kind] = append(d.Objects[by.Kind], path.Join(by.Namespace, by.Name))
+	}
+	for _, k := range p.Spec.CRDs {
+		d.Kinds = append(d.Kinds, k.Kind+" of "+k.APIVersion)
+	}
+	return d
 }
 
 // describe returns everything about one package.
@@ -120,11 +177,13 @@ type description struct {
 	Conditions         []conditionView     `json:"conditions"`
 	RevisionConditions []conditionView     `json:"revisionConditions"`
 	Objects            map[string][]string `json:"objects"`
-	Permissions        []rbacv1.PolicyRule `json:"permissions,omitempty"`
-	Unapproved         []rbacv1.PolicyRule `json:"unapprovedPermissions,omitempty"`
-	Capabilities       []string            `json:"capabilities,omitempty"`
-	Dependencies       []requirement       `json:"dependencies"`
-	Dependents         []string            `json:"dependents"`
+	// Kinds are the kinds that a Package of the first generation names.
+	Kinds        []string            `json:"kinds,omitempty"`
+	Permissions  []rbacv1.PolicyRule `json:"permissions,omitempty"`
+	Unapproved   []rbacv1.PolicyRule `json:"unapprovedPermissions,omitempty"`
+	Capabilities []string            `json:"capabilities,omitempty"`
+	Dependencies []requirement       `json:"dependencies"`
+	Dependents   []string            `json:"dependents"`
 	// InstallObjects are the objects of the first generation that use the package.
 	InstallObjects []inventory.InstallObject `json:"installObjects,omitempty"`
 	Revisions      []revisionView            `json:"revisions"`
@@ -254,7 +313,7 @@ func readEvents(ctx context.Context, cluster client.Client, objects []client.Obj
 	for _, o := range objects {
 		var list corev1.EventList
 		// Events of cluster-scoped objects are in the namespace default.
-		err := cluster.List(ctx, &list, client.InNamespace(corev1.NamespaceDefault), client.MatchingFields{"involvedObject.uid": string(o.GetUID())})
+		err := cluster.List(ctx, &list, client.InNamespace(cmp.Or(o.GetNamespace(), corev1.NamespaceDefault)), client.MatchingFields{"involvedObject.uid": string(o.GetUID())})
 		if err != nil {
 			return out
 		}
@@ -320,6 +379,7 @@ func (d *description) write(w io.Writer) error {
 		}
 	}
 	writeSection(w, "Objects", lines)
+	writeSection(w, "Kinds", d.Kinds)
 	writeSection(w, "Requested permissions", rulesText(d.Permissions))
 	writeSection(w, "Permissions that wait for approval", rulesText(d.Unapproved))
 	lines = nil
@@ -329,10 +389,15 @@ func (d *description) write(w io.Writer) error {
 	writeSection(w, "Dependencies", lines)
 	writeSection(w, "Dependents", d.Dependents)
 	writeSection(w, "Install objects", inventory.InstallLines(d.InstallObjects))
-	fmt.Fprintln(w, "\nRevisions:")
-	revisions := revisionTable(d.Revisions)
-	if err := terminal.WriteTable(w, revisions.Header, revisions.Rows); err != nil || len(d.Events) == 0 {
-		return err
+	if d.Kind != packagesv1alpha1.PackageKind {
+		fmt.Fprintln(w, "\nRevisions:")
+		revisions := revisionTable(d.Revisions)
+		if err := terminal.WriteTable(w, revisions.Header, revisions.Rows); err != nil {
+			return err
+		}
+	}
+	if len(d.Events) == 0 {
+		return nil
 	}
 	fmt.Fprintln(w, "\nEvents:")
 	var rows [][]string

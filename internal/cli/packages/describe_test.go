@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
@@ -74,8 +75,9 @@ func TestADescriptionNamesTheKindsOfADependency(t *testing.T) {
 	}
 }
 
-// An install object is described under the name that the list prints, as the package that it uses.
-func TestInstallObjectsAreDescribedByTheirNames(t *testing.T) {
+// An object of the first generation is described under the name that the list prints: an install object as the package that it
+// uses, and a Package of a user as itself.
+func TestObjectsOfTheFirstGenerationAreDescribedByTheirNames(t *testing.T) {
 	cluster := firstGenerationCluster(t, interceptor.Funcs{})
 	all, err := inventory.LoadPackages(t.Context(), cluster)
 	if err != nil {
@@ -83,23 +85,47 @@ func TestInstallObjectsAreDescribedByTheirNames(t *testing.T) {
 	}
 	installs := inventory.ReadInstalls(t.Context(), cluster)
 	for name, want := range map[inventory.Name]string{
-		"boats": "boats", "packageinstall/team/mine": "boats", "ClusterPackageInstall/team/boats": "boats",
+		"boats": "provider/boats", "packageinstall/team/mine": "provider/boats", "ClusterPackageInstall/team/boats": "provider/boats",
+		"package/team/redis": "package/team/redis", "package/team/boats": "package/team/boats",
 		"clusterpackageinstall/team/rafts": "has no package: ClusterPackageInstall team/rafts Ready=False AmbiguousKind",
 		"packageinstall/team/none":         "packageinstall/team/none does not exist",
+		"package/team/none":                "package/team/none does not exist",
 		"mine":                             "PackageInstall team/mine Ready=True Available",
 	} {
-		p, err := all.Described(name, installs)
+		o, err := described(t.Context(), cluster, all, name, installs)
 		switch {
-		case err == nil && p.GetName() != want:
-			t.Errorf("%s: the package %s, want %s", name, p.GetName(), want)
+		case err == nil && inventory.ShortName(o) != want:
+			t.Errorf("%s: the object %s, want %s", name, inventory.ShortName(o), want)
 		case err != nil && !strings.Contains(err.Error(), want):
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 		if name == "mine" && !strings.Contains(errcode.From(err).Do, "provider/boats") {
 			t.Errorf("the advice is %q", errcode.From(err).Do)
 		}
-		if isName := inventory.IsInstallName(name); isName != strings.Contains(string(name), "/") {
-			t.Errorf("%s is the name of an install object: %t", name, isName)
+		if isName := inventory.IsObjectName(name); isName != strings.Contains(string(name), "/") {
+			t.Errorf("%s is the name of an object of the first generation: %t", name, isName)
 		}
+	}
+}
+
+func TestAPackageOfAUserIsDescribed(t *testing.T) {
+	o, err := inventory.ReadObject(t.Context(), firstGenerationCluster(t, interceptor.Funcs{}), "package/team/redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := describeOwn(o.(*packagesv1alpha1.Package)).write(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		"Name:         package/team/redis", "Package:      redis/controller:v2", "Title:        Redis", "Category:     Databases",
+		"Ready=False Creating", "RedisCluster of redis.example.org/v1",
+	} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("the description lacks %q:\n%s", part, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "Revisions") {
+		t.Errorf("the description has revisions:\n%s", out.String())
 	}
 }

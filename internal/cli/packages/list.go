@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,13 +25,13 @@ import (
 
 // ListCmd implements `xpkg list`.
 type ListCmd struct {
-	Watch bool `short:"w" help:"Print the list, and then a line for each change of a package, until interrupted."`
+	Watch bool `short:"w" help:"Print the list, and then a line for each change of an object, until interrupted."`
 	inventory.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
 }
 
-// Run prints the packages that are installed, and the install objects of the first generation.
+// Run prints the packages that are installed, and the objects of the first generation.
 func (c *ListCmd) Run(env *terminal.Env) error {
 	selector, err := c.Labels()
 	if err != nil {
@@ -46,21 +47,24 @@ func (c *ListCmd) Run(env *terminal.Env) error {
 	return c.Print(env.Stdout, c.list(env.Context, cluster, all, selector))
 }
 
-// list returns the packages and the install objects with the selected labels.
+// list returns the packages and the objects of the first generation with the selected labels.
 func (c *ListCmd) list(ctx context.Context, cluster client.Client, all *inventory.Inventory, selector labels.Selector) terminal.List {
-	found, installs := inventory.Selected(all.Packages, selector), inventory.Selected(inventory.ReadInstalls(ctx, cluster), selector)
+	var found []inventory.Object
+	for _, p := range all.Packages {
+		found = append(found, p)
+	}
+	for _, o := range inventory.ReadObjects(ctx, cluster) {
+		found = append(found, o)
+	}
+	found = inventory.Selected(found, selector)
 	table := packageTable
 	if !selector.Empty() {
 		table.Empty = fmt.Sprintf("No installed package has the labels %s.", selector)
 	}
-	for _, p := range found {
-		table.Rows = append(table.Rows, c.row(ctx, cluster, p))
+	for _, o := range found {
+		table.Rows = append(table.Rows, c.row(ctx, cluster, o, all.InstalledBy))
 	}
-	for _, in := range installs {
-		table.Rows = append(table.Rows, c.installRow(ctx, cluster, all, in))
-	}
-	names := slices.Concat(inventory.ResourceNames(found), inventory.InstallResourceNames(installs))
-	return terminal.List{Value: inventory.List(found, installs...), Names: names, Table: table}
+	return terminal.List{Value: inventory.List(found), Names: inventory.ResourceNames(found), Table: table}
 }
 
 // packageTable is the table of packages without its rows.
@@ -69,38 +73,75 @@ var packageTable = terminal.Table{
 	Empty: "No packages are installed.",
 }
 
-// row returns the cells of a package in the table.
-func (c *ListCmd) row(ctx context.Context, cluster client.Client, p v1.Package) []string {
-	title, category := c.presentation(ctx, cluster, p)
-	running := c.runningPackage(ctx, cluster, p)
-	if c.Output != "wide" {
-		running = inventory.ShortenDigests(running)
+// row returns the cells of an object in the table. The function used returns the package that an install object uses, or nil.
+func (c *ListCmd) row(ctx context.Context, cluster client.Client, o inventory.Object, used func(packagesv1alpha1.Install) v1.Package) []string {
+	switch o := o.(type) {
+	case v1.Package:
+		return c.packageRow(ctx, cluster, o)
+	case packagesv1alpha1.Install:
+		return c.installRow(ctx, cluster, o, used(o))
+	case *packagesv1alpha1.Package:
+		return c.ownRow(o)
 	}
+	return nil
+}
+
+func (c *ListCmd) packageRow(ctx context.Context, cluster client.Client, p v1.Package) []string {
+	title, category := c.presentation(ctx, cluster, p)
 	return []string{
-		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), running,
-		terminal.Age(p.GetCreationTimestamp().Time, time.Now()), string(inventory.ReasonOf(p)),
+		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), c.shortened(c.runningPackage(ctx, cluster, p)),
+		age(p), string(inventory.ReasonOf(p)),
 		p.PackageStatus().CurrentRevision, p.PackageStatus().ResolvedDigest, title, category,
 	}
 }
 
 // installRow returns the cells of an install object in the table. Whether it is installed, and the cells of -o wide, are
-// those of the package that it uses.
-func (c *ListCmd) installRow(ctx context.Context, cluster client.Client, all *inventory.Inventory, in packagesv1alpha1.Install) []string {
-	used, installed := all.InstalledBy(in), string(corev1.ConditionFalse)
+// those of the package that it uses, which may be nil.
+func (c *ListCmd) installRow(ctx context.Context, cluster client.Client, in packagesv1alpha1.Install, used v1.Package) []string {
+	installed := string(corev1.ConditionFalse)
 	switch {
 	case in.GetDeletionTimestamp() != nil:
-		installed = "Deleting"
+		installed = deletingStatus
 	case used != nil:
 		installed = inventory.InstalledStatus(used)
 	}
 	row := []string{
-		inventory.InstallName(in), installed, inventory.Status(in, v1.TypeReady), inventory.RequestedPackage(in),
-		terminal.Age(in.GetCreationTimestamp().Time, time.Now()), string(inventory.Explicit),
+		inventory.ShortName(in), installed, inventory.Status(in, v1.TypeReady), inventory.RequestedPackage(in), age(in), string(inventory.Explicit),
 	}
 	if used != nil && c.Output == "wide" {
-		return append(row, c.row(ctx, cluster, used)[len(row):]...)
+		return append(row, c.packageRow(ctx, cluster, used)[len(row):]...)
 	}
 	return append(row, make([]string, len(packageTable.WideHeader))...)
+}
+
+// ownRow returns the cells of a Package that a user created. It is installed when its controller was started, or when it is
+// ready without one.
+func (c *ListCmd) ownRow(p *packagesv1alpha1.Package) []string {
+	ready := inventory.Status(p, v1.TypeReady)
+	installed := string(corev1.ConditionFalse)
+	switch {
+	case p.DeletionTimestamp != nil:
+		installed = deletingStatus
+	case p.Status.ControllerRef != nil || ready == string(corev1.ConditionTrue):
+		installed = string(corev1.ConditionTrue)
+	}
+	return []string{
+		inventory.ShortName(p), installed, ready, c.shortened(inventory.ControllerImage(p)), age(p), string(inventory.Explicit),
+		"", "", firstLine(p.Spec.Title), firstLine(p.Spec.Category),
+	}
+}
+
+// deletingStatus is the status of an object that is being deleted, in place of that of a condition.
+const deletingStatus = "Deleting"
+
+func age(o inventory.Object) string { return terminal.Age(o.GetCreationTimestamp().Time, time.Now()) }
+
+// shortened returns a reference as the table shows it.
+func (c *ListCmd) shortened(reference string) string {
+	if c.Output == "wide" {
+		return reference
+	}
+	return inventory.ShortenDigests(reference)
 }
 
 // presentation returns the title and the category of a package for a wide table. A user may read packages only; they are
@@ -134,10 +175,10 @@ func (*ListCmd) runningPackage(ctx context.Context, cluster client.Client, p v1.
 	return running + " (rolled back: the update to " + asked + " failed)"
 }
 
-// ageColumn is the column of packageTable that changes without a change of the package.
+// ageColumn is the column of packageTable that changes without a change of the object.
 const ageColumn = 4
 
-// watch prints the packages, and then a row for each change of a row, until the command is interrupted.
+// watch prints the list, and then a row for each change of a row, until the command is interrupted.
 func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 	if c.Output != "" && c.Output != "wide" {
 		return terminal.ErrUsage.New(nil, "--watch prints a table").WithDo("Omit -o %s, or use `kubectl get pkg --watch`.", c.Output)
@@ -146,25 +187,21 @@ func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 	if err != nil {
 		return err
 	}
-	var watches []*inventory.Watch
-	header := c.Columns(packageTable)
-	rows, printed := [][]string{header}, map[string][]string{}
-	for _, kind := range v1.PackageKinds() {
-		w := &inventory.Watch{Cluster: cluster, Kind: kind, Selector: selector}
-		all, err := w.List(env.Context)
-		if err != nil {
-			return connection.Classify(err, "list %ss", strings.ToLower(kind))
-		}
-		for _, e := range all {
-			if row := c.change(env.Context, cluster, printed, e); row != nil {
-				rows = append(rows, row)
-			}
-		}
-		watches = append(watches, w)
+	watches, rows, err := c.startWatches(env.Context, cluster, selector)
+	if err != nil {
+		return err
 	}
-	table := terminal.NewRows(env.Stdout, rows...)
-	for _, row := range rows {
-		if err := table.Write(row...); err != nil {
+	all := newWatchedList(c, cluster)
+	lines := [][]string{c.Columns(packageTable)}
+	for _, e := range rows {
+		all.note(e)
+	}
+	for _, e := range rows {
+		lines = append(lines, all.changed(env.Context, e.Object)...)
+	}
+	table := terminal.NewRows(env.Stdout, lines...)
+	for _, line := range lines {
+		if err := table.Write(line...); err != nil {
 			return err
 		}
 	}
@@ -180,8 +217,10 @@ func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 			case <-ctx.Done():
 				return ctx.Err()
 			case e := <-events:
-				if err := table.Write(c.change(ctx, cluster, printed, e)...); err != nil {
-					return err
+				for _, line := range all.change(ctx, e) {
+					if err := table.Write(line...); err != nil {
+						return err
+					}
 				}
 			}
 		}
@@ -193,21 +232,97 @@ func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 	return err
 }
 
-// change returns the row of a changed package, or nil if it is the row that was printed before.
-func (c *ListCmd) change(ctx context.Context, cluster client.Client, printed map[string][]string, e inventory.Event) []string {
-	name, row := inventory.ShortName(e.Package), c.row(ctx, cluster, e.Package)
-	if e.Deleted {
-		row[1], row[2] = "Deleted", "-"
+// startWatches lists the objects of every kind, and returns the watches of their changes. Kinds of the first generation that
+// the cluster does not serve, or that the user is not allowed to read, are left out, as in the list.
+func (*ListCmd) startWatches(ctx context.Context, cluster client.WithWatch, selector labels.Selector) (watches []*inventory.Watch, found []inventory.Event, err error) {
+	for _, kind := range inventory.WatchedKinds() {
+		w := &inventory.Watch{Cluster: cluster, Kind: kind, Selector: selector}
+		all, err := w.List(ctx)
+		if err != nil && kind.Group == packagesv1alpha1.Group {
+			return watches, found, nil
+		}
+		if err != nil {
+			return nil, nil, connection.Classify(err, "list %ss", strings.ToLower(kind.Kind))
+		}
+		watches, found = append(watches, w), append(found, all...)
 	}
-	row = c.Cells(packageTable, row)
+	return watches, found, nil
+}
+
+// watchedList has the objects of a list that is watched, and the rows that were printed.
+type watchedList struct {
+	cmd     *ListCmd
+	cluster client.Client
+	objects map[string]inventory.Object
+	printed map[string][]string
+}
+
+func newWatchedList(cmd *ListCmd, cluster client.Client) *watchedList {
+	return &watchedList{cmd, cluster, map[string]inventory.Object{}, map[string][]string{}}
+}
+
+// note records an object that was read, changed or deleted.
+func (l *watchedList) note(e inventory.Event) {
+	l.objects[inventory.ShortName(e.Object)] = e.Object
+	if e.Deleted {
+		delete(l.objects, inventory.ShortName(e.Object))
+	}
+}
+
+// change records a change, and returns the rows that differ from those that were printed before: that of the object, and those
+// of the install objects that use it.
+func (l *watchedList) change(ctx context.Context, e inventory.Event) [][]string {
+	l.note(e)
+	var out [][]string
+	if e.Deleted {
+		name, row := inventory.ShortName(e.Object), l.row(ctx, e.Object)
+		row[1], row[2] = "Deleted", "-"
+		delete(l.printed, name)
+		out = append(out, l.cmd.Cells(packageTable, row))
+	} else {
+		out = l.changed(ctx, e.Object)
+	}
+	p, ok := e.Object.(*v1.Provider)
+	if !ok {
+		return out
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.objects)) {
+		if in, ok := l.objects[name].(packagesv1alpha1.Install); ok && in.InstallStatus().Provider == p.Name {
+			out = append(out, l.changed(ctx, in)...)
+		}
+	}
+	return out
+}
+
+// changed returns the row of an object, or none if it is the row that was printed before.
+func (l *watchedList) changed(ctx context.Context, o inventory.Object) [][]string {
+	name, row := inventory.ShortName(o), l.cmd.Cells(packageTable, l.row(ctx, o))
 	same := slices.Clone(row)
 	same[ageColumn] = ""
-	if slices.Equal(printed[name], same) {
+	if slices.Equal(l.printed[name], same) {
 		return nil
 	}
-	printed[name] = same
-	if e.Deleted {
-		delete(printed, name)
+	l.printed[name] = same
+	return [][]string{row}
+}
+
+func (l *watchedList) row(ctx context.Context, o inventory.Object) []string {
+	return l.cmd.row(ctx, l.cluster, o, func(in packagesv1alpha1.Install) v1.Package { return l.used(ctx, in) })
+}
+
+// used returns the package that an install object uses, or nil. A package that the selector leaves out is read.
+func (l *watchedList) used(ctx context.Context, in packagesv1alpha1.Install) v1.Package {
+	name := in.InstallStatus().Provider
+	if name == "" {
+		return nil
 	}
-	return row
+	p := v1.NewPackage(v1.ProviderKind)
+	p.SetName(name)
+	if o, ok := l.objects[inventory.ShortName(p)]; ok {
+		return o.(v1.Package)
+	}
+	if err := l.cluster.Get(ctx, client.ObjectKey{Name: name}, p); err != nil {
+		return nil
+	}
+	return p
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -28,11 +29,15 @@ import (
 
 // A row is printed again only if a cell other than the age differs.
 func TestWatchPrintsChangedRowsOnly(t *testing.T) {
-	c, printed := &ListCmd{}, map[string][]string{}
+	list := newWatchedList(&ListCmd{}, nil)
 	p := &v1.Provider{}
 	p.Name = "boats"
 	change := func(deleted bool) []string {
-		return c.change(t.Context(), nil, printed, inventory.Event{Package: p, Deleted: deleted})
+		rows := list.change(t.Context(), inventory.Event{Object: p, Deleted: deleted})
+		if len(rows) == 0 {
+			return nil
+		}
+		return rows[0]
 	}
 	if row := change(false); len(row) != len(packageTable.Header) || row[0] != "provider/boats" {
 		t.Errorf("first: %q", row)
@@ -52,6 +57,58 @@ func TestWatchPrintsChangedRowsOnly(t *testing.T) {
 	}
 }
 
+// A watch begins with the rows of the list, and prints the row of an install object again when the Provider that it uses
+// changes.
+func TestWatchPrintsTheRowsOfTheList(t *testing.T) {
+	cluster := firstGenerationCluster(t, interceptor.Funcs{})
+	c := &ListCmd{}
+	watches, found, err := c.startWatches(t.Context(), cluster, labels.Everything())
+	if err != nil || len(watches) != len(inventory.WatchedKinds()) {
+		t.Fatalf("%d watches, %v", len(watches), err)
+	}
+	watched, got := newWatchedList(c, cluster), []string{}
+	for _, e := range found {
+		watched.note(e)
+	}
+	for _, e := range found {
+		for _, row := range watched.changed(t.Context(), e.Object) {
+			got = append(got, strings.Join(row, " | "))
+		}
+	}
+	if want := rows(listed(t, cluster, "", ""))[1:]; !slices.Equal(got, want) {
+		t.Errorf("the watch prints\n%s\nand the list\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+
+	p := watched.objects["provider/boats"].DeepCopyObject().(*v1.Provider)
+	p.SetConditions(metav1.Time{}, v1.Inactive(""))
+	var names []string
+	for _, row := range watched.change(t.Context(), inventory.Event{Object: p}) {
+		names = append(names, row[0]+" "+row[1])
+	}
+	if want := []string{"provider/boats False", "clusterpackageinstall/team/boats False", "packageinstall/team/mine False"}; !slices.Equal(names, want) {
+		t.Errorf("the changed rows are %q, want %q", names, want)
+	}
+	if rows := watched.change(t.Context(), inventory.Event{Object: watched.objects["package/team/redis"], Deleted: true}); len(rows) != 1 || rows[0][1] != "Deleted" {
+		t.Errorf("a deleted Package has the rows %q", rows)
+	}
+}
+
+// A cluster without the first generation, or a user who may not read it, has the watches of packages.
+func TestWatchLeavesOutKindsThatTheListLeavesOut(t *testing.T) {
+	cluster := firstGenerationCluster(t, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := list.(v1.PackageList); !ok {
+				return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no role"))
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	watches, found, err := (&ListCmd{}).startWatches(t.Context(), cluster, labels.Everything())
+	if err != nil || len(watches) != len(v1.PackageKinds()) || len(found) != 1 {
+		t.Errorf("%d watches, %d objects, %v", len(watches), len(found), err)
+	}
+}
+
 // installing returns an install object with a label, as the manager leaves it.
 func installing(kind, name, provider string, spec packagesv1alpha1.InstallSpec, conditions ...v1.Condition) packagesv1alpha1.Install {
 	in := packagesv1alpha1.NewInstall(kind)
@@ -63,9 +120,9 @@ func installing(kind, name, provider string, spec packagesv1alpha1.InstallSpec, 
 	return in
 }
 
-// firstGenerationCluster returns a cluster with a Provider that two install objects use, and one install object without a
-// Provider.
-func firstGenerationCluster(t *testing.T, calls interceptor.Funcs) client.Client {
+// firstGenerationCluster returns a cluster with a Provider that two install objects use, one install object without a
+// Provider, the record of an install object, and a Package of a user.
+func firstGenerationCluster(t *testing.T, calls interceptor.Funcs) client.WithWatch {
 	t.Helper()
 	scheme, err := apis.NewScheme()
 	if err != nil {
@@ -80,7 +137,17 @@ func firstGenerationCluster(t *testing.T, calls interceptor.Funcs) client.Client
 	ready := v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionTrue, Reason: "Available"}
 	failed := v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: "AmbiguousKind"}
 	notSynced := v1.Condition{Type: v1.TypeSynced, Status: corev1.ConditionFalse, Reason: "ReconcileError"}
-	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(calls).WithObjects(p, rev,
+	record := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "boats", OwnerReferences: []metav1.OwnerReference{{
+		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.ClusterPackageInstallKind, Name: "boats", UID: "1",
+	}}}}
+	redis := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "redis"}}
+	redis.Spec.Title, redis.Spec.Category = "Redis", "Databases"
+	redis.Spec.CRDs = []packagesv1alpha1.Kind{{APIVersion: "redis.example.org/v1", Kind: "RedisCluster"}}
+	redis.Spec.Controller.Deployment = &packagesv1alpha1.ControllerDeployment{Name: "redis", Spec: runtime.RawExtension{
+		Raw: []byte(`{"template":{"spec":{"containers":[{"name":"controller","image":"redis/controller:v2"}]}}}`),
+	}}
+	redis.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: packagesv1alpha1.ReasonCreating})
+	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(calls).WithObjects(record, redis).WithObjects(p, rev,
 		installing(packagesv1alpha1.ClusterPackageInstallKind, "boats", "boats", packagesv1alpha1.InstallSpec{Source: "registry.example.org", Package: "boats:v1"}, v1.Synced(), ready),
 		installing(packagesv1alpha1.PackageInstallKind, "mine", "boats", packagesv1alpha1.InstallSpec{CRD: "ships.example.org/v1"}, v1.Synced(), ready),
 		installing(packagesv1alpha1.ClusterPackageInstallKind, "rafts", "", packagesv1alpha1.InstallSpec{CRD: "rafts.example.org/v1"}, notSynced, failed),
@@ -116,7 +183,7 @@ func rows(table string) []string {
 	return out
 }
 
-func TestListShowsInstallObjectsOfTheFirstGeneration(t *testing.T) {
+func TestListShowsObjectsOfTheFirstGeneration(t *testing.T) {
 	cluster := firstGenerationCluster(t, interceptor.Funcs{})
 	want := []string{
 		"NAME | INSTALLED | HEALTHY | PACKAGE | AGE | INSTALL REASON",
@@ -124,6 +191,7 @@ func TestListShowsInstallObjectsOfTheFirstGeneration(t *testing.T) {
 		"clusterpackageinstall/team/boats | True | True | boats:v1 (source registry.example.org) | - | explicit",
 		"clusterpackageinstall/team/rafts | False | False | (for rafts.example.org/v1) | - | explicit",
 		"packageinstall/team/mine | True | True | (for ships.example.org/v1) | - | explicit",
+		"package/team/redis | False | False | redis/controller:v2 | - | explicit",
 	}
 	if got := rows(listed(t, cluster, "", "")); !slices.Equal(got, want) {
 		t.Errorf("the table is %q, want %q", got, want)
@@ -141,14 +209,14 @@ func TestListShowsInstallObjectsOfTheFirstGeneration(t *testing.T) {
 	})
 	t.Run("TheWideTableHasTheRevisionAndThePresentationOfTheProvider", func(t *testing.T) {
 		const wide = " | boats-1 | sha256:1 | Boats and ships | Transport"
-		want := []string{want[0] + " | REVISION | DIGEST | TITLE | CATEGORY", want[1] + wide, want[2] + wide, want[3], want[4] + wide}
+		want := []string{want[0] + " | REVISION | DIGEST | TITLE | CATEGORY", want[1] + wide, want[2] + wide, want[3], want[4] + wide, want[5] + " | Redis | Databases"}
 		if got := rows(listed(t, cluster, "wide", "")); !slices.Equal(got, want) {
 			t.Errorf("the table is %q, want %q", got, want)
 		}
 	})
 	t.Run("TheNamesAreThoseOfKubectl", func(t *testing.T) {
 		want := "provider.pkg.crossplane.io/boats\nclusterpackageinstall.packages.crossplane.io/boats\n" +
-			"clusterpackageinstall.packages.crossplane.io/rafts\npackageinstall.packages.crossplane.io/mine\n"
+			"clusterpackageinstall.packages.crossplane.io/rafts\npackageinstall.packages.crossplane.io/mine\npackage.packages.crossplane.io/redis\n"
 		if got := listed(t, cluster, "name", ""); got != want {
 			t.Errorf("the names are %q, want %q", got, want)
 		}
@@ -167,6 +235,7 @@ func TestListShowsInstallObjectsOfTheFirstGeneration(t *testing.T) {
 		want := []string{
 			"pkg.crossplane.io/v1 Provider /boats", "packages.crossplane.io/v1alpha1 ClusterPackageInstall team/boats",
 			"packages.crossplane.io/v1alpha1 ClusterPackageInstall team/rafts", "packages.crossplane.io/v1alpha1 PackageInstall team/mine",
+			"packages.crossplane.io/v1alpha1 Package team/redis",
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("the objects are %q, want %q", got, want)
@@ -176,7 +245,7 @@ func TestListShowsInstallObjectsOfTheFirstGeneration(t *testing.T) {
 		if got := rows(listed(t, cluster, "", "generation=first")); len(got) != 4 || strings.HasPrefix(got[1], "provider/") {
 			t.Errorf("with the label: %q", got)
 		}
-		if got := rows(listed(t, cluster, "", "generation!=first")); len(got) != 2 || !strings.HasPrefix(got[1], "provider/") {
+		if got := rows(listed(t, cluster, "", "generation!=first")); len(got) != 3 || !strings.HasPrefix(got[1], "provider/") {
 			t.Errorf("without the label: %q", got)
 		}
 	})

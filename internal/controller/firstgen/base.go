@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
@@ -31,17 +32,10 @@ type Base struct {
 	Crossplane *crossplane.Checker
 }
 
-// Reasons of the condition Ready, as the first generation of package managers wrote them.
-const (
-	ReasonAvailable v1.ConditionReason = "Available"
-	ReasonCreating  v1.ConditionReason = "Creating"
-	ReasonDeleting  v1.ConditionReason = "Deleting"
-)
-
-var available = revision.Summary{Ready: true, Reason: ReasonAvailable}
+var available = revision.Summary{Ready: true, Reason: packagesv1alpha1.ReasonAvailable}
 
 func creating(format string, args ...any) revision.Summary {
-	return revision.Summary{Reason: ReasonCreating, Message: fmt.Sprintf(format, args...)}
+	return revision.Summary{Reason: packagesv1alpha1.ReasonCreating, Message: fmt.Sprintf(format, args...)}
 }
 
 // failedConditions returns the conditions of an object whose reconciliation failed, in addition to the common ones.
@@ -61,7 +55,7 @@ func summaryOf(name string, o interface {
 		return creating("%s is not reconciled yet.", name)
 	case ready.Status == corev1.ConditionTrue:
 		return available
-	case o.GetCondition(v1.TypeReconciling).Status == corev1.ConditionTrue && (ready.Reason == v1.ReasonProgressing || ready.Reason == ReasonCreating):
+	case o.GetCondition(v1.TypeReconciling).Status == corev1.ConditionTrue && (ready.Reason == v1.ReasonProgressing || ready.Reason == packagesv1alpha1.ReasonCreating):
 		return creating("%s: %s", name, ready.Message)
 	}
 	stalled, reconciling := o.GetCondition(v1.TypeStalled).Status == corev1.ConditionTrue, o.GetCondition(v1.TypeReconciling).Status == corev1.ConditionTrue

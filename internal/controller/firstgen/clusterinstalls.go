@@ -134,7 +134,7 @@ func (r *ClusterInstalls) ensureFinalizer(ctx context.Context, in *packagesv1alp
 // of another client stays.
 func (r *ClusterInstalls) reconcileDelete(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) (ctrl.Result, revision.Summary, error) {
 	name := r.providerName(in)
-	deleting := revision.Summary{Reason: ReasonDeleting, Message: fmt.Sprintf("The Provider %s is being deleted.", name)}
+	deleting := revision.Summary{Reason: packagesv1alpha1.ReasonDeleting, Message: fmt.Sprintf("The Provider %s is being deleted.", name)}
 	p := &v1.Provider{}
 	err := r.API.Live.Get(ctx, types.NamespacedName{Name: name}, p)
 	switch {
