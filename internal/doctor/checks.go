@@ -2,8 +2,10 @@ package doctor
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -167,13 +169,31 @@ func checkRegistries(name string, f Facts) []Finding {
 }
 
 func checkPackages(name string, f Facts) []Finding {
+	if out := notReady(name, f.Packages); len(out) > 0 {
+		return out
+	}
+	return []Finding{ok(name, wording.Count(len(f.Packages), "package")+" ready")}
+}
+
+func checkFirstGeneration(name string, f Facts) []Finding {
+	if out := notReady(name, f.FirstGeneration); len(out) > 0 {
+		return out
+	}
+	return []Finding{ok(name, wording.Count(len(f.FirstGeneration), "object")+" ready")}
+}
+
+// notReady returns a finding for each package or object that is not ready.
+func notReady(name string, all []Package) []Finding {
 	var out []Finding
-	for _, p := range f.Packages {
+	for _, p := range all {
 		if p.Ready {
 			continue
 		}
-		short := strings.ToLower(p.Kind) + "/" + p.Name
+		short := path.Join(strings.ToLower(p.Kind), p.Namespace, p.Name)
 		describe := fmt.Sprintf("Run `xpkg describe %s`.", short)
+		if p.Undescribed {
+			describe = fmt.Sprintf("Run `kubectl describe %s.%s --namespace %s %s`.", strings.ToLower(p.Kind), packagesv1alpha1.Group, p.Namespace, p.Name)
+		}
 		// A message starts with its code, which is the reason.
 		why := strings.TrimPrefix(p.Message, p.Reason+": ")
 		if p.Fix != "" {
@@ -187,9 +207,6 @@ func checkPackages(name string, f Facts) []Finding {
 		default:
 			out = append(out, fail(name, ErrUnhealthy, fmt.Sprintf("%s is not ready: %s: %s", short, p.Reason, why), strings.TrimSpace(p.Fix+" "+describe)))
 		}
-	}
-	if len(out) == 0 {
-		return []Finding{ok(name, wording.Count(len(f.Packages), "package")+" ready")}
 	}
 	return out
 }

@@ -66,6 +66,12 @@ func TestCheck(t *testing.T) {
 		"waiting": {func(f *Facts) {
 			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "DependencyComing", Waiting: true}
 		}, Warn, "packages", []string{"provider/aws waits: DependencyComing", "xpkg describe provider/aws"}, 0},
+		"install object": {func(f *Facts) {
+			f.FirstGeneration = append(f.FirstGeneration, Package{Kind: "PackageInstall", Namespace: "team", Name: "redis", Reason: "NamespacedVersionConflict", Message: "of v2"})
+		}, Fail, "first generation", []string{"packageinstall/team/redis is not ready: NamespacedVersionConflict: of v2", "xpkg describe packageinstall/team/redis"}, errcode.Unhealthy.Exit},
+		"install object without a package": {func(f *Facts) {
+			f.FirstGeneration = append(f.FirstGeneration, Package{Kind: "ClusterPackageInstall", Namespace: "team", Name: "redis", Reason: "NoProvider", Undescribed: true})
+		}, Fail, "first generation", []string{"clusterpackageinstall/team/redis is not ready: NoProvider", "kubectl describe clusterpackageinstall.packages.crossplane.io --namespace team redis"}, errcode.Unhealthy.Exit},
 		"not reconciled": {func(f *Facts) { f.Packages[0] = Package{Kind: "Provider", Name: "aws"} }, Warn, "packages", []string{"provider/aws is not reconciled yet"}, 0},
 		"registry": {func(f *Facts) {
 			f.Registries = []Registry{{Host: "a.example.org"}, {Host: "b.example.org", Error: "refused"}}

@@ -58,7 +58,7 @@ var checks = []struct {
 	run  func(name string, f Facts) []Finding
 }{
 	{server, checkServer}, {permissions, checkPermissions}, {escalation, checkEscalation}, {cores, checkCores}, {managers, checkManagers}, {runtimeFence, checkFence},
-	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {storage, checkStorage}, {registries, checkRegistries}, {packages, checkPackages},
+	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {storage, checkStorage}, {registries, checkRegistries}, {packages, checkPackages}, {firstGeneration, checkFirstGeneration},
 }
 
 // Names of the checks.
@@ -74,7 +74,9 @@ const (
 	storage      = "storage versions"
 	registries   = "registries"
 	packages     = "packages"
-	escalation   = "manager permissions"
+	// firstGeneration is the API packages.crossplane.io.
+	firstGeneration = "first generation"
+	escalation      = "manager permissions"
 )
 
 // Check returns the findings of all checks.

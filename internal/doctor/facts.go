@@ -38,6 +38,8 @@ type Facts struct {
 	Escalation []string
 	// Packages are the installed packages.
 	Packages []Package
+	// FirstGeneration are the install objects, and the Packages that users created.
+	FirstGeneration []Package
 }
 
 // installed reports whether xpkg has installed the package API.
@@ -72,13 +74,17 @@ type Webhook struct {
 	Endpoints int
 }
 
-// Package is an installed package.
+// Package is an installed package, or an object of the first generation: an install object, or a Package that a user created.
 type Package struct {
-	Kind, Name      string
+	Kind string
+	// Namespace is empty for an installed package.
+	Namespace, Name string
 	Ready           bool
 	Reason, Message string
 	// Fix is the remedy for the reason, or empty if it is unknown.
 	Fix string
+	// Undescribed reports that the object is an install object without a package, which xpkg describe cannot describe.
+	Undescribed bool
 	// Waiting reports that the package waits for another one, or for the approval of a user, and has not failed.
 	Waiting bool
 }

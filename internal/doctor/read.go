@@ -24,12 +24,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -66,6 +68,7 @@ func (r Reader) Read(ctx context.Context) (Facts, error) {
 		{r.readDefinitions, []string{managers, packageAPI, storage}},
 		{r.readWebhooks, []string{webhooks}},
 		{r.readPackages, []string{packages, registries}},
+		{r.readFirstGeneration, []string{firstGeneration}},
 		{r.readEscalation, []string{escalation}},
 	} {
 		err := part.read(ctx, &f)
@@ -289,12 +292,7 @@ func (r Reader) readPackages(ctx context.Context, f *Facts) error {
 			return fmt.Errorf("list packages: %w", err)
 		}
 		for _, p := range list.Packages() {
-			c := p.GetCondition(v1.TypeReady)
-			code, _ := r.Code(string(c.Reason))
-			f.Packages = append(f.Packages, Package{
-				Kind: kind, Name: p.GetName(), Ready: c.Status == "True", Reason: string(c.Reason), Message: c.Message, Fix: code.Fix,
-				Waiting: c.Reason == v1.ReasonProgressing || code.Approval || code.Name == graph.ErrDependencyComing.Name,
-			})
+			f.Packages = append(f.Packages, r.packageOf(p))
 			image := cmp.Or(p.PackageStatus().ResolvedPackage, p.PackageSpec().Package)
 			if ref, err := oci.ParseReference(image, oci.ParseOptions{}); err == nil && !slices.Contains(hosts, ref.Registry) {
 				hosts = append(hosts, ref.Registry)
@@ -303,6 +301,37 @@ func (r Reader) readPackages(ctx context.Context, f *Facts) error {
 	}
 	f.Registries = r.pingAll(ctx, hosts)
 	return nil
+}
+
+// readFirstGeneration reads the objects of the first generation. A cluster without its API has none.
+func (r Reader) readFirstGeneration(ctx context.Context, f *Facts) error {
+	for _, kind := range packagesv1alpha1.Kinds() {
+		all, err := state.ListObjects(ctx, r.Client, kind)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, o := range all {
+			p := r.packageOf(o)
+			in, isInstall := o.(packagesv1alpha1.Install)
+			p.Namespace, p.Undescribed = o.GetNamespace(), isInstall && in.InstallStatus().Provider == ""
+			f.FirstGeneration = append(f.FirstGeneration, p)
+		}
+	}
+	return nil
+}
+
+// packageOf returns the facts of a package or of an object of the first generation.
+func (r Reader) packageOf(p packagesv1alpha1.Object) Package {
+	c := p.GetCondition(v1.TypeReady)
+	code, _ := r.Code(string(c.Reason))
+	progresses := slices.Contains([]v1.ConditionReason{v1.ReasonProgressing, packagesv1alpha1.ReasonCreating, packagesv1alpha1.ReasonDeleting}, c.Reason)
+	return Package{
+		Kind: p.PackageKind(), Name: p.GetName(), Ready: c.Status == "True", Reason: string(c.Reason), Message: c.Message, Fix: code.Fix,
+		Waiting: progresses || code.Approval || code.Name == graph.ErrDependencyComing.Name,
+	}
 }
 
 // pingTimeout limits the time for all registries.

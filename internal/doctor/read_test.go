@@ -1,0 +1,52 @@
+package doctor
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Install objects and the Packages of users are facts, and records of install objects are not.
+func TestReadFirstGeneration(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "team", Name: name} }
+	notReady := func(reason v1.ConditionReason) v1.Condition {
+		return v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: reason, Message: "why"}
+	}
+	in := &packagesv1alpha1.ClusterPackageInstall{ObjectMeta: object("failed")}
+	in.SetConditions(metav1.Time{}, notReady("NoProvider"))
+	waits := &packagesv1alpha1.PackageInstall{ObjectMeta: object("waits")}
+	waits.Status.Provider = "boats"
+	waits.SetConditions(metav1.Time{}, notReady(packagesv1alpha1.ReasonCreating))
+	record := &packagesv1alpha1.Package{ObjectMeta: object("failed")}
+	record.OwnerReferences = []metav1.OwnerReference{{Kind: packagesv1alpha1.ClusterPackageInstallKind, Name: "failed"}}
+	own := &packagesv1alpha1.Package{ObjectMeta: object("own")}
+	own.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionTrue, Reason: packagesv1alpha1.ReasonAvailable})
+	r := Reader{
+		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(in, waits, record, own).Build(),
+		Code:   func(reason string) (errcode.Code, bool) { return errcode.Code{Name: reason}, false },
+	}
+	f := Facts{}
+	if err := r.readFirstGeneration(t.Context(), &f); err != nil {
+		t.Fatal(err)
+	}
+	want := []Package{
+		{Kind: "ClusterPackageInstall", Namespace: "team", Name: "failed", Reason: "NoProvider", Message: "why", Undescribed: true},
+		{Kind: "PackageInstall", Namespace: "team", Name: "waits", Reason: "Creating", Message: "why", Waiting: true},
+		{Kind: "Package", Namespace: "team", Name: "own", Ready: true, Reason: "Available"},
+	}
+	if !slices.Equal(f.FirstGeneration, want) {
+		t.Errorf("the facts are %+v, want %+v", f.FirstGeneration, want)
+	}
+}
