@@ -17,6 +17,8 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // packagesServer returns a cluster with a provider, a function of the same name, and a
@@ -34,9 +36,26 @@ func packagesServer(t *testing.T) *httptest.Server {
 		"configurations": item("Configuration", "platform", "platform-0123456789ab"),
 	}
 	kinds := map[string]string{"providers": "ProviderList", "functions": "FunctionList", "configurations": "ConfigurationList"}
+	object := func(kind, name, more string) string {
+		return fmt.Sprintf(`{"apiVersion":"packages.crossplane.io/v1alpha1","kind":%q,"metadata":{"namespace":"team","name":%q},%s}`, kind, name, more)
+	}
+	runs := `"status":{"controllerRef":{"kind":"Deployment","namespace":"team","name":"redis"}}`
+	objects := map[string]string{
+		"packages/redis":               object("Package", "redis", runs),
+		"packages/hello":               object("Package", "hello", `"status":{"controllerRef":{"kind":"Provider","name":"hello"}}`),
+		"packages/data":                object("Package", "data", `"spec":{"controller":{}}`),
+		"packages/waits":               object("Package", "waits", `"spec":{"controller":{"deployment":{"name":"waits","spec":{}}}},"status":{"conditionedStatus":{"conditions":[{"type":"Ready","status":"False","message":"no kinds"}]}}`),
+		"packageinstalls/mine":         object("PackageInstall", "mine", `"status":{"packageRecord":{"namespace":"team","name":"redis"}}`),
+		"packageinstalls/new":          object("PackageInstall", "new", `"status":{}`),
+		"clusterpackageinstalls/hello": object("ClusterPackageInstall", "hello", `"status":{"packageRecord":{"namespace":"team","name":"hello"}}`),
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		resource := filepath.Base(r.URL.Path)
+		if o, ok := objects[filepath.Base(filepath.Dir(r.URL.Path))+"/"+resource]; ok {
+			fmt.Fprint(w, o)
+			return
+		}
 		items, ok := lists[resource]
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
@@ -60,6 +79,7 @@ func planeOf(t *testing.T, server string) string {
 	for name, content := range map[string]string{
 		"version.json": `{"kind":"xpkg control plane","layout":1,"created":"2026-01-02T03:04:05Z"}`, "state.json": string(state),
 		"runtime/logs/hello-0123456789ab.log": "one\ntwo\tcolumns\n", "runtime/logs/hello-old.log": "old\n",
+		"runtime/logs/" + processruntime.ProcessName("team", plan.Owner{Kind: "Package", Name: "redis"}) + ".log": "of redis\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -91,19 +111,28 @@ func TestLogs(t *testing.T) {
 		out       string
 		says      []string
 	}{
-		"package":          {here, "provider/hello", 0, "one\ntwo\tcolumns\n", nil},
-		"tail":             {here, "provider/hello --tail 1", 0, "two\tcolumns\n", nil},
-		"revision":         {other, "hello-0123456789ab", 0, "one\ntwo\tcolumns\n", nil},
-		"former revision":  {here, "hello-old", 0, "old\n", nil},
-		"two of the name":  {here, "hello", 3, "", []string{"AmbiguousName"}},
-		"unknown":          {here, "absent", 5, "", []string{"PackageNotFound"}},
-		"brought back":     {here, "back --tail 1", 0, "two\tcolumns\n", nil},
-		"waits for rights": {here, "waits --tail 1", 0, "two\tcolumns\n", nil},
-		"never started":    {here, "quiet", 5, "", []string{"NoLogs", "quiet has no log"}},
-		"no revision":      {here, "new", 5, "", []string{"NoLogs", "no revision yet"}},
-		"no program":       {here, "platform", 5, "", []string{"NoLogs", "Configuration"}},
-		"of a cluster":     {other, "quiet -f --tail 5", 13, "", []string{"LogsElsewhere", "kubectl logs deployment/quiet-0123456789ab --namespace crossplane-system --container package-runtime --kubeconfig " + kubeconfig + " --follow --tail=5"}},
-		"without the name": {here, "", 3, "", []string{"Usage"}},
+		"package":              {here, "provider/hello", 0, "one\ntwo\tcolumns\n", nil},
+		"tail":                 {here, "provider/hello --tail 1", 0, "two\tcolumns\n", nil},
+		"revision":             {other, "hello-0123456789ab", 0, "one\ntwo\tcolumns\n", nil},
+		"former revision":      {here, "hello-old", 0, "old\n", nil},
+		"two of the name":      {here, "hello", 3, "", []string{"AmbiguousName"}},
+		"unknown":              {here, "absent", 5, "", []string{"PackageNotFound"}},
+		"brought back":         {here, "back --tail 1", 0, "two\tcolumns\n", nil},
+		"waits for rights":     {here, "waits --tail 1", 0, "two\tcolumns\n", nil},
+		"never started":        {here, "quiet", 5, "", []string{"NoLogs", "quiet has no log"}},
+		"no revision":          {here, "new", 5, "", []string{"NoLogs", "no revision yet"}},
+		"no program":           {here, "platform", 5, "", []string{"NoLogs", "Configuration"}},
+		"Package":              {here, "package/team/redis", 0, "of redis\n", nil},
+		"PackageInstall":       {here, "packageinstall/team/mine", 0, "of redis\n", nil},
+		"cluster install":      {here, "clusterpackageinstall/team/hello --tail 1", 0, "two\tcolumns\n", nil},
+		"record":               {here, "package/team/hello --tail 1", 0, "two\tcolumns\n", nil},
+		"only data":            {here, "package/team/data", 5, "", []string{"NoLogs", "package/team/data has no controller"}},
+		"without kinds":        {here, "package/team/waits", 5, "", []string{"NoLogs", "runs no controller yet", "no kinds"}},
+		"no record":            {here, "packageinstall/team/new", 5, "", []string{"NoLogs", "runs no controller yet"}},
+		"absent Package":       {here, "package/team/absent", 5, "", []string{"PackageNotFound", "package/team/absent does not exist"}},
+		"Package of a cluster": {other, "packageinstall/team/mine", 13, "", []string{"LogsElsewhere", "kubectl logs deployment/redis --namespace team --container package-runtime"}},
+		"of a cluster":         {other, "quiet -f --tail 5", 13, "", []string{"LogsElsewhere", "kubectl logs deployment/quiet-0123456789ab --namespace crossplane-system --container package-runtime --kubeconfig " + kubeconfig + " --follow --tail=5"}},
+		"without the name":     {here, "", 3, "", []string{"Usage"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

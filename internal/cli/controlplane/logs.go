@@ -7,19 +7,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Codes for logs that cannot be read.
@@ -43,7 +50,7 @@ func programsDir(dataDir string) string { return filepath.Join(dataDir, "runtime
 type LogsCmd struct {
 	connection.ClusterFlags
 	flags.DataDirFlag
-	Name      string `arg:"" placeholder:"[KIND/]NAME" complete:"package" help:"Name of a package, such as hello or provider/hello, or of one of its revisions."`
+	Name      string `arg:"" placeholder:"[KIND/]NAME" complete:"package" help:"Name of a package, such as hello or provider/hello, of one of its revisions, or of an object of the first generation, such as packageinstall/team/hello."`
 	Follow    bool   `short:"f" help:"Follow the log until Ctrl-C."`
 	Tail      int    `default:"-1" placeholder:"N" help:"Start with the last N lines. Default is all lines."`
 	Namespace string `default:"crossplane-system" config:"" help:"Namespace of runtimes in a cluster."`
@@ -74,44 +81,96 @@ func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 			return log, err
 		}
 	}
-	revision, err := c.revision(ctx)
+	runs, err := c.find(ctx)
 	if err != nil {
 		return nil, err
 	}
 	local := slices.IndexFunc(dirs, func(dir string) bool { return c.isLocal(ctx, dir) })
 	if local < 0 {
-		return nil, c.elsewhere(revision)
+		return nil, c.elsewhere(runs)
 	}
-	log, err := logs.Open(ctx, programsDir(dirs[local]), revision, c.Follow, c.Tail)
+	log, err := logs.Open(ctx, programsDir(dirs[local]), runs.process, c.Follow, c.Tail)
 	if errors.Is(err, logs.ErrNoLog) {
 		return nil, ErrNoLogs.New(err, "%s has no log", c.Name)
 	}
 	return log, err
 }
 
-// revision returns the revision whose runtime runs: the active one, which is not the newest after a rollback
-// or before a manual activation. While the active one waits for permissions, it returns the last healthy one.
-func (c *LogsCmd) revision(ctx context.Context) (string, error) {
-	_, all, err := inventory.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
+// logged is a runtime with a log: the name of its process on this machine, and its Deployment in a cluster.
+type logged struct{ process, namespace, deployment string }
+
+// find returns the program of the package, or of the object of the first generation, with the name.
+func (c *LogsCmd) find(ctx context.Context) (logged, error) {
+	cluster, all, err := inventory.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
-		return "", err
+		return logged{}, err
 	}
-	pkg, err := all.Find(inventory.Name(c.Name))
+	name := inventory.Name(c.Name)
+	if inventory.IsObjectName(name) {
+		return c.findOf(ctx, cluster, all, name)
+	}
+	p, err := all.Find(name)
 	if err != nil {
-		return "", err
+		return logged{}, err
 	}
-	status := pkg.PackageStatus()
+	return c.ofPackage(p)
+}
+
+// findOf returns the program of an object of the first generation: that of its Package, unless a Provider runs it.
+func (c *LogsCmd) findOf(ctx context.Context, cluster client.Client, all *inventory.Inventory, name inventory.Name) (logged, error) {
+	o, err := inventory.ReadObject(ctx, cluster, name)
+	if err != nil {
+		return logged{}, err
+	}
+	p, isPackage := o.(*packagesv1alpha1.Package)
+	if in, ok := o.(packagesv1alpha1.Install); ok && in.InstallStatus().PackageRecord != nil {
+		r := in.InstallStatus().PackageRecord
+		o, err := inventory.ReadObject(ctx, cluster, inventory.Name(path.Join(packagesv1alpha1.PackageKind, r.Namespace, r.Name)))
+		if err != nil {
+			return logged{}, err
+		}
+		p, isPackage = o.(*packagesv1alpha1.Package)
+	}
+	switch by := controllerOf(p); {
+	case by == nil && isPackage && p.Spec.Controller.Deployment == nil:
+		return logged{}, ErrNoLogs.New(nil, "%s has no controller", name)
+	case by == nil:
+		return logged{}, ErrNoLogs.New(errors.New(o.GetCondition(v1.TypeReady).Message), "%s runs no controller yet", name).
+			WithDo("Check with `xpkg list` whether it is ready.")
+	case by.Kind == v1.ProviderKind:
+		provider, err := all.Find(inventory.Name(path.Join(v1.ProviderKind, by.Name)))
+		if err != nil {
+			return logged{}, err
+		}
+		return c.ofPackage(provider)
+	}
+	owner := plan.Owner{Kind: packagesv1alpha1.PackageKind, Name: p.Name}
+	return logged{processruntime.ProcessName(p.Namespace, owner), p.Status.ControllerRef.Namespace, p.Status.ControllerRef.Name}, nil
+}
+
+// controllerOf returns the object that runs the controller of a Package, or nil.
+func controllerOf(p *packagesv1alpha1.Package) *packagesv1alpha1.ObjectReference {
+	if p == nil {
+		return nil
+	}
+	return p.Status.ControllerRef
+}
+
+// ofPackage returns the program of the revision whose runtime runs: the active one, which is not the newest after a rollback
+// or before a manual activation. While the active one waits for permissions, it is the last healthy one.
+func (c *LogsCmd) ofPackage(p v1.Package) (logged, error) {
+	status := p.PackageStatus()
 	revision := cmp.Or(status.LastHealthyRevision, status.CurrentRevision)
 	if a := status.Activation; a != nil {
 		revision = a.Revision
 	}
 	switch {
-	case pkg.PackageKind() == v1.ConfigurationKind:
-		return "", ErrNoLogs.New(nil, "%s is a Configuration, which has no runtime", c.Name)
+	case p.PackageKind() == v1.ConfigurationKind:
+		return logged{}, ErrNoLogs.New(nil, "%s is a Configuration, which has no runtime", c.Name)
 	case revision == "":
-		return "", ErrNoLogs.New(nil, "%s has no revision yet", c.Name)
+		return logged{}, ErrNoLogs.New(nil, "%s has no revision yet", c.Name)
 	}
-	return revision, nil
+	return logged{revision, c.Namespace, revision}, nil
 }
 
 // isLocal reports whether the cluster is the control plane of the data directory. It returns false for a
@@ -126,8 +185,8 @@ func (c *LogsCmd) isLocal(ctx context.Context, dir string) bool {
 }
 
 // elsewhere returns an error with the kubectl command for the log.
-func (c *LogsCmd) elsewhere(revision string) error {
-	words := []string{"kubectl", "logs", "deployment/" + revision, "--namespace", wording.ShellWord(c.Namespace), "--container", "package-runtime"}
+func (c *LogsCmd) elsewhere(runs logged) error {
+	words := []string{"kubectl", "logs", "deployment/" + runs.deployment, "--namespace", wording.ShellWord(runs.namespace), "--container", manifests.Container}
 	if c.Kubeconfig != "" {
 		words = append(words, "--kubeconfig", wording.ShellWord(c.Kubeconfig))
 	}
