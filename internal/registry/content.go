@@ -12,6 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
@@ -86,6 +88,34 @@ func (p *Packages) Read(ctx context.Context, repository string, d oci.Digest) (*
 	origin := fetch.Plain(ref)
 	origin.Lenient = true
 	return source.Read(ctx, origin, d, true)
+}
+
+// Examples returns the examples in a layer of the package with a digest; none if the layer is not valid. The error is that of reading it.
+func (p *Packages) Examples(ctx context.Context, repository string, d oci.Digest) ([]docs.Example, error) {
+	if _, err := p.open(); err != nil {
+		return nil, err
+	}
+	ref, err := p.reference(repository)
+	if err != nil {
+		return nil, err
+	}
+	a, err := p.client.Cached(ctx, ref.WithDigest(d), p.store)
+	if err != nil {
+		return nil, err
+	}
+	m, err := oci.FindManifest(ctx, a, oci.Platform{}, oci.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	stream, err := oci.Examples(ctx, a, m, oci.Limits{})
+	if err != nil {
+		if class := errcode.From(err).Code.Class; class == errcode.Unavailable || class == errcode.Timeout || ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, nil
+	}
+	examples, _ := docs.ParseExamples(stream)
+	return examples, nil
 }
 
 // builder returns a builder of indexes of the packages. Its reads are cached in the folder of the packages.

@@ -14,7 +14,7 @@ const AnnotationKey = "io.crossplane.xpkg"
 const (
 	// AnnotationBase marks the layer that contains package.yaml.
 	AnnotationBase = "base"
-	// AnnotationExamples marks the layer of examples, .up/examples.yaml.
+	// AnnotationExamples marks the layer of examples, which contains ExamplesFile.
 	AnnotationExamples = "upbound"
 	// AnnotationExtensions marks the manifest of an index that contains extensions of
 	// third parties (xpkg specification, "Manifests").

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/web/export"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/folder"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -127,7 +128,13 @@ func (c *exportCmd) readArtifact(env *terminal.Env, from location.Location, v *f
 		if created, err := time.Parse(time.RFC3339, m.Annotations["org.opencontainers.image.created"]); err == nil {
 			v.Created = created
 		}
-		v.Package, _, err = location.ReadPackage(env.Context, o, m, c.LimitFlags)
-		return err
+		if v.Package, _, err = location.ReadPackage(env.Context, o, m, c.LimitFlags); err != nil {
+			return err
+		}
+		// Content that is not valid has no examples; the pages of the package do not depend on them.
+		if stream, err := oci.Examples(env.Context, o, m, c.ImageLimits()); err == nil {
+			v.Examples, _ = docs.ParseExamples(stream)
+		}
+		return env.Context.Err()
 	})
 }

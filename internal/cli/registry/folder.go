@@ -74,8 +74,6 @@ func (c *exportCmd) readSources(dir string, v *folder.Version) error {
 	if v.Package, err = files.Package(xpkg.ReadOptions{Limits: c.StreamLimits()}); err != nil {
 		return err
 	}
-	for _, d := range files.ExampleDocuments {
-		v.Examples = append(v.Examples, docs.Example{Name: d.File, YAML: string(d.Raw)})
-	}
+	v.Examples = docs.ExamplesOf(files.ExampleDocuments)
 	return nil
 }

@@ -74,6 +74,11 @@ func (s *source) pack(ctx context.Context, repository string, d oci.Digest) (*pa
 		if err != nil {
 			return nil, err
 		}
+		examples, err := s.packages.Examples(ctx, repository, d)
+		if err != nil {
+			return nil, err
+		}
+		documentation.Examples = examples
 		return &pack{d, pkg, documentation}, nil
 	})
 }
@@ -173,11 +178,11 @@ func (v *view) Kind(ctx context.Context, repository, tag, group, kind string) (d
 	if err != nil {
 		return docs.Kind{}, err
 	}
-	i := slices.IndexFunc(p.docs.Kinds, func(k docs.Kind) bool { return k.Group == group && k.Kind == kind })
-	if i < 0 {
+	k, ok := p.docs.Kind(group, kind)
+	if !ok {
 		return docs.Kind{}, web.ErrNotFound
 	}
-	return p.docs.Kinds[i], nil
+	return k, nil
 }
 
 // Since implements [web.View]. It returns nothing for a package with many versions, which would all have to be read.

@@ -29,18 +29,22 @@ func get(t *testing.T, s http.Handler, path string) (status int, body string) {
 	return w.Code, w.Body.String()
 }
 
-// TestPagesShowPublicPackagesOnly serves the packages of a registry with a private one.
+// TestPagesShowPublicPackagesOnly serves the packages of a registry with a private one. The page of a kind shows the example of its author.
 func TestPagesShowPublicPackagesOnly(t *testing.T) {
 	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
 	t.Cleanup(func() { _ = images.Close() })
 	backend := strings.TrimPrefix(port.Serve(t, images).URL, "http://")
 	client := remote.New(remote.Options{})
 	t.Cleanup(client.Close)
+	// The first example is wrong, and the last one is of another kind.
+	examples := "apiVersion: provider-boats.example.org/v1\nkind: Boat\nmetadata: {name: wreck}\nkeel: 1\n---\n" +
+		"apiVersion: provider-boats.example.org/v1\nkind: Boat\nmetadata: {name: beagle}\n---\n" +
+		"apiVersion: provider-boats.example.org/v1\nkind: Crew\nmetadata: {name: darwin}\n"
 	for name, kind := range map[string]string{"acme/provider-boats": "Boat", "acme/secret/provider-plans": "Plan"} {
 		short := name[strings.LastIndexByte(name, '/')+1:]
 		stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + short + "}\nspec:\n  controller: {image: example.org/x:v1}\n" +
 			publish.Definition(short+".example.org", kind, "A kind.")
-		built, err := image.Build(t.Context(), image.Input{PackageYAML: []byte(stream)})
+		built, err := image.Build(t.Context(), image.Input{PackageYAML: []byte(stream), Examples: []byte(examples)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,6 +85,10 @@ func TestPagesShowPublicPackagesOnly(t *testing.T) {
 		if status, body := get(t, s, path); status != http.StatusOK || !strings.Contains(body, want) || strings.Contains(body, "provider-plans") {
 			t.Errorf("%s: %d, with %q: %v", path, status, want, strings.Contains(body, want))
 		}
+	}
+	_, boat := get(t, s, "/k/provider-boats.example.org/Boat")
+	if !strings.Contains(boat, "beagle") || strings.Contains(boat, "Generated from") || strings.Contains(boat, "wreck") || strings.Contains(boat, "darwin") {
+		t.Error("the page of a kind does not show the valid example in the package, or shows another one")
 	}
 	private, _ := get(t, s, "/p/"+host+"/acme/secret/provider-plans")
 	_, body := get(t, s, "/search?q=plan")

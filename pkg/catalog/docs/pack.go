@@ -16,6 +16,8 @@ type Pack struct {
 	Icon *Icon
 	// Kinds are ordered by group and kind.
 	Kinds []Kind
+	// Examples are resources of the kinds of the package or of others; see [Pack.Kind].
+	Examples []Example
 }
 
 // Info describes the package.
@@ -47,7 +49,8 @@ type Kind struct {
 	Role catalog.Role
 	// CRD is the canonical JSON of the CustomResourceDefinition of apiextensions.k8s.io/v1. For the kinds of an XRD it has the
 	// schemas of the author, without the fields that the composition engine adds.
-	CRD      []byte
+	CRD []byte
+	// Examples are only those of [Pack.Kind].
 	Examples []Example
 }
 

@@ -23,9 +23,6 @@ var ErrInvalidImageInput = errcode.Code{
 	Fix:   "Correct the setting in the message.",
 }
 
-// examplesPath is the path of the examples in an image.
-const examplesPath = ".up/examples.yaml"
-
 // Input is the input of a package image.
 type Input struct {
 	// PackageYAML is the stream of the package. It is not parsed here.
@@ -144,7 +141,7 @@ func (in *Input) buildLayers() ([]builtLayer, error) {
 		wanted = []ExtraLayer{{Files: registryFiles(in.Registry)}}
 	}
 	if len(in.Examples) > 0 {
-		wanted = append(wanted, ExtraLayer{Annotation: oci.AnnotationExamples, Files: []File{{Path: examplesPath, Data: in.Examples}}})
+		wanted = append(wanted, ExtraLayer{Annotation: oci.AnnotationExamples, Files: []File{{Path: oci.ExamplesFile, Data: in.Examples}}})
 	}
 	for _, extra := range in.Extra {
 		if err := extra.check(); err != nil {

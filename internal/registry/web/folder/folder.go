@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -131,10 +130,7 @@ func (v *version) documentation() (*docs.Pack, error) {
 		if len(v.Icon) > 0 {
 			v.pack.Icon = &docs.Icon{Data: v.Icon}
 		}
-		for i := range v.pack.Kinds {
-			k := &v.pack.Kinds[i]
-			k.Examples = append(k.Examples, examplesOf(v.Examples, k.Group, k.Kind)...)
-		}
+		v.pack.Examples = v.Examples
 	})
 	return &v.pack, v.err
 }
@@ -272,11 +268,11 @@ func (v *version) kind(group, kind string) (docs.Kind, error) {
 	if err != nil {
 		return docs.Kind{}, err
 	}
-	i := slices.IndexFunc(pack.Kinds, func(k docs.Kind) bool { return k.Group == group && k.Kind == kind })
-	if i < 0 {
+	k, ok := pack.Kind(group, kind)
+	if !ok {
 		return docs.Kind{}, web.ErrNotFound
 	}
-	return pack.Kinds[i], nil
+	return k, nil
 }
 
 // Since implements web.View.
