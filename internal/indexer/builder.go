@@ -33,7 +33,7 @@ type Options struct {
 	// Texts adds field names, descriptions and readmes of the newest versions to the index. It costs the base layer of each
 	// newest version.
 	Texts bool
-	// Moved reads the digests of versions that are in the index already, to detect tags that moved.
+	// Moved makes updates read the digests of all tags, to detect tags that moved.
 	Moved bool
 	// Parallel is the number of versions that are read at the same time; zero means 32.
 	Parallel     int
@@ -115,7 +115,7 @@ func (b *Builder) repository(ctx context.Context, r repository) ([]catalog.Facts
 	if err != nil {
 		return []catalog.Facts{failed(r.name, "", err)}, ctx.Err()
 	}
-	facts, err := b.versions(ctx, ref, versionTags(tags))
+	facts, _, err := b.versions(ctx, ref, versionTags(tags))
 	if err != nil {
 		return nil, err
 	}
@@ -154,23 +154,24 @@ func (b *Builder) tags(ctx context.Context, ref oci.Reference) ([]string, error)
 	return b.opts.Remote.Tags(ctx, ref)
 }
 
-// versions returns the facts of versions.
-func (b *Builder) versions(ctx context.Context, ref oci.Reference, tags []string) ([]catalog.Facts, error) {
+// versions returns the facts of versions, and whether reading them again has the same result while their digests are the same.
+func (b *Builder) versions(ctx context.Context, ref oci.Reference, tags []string) (facts []catalog.Facts, final bool, err error) {
 	b.progress.add(b.opts.Progress, 0, len(tags))
-	out := make([]catalog.Facts, len(tags))
+	out, isFinal := make([]catalog.Facts, len(tags)), make([]bool, len(tags))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, tag := range tags {
 		if err := b.requests.Acquire(ctx, 1); err != nil {
-			return nil, errors.Join(g.Wait(), err)
+			return nil, false, errors.Join(g.Wait(), err)
 		}
 		g.Go(func() error {
 			defer b.requests.Release(1)
-			out[i] = b.version(ctx, ref.WithTag(tag))
+			out[i], isFinal[i] = b.version(ctx, ref.WithTag(tag))
 			b.progress.add(b.opts.Progress, 1, 0)
 			return ctx.Err()
 		})
 	}
-	return out, g.Wait()
+	err = g.Wait()
+	return out, !slices.Contains(isFinal, false), err
 }
 
 func (p *progress) add(report func(done, known int), done, known int) {

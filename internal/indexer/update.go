@@ -25,10 +25,15 @@ func (b *Builder) Update(ctx context.Context, c *catalog.Catalog, config catalog
 	if err != nil {
 		return catalog.Catalog{}, nil, err
 	}
-	next, problems, err := b.refresh(ctx, c, repositories, repositories)
+	changes, err := b.changes(ctx, c, nil, repositories)
 	if err != nil {
 		return catalog.Catalog{}, nil, err
 	}
+	next, err := c.Replace(replacements(c, repositories, changes))
+	if err != nil {
+		return catalog.Catalog{}, nil, err
+	}
+	problems := problemsOf(changes)
 	for i := range indexes {
 		next = next.Include(&indexes[i])
 	}
@@ -37,10 +42,23 @@ func (b *Builder) Update(ctx context.Context, c *catalog.Catalog, config catalog
 	return recount(next), problems, nil
 }
 
-// UpdateRepositories returns the catalog of a registry, which has the given repositories, after changes of some of them, such as a push. A
-// changed repository that cannot be listed keeps its content, and is returned as a problem.
-func (b *Builder) UpdateRepositories(ctx context.Context, c *catalog.Catalog, existing, changed []string) (catalog.Catalog, []Problem, error) {
-	return b.refresh(ctx, c, listedRepositories(existing), listedRepositories(changed))
+// UpdateRepositories returns the catalog of a registry, which has the given repositories, after changes of some of them, such as a push,
+// and the states of its repositories. With the states from which the catalog was built, a repository with the same tags and digests is
+// not read. Without a change, the result shares the rows of the catalog. A changed repository that cannot be listed keeps its content, and
+// is returned as a problem.
+func (b *Builder) UpdateRepositories(ctx context.Context, c *catalog.Catalog, states States, existing, changed []string) (catalog.Catalog, States, []Problem, error) {
+	repositories := listedRepositories(existing)
+	changes, err := b.changes(ctx, c, states, listedRepositories(changed))
+	if err != nil {
+		return catalog.Catalog{}, nil, nil, err
+	}
+	next := *c
+	if replaced := replacements(c, repositories, changes); len(replaced) > 0 {
+		if next, err = c.Replace(replaced); err != nil {
+			return catalog.Catalog{}, nil, nil, err
+		}
+	}
+	return next, states.after(repositories, changes), problemsOf(changes), nil
 }
 
 // listedRepositories returns repositories that a registry lists.
@@ -52,26 +70,47 @@ func listedRepositories(names []string) []repository {
 	return out
 }
 
-// refresh reads the changed repositories, and removes the packages that are in none of the existing ones.
-func (b *Builder) refresh(ctx context.Context, c *catalog.Catalog, existing, changed []repository) (catalog.Catalog, []Problem, error) {
-	changes := make([][]catalog.Facts, len(changed))
-	problems := make([]error, len(changed))
-	g, gctx := errgroup.WithContext(ctx)
+// A change is what a catalog has to change for a repository.
+type change struct {
+	repository string
+	// facts are those of all versions; nil if the repository keeps its content.
+	facts []catalog.Facts
+	// state is the state of the repository; zero if it has to be read again.
+	state State
+	// problem is the reason for which a repository that may have changed keeps its content.
+	problem error
+}
+
+// changes returns the changes of repositories, which have the states of the catalog, as far as they are known.
+func (b *Builder) changes(ctx context.Context, c *catalog.Catalog, states States, repositories []repository) ([]change, error) {
+	out := make([]change, len(repositories))
+	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(b.opts.Parallel)
-	for i, r := range changed {
+	for i, r := range repositories {
 		g.Go(func() error {
-			changes[i], problems[i] = b.updateRepository(gctx, c, r)
-			return gctx.Err()
+			out[i] = b.updateRepository(ctx, c, states[r.name], r)
+			return ctx.Err()
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return catalog.Catalog{}, nil, err
+	return out, g.Wait()
+}
+
+// after returns the states of the existing repositories after changes.
+func (s States) after(existing []repository, changes []change) States {
+	out := make(States, len(existing))
+	for _, r := range existing {
+		if state, known := s[r.name]; known {
+			out[r.name] = state
+		}
 	}
-	next, err := c.Replace(replacements(c, existing, changed, changes))
-	if err != nil {
-		return catalog.Catalog{}, nil, err
+	for i := range changes {
+		if changes[i].state == (State{}) {
+			delete(out, changes[i].repository)
+			continue
+		}
+		out[changes[i].repository] = changes[i].state
 	}
-	return next, problemsOf(changed, problems), nil
+	return out
 }
 
 // recount sets the counts of a catalog.
@@ -83,11 +122,11 @@ func recount(c catalog.Catalog) catalog.Catalog {
 	return c
 }
 
-func problemsOf(repositories []repository, errs []error) []Problem {
+func problemsOf(changes []change) []Problem {
 	var out []Problem
-	for i, err := range errs {
-		if err != nil {
-			out = append(out, Problem{repositories[i].name, err})
+	for i := range changes {
+		if changes[i].problem != nil {
+			out = append(out, Problem{changes[i].repository, changes[i].problem})
 		}
 	}
 	return out
@@ -95,54 +134,86 @@ func problemsOf(repositories []repository, errs []error) []Problem {
 
 // replacements returns the packages to replace. A package that no source contains any more, and the packages of other indexes,
 // which are included again, are removed.
-func replacements(c *catalog.Catalog, existing, changed []repository, changes [][]catalog.Facts) map[string][]catalog.Facts {
+func replacements(c *catalog.Catalog, existing []repository, changes []change) map[string][]catalog.Facts {
 	exists := make(map[string]bool, len(existing))
 	for _, r := range existing {
 		exists[r.name] = true
 	}
-	out := map[string][]catalog.Facts{}
-	for _, p := range c.Packages {
-		if !exists[p.Repository] {
-			out[p.Repository] = nil
+	has, out := make(map[string]bool, len(c.Packages)), map[string][]catalog.Facts{}
+	for i := range c.Packages {
+		name := c.Packages[i].Repository
+		has[name] = true
+		if !exists[name] {
+			out[name] = nil
 		}
 	}
-	for i, facts := range changes {
-		if facts != nil && exists[changed[i].name] {
-			out[changed[i].name] = facts
+	for i := range changes {
+		name, facts := changes[i].repository, changes[i].facts
+		if facts != nil && exists[name] && (len(facts) > 0 || has[name]) {
+			out[name] = facts
 		}
 	}
 	return out
 }
 
-// updateRepository returns the facts of a repository, and nil with an error if it keeps its content.
-func (b *Builder) updateRepository(ctx context.Context, c *catalog.Catalog, r repository) ([]catalog.Facts, error) {
-	name := r.name
-	ref, err := oci.ParseReference(name, oci.ParseOptions{AllowUntagged: true})
+// updateRepository returns the change of a repository that had a state.
+func (b *Builder) updateRepository(ctx context.Context, c *catalog.Catalog, before State, r repository) change {
+	kept := change{repository: r.name, state: before}
+	fail := func(err error) change {
+		kept.problem = err
+		return kept
+	}
+	ref, err := oci.ParseReference(r.name, oci.ParseOptions{AllowUntagged: true})
 	if err != nil {
-		return nil, err
+		return fail(err)
 	}
 	tags, err := b.tags(ctx, ref)
 	if err != nil {
 		facts := r.unlisted(err)
-		if c.Package(name) == nil || len(facts) == 0 {
-			return facts, nil
+		if c.Package(r.name) != nil && len(facts) > 0 {
+			return fail(keepReason(err))
 		}
-		return nil, keepReason(err)
+		return change{repository: r.name, facts: facts}
 	}
+	var digests map[string]oci.Digest
+	var state State
+	if b.opts.Moved {
+		if digests, state, err = b.digests(ctx, ref, relevantTags(tags)); err != nil {
+			return fail(err)
+		}
+		if state == before && before != (State{}) {
+			return kept
+		}
+	}
+	facts, final, err := b.updateFacts(ctx, c, ref, r, tags, digests)
+	switch {
+	case err != nil:
+		return fail(err)
+	case !final:
+		state = State{}
+	}
+	return change{repository: r.name, facts: facts, state: state}
+}
+
+// updateFacts returns the facts of a repository with tags, and whether reading them again has the same result while their digests are
+// the same. The digests of tags that are missing are not known.
+func (b *Builder) updateFacts(
+	ctx context.Context, c *catalog.Catalog, ref oci.Reference, r repository, tags []string, digests map[string]oci.Digest,
+) (facts []catalog.Facts, final bool, err error) {
 	statuses, err := b.statuses(ctx, ref, tags)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	known, err := c.FactsFrom(name)
+	known, err := c.FactsFrom(r.name)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	facts, err := b.merge(ctx, ref, known, versionTags(tags))
-	if err != nil {
-		return nil, err
+	if facts, final, err = b.merge(ctx, ref, known, versionTags(tags), digests); err != nil {
+		return nil, false, err
 	}
-	facts = r.packages(applyStatuses(name, facts, statuses))
-	return b.complete(ctx, ref, facts)
+	facts = r.packages(applyStatuses(r.name, facts, statuses))
+	facts, err = b.complete(ctx, ref, facts)
+	return facts, final, err
 }
 
 // keepReason returns the error of a repository that keeps its content.
@@ -153,29 +224,24 @@ func keepReason(err error) error {
 	return remote.ErrRepositoryNotFound.New(err, "the repository cannot be listed")
 }
 
-// merge returns the facts of the versions with tags: those that are known, and those of new or moved tags.
-func (b *Builder) merge(ctx context.Context, ref oci.Reference, known []catalog.Facts, tags []string) ([]catalog.Facts, error) {
+// merge returns the facts of the versions with tags: those that are known, and those of new or moved tags. It reports whether reading
+// these again has the same result.
+func (b *Builder) merge(ctx context.Context, ref oci.Reference, known []catalog.Facts, tags []string, digests map[string]oci.Digest) ([]catalog.Facts, bool, error) {
 	var out []catalog.Facts
 	var read []string
 	for _, tag := range tags {
 		i := slices.IndexFunc(known, func(f catalog.Facts) bool { return f.Version.Tag == tag })
+		digest, isKnown := digests[tag]
 		switch {
-		case i < 0, known[i].Version.Error != nil, known[i].Version.Status != nil && known[i].Version.Status.State == catalog.Removed:
-			read = append(read, tag)
-		case b.opts.Moved && b.moved(ctx, ref.WithTag(tag), known[i].Version.Digest):
+		case i < 0, known[i].Version.Error != nil, known[i].Version.Status != nil && known[i].Version.Status.State == catalog.Removed,
+			isKnown && digest != known[i].Version.Digest:
 			read = append(read, tag)
 		default:
 			out = append(out, known[i])
 		}
 	}
-	added, err := b.versions(ctx, ref, read)
-	return append(out, added...), err
-}
-
-// moved reports whether a tag refers to another digest.
-func (b *Builder) moved(ctx context.Context, ref oci.Reference, digest oci.Digest) bool {
-	d, err := b.opts.Remote.Resolve(ctx, ref)
-	return err == nil && d.Digest != digest
+	added, final, err := b.versions(ctx, ref, read)
+	return append(out, added...), final, err
 }
 
 // complete adds the descriptions that a catalog needs, from the package cache or the registry.

@@ -32,18 +32,19 @@ func factsKey(d oci.Digest, texts bool) store.DerivedKey {
 // Annotation Keys").
 const annotationCreated = "org.opencontainers.image.created"
 
-// version returns the facts of the version of a reference with a tag.
-func (b *Builder) version(ctx context.Context, ref oci.Reference) catalog.Facts {
+// version returns the facts of the version of a reference with a tag, and whether reading it again has the same result while its digest
+// is the same.
+func (b *Builder) version(ctx context.Context, ref oci.Reference) (facts catalog.Facts, final bool) {
 	m, err := b.opts.Remote.FetchManifest(ctx, ref, b.opts.Store, remote.FetchOptions{})
 	if err != nil {
-		return failed(ref.Name(), ref.Tag, err)
+		return failed(ref.Name(), ref.Tag, err), isFinal(err)
 	}
 	f, err := b.facts(ctx, ref, m, false)
 	if err != nil {
 		f = failed(ref.Name(), ref.Tag, err)
 		f.Version.Digest, f.Version.Created = m.Root, createdAt(m)
 	}
-	return f
+	return f, err == nil || isFinal(err)
 }
 
 // facts returns the facts of a manifest, from the package cache if it has them. With texts, the Head has a Text.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
@@ -21,11 +22,19 @@ type LocalIndexer struct {
 	// publication publishes the index of the public packages; nil publishes nothing.
 	publication *publication
 	log         *slog.Logger
+	// built are the results of the last updates, by partition.
+	built map[string]built
+}
+
+// built is a catalog with the states of the repositories from which it was built.
+type built struct {
+	catalog *catalog.Catalog
+	states  indexer.States
 }
 
 // NewLocalIndexer returns an indexer of packages. The name is the name of the indexes.
 func NewLocalIndexer(packages *Packages, name string) *LocalIndexer {
-	return &LocalIndexer{packages: packages, name: name, log: slog.New(slog.DiscardHandler)}
+	return &LocalIndexer{packages: packages, name: name, log: slog.New(slog.DiscardHandler), built: map[string]built{}}
 }
 
 // Load implements Indexer.
@@ -39,23 +48,28 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 	if err != nil {
 		return nil, err
 	}
-	built, problems, err := builder.UpdateRepositories(ctx, previous, x.packages.names(repositories), x.packages.names(changed))
+	var states indexer.States
+	if last := x.built[partition]; last.catalog != nil && last.catalog.SharesRows(previous) {
+		states = last.states
+	}
+	next, states, problems, err := builder.UpdateRepositories(ctx, previous, states, x.packages.names(repositories), x.packages.names(changed))
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range problems {
 		x.log.Warn("a package keeps its former content in the index", "repository", p.Repository, "error", p.Err)
 	}
-	if len(catalog.Diff(previous, &built)) > 0 {
-		built.Config.Sequence++
+	if !next.SharesRows(previous) && len(catalog.Diff(previous, &next)) > 0 {
+		next.Config.Sequence++
 	}
-	if built.Config.Owners, err = x.owners(partition, &built); err != nil {
+	if next.Config.Owners, err = x.owners(partition, &next); err != nil {
 		return nil, err
 	}
 	if partition == "" && x.publication != nil {
-		x.publish(ctx, &built, repositories)
+		x.publish(ctx, &next, repositories)
 	}
-	return &built, nil
+	x.built[partition] = built{&next, states}
+	return &next, nil
 }
 
 // owners returns the owners of API groups in the policy, as far as they have packages in the public catalog.
@@ -84,11 +98,11 @@ func (p *Packages) names(repositories []string) []string {
 
 // publish publishes the index of the public packages. The search does not depend on it, so an error is logged; the next update of
 // the site publishes the index again.
-func (x *LocalIndexer) publish(ctx context.Context, built *catalog.Catalog, repositories []string) {
-	config, err := x.publication.publish(ctx, built, repositories)
+func (x *LocalIndexer) publish(ctx context.Context, next *catalog.Catalog, repositories []string) {
+	config, err := x.publication.publish(ctx, next, repositories)
 	switch {
 	case err == nil:
-		built.Config = config
+		next.Config = config
 	case ctx.Err() == nil:
 		x.log.Error("cannot publish the index; the next attempt follows", "error", err)
 	}

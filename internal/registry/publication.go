@@ -46,13 +46,22 @@ type publication struct {
 	// signed is the last state that this process has signed.
 	signed oci.Digest
 
-	client  *indexer.Client
-	ref     oci.Reference
-	former  *catalog.Reader
+	client *indexer.Client
+	ref    oci.Reference
+	former *catalog.Reader
+	// content has the rows of former. After an update these are the rows of the catalog that was published, so that they are in memory once.
 	content catalog.Catalog
 	states  []oci.Digest // The states before former that the registry has, newest first.
+	// followed is the state of another server that was read last.
+	followed state
 	// keep is the number of states that remain after the next removal.
 	keep int
+}
+
+// state is a state of the index.
+type state struct {
+	digest oci.Digest
+	config catalog.Config
 }
 
 // publish publishes a catalog unless the published one is equal and current, or another server publishes. It returns the
@@ -84,17 +93,20 @@ func (p *publication) follow(ctx context.Context, next *catalog.Catalog) (catalo
 		p.again(wait)
 	}
 	p.forget()
-	if err := p.client.Forget(p.ref); err != nil {
-		return catalog.Config{}, err
-	}
-	r, err := p.client.Open(ctx, p.ref)
-	if indexer.IsAbsent(err) {
+	current, err := p.client.Remote.Resolve(ctx, p.ref)
+	switch {
+	case indexer.IsAbsent(err):
 		return next.Config, nil
-	}
-	if err != nil {
+	case err != nil:
 		return catalog.Config{}, err
+	case current.Digest != p.followed.digest:
+		config, err := p.configOf(ctx, current.Digest)
+		if err != nil {
+			return catalog.Config{}, err
+		}
+		p.followed = state{current.Digest, config}
 	}
-	return r.Config(), nil
+	return p.followed.config, nil
 }
 
 // correctTag moves the tag back to the state in memory if a former holder has moved it. A state that continues the one in memory is
@@ -135,6 +147,7 @@ func (p *publication) write(ctx context.Context, next *catalog.Catalog, reposito
 			return catalog.Config{}, err
 		}
 	}
+	p.content = *next
 	if err := p.sign(ctx, p.former.Manifest().Digest); err != nil {
 		return catalog.Config{}, err
 	}
@@ -146,7 +159,10 @@ func (p *publication) write(ctx context.Context, next *catalog.Catalog, reposito
 
 // differs reports whether a catalog has other content than the published index.
 func (p *publication) differs(next *catalog.Catalog) bool {
-	return len(catalog.Diff(&p.content, next)) > 0 || !slices.Equal(p.former.Config().Owners, next.Config.Owners)
+	if !slices.Equal(p.former.Config().Owners, next.Config.Owners) {
+		return true
+	}
+	return !next.SharesRows(&p.content) && len(catalog.Diff(&p.content, next)) > 0
 }
 
 // isWithdrawn reports whether a package of the published index is not public any more. It must not be in the snapshot or in
@@ -259,7 +275,7 @@ func (p *publication) configOf(ctx context.Context, d oci.Digest) (_ catalog.Con
 	return catalog.ParseConfig(text)
 }
 
-// push pushes the next state and reads it back.
+// push pushes the next state and opens it.
 func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot bool) error {
 	next.Config = catalog.Config{
 		Name: p.packages.host, Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: p.packages.host}}, Counts: next.Config.Counts, Owners: next.Config.Owners,
@@ -267,7 +283,9 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 	created := p.now()
 	publishing := indexer.Publishing{Catalog: next, Created: created, Expires: created.Add(indexValidity), Snapshot: snapshot}
 	if p.former != nil {
-		publishing.Former, publishing.FormerCatalog = p.former, &p.content
+		former := p.content
+		former.Config = p.former.Config()
+		publishing.Former, publishing.FormerCatalog = p.former, &former
 		publishing.Catalog.Config.Shards = p.former.Config().Shards
 	}
 	image, _, err := publishing.Encode()
@@ -285,7 +303,13 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 	} else {
 		p.keep = mostStates
 	}
-	return p.open(ctx)
+	if p.former, err = p.client.Open(ctx, p.ref); err != nil {
+		return err
+	}
+	if d := p.former.Manifest().Digest; d != image.Manifest.Digest {
+		return indexer.ErrIndexChanged.New(nil, "%s is %s instead of %s after it was published", p.ref, d.Short(), image.Manifest.Digest.Short())
+	}
+	return nil
 }
 
 // move pushes a state and moves the tag to it, before the lease ends.

@@ -26,7 +26,7 @@ type Indexer interface {
 	// Load returns the last catalog of a partition, and an empty one if there is none.
 	Load(ctx context.Context, partition string) (*catalog.Catalog, error)
 	// Update returns the catalog of a partition with the given repositories, of which some have changed since the previous catalog,
-	// and publishes it.
+	// and publishes it. Without a change, the result shares the rows of the previous catalog.
 	Update(ctx context.Context, partition string, previous *catalog.Catalog, repositories, changed []string) (*catalog.Catalog, error)
 }
 
@@ -251,6 +251,10 @@ func (s *Site) updatePart(ctx context.Context, name string, repositories, change
 		return err
 	}
 	database := p.search
+	if database != nil && next.SharesRows(p.catalog) {
+		s.setPart(name, &part{next, database})
+		return nil
+	}
 	if database == nil {
 		path, err := s.databasePath(name)
 		if err != nil {
@@ -264,10 +268,14 @@ func (s *Site) updatePart(ctx context.Context, name string, repositories, change
 		s.forget(name)
 		return errors.Join(err, database.Close())
 	}
+	s.setPart(name, &part{next, database})
+	return nil
+}
+
+func (s *Site) setPart(name string, p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.parts[name] = &part{next, database}
-	return nil
+	s.parts[name] = p
 }
 
 // databasePath returns the file with the search database of a partition, and creates its folder.

@@ -1,0 +1,74 @@
+package indexer
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// States are the states of repositories, by name, from which a catalog was built. A repository that is missing has to be read.
+type States map[string]State
+
+// A State identifies the tags of a repository and their digests. Zero means that it is not known.
+type State [sha256.Size]byte
+
+// relevantTags returns the tags that the facts of a repository depend on: those of versions and of statuses.
+func relevantTags(tags []string) []string {
+	relevant := versionTags(tags)
+	for _, tag := range tags {
+		if _, isStatus := catalog.ParseStatusTag(tag); isStatus {
+			relevant = append(relevant, tag)
+		}
+	}
+	return relevant
+}
+
+// digests returns the digests of tags, without those that do not exist although the registry lists them, and the state of the
+// repository. A digest that cannot be read is missing, and the state is zero then.
+func (b *Builder) digests(ctx context.Context, ref oci.Reference, tags []string) (map[string]oci.Digest, State, error) {
+	digests, errs := make([]oci.Digest, len(tags)), make([]error, len(tags))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, tag := range tags {
+		if err := b.requests.Acquire(ctx, 1); err != nil {
+			return nil, State{}, errors.Join(g.Wait(), err)
+		}
+		g.Go(func() error {
+			defer b.requests.Release(1)
+			var d oci.Descriptor
+			d, errs[i] = b.opts.Remote.Resolve(ctx, ref.WithTag(tag))
+			digests[i] = d.Digest
+			return ctx.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, State{}, err
+	}
+	found, complete, hash := make(map[string]oci.Digest, len(tags)), true, sha256.New()
+	for i, tag := range tags {
+		switch {
+		case errs[i] == nil:
+			found[tag] = digests[i]
+		case !errors.Is(errs[i], remote.ErrTagNotFound):
+			complete = false
+		}
+		fmt.Fprintln(hash, tag, digests[i])
+	}
+	if !complete {
+		return found, State{}, nil
+	}
+	return found, State(hash.Sum(nil)), nil
+}
+
+// isFinal reports whether a version with the same digest cannot be read by a later attempt either. A tag that does not exist has
+// another digest once it does.
+func isFinal(err error) bool {
+	return !errcode.From(err).Code.Class.Retry || errors.Is(err, remote.ErrTagNotFound)
+}

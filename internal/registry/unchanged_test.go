@@ -1,0 +1,150 @@
+package registry_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	crane "github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
+
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// recorder is a registry that records the requests for packages.
+type recorder struct {
+	http.Handler
+	mu       sync.Mutex
+	requests []string
+}
+
+// ServeHTTP implements [http.Handler].
+func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if path := request.URL.Path; strings.HasPrefix(path, "/v2/acme/") {
+		r.mu.Lock()
+		r.requests = append(r.requests, request.Method+" "+strings.TrimPrefix(path, "/v2/acme/"))
+		r.mu.Unlock()
+	}
+	r.Handler.ServeHTTP(w, request)
+}
+
+// take returns the requests since the last call, sorted.
+func (r *recorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.requests
+	r.requests = nil
+	slices.Sort(taken)
+	return taken
+}
+
+// round waits for an update of all repositories that starts after the call.
+func (s *server) round(t testing.TB) {
+	t.Helper()
+	for range 2 {
+		_, before := s.Site().Updated()
+		s.Site().CheckAll()
+		s.waitUntil(t, "an update", func() bool {
+			_, n := s.Site().Updated()
+			return n > before
+		})
+	}
+}
+
+// An update of an unchanged registry lists the tags and compares their digests. It reads no content, and builds neither the index nor the
+// search database. The registry has a package with a status, a version that cannot be read, and an image that is no package.
+func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
+	yes := true
+	images := olareg.New(config.Config{
+		Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes},
+	})
+	t.Cleanup(func() { _ = images.Close() })
+	backend := &recorder{Handler: images}
+	address := strings.TrimPrefix(port.Serve(t, backend).URL, "http://")
+	direct := remote.New(remote.Options{})
+	t.Cleanup(direct.Close)
+	push := func(reference string, stream []byte) oci.Digest {
+		t.Helper()
+		d, err := direct.Push(t.Context(), oci.MustParseReference(address+"/acme/"+reference), build(t, stream))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	yanked := push("provider-boats:v1.0.0", packageYAML("provider-boats", "Boat"))
+	push("provider-boats:v1.1.0", packageYAML("provider-boats", "Boat"))
+	push("provider-boats:v2.0.0", []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: [\n"))
+	if _, err := packagestatus.Write(t.Context(), direct, oci.MustParseReference(address+"/acme/provider-boats:v1.0.0"), catalog.Status{State: catalog.Yanked}); err != nil {
+		t.Fatal(err)
+	}
+	image, err := random.Image(1000, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := name.ParseReference(address + "/acme/image:v1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := crane.Write(other, image); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, func(o *registry.Options) {
+		o.Backend = &registry.BackendOptions{
+			Host: address, PlainHTTP: true, Repositories: []string{"acme/provider-boats", "acme/image", "acme/missing"},
+			PublishIndex: true, LeaseSettle: time.Millisecond,
+		}
+	})
+	s.waitUntil(t, "the first index is ready", func() bool { return s.Site().Healthy() == nil })
+	s.waitUntil(t, "the index is published", func() bool {
+		s.Site().CheckAll()
+		_, err := direct.Resolve(t.Context(), oci.MustParseReference(address+"/index:main"))
+		return err == nil
+	})
+	s.round(t)
+	first := s.Site().Catalog("")
+	backend.take()
+	s.Site().CheckAll()
+	s.round(t)
+	requests := backend.take()
+	unchanged := []string{
+		"GET image/tags/list", "GET missing/tags/list", "GET provider-boats/tags/list", "HEAD image/manifests/v1.0.0",
+		"HEAD provider-boats/manifests/" + catalog.StatusTag(yanked),
+		"HEAD provider-boats/manifests/v1.0.0", "HEAD provider-boats/manifests/v1.1.0", "HEAD provider-boats/manifests/v2.0.0",
+	}
+	if got := slices.Compact(slices.Clone(requests)); !slices.Equal(got, unchanged) {
+		t.Errorf("an update of an unchanged registry makes the requests\n%s", strings.Join(got, "\n"))
+	}
+	if !s.Site().Catalog("").SharesRows(first) {
+		t.Error("the index of an unchanged registry was built again")
+	}
+
+	push("provider-boats:v1.2.0", packageYAML("provider-boats", "Raft"))
+	backend.take()
+	s.round(t)
+	for _, request := range backend.take() {
+		if strings.HasPrefix(request, "GET image/manifests/") || strings.HasPrefix(request, "GET provider-boats/manifests/v1.") && !strings.HasSuffix(request, "/v1.2.0") {
+			t.Errorf("an update after a push makes the request %s", request)
+		}
+	}
+	if len(s.found(t, "", "kind:Raft")) != 1 {
+		t.Error("the new version is not found")
+	}
+	if err := s.Site().CloseSearch(""); err != nil {
+		t.Fatal(err)
+	}
+	s.round(t)
+	if err := s.Site().Failure(); err != nil {
+		t.Errorf("an update without a change writes to the search database: %v", err)
+	}
+}
