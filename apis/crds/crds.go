@@ -9,6 +9,7 @@ import (
 	"path"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
@@ -17,6 +18,9 @@ import (
 // LabelPermissive with the value "true" marks the CRDs of Composition. A CRD without it
 // belongs to a composition engine and is never changed.
 const LabelPermissive = "xpkg.dev/permissive"
+
+// LabelPackageAPI with the value "true" marks the CRDs that the manager owns, so that one call reads all of them.
+const LabelPackageAPI = "xpkg.dev/package-api"
 
 //go:embed *.yaml
 var packages embed.FS
@@ -30,7 +34,7 @@ var firstGeneration embed.FS
 // Packages returns the CRDs of the group pkg.crossplane.io, ordered by name. The objects
 // are new with each call.
 func Packages() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	return read(packages, ".")
+	return own(read(packages, "."))
 }
 
 // Composition returns permissive CRDs of the kinds that configuration packages install,
@@ -44,13 +48,13 @@ func Composition() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 // FirstGeneration returns the CRDs of the group packages.crossplane.io, ordered by name: the install objects and records of
 // the first generation of packages. The objects are new with each call.
 func FirstGeneration() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	return read(firstGeneration, "firstgeneration")
+	return own(read(firstGeneration, "firstgeneration"))
 }
 
 // EarlierStackDefinition returns the CRD of StackDefinitions in the group stacks.crossplane.io, in which templating
 // controllers before version 0.4.0 read them. The object is new with each call.
 func EarlierStackDefinition() (*apiextensionsv1.CustomResourceDefinition, error) {
-	all, err := FirstGeneration()
+	all, err := read(firstGeneration, "firstgeneration")
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +66,14 @@ func EarlierStackDefinition() (*apiextensionsv1.CustomResourceDefinition, error)
 		}
 	}
 	return nil, fmt.Errorf("there is no CRD of the kind %s", packagesv1alpha1.StackDefinitionKind)
+}
+
+// own labels CRDs as those of the manager.
+func own(all []*apiextensionsv1.CustomResourceDefinition, err error) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	for _, crd := range all {
+		metav1.SetMetaDataLabel(&crd.ObjectMeta, LabelPackageAPI, "true")
+	}
+	return all, err
 }
 
 func read(files embed.FS, dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller/lock"
 	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/restmapper"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -51,7 +52,7 @@ func newClaim(o Options) (*claim, error) {
 			return nil, err
 		}
 	}
-	c, err := client.New(o.Config, client.Options{Scheme: scheme})
+	c, err := client.New(o.Config, client.Options{Scheme: scheme, Mapper: restmapper.New(scheme)})
 	if err != nil {
 		return nil, fmt.Errorf("claim of the manager: %w", err)
 	}

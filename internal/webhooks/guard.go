@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -47,8 +50,10 @@ const (
 // configurations, so no webhook can prevent their deletion.
 type Guard struct {
 	client client.Client
-	prober Prober
-	log    *slog.Logger
+	// watched holds the webhook configurations while the guard runs, so that an interval without one costs no request.
+	watched cache.Cache
+	prober  Prober
+	log     *slog.Logger
 }
 
 // NewGuard returns a guard for a cluster. Remote is the field of [Prober].
@@ -57,13 +62,23 @@ func NewGuard(cfg *rest.Config, remote bool, log *slog.Logger) (*Guard, error) {
 	if err := errors.Join(admissionregistrationv1.AddToScheme(scheme), corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	cfg = rest.CopyConfig(cfg)
-	cfg.Timeout = requestTimeout
-	c, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: restmapper.New(scheme)})
+	mapper := restmapper.New(scheme)
+	watched, err := cache.New(cfg, cache.Options{
+		Scheme: scheme, Mapper: mapper, DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: func(ctx context.Context, _ *toolscache.Reflector, err error) {
+			log.DebugContext(ctx, "webhook configurations cannot be watched", "error", err.Error())
+		},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("guard of webhooks: %w", err)
 	}
-	return &Guard{client: c, prober: Prober{Reader: c, Remote: remote}, log: log}, nil
+	cfg = rest.CopyConfig(cfg)
+	cfg.Timeout = requestTimeout
+	c, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("guard of webhooks: %w", err)
+	}
+	return &Guard{client: c, watched: watched, prober: Prober{Reader: c, Remote: remote}, log: log}, nil
 }
 
 // Unblock deletes the webhook configurations of packages whose endpoint does not serve, in the
@@ -83,7 +98,7 @@ func Unblock(ctx context.Context, kubeconfig string, log io.Writer) error {
 // DeleteNotServing deletes the webhook configurations of packages whose endpoint fails two probes
 // in a row. Call it first, because such a webhook may block every other write.
 func (g *Guard) DeleteNotServing(ctx context.Context) error {
-	all, err := g.configurations(ctx)
+	all, err := configurations(ctx, g.client)
 	if err != nil {
 		return err
 	}
@@ -100,9 +115,12 @@ func (g *Guard) DeleteNotServing(ctx context.Context) error {
 	return g.delete(ctx, failed, reasons)
 }
 
-// Run probes the webhook configurations of packages at an interval until ctx is canceled, and deletes those whose
-// endpoint fails in several consecutive rounds.
+// Run watches the webhook configurations of packages, probes them at an interval until ctx is canceled, and deletes those
+// whose endpoint fails in several consecutive rounds. It must be called only once.
 func (g *Guard) Run(ctx context.Context, interval time.Duration) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { _ = g.watched.Start(ctx) }) // It fails only if it is started twice.
 	failures := map[types.UID]int{}
 	for {
 		select {
@@ -110,7 +128,7 @@ func (g *Guard) Run(ctx context.Context, interval time.Duration) {
 			return
 		case <-time.After(interval + rand.N(interval/10+1)):
 		}
-		all, err := g.configurations(ctx)
+		all, err := g.current(ctx)
 		if err == nil {
 			failures, err = g.probeAndDelete(ctx, all, failures)
 		}
@@ -196,11 +214,18 @@ type configuration struct {
 	exempts bool
 }
 
+// current returns the watched webhook configurations of packages. It fails if they cannot be listed for requestTimeout.
+func (g *Guard) current(ctx context.Context) ([]configuration, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return configurations(ctx, g.watched)
+}
+
 // configurations lists the webhook configurations of packages.
-func (g *Guard) configurations(ctx context.Context) ([]configuration, error) {
+func configurations(ctx context.Context, reader client.Reader) ([]configuration, error) {
 	var validating admissionregistrationv1.ValidatingWebhookConfigurationList
 	var mutating admissionregistrationv1.MutatingWebhookConfigurationList
-	err := errors.Join(g.client.List(ctx, &validating), g.client.List(ctx, &mutating))
+	err := errors.Join(reader.List(ctx, &validating), reader.List(ctx, &mutating))
 	if err != nil {
 		return nil, fmt.Errorf("list webhook configurations: %w", err)
 	}

@@ -76,6 +76,10 @@ func Install(ctx context.Context, cluster *apply.Cluster, o Options) (Installed,
 	if err != nil {
 		return Installed{}, err
 	}
+	contents, err := cluster.Labelled(ctx, apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), crds.LabelPackageAPI)
+	if err != nil {
+		return Installed{}, err
+	}
 	installed := Installed{FirstGeneration: firstGeneration, verified: map[plan.Ref]plan.Written{}}
 	var p plan.Plan
 	for i, d := range set.Desired() {
@@ -95,9 +99,11 @@ func Install(ctx context.Context, cluster *apply.Cluster, o Options) (Installed,
 		case optional && l.Annotations[plan.ContentDigestAnnotation] != d.Digest:
 			p.Changes = append(p.Changes, restoration(d, l))
 		case !optional:
-			crd, exists, err := cluster.Object(ctx, d.Ref)
-			if err != nil {
-				return Installed{}, err
+			crd, exists := contents[d.Ref]
+			if !exists { // An earlier version of the manager did not label it.
+				if crd, exists, err = cluster.Object(ctx, d.Ref); err != nil {
+					return Installed{}, err
+				}
 			}
 			switch {
 			case exists && specs.isWritten(d, crd):
