@@ -1,0 +1,60 @@
+package controller_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// restartRequests bounds the requests of a manager until it is ready, without watches and without those of leader election.
+const restartRequests = 10
+
+// A manager that finds nothing to change becomes ready after a few requests, none of which is a write.
+func TestRestartNeedsFewRequests(t *testing.T) {
+	s := withExternalRuntimes(t)
+	s.start(t)()
+	var sent requestLog
+	s.Config = rest.CopyConfig(s.Config)
+	s.Config.Wrap(sent.record)
+	s.start(t)()
+	if all := sent.all(); len(all) == 0 || len(all) > restartRequests {
+		t.Errorf("%d requests, want at most %d:\n%s", len(all), restartRequests, strings.Join(all, "\n"))
+	}
+	for _, r := range sent.all() {
+		if !strings.HasPrefix(r, http.MethodGet+" ") {
+			t.Errorf("the manager has written: %s", r)
+		}
+	}
+}
+
+// requestLog is the list of the requests of a client, without watches. It is safe for concurrent use.
+type requestLog struct {
+	mu       sync.Mutex
+	requests []string
+}
+
+// record returns a transport that lists the requests before it sends them.
+func (l *requestLog) record(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if query := r.URL.Query(); query.Get("watch") == "" {
+			l.mu.Lock()
+			l.requests = append(l.requests, r.Method+" "+r.URL.RequestURI())
+			l.mu.Unlock()
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+func (l *requestLog) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.requests
+}
+
+// roundTripper is a function that sends a request.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
