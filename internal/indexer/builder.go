@@ -71,14 +71,15 @@ func (b *Builder) Build(ctx context.Context, config catalog.Config) (catalog.Cat
 	if err != nil {
 		return catalog.Catalog{}, err
 	}
-	facts, err := b.readAll(ctx, repositories)
+	entries, err := b.readAll(ctx, repositories)
 	if err != nil {
 		return catalog.Catalog{}, err
 	}
-	c, err := catalog.Build(config, slices.Concat(facts...))
+	c, err := catalog.Build(config, nil)
 	if err != nil {
 		return catalog.Catalog{}, err
 	}
+	c = c.Replace(entries)
 	for i := range indexes {
 		c = c.Include(&indexes[i])
 	}
@@ -86,41 +87,54 @@ func (b *Builder) Build(ctx context.Context, config catalog.Config) (catalog.Cat
 	return c, nil
 }
 
-// readAll returns the facts of each repository.
-func (b *Builder) readAll(ctx context.Context, repositories []repository) ([][]catalog.Facts, error) {
-	out := make([][]catalog.Facts, len(repositories))
+// readAll returns the entries of repositories, by name.
+func (b *Builder) readAll(ctx context.Context, repositories []repository) (map[string]*catalog.Entry, error) {
+	read := make([]*catalog.Entry, len(repositories))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(b.opts.Parallel)
 	for i, r := range repositories {
 		g.Go(func() (err error) {
-			out[i], err = b.repository(ctx, r)
+			read[i], err = b.repository(ctx, r)
 			return err
 		})
 	}
-	return out, g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	out := make(map[string]*catalog.Entry, len(read))
+	for i, r := range repositories {
+		out[r.name] = read[i]
+	}
+	return out, nil
 }
 
-// repository returns the facts of all versions of a repository; none if it has no package and a registry listed it. The error is that of
-// the context.
-func (b *Builder) repository(ctx context.Context, r repository) ([]catalog.Facts, error) {
+// repository returns the entry of a repository; nil if it has no package and a registry listed it. The error is that of the context.
+func (b *Builder) repository(ctx context.Context, r repository) (*catalog.Entry, error) {
 	ref, err := oci.ParseReference(r.name, oci.ParseOptions{AllowUntagged: true})
 	if err != nil {
 		return nil, err
 	}
 	tags, err := b.tags(ctx, ref)
 	if err != nil {
-		return r.unlisted(err), ctx.Err()
+		return b.failedEntry(ctx, r.unlisted(err))
 	}
 	statuses, err := b.statuses(ctx, ref, tags)
 	if err != nil {
-		return []catalog.Facts{failed(r.name, "", err)}, ctx.Err()
+		return b.failedEntry(ctx, []catalog.Facts{failed(r.name, "", err)})
 	}
 	facts, _, err := b.versions(ctx, ref, versionTags(tags))
 	if err != nil {
 		return nil, err
 	}
-	facts = r.packages(applyStatuses(r.name, facts, statuses))
-	return facts, b.addTexts(ctx, ref, facts)
+	return b.entry(ctx, ref, r.packages(applyStatuses(r.name, facts, statuses)))
+}
+
+// failedEntry returns the entry of a repository that cannot be read.
+func (b *Builder) failedEntry(ctx context.Context, facts []catalog.Facts) (*catalog.Entry, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return catalog.NewEntry(facts)
 }
 
 // unlisted returns the facts of a repository whose tags cannot be listed.

@@ -29,10 +29,7 @@ func (b *Builder) Update(ctx context.Context, c *catalog.Catalog, config catalog
 	if err != nil {
 		return catalog.Catalog{}, nil, err
 	}
-	next, err := c.Replace(replacements(c, repositories, changes))
-	if err != nil {
-		return catalog.Catalog{}, nil, err
-	}
+	next := c.Replace(replacements(c, repositories, changes))
 	problems := problemsOf(changes)
 	for i := range indexes {
 		next = next.Include(&indexes[i])
@@ -52,13 +49,7 @@ func (b *Builder) UpdateRepositories(ctx context.Context, c *catalog.Catalog, st
 	if err != nil {
 		return catalog.Catalog{}, nil, nil, err
 	}
-	next := *c
-	if replaced := replacements(c, repositories, changes); len(replaced) > 0 {
-		if next, err = c.Replace(replaced); err != nil {
-			return catalog.Catalog{}, nil, nil, err
-		}
-	}
-	return next, states.after(repositories, changes), problemsOf(changes), nil
+	return c.Replace(replacements(c, repositories, changes)), states.after(repositories, changes), problemsOf(changes), nil
 }
 
 // listedRepositories returns repositories that a registry lists.
@@ -73,8 +64,9 @@ func listedRepositories(names []string) []repository {
 // A change is what a catalog has to change for a repository.
 type change struct {
 	repository string
-	// facts are those of all versions; nil if the repository keeps its content.
-	facts []catalog.Facts
+	// replaces means that the catalog gets the entry, or loses the package if it is nil. Otherwise the repository keeps its content.
+	replaces bool
+	entry    *catalog.Entry
 	// state is the state of the repository; zero if it has to be read again.
 	state State
 	// problem is the reason for which a repository that may have changed keeps its content.
@@ -134,23 +126,20 @@ func problemsOf(changes []change) []Problem {
 
 // replacements returns the packages to replace. A package that no source contains any more, and the packages of other indexes,
 // which are included again, are removed.
-func replacements(c *catalog.Catalog, existing []repository, changes []change) map[string][]catalog.Facts {
+func replacements(c *catalog.Catalog, existing []repository, changes []change) map[string]*catalog.Entry {
 	exists := make(map[string]bool, len(existing))
 	for _, r := range existing {
 		exists[r.name] = true
 	}
-	has, out := make(map[string]bool, len(c.Packages)), map[string][]catalog.Facts{}
+	out := map[string]*catalog.Entry{}
 	for i := range c.Packages {
-		name := c.Packages[i].Repository
-		has[name] = true
-		if !exists[name] {
+		if name := c.Packages[i].Repository; !exists[name] {
 			out[name] = nil
 		}
 	}
 	for i := range changes {
-		name, facts := changes[i].repository, changes[i].facts
-		if facts != nil && exists[name] && (len(facts) > 0 || has[name]) {
-			out[name] = facts
+		if name := changes[i].repository; changes[i].replaces && exists[name] {
+			out[name] = changes[i].entry
 		}
 	}
 	return out
@@ -173,7 +162,11 @@ func (b *Builder) updateRepository(ctx context.Context, c *catalog.Catalog, befo
 		if c.Package(r.name) != nil && len(facts) > 0 {
 			return fail(keepReason(err))
 		}
-		return change{repository: r.name, facts: facts}
+		entry, err := catalog.NewEntry(facts)
+		if err != nil {
+			return fail(err)
+		}
+		return change{repository: r.name, replaces: true, entry: entry}
 	}
 	var digests map[string]oci.Digest
 	var state State
@@ -185,21 +178,21 @@ func (b *Builder) updateRepository(ctx context.Context, c *catalog.Catalog, befo
 			return kept
 		}
 	}
-	facts, final, err := b.updateFacts(ctx, c, ref, r, tags, digests)
+	entry, final, err := b.updateEntry(ctx, c, ref, r, tags, digests)
 	switch {
 	case err != nil:
 		return fail(err)
 	case !final:
 		state = State{}
 	}
-	return change{repository: r.name, facts: facts, state: state}
+	return change{repository: r.name, replaces: true, entry: entry, state: state}
 }
 
-// updateFacts returns the facts of a repository with tags, and whether reading them again has the same result while their digests are
+// updateEntry returns the entry of a repository with tags, nil without packages, and whether reading them again has the same result while their digests are
 // the same. The digests of tags that are missing are not known.
-func (b *Builder) updateFacts(
+func (b *Builder) updateEntry(
 	ctx context.Context, c *catalog.Catalog, ref oci.Reference, r repository, tags []string, digests map[string]oci.Digest,
-) (facts []catalog.Facts, final bool, err error) {
+) (entry *catalog.Entry, final bool, err error) {
 	statuses, err := b.statuses(ctx, ref, tags)
 	if err != nil {
 		return nil, false, err
@@ -208,12 +201,16 @@ func (b *Builder) updateFacts(
 	if err != nil {
 		return nil, false, err
 	}
-	if facts, final, err = b.merge(ctx, ref, known, versionTags(tags), digests); err != nil {
+	facts, final, err := b.merge(ctx, ref, known, versionTags(tags), digests)
+	if err != nil {
 		return nil, false, err
 	}
 	facts = r.packages(applyStatuses(r.name, facts, statuses))
-	facts, err = b.complete(ctx, ref, facts)
-	return facts, final, err
+	if err := b.complete(ctx, ref, facts); err != nil {
+		return nil, false, err
+	}
+	entry, err = b.entry(ctx, ref, facts)
+	return entry, final, err
 }
 
 // keepReason returns the error of a repository that keeps its content.
@@ -245,20 +242,20 @@ func (b *Builder) merge(ctx context.Context, ref oci.Reference, known []catalog.
 }
 
 // complete adds the descriptions that a catalog needs, from the package cache or the registry.
-func (b *Builder) complete(ctx context.Context, ref oci.Reference, facts []catalog.Facts) ([]catalog.Facts, error) {
+func (b *Builder) complete(ctx context.Context, ref oci.Reference, facts []catalog.Facts) error {
 	for missing := catalog.Missing(facts); len(missing) > 0; missing = catalog.Missing(facts) {
 		for _, i := range missing {
 			f := &facts[i]
 			m, err := b.opts.Remote.FetchManifest(ctx, ref.WithTag(f.Version.Tag).WithDigest(f.Version.Digest), b.opts.Store, remote.FetchOptions{})
 			if err != nil {
-				return nil, err
+				return err
 			}
 			read, err := b.facts(ctx, ref.WithTag(f.Version.Tag), m, false)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			f.Head = read.Head
 		}
 	}
-	return facts, b.addTexts(ctx, ref, facts)
+	return nil
 }

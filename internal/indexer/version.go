@@ -3,6 +3,7 @@ package indexer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -70,14 +71,15 @@ func (b *Builder) facts(ctx context.Context, ref oci.Reference, m oci.Manifest, 
 
 // rename sets the repository and the tag of facts that were read for another reference with the same content.
 func rename(f *catalog.Facts, ref oci.Reference) {
-	f.Repository, f.Version.Tag = ref.Name(), ref.Tag
+	name := ref.Name()
+	f.Repository, f.Version.Tag = name, ref.Tag
 	f.Version.Created = f.Version.Created.UTC()
-	f.Head.Package.Repository = ref.Name()
+	f.Head.Package.Repository = name
 	for i := range f.Head.Kinds {
-		f.Head.Kinds[i].Repository = ref.Name()
+		f.Head.Kinds[i].Repository = name
 	}
 	if f.Head.Text != nil {
-		f.Head.Text.Repository = ref.Name()
+		f.Head.Text.Repository = name
 	}
 }
 
@@ -154,28 +156,25 @@ func createdAt(m oci.Manifest) time.Time {
 	return t
 }
 
-// addTexts adds the texts of the newest version, if the builder is to add them.
-func (b *Builder) addTexts(ctx context.Context, ref oci.Reference, facts []catalog.Facts) error {
-	if !b.opts.Texts {
-		return ctx.Err()
+// entry returns the entry of a repository with facts, with the text of the newest version if the builder is to add it; nil without facts.
+func (b *Builder) entry(ctx context.Context, ref oci.Reference, facts []catalog.Facts) (*catalog.Entry, error) {
+	e, err := catalog.NewEntry(facts)
+	if err != nil || e == nil || e.Latest() == "" || !b.opts.Texts {
+		return e, errors.Join(err, ctx.Err())
 	}
-	c, err := catalog.Build(catalog.Config{}, facts)
-	if err != nil || len(c.Packages) != 1 || c.Packages[0].Latest == "" {
-		return ctx.Err()
-	}
-	i := slices.IndexFunc(facts, func(f catalog.Facts) bool { return f.Version.Tag == c.Packages[0].Latest })
+	i := slices.IndexFunc(facts, func(f catalog.Facts) bool { return f.Version.Tag == e.Latest() })
 	if err := b.requests.Acquire(ctx, 1); err != nil {
-		return err
+		return nil, err
 	}
 	defer b.requests.Release(1)
 	digested := ref.WithTag(facts[i].Version.Tag).WithDigest(facts[i].Version.Digest)
 	m, err := b.opts.Remote.FetchManifest(ctx, digested, b.opts.Store, remote.FetchOptions{})
 	if err != nil {
-		return ctx.Err()
+		return e, ctx.Err()
 	}
-	// Without its texts a package can still be found by its names.
+	// Without its text a package can still be found by its names.
 	if with, err := b.facts(ctx, digested, m, true); err == nil {
-		facts[i].Head.Text = with.Head.Text
+		e.SetText(with.Head.Text)
 	}
-	return ctx.Err()
+	return e, ctx.Err()
 }

@@ -59,7 +59,7 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 	for _, p := range problems {
 		x.log.Warn("a package keeps its former content in the index", "repository", p.Repository, "error", p.Err)
 	}
-	if !next.SharesRows(previous) && len(catalog.Diff(previous, &next)) > 0 {
+	if !next.SharesRows(previous) {
 		next.Config.Sequence++
 	}
 	if next.Config.Owners, err = x.owners(partition, &next); err != nil {

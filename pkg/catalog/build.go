@@ -13,51 +13,19 @@ import (
 // other facts about it. Of the configuration, Build sets the format and the counts; a configuration without shards gets the
 // number of shards that suits the number of packages.
 func Build(config Config, facts []Facts) (Catalog, error) {
-	c := Catalog{Config: config}
 	byRepository := map[string][]Facts{}
 	for _, f := range facts {
 		byRepository[f.Repository] = append(byRepository[f.Repository], f)
 	}
-	for _, of := range byRepository {
-		p, err := buildPackage(of)
+	entries := make(map[string]*Entry, len(byRepository))
+	for repository, of := range byRepository {
+		e, err := NewEntry(of)
 		if err != nil {
 			return Catalog{}, err
 		}
-		c.add(p)
+		entries[repository] = e
 	}
-	c.finish()
-	return c, nil
-}
-
-// entry is everything that a catalog contains of one package.
-type entry struct {
-	row     Package
-	kinds   []Kind
-	history History
-	text    *Text
-}
-
-func (c *Catalog) add(e entry) {
-	c.Packages = append(c.Packages, e.row)
-	c.Kinds = append(c.Kinds, e.kinds...)
-	c.Histories = append(c.Histories, e.history)
-	if e.text != nil {
-		c.Texts = append(c.Texts, *e.text)
-	}
-}
-
-// finish sorts the lists, and sets the ranks and the counts.
-func (c *Catalog) finish() {
-	c.sort()
-	c.rank()
-	c.count()
-}
-
-func (c *Catalog) sort() {
-	slices.SortFunc(c.Packages, comparePackages)
-	slices.SortFunc(c.Kinds, compareKinds)
-	slices.SortFunc(c.Histories, compareHistories)
-	slices.SortFunc(c.Texts, compareTexts)
+	return (&Catalog{Config: config}).with(entries), nil
 }
 
 func (c *Catalog) count() {
@@ -83,7 +51,7 @@ func shardsFor(packages int) int {
 	return n
 }
 
-// rank counts the dependents of every package.
+// rank counts the dependents of every package. It changes the list of packages, which must be new.
 func (c *Catalog) rank() {
 	names := map[string]int{}
 	for i, p := range c.Packages {
@@ -121,15 +89,27 @@ func (h *History) targets(names map[string]int, tag string) map[int]bool {
 	return out
 }
 
-// buildPackage returns the entry of one package from the facts of all its versions.
-func buildPackage(all []Facts) (entry, error) {
+// NewEntry returns the entry of one package from the facts of all its versions, as [Build] does; nil without facts.
+func NewEntry(facts []Facts) (*Entry, error) {
+	if len(facts) == 0 {
+		return nil, nil
+	}
+	e, err := buildEntry(facts)
+	if err != nil {
+		return nil, err
+	}
+	e.compact()
+	return &e, nil
+}
+
+func buildEntry(all []Facts) (Entry, error) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b Facts) int {
 		return cmp.Or(compareTags(a.Version.Tag, b.Version.Tag), compareHeads(a.Head, b.Head))
 	})
 	for i := 1; i < len(all); i++ {
 		if a, b := &all[i-1], &all[i]; a.Version.Tag == b.Version.Tag && !sameFacts(a, b) {
-			return entry{}, ErrConflictingFacts.New(nil, "there are different facts about %s:%s", b.Repository, b.Version.Tag)
+			return Entry{}, ErrConflictingFacts.New(nil, "there are different facts about %s:%s", b.Repository, b.Version.Tag)
 		}
 	}
 	all = slices.CompactFunc(all, func(a, b Facts) bool { return a.Version.Tag == b.Version.Tag })
@@ -138,20 +118,20 @@ func buildPackage(all []Facts) (entry, error) {
 	} else if all[0].Version.Tag == "" {
 		return unlisted(all[0]), nil
 	}
-	e := entry{history: History{Repository: all[0].Repository}}
+	e := Entry{history: History{Repository: all[0].Repository}}
 	for _, f := range all {
 		e.history.Versions = append(e.history.Versions, f.Version)
 	}
 	if err := e.history.retract(all); err != nil {
-		return entry{}, err
+		return Entry{}, err
 	}
 	e.history.Kinds = intervals(e.history.Versions, all)
 	return e, e.describe(all)
 }
 
 // unlisted returns the entry of a repository whose versions cannot be listed.
-func unlisted(f Facts) entry {
-	return entry{row: Package{Repository: f.Repository, Error: f.Version.Error}, history: History{Repository: f.Repository}}
+func unlisted(f Facts) Entry {
+	return Entry{row: Package{Repository: f.Repository, Error: f.Version.Error}, history: History{Repository: f.Repository}}
 }
 
 // Missing returns the positions of the facts whose Head Build needs and that have none: those of the highest and of the
@@ -160,7 +140,7 @@ func Missing(facts []Facts) []int {
 	if len(facts) == 0 {
 		return nil
 	}
-	_, err := buildPackage(facts)
+	_, err := buildEntry(facts)
 	var missing *missingHead
 	if !errors.As(err, &missing) {
 		return nil
@@ -181,7 +161,7 @@ func incomplete(repository, tag string) error {
 func compareHeads(a, b *Head) int { return compareBool(a == nil, b == nil) }
 
 // describe sets the row of the package and its kinds from the newest version.
-func (e *entry) describe(all []Facts) error {
+func (e *Entry) describe(all []Facts) error {
 	versions := e.history.Versions
 	usable := func(v *Version) bool { return !v.Status.Excludes() }
 	latest := newest(versions, func(v *Version) bool { return usable(v) && v.Error == nil })
@@ -215,7 +195,7 @@ func (e *entry) describe(all []Facts) error {
 
 // setStatus sets the status of the package from the status of the version at a position. A package without any usable
 // version is deprecated.
-func (e *entry) setStatus(shown int) {
+func (e *Entry) setStatus(shown int) {
 	versions := e.history.Versions
 	if shown < 0 {
 		shown = newest(versions, func(v *Version) bool { return v.Status != nil })

@@ -16,46 +16,26 @@ func Diff(from, to *Catalog) []Event {
 			events = append(events, Event{Type: SourceAdded, Source: &s})
 		}
 	}
-	a, b := from.entries(), to.entries()
-	for _, repository := range slices.Sorted(maps.Keys(b)) {
-		events = append(events, diffEntries(a[repository], b[repository])...)
+	all := func(string) bool { return true }
+	before, after := from.kindPositions(all), to.kindPositions(all)
+	for i := range to.Packages {
+		repository := to.Packages[i].Repository
+		if is := to.entry(repository, after); !from.hasEqual(is, before) || from.exact(repository).Rank != is.row.Rank {
+			events = append(events, diffEntries(from.entry(repository, before), is)...)
+		}
 	}
-	for _, repository := range slices.Sorted(maps.Keys(a)) {
-		if _, stays := b[repository]; !stays {
+	for i := range from.Packages {
+		if repository := from.Packages[i].Repository; to.exact(repository) == nil {
 			events = append(events, Event{Type: Forget, Repository: repository})
 		}
 	}
 	return events
 }
 
-// entries returns the content of a catalog by repository.
-func (c *Catalog) entries() map[string]*entry {
-	out := make(map[string]*entry, len(c.Packages))
-	for _, p := range c.Packages {
-		out[p.Repository] = &entry{row: p, history: History{Repository: p.Repository}}
-	}
-	for i := range c.Kinds {
-		if e := out[c.Kinds[i].Repository]; e != nil {
-			e.kinds = append(e.kinds, c.Kinds[i])
-		}
-	}
-	for _, h := range c.Histories {
-		if e := out[h.Repository]; e != nil {
-			e.history = h
-		}
-	}
-	for i := range c.Texts {
-		if e := out[c.Texts[i].Repository]; e != nil {
-			e.text = &c.Texts[i]
-		}
-	}
-	return out
-}
-
 // diffEntries returns the events of one package. A nil entry is a package that did not exist.
-func diffEntries(a, b *entry) []Event {
+func diffEntries(a, b *Entry) []Event {
 	if a == nil {
-		a = &entry{}
+		a = &Entry{}
 	}
 	events := diffVersions(&a.history, &b.history)
 	rest := Event{Type: Update, Repository: b.history.Repository}

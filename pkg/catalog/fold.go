@@ -8,50 +8,49 @@ import (
 // the configuration, of which Fold changes the sources and the counts only. It fails with ErrInvalidIndex for events that
 // do not follow their format or that contradict the catalog.
 func Fold(c *Catalog, events []Event) (Catalog, error) {
-	f := folding{entries: c.entries(), config: c.Config}
+	f := folding{config: c.Config, entries: map[string]*Entry{}}
 	f.config.Sources = slices.Clone(c.Config.Sources)
+	names := map[string]bool{}
 	for i := range events {
-		if err := f.apply(&events[i]); err != nil {
+		names[events[i].Repository] = true
+	}
+	of := c.kindPositions(func(repository string) bool { return names[repository] })
+	for i := range events {
+		if err := f.apply(c, of, &events[i]); err != nil {
 			return Catalog{}, err
 		}
 	}
-	out := Catalog{Config: f.config}
-	for _, e := range f.entries {
-		out.add(*e)
-	}
-	out.sort()
+	out := c.merge(f.entries)
+	out.Config = f.config
 	out.count()
 	return out, nil
 }
 
+// folding are the changes by events.
 type folding struct {
-	config  Config
-	entries map[string]*entry
-	// owned are the entries that were copied and may be changed.
-	owned map[string]bool
+	config Config
+	// entries are the packages with events, which may be changed; nil for one that was removed.
+	entries map[string]*Entry
 }
 
 // own returns the entry of a package for changing it. It is created if it does not exist.
-func (f *folding) own(repository string) *entry {
-	e := f.entries[repository]
-	switch {
-	case e == nil:
-		e = &entry{row: Package{Repository: repository}, history: History{Repository: repository}}
-	case f.owned[repository]:
+func (f *folding) own(c *Catalog, of positions, repository string) *Entry {
+	if e := f.entries[repository]; e != nil {
 		return e
-	default:
-		e = &entry{row: e.row, kinds: slices.Clone(e.kinds), text: e.text, history: History{
-			Repository: repository, Versions: slices.Clone(e.history.Versions), Kinds: slices.Clone(e.history.Kinds),
-		}}
 	}
-	if f.owned == nil {
-		f.owned = map[string]bool{}
+	var e *Entry
+	if _, removed := f.entries[repository]; !removed {
+		e = c.entry(repository, of)
 	}
-	f.entries[repository], f.owned[repository] = e, true
+	if e == nil {
+		e = &Entry{row: Package{Repository: repository}, history: History{Repository: repository}}
+	}
+	e.history.Versions, e.history.Kinds = slices.Clone(e.history.Versions), slices.Clone(e.history.Kinds)
+	f.entries[repository] = e
 	return e
 }
 
-func (f *folding) apply(e *Event) error {
+func (f *folding) apply(c *Catalog, of positions, e *Event) error {
 	if err := e.check(); err != nil {
 		return err
 	}
@@ -60,10 +59,10 @@ func (f *folding) apply(e *Event) error {
 		f.config.Sources = append(f.config.Sources, *e.Source)
 		return nil
 	case Forget:
-		delete(f.entries, e.Repository)
+		f.entries[e.Repository] = nil
 		return nil
 	}
-	into := f.own(e.Repository)
+	into := f.own(c, of, e.Repository)
 	into.applyVersion(e)
 	if e.Package != nil {
 		into.row = *e.Package
@@ -80,7 +79,7 @@ func (f *folding) apply(e *Event) error {
 }
 
 // applyVersion replaces the row of the version, or removes it.
-func (e *entry) applyVersion(ev *Event) {
+func (e *Entry) applyVersion(ev *Event) {
 	if ev.Tag == "" {
 		return
 	}

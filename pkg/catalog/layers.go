@@ -25,8 +25,8 @@ func Encode(c *Catalog) (Image, error) {
 		return Image{}, err
 	}
 	e.blobs = append(e.blobs, newBlob(MediaTypeKinds, kinds))
-	for _, shard := range encodeShards(c.Histories, config.Shards) {
-		e.add(MediaTypeHistory, shard)
+	for _, histories := range shardsOf(c.Histories, config.Shards) {
+		e.add(MediaTypeHistory, encodeShard(histories))
 	}
 	if len(c.Texts) > 0 {
 		e.add(MediaTypeText, encodeTexts(c.Texts))
@@ -130,15 +130,23 @@ type shardHeader struct {
 	Kinds      int    `json:"k"`
 }
 
-func encodeShards(histories []History, shards int) [][]byte {
-	out := make([]bytes.Buffer, shards)
+// shardsOf returns the histories of each layer.
+func shardsOf(histories []History, shards int) [][]*History {
+	out := make([][]*History, shards)
 	for i := range histories {
-		h := &histories[i]
-		b := &out[shardOf(h.Repository, shards)]
-		line := func(v any) {
-			b.Write(encodeJSON(v))
-			b.WriteByte('\n')
-		}
+		shard := shardOf(histories[i].Repository, shards)
+		out[shard] = append(out[shard], &histories[i])
+	}
+	return out
+}
+
+func encodeShard(histories []*History) []byte {
+	var b bytes.Buffer
+	line := func(v any) {
+		b.Write(encodeJSON(v))
+		b.WriteByte('\n')
+	}
+	for _, h := range histories {
 		line(shardHeader{h.Repository, len(h.Versions), len(h.Kinds)})
 		for i := range h.Versions {
 			line(toWire(&h.Versions[i]))
@@ -147,11 +155,7 @@ func encodeShards(histories []History, shards int) [][]byte {
 			line(historyToWire(&h.Kinds[i]))
 		}
 	}
-	contents := make([][]byte, shards)
-	for i := range out {
-		contents[i] = out[i].Bytes()
-	}
-	return contents
+	return b.Bytes()
 }
 
 // decodeShard decodes the histories of a layer with a position among the layers.
@@ -166,6 +170,9 @@ func decodeShard(packed []byte, shard, shards int) ([]History, error) {
 	}
 	if d.versions+d.kinds > 0 {
 		return nil, errors.New("the last history is not complete")
+	}
+	for i := range d.out {
+		interner{}.history(&d.out[i])
 	}
 	return d.out, nil
 }

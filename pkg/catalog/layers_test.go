@@ -387,11 +387,15 @@ func TestReplaceEqualsRebuild(t *testing.T) {
 			j := slices.IndexFunc(facts, func(f Facts) bool { return byRepository(f) && f.Version.Tag == known[i].Version.Tag })
 			known[i].Head = facts[j].Head
 		}
-		got, err := c.Replace(map[string][]Facts{added.Repository: append(known, added)})
+		e, err := NewEntry(append(known, added))
 		if err != nil {
 			t.Fatal(err)
 		}
+		got := c.Replace(map[string]*Entry{added.Repository: e})
 		same(t, build(t, append(facts, added)), got)
+		if again := got.Replace(map[string]*Entry{added.Repository: e, "registry.example.org/acme/missing": nil}); !again.SharesRows(&got) {
+			t.Error("a catalog with the same entry has other lists")
+		}
 	})
 }
 

@@ -3,7 +3,6 @@ package catalog
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	kubeversion "k8s.io/apimachinery/pkg/version"
 
@@ -17,8 +16,27 @@ func compareHistories(a, b History) int { return cmp.Compare(a.Repository, b.Rep
 func compareTexts(a, b Text) int { return cmp.Compare(a.Repository, b.Repository) }
 
 func compareKinds(a, b Kind) int {
-	return cmp.Or(strings.Compare(strings.ToLower(a.Kind), strings.ToLower(b.Kind)), cmp.Compare(a.Kind, b.Kind),
-		cmp.Compare(a.Group, b.Group), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Role, b.Role))
+	if c := compareFolded(a.Kind, b.Kind); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Role, b.Role))
+}
+
+// compareFolded compares the names of kinds, which are ASCII, in lower case.
+func compareFolded(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if x, y := toLower(a[i]), toLower(b[i]); x != y {
+			return cmp.Compare(x, y)
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+func toLower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
 }
 
 func compareKindHistories(a, b KindHistory) int {

@@ -106,7 +106,7 @@ func applyTexts(snapshot []Text, events []Event) []Text {
 
 // applyHistory returns a history after events.
 func applyHistory(h History, events []Event) *History {
-	e := entry{history: History{Repository: h.Repository, Versions: slices.Clone(h.Versions), Kinds: slices.Clone(h.Kinds)}}
+	e := Entry{history: History{Repository: h.Repository, Versions: slices.Clone(h.Versions), Kinds: slices.Clone(h.Kinds)}}
 	for i := range events {
 		ev := &events[i]
 		if ev.Repository != h.Repository {

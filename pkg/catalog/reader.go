@@ -320,11 +320,20 @@ func (r *Reader) History(repository string) (*History, error) {
 	return applyHistory(*h, r.events), nil
 }
 
-// shard returns the histories of a layer of the snapshot. The mutex is held.
+// shard returns the histories of a layer of the snapshot, and keeps them. The mutex is held.
 func (r *Reader) shard(i int) ([]History, error) {
 	if h, known := r.histories[i]; known {
 		return h, nil
 	}
+	h, err := r.readShard(i)
+	if err != nil {
+		return nil, err
+	}
+	r.histories[i] = h
+	return h, nil
+}
+
+func (r *Reader) readShard(i int) ([]History, error) {
 	packed, err := r.Blob(r.manifest.Shards[i])
 	if err != nil {
 		return nil, err
@@ -333,11 +342,10 @@ func (r *Reader) shard(i int) ([]History, error) {
 	if err != nil {
 		return nil, ErrInvalidIndex.New(err, "cannot read history layer %d", i)
 	}
-	r.histories[i] = h
 	return h, nil
 }
 
-// Catalog reads the whole index.
+// Catalog reads the whole index. The reader does not keep it.
 func (r *Reader) Catalog() (Catalog, error) {
 	snapshot, err := r.snapshot()
 	if err != nil {
@@ -378,7 +386,7 @@ func (r *Reader) snapshot() (Catalog, error) {
 		return Catalog{}, ErrInvalidIndex.New(err, "cannot read the layer of kinds")
 	}
 	for i := range r.manifest.Shards {
-		h, err := r.shard(i)
+		h, err := r.readShard(i)
 		if err != nil {
 			return Catalog{}, err
 		}
@@ -392,7 +400,8 @@ func (r *Reader) snapshot() (Catalog, error) {
 			return Catalog{}, ErrInvalidIndex.New(err, "cannot read the layer of texts")
 		}
 	}
-	c.sort()
+	slices.SortFunc(c.Histories, compareHistories)
+	slices.SortFunc(c.Texts, compareTexts)
 	return c, nil
 }
 

@@ -103,11 +103,11 @@ func TestIndexOfAThousandPackagesIsSmall(t *testing.T) {
 	last.Head = &Head{Package: c.Packages[500], Kinds: c.KindsOf(repository)}
 	added := *last
 	added.Version.Tag, added.Version.Digest = "v9.0.0", oci.DigestOf([]byte("new"))
-	next, err := c.Replace(map[string][]Facts{repository: append(facts, added)})
+	e, err := NewEntry(append(facts, added))
 	if err != nil {
 		t.Fatal(err)
 	}
-	next = numbered(next, 2)
+	next := numbered(c.Replace(map[string]*Entry{repository: e}), 2)
 	image, extended, err := Append(&m, nil, next.Config, Diff(&c, &next))
 	if err != nil || !extended {
 		t.Fatalf("extended: %t, %v", extended, err)

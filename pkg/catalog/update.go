@@ -1,9 +1,6 @@
 package catalog
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // FactsFrom returns what a catalog states about the versions of a package, as facts without a Head. Together with the facts
 // about the newest and the highest version, the package can be built again.
@@ -32,45 +29,112 @@ func (c *Catalog) exact(repository string) *Package {
 	return &c.Packages[i]
 }
 
-// Replace returns the catalog with packages built from new facts. A package with an empty list of facts is removed. The other
-// packages do not change, apart from their ranks.
-func (c *Catalog) Replace(packages map[string][]Facts) (Catalog, error) {
-	entries := c.entries()
-	for _, repository := range slices.Sorted(maps.Keys(packages)) {
-		facts := packages[repository]
-		if len(facts) == 0 {
-			delete(entries, repository)
-			continue
+// Replace returns the catalog with other entries of packages. A package whose entry is nil is removed. The other packages do not change,
+// apart from their ranks. Without a change, the result shares the rows of the catalog.
+func (c *Catalog) Replace(entries map[string]*Entry) Catalog {
+	of := c.kindPositions(func(repository string) bool { return entries[repository] != nil })
+	changed := make(map[string]*Entry, len(entries))
+	for repository, e := range entries {
+		if e == nil && c.exact(repository) != nil || e != nil && !c.hasEqual(e, of) {
+			changed[repository] = e
 		}
-		e, err := buildPackage(facts)
-		if err != nil {
-			return Catalog{}, err
-		}
-		entries[repository] = &e
 	}
-	out := Catalog{Config: c.Config}
-	for _, e := range entries {
-		out.add(*e)
+	if len(changed) == 0 {
+		return *c
 	}
-	out.finish()
-	return out, nil
+	return c.with(changed)
+}
+
+// with returns the catalog with changed entries, with ranks and counts.
+func (c *Catalog) with(changed map[string]*Entry) Catalog {
+	out := c.merge(changed)
+	out.rank()
+	out.count()
+	return out
 }
 
 // Include returns the catalog with the packages of another one that it does not have itself, and the owners of API groups.
 func (c *Catalog) Include(other *Catalog) Catalog {
-	entries := c.entries()
-	for repository, e := range other.entries() {
-		if _, exists := entries[repository]; !exists {
-			entries[repository] = e
+	isNew := func(repository string) bool { return c.exact(repository) == nil }
+	of, added := other.kindPositions(isNew), map[string]*Entry{}
+	for i := range other.Packages {
+		if repository := other.Packages[i].Repository; isNew(repository) {
+			added[repository] = other.entry(repository, of)
 		}
 	}
-	out := Catalog{Config: c.Config}
+	out := c.with(added)
 	out.Config.includeOwners(other.Config.Owners)
-	for _, e := range entries {
-		out.add(*e)
-	}
-	out.finish()
 	return out
+}
+
+// merge returns the catalog with changed entries. Entries that are nil are removed. It sorts only what has changed, and the lists are in memory
+// once.
+func (c *Catalog) merge(changed map[string]*Entry) Catalog {
+	out, added := Catalog{Config: c.Config}, 0
+	for _, e := range changed {
+		if e != nil {
+			added += len(e.kinds)
+		}
+	}
+	kinds := make([]Kind, 0, added)
+	stays := func(repository string) bool {
+		_, isChanged := changed[repository]
+		return !isChanged
+	}
+	out.Packages = kept(c.Packages, len(changed), func(p *Package) bool { return stays(p.Repository) })
+	out.Histories = kept(c.Histories, len(changed), func(h *History) bool { return stays(h.Repository) })
+	out.Texts = kept(c.Texts, len(changed), func(t *Text) bool { return stays(t.Repository) })
+	for _, e := range changed {
+		if e == nil {
+			continue
+		}
+		out.Packages, out.Histories = append(out.Packages, e.row), append(out.Histories, e.history)
+		kinds = append(kinds, e.kinds...)
+		if e.text != nil {
+			out.Texts = append(out.Texts, *e.text)
+		}
+	}
+	slices.SortFunc(out.Packages, comparePackages)
+	slices.SortFunc(out.Histories, compareHistories)
+	slices.SortFunc(out.Texts, compareTexts)
+	slices.SortFunc(kinds, compareKinds)
+	out.Kinds = mergeKinds(c.Kinds, kinds, stays)
+	return out
+}
+
+// kept returns the rows that stay, in a list with space for some more.
+func kept[T any](rows []T, more int, stays func(*T) bool) []T {
+	out := make([]T, 0, len(rows)+more)
+	for i := range rows {
+		if stays(&rows[i]) {
+			out = append(out, rows[i])
+		}
+	}
+	return out
+}
+
+// mergeKinds returns the kinds of packages that stay and the added ones, both of which are sorted.
+func mergeKinds(former, added []Kind, stays func(repository string) bool) []Kind {
+	size := len(added)
+	for i := range former {
+		if stays(former[i].Repository) {
+			size++
+		}
+	}
+	if size == len(added) {
+		return added
+	}
+	out := make([]Kind, 0, size)
+	for i := range former {
+		if !stays(former[i].Repository) {
+			continue
+		}
+		for len(added) > 0 && compareKinds(added[0], former[i]) < 0 {
+			out, added = append(out, added[0]), added[1:]
+		}
+		out = append(out, former[i])
+	}
+	return append(out, added...)
 }
 
 // SharesRows reports whether two catalogs have the same lists in memory, so that their rows are equal without a comparison.
