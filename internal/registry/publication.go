@@ -137,7 +137,7 @@ func (p *publication) correctTag(ctx context.Context) error {
 
 // write publishes a catalog unless the published one is equal and current.
 func (p *publication) write(ctx context.Context, next *catalog.Catalog, repositories []string) (catalog.Config, error) {
-	if err := p.load(ctx); err != nil {
+	if err := p.load(ctx, next); err != nil {
 		return catalog.Config{}, err
 	}
 	withdrawn := p.isWithdrawn(repositories)
@@ -175,15 +175,15 @@ func (p *publication) isWithdrawn(repositories []string) bool {
 }
 
 // load reads the published index once. An earlier process of this server published it, so it is not compared with the states
-// that this machine has seen, and may have expired.
-func (p *publication) load(ctx context.Context) error {
+// that this machine has seen, and may have expired. Rows that are equal to those of the next state share their memory.
+func (p *publication) load(ctx context.Context, next *catalog.Catalog) error {
 	if p.former != nil {
 		return nil
 	}
 	if err := p.client.Forget(p.ref); err != nil {
 		return err
 	}
-	if err := p.open(ctx); err != nil || p.former == nil {
+	if err := p.open(ctx, next); err != nil || p.former == nil {
 		return err
 	}
 	p.keep = mostStates
@@ -219,7 +219,7 @@ func (p *publication) release(ctx context.Context) error {
 }
 
 // open reads the state of the tag; none if there is no tag.
-func (p *publication) open(ctx context.Context) error {
+func (p *publication) open(ctx context.Context, next *catalog.Catalog) error {
 	r, err := p.client.Open(ctx, p.ref)
 	if indexer.IsAbsent(err) {
 		return nil
@@ -227,7 +227,7 @@ func (p *publication) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	content, err := r.Catalog()
+	content, err := r.CatalogSharing(next)
 	if err != nil {
 		return err
 	}

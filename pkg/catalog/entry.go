@@ -19,7 +19,11 @@ func (e *Entry) Latest() string { return e.row.Latest }
 
 // SetText sets the additional text of the newest version.
 func (e *Entry) SetText(t *Text) {
-	e.text = interner{}.text(t)
+	names := interner{e.row.Repository: e.row.Repository}
+	for i := range e.kinds {
+		names[e.kinds[i].Group], names[e.kinds[i].Kind] = e.kinds[i].Group, e.kinds[i].Kind
+	}
+	e.text = names.text(t)
 }
 
 // compact makes equal strings and lists of the entry use the same memory, and its strings none of the document that they were read from. A
@@ -105,8 +109,11 @@ func (n interner) text(t *Text) *Text {
 		return nil
 	}
 	out := &Text{Repository: n.string(t.Repository), Readme: strings.Clone(t.Readme)}
-	for _, k := range t.Kinds {
-		out.Kinds = append(out.Kinds, KindText{n.string(k.Group), n.string(k.Kind), n.string(k.Description), n.list(k.Fields)})
+	if t.Kinds != nil {
+		out.Kinds = make([]KindText, len(t.Kinds))
+	}
+	for i, k := range t.Kinds {
+		out.Kinds[i] = KindText{n.string(k.Group), n.string(k.Kind), n.string(k.Description), n.list(k.Fields)}
 	}
 	return out
 }
@@ -141,10 +148,17 @@ func (c *Catalog) entry(repository string, of positions) *Entry {
 	if h := c.History(repository); h != nil {
 		e.history = *h
 	}
-	if i, found := search(c.Texts, repository, func(t Text) string { return t.Repository }); found {
-		e.text = &c.Texts[i]
-	}
+	e.text = c.textOf(repository)
 	return e
+}
+
+// textOf returns the text of a package; nil if there is none.
+func (c *Catalog) textOf(repository string) *Text {
+	i, found := search(c.Texts, repository, func(t Text) string { return t.Repository })
+	if !found {
+		return nil
+	}
+	return &c.Texts[i]
 }
 
 // hasEqual reports whether a catalog contains a package with the same content as an entry, apart from its rank. It copies nothing.
@@ -156,10 +170,7 @@ func (c *Catalog) hasEqual(e *Entry, of positions) bool {
 	}
 	ranked := e.row
 	ranked.Rank = row.Rank
-	var text *Text
-	if i, found := search(c.Texts, repository, func(t Text) string { return t.Repository }); found {
-		text = &c.Texts[i]
-	}
+	text := c.textOf(repository)
 	if !reflect.DeepEqual(*row, ranked) || !h.equals(&e.history) || text != e.text && !reflect.DeepEqual(text, e.text) {
 		return false
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog/internal/frame"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -281,21 +280,31 @@ func encodeTexts(texts []Text) []byte {
 }
 
 func decodeTexts(packed []byte) ([]Text, error) {
+	var out []Text
+	err := eachText(packed, func(t *Text) error {
+		out = append(out, *t)
+		return nil
+	})
+	return out, err
+}
+
+// eachText calls visit for each text of a layer.
+func eachText(packed []byte, visit func(*Text) error) error {
 	content, err := frame.Decode(packed, maxText)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var out []Text
-	err = lines(content, maxLongLine, func(line []byte) error {
+	last := ""
+	return lines(content, maxLongLine, func(line []byte) error {
 		var w wireText
 		if err := decodeLine(line, &w); err != nil {
 			return err
 		}
-		out = append(out, w.text())
-		return nil
+		if w.Repository < last {
+			return errors.New("the texts are not sorted")
+		}
+		last = w.Repository
+		t := w.text()
+		return visit(&t)
 	})
-	if err == nil && !slices.IsSortedFunc(out, compareTexts) {
-		err = errors.New("the texts are not sorted")
-	}
-	return out, err
 }

@@ -118,6 +118,15 @@ func TestJournalEqualsRebuild(t *testing.T) {
 		}
 		same(t, c, got)
 		sameAnswers(t, &c, r)
+		for _, with := range []Catalog{{}, c, build(t, drawAll(t))} {
+			if got, err = r.CatalogSharing(&with); err != nil {
+				t.Fatal(err)
+			}
+			same(t, c, got)
+		}
+		if got, err = r.CatalogSharing(&c); err != nil || !got.SharesRows(&c) {
+			t.Errorf("an equal catalog does not share its rows: %v", err)
+		}
 	})
 }
 
