@@ -8,6 +8,7 @@ package gcstart
 import (
 	"runtime"
 	"runtime/debug"
+	"sync"
 )
 
 const (
@@ -22,7 +23,24 @@ func init() {
 		debug.SetGCPercent(set)
 		return
 	}
+	delayed = true
 	// Nothing refers to the object, so the first collection ends its life. With a pointer in it,
 	// it shares no memory with other objects.
-	runtime.AddCleanup(&struct{ _ *int }{}, func(percent int) { debug.SetGCPercent(percent) }, usual)
+	runtime.AddCleanup(&struct{ _ *int }{}, func(struct{}) { End() }, struct{}{})
+}
+
+var (
+	mu sync.Mutex
+	// delayed reports that the first collection is delayed.
+	delayed bool
+)
+
+// End ends the delay, if it has not ended. A program calls it before it sets a percentage itself.
+func End() {
+	mu.Lock()
+	defer mu.Unlock()
+	if delayed {
+		debug.SetGCPercent(usual)
+		delayed = false
+	}
 }

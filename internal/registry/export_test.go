@@ -17,3 +17,8 @@ func (s *Site) Failure() error {
 	defer s.mu.Unlock()
 	return s.failure
 }
+
+// PublishedSharesRows reports whether the published index uses the memory of the index of the site.
+func (s *Server) PublishedSharesRows() bool {
+	return s.options.Indexer.(*LocalIndexer).publication.content.SharesRows(s.site.Catalog(""))
+}

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -129,24 +127,14 @@ func (s *Site) Run(ctx context.Context) error {
 			s.expectChanges()
 		case <-s.wake:
 		}
+		restore := collectEarly()
 		err := s.update(ctx)
+		restore()
 		if err != nil && ctx.Err() == nil {
 			s.log.Error("cannot update the index; the next attempt follows", "error", err)
 		}
 		s.finish(err)
 		releaseMemory()
-	}
-}
-
-// mostHeap is the size of the heap in bytes from which memory is returned to the operating system after an update.
-const mostHeap = 192 << 20
-
-// releaseMemory returns the memory to the operating system that an update of a large index has left. The runtime does so minutes later, and
-// keeps as much as the update needed at most.
-func releaseMemory() {
-	var m runtime.MemStats
-	if runtime.ReadMemStats(&m); m.HeapSys-m.HeapReleased > mostHeap {
-		debug.FreeOSMemory()
 	}
 }
 

@@ -128,6 +128,9 @@ func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
 	if !s.Site().Catalog("").SharesRows(first) {
 		t.Error("the index of an unchanged registry was built again")
 	}
+	if !s.PublishedSharesRows() {
+		t.Error("the published index is in memory a second time")
+	}
 
 	push("provider-boats:v1.2.0", packageYAML("provider-boats", "Raft"))
 	backend.take()

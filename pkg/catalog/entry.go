@@ -38,8 +38,10 @@ func (e *Entry) compact() {
 		k.Kind, k.Group, k.Plural, k.Repository, k.Since = names.string(k.Kind), names.string(k.Group), names.string(k.Plural), repository, names.string(k.Since)
 		if strings.HasPrefix(k.Plural, k.Singular) {
 			k.Singular = k.Plural[:len(k.Singular)]
+		} else {
+			k.Singular = names.string(k.Singular)
 		}
-		k.Singular, k.Scope, k.Role = names.string(k.Singular), names.string(k.Scope), Role(names.string(string(k.Role)))
+		k.Scope, k.Role = names.string(k.Scope), Role(names.string(string(k.Role)))
 		k.ShortNames = names.list(k.ShortNames)
 		same := slices.IndexFunc(served, func(list []string) bool { return slices.Equal(list, k.Served) })
 		if k.Served != nil && same < 0 {
@@ -184,7 +186,14 @@ func (c *Catalog) hasEqual(e *Entry, of positions) bool {
 
 // equals compares histories. Those that share their lists are equal.
 func (h *History) equals(o *History) bool {
-	return isSameList(h.Versions, o.Versions) && isSameList(h.Kinds, o.Kinds) || reflect.DeepEqual(h, o)
+	if h.Repository != o.Repository {
+		return false
+	}
+	return isSameList(h.Versions, o.Versions) && isSameList(h.Kinds, o.Kinds) ||
+		slices.EqualFunc(h.Versions, o.Versions, func(a, b Version) bool { return reflect.DeepEqual(a, b) }) &&
+			slices.EqualFunc(h.Kinds, o.Kinds, func(a, b KindHistory) bool {
+				return a.Group == b.Group && a.Kind == b.Kind && slices.Equal(a.Intervals, b.Intervals)
+			})
 }
 
 func (k *Kind) equals(o *Kind) bool {
