@@ -8,8 +8,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/gcstart"
 )
 
-// mostHeap is the size of the heap in bytes from which memory is returned to the operating system after an update.
-const mostHeap = 192 << 20
+// mostHeap is the size of the heap in bytes from which memory is returned to the operating system after a change of an index.
+const mostHeap = 64 << 20
 
 // releaseMemory returns the memory to the operating system that an update of a large index has left. The runtime does so minutes later, and
 // keeps as much as the update needed at most.

@@ -128,13 +128,15 @@ func (s *Site) Run(ctx context.Context) error {
 		case <-s.wake:
 		}
 		restore := collectEarly()
-		err := s.update(ctx)
+		changed, err := s.update(ctx)
 		restore()
 		if err != nil && ctx.Err() == nil {
 			s.log.Error("cannot update the index; the next attempt follows", "error", err)
 		}
 		s.finish(err)
-		releaseMemory()
+		if changed {
+			releaseMemory()
+		}
 	}
 }
 
@@ -181,16 +183,16 @@ func (s *Site) restore(changed []string, all bool) {
 	s.all = s.all || all
 }
 
-// update updates the partitions with changes.
-func (s *Site) update(ctx context.Context) error {
+// update updates the partitions with changes. It reports whether the index has changed.
+func (s *Site) update(ctx context.Context) (hasChanged bool, err error) {
 	changed, all := s.take()
 	if len(changed) == 0 && !all {
-		return nil
+		return false, nil
 	}
 	repositories, err := s.options.Repositories(ctx)
 	if err != nil {
 		s.restore(changed, all)
-		return err
+		return false, err
 	}
 	if all {
 		changed = union(changed, repositories)
@@ -210,13 +212,15 @@ func (s *Site) update(ctx context.Context) error {
 		if len(changedIn[name]) == 0 && !all {
 			continue
 		}
-		if err := s.updatePart(ctx, name, byPartition[name], changedIn[name]); err != nil {
+		partHasChanged, err := s.updatePart(ctx, name, byPartition[name], changedIn[name])
+		if err != nil {
 			errs = append(errs, err)
 			s.restore(changedIn[name], all)
 		}
+		hasChanged = hasChanged || partHasChanged
 	}
 	s.removeParts(policy.Partitions())
-	return errors.Join(errs...)
+	return hasChanged, errors.Join(errs...)
 }
 
 func union(a, b []string) []string {
@@ -225,39 +229,39 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-func (s *Site) updatePart(ctx context.Context, name string, repositories, changed []string) error {
+// updatePart updates a partition. It reports whether its index has changed.
+func (s *Site) updatePart(ctx context.Context, name string, repositories, changed []string) (hasChanged bool, err error) {
 	p := s.part(name)
 	if p == nil {
 		p = &part{}
-		var err error
 		if p.catalog, err = s.options.Indexer.Load(ctx, name); err != nil {
-			return err
+			return false, err
 		}
 	}
 	next, err := s.options.Indexer.Update(ctx, name, p.catalog, repositories, changed)
 	if err != nil {
-		return err
+		return false, err
 	}
 	database := p.search
 	if database != nil && next.SharesRows(p.catalog) {
 		s.setPart(name, &part{next, database})
-		return nil
+		return false, nil
 	}
 	if database == nil {
 		path, err := s.databasePath(name)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if database, err = search.Open(ctx, path); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := database.Sync(ctx, next); err != nil {
 		s.forget(name)
-		return errors.Join(err, database.Close())
+		return false, errors.Join(err, database.Close())
 	}
 	s.setPart(name, &part{next, database})
-	return nil
+	return true, nil
 }
 
 func (s *Site) setPart(name string, p *part) {
