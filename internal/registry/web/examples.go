@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/web/fields"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
 // An exampleView is an example of a kind that an API server accepts.
@@ -77,41 +78,86 @@ func (v *exampleValidator) examples(ctx context.Context) []exampleView {
 	if len(out) > 0 || len(v.definition.CRD) > maxExampleSchema {
 		return out
 	}
-	if text := v.generate(); v.accepts(ctx, text) {
+	if text := v.generated(ctx); text != "" {
 		out = append(out, exampleView{YAML: text, Generated: true})
 	}
 	return out
 }
 
+// Limits of the search for a field that a rule requires.
+const (
+	maxRuleSchema   = 64 << 10
+	maxRuleAttempts = 40
+)
+
+// generated returns a valid example with the required fields of the schema, and with one more field if a rule requires it; empty if there is
+// none.
+func (v *exampleValidator) generated(ctx context.Context) string {
+	text := v.generate(nil)
+	problems, ok := v.problems(ctx, text)
+	switch {
+	case !ok:
+		return ""
+	case len(problems) == 0:
+		return text
+	case len(v.definition.CRD) > maxRuleSchema:
+		return ""
+	}
+	candidates := fields.Optional(versionSchema(v.definition.version(v.key.version)), namesOf(problems[0].Path))
+	for _, also := range candidates[:min(len(candidates), maxRuleAttempts)] {
+		if text := v.generate(also); v.accepts(ctx, text) {
+			return text
+		}
+	}
+	return ""
+}
+
+// namesOf returns the names of the fields on a path, without the positions of items.
+func namesOf(path string) []string {
+	names := strings.Split(path, ".")
+	for i := range names {
+		names[i], _, _ = strings.Cut(names[i], "[")
+	}
+	return names
+}
+
 // accepts reports whether an API server accepts an example, which must be of the kind and API version.
 func (v *exampleValidator) accepts(ctx context.Context, text string) bool {
+	problems, ok := v.problems(ctx, text)
+	return ok && len(problems) == 0
+}
+
+// problems returns the reasons for which an API server rejects an example, and false if it is not of the kind and API version, or if the
+// schema cannot be read.
+func (v *exampleValidator) problems(ctx context.Context, text string) ([]check.Problem, bool) {
 	if len(text) > maxExampleBytes {
-		return false
+		return nil, false
 	}
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
-		return false
+		return nil, false
 	}
 	var object map[string]any
 	if kjson.UnmarshalCaseSensitivePreserveInts(raw, &object) != nil || object["kind"] != v.key.kind || object["apiVersion"] != v.key.group+"/"+v.key.version {
-		return false
+		return nil, false
 	}
 	if v.schemas == nil {
 		v.schemas = &crdvalidation.Schemas{}
 		if addKind(v.schemas, v.definition.Kind, v.key.repository) != nil {
-			return false
+			return nil, false
 		}
 	}
-	return len(v.schemas.Validate(ctx, object)) == 0
+	return v.schemas.Validate(ctx, object), true
 }
 
-// generate returns an example with the required fields of the schema; empty if there is none.
-func (v *exampleValidator) generate() string {
+// generate returns an example with the required fields of the schema, and the field with the path also unless it is empty. The result is
+// empty if there is none.
+func (v *exampleValidator) generate(also []string) string {
 	version := v.definition.version(v.key.version)
 	if version == nil {
 		return ""
 	}
-	object := fields.Example(versionSchema(version))
+	object := fields.Example(versionSchema(version), also)
 	if object == nil {
 		return ""
 	}

@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web"
+	"github.com/xpkg-dev/xpkg/internal/registry/web/folder"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/webtest"
 	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 )
@@ -216,6 +218,47 @@ func TestOnlyValidExamplesAreShown(t *testing.T) {
 				t.Errorf("the page shows %s", e.Name)
 			}
 		}
+	}
+}
+
+// TestGeneratedExamplesHaveTheFieldThatARuleRequires opens the page of a kind with a rule that requires one of its optional fields.
+func TestGeneratedExamplesHaveTheFieldThatARuleRequires(t *testing.T) {
+	stream := `apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: rafts}
+spec: {controller: {image: example.org/x:v1}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rafts.marine.acme.example}
+spec:
+  group: marine.acme.example
+  scope: Cluster
+  names: {kind: Raft, plural: rafts, singular: raft, listKind: RaftList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [logs]
+            properties:
+              colour: {type: string}
+              logs:
+                type: array
+                items:
+                  type: object
+                  properties: {bark: {type: boolean}, wood: {type: string}}
+                  x-kubernetes-validations: [{rule: "has(self.wood)", message: wood must be set}]
+`
+	versions := []folder.Version{webtest.Version(t, "acme/provider-rafts", "v1.0.0", time.Unix(1, 0), stream)}
+	text := textOf(open(t, newHandler(t, versions, webtest.Options()), "/k/marine.acme.example/Raft").root)
+	if !strings.Contains(text, "wood: example") || strings.Contains(text, "colour: example") {
+		t.Errorf("the page has no example with the field that the rule requires, and no other optional one:\n%s", text)
 	}
 }
 

@@ -2,6 +2,7 @@ package fields
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -12,19 +13,47 @@ import (
 const maxExampleValues = 500
 
 // Example returns the fields of a resource that a schema requires, with values that its types, enumerations, limits and formats allow; nil if
-// there is no such value, or if there are too many. Rules can require more, so the caller validates the resource. The resource has the values
-// of JSON.
-func Example(schema *props) map[string]any {
+// there is no such value, or if there are too many. Rules can require more, so the caller validates the resource; see [Optional]. The resource
+// also has the field with the path also, unless it is empty. The resource has the values of JSON.
+func Example(schema *props, also []string) map[string]any {
 	if schema == nil {
 		return nil
 	}
-	e := exampler{}
-	out, ok := e.object(schema, wantedFields(schema), 0)
+	e, want := exampler{}, wantedFields(schema)
+	want.add(also)
+	out, ok := e.object(schema, want, 0)
 	if !ok {
 		return nil
 	}
 	for _, name := range []string{"apiVersion", "kind", "metadata", "status"} {
 		delete(out, name)
+	}
+	return out
+}
+
+// Optional returns the paths of the fields that a schema does not require in the object at a path, sorted. In the path, an item of a list has
+// no name of its own.
+func Optional(schema *props, path []string) [][]string {
+	for _, name := range path {
+		if schema == nil {
+			return nil
+		}
+		child, known := schema.Properties[name]
+		if !known {
+			return nil
+		}
+		if schema = &child; child.Type == "array" {
+			schema = itemsOf(&child)
+		}
+	}
+	if schema == nil {
+		return nil
+	}
+	var out [][]string
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		if !slices.Contains(schema.Required, name) {
+			out = append(out, append(slices.Clone(path), name))
+		}
 	}
 	return out
 }
@@ -77,7 +106,7 @@ func (e *exampler) value(s *props, want wanted, depth int) (any, bool) {
 	case s.Type == "object", s.Type == "" && len(s.Properties) > 0:
 		return e.object(s, want, depth)
 	case s.Type == "array":
-		return e.list(s, depth)
+		return e.list(s, want, depth)
 	case s.Type == "string":
 		return exampleText(s)
 	case s.Type == "integer", s.Type == "number":
@@ -124,10 +153,22 @@ func (e *exampler) object(s *props, want wanted, depth int) (map[string]any, boo
 		}
 		out[name] = v
 	}
+	if s.XEmbeddedResource {
+		addIdentity(out)
+	}
 	if s.MinProperties != nil && int64(len(out)) < *s.MinProperties {
 		return out, e.addKey(out, s, depth)
 	}
 	return out, true
+}
+
+// addIdentity adds the fields that every resource in a field needs.
+func addIdentity(out map[string]any) {
+	for name, value := range map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "example"}} {
+		if _, isSet := out[name]; !isSet {
+			out[name] = value
+		}
+	}
 }
 
 // alternative returns the fields that the first of several alternative schemas requires, and those of additional schemas.
@@ -167,7 +208,7 @@ func (e *exampler) addKey(out map[string]any, s *props, depth int) bool {
 }
 
 // list returns a list with the minimum number of items, at least one if one is allowed.
-func (e *exampler) list(s *props, depth int) (any, bool) {
+func (e *exampler) list(s *props, want wanted, depth int) (any, bool) {
 	n := int64(1)
 	if s.MinItems != nil {
 		n = max(n, *s.MinItems)
@@ -181,7 +222,7 @@ func (e *exampler) list(s *props, depth int) (any, bool) {
 		return out, s.MinItems == nil || *s.MinItems <= 0
 	}
 	for int64(len(out)) < n {
-		v, ok := e.value(items, nil, depth+1)
+		v, ok := e.value(items, want, depth+1)
 		if !ok {
 			return nil, false
 		}

@@ -2,6 +2,7 @@ package fields_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web/fields"
@@ -20,9 +21,10 @@ func TestExamplesHaveTheRequiredFieldsInTheirLimits(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"string","default":"x"}},"required":["a"]}`:                     `{}`,
 		`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"oneOf":[{"required":["a"]}]}`: `{"a":"example"}`,
 		`{"type":"object","properties":{"a":{"type":"string"}},"minProperties":1}`:                                  `{"a":"example"}`,
+		`{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}`:       `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"example"}}`,
 	} {
 		text := `{"type":"object","required":["spec","apiVersion"],"properties":{"apiVersion":{"type":"string"},"spec":{"type":"object","required":["f"],"properties":{"f":` + field + `}}}}`
-		got, err := json.Marshal(fields.Example(schema(t, text)))
+		got, err := json.Marshal(fields.Example(schema(t, text), nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +38,7 @@ func TestExamplesHaveTheParametersThatRulesRequire(t *testing.T) {
 	got, err := json.Marshal(fields.Example(schema(t, `{"type":"object","properties":{"spec":{"type":"object",
 		"properties":{"forProvider":{"type":"object","properties":{"region":{"type":"string"},"rule":{"type":"object","properties":{"name":{"type":"string"},"size":{"type":"integer"}}}}}},
 		"x-kubernetes-validations":[{"rule":"has(self.forProvider.region)","message":"region is a required parameter"},
-			{"rule":"has(self.forProvider.rule.name)","message":"spec.forProvider.rule.name is a required parameter"}]}}}`)))
+			{"rule":"has(self.forProvider.rule.name)","message":"spec.forProvider.rule.name is a required parameter"}]}}}`), nil))
 	if want := `{"spec":{"forProvider":{"region":"example","rule":{"name":"example"}}}}`; err != nil || string(got) != want {
 		t.Errorf("got %s (%v), want %s", got, err, want)
 	}
@@ -47,8 +49,28 @@ func TestNoExampleIsMadeOfAValueThatIsNotKnown(t *testing.T) {
 		`{"type":"string","pattern":"^unusual!$"}`, `{"type":"string","pattern":"("}`, `{"type":"string","minLength":100000}`, `{"enum":[null]}`, `{}`,
 		`{"type":"array","items":{"type":"string"},"minItems":100000}`, `{"type":"object","minProperties":2}`,
 	} {
-		if got := fields.Example(schema(t, `{"type":"object","required":["f"],"properties":{"f":`+field+`}}`)); got != nil {
+		if got := fields.Example(schema(t, `{"type":"object","required":["f"],"properties":{"f":`+field+`}}`), nil); got != nil {
 			t.Errorf("%s: %v", field, got)
+		}
+	}
+}
+
+func TestExamplesHaveAnOptionalFieldOnRequest(t *testing.T) {
+	s := schema(t, `{"type":"object","properties":{"spec":{"type":"object","required":["list"],"properties":{"a":{"type":"string"},
+		"list":{"type":"array","items":{"type":"object","required":["b"],"properties":{"b":{"type":"string"},"c":{"type":"integer"},"d":{"type":"boolean","default":true}}}}}}}}`)
+	for text, want := range map[string]string{
+		"spec": `[["spec","a"]]`, "spec list": `[["spec","list","c"],["spec","list","d"]]`, "spec missing": `null`, "spec a b": `null`,
+	} {
+		if got, err := json.Marshal(fields.Optional(s, strings.Fields(text))); err != nil || string(got) != want {
+			t.Errorf("the optional fields at %s are %s, want %s", text, got, want)
+		}
+	}
+	for also, want := range map[string]string{
+		"": `{"spec":{"list":[{"b":"example"}]}}`, "spec a": `{"spec":{"a":"example","list":[{"b":"example"}]}}`,
+		"spec list c": `{"spec":{"list":[{"b":"example","c":1}]}}`, "spec list d": `{"spec":{"list":[{"b":"example","d":true}]}}`,
+	} {
+		if got, err := json.Marshal(fields.Example(s, strings.Fields(also))); err != nil || string(got) != want {
+			t.Errorf("with %s: %s, want %s", also, got, want)
 		}
 	}
 }
