@@ -66,8 +66,9 @@ type Source struct {
 	answers *resolveCache
 	memory  *semaphore.Weighted
 	parsing keyedmutex.Mutex[oci.Digest]
-	// describing serializes the first description of content.
+	// describing serializes the first description of content, and noting the records of its origins.
 	describing keyedmutex.Mutex[oci.Digest]
+	noting     keyedmutex.Mutex[oci.Digest]
 	// writes counts background writes.
 	writes sync.WaitGroup
 }
@@ -152,7 +153,7 @@ func absent(err error) bool {
 	return errors.Is(err, oci.ErrBlobNotFound) || errors.Is(err, oci.ErrDigestMismatch)
 }
 
-// fetch stores a package from the first location that has it.
+// fetch stores a package from the first location that has it, and records its origin.
 func (s *Source) fetch(ctx context.Context, o Origin, d oci.Digest) error {
 	_, err := first(ctx, o, func(p Endpoint) (oci.Manifest, error) {
 		c, err := s.clients.get(ctx, p)
@@ -161,5 +162,8 @@ func (s *Source) fetch(ctx context.Context, o Origin, d oci.Digest) error {
 		}
 		return c.remote.Fetch(ctx, p.Ref.WithDigest(d), s.opts.Store, remote.FetchOptions{})
 	})
+	if err == nil {
+		s.noteOrigin(ctx, o.Ref, d)
+	}
 	return err
 }

@@ -135,6 +135,45 @@ func TestReadAsksOnce(t *testing.T) {
 
 // A package that an API server would refuse is refused whole, before any of it is
 // written anywhere.
+// Downloaded content has the references under which it was read, and content that another client stored has none.
+func TestDownloadsHaveTheirOrigins(t *testing.T) {
+	for name, read := range map[string]func(*fetch.Source, oci.Reference) (oci.Digest, error){
+		"Read": func(s *fetch.Source, ref oci.Reference) (oci.Digest, error) {
+			d, err := s.Resolve(t.Context(), fetch.Plain(ref), 0)
+			if err != nil {
+				return d, err
+			}
+			_, err = s.Read(t.Context(), fetch.Plain(ref), d, true)
+			return d, err
+		},
+		"Describe": func(s *fetch.Source, ref oci.Reference) (oci.Digest, error) {
+			d, err := s.Describe(t.Context(), fetch.Plain(ref), oci.Digest{})
+			s.Close() // It waits for the background writes.
+			return d.Digest, err
+		},
+		"Prove": func(s *fetch.Source, ref oci.Reference) (oci.Digest, error) {
+			d, err := s.Resolve(t.Context(), fetch.Plain(ref), 0)
+			if err != nil {
+				return d, err
+			}
+			_, err = s.Prove(t.Context(), fetch.Plain(ref), d)
+			return d, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ref := push(t, newRegistry(t).address)
+			source := open(t, filepath.Join(t.TempDir(), "store"))
+			d, err := read(source, ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := source.Origins(t.Context(), d); len(got) != 1 || got[0] != ref {
+				t.Errorf("the origins are %v, want %s", got, ref)
+			}
+		})
+	}
+}
+
 func TestReadChecksSchemas(t *testing.T) {
 	registry := newRegistry(t)
 	ref := pushStream(t, registry.address, strings.Replace(stream, "type: object", "type: nonsense", 1))

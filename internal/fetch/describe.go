@@ -128,6 +128,7 @@ func (s *Source) describeDigest(ctx context.Context, c *client, o Origin, ref oc
 	if _, err := c.remote.Fetch(ctx, ref, s.opts.Store, remote.FetchOptions{}); err != nil {
 		return Description{}, err
 	}
+	s.noteOrigin(ctx, o.Ref, ref.Digest)
 	return s.readMeta(ctx, o, m)
 }
 

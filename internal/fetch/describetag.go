@@ -30,8 +30,11 @@ func (s *Source) describeTag(ctx context.Context, c *client, o Origin, ref oci.R
 	}
 	s.writes.Go(func() {
 		defer leave()
+		ctx := context.WithoutCancel(ctx)
 		// Without a writable cache, packages are read again.
-		_, _, _ = s.opts.Store.AddPackage(context.WithoutCancel(ctx), read, s.opts.Limits)
+		if _, _, err := s.opts.Store.AddPackage(ctx, read, s.opts.Limits); err == nil {
+			s.noteOrigin(ctx, o.Ref, m.Root)
+		}
 	})
 	return d, nil
 }

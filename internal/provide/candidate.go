@@ -54,6 +54,9 @@ type Candidate struct {
 	CRDs []string
 	// Updated is the time of Version in seconds; 0 if it is unknown.
 	Updated int64
+	// Downloaded reports that the package is known only because its content was downloaded before, such as for an inspection.
+	// Neither a user nor an index recommends it, so it is not selected without asking the user.
+	Downloaded bool
 	// Source is the name of the source for messages, and Priority its position in the configuration: 0 is asked first.
 	Source   string
 	Priority int
@@ -102,6 +105,7 @@ func (c Candidate) PublisherText() string {
 func (c Candidate) compare(d Candidate) int {
 	return cmp.Or(
 		cmp.Compare(c.Priority, d.Priority),
+		compareBool(c.Downloaded, d.Downloaded),
 		-compareBool(c.OwnsGroup, d.OwnsGroup),
 		-compareBool(c.Verified, d.Verified),
 		compareBool(c.Version == "", d.Version == ""),

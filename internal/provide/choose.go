@@ -129,7 +129,10 @@ func (r Ranking) Err(d Describe) error {
 		a.Options = append(a.Options, o)
 	}
 	what := fmt.Sprintf("%s provide %s", wording.Count(len(r.Order), "package"), a.Kind)
-	if len(r.Order) == 1 {
+	switch {
+	case len(r.Order) == 1 && r.Order[0].Downloaded:
+		what = fmt.Sprintf("the package that provides %s is known only because it was downloaded before", a.Kind)
+	case len(r.Order) == 1:
 		what = fmt.Sprintf("it is not certain that the publisher of the package that provides %s owns the API group", a.Kind)
 	}
 	advice := "Select one: " + strings.Join(a.Commands(), " or ") + "."

@@ -1,12 +1,14 @@
 package provide
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -15,6 +17,8 @@ type Package struct {
 	Repository, Version string
 	Digest              oci.Digest
 	Content             *xpkg.Package
+	// Downloaded is as in Candidate.
+	Downloaded bool
 }
 
 // Packages is the source of packages whose content is at hand, such as those of the package cache.
@@ -35,8 +39,45 @@ func (s Packages) ForCrossplane(fits func(constraint string) bool) Source {
 	return s
 }
 
-// Candidates implements [Source].
+// Candidates implements [Source]. Of several versions of a package, it returns the newest one that can be installed and serves the
+// required API version.
 func (s Packages) Candidates(kind dependency.KindRef) []Candidate {
+	var out []Candidate
+	for _, c := range s.candidates(kind) {
+		at := slices.IndexFunc(out, func(o Candidate) bool { return o.Repository == c.Repository })
+		switch {
+		case at < 0:
+			out = append(out, c)
+		case preferVersion(c, out[at], kind.Version) < 0:
+			out[at] = c
+		}
+	}
+	return out
+}
+
+// preferVersion orders versions of one package: those that can be installed and serve an API version come first.
+func preferVersion(a, b Candidate, apiVersion string) int {
+	return cmp.Or(
+		compareBool(a.Version == "", b.Version == ""),
+		-compareBool(slices.Contains(a.Served, apiVersion), slices.Contains(b.Served, apiVersion)),
+		compareVersions(a, b),
+	)
+}
+
+// compareVersions orders candidates that a user has added before those that were downloaded, releases before prereleases, and newer
+// versions before older ones. Tags that are not versions, and digests, come last.
+func compareVersions(a, b Candidate) int {
+	v, w := version.Parse(a.Version), version.Parse(b.Version)
+	return cmp.Or(
+		compareBool(a.Downloaded, b.Downloaded),
+		-compareBool(v.Usable(), w.Usable()),
+		compareBool(v.Usable() && v.Prerelease(), w.Usable() && w.Prerelease()),
+		-v.Compare(&w),
+		-cmp.Compare(a.Version, b.Version),
+	)
+}
+
+func (s Packages) candidates(kind dependency.KindRef) []Candidate {
 	var out []Candidate
 	for _, p := range s.All {
 		d := findDefinition(p.Content, kind)
@@ -79,6 +120,7 @@ func (s Packages) candidate(p Package, n names, group string) Candidate {
 	c := Candidate{
 		Repository: p.Repository, Version: p.Version, Digest: p.Digest, Kind: n.Kind, Group: group, Plural: n.Plural, Singular: n.Singular,
 		Type: string(p.Content.Meta.Kind), Cost: len(definitions(p.Content, "")), Source: s.Name, Priority: s.Priority,
+		Downloaded: p.Downloaded,
 	}
 	if p.Content.Meta.Kind == xpkg.Function {
 		c.Role = Input

@@ -1,10 +1,13 @@
 package provide
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -80,5 +83,60 @@ func TestSchemasAreCompared(t *testing.T) {
 	}
 	if got := CompareSchemas(first, contentOf(t, "Provider", "Other", "{type: object}"), kindRef(t, "Bucket.s3.example.org")); got == Equal {
 		t.Errorf("another kind is %s", got)
+	}
+}
+
+// Of several versions in a package cache, the newest one that serves the required version is the candidate.
+func TestTheNewestVersionInACacheIsTheCandidate(t *testing.T) {
+	content := contentOf(t, "Provider", "Bucket", "{type: object}")
+	other := contentOf(t, "Provider", "Bucket", "{type: object}")
+	other.Objects = nil
+	var all []Package
+	for i, v := range []string{"v1.9.0", "v1.10.0", "v2.0.0-rc.1", "main", ""} {
+		all = append(all, Package{Repository: "xpkg.test/acme/s3", Version: v, Digest: oci.DigestOf([]byte{byte(i)}), Content: content})
+	}
+	all = append(all, Package{Repository: "xpkg.test/acme/s3", Version: "v3.0.0", Content: other})
+	for range 2 {
+		if got := (Packages{All: all}).Candidates(kindRef(t, "Bucket.s3.example.org/v1")); len(got) != 1 || got[0].Version != "v1.10.0" {
+			t.Errorf("the candidates are %+v", got)
+		}
+		slices.Reverse(all)
+	}
+}
+
+// Content that was only downloaded is offered if nothing else provides a kind, never selected alone, and changes no selection among
+// the packages that an index or a user has named.
+func TestDownloadedContentIsOfferedAndNotSelected(t *testing.T) {
+	content := contentOf(t, "Provider", "Bucket", "{type: object}")
+	downloaded := Package{Repository: "xpkg.test/evil/s3", Version: "v9.0.0", Digest: oci.DigestOf([]byte("9")), Content: content, Downloaded: true}
+	added := Package{Repository: "xpkg.test/acme/s3", Version: "v1.0.0", Digest: oci.DigestOf([]byte("1")), Content: content}
+	kind := kindRef(t, "Bucket.s3.example.org")
+	rank := func(q Request, all ...Package) (Ranking, *Finder) {
+		f := &Finder{Sources: []Source{Packages{All: all, Name: "cache"}}}
+		q.Kind = kind
+		r, err := f.Rank(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, f
+	}
+	r, f := rank(Request{}, downloaded)
+	if len(r.Order) != 1 || r.Decided != "" {
+		t.Errorf("downloaded content: %+v", r)
+	}
+	if err := f.Err(t.Context(), r); !errors.Is(err, ErrAmbiguous) || !strings.Contains(errcode.From(err).Do, "xpkg install provider xpkg.test/evil/s3:v9.0.0") {
+		t.Errorf("the error is %v", err)
+	}
+	if r, _ := rank(Request{}, downloaded, added); len(r.Order) != 1 || r.Order[0].Repository != added.Repository || r.Decided != OnlyProvider {
+		t.Errorf("beside a package that was added: %+v", r)
+	}
+	if r, _ := rank(Request{Present: map[string]bool{downloaded.Repository: true}}, downloaded); r.Decided != Present {
+		t.Errorf("an installed package: %+v", r)
+	}
+	if r, _ := rank(Request{Recorded: downloaded.Repository}, downloaded, added); r.Decided != Recorded || r.Order[0].Repository != downloaded.Repository {
+		t.Errorf("a package that was selected before: %+v", r)
+	}
+	if kinds, err := (&Finder{Sources: []Source{Packages{All: []Package{downloaded}}}}).Expand(t.Context(), kindRef(t, "*.s3.example.org/v1")); err != nil || len(kinds) != 1 {
+		t.Errorf("the kinds of the group are %v, %v", kinds, err)
 	}
 }

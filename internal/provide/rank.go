@@ -73,7 +73,7 @@ type Ranking struct {
 //
 // A package that was selected before stays selected. A package that is present takes precedence. Otherwise the first
 // candidate is selected only if its publisher owns the API group, or if it is the only one, and all known kinds of the
-// group have the same publisher. Candidates that were dropped because of a conflict count as alternatives: a conflict must
+// group have the same publisher; content that was only downloaded is not selected. Candidates that were dropped because of a conflict count as alternatives: a conflict must
 // not turn the package of another publisher into the only candidate.
 func Rank(q Request, candidates []Candidate) Ranking {
 	out := Ranking{Kind: q.Kind}
@@ -208,7 +208,7 @@ func (q Request) decide(out *Ranking, usable []group, publishers []string) {
 				out.Alternatives++
 			}
 		}
-	case len(usable) == 1 && len(publishers) == 1:
+	case len(usable) == 1 && len(publishers) == 1 && !first.Downloaded:
 		out.Decided = OnlyProvider
 	}
 }

@@ -115,8 +115,19 @@ func (f *Finder) Rank(ctx context.Context, q Request) (Ranking, error) {
 		q.Recorded = recorded(sources, q.Kind, f.Selected)
 	}
 	q.Present = union(q.Present, f.Present)
+	if kept := withoutDownloads(matching(q.Kind, all), q); len(kept) > 0 {
+		all, group = kept, withoutDownloads(group, q)
+	}
 	q.GroupPublishers = Publishers(group)
 	return Rank(q, all), nil
+}
+
+// withoutDownloads returns the candidates that an index or a user has named, or that are present or recorded. Content that was
+// only downloaded is used if there are no others, so that a download never changes a selection.
+func withoutDownloads(all []Candidate, q Request) []Candidate {
+	return slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool {
+		return c.Downloaded && !q.Present[c.Repository] && q.Recorded != c.Repository
+	})
 }
 
 // Err returns the error of a ranking that is not decided, or nil.
@@ -309,13 +320,19 @@ func (f *Finder) Expand(ctx context.Context, ref dependency.KindRef) ([]dependen
 	if err != nil {
 		return nil, err
 	}
-	var out []dependency.KindRef
+	var group []Candidate
 	for _, s := range sources {
-		for _, c := range s.Group(ref.Group) {
-			if c.Role == Defines && (ref.Version == "" || slices.Contains(c.Served, ref.Version)) {
-				out = append(out, c.KindRef(ref.Version))
-			}
-		}
+		group = append(group, s.Group(ref.Group)...)
+	}
+	group = slices.DeleteFunc(group, func(c Candidate) bool {
+		return c.Role != Defines || ref.Version != "" && !slices.Contains(c.Served, ref.Version)
+	})
+	if kept := withoutDownloads(group, Request{}); len(kept) > 0 {
+		group = kept
+	}
+	var out []dependency.KindRef
+	for _, c := range group {
+		out = append(out, c.KindRef(ref.Version))
 	}
 	slices.SortFunc(out, func(a, b dependency.KindRef) int { return strings.Compare(a.String(), b.String()) })
 	return slices.Compact(out), nil

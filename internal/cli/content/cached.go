@@ -2,6 +2,7 @@ package content
 
 import (
 	"context"
+	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
@@ -13,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// CachedPackages returns the packages in the package cache that have a reference as a name. Packages that cannot be read are
-// omitted.
+// CachedPackages returns the packages in the package cache whose repository is known: those that have a reference as a name, and
+// those that were downloaded. Packages that cannot be read are omitted.
 func (s *LazySource) CachedPackages(ctx context.Context) ([]provide.Package, error) {
 	source, err := s.Open(ctx)
 	if err != nil {
@@ -26,16 +27,20 @@ func (s *LazySource) CachedPackages(ctx context.Context) ([]provide.Package, err
 	}
 	var out []provide.Package
 	for _, e := range entries {
+		var refs []oci.Reference
 		for _, name := range e.Names {
-			ref, err := oci.ParseReference(name, oci.ParseOptions{})
-			if err != nil {
+			if ref, err := oci.ParseReference(name, oci.ParseOptions{}); err == nil {
+				refs = append(refs, ref)
+			}
+		}
+		added := len(refs)
+		for i, ref := range append(refs, source.Origins(ctx, e.Digest)...) {
+			if slices.Contains(refs, ref) && i >= added {
 				continue
 			}
-			pkg, err := source.Read(ctx, fetch.Plain(ref), e.Digest, false)
-			if err != nil {
-				continue
+			if pkg, err := source.Read(ctx, fetch.Plain(ref), e.Digest, false); err == nil {
+				out = append(out, provide.Package{Repository: ref.Name(), Version: ref.Tag, Digest: e.Digest, Content: pkg, Downloaded: i >= added})
 			}
-			out = append(out, provide.Package{Repository: ref.Name(), Version: ref.Tag, Digest: e.Digest, Content: pkg})
 		}
 	}
 	return out, nil
