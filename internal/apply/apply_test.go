@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -213,6 +214,15 @@ func TestServedKindsAndReasons(t *testing.T) {
 		served, err := c.Served(t.Context(), 0)
 		return fmt.Sprint(err), err == nil && served[kind]
 	})
+	for _, group := range []string{"apply.test", "apiextensions.k8s.io", "autoscaling", "absent.test"} {
+		direct, err := c.Kinds(t.Context(), group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shared, err := c.SharedKinds(t.Context(), group, 0); err != nil || !reflect.DeepEqual(shared, direct) {
+			t.Errorf("the kinds of %s are %+v in the shared document (%v), and %+v in those of the group", group, shared, err, direct)
+		}
+	}
 
 	// A second definition of a kind that is taken is accepted and never served.
 	raw := strings.ReplaceAll(string(content(t, "serves", "apply.test", "one")), `"plural":"serves"`, `"plural":"twins"`)

@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -32,7 +31,7 @@ type Cluster struct {
 	dryRun  bool
 	brake   Brake
 	// served and services are the discovery document and the APIServices, which all packages read.
-	served   *sharedread.Read[map[schema.GroupResource]bool]
+	served   *sharedread.Read[discovery]
 	services *sharedread.Read[map[string][]plan.APIService]
 }
 
@@ -62,6 +61,6 @@ func NewCluster(cfg *rest.Config) (*Cluster, error) {
 	}
 	return &Cluster{
 		rest: client, limiter: newLimiter(),
-		served: &sharedread.Read[map[schema.GroupResource]bool]{}, services: &sharedread.Read[map[string][]plan.APIService]{},
+		served: &sharedread.Read[discovery]{}, services: &sharedread.Read[map[string][]plan.APIService]{},
 	}, nil
 }

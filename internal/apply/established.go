@@ -23,23 +23,63 @@ const discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGro
 // is Established, so one call is sufficient for thousands of CRDs. Concurrent callers share a call that began at most maxAge ago; with
 // 0, after they asked. The result must not be changed.
 func (c *Cluster) Served(ctx context.Context, maxAge time.Duration) (map[schema.GroupResource]bool, error) {
-	return c.served.Get(ctx, maxAge, c.readServed)
+	d, err := c.served.Get(ctx, maxAge, c.readServed)
+	return d.resources, err
 }
 
-func (c *Cluster) readServed(ctx context.Context) (map[schema.GroupResource]bool, error) {
+// SharedKinds returns the kinds of an API group that the API server serves, as Kinds does, from the call that Served shares.
+func (c *Cluster) SharedKinds(ctx context.Context, group string, maxAge time.Duration) ([]ServedKind, error) {
+	d, err := c.served.Get(ctx, maxAge, c.readServed)
+	return d.kinds[group], err
+}
+
+// discovery is the content of the discovery document.
+type discovery struct {
+	resources map[schema.GroupResource]bool
+	// kinds maps API groups to their kinds, ordered by plural.
+	kinds map[string][]ServedKind
+}
+
+func (c *Cluster) readServed(ctx context.Context) (discovery, error) {
 	doc, err := c.discover(ctx, "/apis")
 	if err != nil {
-		return nil, err
+		return discovery{}, err
 	}
-	served := map[schema.GroupResource]bool{}
+	out := discovery{map[schema.GroupResource]bool{}, map[string][]ServedKind{}}
 	for _, group := range doc.Items {
+		kinds := kindSet{}
 		for _, version := range group.Versions {
 			for _, r := range version.Resources {
-				served[schema.GroupResource{Group: group.Name, Resource: r.Resource}] = true
+				out.resources[schema.GroupResource{Group: group.Name, Resource: r.Resource}] = true
+				if r.ResponseKind != nil {
+					kinds.add(ServedKind{Kind: r.ResponseKind.Kind, Plural: r.Resource, Singular: r.SingularResource}, version.Version)
+				}
 			}
 		}
+		out.kinds[group.Name] = kinds.sorted()
 	}
-	return served, nil
+	return out, nil
+}
+
+// A kindSet has the kinds of an API group by their plurals.
+type kindSet map[string]*ServedKind
+
+// add adds a kind in an API version.
+func (s kindSet) add(k ServedKind, version string) {
+	if s[k.Plural] == nil {
+		s[k.Plural] = &k
+	}
+	s[k.Plural].Versions = append(s[k.Plural].Versions, version)
+}
+
+// sorted returns the kinds, ordered by plural.
+func (s kindSet) sorted() []ServedKind {
+	var out []ServedKind
+	for _, k := range s {
+		out = append(out, *k)
+	}
+	slices.SortFunc(out, func(a, b ServedKind) int { return cmp.Compare(a.Plural, b.Plural) })
+	return out
 }
 
 // WhyNotEstablished reads one complete CRD and returns the reason in its conditions why it is not served.
@@ -105,7 +145,7 @@ func (c *Cluster) Kinds(ctx context.Context, group string) ([]ServedKind, error)
 	if found, err := c.discoverGroup(ctx, &doc, "/apis/"+group); !found || err != nil {
 		return nil, err
 	}
-	byPlural := map[string]*ServedKind{}
+	kinds := kindSet{}
 	for _, version := range doc.Versions {
 		var list metav1.APIResourceList
 		if _, err := c.discoverGroup(ctx, &list, "/apis/"+group+"/"+version.Version); err != nil {
@@ -115,18 +155,10 @@ func (c *Cluster) Kinds(ctx context.Context, group string) ([]ServedKind, error)
 			if strings.Contains(r.Name, "/") {
 				continue // a subresource
 			}
-			if byPlural[r.Name] == nil {
-				byPlural[r.Name] = &ServedKind{Kind: r.Kind, Plural: r.Name, Singular: r.SingularName}
-			}
-			byPlural[r.Name].Versions = append(byPlural[r.Name].Versions, version.Version)
+			kinds.add(ServedKind{Kind: r.Kind, Plural: r.Name, Singular: r.SingularName}, version.Version)
 		}
 	}
-	var out []ServedKind
-	for _, k := range byPlural {
-		out = append(out, *k)
-	}
-	slices.SortFunc(out, func(a, b ServedKind) int { return cmp.Compare(a.Plural, b.Plural) })
-	return out, nil
+	return kinds.sorted(), nil
 }
 
 // discoverGroup reads a discovery document, and reports whether it exists.
