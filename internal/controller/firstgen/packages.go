@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -80,6 +81,9 @@ func (r *Packages) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 
 func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (ctrl.Result, revision.Summary, error) {
 	if err := r.checkScope(p); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if err := checkController(p); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	resources, missing, err := r.resources(ctx, p)
@@ -155,13 +159,26 @@ func (r *Packages) checkScope(p *packagesv1alpha1.Package) error {
 	return nil
 }
 
+// checkController fails if the controller of a Package is invalid, or requests privileges of the node. It does not depend on the
+// runtime: a runtime without such a privilege would ignore the field.
+func checkController(p *packagesv1alpha1.Package) error {
+	if p.Spec.Controller.Deployment == nil {
+		return nil
+	}
+	config, _, err := configOf(p)
+	if err != nil {
+		return err
+	}
+	return manifests.CheckPod(ownerOf(p), config.Spec.DeploymentTemplate.Spec.Template.Spec)
+}
+
 func isClusterScoped(p *packagesv1alpha1.Package) bool {
 	return p.Spec.PermissionScope == string(firstgen.ScopeCluster)
 }
 
-// resources returns the resources of the kinds of a Package, and the first kind that the cluster does not serve.
+// resources returns the resources of the kinds of a Package, and the first kind that the cluster does not serve. All Packages share
+// the reads of the served kinds, which are at most a second old: the next check notices a CRD that was deleted meanwhile.
 func (r *Packages) resources(ctx context.Context, p *packagesv1alpha1.Package) (all []schema.GroupResource, missing string, err error) {
-	served := map[string][]apply.ServedKind{}
 	for _, k := range p.Spec.CRDs {
 		gvk := schema.FromAPIVersionAndKind(k.APIVersion, k.Kind)
 		if gvk.Kind == "" || gvk.Version == "" {
@@ -170,16 +187,15 @@ func (r *Packages) resources(ctx context.Context, p *packagesv1alpha1.Package) (
 		if err := rbac.CheckDefined([]schema.GroupResource{{Group: gvk.Group, Resource: k.Kind}}); err != nil {
 			return nil, "", err
 		}
-		if _, known := served[gvk.Group]; !known {
-			if served[gvk.Group], err = r.API.Cluster.Kinds(ctx, gvk.Group); err != nil {
-				return nil, "", err
-			}
+		served, err := r.API.Cluster.SharedKinds(ctx, gvk.Group, apply.Recent)
+		if err != nil {
+			return nil, "", err
 		}
-		i := slices.IndexFunc(served[gvk.Group], func(s apply.ServedKind) bool { return s.Kind == gvk.Kind && slices.Contains(s.Versions, gvk.Version) })
+		i := slices.IndexFunc(served, func(s apply.ServedKind) bool { return s.Kind == gvk.Kind && slices.Contains(s.Versions, gvk.Version) })
 		if i < 0 {
 			return nil, k.Kind + " of " + k.APIVersion, nil
 		}
-		if gr := (schema.GroupResource{Group: gvk.Group, Resource: served[gvk.Group][i].Plural}); !slices.Contains(all, gr) {
+		if gr := (schema.GroupResource{Group: gvk.Group, Resource: served[i].Plural}); !slices.Contains(all, gr) {
 			all = append(all, gr)
 		}
 	}

@@ -21,7 +21,7 @@ var (
 	ErrPrivileges = errcode.Code{
 		Name: "RuntimePrivileges", Class: errcode.Invalid,
 		Cause: "The runtime configuration of a package requests privileges, such as hostNetwork, a hostPath volume or a ServiceAccount that xpkg did not create, that the manager does not allow.",
-		Fix:   "Remove them from the DeploymentRuntimeConfig or ControllerConfig, or restart the manager as the message describes. The former version keeps running.",
+		Fix:   "Remove them from the DeploymentRuntimeConfig, the ControllerConfig, or the Package of the first generation, or restart the manager as the message describes. The former version keeps running.",
 	}
 	// ErrNoProgramKind is the code for a package of a kind that has no runtime.
 	ErrNoProgramKind = errcode.Code{

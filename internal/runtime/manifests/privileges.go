@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Privilege is a feature of a pod with which a runtime configuration can break the
@@ -72,8 +74,11 @@ type privilegeUse struct {
 // CheckPrivileges fails with RuntimePrivileges if the pod of a runtime uses a privilege
 // that is not allowed.
 func (o Objects) CheckPrivileges(allowed []Privilege) error {
-	return o.refuse(podPrivileges(o.Deployment.Spec.Template.Spec), allowed)
+	return refuse(o.Owner.Package, podPrivileges(o.Deployment.Spec.Template.Spec), allowed)
 }
+
+// CheckPod fails as [Objects.CheckPrivileges] does for the Pod of a package to which no privileges are allowed.
+func CheckPod(pkg plan.Owner, pod corev1.PodSpec) error { return refuse(pkg, podPrivileges(pod), nil) }
 
 // CheckServiceAccount fails with RuntimePrivileges if the ServiceAccount of a runtime is foreign,
 // that is, xpkg did not create it, and the privilege ServiceAccount is not allowed.
@@ -81,10 +86,10 @@ func (o Objects) CheckServiceAccount(foreign bool, allowed []Privilege) error {
 	if !foreign {
 		return nil
 	}
-	return o.refuse([]privilegeUse{{ServiceAccount, "the ServiceAccount " + o.ServiceAccountName + ", which xpkg did not create"}}, allowed)
+	return refuse(o.Owner.Package, []privilegeUse{{ServiceAccount, "the ServiceAccount " + o.ServiceAccountName + ", which xpkg did not create"}}, allowed)
 }
 
-func (o Objects) refuse(uses []privilegeUse, allowed []Privilege) error {
+func refuse(pkg plan.Owner, uses []privilegeUse, allowed []Privilege) error {
 	var fields, flags []string
 	for _, u := range uses {
 		if slices.Contains(allowed, u.privilege) {
@@ -98,8 +103,12 @@ func (o Objects) refuse(uses []privilegeUse, allowed []Privilege) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	return ErrPrivileges.New(nil, "the runtime configuration of %s/%s requests %s",
-		strings.ToLower(o.Owner.Package.Kind), o.Owner.Package.Name, strings.Join(fields, ", ")).
+	name := strings.ToLower(pkg.Kind) + "/" + pkg.Name
+	if pkg.Kind == packagesv1alpha1.PackageKind {
+		return ErrPrivileges.New(nil, "the controller of %s requests %s", name, strings.Join(fields, ", ")).
+			WithDo("Remove this from spec.controller.deployment.spec: the controller of a Package has no privileges beyond its namespace.")
+	}
+	return ErrPrivileges.New(nil, "the runtime configuration of %s requests %s", name, strings.Join(fields, ", ")).
 		WithDo("Remove this from the DeploymentRuntimeConfig or ControllerConfig of the package, or restart the manager with %s.",
 			wording.RestartManager(flags...))
 }
