@@ -5,9 +5,9 @@ import (
 	"path"
 	"strings"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fence"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -192,7 +192,7 @@ func notReady(name string, all []Package) []Finding {
 		short := path.Join(strings.ToLower(p.Kind), p.Namespace, p.Name)
 		describe := fmt.Sprintf("Run `xpkg describe %s`.", short)
 		if p.Undescribed {
-			describe = fmt.Sprintf("Run `kubectl describe %s.%s --namespace %s %s`.", strings.ToLower(p.Kind), packagesv1alpha1.Group, p.Namespace, p.Name)
+			describe = "Run `" + state.InstallCommand("describe", p.Kind, p.Namespace, p.Name) + "`."
 		}
 		// A message starts with its code, which is the reason.
 		why := strings.TrimPrefix(p.Message, p.Reason+": ")

@@ -71,7 +71,7 @@ func TestCheck(t *testing.T) {
 		}, Fail, "first generation", []string{"packageinstall/team/redis is not ready: NamespacedVersionConflict: of v2", "xpkg describe packageinstall/team/redis"}, errcode.Unhealthy.Exit},
 		"install object without a package": {func(f *Facts) {
 			f.FirstGeneration = append(f.FirstGeneration, Package{Kind: "ClusterPackageInstall", Namespace: "team", Name: "redis", Reason: "NoProvider", Undescribed: true})
-		}, Fail, "first generation", []string{"clusterpackageinstall/team/redis is not ready: NoProvider", "kubectl describe clusterpackageinstall.packages.crossplane.io --namespace team redis"}, errcode.Unhealthy.Exit},
+		}, Fail, "first generation", []string{"clusterpackageinstall/team/redis is not ready: NoProvider", "kubectl describe --namespace team clusterpackageinstalls.packages.crossplane.io redis"}, errcode.Unhealthy.Exit},
 		"not reconciled": {func(f *Facts) { f.Packages[0] = Package{Kind: "Provider", Name: "aws"} }, Warn, "packages", []string{"provider/aws is not reconciled yet"}, 0},
 		"registry": {func(f *Facts) {
 			f.Registries = []Registry{{Host: "a.example.org"}, {Host: "b.example.org", Error: "refused"}}

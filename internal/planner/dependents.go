@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -116,7 +116,7 @@ func (p *Plan) uninstallAdvice() string {
 		short := Package{Kind: b.Kind, Name: b.Name}.Short()
 		switch {
 		case !b.isPackage():
-			installs = append(installs, fmt.Sprintf("`kubectl delete --namespace %s %ss.%s %s`", namespace, strings.ToLower(b.Kind), packagesv1alpha1.Group, name))
+			installs = append(installs, "`"+state.InstallCommand("delete", b.Kind, namespace, name)+"`")
 		case !slices.Contains(packages, short):
 			packages = append(packages, short)
 		}

@@ -44,13 +44,15 @@ func (pl *Planner) checkMaintained(ctx context.Context, live, p v1.Package) erro
 		if state.InstalledBy(in) != by || in.GetDeletionTimestamp() != nil {
 			continue
 		}
-		resource := strings.ToLower(in.PackageKind()) + "." + packagesv1alpha1.Group
+		command := func(verb string, more ...string) string {
+			return state.InstallCommand(verb, in.PackageKind(), in.GetNamespace(), in.GetName(), more...)
+		}
 		failed := ErrMaintained.New(nil, "the %s %s in the namespace %s maintains the %s %s", in.PackageKind(), in.GetName(), in.GetNamespace(), live.PackageKind(), live.GetName())
 		if p == nil {
-			return failed.WithDo("Run `kubectl delete %s -n %s %s` to uninstall the package.", resource, in.GetNamespace(), in.GetName())
+			return failed.WithDo("Run `%s` to uninstall the package.", command("delete"))
 		}
-		return failed.WithDo("Run `kubectl patch %s -n %s %s --type merge -p %s` to change the package.", resource, in.GetNamespace(), in.GetName(),
-			wording.ShellWord(installPatch(in.InstallSpec(), p.PackageSpec().Package)))
+		patch := wording.ShellWord(installPatch(in.InstallSpec(), p.PackageSpec().Package))
+		return failed.WithDo("Run `%s` to change the package.", command("patch", "--type", "merge", "-p", patch))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +19,13 @@ const AnnotationInstalledBy = "xpkg.dev/installed-by"
 // InstalledBy returns the value of AnnotationInstalledBy for an install object.
 func InstalledBy(in packagesv1alpha1.Install) string {
 	return in.PackageKind() + "/" + in.GetNamespace() + "/" + in.GetName()
+}
+
+// InstallCommand returns the kubectl command with a verb, such as "delete", for an install object or a Package, with further words
+// of the command line.
+func InstallCommand(verb, kind, namespace, name string, more ...string) string {
+	words := []string{"kubectl", verb, "--namespace", namespace, strings.ToLower(kind) + "s." + packagesv1alpha1.Group, name}
+	return strings.Join(append(words, more...), " ")
 }
 
 // IsRecord reports whether a Package records an install object. All other Packages were created by users.

@@ -44,6 +44,11 @@ var (
 		Cause: "A metadata file applies to no CRD of the package, or other files precede it.",
 		Fix:   "Move the file beside its CRD, correct its id or its group, or remove it.",
 	}
+	ErrMisnamedFile = errcode.Code{
+		Name: "MisnamedFile", Class: errcode.Invalid,
+		Cause: "A file is not read, because the format reads it under another name only: with the extension .yaml, as an icon in one of the formats svg, png, jpg and gif, in lower case, and CRDs and their metadata below resources.",
+		Fix:   "Rename the file as the message says, or remove it.",
+	}
 	ErrUntypedSchema = errcode.Code{
 		Name: "UntypedSchema", Class: errcode.Invalid,
 		Cause: "A CRD of the version v1beta1 has fields without a type, which v1 does not allow. Any value is accepted for them.",
@@ -75,6 +80,7 @@ func Codes() []errcode.Code {
 		ErrInvalidIcon,
 		ErrInvalidInstall,
 		ErrInvalidMetadata,
+		ErrMisnamedFile,
 		ErrNoApp,
 		ErrNoRegistryFolder,
 		ErrNoResources,

@@ -42,6 +42,13 @@ func isIcon(base string) bool {
 	return mediaTypes[ext] != "" && hasSuffix(strings.TrimSuffix(base, ext), "icon")
 }
 
+// misnamedIcon reports whether a file is an icon under a name, or in a format, that is not read.
+func misnamedIcon(base string) bool {
+	ext := path.Ext(base)
+	isImage := slices.Contains([]string{".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".ico", ".tiff"}, strings.ToLower(ext))
+	return isImage && !isIcon(base) && hasSuffix(strings.ToLower(strings.TrimSuffix(base, ext)), "icon")
+}
+
 // readIcon returns the icon in a file, or nil after reporting why the icon is not used. An unusable icon is a
 // warning: it does not affect the function of a package.
 func (r *reader) readIcon(f file) *Icon {

@@ -179,12 +179,62 @@ func (r *reader) readFile(fsys fs.FS, name string) ([]byte, error) {
 // IsRelevant reports whether a file with the given path can belong to a package.
 func IsRelevant(name string) bool {
 	base := path.Base(name)
-	switch ext := path.Ext(base); ext {
+	switch strings.ToLower(path.Ext(base)) {
 	case ".yaml", ".yml":
 		return true
-	default:
-		return mediaTypes[ext] != "" && isIcon(base)
 	}
+	return isIcon(base) || misnamedIcon(base)
+}
+
+// hasRole reports whether a file with the given path is read.
+func hasRole(name string) bool {
+	base := path.Base(name)
+	switch {
+	case slices.Contains([]string{appFile, installFile, behaviorFile, uiSchemaSuffix}, name), isIcon(base):
+		return true
+	case !strings.HasPrefix(name, resourceDir+"/"):
+		return false
+	}
+	return base == groupFile || hasSuffix(base, resourceSuffix) || hasSuffix(base, uiSchemaSuffix) || hasSuffix(base, crdSuffix)
+}
+
+// usualName returns the path of a file with the usual extension, and with the words of the format in lower case.
+func usualName(name string) string {
+	ext := path.Ext(name)
+	stem := strings.TrimSuffix(name, ext)
+	for _, word := range []string{"app", "install", "behavior", "group", "crd", "resource", "ui-schema", "icon"} {
+		if at := len(stem) - len(word); at >= 0 && strings.EqualFold(stem[at:], word) {
+			stem = stem[:at] + word
+		}
+	}
+	switch ext = strings.ToLower(ext); ext {
+	case ".yml":
+		ext = ".yaml"
+	case ".jpeg":
+		ext = ".jpg"
+	}
+	return stem + ext
+}
+
+// checkName reports a file that is not read, but would be under another name.
+func (r *reader) checkName(f file, isTaken func(string) bool) {
+	name := usualName(f.path)
+	inResources := path.Join(resourceDir, path.Base(name))
+	switch {
+	case misnamedIcon(f.base()) && !isIcon(path.Base(name)):
+		r.report(xpkg.Warning, ErrMisnamedFile, f.path, 0, "the file is not read: icons have the format svg, png, jpg or gif")
+		return
+	case hasRole(name):
+	case hasRole(inResources) && path.Base(name) != uiSchemaSuffix && !isIcon(path.Base(name)):
+		name = inResources
+	default:
+		return
+	}
+	advice := "rename it to " + shown(name)
+	if isTaken(name) {
+		advice = shown(name) + " is read instead"
+	}
+	r.report(xpkg.Warning, ErrMisnamedFile, f.path, 0, "the file is not read: %s", advice)
 }
 
 // assemble returns the package of the files.
@@ -226,6 +276,10 @@ func (r *reader) assemble(files, extra []file) *Package {
 			meta.uiSchemas = append(meta.uiSchemas, attached[string]{f.path, "", r.readUISchema(f)})
 		case inResources && hasSuffix(base, crdSuffix):
 			crds = append(crds, f)
+		default:
+			r.checkName(f, func(name string) bool {
+				return slices.ContainsFunc(files, func(other file) bool { return other.path == name })
+			})
 		}
 	}
 	if !slices.ContainsFunc(files, func(f file) bool { return f.path == appFile }) {

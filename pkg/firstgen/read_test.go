@@ -370,3 +370,44 @@ func TestCRDReferences(t *testing.T) {
 		t.Error("Matches compares group and version")
 	}
 }
+
+// A file that is not read because of its name is reported with the name under which it would be.
+func TestMisnamedFilesAreReported(t *testing.T) {
+	files := map[string]string{
+		"resources/crd.yaml": crdText("a.example.org", "Thing", "v1"), "resources/ui-schema.yaml": "version: 0.5\n",
+		"Install.yaml": "x", "icon.jpeg": "x", "resources/Team/MySQL.crd.yml": "x", "resources/db/group.yml": "x", "resources/db/MySQL.Resource.yaml": "x",
+		"resources/mysql.icon.PNG": "x", "resources/icon.webp": "x", "pg.crd.yaml": "x", "ui-schema.yml": "x", "resources/crd.yml": "x",
+		"notes.yml": "x", "config.yaml": "x", "resources/kustomization.yml": "x", "resources/photo.jpeg": "x",
+	}
+	want := []string{
+		"Install.yaml: the file is not read: rename it to install.yaml",
+		"icon.jpeg: the file is not read: rename it to icon.jpg",
+		"pg.crd.yaml: the file is not read: rename it to resources/pg.crd.yaml",
+		"resources/Team/MySQL.crd.yml: the file is not read: rename it to resources/Team/MySQL.crd.yaml",
+		"resources/crd.yml: the file is not read: resources/crd.yaml is read instead",
+		"resources/db/MySQL.Resource.yaml: the file is not read: rename it to resources/db/MySQL.resource.yaml",
+		"resources/db/group.yml: the file is not read: rename it to resources/db/group.yaml",
+		"resources/icon.webp: the file is not read: icons have the format svg, png, jpg or gif",
+		"resources/mysql.icon.PNG: the file is not read: rename it to resources/mysql.icon.png",
+		"ui-schema.yml: the file is not read: rename it to ui-schema.yaml",
+	}
+	contents := map[string][]byte{}
+	for name, text := range tree(files) {
+		contents[strings.TrimPrefix(name, ".registry/")] = text.Data
+	}
+	fromFiles, err := firstgen.ReadFiles(contents, firstgen.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, pkg := range map[string]*firstgen.Package{"folder": mustRead(t, files, firstgen.Options{}), "image": fromFiles} {
+		var got []string
+		for _, f := range pkg.Findings {
+			if f.Code.Name == firstgen.ErrMisnamedFile.Name {
+				got = append(got, f.File+": "+f.Message)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: misnamed files (-want +got):\n%s", name, diff)
+		}
+	}
+}

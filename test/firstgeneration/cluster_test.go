@@ -69,9 +69,9 @@ func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
 		next := p.DeepCopy()
 		next.Spec.Package = s.publish(t, "maintained", "v2.0.0", "Cluster")
 		_, err := s.planner(t).Install(t.Context(), next)
-		wantFix(t, err, "`kubectl patch clusterpackageinstall.packages.crossplane.io -n "+managerNamespace+" maintained --type merge -p '{\"spec\":{\"package\":\"first/maintained:v2.0.0\"}}'`")
+		wantFix(t, err, "`kubectl patch --namespace "+managerNamespace+" clusterpackageinstalls.packages.crossplane.io maintained --type merge -p '{\"spec\":{\"package\":\"first/maintained:v2.0.0\"}}'`")
 		_, err = s.planner(t).Uninstall(t.Context(), p)
-		wantFix(t, err, "`kubectl delete clusterpackageinstall.packages.crossplane.io -n "+managerNamespace+" maintained`")
+		wantFix(t, err, "`kubectl delete --namespace "+managerNamespace+" clusterpackageinstalls.packages.crossplane.io maintained`")
 	})
 	t.Run("AnUpgradeIsAnEdit", func(t *testing.T) {
 		next := s.publish(t, "maintained", "v2.0.0", "Cluster")

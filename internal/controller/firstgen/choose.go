@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -12,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
@@ -100,10 +100,7 @@ func annotateCommand(in packagesv1alpha1.Install, kind dependency.KindRef, c pro
 	if err != nil {
 		return provide.InstallCommand(c) // Dependencies are always valid JSON.
 	}
-	resource := strings.ToLower(in.PackageKind()) + "s." + packagesv1alpha1.Group
-	return strings.Join([]string{
-		"kubectl annotate --overwrite --namespace", in.GetNamespace(), resource, in.GetName(), wording.ShellWord(graph.AnnotationKindProviders + "=" + string(record)),
-	}, " ")
+	return state.InstallCommand("annotate --overwrite", in.PackageKind(), in.GetNamespace(), in.GetName(), wording.ShellWord(graph.AnnotationKindProviders+"="+string(record)))
 }
 
 // installed are the packages of the cluster.
