@@ -94,7 +94,7 @@ func (c *PushCmd) push(env *terminal.Env, files []string, ref oci.Reference, kin
 	return err
 }
 
-// checkTag fails for a package that cannot be read, and for a package of the first generation, or one that was converted from
+// checkTag fails for a package whose files or metadata cannot be read, and for a package of the first generation, or one that was converted from
 // it, that states another version than its tag: they could not be installed. Other images can be pushed.
 func (c *PushCmd) checkTag(env *terminal.Env, a oci.Artifact, ref oci.Reference) error {
 	m, err := oci.FindManifest(env.Context, a, oci.Platform{}, c.ImageLimits())
@@ -109,8 +109,11 @@ func (c *PushCmd) checkTag(env *terminal.Env, a oci.Artifact, ref oci.Reference)
 		return err
 	}
 	meta, err := xpkg.ReadMeta(content.Stream, xpkg.ReadOptions{Limits: c.StreamLimits()})
+	if errors.Is(err, xpkg.ErrNoMeta) && m.Base == nil {
+		return nil // The image contains a package.yaml of another program.
+	}
 	if err != nil {
-		return nil
+		return err
 	}
 	return firstgen.CheckConvertedTag(meta, ref.Tag)
 }
