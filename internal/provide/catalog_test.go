@@ -170,7 +170,7 @@ func TestIndexesAreSourcesOfTheFinder(t *testing.T) {
 	if r, _ = both.Rank(t.Context(), Request{Kind: kindRef(t, "Bucket.s3.example.org/v1")}); r.Decided != Recorded || r.Order[0].Repository != "xpkg.test/acme/s3" {
 		t.Errorf("a selection under another name of the kind is not used: %+v", r)
 	}
-	all, err := alone.Expand(t.Context(), kindRef(t, "*.s3.example.org/v1"))
+	all, err := alone.Expand(t.Context(), kindRef(t, "*.s3.example.org/v1"), nil)
 	if err != nil || len(all) != 2 || all[0].String() != "Bucket.s3.example.org/v1" || all[1].String() != "Object.s3.example.org/v1" {
 		t.Errorf("%v, %v", all, err)
 	}

@@ -136,7 +136,7 @@ func TestDownloadedContentIsOfferedAndNotSelected(t *testing.T) {
 	if r, _ := rank(Request{Recorded: downloaded.Repository}, downloaded, added); r.Decided != Recorded || r.Order[0].Repository != downloaded.Repository {
 		t.Errorf("a package that was selected before: %+v", r)
 	}
-	if kinds, err := (&Finder{Sources: []Source{Packages{All: []Package{downloaded}}}}).Expand(t.Context(), kindRef(t, "*.s3.example.org/v1")); err != nil || len(kinds) != 1 {
+	if kinds, err := (&Finder{Sources: []Source{Packages{All: []Package{downloaded}}}}).Expand(t.Context(), kindRef(t, "*.s3.example.org/v1"), nil); err != nil || len(kinds) != 1 {
 		t.Errorf("the kinds of the group are %v, %v", kinds, err)
 	}
 }

@@ -225,7 +225,7 @@ func (f *Finder) RankTogether(ctx context.Context, kinds []dependency.KindRef, q
 	for _, k := range kinds {
 		each := []dependency.KindRef{k}
 		if k.IsAll() {
-			known, err := f.Expand(ctx, k)
+			known, err := f.Expand(ctx, k, q.RecordedKinds)
 			if err != nil {
 				return nil, err
 			}
@@ -314,8 +314,9 @@ func recorded(sources []Source, kind dependency.KindRef, selected map[dependency
 	return slices.Min(found)
 }
 
-// Expand implements [resolver.Kinds].
-func (f *Finder) Expand(ctx context.Context, ref dependency.KindRef) ([]dependency.KindRef, error) {
+// Expand implements [resolver.Kinds]. If the owner of the group is known, the reference means the kinds of its packages, and those
+// for which another package was selected before: no other publisher can add a kind to it.
+func (f *Finder) Expand(ctx context.Context, ref dependency.KindRef, recorded map[dependency.KindRef]string) ([]dependency.KindRef, error) {
 	sources, err := f.sources(ctx)
 	if err != nil {
 		return nil, err
@@ -330,12 +331,39 @@ func (f *Finder) Expand(ctx context.Context, ref dependency.KindRef) ([]dependen
 	if kept := withoutDownloads(group, Request{}); len(kept) > 0 {
 		group = kept
 	}
+	isRecorded := func(c Candidate) bool {
+		for _, selected := range []map[dependency.KindRef]string{recorded, f.Selected} {
+			for k := range selected {
+				if !k.IsAll() && k.Matches(c.Group, c.Kind, c.Plural, c.Singular) {
+					return true
+				}
+			}
+		}
+		return false
+	}
 	var out []dependency.KindRef
+	owns := ownership(group)
 	for _, c := range group {
-		out = append(out, c.KindRef(ref.Version))
+		if owns == nil || owns(c) || isRecorded(c) {
+			out = append(out, c.KindRef(ref.Version))
+		}
 	}
 	slices.SortFunc(out, func(a, b dependency.KindRef) int { return strings.Compare(a.String(), b.String()) })
 	return slices.Compact(out), nil
+}
+
+// ownership returns a function that reports whether a candidate is a package of the owner of the group, or nil if the owner is not
+// known. The source with the highest priority decides, so that another one cannot claim the group.
+func ownership(group []Candidate) func(Candidate) bool {
+	if len(group) == 0 {
+		return nil
+	}
+	highest := slices.MinFunc(group, func(a, b Candidate) int { return cmp.Compare(a.Priority, b.Priority) }).Priority
+	owns := func(c Candidate) bool { return c.OwnsGroup && c.Priority == highest }
+	if !slices.ContainsFunc(group, owns) {
+		return nil
+	}
+	return owns
 }
 
 func union(a, b map[string]bool) map[string]bool {

@@ -99,6 +99,15 @@ func TestKindsAreSelectedFromPackagesWithoutConflicts(t *testing.T) {
 		"all kinds without those of a package that conflicts with the owner's": {
 			owner: "acme", packages: []string{"acme/tides: Tide Wave", "evil/waves: Wave Trap"}, want: "Tide=acme/tides Wave=acme/tides",
 		},
+		"the owner's kinds without those that another publisher adds": {
+			owner: "acme", packages: []string{"acme/tides: Tide Wave", "evil/trap: Trap"}, want: "Tide=acme/tides Wave=acme/tides",
+		},
+		"a kind that another publisher adds to a group without an owner": {
+			packages: []string{"acme/tides: Tide Wave", "evil/trap: Trap"}, failed: []string{"Tide: AmbiguousKind", "Wave: AmbiguousKind", "Trap: AmbiguousKind"},
+		},
+		"more kinds of another publisher in a group without an owner": {
+			packages: []string{"acme/waves: Wave", "evil/all: Wave Tide Spring Neap"}, failed: []string{"Wave: AmbiguousKind", "Tide: AmbiguousKind"},
+		},
 		"no set, and no order": {
 			packages: []string{"acme/tides: Tide Wave", "acme/waves: Wave Spring"}, want: "Spring=acme/waves Tide=acme/tides", failed: []string{"Wave: AmbiguousKind"},
 		},
@@ -212,5 +221,42 @@ func TestAPackageForAKindDoesNotConflictWithRecordedOnes(t *testing.T) {
 	all, err = f.RankTogether(t.Context(), []dependency.KindRef{tide, wave}, Request{RecordedKinds: map[dependency.KindRef]string{wave: "xpkg.test/private/waves"}})
 	if err != nil || !all[0].Conflicting {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// All kinds of a group are those of its owner, and those for which a package of another publisher was selected before. A source of a
+// lower priority cannot claim the group.
+func TestAllKindsOfAGroupAreThoseOfItsOwner(t *testing.T) {
+	all, trap := kindRef(t, "*."+reef+"/v1"), kindRef(t, "traps."+reef+"/v1")
+	expanded := func(f *Finder, recorded map[dependency.KindRef]string) string {
+		t.Helper()
+		kinds, err := f.Expand(t.Context(), all, recorded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, k := range kinds {
+			out = append(out, k.Name)
+		}
+		return strings.Join(out, " ")
+	}
+	owned := func() *Finder { return reefs(t, "acme", "acme/tides: Tide Wave", "evil/trap: Trap") }
+	if got := expanded(owned(), nil); got != "Tide Wave" {
+		t.Errorf("of an owner: %s", got)
+	}
+	if got := expanded(owned(), map[dependency.KindRef]string{trap: "xpkg.test/evil/trap"}); got != "Tide Trap Wave" {
+		t.Errorf("with a kind that was selected before: %s", got)
+	}
+	selected := owned()
+	selected.Selected = map[dependency.KindRef]string{trap: "xpkg.test/evil/trap"}
+	if got := expanded(selected, nil); got != "Tide Trap Wave" {
+		t.Errorf("with a kind that the user selects: %s", got)
+	}
+	claimed := reefs(t, "", "acme/tides: Tide Wave")
+	claim := reefs(t, "evil", "evil/trap: Trap").Sources[0].(Catalog)
+	claim.Priority = 1
+	claimed.Sources = append(claimed.Sources, claim)
+	if got := expanded(claimed, nil); got != "Tide Trap Wave" {
+		t.Errorf("with a claim of another source: %s", got)
 	}
 }

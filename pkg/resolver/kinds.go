@@ -20,8 +20,9 @@ type Kinds interface {
 	// Providers returns the packages that may be selected for a kind. An error of class NotFound reports that there is none;
 	// another version of the dependent may not require the kind. Any other error ends the resolution.
 	Providers(ctx context.Context, q KindQuery) (Providers, error)
-	// Expand returns all known kinds that a reference to all kinds of a group means, in order.
-	Expand(ctx context.Context, ref dependency.KindRef) ([]dependency.KindRef, error)
+	// Expand returns all known kinds that a reference to all kinds of a group means, in order. Recorded is as in KindQuery: a known
+	// kind for which a package was selected before stays among them.
+	Expand(ctx context.Context, ref dependency.KindRef, recorded map[dependency.KindRef]string) ([]dependency.KindRef, error)
 }
 
 // A KindQuery asks for the providers of a kind.
@@ -155,7 +156,7 @@ func (s *source) expand(k dependency.KindRef) []dependency.KindRef {
 	if !k.IsAll() {
 		return []dependency.KindRef{k}
 	}
-	all, err := s.resolver.Kinds.Expand(s.ctx, k)
+	all, err := s.resolver.Kinds.Expand(s.ctx, k, s.kinds.recorded)
 	if err != nil || len(all) == 0 {
 		return []dependency.KindRef{k}
 	}

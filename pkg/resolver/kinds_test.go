@@ -44,7 +44,7 @@ func (k kinds) Providers(_ context.Context, q resolver.KindQuery) (resolver.Prov
 	return out, nil
 }
 
-func (k kinds) Expand(_ context.Context, ref dependency.KindRef) ([]dependency.KindRef, error) {
+func (k kinds) Expand(_ context.Context, ref dependency.KindRef, _ map[dependency.KindRef]string) ([]dependency.KindRef, error) {
 	var out []dependency.KindRef
 	for text := range k {
 		one, err := dependency.ParseKindRef(strings.TrimPrefix(text, "?"))
@@ -255,7 +255,7 @@ func (k reefKinds) Providers(_ context.Context, q resolver.KindQuery) (resolver.
 	return resolver.Providers{Candidates: []resolver.Provider{small, large}}, nil
 }
 
-func (k reefKinds) Expand(context.Context, dependency.KindRef) (out []dependency.KindRef, err error) {
+func (k reefKinds) Expand(context.Context, dependency.KindRef, map[dependency.KindRef]string) (out []dependency.KindRef, err error) {
 	for _, name := range []string{"Bucket", "Queue", "Trap"} {
 		out = append(out, dependency.KindRef{Name: name, Group: "s3.example.org"})
 	}
