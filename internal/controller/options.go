@@ -82,8 +82,9 @@ type Options struct {
 	Permissions *Permissions
 	// FirstGeneration configures the packages of the first generation.
 	FirstGeneration firstgen.Options
-	// KindSources returns the sources in which packages that provide the kinds of install objects are found. It may be nil.
-	KindSources func(context.Context) ([]provide.Source, error)
+	// KindSources returns the sources in which packages that provide the kinds of install objects are found, in a state that is at
+	// most maxAge old. It may be nil.
+	KindSources func(ctx context.Context, maxAge time.Duration) ([]provide.Source, error)
 	// Log is the logger of the manager.
 	Log *slog.Logger
 	// LeaderElection lets one of several managers reconcile. Its Lease is in Namespace, unless it

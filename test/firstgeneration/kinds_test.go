@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,7 +53,9 @@ func candidate(group, repository string) provide.Candidate {
 func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
 	var sources atomic.Pointer[known]
 	s := newSuite(t, func(_ *suite, o *controller.Options) {
-		o.KindSources = func(context.Context) ([]provide.Source, error) { return []provide.Source{*sources.Load()}, nil }
+		o.KindSources = func(context.Context, time.Duration) ([]provide.Source, error) {
+			return []provide.Source{*sources.Load()}, nil
+		}
 	})
 	sure, doubt := oci.RepositoryName(s.publish(t, "sure", "v1.0.0", "Cluster")), oci.RepositoryName(s.publish(t, "doubt", "v1.0.0", "Cluster"))
 	sources.Store(&known{candidate("sure", sure), candidate("doubt", doubt), candidate("doubt", "elsewhere.example.org/copy/doubt")})

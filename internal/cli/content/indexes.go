@@ -2,12 +2,12 @@ package content
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/sharedread"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -44,10 +44,6 @@ func ParseIndex(text string) (ref oci.Reference, location string, priority int, 
 	return ref, location, priority, err
 }
 
-// indexAge is the time for which a manager uses the state of its indexes without asking their registries, so that many
-// objects cause few requests.
-const indexAge = time.Minute
-
 // RecentIndexes returns the sources of indexes for a long-running process.
 type RecentIndexes struct {
 	Client    *indexer.Client
@@ -55,26 +51,18 @@ type RecentIndexes struct {
 	// Key is read each time, so that keys can be replaced while the process runs.
 	Key IndexKeyFlag
 
-	mu      sync.Mutex
-	sources []provide.Source
-	opened  time.Time
+	opened sharedread.Read[[]provide.Source]
 }
 
-// Sources returns the sources of the indexes, in a state that is at most a minute old.
-func (r *RecentIndexes) Sources(ctx context.Context) ([]provide.Source, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.Locations) == 0 || r.sources != nil && time.Since(r.opened) < indexAge {
-		return r.sources, nil
+// Sources returns the sources of the indexes, in a state that is at most maxAge old, so that many objects cause few requests.
+func (r *RecentIndexes) Sources(ctx context.Context, maxAge time.Duration) ([]provide.Source, error) {
+	if len(r.Locations) == 0 {
+		return nil, nil
 	}
-	var err error
-	if r.Client.Keys, err = r.Key.Keys(ctx); err != nil {
-		return nil, err
-	}
-	sources, err := OpenIndexes(ctx, r.Client, r.Locations)
-	if err != nil {
-		return nil, err
-	}
-	r.sources, r.opened = sources, time.Now()
-	return sources, nil
+	return r.opened.Get(ctx, maxAge, func(ctx context.Context) (_ []provide.Source, err error) {
+		if r.Client.Keys, err = r.Key.Keys(ctx); err != nil {
+			return nil, err
+		}
+		return OpenIndexes(ctx, r.Client, r.Locations)
+	})
 }

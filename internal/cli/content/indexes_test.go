@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/testing/indexkey"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -54,9 +55,65 @@ func TestKeysAreReplacedWhileTheProcessRuns(t *testing.T) {
 		if err := os.WriteFile(file, step.keys, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		sources, err := indexes.Sources(t.Context())
+		sources, err := indexes.Sources(t.Context(), time.Minute)
 		if (err == nil) != (step.want == nil) || step.want != nil && !errors.Is(err, step.want) || (err == nil) != (len(sources) == 1) {
 			t.Errorf("%d sources, %v; want %v", len(sources), err, step.want)
 		}
 	}
+}
+
+// A long-running process reads an index again when the state that it knows is older than the caller accepts.
+func TestIndexesAreReadAgainWhenTheirStateIsTooOld(t *testing.T) {
+	server := port.Serve(t, registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	client := remote.New(remote.Options{Attempts: 1})
+	t.Cleanup(client.Close)
+	cache, err := store.Open(t.TempDir(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cache.Close() })
+	location := strings.TrimPrefix(server.URL, "http://") + "/index:main"
+	indexes := &RecentIndexes{Client: &indexer.Client{Remote: client, Store: cache}, Locations: []string{location}}
+	var former *catalog.Reader
+	publish := func(sequence int64) {
+		t.Helper()
+		ref := oci.MustParseReference(location)
+		if sequence > 1 {
+			var err error
+			if former, err = indexes.Client.Open(t.Context(), ref); err != nil {
+				t.Fatal(err)
+			}
+		}
+		state := indexer.Publishing{Catalog: catalog.Catalog{Config: catalog.Config{Name: "test"}}, Created: time.Unix(sequence, 0), Former: former}
+		if former != nil {
+			all, err := former.Catalog()
+			if err != nil {
+				t.Fatal(err)
+			}
+			state.FormerCatalog = &all
+		}
+		image, _, err := state.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := indexer.Publish(t.Context(), client, ref, &image, former); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(maxAge time.Duration, sequence int64) {
+		t.Helper()
+		sources, err := indexes.Sources(t.Context(), maxAge)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sources[0].(provide.Catalog).Config.Sequence; got != sequence {
+			t.Errorf("the state %d, want %d", got, sequence)
+		}
+	}
+	publish(1)
+	expect(time.Hour, 1)
+	publish(2)
+	expect(time.Hour, 1)
+	expect(0, 2)
+	expect(time.Hour, 2)
 }

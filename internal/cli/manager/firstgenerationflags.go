@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
@@ -32,7 +33,7 @@ func (f FirstGenerationFlags) FirstGenerationOptions() firstgen.Options {
 
 // kindSources returns the sources of indexes for the manager, or nil without indexes, and a function that closes them. It fails if
 // the keys of the indexes cannot be read.
-func (o *ManagerOptions) kindSources(ctx context.Context, registries remote.Options, packages *store.Store) (sources func(context.Context) ([]provide.Source, error), closeSources func(), err error) {
+func (o *ManagerOptions) kindSources(ctx context.Context, registries remote.Options, packages *store.Store) (sources func(context.Context, time.Duration) ([]provide.Source, error), closeSources func(), err error) {
 	if len(o.Indexes) == 0 {
 		return nil, func() {}, nil // The keys of a configuration file can be those of other commands.
 	}

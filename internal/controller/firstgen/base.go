@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,8 +27,9 @@ type Base struct {
 	Options  Options
 	// Namespace is the namespace of the manager.
 	Namespace string
-	// Sources returns the sources in which packages that provide kinds are found. It may be nil.
-	Sources func(context.Context) ([]provide.Source, error)
+	// Sources returns the sources in which packages that provide kinds are found, in a state that is at most maxAge old. It may be
+	// nil.
+	Sources func(ctx context.Context, maxAge time.Duration) ([]provide.Source, error)
 	// Crossplane is the version of Crossplane that runs. It may be nil.
 	Crossplane *crossplane.Checker
 }

@@ -3,7 +3,9 @@ package firstgen
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
+	"time"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -19,13 +21,29 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
+const (
+	// sourceAge is the age of the state of the sources up to which the registries of indexes are not asked.
+	sourceAge = time.Minute
+	// refreshedAge is the same before an undecided selection is reported. It limits the requests for many install objects.
+	refreshedAge = 5 * time.Second
+)
+
 // choose selects a package for a CRD in the sources. It writes nothing, and fails with AmbiguousKind or NoProvider unless
-// there is no doubt.
+// there is no doubt, also after the sources were read again.
 func (b *Base) choose(ctx context.Context, in packagesv1alpha1.Install, crd firstgen.CRDReference, own *v1.Provider) (string, error) {
+	ref, err := b.chooseAt(ctx, in, crd, own, sourceAge)
+	if !errors.Is(err, provide.ErrNoProvider) && !errors.Is(err, provide.ErrAmbiguous) {
+		return ref, err
+	}
+	return b.chooseAt(ctx, in, crd, own, refreshedAge)
+}
+
+// chooseAt selects a package for a CRD in a state of the sources that is at most maxAge old.
+func (b *Base) chooseAt(ctx context.Context, in packagesv1alpha1.Install, crd firstgen.CRDReference, own *v1.Provider, maxAge time.Duration) (string, error) {
 	var sources []provide.Source
 	if b.Sources != nil {
 		var err error
-		if sources, err = b.Sources(ctx); err != nil {
+		if sources, err = b.Sources(ctx, maxAge); err != nil {
 			return "", err
 		}
 	}

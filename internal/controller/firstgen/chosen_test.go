@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,7 +106,9 @@ func TestThePackageOfAKindIsChosenOnlyWithoutDoubt(t *testing.T) {
 			}
 			b := &Base{API: kube.API{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.objects...).Build()}, Namespace: "crossplane-system"}
 			if tc.source != nil {
-				b.Sources = func(context.Context) ([]provide.Source, error) { return []provide.Source{tc.source}, nil }
+				b.Sources = func(context.Context, time.Duration) ([]provide.Source, error) {
+					return []provide.Source{tc.source}, nil
+				}
 			}
 			in := packagesv1alpha1.NewInstall(packagesv1alpha1.ClusterPackageInstallKind)
 			in.SetNamespace("team")
@@ -149,7 +152,7 @@ spec: {crossplane: {version: ">=v2.0.0"}}
 	for running, want := range map[string]string{"v2.1.0": "", "v1.20.0": "r.example.org/one/thing: its version v1.0.0 requires Crossplane >=v2.0.0"} {
 		b := &Base{
 			API: kube.API{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}, Crossplane: &crossplane.Checker{Configured: running},
-			Sources: func(context.Context) ([]provide.Source, error) { return []provide.Source{source}, nil },
+			Sources: func(context.Context, time.Duration) ([]provide.Source, error) { return []provide.Source{source}, nil },
 		}
 		in.InstallStatus().ChosenPackage = nil
 		if _, _, err := b.chosen(t.Context(), in); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -183,7 +186,9 @@ func TestAllKindsOfAGroupAreInstalledFromOnePackage(t *testing.T) {
 			}
 			b := &Base{API: kube.API{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}, Namespace: "crossplane-system"}
 			if tc.source != nil {
-				b.Sources = func(context.Context) ([]provide.Source, error) { return []provide.Source{tc.source}, nil }
+				b.Sources = func(context.Context, time.Duration) ([]provide.Source, error) {
+					return []provide.Source{tc.source}, nil
+				}
 			}
 			in := packagesv1alpha1.NewInstall(packagesv1alpha1.ClusterPackageInstallKind)
 			in.SetNamespace("team")
@@ -198,6 +203,48 @@ func TestAllKindsOfAGroupAreInstalledFromOnePackage(t *testing.T) {
 			}
 			if !errors.Is(err, tc.code) || !strings.Contains(errcode.From(err).Do, tc.advice) {
 				t.Errorf("error %v, want %s with %s", errcode.Message(err), tc.code.Name, tc.advice)
+			}
+		})
+	}
+}
+
+// A selection that is undecided in a recent state of the sources is tried once more in a new one before it is reported.
+func TestAnUndecidedSelectionReadsTheSourcesAgain(t *testing.T) {
+	const one, two = "r.example.org/one/thing", "r.example.org/two/thing"
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1.AddToScheme(scheme), packagesv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	owned := thingFrom(one, "Provider")
+	owned.OwnsGroup = true
+	for name, tc := range map[string]struct {
+		recent, refreshed knownPackages
+		want              errcode.Code
+		reads             int
+	}{
+		"decided at once":  {recent: knownPackages{owned}, reads: 1},
+		"absent before":    {recent: knownPackages{}, refreshed: knownPackages{owned}, reads: 2},
+		"ambiguous before": {recent: knownPackages{thingFrom(one, "Provider"), thingFrom(two, "Provider")}, refreshed: knownPackages{owned, thingFrom(two, "Provider")}, reads: 2},
+		"absent":           {recent: knownPackages{}, refreshed: knownPackages{}, want: provide.ErrNoProvider, reads: 2},
+		"ambiguous":        {recent: knownPackages{}, refreshed: knownPackages{thingFrom(one, "Provider"), thingFrom(two, "Provider")}, want: provide.ErrAmbiguous, reads: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reads := 0
+			b := &Base{API: kube.API{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}, Namespace: "crossplane-system"}
+			b.Sources = func(_ context.Context, maxAge time.Duration) ([]provide.Source, error) {
+				reads++
+				if maxAge < sourceAge {
+					return []provide.Source{tc.refreshed}, nil
+				}
+				return []provide.Source{tc.recent}, nil
+			}
+			in := packagesv1alpha1.NewInstall(packagesv1alpha1.ClusterPackageInstallKind)
+			in.SetNamespace("team")
+			in.SetName("mine")
+			in.InstallSpec().CRD = thingCRD
+			ref, _, err := b.chosen(t.Context(), in)
+			if tc.want.Name == "" && (err != nil || ref.Name() != one) || tc.want.Name != "" && !errors.Is(err, tc.want) || reads != tc.reads {
+				t.Errorf("%s (%v) after %d reads", ref, err, reads)
 			}
 		})
 	}
