@@ -1,12 +1,14 @@
 package manager
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/migration/firstgeneration"
 )
@@ -18,10 +20,11 @@ type migrateFirstGenerationCmd struct {
 	Replace        string   `placeholder:"FILE" complete:"file" help:"File with lines OLD=NEW, which replace packages: OLD is the package or the CRD of an install object, and NEW a reference."`
 	WithoutManager bool     `help:"Do not install the manager, which is started afterwards, as with xpkg up."`
 	migrateFlags
+	content.ContentFlags
 }
 
 // Run moves the packages of the first generation in a cluster to the manager.
-func (c *migrateFirstGenerationCmd) Run(env *terminal.Env) error {
+func (c *migrateFirstGenerationCmd) Run(env *terminal.Env) (err error) {
 	options, err := c.options(env.Context, nil)
 	if err != nil {
 		return err
@@ -42,8 +45,10 @@ func (c *migrateFirstGenerationCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return connection.Classify(err, "reach the cluster")
 	}
+	source := &content.LazySource{Flags: c.ContentFlags}
+	defer func() { err = cmp.Or(err, source.Close()) }()
 	m := &firstgeneration.Migration{
-		Client: cluster, Cluster: writer, Manager: options, WithoutManager: c.WithoutManager, FormerManagers: c.FormerManager, Replacements: replacements,
+		Client: cluster, Cluster: writer, Content: source, Manager: options, WithoutManager: c.WithoutManager, FormerManagers: c.FormerManager, Replacements: replacements,
 	}
 	plan, err := m.Plan(env.Context)
 	if err != nil {

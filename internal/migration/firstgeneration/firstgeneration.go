@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/migration"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -24,6 +25,8 @@ type Migration struct {
 	Client client.Client
 	// Cluster writes the CRDs of the package API.
 	Cluster *apply.Cluster
+	// Content reads the packages, for the CRDs that they contain. Without it, CRDs outside of the records are not reported.
+	Content state.Content
 	// Manager are the options of the manager to install.
 	Manager bootstrap.Options
 	// WithoutManager leaves the start of the manager to the user, as on a local control plane.
@@ -68,7 +71,7 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 	if !m.WithoutManager {
 		steps = append(steps, m.startStep(s, manifests))
 	}
-	return &migration.Plan{Steps: append(steps, m.activationStep(s), m.remainsStep(s)), Notes: m.notes(s)}, nil
+	return &migration.Plan{Steps: append(steps, m.activationStep(s), m.remainsStep(s)), Notes: append(m.notes(s), m.unrecorded(ctx, s)...)}, nil
 }
 
 // notes returns the sentences that a user has to know.

@@ -35,9 +35,11 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/migration/firstgeneration"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -436,6 +438,50 @@ func TestClusterIsMovedWithoutLosingAnObject(t *testing.T) {
 	if writes := again.Writes(""); len(writes) > 0 {
 		t.Errorf("a second migration writes %v", writes)
 	}
+}
+
+// The plan names the CRDs of a package that exist and that the record does not list, with the command that lets the Provider adopt
+// them, or says that the package cannot be read.
+func TestPlanWarnsOfCRDsOutsideOfTheRecord(t *testing.T) {
+	f := newFormer(t, "unrecorded")
+	ref := f.Push(t, "former/unrecorded", "v1.0.0", content("unrecorded", "Cluster")+"---\n"+strings.SplitN(content("forgotten", "Cluster"), "---\n", 2)[1])
+	f.createDefinition(t, "forgotten")
+	notes := func(source state.Content) string {
+		t.Helper()
+		c, err := apply.NewCluster(f.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &firstgeneration.Migration{Client: f.Client, Cluster: c, Content: source, Manager: bootstrap.Options{Namespace: namespace, Version: "v1.0.0", Replicas: 1}}
+		p, err := m.Plan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(p.Notes, "\n")
+	}
+	text := notes(env.OpenContent(t, t.TempDir(), fetch.Options{}).Source)
+	for _, part := range []string{
+		"The package " + ref + " contains CRDs that the cluster has, and that the record of ClusterPackageInstall crossplane-system/unrecorded does not list",
+		"adopt things.forgotten.example.org (NeedsAdoption)", "`xpkg approve provider/unrecorded`",
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the notes lack %q:\n%s", part, text)
+		}
+	}
+	if strings.Contains(text, "things.unrecorded.example.org") || strings.Contains(text, "unrecordedstack does not list") {
+		t.Errorf("the notes name CRDs of the record:\n%s", text)
+	}
+	if text := notes(unreadable{}); !strings.Contains(text, "cannot be read here (the registry is down)") || !strings.Contains(text, "NeedsAdoption") {
+		t.Errorf("without a registry:\n%s", text)
+	}
+}
+
+// unreadable is content that no registry has.
+type unreadable struct{ state.Content }
+
+// Resolve implements state.Content.
+func (unreadable) Resolve(context.Context, fetch.Origin, time.Duration) (oci.Digest, error) {
+	return oci.Digest{}, errors.New("the registry is down")
 }
 
 // A manager that runs already does not disturb the migration, which stops after each step, and at each of its writes: before the write, or after it was carried out without an
