@@ -16,7 +16,9 @@ const (
 	// establishedPoll and maxEstablishedPoll are the shortest and the longest pause between two
 	// checks of whether the API server serves the new kinds.
 	establishedPoll    = 50 * time.Millisecond
-	maxEstablishedPoll = 2 * time.Second
+	maxEstablishedPoll = 4 * time.Second
+	// fastestEstablished is a lower bound of the time in which an API server establishes a CRD. It needs 50 to 150 ms of processor time.
+	fastestEstablished = 5 * time.Millisecond
 	// establishedTimeout is the maximum wait of one reconciliation before it reports its progress.
 	establishedTimeout = 20 * time.Second
 )
@@ -133,10 +135,10 @@ type pollInterval struct {
 	since   time.Time
 }
 
-// next returns the pause before the next check: the time after which half of the missing CRDs are
-// expected to be established, so that a large package needs only a few more checks than a small
-// one. The pause is at most as long as the time waited so far, because the rate may increase, and
-// at most maxEstablishedPoll.
+// next returns the pause before the next check: the time after which three quarters of the missing CRDs are
+// expected to be established, so that a large package needs only a few more checks than a small one. The pause is at
+// most as long as the time waited so far, because the rate may increase, and at most maxEstablishedPoll. It is at least
+// a fortieth of the time waited, and the time in which no API server establishes all missing CRDs.
 func (p *pollInterval) next(missing int, now time.Time) time.Duration {
 	if p.since.IsZero() {
 		p.missing, p.since = missing, now
@@ -144,7 +146,7 @@ func (p *pollInterval) next(missing int, now time.Time) time.Duration {
 	waited := now.Sub(p.since)
 	next := waited
 	if done := p.missing - missing; done > 0 {
-		next = min(waited, waited*time.Duration(missing)/time.Duration(2*done))
+		next = min(waited, waited*time.Duration(3*missing)/time.Duration(4*done))
 	}
-	return min(max(next, establishedPoll), maxEstablishedPoll)
+	return min(max(next, waited/40, establishedPoll, time.Duration(missing)*fastestEstablished), maxEstablishedPoll)
 }
