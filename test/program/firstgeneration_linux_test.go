@@ -12,6 +12,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
@@ -39,7 +40,7 @@ func main() {
 // ClusterPackageInstall; and that a package with templates, which needs a node, is refused there, of which a plan warns.
 func TestFirstGenerationRunsAsAProcess(t *testing.T) {
 	w := newWorkshop(t)
-	w.env = append(w.env, goFolders(t)...)
+	w.env = append(w.env, program.GoFolders(t)...)
 	p := w.withRuntimes(t, "first", "--first-generation")
 	c := newClient(t, p.Kubeconfig)
 	work := t.TempDir()

@@ -9,13 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/program"
 )
 
 // TestNewPackagesAreHealthy proves that the files of `xpkg init` become healthy packages with the commands of their
 // READMEs, on a control plane with process runtimes, and that the new provider reconciles its resources.
 func TestNewPackagesAreHealthy(t *testing.T) {
 	w := newWorkshop(t)
-	w.env = append(w.env, goFolders(t)...)
+	w.env = append(w.env, program.GoFolders(t)...)
 	p := w.withRuntimes(t, "new")
 	work := t.TempDir()
 	for _, kind := range []string{"provider", "function", "configuration"} {

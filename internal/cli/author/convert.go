@@ -326,7 +326,7 @@ func parseProvides(values []string) (statedProviders, error) {
 		ref, ok := firstgen.ParseCRDReference(crd)
 		if _, err := oci.ParseReference(repository+":latest", oci.ParseOptions{}); !ok || err != nil || version.CheckConstraint(constraint, true) != nil {
 			return nil, terminal.ErrUsage.New(nil, "--provides %s is not of the form CRD=REPOSITORY@CONSTRAINT", v).
-				WithDo("Write it as in clusters.compute.acme.io=ghcr.io/acme/compute@>=v1.0.0.")
+				WithDo("Write it in quotes, as in 'clusters.compute.acme.io=ghcr.io/acme/compute@>=v1.0.0'.")
 		}
 		out = append(out, statedProvider{v, ref, dependency.Dependency{Package: repository, Constraint: constraint}})
 	}

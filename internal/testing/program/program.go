@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -29,6 +30,17 @@ func Build(t testing.TB) string {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return path
+}
+
+// GoFolders returns the variables with which Go finds its caches in another home folder.
+func GoFolders(t testing.TB) []string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOPATH").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := strings.Fields(string(out))
+	return []string{"GOCACHE=" + folders[0], "GOMODCACHE=" + folders[1], "GOPATH=" + folders[2], "GOFLAGS=-mod=readonly"}
 }
 
 // Manager is an "xpkg manager" process.
