@@ -177,7 +177,8 @@ func TestGuidesWorkFromTopToBottom(t *testing.T) {
 				if err := c.DeleteAllOf(context.Background(), &v1beta1.ImageConfig{}); err != nil {
 					t.Error(err)
 				}
-				for _, name := range strings.Fields(p.xpkg(t, "list", "-o", "name")) {
+				// Configurations are first, because the manager installs the missing dependencies of a package again.
+				for _, name := range slices.Sorted(slices.Values(strings.Fields(p.xpkg(t, "list", "-o", "name")))) {
 					if !slices.Contains(before, name) {
 						p.xpkg(t, "uninstall", name, "--yes", "--wait", limit.String())
 					}
