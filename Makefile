@@ -8,7 +8,7 @@ TEST_FLAGS   ?=
 FUZZTIME     ?= 5s
 TOOL         := $(GO) tool -modfile=tools/go.mod
 LINT         := $(GO) tool -modfile=tools/lint/go.mod
-MODULES      := controlplane tools/image tools/release tools/alerts tools/site examples/function-greet
+MODULES      := controlplane test/gitops tools/image tools/release tools/alerts tools/site examples/function-greet
 TOOL_MODULES := tools tools/lint tools/helm
 SOURCES      := apis cmd controlplane examples hack internal pkg test tools
 XPKG         := $(BIN)/xpkg
