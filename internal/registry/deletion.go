@@ -1,22 +1,128 @@
 package registry
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // deletionTime is the time after which a version cannot be deleted. It can be yanked then.
 const deletionTime = 72 * time.Hour
 
-// checkDeletion checks that a version is new enough to be deleted and that no package depends on it. Administrators can delete all
+// checkDeletion checks that content can be deleted, and leaves the status of a version that is.
+func (p *push) checkDeletion(ctx context.Context) error {
+	if err := p.checkAge(); err != nil {
+		return err
+	}
+	target, err := p.target(ctx)
+	if err != nil || target.IsZero() {
+		return err
+	}
+	ref, err := p.packages.reference(p.api.repository)
+	if err != nil {
+		return err
+	}
+	versions, err := p.versionsOf(ctx, ref, target)
+	switch {
+	case err != nil || len(versions) == 0:
+		return err
+	case len(versions) > 1:
+		return ErrPublished.New(nil, "several versions of %s have this content: %s", p.api.repository, wording.Few(versions, 5, ", "))
+	}
+	return p.leaveStatus(ctx, ref.WithTag(versions[0]), target)
+}
+
+// target returns the digest of the content to delete; zero if it does not exist.
+func (p *push) target(ctx context.Context) (oci.Digest, error) {
+	if isDigest(p.api.reference) {
+		return oci.ParseDigest(p.api.reference)
+	}
+	return p.images.digest(ctx, p.api.repository, p.api.reference)
+}
+
+// versionsOf returns the tags of the versions with a digest. It fails if the content is a part of a version, or the status of one that was
+// deleted.
+func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Digest) ([]string, error) {
+	tags, err := p.packages.client.Tags(ctx, ref)
+	if err != nil {
+		if errors.Is(err, remote.ErrRepositoryNotFound) {
+			err = nil
+		}
+		return nil, err
+	}
+	var versions []string
+	for _, tag := range tags {
+		a, err := p.packages.client.Artifact(ctx, ref.WithTag(tag))
+		if err != nil {
+			if class := errcode.From(err).Code.Class; class == errcode.Unavailable || class == errcode.Timeout || ctx.Err() != nil {
+				return nil, err
+			}
+			continue // The tag has no image, so it is no version of a package.
+		}
+		root := a.Root()
+		subject, isStatus := catalog.ParseStatusTag(tag)
+		switch {
+		case isStatus && root.Digest == target:
+			if err := p.checkStatus(ctx, ref, subject); err != nil {
+				return nil, err
+			}
+		case isVersion(tag) && root.Digest == target:
+			versions = append(versions, tag)
+		case isVersion(tag):
+			if _, doc, err := oci.ReadDocument(ctx, a, root, oci.Limits{}); err == nil &&
+				slices.ContainsFunc(doc.Manifests, func(d oci.Descriptor) bool { return d.Digest == target }) {
+				return nil, ErrPublished.New(nil, "the content is a part of %s:%s", p.api.repository, tag)
+			}
+		}
+	}
+	return versions, nil
+}
+
+// checkStatus fails for the status of a version that was deleted, which states that the version cannot be published again.
+func (p *push) checkStatus(ctx context.Context, ref oci.Reference, subject oci.Digest) error {
+	s, err := packagestatus.Read(ctx, p.packages.client, ref.WithDigest(subject))
+	if err != nil || s == nil || s.State != catalog.Removed {
+		return nil //nolint:nilerr // Anything else under the tag is no status.
+	}
+	exists, err := p.images.digest(ctx, p.api.repository, subject.String())
+	if err != nil || !exists.IsZero() {
+		return err
+	}
+	return ErrImmutable.New(nil, "%s:%s was deleted, and its status never changes", p.api.repository, s.Tag)
+}
+
+// leaveStatus writes the status of a version that is to be deleted, unless the client has written it.
+func (p *push) leaveStatus(ctx context.Context, version oci.Reference, d oci.Digest) error {
+	s, err := packagestatus.Read(ctx, p.packages.client, version.WithDigest(d))
+	if err != nil && errcode.From(err).Code.Class != errcode.Invalid {
+		return err
+	}
+	if s != nil && s.State == catalog.Removed && s.Tag == version.Tag {
+		return nil
+	}
+	status := catalog.Status{State: catalog.Removed, Reason: catalog.Other, Since: p.now()}
+	if s != nil && s.State != catalog.Available {
+		status.Reason, status.Message, status.ReplacedBy = s.Reason, s.Message, s.ReplacedBy
+	}
+	_, err = packagestatus.Write(ctx, p.packages.client, version, status)
+	return err
+}
+
+// checkAge checks that a version is new enough to be deleted and that no package depends on it. Administrators can delete all
 // content.
-func (p *push) checkDeletion() error {
+func (p *push) checkAge() error {
 	if p.policy().IsAdministrator(p.subject) {
 		return nil
 	}

@@ -40,7 +40,8 @@ func (p *push) actions(r *http.Request) []access.Action {
 		p.api.endpoint == uploadEndpoint && r.Method == http.MethodPost,
 		p.api.endpoint == sessionEndpoint:
 		return any
-	case (p.api.endpoint == manifestEndpoint || p.api.endpoint == blobEndpoint) && r.Method == http.MethodDelete:
+	case p.api.endpoint == manifestEndpoint && r.Method == http.MethodDelete:
+		// The garbage collection removes blobs: the blobs of a version must not disappear before it.
 		return []access.Action{access.Delete}
 	}
 	return nil
@@ -114,7 +115,7 @@ func readManifest(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // check checks a change against the rules of the registry.
 func (p *push) check(r *http.Request, body []byte) error {
 	if r.Method == http.MethodDelete {
-		return p.checkDeletion()
+		return p.checkDeletion(r.Context())
 	}
 	if err := p.checkName(r.Context()); err != nil {
 		return err
@@ -131,8 +132,36 @@ func (p *push) check(r *http.Request, body []byte) error {
 		return err
 	}
 	digest := oci.DigestOf(body)
+	if err := p.checkTombstones(r.Context(), tags, digest); err != nil {
+		return err
+	}
 	for _, tag := range tags {
 		if err := p.checkTag(r.Context(), tag, digest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTombstones checks that a push changes no status of a version that was deleted.
+func (p *push) checkTombstones(ctx context.Context, tags []string, digest oci.Digest) error {
+	ref, err := p.packages.reference(p.api.repository)
+	if err != nil {
+		return err
+	}
+	for _, tag := range tags {
+		subject, isStatus := catalog.ParseStatusTag(tag)
+		if !isStatus {
+			continue
+		}
+		current, err := p.images.digest(ctx, p.api.repository, tag)
+		if err != nil {
+			return err
+		}
+		if current.IsZero() || current == digest {
+			continue
+		}
+		if err := p.checkStatus(ctx, ref, subject); err != nil {
 			return err
 		}
 	}

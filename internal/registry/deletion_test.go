@@ -1,0 +1,100 @@
+package registry_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// A client that deletes a version with nothing but the distribution API leaves the status with which the version cannot be published with
+// other content, and it cannot remove or replace this status.
+func TestADeletionByAnyClientLeavesTheStatus(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.mustPush(t, "acme/provider-boats:v1.1.0", "Raft")
+	owner := s.client(t, s.token(t, "alice", []string{"acme/*"}, access.Publish, access.Yank, access.Delete))
+	ref := oci.MustParseReference(host + "/acme/provider-boats:v1.1.0")
+	version, err := owner.Artifact(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := version.Root().Digest
+	if err := owner.Delete(t.Context(), ref.WithDigest(digest)); err != nil {
+		t.Fatal(err)
+	}
+	push := func() error {
+		_, err := owner.Push(t.Context(), ref, build(t, packageYAML("provider-boats", "Canoe")))
+		return err
+	}
+	if err := push(); !errors.Is(err, remote.ErrRefused) {
+		t.Errorf("other content: %v", err)
+	}
+	status, err := owner.Resolve(t.Context(), ref.WithTag(catalog.StatusTag(digest)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Delete(t.Context(), ref.WithDigest(status.Digest)); !errors.Is(err, remote.ErrRefused) {
+		t.Errorf("the deletion of the status: %v", err)
+	}
+	available, err := packagestatus.NewArtifact(version.Root(), catalog.VersionStatus{Status: catalog.Status{State: catalog.Available}, Tag: "v1.1.0", Digest: digest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Push(t.Context(), ref.WithTag(catalog.StatusTag(digest)), available); !errors.Is(err, remote.ErrRefused) {
+		t.Errorf("another status: %v", err)
+	}
+	if err := push(); !errors.Is(err, remote.ErrRefused) {
+		t.Errorf("other content, after the attempts: %v", err)
+	}
+	got, err := packagestatus.Read(t.Context(), s.client(t, ""), ref.WithDigest(digest))
+	if err != nil || got == nil || got.State != catalog.Removed || got.Tag != "v1.1.0" {
+		t.Errorf("the status: %+v, %v", got, err)
+	}
+}
+
+// Parts of a version are not deleted before it: its blobs, the images of an index, and content that is another version, too.
+func TestPartsOfAVersionAreNotDeleted(t *testing.T) {
+	s := start(t, nil)
+	owner := s.client(t, s.admin)
+	ref := oci.MustParseReference(host + "/acme/provider-boats:v1.0.0")
+	var images []*image.Image
+	for _, architecture := range []string{"amd64", "arm64"} {
+		built, err := image.Build(t.Context(), image.Input{
+			PackageYAML: packageYAML("provider-boats", "Boat"), Platform: oci.Platform{OS: "linux", Architecture: architecture},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		images = append(images, built)
+	}
+	index, err := image.NewIndex(images...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Push(t.Context(), ref, index); err != nil {
+		t.Fatal(err)
+	}
+	child := images[1].Root().Digest
+	if err := owner.Delete(t.Context(), ref.WithDigest(child)); !errors.Is(err, remote.ErrRefused) {
+		t.Errorf("an image of an index: %v", err)
+	}
+	if got := s.do(t, http.MethodDelete, "/v2/acme/provider-boats/blobs/"+child.String(), s.admin, nil).StatusCode; got != http.StatusMethodNotAllowed {
+		t.Errorf("a blob: %d", got)
+	}
+	if _, err := owner.Push(t.Context(), ref.WithTag("v1.0.1"), index); err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Delete(t.Context(), ref.WithDigest(index.Root().Digest)); !errors.Is(err, remote.ErrRefused) {
+		t.Errorf("the content of two versions: %v", err)
+	}
+	if _, err := owner.Artifact(t.Context(), ref.WithDigest(child)); err != nil {
+		t.Error(err)
+	}
+}
