@@ -114,10 +114,13 @@ func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTrip(r)
 }
 
+// catalogScope is the scope of the list of repositories (CNCF distribution, "Docker Registry v2 authentication").
+const catalogScope = "registry:catalog:*"
+
 func scopeOf(api apiRequest, r *http.Request) string {
 	switch {
 	case api.endpoint == listEndpoint:
-		return transport.CatalogScope
+		return catalogScope
 	case r.Method == http.MethodDelete:
 		return "repository:" + api.repository + ":" + transport.DeleteScope
 	case isRead(r) && api.endpoint != sessionEndpoint:
@@ -264,7 +267,7 @@ func (b *backend) repositories(ctx context.Context) ([]string, error) {
 
 // listPage returns a page of the list of repositories, and the path of the next one.
 func (b *backend) listPage(ctx context.Context, path string) (names []string, next string, err error) {
-	t, err := b.session(ctx, transport.CatalogScope)
+	t, err := b.session(ctx, catalogScope)
 	if err != nil {
 		return nil, "", ErrServer.New(err, "cannot connect to %s", b.host)
 	}

@@ -46,6 +46,10 @@ func TestCraneLogsIn(t *testing.T) {
 		}
 		return ref
 	}
+	registryOf := reference("acme/provider-boats:v1.0.0").Context().Registry
+	if listed, err := crane.Catalog(t.Context(), registryOf); err != nil || !slices.Contains(listed, "acme/provider-boats") {
+		t.Errorf("crane lists the repositories %q: %v", listed, err)
+	}
 	private := reference("acme/secret/image:v1")
 	if _, err := crane.Image(reference("acme/provider-boats:v1.0.0")); err != nil {
 		t.Errorf("anonymous pull: %v", err)
@@ -175,5 +179,20 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 				t.Errorf("the backend has no index: %v", err)
 			}
 		})
+	}
+}
+
+// A server in front of another server of xpkg indexes the repositories that this one lists.
+func TestAServerInFrontOfAServerFindsItsPackages(t *testing.T) {
+	s := start(t, nil)
+	address := strings.TrimPrefix(port.Serve(t, s).URL, "http://")
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.mustPush(t, "acme/secret/provider-plans:v1.0.0", "Plan")
+	front := start(t, func(o *registry.Options) {
+		o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true}
+	})
+	front.waitUntil(t, "the first index is ready", func() bool { return front.Site().Healthy() == nil })
+	if got := slices.Compact(front.found(t, front.admin, "type:Provider")); !slices.Equal(got, []string{"acme/provider-boats"}) {
+		t.Errorf("found %q", got)
 	}
 }

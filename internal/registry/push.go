@@ -214,22 +214,25 @@ func (p *push) checkAction(ctx context.Context, doc *oci.Document, tags []string
 	return nil
 }
 
-// checkTag checks that a version is not published again with other content.
+// checkTag checks that a version is not published again with other content, also with and without the "v" at its start.
 func (p *push) checkTag(ctx context.Context, tag string, digest oci.Digest) error {
 	if !isVersion(tag) {
 		return nil
 	}
-	current, err := p.images.digest(ctx, p.api.repository, tag)
-	if err != nil {
-		return err
-	}
-	if current.IsZero() {
-		if current, err = p.packages.removed(ctx, p.api.repository, tag); err != nil {
+	number := strings.TrimPrefix(tag, "v")
+	for _, same := range []string{number, "v" + number} {
+		current, err := p.images.digest(ctx, p.api.repository, same)
+		if err != nil {
 			return err
 		}
-	}
-	if !current.IsZero() && current != digest {
-		return ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.repository, tag, current.Short(), digest.Short())
+		if current.IsZero() {
+			if current, err = p.packages.removed(ctx, p.api.repository, same); err != nil {
+				return err
+			}
+		}
+		if !current.IsZero() && current != digest {
+			return ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.repository, same, current.Short(), digest.Short())
+		}
 	}
 	return nil
 }

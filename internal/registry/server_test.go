@@ -139,9 +139,12 @@ func TestVersionsNeverChange(t *testing.T) {
 		s.mustPush(t, "acme/provider-boats:"+tag, "Boat")
 		s.mustPush(t, "acme/provider-boats:"+tag, "Raft")
 	}
-	if err := s.push(t, s.admin, "acme/provider-boats:v1.0.0", "Raft"); !errors.Is(err, remote.ErrRefused) || !strings.Contains(err.Error(), "versions never change") {
-		t.Errorf("the same version with other content: %v", err)
+	for _, tag := range []string{"v1.0.0", "1.0.0"} {
+		if err := s.push(t, s.admin, "acme/provider-boats:"+tag, "Raft"); !errors.Is(err, remote.ErrRefused) || !strings.Contains(err.Error(), "versions never change") {
+			t.Errorf("the same version with other content as %s: %v", tag, err)
+		}
 	}
+	s.mustPush(t, "acme/provider-boats:1.0.0", "Boat")
 	root, err := s.client(t, s.admin).Artifact(t.Context(), oci.MustParseReference(host+"/acme/provider-boats:latest"))
 	if err != nil {
 		t.Fatal(err)

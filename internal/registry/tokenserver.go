@@ -96,11 +96,17 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// shortCatalogScope is the scope of the list of repositories that crane requests.
+const shortCatalogScope = "catalog"
+
 // parseScopes returns the scopes of a request, such as "repository:acme/boats:pull,push". It omits scopes that it does not
 // understand, so the bearer token does not have them.
 func parseScopes(requested []string) []access.Scope {
 	scopes := []access.Scope{}
 	for line := range strings.SplitSeq(strings.Join(requested, " "), " ") {
+		if line == shortCatalogScope {
+			line = catalogScope
+		}
 		kind, rest, _ := strings.Cut(line, ":")
 		i := strings.LastIndex(rest, ":")
 		if i < 0 {
