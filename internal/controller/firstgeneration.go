@@ -10,6 +10,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
@@ -22,7 +23,7 @@ func (c *components) setupFirstGeneration() error {
 		return nil
 	}
 	o := c.options
-	base := firstgen.Base{API: c.api, Packages: c.packages, Options: o.FirstGeneration, Namespace: o.namespace(), Sources: o.KindSources, Crossplane: c.crossplane()}
+	base := firstgen.Base{API: c.api, Packages: c.packages, Options: o.FirstGeneration, Namespace: o.namespace(), Sources: o.KindSources, Crossplane: c.crossplane(), Choosing: &keyedmutex.Mutex[string]{}}
 	p := &firstgen.Packages{Base: base, NewRuntime: c.namespaceRuntime, SettleTime: o.Settle}
 	if o.Permissions != nil {
 		p.Held = &permission.ManagerRules{Client: c.api.Client, Log: o.Log}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -104,6 +106,87 @@ func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
 			t.Errorf("the recorded choice is %+v", c)
 		}
 	})
+}
+
+// A package that was selected for a kind that it does not define is refused before anything of it is installed, also in place
+// of a package that works.
+func TestContentWithoutTheSelectedKindCausesNoWrites(t *testing.T) {
+	var sources atomic.Pointer[known]
+	s := newSuite(t, func(_ *suite, o *controller.Options) {
+		o.KindSources = func(context.Context, time.Duration) ([]provide.Source, error) {
+			return []provide.Source{*sources.Load()}, nil
+		}
+	})
+	honest, liar := oci.RepositoryName(s.publish(t, "honest", "v1.0.0", "Cluster")), oci.RepositoryName(s.publish(t, "liar", "v1.0.0", "Cluster"))
+	sources.Store(&known{candidate("claimed", liar), candidate("honest", honest)})
+	in := byKind("claimed")
+	s.audit.Reset("")
+	s.Create(t, in)
+	s.waitFor(t, in, corev1.ConditionFalse, provide.ErrNotProvided.Name)
+	for _, w := range s.audit.Writes("") {
+		if strings.Contains(w, "claimed") && !strings.Contains(w, "clusterpackageinstalls") && !strings.Contains(w, "events") {
+			t.Errorf("a package without the kind causes the write %s", w)
+		}
+	}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "claimed"}, &v1.Provider{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Provider exists (%v)", err)
+	}
+
+	works := byKind("honest")
+	s.Create(t, works)
+	s.waitFor(t, works, corev1.ConditionTrue, "Available")
+	env.Update(t, s.Env, works, func(in *packagesv1alpha1.ClusterPackageInstall) {
+		metav1.SetMetaDataAnnotation(&in.ObjectMeta, graph.AnnotationKindProviders, `[{"package":"`+liar+`","constraint":"v1.0.0","crd":"things.honest.example.org/v1"}]`)
+	})
+	s.waitFor(t, works, corev1.ConditionFalse, provide.ErrNotProvided.Name)
+	p := &v1.Provider{}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "honest"}, p); err != nil || p.Spec.Package != honest+":v1.0.0" {
+		t.Errorf("the Provider has the package %s (%v)", p.Spec.Package, err)
+	}
+}
+
+// Objects for one kind that are created together use one Provider. One for a version that it does not serve is refused.
+func TestInstallObjectsForOneKindUseOneProvider(t *testing.T) {
+	var sources atomic.Pointer[known]
+	s := newSuite(t, func(_ *suite, o *controller.Options) {
+		o.KindSources = func(context.Context, time.Duration) ([]provide.Source, error) {
+			return []provide.Source{*sources.Load()}, nil
+		}
+	})
+	sources.Store(&known{candidate("crowd", oci.RepositoryName(s.publish(t, "crowd", "v1.0.0", "Namespaced")))})
+	var all []*packagesv1alpha1.ClusterPackageInstall
+	for _, name := range []string{"crowd-a", "crowd-b", "crowd-c", "crowd-d"} {
+		in := byKind("crowd")
+		in.Name = name
+		s.Create(t, in)
+		all = append(all, in)
+	}
+	providers := map[string]bool{}
+	for _, in := range all {
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		providers[in.Status.Provider] = true
+	}
+	if len(providers) != 1 {
+		t.Errorf("the objects use the Providers %v", providers)
+	}
+	unserved := byKind("crowd")
+	unserved.Name, unserved.Spec.CRD = "crowd-v9", "things.crowd.example.org/v9"
+	s.Create(t, unserved)
+	s.waitFor(t, unserved, corev1.ConditionFalse, provide.ErrKindHeld.Name)
+
+	team := s.newNamespace(t, "crowd-team")
+	p := &v1.Provider{}
+	p.Name = all[0].Status.Provider
+	env.Update(t, s.Env, p, func(p *v1.Provider) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+	})
+	inTeam := newInstall(packagesv1alpha1.PackageInstallKind, team, "crowd", "").(*packagesv1alpha1.PackageInstall)
+	inTeam.Spec.CRD = unserved.Spec.CRD
+	s.Create(t, inTeam)
+	s.waitFor(t, inTeam, corev1.ConditionFalse, provide.ErrKindHeld.Name)
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(inTeam), &packagesv1alpha1.Package{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a refused PackageInstall has a record (%v)", err)
+	}
 }
 
 // byKind returns an install object for the kind Thing of a group.

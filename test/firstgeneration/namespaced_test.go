@@ -154,6 +154,29 @@ func TestAllowedRepositoriesAreSharedAutomatically(t *testing.T) {
 	s.waitFor(t, other, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
 }
 
+// A refused PackageInstall leaves no Provider, which its users could not delete.
+func TestRefusedPackageInstallLeavesNoProvider(t *testing.T) {
+	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
+	team := s.newNamespace(t, "refused-team")
+	held := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "holder", s.Push(t, "first/holder", "v1.0.0", content("contested", "v1.0.0", "Namespaced")))
+	s.Create(t, held)
+	s.waitFor(t, held, corev1.ConditionTrue, "Available")
+	for name, tc := range map[string]struct{ ref, code string }{
+		"refused-scope":     {s.publish(t, "refused-scope", "v1.0.0", "Cluster"), firstgen.ErrScope.Name},
+		"refused-contested": {s.Push(t, "first/refused-contested", "v1.0.0", content("contested", "v1.0.0", "Namespaced")), firstgen.ErrNotAllowed.Name},
+	} {
+		in := newInstall(packagesv1alpha1.PackageInstallKind, team, name, tc.ref)
+		s.audit.Reset("")
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionFalse, tc.code)
+		for _, w := range s.audit.Writes("") {
+			if strings.Contains(w, "providers") {
+				t.Errorf("%s causes the write %s", name, w)
+			}
+		}
+	}
+}
+
 // The runtime of a namespace, with its own identity, reaches nothing outside of its namespace.
 func TestNamespacesCannotReachEachOther(t *testing.T) {
 	s := newSuite(t, nil)

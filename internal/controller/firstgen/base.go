@@ -13,6 +13,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -32,6 +33,9 @@ type Base struct {
 	Sources func(ctx context.Context, maxAge time.Duration) ([]provide.Source, error)
 	// Crossplane is the version of Crossplane that runs. It may be nil.
 	Crossplane *crossplane.Checker
+	// Choosing serializes the selection of packages for the kinds of an API group, so that several objects with the same kind
+	// install one Provider. It may be nil if only one object is reconciled at a time.
+	Choosing *keyedmutex.Mutex[string]
 }
 
 var available = revision.Summary{Ready: true, Reason: packagesv1alpha1.ReasonAvailable}
@@ -64,12 +68,24 @@ func summaryOf(name string, o interface {
 	return revision.Summary{Stalled: stalled, Waiting: !stalled && !reconciling, Reason: ready.Reason, Message: name + ": " + ready.Message}
 }
 
-// content is the content of the active revision of a Provider.
+// content is the content of a Provider.
 type content struct {
-	pkg      *xpkg.Package
+	pkg *xpkg.Package
+	// revision is the active revision; nil for the content of a Provider that is not written yet.
 	revision v1.PackageRevision
 	origin   oci.Reference
 	digest   oci.Digest
+}
+
+// readUnwritten returns the content of a Provider that is not written yet. A package is refused because of its content before
+// anything of it is installed.
+func (b *Base) readUnwritten(ctx context.Context, p *v1.Provider) (content, error) {
+	r, err := b.Packages.Resolve(ctx, p, nil, state.ResolveOptions{MaxAge: refreshedAge})
+	if err != nil {
+		return content{}, err
+	}
+	pkg, err := b.Packages.Read(ctx, r.Origin, r.Digest, p.Spec.Package, p.Spec.PackagePullPolicy)
+	return content{pkg: pkg, origin: r.Origin.Ref, digest: r.Digest}, err
 }
 
 // activeContent returns the content of the active revision of a Provider, and false if there is none.

@@ -28,28 +28,28 @@ const (
 	refreshedAge = 5 * time.Second
 )
 
-// choose selects a package for a CRD in the sources. It writes nothing, and fails with AmbiguousKind or NoProvider unless
+// choose selects a package for a CRD in the sources, which can be installed already. It writes nothing, and fails with AmbiguousKind or NoProvider unless
 // there is no doubt, also after the sources were read again.
-func (b *Base) choose(ctx context.Context, in packagesv1alpha1.Install, crd firstgen.CRDReference, own *v1.Provider) (string, error) {
-	ref, err := b.chooseAt(ctx, in, crd, own, sourceAge)
+func (b *Base) choose(ctx context.Context, in packagesv1alpha1.Install, crd firstgen.CRDReference, own *v1.Provider) (provide.Candidate, error) {
+	selected, err := b.chooseAt(ctx, in, crd, own, sourceAge)
 	if !errors.Is(err, provide.ErrNoProvider) && !errors.Is(err, provide.ErrAmbiguous) {
-		return ref, err
+		return selected, err
 	}
 	return b.chooseAt(ctx, in, crd, own, refreshedAge)
 }
 
 // chooseAt selects a package for a CRD in a state of the sources that is at most maxAge old.
-func (b *Base) chooseAt(ctx context.Context, in packagesv1alpha1.Install, crd firstgen.CRDReference, own *v1.Provider, maxAge time.Duration) (string, error) {
+func (b *Base) chooseAt(ctx context.Context, in packagesv1alpha1.Install, crd firstgen.CRDReference, own *v1.Provider, maxAge time.Duration) (provide.Candidate, error) {
 	var sources []provide.Source
 	if b.Sources != nil {
 		var err error
 		if sources, err = b.Sources(ctx, maxAge); err != nil {
-			return "", err
+			return provide.Candidate{}, err
 		}
 	}
 	kind := kindRef(crd)
 	if len(sources) == 0 {
-		return "", withoutSources(crd)
+		return provide.Candidate{}, withoutSources(crd)
 	}
 	finder := &provide.Finder{Sources: sources, Command: func(_ dependency.KindRef, c provide.Candidate) string { return annotateCommand(in, kind, c) }}
 	if b.Crossplane != nil {
@@ -58,21 +58,17 @@ func (b *Base) chooseAt(ctx context.Context, in packagesv1alpha1.Install, crd fi
 	installed := b.installed(ctx, own)
 	r, err := rankOne(ctx, finder, provide.Request{Kind: kind, Present: installed.repositories, Holders: installed.holders})
 	if err != nil {
-		return "", err
+		return provide.Candidate{}, err
 	}
 	if err := finder.Err(ctx, r); err != nil {
-		return "", err
+		return provide.Candidate{}, err
 	}
 	first := r.Order[0]
-	switch {
-	case installed.repositories[first.Repository]:
-		return "", provide.ErrKindHeld.New(nil, "the package %s is installed, and provides %s only in another version, or is not established yet", first.Repository, kind).
-			WithDo("Run `xpkg list`, and `xpkg describe` for the package.")
-	case first.Type != v1.ProviderKind:
-		return "", provide.ErrNoProvider.New(nil, "%s is provided by the %s %s, and this object installs Providers only", kind, first.Type, first.Ref()).
+	if first.Type != v1.ProviderKind {
+		return provide.Candidate{}, provide.ErrNoProvider.New(nil, "%s is provided by the %s %s, and this object installs Providers only", kind, first.Type, first.Ref()).
 			WithDo("Run `%s`.", provide.InstallCommand(first))
 	}
-	return first.Ref(), nil
+	return first, nil
 }
 
 // withoutSources returns the error of a manager that knows no packages.

@@ -2,6 +2,7 @@ package firstgen
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,15 +53,34 @@ func (b *Base) chosen(ctx context.Context, in packagesv1alpha1.Install) (ref oci
 		return oci.Reference{}, p.Name, nil
 	}
 	if recorded == "" {
-		if recorded, err = b.choose(ctx, in, crd, own); err != nil {
+		selected, err := b.choose(ctx, in, crd, own)
+		if err != nil {
 			return oci.Reference{}, "", err
 		}
+		if p, err := b.otherOf(ctx, selected.Repository, own); err != nil || p != nil {
+			if err != nil {
+				return oci.Reference{}, "", err
+			}
+			status.ChosenPackage = nil
+			return oci.Reference{}, p.Name, nil
+		}
+		recorded = selected.Ref()
 	}
 	if ref, err = b.Options.Reference("", recorded); err != nil {
 		return oci.Reference{}, "", err
 	}
 	status.ChosenPackage = &packagesv1alpha1.ChosenPackage{CRD: spec.CRD, Package: ref.String()}
 	return ref, "", nil
+}
+
+// lockKind waits until no other object selects a package for a kind of the same API group. Unlock ends the selection, whose
+// result must be written before.
+func (b *Base) lockKind(ctx context.Context, in packagesv1alpha1.Install) (unlock func(), err error) {
+	crd, ok := firstgen.ParseCRDReference(in.InstallSpec().CRD)
+	if !ok || b.Choosing == nil {
+		return func() {}, nil
+	}
+	return b.Choosing.Lock(ctx, crd.Group)
 }
 
 // useInstalled reports whether an install object uses a Provider that it does not maintain: unless another package is
@@ -128,6 +148,20 @@ func (b *Base) otherWith(ctx context.Context, ref firstgen.CRDReference, own *v1
 	return nil, nil
 }
 
+// otherOf returns a Provider of a repository, other than the own one, or nil. It need not have a revision yet.
+func (b *Base) otherOf(ctx context.Context, repository string, own *v1.Provider) (*v1.Provider, error) {
+	all := &v1.ProviderList{}
+	if err := b.API.Live.List(ctx, all); err != nil {
+		return nil, fmt.Errorf("list Providers: %w", err)
+	}
+	for i := range all.Items {
+		if p := &all.Items[i]; oci.RepositoryName(p.Spec.Package) == repository && (own == nil || own.Name != p.Name) {
+			return p, nil
+		}
+	}
+	return nil, nil
+}
+
 func hasCRD(rev v1.PackageRevision, ref firstgen.CRDReference) bool {
 	for _, o := range revision.Objects(rev) {
 		plural, group, ok := strings.Cut(o.Name, ".")
@@ -138,11 +172,20 @@ func hasCRD(rev v1.PackageRevision, ref firstgen.CRDReference) bool {
 	return false
 }
 
-// checkProvides fails with KindNotProvided if the content of the package that was selected for a kind does not define it.
-func checkProvides(in packagesv1alpha1.Install, c content) error {
+// checkProvides fails with KindNotProvided if the content of the package that was selected for a kind does not define it, and
+// with KindHeld if another Provider has the CRD without the version.
+func checkProvides(in packagesv1alpha1.Install, provider string, c content) error {
 	crd, ok := firstgen.ParseCRDReference(in.InstallSpec().CRD)
-	if !ok || in.InstallStatus().ChosenPackage == nil {
+	if !ok {
 		return nil
 	}
-	return provide.CheckSelected(c.origin.String(), c.pkg, kindRef(crd))
+	kind := kindRef(crd)
+	if in.InstallStatus().ChosenPackage != nil {
+		return provide.CheckSelected(c.origin.String(), c.pkg, kind)
+	}
+	if provide.DefinesKind(c.pkg, kind) {
+		return nil
+	}
+	return provide.ErrKindHeld.New(nil, "the Provider %s is installed, and does not serve %s", provider, kind).
+		WithDo("Set spec.crd to a version that `xpkg describe provider/%s` lists, or update the Provider.", provider)
 }

@@ -66,6 +66,12 @@ func holder(name, reference, by string) []client.Object {
 	return []client.Object{p, rev.(client.Object)}
 }
 
+// apiWith returns access to a cluster with objects.
+func apiWith(scheme *runtime.Scheme, objects ...client.Object) kube.API {
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	return kube.API{Client: c, Live: c}
+}
+
 func TestThePackageOfAKindIsChosenOnlyWithoutDoubt(t *testing.T) {
 	const one, other = "r.example.org/one/thing", "r.example.org/other/thing"
 	record := func(repository, constraint string) map[string]string {
@@ -96,6 +102,7 @@ func TestThePackageOfAKindIsChosenOnlyWithoutDoubt(t *testing.T) {
 		"installed":                     {source: both[:1], objects: holder("installed", other+":v3.0.0", ""), provider: "installed"},
 		"installed later than recorded": {source: both, recorded: before, objects: holder("installed", other+":v3.0.0", ""), ref: one + ":v0.9.0"},
 		"installed in another version":  {source: both, recorded: before, objects: holder("installed", one+":v3.0.0", ""), provider: "installed"},
+		"installed without a revision":  {source: both[:1], objects: holder("installing", one+":v1.0.0", "")[:1], provider: "installing"},
 		"own Provider without a status": {source: both, objects: holder("team-mine", one+":v0.9.0", "ClusterPackageInstall/team/mine"), ref: one + ":v0.9.0"},
 		"another owner of the Provider": {source: both, objects: holder("team-mine", one+":v0.9.0", "ClusterPackageInstall/other/mine"), provider: "team-mine"},
 	} {
@@ -104,7 +111,7 @@ func TestThePackageOfAKindIsChosenOnlyWithoutDoubt(t *testing.T) {
 			if err := errors.Join(v1.AddToScheme(scheme), packagesv1alpha1.AddToScheme(scheme)); err != nil {
 				t.Fatal(err)
 			}
-			b := &Base{API: kube.API{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.objects...).Build()}, Namespace: "crossplane-system"}
+			b := &Base{API: apiWith(scheme, tc.objects...), Namespace: "crossplane-system"}
 			if tc.source != nil {
 				b.Sources = func(context.Context, time.Duration) ([]provide.Source, error) {
 					return []provide.Source{tc.source}, nil
@@ -151,7 +158,7 @@ spec: {crossplane: {version: ">=v2.0.0"}}
 	in.InstallSpec().CRD = thingCRD
 	for running, want := range map[string]string{"v2.1.0": "", "v1.20.0": "r.example.org/one/thing: its version v1.0.0 requires Crossplane >=v2.0.0"} {
 		b := &Base{
-			API: kube.API{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}, Crossplane: &crossplane.Checker{Configured: running},
+			API: apiWith(scheme), Crossplane: &crossplane.Checker{Configured: running},
 			Sources: func(context.Context, time.Duration) ([]provide.Source, error) { return []provide.Source{source}, nil },
 		}
 		in.InstallStatus().ChosenPackage = nil
@@ -184,7 +191,7 @@ func TestAllKindsOfAGroupAreInstalledFromOnePackage(t *testing.T) {
 			if err := errors.Join(v1.AddToScheme(scheme), packagesv1alpha1.AddToScheme(scheme)); err != nil {
 				t.Fatal(err)
 			}
-			b := &Base{API: kube.API{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}, Namespace: "crossplane-system"}
+			b := &Base{API: apiWith(scheme), Namespace: "crossplane-system"}
 			if tc.source != nil {
 				b.Sources = func(context.Context, time.Duration) ([]provide.Source, error) {
 					return []provide.Source{tc.source}, nil
@@ -230,7 +237,7 @@ func TestAnUndecidedSelectionReadsTheSourcesAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reads := 0
-			b := &Base{API: kube.API{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}, Namespace: "crossplane-system"}
+			b := &Base{API: apiWith(scheme), Namespace: "crossplane-system"}
 			b.Sources = func(_ context.Context, maxAge time.Duration) ([]provide.Source, error) {
 				reads++
 				if maxAge < sourceAge {

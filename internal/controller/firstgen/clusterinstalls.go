@@ -56,6 +56,11 @@ func (r *ClusterInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.Cl
 			WithDo("Create the ClusterPackageInstall in the namespace %s, or restart the manager with %s: its users could then install any package.",
 				r.Namespace, wording.RestartManager("--cluster-install-namespace="+in.Namespace))
 	}
+	unlock, err := r.lockKind(ctx, in)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	defer unlock()
 	ref, other, err := r.chosen(ctx, in)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -96,7 +101,7 @@ func (r *ClusterInstalls) mirror(ctx context.Context, in *packagesv1alpha1.Clust
 	if err != nil || !exists {
 		return ctrl.Result{}, summary, nil
 	}
-	if err := checkProvides(in, c); err != nil {
+	if err := checkProvides(in, p.Name, c); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	record, err := r.ensureContent(ctx, in, c)

@@ -1,6 +1,7 @@
 package firstgen
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -15,10 +16,12 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -40,6 +43,11 @@ func (r *NamespaceInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ct
 }
 
 func (r *NamespaceInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.PackageInstall) (ctrl.Result, revision.Summary, error) {
+	unlock, err := r.lockKind(ctx, in)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	defer unlock()
 	p, err := r.sharedProvider(ctx, in)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -56,8 +64,8 @@ func (r *NamespaceInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.
 	if !exists {
 		return ctrl.Result{}, creating("The Provider %s has no active revision.", p.Name), nil
 	}
-	if scope := c.pkg.Meta.Annotations[xpkg.AnnotationPermissionScope]; scope != string(firstgen.ScopeNamespaced) {
-		return ctrl.Result{}, revision.Summary{}, ErrScope.New(nil, "the package %s has permissions in the whole cluster", p.Spec.Package)
+	if err := cmp.Or(checkProvides(in, p.Name, c), checkScope(p, c)); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
 	}
 	record, err := r.ensureContent(ctx, in, c)
 	if err != nil {
@@ -90,7 +98,7 @@ func (r *NamespaceInstalls) sharedProvider(ctx context.Context, in *packagesv1al
 	case err != nil:
 		return nil, err
 	case p == nil && r.Options.installsFor(ref):
-		return r.createShared(ctx, ref)
+		return r.createShared(ctx, in, ref)
 	case p == nil:
 		return nil, r.notAllowed(ref.String(), nil)
 	}
@@ -111,14 +119,30 @@ func (r *NamespaceInstalls) findShared(ctx context.Context, ref oci.Reference) (
 	return nil, nil
 }
 
-// createShared creates a Provider that shares the CRDs of a repository whose packages the administrator allows.
-func (r *NamespaceInstalls) createShared(ctx context.Context, ref oci.Reference) (*v1.Provider, error) {
+// checkScope fails with ClusterScopeRefused for a package with permissions in the whole cluster.
+func checkScope(p *v1.Provider, c content) error {
+	if scope := c.pkg.Meta.Annotations[xpkg.AnnotationPermissionScope]; scope != string(firstgen.ScopeNamespaced) {
+		return ErrScope.New(nil, "the package %s has permissions in the whole cluster", p.Spec.Package)
+	}
+	return nil
+}
+
+// createShared creates a Provider that shares the CRDs of a repository whose packages the administrator allows. The users of a
+// namespace cannot delete it, so it is only created for content that can be installed for namespaces.
+func (r *NamespaceInstalls) createShared(ctx context.Context, in *packagesv1alpha1.PackageInstall, ref oci.Reference) (*v1.Provider, error) {
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{
 		Name:        SharedProviderName(ref),
 		Annotations: map[string]string{revision.AnnotationNamespacedInstalls: revision.AllowInstalls},
 	}}
 	p.Spec.Package = ref.String()
-	err := r.API.Client.Create(ctx, p)
+	c, err := r.readUnwritten(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(checkProvides(in, p.Name, c), checkScope(p, c), r.checkHolders(ctx, c)); err != nil {
+		return nil, err
+	}
+	err = r.API.Client.Create(ctx, p)
 	if !apierrors.IsAlreadyExists(err) {
 		return p, err
 	}
@@ -130,6 +154,27 @@ func (r *NamespaceInstalls) createShared(ctx context.Context, ref oci.Reference)
 		return nil, requeue.ErrStale
 	}
 	return nil, r.notAllowed(live.Spec.Package, live)
+}
+
+// checkHolders fails with NamespacedPackageNotAllowed if another package holds a CRD of a package.
+func (r *NamespaceInstalls) checkHolders(ctx context.Context, c content) error {
+	defined := map[string]bool{}
+	for _, o := range c.pkg.Objects {
+		if o.GVK.Kind == plan.DefinitionKind {
+			defined[o.Name] = true
+		}
+	}
+	for _, kind := range v1.PackageKinds() {
+		for _, rev := range watch.Revisions(ctx, r.API.Client, kind) {
+			for _, o := range revision.Objects(rev) {
+				if revision.IsActive(rev) && o.Kind == plan.DefinitionKind && defined[o.Name] {
+					return ErrNotAllowed.New(nil, "CustomResourceDefinition %s of the package %s belongs to %s/%s", o.Name, c.origin, kind, rev.GetLabels()[v1.LabelPackage]).
+						WithDo("Install the package that has the CRD, or let an administrator uninstall it.")
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // notAllowed returns the error for a package whose CRDs no administrator shares. P is the Provider that has them, or nil.

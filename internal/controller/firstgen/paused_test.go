@@ -20,6 +20,12 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // A paused install object only gets a condition. Without the annotation, its reconciliation writes.
@@ -72,10 +78,37 @@ func countingBase(t *testing.T, in packagesv1alpha1.Install) (base Base, writes 
 			return write()
 		},
 	}).Build()
-	base = Base{Namespace: in.GetNamespace(), Options: Options{NamespacedPackages: []string{All}}}
+	base = Base{
+		Namespace: in.GetNamespace(), Options: Options{NamespacedPackages: []string{All}},
+		Packages: state.Packages{Content: anyContent{}, Origins: anyContent{}},
+	}
 	base.API = kube.API{Client: api, Live: api, Status: &status.Reporter{
 		Client: api, Events: events.NewFakeRecorder(10), Writes: &expectations.Versions{Now: time.Now}, Now: time.Now,
 		CountFailure: func(string) {}, Blocked: func(context.Context, string) error { return nil },
 	}}
 	return base, writes
+}
+
+// anyContent contains every package, whose scope is a namespace.
+type anyContent struct{}
+
+func (anyContent) Resolve(context.Context, fetch.Origin, time.Duration) (oci.Digest, error) {
+	return oci.DigestOf(nil), nil
+}
+
+func (anyContent) Read(context.Context, fetch.Origin, oci.Digest, bool) (*xpkg.Package, error) {
+	pkg := &xpkg.Package{}
+	pkg.Meta.Annotations = map[string]string{xpkg.AnnotationPermissionScope: string(firstgen.ScopeNamespaced)}
+	return pkg, nil
+}
+
+func (anyContent) Named(context.Context, string) (oci.Digest, error) { return oci.DigestOf(nil), nil }
+
+func (anyContent) Locate(_ context.Context, image string, _ []corev1.LocalObjectReference, _ corev1.PullPolicy) (fetch.Origin, imageconfig.Route, error) {
+	ref, err := oci.ParseReference(image, oci.ParseOptions{})
+	return fetch.Plain(ref), imageconfig.Route{Image: image}, err
+}
+
+func (anyContent) Rewrites(context.Context) (func(string) string, error) {
+	return func(repository string) string { return repository }, nil
 }

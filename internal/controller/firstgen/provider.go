@@ -48,12 +48,15 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 	if exists && live.DeletionTimestamp != nil {
 		return requeue.ErrStale
 	}
-	if err := r.ensureConfig(ctx, in); err != nil {
-		return err
-	}
 	want := live.DeepCopy()
 	want.Name = name
 	r.setProvider(in, ref, want)
+	if err := r.checkSelected(ctx, in, live, want); err != nil {
+		return err
+	}
+	if err := r.ensureConfig(ctx, in); err != nil {
+		return err
+	}
 	switch {
 	case !exists:
 		err = r.API.Client.Create(ctx, want)
@@ -70,6 +73,18 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 		return r.deleteConfig(ctx, in)
 	}
 	return nil
+}
+
+// checkSelected fails with KindNotProvided if a Provider gets a package that was selected for a kind and does not define it.
+func (r *ClusterInstalls) checkSelected(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, live, want *v1.Provider) error {
+	if in.Status.ChosenPackage == nil || live.Spec.Package == want.Spec.Package {
+		return nil
+	}
+	c, err := r.readUnwritten(ctx, want)
+	if err != nil {
+		return err
+	}
+	return checkProvides(in, want.Name, c)
 }
 
 // usesConfig reports whether a Provider uses a runtime configuration with a name.
