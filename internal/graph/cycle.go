@@ -15,9 +15,9 @@ func (g *Graph) CheckCycle(kind, name string) error {
 	}
 	start := g.nodes[at]
 	nodes := map[string]Node{start.Repository: start}
-	for _, n := range g.nodes {
-		if _, represented := nodes[n.Repository]; !represented {
-			nodes[n.Repository] = n
+	for repository, all := range g.byRepository {
+		if repository != start.Repository {
+			nodes[repository] = g.nodes[all[0]]
 		}
 	}
 	var all dependency.Graph

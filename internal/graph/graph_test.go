@@ -156,6 +156,23 @@ func TestCheckCycle(t *testing.T) {
 	}
 }
 
+// A second package of a repository, which cannot get the objects of the first one, does not satisfy or break dependencies on it.
+func TestPackageWhoseObjectsExistRepresentsItsRepository(t *testing.T) {
+	works, fails := node("works"), node("fails")
+	fails.Repository = works.Repository
+	works.Running = []Version{VersionOf(works)}
+	for _, order := range [][]Node{{works, fails}, {fails, works}} {
+		g := New(order, nil)
+		if got, ok := g.Find(works.Repository); !ok || got.Name != "works" {
+			t.Errorf("%s represents the repository", got.Name)
+		}
+	}
+	works.Running = nil
+	if got, _ := New([]Node{works, fails}, nil).Find(works.Repository); got.Name != "fails" {
+		t.Errorf("of two packages without objects, %s represents the repository", got.Name)
+	}
+}
+
 func TestChanges(t *testing.T) {
 	g := graph("a needs b", "*b")
 	to := func(name, version string, needs ...string) lockfile.Package {

@@ -59,8 +59,8 @@ func (n Node) Compare(other Node) int {
 // Graph contains all packages of a control plane, or a component of them.
 type Graph struct {
 	nodes []Node
-	// byRepository lists the packages of a repository. Usually there is one; if there are more, the first one by kind and name
-	// represents it.
+	// byRepository lists the packages of a repository. Usually there is one; if there are more, the first one represents it:
+	// one whose objects are in the cluster, and of several the first one by kind and name.
 	byRepository map[string][]int
 	// byLocation maps locations to the repositories that are read there; locate computes the location.
 	byLocation map[string]string
@@ -82,6 +82,9 @@ func New(nodes []Node, from func(repository string) string) *Graph {
 			g.byLocation[place] = n.Repository
 		}
 	}
+	for _, at := range g.byRepository {
+		slices.SortStableFunc(at, func(a, b int) int { return compareRunning(g.nodes[a], g.nodes[b]) })
+	}
 	for i := range g.nodes {
 		needs := slices.Clone(g.nodes[i].Dependencies)
 		for j := range needs {
@@ -90,6 +93,18 @@ func New(nodes []Node, from func(repository string) string) *Graph {
 		g.nodes[i].Dependencies = needs
 	}
 	return g
+}
+
+// compareRunning orders packages whose objects may be in the cluster before others, such as a second package of the same
+// repository, which cannot get the objects of the first one.
+func compareRunning(a, b Node) int {
+	switch {
+	case len(a.Running) > 0 && len(b.Running) == 0:
+		return -1
+	case len(a.Running) == 0 && len(b.Running) > 0:
+		return 1
+	}
+	return 0
 }
 
 // Name returns the name of a repository in the graph: the name under which the package is installed, if it is
