@@ -37,6 +37,8 @@ type Options struct {
 	Limit int64
 	// LimitForAll stores the limit in the cache, for processes that open it without a limit.
 	LimitForAll bool
+	// User names the control plane whose packages [Cache.Use] records, such as its data directory or its address.
+	User string
 	// OCILimits are the limits for reading one package.
 	OCILimits oci.Limits
 	// Now returns the current time. Nil means the system clock.
@@ -52,6 +54,7 @@ type Cache struct {
 	store  *store.Store
 	limit  int64
 	limits oci.Limits
+	user   string
 	now    func() time.Time
 
 	// docs caches the references of manifests, which do not change.
@@ -92,7 +95,7 @@ func openCache(dir string, o Options) (*Cache, error) {
 		return nil, err
 	}
 	c := &Cache{
-		dir: dir, limit: o.Limit, limits: o.OCILimits.WithDefaults(), now: o.Now,
+		dir: dir, limit: o.Limit, user: o.User, limits: o.OCILimits.WithDefaults(), now: o.Now,
 		importing: make(chan struct{}, 1), imported: map[string]imported{},
 	}
 	if c.now == nil {

@@ -264,7 +264,7 @@ func TestUses(t *testing.T) {
 	c = open(t, c.Dir(), Options{})
 	got, err := c.uses(t.Context())
 	must(t, err)
-	want := []useRecord{{1, "a/../b", []oci.Digest{d("1")}}, {1, "b", []oci.Digest{d("1"), d("2")}}}
+	want := []useRecord{{1, "a/../b", []oci.Digest{d("1")}, ""}, {1, "b", []oci.Digest{d("1"), d("2")}, ""}}
 	if d("2").Hex() < d("1").Hex() {
 		want[1].Roots = []oci.Digest{d("2"), d("1")}
 	}

@@ -30,6 +30,8 @@ type Entry struct {
 	LastUsed time.Time `json:"lastUsed,omitzero"`
 	// InUse lists the owners that use the package.
 	InUse []string `json:"inUse,omitempty"`
+	// Users are the names of the owners for people: data directories and addresses of control planes, as far as they are known.
+	Users []string `json:"users,omitempty"`
 	// Problem is the reason why the package cannot be read.
 	Problem string `json:"problem,omitempty"`
 	// Missing are the parts of the package that are not in the cache, such as a quarantined layer.
@@ -73,7 +75,7 @@ func (c *Cache) Size(ctx context.Context) (has, limit int64, err error) {
 
 // describe returns the entry of a package without its metadata.
 func (s *snapshot) describe(h *holding, owners map[oci.Digest][]*holding) Entry {
-	return Entry{Digest: h.root, Names: h.names, LastUsed: h.lastUsed, InUse: h.owners, Size: s.own(h, owners)}
+	return Entry{Digest: h.root, Names: h.names, LastUsed: h.lastUsed, InUse: h.owners, Users: s.users[h.root], Size: s.own(h, owners)}
 }
 
 // read adds the metadata of the package to its entry.

@@ -259,7 +259,7 @@ func TestList(t *testing.T) {
 		}
 		start := newClock().now
 		want = []Entry{
-			{Digest: d["a"], Kind: "Configuration", Package: "a", LastUsed: start, InUse: []string{"cluster"}},
+			{Digest: d["a"], Kind: "Configuration", Package: "a", LastUsed: start, InUse: []string{"cluster"}, Users: []string{"cluster"}},
 			{Digest: d["b"], Kind: "Configuration", Package: "b", Files: []string{"dropped.xpkg"}, LastUsed: time.Time{}},
 			{Digest: d["c"], Kind: "Configuration", Package: "c", Names: []string{"one", "two"}, Files: []string{"same.tar"}, LastUsed: start.Add(time.Hour)},
 			{Files: []string{"packed.xpkg.gz"}},
@@ -271,5 +271,30 @@ func TestList(t *testing.T) {
 	}
 	if has, limit, err := c.Size(t.Context()); err != nil || limit != c.limit || has != diskSize(t, c) {
 		t.Errorf("it has %d of %d bytes (%v), and %d on the disk", has, limit, err, diskSize(t, c))
+	}
+}
+
+// A list names the control planes that use a package, and either name forgets one.
+func TestUsersHaveNames(t *testing.T) {
+	dir := t.TempDir()
+	c := open(t, dir, Options{User: "/data/default"})
+	img := image(t, "a", 1000)
+	must(t, put(t.Context(), c, img))
+	roots := []oci.Digest{img.Digest()}
+	must(t, c.Use("one", roots))
+	must(t, open(t, dir, Options{}).Use("two", roots))
+	users := func() []string {
+		t.Helper()
+		all, err := c.List(t.Context())
+		must(t, err)
+		return all[0].Users
+	}
+	if diff := cmp.Diff([]string{"/data/default", "two"}, users()); diff != "" {
+		t.Errorf("users (-want +got):\n%s", diff)
+	}
+	must(t, c.Forget(t.Context(), "/data/default"))
+	must(t, c.Forget(t.Context(), "two"))
+	if got := users(); len(got) > 0 {
+		t.Errorf("%q are not forgotten", got)
 	}
 }

@@ -35,7 +35,12 @@ type useRecord struct {
 	Version int          `json:"version"`
 	Owner   string       `json:"owner"`
 	Roots   []oci.Digest `json:"roots"`
+	// User is the name of the owner for people. It may be empty.
+	User string `json:"user,omitempty"`
 }
+
+// name returns the name of the owner for people, or the owner.
+func (u useRecord) name() string { return cmp.Or(u.User, u.Owner) }
 
 func encodeRecord(kind, name string, value any) (store.Record, error) {
 	data, err := json.Marshal(value)
@@ -91,6 +96,22 @@ func readRecords[T any](ctx context.Context, s *store.Store, kind string, decode
 	return all, nil
 }
 
+// Forget deletes the records of an owner, which can be named by [Options].User too.
+func (c *Cache) Forget(ctx context.Context, name string) error {
+	uses, err := c.uses(ctx)
+	if err != nil {
+		return err
+	}
+	for _, u := range uses {
+		if u.Owner == name || u.name() == name {
+			if err := c.Use(u.Owner, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Use records the content that the packages of an owner need. The owner is a control
 // plane with a unique name. The record replaces the previous one of that owner, and is
 // effective for all processes until it is replaced; without roots it is deleted. The
@@ -99,7 +120,7 @@ func readRecords[T any](ctx context.Context, s *store.Store, kind string, decode
 func (c *Cache) Use(owner string, roots []oci.Digest) error {
 	ctx := context.Background()
 	sorted := slices.SortedFunc(slices.Values(roots), oci.Digest.Compare)
-	record, err := encodeRecord(usesKind, owner, useRecord{recordVersion, owner, slices.Compact(sorted)})
+	record, err := encodeRecord(usesKind, owner, useRecord{recordVersion, owner, slices.Compact(sorted), c.user})
 	if err != nil {
 		return err
 	}

@@ -18,13 +18,15 @@ type snapshot struct {
 	// names and owners are keyed by root.
 	names  map[oci.Digest][]string
 	owners map[oci.Digest][]string
+	// users are the names of the owners for people.
+	users map[oci.Digest][]string
 	// parts are the known parts of named roots, even if the manifest is missing.
 	parts map[oci.Digest][]oci.Digest
 }
 
 // scan reads the state of the store.
 func (c *Cache) scan(ctx context.Context) (*snapshot, error) {
-	s := &snapshot{now: c.now(), names: map[oci.Digest][]string{}, owners: map[oci.Digest][]string{}, parts: map[oci.Digest][]oci.Digest{}}
+	s := &snapshot{now: c.now(), names: map[oci.Digest][]string{}, owners: map[oci.Digest][]string{}, users: map[oci.Digest][]string{}, parts: map[oci.Digest][]oci.Digest{}}
 	var err error
 	if s.entries, err = c.store.Entries(ctx); err != nil {
 		return nil, err
@@ -47,6 +49,7 @@ func (c *Cache) scan(ctx context.Context) (*snapshot, error) {
 	for _, u := range uses {
 		for _, root := range u.Roots {
 			s.owners[root] = append(s.owners[root], u.Owner)
+			s.users[root] = append(s.users[root], u.name())
 		}
 	}
 	return s, nil

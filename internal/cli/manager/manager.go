@@ -2,6 +2,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -188,6 +189,8 @@ type ManagerOptions struct {
 	limits       flags.LimitFlags
 	Dependencies DependencyFlags
 	Options      controller.Options
+	// DataDir is the data directory of a local control plane.
+	DataDir string
 	// Indexes are the locations of the indexes in which packages are found for kinds.
 	Indexes []string
 	// IndexKey selects the keys that must have signed the indexes.
@@ -199,7 +202,7 @@ type ManagerOptions struct {
 // RunManager runs a manager with a package cache in a folder of this machine.
 func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	setGCPercent()
-	packages, err := cache.Open(o.CacheDir, cache.Options{Limit: int64(o.CacheLimit), LimitForAll: true})
+	packages, err := cache.Open(o.CacheDir, cache.Options{Limit: int64(o.CacheLimit), LimitForAll: true, User: cmp.Or(o.DataDir, o.Config.Host)})
 	if err != nil {
 		return err
 	}

@@ -61,13 +61,13 @@ func (c *cacheLsCmd) Run(env *terminal.Env) (err error) {
 
 // writeEntries writes a table of packages, and the errors of unreadable ones after it.
 func writeEntries(w io.Writer, f terminal.ListOutputFlag, entries []cache.Entry) error {
-	table := terminal.Table{Header: []string{"NAME", "KIND", "PACKAGE", "DIGEST", "SIZE", "LAST USED", "IN USE BY"}, WideHeader: []string{"FULL DIGEST"}}
+	table := terminal.Table{Header: []string{"NAME", "KIND", "PACKAGE", "DIGEST", "SIZE", "LAST USED", "IN USE BY"}, WideHeader: []string{"FULL DIGEST", "OWNER"}}
 	var rows [][]string
 	for _, e := range entries {
 		rows = append(rows, f.Cells(table, []string{
 			orDash(strings.Join(append(e.Names, e.Files...), ", ")), orDash(e.Kind), orDash(e.Package), orDash(e.Digest.Short()), terminal.Size(e.Size),
-			terminal.Age(e.LastUsed, time.Now()), orDash(strings.Join(e.InUse, ", ")),
-			e.Digest.String(),
+			terminal.Age(e.LastUsed, time.Now()), orDash(strings.Join(e.Users, ", ")),
+			e.Digest.String(), orDash(strings.Join(e.InUse, ", ")),
 		}))
 	}
 	if err := terminal.WriteTable(w, f.Columns(table), rows); err != nil {

@@ -32,7 +32,7 @@ func (c *cachePruneCmd) Run(env *terminal.Env) (err error) {
 	}
 	defer terminal.Close(&err, p)
 	for _, owner := range c.Forget {
-		if err := p.Use(owner, nil); err != nil {
+		if err := p.Forget(env.Context, owner); err != nil {
 			return err
 		}
 	}
