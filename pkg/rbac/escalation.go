@@ -51,8 +51,14 @@ const (
 	groupDefinitions  = "apiextensions.k8s.io"
 	groupFairness     = "flowcontrol.apiserver.k8s.io"
 	groupOperation    = "ops.crossplane.io"
-	groupPackages     = "pkg.crossplane.io"
 )
+
+// packageGroups are the groups whose objects install packages: of this package manager in all generations, and of the
+// package managers of other vendors.
+var packageGroups = []string{
+	"packages.crossplane.io", "pkg.crossplane.io", "stacks.crossplane.io", "pkg.ibm.crossplane.io", "pkg.upbound.io",
+	"olm.operatorframework.io", "operators.coreos.com", "packaging.carvel.dev",
+}
 
 // secretCA is the Secret with the key of the CA that signs the certificates of runtimes.
 const secretCA = "crossplane-root-ca"
@@ -198,7 +204,7 @@ var escalations = []escalation{
 	},
 	{
 		Name: "write packages", Reason: "install packages, run them with every image, ServiceAccount and permission, and uninstall them",
-		targets: []target{{groupPackages, []string{star}}}, verbs: verbsWriteDelete,
+		targets: everythingIn(packageGroups), verbs: verbsWriteDelete,
 	},
 	{
 		Name: "write compositions", Reason: "create every object that Crossplane may create, and delete objects that it has created",
@@ -212,11 +218,14 @@ var escalations = []escalation{
 		verbs: verbsWriteDelete,
 	},
 	{
-		// The provider creates the object in the manifest, or the chart, with its own permissions.
-		Name: "apply manifests", Reason: "create and change every object that provider-kubernetes or provider-helm may write",
+		// The controller creates the objects in the manifest, the chart or the repository with its own permissions.
+		Name: "apply manifests", Reason: "create and change every object that provider-kubernetes, provider-helm or a GitOps controller may write",
 		targets: []target{
 			{"kubernetes.crossplane.io", []string{"objects"}}, {"kubernetes.m.crossplane.io", []string{"objects"}},
 			{"helm.crossplane.io", []string{"releases"}}, {"helm.m.crossplane.io", []string{"releases"}},
+			{"argoproj.io", []string{"applications", "applicationsets", "appprojects"}},
+			{"helm.toolkit.fluxcd.io", []string{"helmreleases"}}, {"kustomize.toolkit.fluxcd.io", []string{"kustomizations"}},
+			{"helm.cattle.io", []string{"helmchartconfigs", "helmcharts"}}, {"kappctrl.k14s.io", []string{"apps"}},
 		},
 		verbs: verbsWriteDelete, allObjects: true,
 	},
@@ -263,6 +272,15 @@ var escalations = []escalation{
 		},
 		verbs: verbsWriteDelete,
 	},
+}
+
+// everythingIn returns the targets for all resources of some groups.
+func everythingIn(groups []string) []target {
+	out := make([]target, len(groups))
+	for i, group := range groups {
+		out[i] = target{group, []string{star}}
+	}
+	return out
 }
 
 // matches reports whether a grant includes the escalation, or a part of it.
@@ -342,6 +360,9 @@ func escalationsOf(rule rbacv1.PolicyRule) []escalation {
 	all := grants(rule)
 	return slices.DeleteFunc(slices.Clone(escalations), func(e escalation) bool { return !slices.ContainsFunc(all, e.matches) })
 }
+
+// Escalates reports whether a rule includes a permission that amounts to control of the cluster.
+func Escalates(rule rbacv1.PolicyRule) bool { return len(escalationsOf(rule)) > 0 }
 
 // DescribeEscalation describes a rule with the escalations that it includes.
 func DescribeEscalation(rule rbacv1.PolicyRule) string {

@@ -10,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
 func ruleFor(group, resource, verb string, names ...string) rbacv1.PolicyRule {
@@ -46,9 +49,9 @@ func TestEachEscalationNeedsConsent(t *testing.T) {
 		"redirect Services":                {ruleFor("", "endpoints", "update"), ruleFor("discovery.k8s.io", "endpointslices", "create"), ruleFor("", "services", "create"), ruleFor("", "services", "patch"), ruleFor("", "services/status", "update"), ruleFor("discovery.k8s.io", "endpointslices", "delete")},
 		"change routes":                    {ruleFor("networking.k8s.io", "ingresses", "create"), ruleFor("networking.k8s.io", "networkpolicies", "delete"), ruleFor("networking.k8s.io", "*", "*"), ruleFor("route.openshift.io", "routes", "patch")},
 		"limit requests":                   {ruleFor("flowcontrol.apiserver.k8s.io", "flowschemas", "create"), ruleFor("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", "delete", "x"), ruleFor("flowcontrol.apiserver.k8s.io", "flowschemas/status", "patch")},
-		"write packages":                   {ruleFor("pkg.crossplane.io", "providers", "create"), ruleFor("pkg.crossplane.io", "deploymentruntimeconfigs", "patch", "default"), ruleFor("pkg.crossplane.io", "*", "*"), ruleFor("pkg.crossplane.io", "providers", "delete")},
+		"write packages":                   {ruleFor("pkg.crossplane.io", "providers", "create"), ruleFor("pkg.crossplane.io", "deploymentruntimeconfigs", "patch", "default"), ruleFor("pkg.crossplane.io", "*", "*"), ruleFor("pkg.crossplane.io", "providers", "delete"), ruleFor("packages.crossplane.io", "*", "*"), ruleFor("packages.crossplane.io", "clusterpackageinstalls", "delete", "x"), ruleFor("packages.crossplane.io", "packageinstalls/status", "patch"), ruleFor("stacks.crossplane.io", "stackinstalls", "create"), ruleFor("pkg.ibm.crossplane.io", "providers", "update"), ruleFor("pkg.upbound.io", "controllers", "create"), ruleFor("operators.coreos.com", "subscriptions", "patch"), ruleFor("olm.operatorframework.io", "clusterextensions", "delete"), ruleFor("packaging.carvel.dev", "packageinstalls", "create")},
 		"write compositions":               {ruleFor("apiextensions.crossplane.io", "compositions", "create"), ruleFor("apiextensions.crossplane.io", "*", "*"), ruleFor("ops.crossplane.io", "operations", "patch", "x")},
-		"apply manifests":                  {ruleFor("kubernetes.crossplane.io", "objects", "create"), ruleFor("kubernetes.m.crossplane.io", "objects", "patch"), ruleFor("helm.crossplane.io", "releases", "update"), ruleFor("helm.m.crossplane.io", "*", "*")},
+		"apply manifests":                  {ruleFor("kubernetes.crossplane.io", "objects", "create"), ruleFor("kubernetes.m.crossplane.io", "objects", "patch"), ruleFor("helm.crossplane.io", "releases", "update"), ruleFor("helm.m.crossplane.io", "*", "*"), ruleFor("argoproj.io", "applications", "create"), ruleFor("helm.toolkit.fluxcd.io", "*", "patch"), ruleFor("kustomize.toolkit.fluxcd.io", "kustomizations", "delete"), ruleFor("helm.cattle.io", "helmcharts", "create"), ruleFor("kappctrl.k14s.io", "apps", "update")},
 		"write CRDs":                       {ruleFor("apiextensions.k8s.io", "customresourcedefinitions", "update"), ruleFor("apiextensions.k8s.io", "customresourcedefinitions", "delete", "x"), ruleFor("apiextensions.k8s.io", "customresourcedefinitions/status", "update")},
 		"write admission control":          {ruleFor("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "create"), ruleFor("admissionregistration.k8s.io", "validatingadmissionpolicies", "update"), ruleFor("admissionregistration.k8s.io", "validatingadmissionpolicybindings", "delete"), ruleFor("admissionregistration.k8s.io", "validatingwebhookconfigurations", "deletecollection")},
 		"write APIServices":                {ruleFor("apiregistration.k8s.io", "apiservices", "create"), ruleFor("apiregistration.k8s.io", "apiservices", "delete", "x")},
@@ -143,6 +146,16 @@ func TestEscalationErrorNamesPermissionAndReason(t *testing.T) {
 	}
 	if err := EscalationError(nil, ""); err != nil {
 		t.Errorf("without rules: %v", err)
+	}
+}
+
+// Every group of the packages of this package manager is one whose objects install packages: a group that is added to the API
+// has to be in the list.
+func TestEveryGroupOfPackagesEscalates(t *testing.T) {
+	for _, group := range []string{v1.Group, packagesv1alpha1.Group, packagesv1alpha1.EarlierGroup} {
+		if !Escalates(ruleFor(group, "*", "create")) {
+			t.Errorf("the permission to create objects of %s needs no consent", group)
+		}
 	}
 }
 

@@ -209,6 +209,7 @@ func attacks(t *testing.T, a *arena, full bool) map[string]attack {
 		"commands in pods":       {stream: permissions("exec", `{apiGroups: [""], resources: [pods/exec], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
 		"tokens":                 {stream: permissions("tokens", `{apiGroups: [""], resources: [serviceaccounts/token], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
 		"installing packages":    {stream: permissions("packages", `{apiGroups: [pkg.crossplane.io], resources: [providers], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
+		"removing packages":      {stream: permissions("installs", `{apiGroups: [packages.crossplane.io], resources: ["*"], verbs: ["*"]}`), wants: []string{"PermissionEscalation"}},
 		"takes over the manager": {stream: own("takeover"), mode: []string{"takeover"}, wants: []string{"Ready"}, check: logOf("GRANTED", "takeover: end")},
 		// Dependencies.
 		"dependency cycle": {publish: cycle, wants: []string{"DependencyCycle"}},

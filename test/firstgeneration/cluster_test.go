@@ -2,6 +2,8 @@ package firstgeneration
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // A ClusterPackageInstall installs, upgrades and deletes a package through a Provider, and its record stays true.
@@ -195,5 +198,47 @@ func TestClusterPackageInstallIsRefused(t *testing.T) {
 				t.Errorf("there is a Provider (%v)", err)
 			}
 		})
+	}
+}
+
+// A package that depends on the kinds with which packages are installed could install and remove others: it waits for approval,
+// with nothing written.
+func TestDependencyOnInstallObjectsWaitsForApproval(t *testing.T) {
+	s := newSuite(t, nil)
+	for name, kind := range map[string]string{
+		"installer": "'*.packages.crossplane.io/v1alpha1'",
+		"stacks":    "clusterstackinstalls.stacks.crossplane.io/v1alpha1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := t.TempDir()
+			writeTree(t, tree, name, kind)
+			ref := s.pushWithRuntime(t, tree, "first/"+name+":v1.0.0")
+			in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, name, ref)
+			s.Create(t, in)
+			s.waitFor(t, in, corev1.ConditionFalse, rbac.ErrPermissionEscalation.Name)
+			crd := &metav1.PartialObjectMetadata{}
+			crd.SetGroupVersionKind(definitionKind)
+			if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things." + name + ".example.org"}, crd); !apierrors.IsNotFound(err) {
+				t.Errorf("a package without approval has a CRD (%v)", err)
+			}
+		})
+	}
+}
+
+// writeTree writes a package of the first generation that depends on a kind.
+func writeTree(t *testing.T, tree, name, dependsOn string) {
+	t.Helper()
+	for file, text := range map[string]string{
+		"app.yaml":                  "title: " + name + "\nversion: v1.0.0\npermissionScope: Cluster\ndependsOn:\n- crd: " + dependsOn + "\n",
+		"install.yaml":              "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name + "}\nspec:\n  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: main}]}\n",
+		"resources/things.crd.yaml": strings.SplitN(content(name, "v1.0.0", "Cluster"), "---\n", 2)[1],
+	} {
+		path := filepath.Join(tree, ".registry", file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

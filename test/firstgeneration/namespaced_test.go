@@ -285,6 +285,15 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 		"depends": {func(p *packagesv1alpha1.Package) {
 			p.Spec.DependsOn = []packagesv1alpha1.InstallSpec{{CRD: "*.pkg.crossplane.io/v1"}}
 		}, firstgen.ErrPermissions.Name},
+		"first": {func(p *packagesv1alpha1.Package) {
+			p.Spec.DependsOn = []packagesv1alpha1.InstallSpec{{CRD: "*.packages.crossplane.io/v1alpha1"}}
+		}, firstgen.ErrPermissions.Name},
+		"operators": {func(p *packagesv1alpha1.Package) {
+			p.Spec.DependsOn = []packagesv1alpha1.InstallSpec{{CRD: "subscriptions.operators.coreos.com/v1alpha1"}}
+		}, firstgen.ErrPermissions.Name},
+		"manifests": {func(p *packagesv1alpha1.Package) {
+			p.Spec.DependsOn = []packagesv1alpha1.InstallSpec{{CRD: "*.kubernetes.m.crossplane.io/v1alpha1"}}
+		}, firstgen.ErrPermissions.Name},
 		"builtin": {func(p *packagesv1alpha1.Package) {
 			p.Spec.CRDs = []packagesv1alpha1.Kind{{APIVersion: "apps/v1", Kind: "Deployment"}}
 		}, "ReservedDefinition"},

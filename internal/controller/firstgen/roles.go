@@ -85,6 +85,9 @@ func refusedRule(rule rbacv1.PolicyRule) string {
 		if group == rbacv1.APIGroupAll || rbac.Reserved(schema.GroupResource{Group: group}) {
 			return fmt.Sprintf("%s of the API group %q, which belongs to Kubernetes, to Crossplane or to the package manager", strings.Join(rule.Resources, ", "), group)
 		}
+		if of := (rbacv1.PolicyRule{APIGroups: []string{group}, Resources: rule.Resources, Verbs: rule.Verbs}); rbac.Escalates(of) {
+			return rbac.DescribeEscalation(of)
+		}
 	}
 	return ""
 }
