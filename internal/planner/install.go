@@ -34,7 +34,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := pl.checkMaintained(ctx, s.live, p); err != nil {
+	if err := CheckMaintained(ctx, pl.Reader, s.live, p); err != nil {
 		return nil, err
 	}
 	packages := pl.packages()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -23,9 +25,9 @@ var ErrMaintained = errcode.Code{
 	Fix:   "Change or delete the install object. The message has the command.",
 }
 
-// checkMaintained fails with MaintainedByInstall if an install object would undo the change of the live package to p, or
+// CheckMaintained fails with MaintainedByInstall if an install object would undo the change of the live package to p, or
 // its deletion if p is nil.
-func (pl *Planner) checkMaintained(ctx context.Context, live, p v1.Package) error {
+func CheckMaintained(ctx context.Context, reader client.Reader, live, p v1.Package) error {
 	if live == nil {
 		return nil
 	}
@@ -36,25 +38,22 @@ func (pl *Planner) checkMaintained(ctx context.Context, live, p v1.Package) erro
 	if p != nil && p.PackageSpec().Package == live.PackageSpec().Package {
 		return nil // All settings that the install object does not determine belong to users.
 	}
-	all, err := pl.installObjects(ctx)
+	in, err := state.ReadInstall(ctx, reader, by)
 	if err != nil {
 		return fmt.Errorf("read the install object %s: %w", by, err)
 	}
-	for _, in := range all {
-		if state.InstalledBy(in) != by || in.GetDeletionTimestamp() != nil {
-			continue
-		}
-		command := func(verb string, more ...string) string {
-			return state.InstallCommand(verb, in.PackageKind(), in.GetNamespace(), in.GetName(), more...)
-		}
-		failed := ErrMaintained.New(nil, "the %s %s in the namespace %s maintains the %s %s", in.PackageKind(), in.GetName(), in.GetNamespace(), live.PackageKind(), live.GetName())
-		if p == nil {
-			return failed.WithDo("Run `%s` to uninstall the package.", command("delete"))
-		}
-		patch := wording.ShellWord(installPatch(in.InstallSpec(), p.PackageSpec().Package))
-		return failed.WithDo("Run `%s` to change the package.", command("patch", "--type", "merge", "-p", patch))
+	if in == nil || in.GetDeletionTimestamp() != nil {
+		return nil
 	}
-	return nil
+	command := func(verb string, more ...string) string {
+		return state.InstallCommand(verb, in.PackageKind(), in.GetNamespace(), in.GetName(), more...)
+	}
+	failed := ErrMaintained.New(nil, "the %s %s in the namespace %s maintains the %s %s", in.PackageKind(), in.GetName(), in.GetNamespace(), live.PackageKind(), live.GetName())
+	if p == nil {
+		return failed.WithDo("Run `%s` to uninstall the package.", command("delete"))
+	}
+	patch := wording.ShellWord(installPatch(in.InstallSpec(), p.PackageSpec().Package))
+	return failed.WithDo("Run `%s` to change the package.", command("patch", "--type", "merge", "-p", patch))
 }
 
 // installPatch returns the patch of an install object that selects a package.

@@ -34,7 +34,7 @@ func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 	if s.live == nil {
 		return nil, ErrNotInstalled.New(nil, "there is no %s %s", strings.ToLower(p.PackageKind()), p.GetName())
 	}
-	if err := pl.checkMaintained(ctx, s.live, nil); err != nil {
+	if err := CheckMaintained(ctx, pl.Reader, s.live, nil); err != nil {
 		return nil, err
 	}
 	out, err := s.startPlan(Uninstall, p)

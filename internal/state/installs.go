@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +28,23 @@ func InstalledBy(in packagesv1alpha1.Install) string {
 func InstallCommand(verb, kind, namespace, name string, more ...string) string {
 	words := []string{"kubectl", verb, "--namespace", namespace, strings.ToLower(kind) + "s." + packagesv1alpha1.Group, name}
 	return strings.Join(append(words, more...), " ")
+}
+
+// ReadInstall returns the install object that a value of AnnotationInstalledBy names, or nil if there is none.
+func ReadInstall(ctx context.Context, reader client.Reader, by string) (packagesv1alpha1.Install, error) {
+	parts := strings.Split(by, "/")
+	if len(parts) != 3 || !slices.Contains(packagesv1alpha1.InstallKinds(), parts[0]) {
+		return nil, nil
+	}
+	in := packagesv1alpha1.NewInstall(parts[0])
+	err := reader.Get(ctx, client.ObjectKey{Namespace: parts[1], Name: parts[2]}, in)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return in, nil
 }
 
 // IsRecord reports whether a Package records an install object. All other Packages were created by users.

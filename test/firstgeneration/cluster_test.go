@@ -18,6 +18,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/command"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -75,6 +77,21 @@ func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
 		wantFix(t, err, "`kubectl patch --namespace "+managerNamespace+" clusterpackageinstalls.packages.crossplane.io maintained --type merge -p '{\"spec\":{\"package\":\"first/maintained:v2.0.0\"}}'`")
 		_, err = s.planner(t).Uninstall(t.Context(), p)
 		wantFix(t, err, "`kubectl delete --namespace "+managerNamespace+" clusterpackageinstalls.packages.crossplane.io maintained`")
+	})
+	t.Run("UninstallsAreRefused", func(t *testing.T) {
+		uid := p.UID
+		for _, args := range [][]string{
+			{"uninstall", "provider/maintained", "--yes"}, {"uninstall", "maintained", "--yes", "--wait", "30s"}, {"uninstall", "provider", "maintained", "--yes"},
+			{"uninstall", "provider/maintained"}, {"uninstall", "provider/maintained", "--yes", "--dry-run"}, {"plan", "uninstall", "provider/maintained"},
+		} {
+			code, stdout, stderr := command.Output(t, append(args, "--kubeconfig", cluster.Kubeconfig(t))...)
+			if code != 9 || !strings.Contains(stderr, planner.ErrMaintained.Name) || !strings.Contains(stderr, "kubectl delete --namespace "+managerNamespace+" clusterpackageinstalls.packages.crossplane.io maintained") {
+				t.Errorf("%q: exit code %d\n%s%s", args, code, stdout, stderr)
+			}
+			if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || p.UID != uid || p.DeletionTimestamp != nil {
+				t.Fatalf("%q deleted the Provider: %+v (%v)", args, p.ObjectMeta, err)
+			}
+		}
 	})
 	t.Run("AnUpgradeIsAnEdit", func(t *testing.T) {
 		next := s.publish(t, "maintained", "v2.0.0", "Cluster")

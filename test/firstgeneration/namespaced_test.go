@@ -20,6 +20,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/command"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
@@ -152,6 +154,18 @@ func TestAllowedRepositoriesAreSharedAutomatically(t *testing.T) {
 	other := newInstall(packagesv1alpha1.PackageInstallKind, a, "automatic", s.publish(t, "automatic", "v1.0.0", "Namespaced"))
 	s.Create(t, other)
 	s.waitFor(t, other, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
+
+	t.Run("AnUninstallReportsThatTheProviderIsCreatedAgain", func(t *testing.T) {
+		name := "provider/" + in.InstallStatus().Provider
+		code, stdout, stderr := command.Output(t, "uninstall", name, "--yes", "--wait", "60s", "--kubeconfig", cluster.Kubeconfig(t))
+		if code != 9 || !strings.Contains(stderr, "PackageRecreated") || !strings.Contains(stderr, "xpkg plan uninstall "+name) {
+			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+		}
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		if _, stdout, stderr := command.Output(t, "plan", "uninstall", name, "--kubeconfig", cluster.Kubeconfig(t)); !strings.Contains(stdout, a+"/auto") {
+			t.Errorf("the plan does not name the PackageInstall:\n%s%s", stdout, stderr)
+		}
+	})
 }
 
 // A refused PackageInstall leaves no Provider, which its users could not delete.

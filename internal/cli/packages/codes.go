@@ -9,6 +9,7 @@ func Codes() []errcode.Code {
 		ErrNoRevision,
 		ErrPlanRead,
 		ErrPlanWrite,
+		ErrRecreated,
 		ErrStillGoing,
 		ErrStorageNotMigrated,
 		ErrWait,

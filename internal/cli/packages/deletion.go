@@ -14,7 +14,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -64,12 +66,17 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 	progress.Set("deleting %s and its objects", inventory.ShortName(p))
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
+	// A package that is required is created again after its deletion, so that it is gone only if two reads agree.
+	gone := 0
 	for {
 		left, err := remains(ctx, cluster, objects, p, with)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		if err == nil && !left {
+			gone++
+		}
+		if gone == 2 {
 			return nil
 		}
 		select {
@@ -83,13 +90,16 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 	}
 }
 
-// remains reports whether the package, or an object that it owns, still exists.
+// remains reports whether the package, or an object that it owns, still exists. It fails with PackageRecreated if there is
+// another package with the name.
 func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster, p v1.Package, with deletionSummary) (bool, error) {
 	now := v1.NewPackage(p.PackageKind())
 	err := cluster.Get(ctx, client.ObjectKeyFromObject(p), now)
 	switch {
 	case err == nil && now.GetUID() == p.GetUID():
 		return true, nil
+	case err == nil:
+		return true, recreated(ctx, cluster, now)
 	case client.IgnoreNotFound(err) != nil:
 		return false, connection.Classify(err, "read %s", inventory.ShortName(p))
 	}
@@ -112,6 +122,16 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 		}
 	}
 	return false, nil
+}
+
+// recreated returns the error of a package that exists again, with the command that deletes what requires it.
+func recreated(ctx context.Context, cluster client.Client, now v1.Package) error {
+	failed := ErrRecreated.New(nil, "%s was deleted, and created again", inventory.ShortName(now))
+	var by *errcode.Error
+	if errors.As(planner.CheckMaintained(ctx, cluster, now, nil), &by) {
+		return failed.WithDo("%s", by.Do)
+	}
+	return failed.WithDo("Run `xpkg plan uninstall %s`: it lists the packages and install objects that require the package. Uninstall these first.", inventory.ShortName(now))
 }
 
 // stillGoing returns the error of an incomplete deletion, with the objects that delay it.

@@ -26,6 +26,13 @@ var ErrStillGoing = errcode.Code{
 	Fix:   "The deletion continues. An object that remains has a finalizer: inspect it with kubectl.",
 }
 
+// ErrRecreated is the code for a package that was created again while an uninstall waited for its deletion.
+var ErrRecreated = errcode.Code{
+	Name: "PackageRecreated", Class: errcode.Conflict,
+	Cause: "The package was deleted, and the package manager or another client created it again.",
+	Fix:   "Run `xpkg plan uninstall` with the name of the package: it lists the packages and install objects that require it. Uninstall these first.",
+}
+
 // uninstallArgs select the package to uninstall.
 type uninstallArgs struct {
 	Name inventory.Name `arg:"" complete:"package" help:"Package to uninstall, as NAME, KIND/NAME or KIND NAME."`
@@ -155,6 +162,9 @@ func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, one unin
 		}
 		_, err = carryOut(env.Context, cluster, agreed)
 		return err
+	}
+	if err := planner.CheckMaintained(env.Context, cluster, p, nil); err != nil {
+		return planError(err, "uninstall "+inventory.ShortName(p))
 	}
 	uid := p.GetUID()
 	err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation))
