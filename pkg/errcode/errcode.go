@@ -126,16 +126,16 @@ type Error struct {
 
 // WithDo replaces the advice of the code with more specific advice, and returns e.
 func (e *Error) WithDo(format string, args ...any) *Error {
-	e.Do = fmt.Sprintf(format, args...)
+	e.Do = HideCredentials(fmt.Sprintf(format, args...))
 	return e
 }
 
-// Error returns "what: why", without the advice.
+// Error returns "what: why", without the advice and without credentials.
 func (e *Error) Error() string {
 	if e.Why == nil {
-		return e.What
+		return HideCredentials(e.What)
 	}
-	return e.What + ": " + e.Why.Error()
+	return HideCredentials(e.What + ": " + e.Why.Error())
 }
 
 // Unwrap returns the cause.

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -54,7 +55,7 @@ type ParseOptions struct {
 func ParseReference(s string, opts ParseOptions) (Reference, error) {
 	ref, err := parseReference(s, opts)
 	if err != nil {
-		return Reference{}, ErrInvalidReference.New(err, "cannot read reference %q", text.Clip(s))
+		return Reference{}, ErrInvalidReference.New(err, "cannot read reference %q", text.Clip(errcode.HideCredentials(s)))
 	}
 	return ref, nil
 }
@@ -86,6 +87,9 @@ func parseReference(s string, opts ParseOptions) (Reference, error) {
 	}
 	if s == "" {
 		return Reference{}, syntaxError(s, 0, "it is empty")
+	}
+	if errcode.HideCredentials(s) != s {
+		return Reference{}, errors.New("a reference has no credentials: use a pull secret of the package, or `docker login` on this machine")
 	}
 	if i := strings.Index(s, "://"); i >= 0 {
 		return Reference{}, syntaxError(s, i, "a reference has no scheme such as %q", s[:i+3])

@@ -2,6 +2,7 @@ package firstgeneration
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -197,6 +198,16 @@ func TestClusterPackageInstallIsRefused(t *testing.T) {
 	ref := s.publish(t, "refused", "v1.0.0", "Cluster")
 	both := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "refused-both", ref)
 	both.InstallSpec().CRD = "things.refused.example.org/v1"
+	withSource := func(name, by string) packagesv1alpha1.Install {
+		in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, name, "")
+		in.InstallSpec().Source = "user:hunter2@" + s.Registry
+		if by == "crd" {
+			in.InstallSpec().CRD = "things.refused.example.org/v1"
+		} else {
+			in.InstallSpec().Package = "first/refused:v1.0.0"
+		}
+		return in
+	}
 	for name, tc := range map[string]struct {
 		in   packagesv1alpha1.Install
 		code string
@@ -205,10 +216,16 @@ func TestClusterPackageInstallIsRefused(t *testing.T) {
 		"nothing":   {newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "refused-nothing", ""), firstgen.ErrReference.Name},
 		"both":      {both, firstgen.ErrReference.Name},
 		"invalid":   {newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "refused-invalid", "Not A Reference"), firstgen.ErrReference.Name},
+		"password":  {newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "refused-password", "user:hunter2@"+ref), firstgen.ErrReference.Name},
+		"source":    {withSource("refused-source", "package"), firstgen.ErrReference.Name},
+		"crd":       {withSource("refused-crd", "crd"), firstgen.ErrReference.Name},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.Create(t, tc.in)
 			s.waitFor(t, tc.in, corev1.ConditionFalse, tc.code)
+			if status := fmt.Sprintf("%+v", tc.in.InstallStatus()); strings.Contains(status, "hunter2") {
+				t.Errorf("the status contains credentials: %s", status)
+			}
 			p := &v1.Provider{}
 			err := s.Client.Get(t.Context(), client.ObjectKey{Name: firstgen.ProviderName(tc.in.GetNamespace(), tc.in.GetName(), managerNamespace)}, p)
 			if !apierrors.IsNotFound(err) {

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Safe makes untrusted text safe to print on a terminal: it escapes [wording.Invisible]
-// characters, as Go and YAML do.
+// characters, as Go and YAML do, and hides credentials in references.
 func Safe(s string) string {
-	return escape(s, wording.Invisible, escapeHigh)
+	return escape(errcode.HideCredentials(s), wording.Invisible, escapeHigh)
 }
 
 func escapeHigh(r rune) string { return fmt.Sprintf("\\U%08x", r) }
@@ -41,7 +42,7 @@ func SafeLine(s string) string { return strings.ReplaceAll(Safe(s), "\n", " ") }
 // SafeText is like Safe, but keeps tabs, for text in columns.
 func SafeText(s string) string {
 	if !strings.ContainsFunc(s, wording.Invisible) {
-		return s
+		return errcode.HideCredentials(s)
 	}
 	columns := strings.Split(s, "\t")
 	for i, column := range columns {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -19,7 +20,7 @@ func (o Options) Reference(source, name string) (oci.Reference, error) {
 	name = firstgen.WithRegistry(name, source)
 	ref, err := oci.ParseReference(name, oci.ParseOptions{DefaultRegistry: registry, AllowUntagged: true})
 	if err != nil {
-		return oci.Reference{}, ErrReference.New(err, "%.200q is not the reference of a package", name)
+		return oci.Reference{}, ErrReference.New(err, "%.200q is not the reference of a package", errcode.HideCredentials(name))
 	}
 	if ref.Tag == "" && ref.Digest.IsZero() {
 		ref = ref.WithTag("latest")
@@ -33,10 +34,15 @@ func imageIn(in packagesv1alpha1.Install, c content, image string) string {
 	return firstgen.WithRegistry(image, cmp.Or(in.InstallSpec().Source, c.origin.Registry))
 }
 
-// checkSpec fails unless exactly one of package and crd is set.
+// checkSpec fails unless exactly one of package and crd is set, and for a source with credentials, which would be copied to other
+// objects.
 func checkSpec(spec *packagesv1alpha1.InstallSpec) error {
 	if (spec.Package == "") == (spec.CRD == "") {
 		return ErrReference.New(nil, "the spec sets %s of package and crd", map[bool]string{true: "neither", false: "both"}[spec.Package == ""])
+	}
+	if errcode.HideCredentials(spec.Source) != spec.Source {
+		return ErrReference.New(nil, "the source contains credentials").
+			WithDo("Remove the user and the password from spec.source, and name a Secret with them in spec.imagePullSecrets.")
 	}
 	return nil
 }
