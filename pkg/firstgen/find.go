@@ -57,6 +57,11 @@ func isDir(fsys fs.FS, name string) bool {
 	return err == nil && info.IsDir()
 }
 
+func isFile(fsys fs.FS, name string) bool {
+	info, err := fs.Stat(fsys, name)
+	return err == nil && info.Mode().IsRegular()
+}
+
 // hasContent reports whether name is a regular file that is not empty.
 func hasContent(fsys fs.FS, name string) bool {
 	info, err := fs.Stat(fsys, name)

@@ -130,7 +130,12 @@ func (r *reader) readFiles(fsys fs.FS) ([]file, error) {
 			return err
 		case d.IsDir() && strings.Count(p, "/") > r.limits.Depth:
 			return xpkg.ErrYAMLLimit.New(nil, "the folder %q is nested more than %d levels deep", p, r.limits.Depth)
-		case d.IsDir() || !IsRelevant(p):
+		case d.IsDir():
+			return nil
+		case d.Type()&fs.ModeSymlink != 0 && !IsRelevant(p) && !isFile(fsys, p):
+			r.report(xpkg.Warning, xpkg.ErrUnreadableFile, p, 0, "it is a symbolic link: the files of a linked folder are not part of the package")
+			return nil
+		case !IsRelevant(p):
 			return nil
 		case !d.Type().IsRegular():
 			severity := xpkg.Warning

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -352,6 +354,52 @@ func TestSymbolicLinksAndSpecialFilesAreWarnings(t *testing.T) {
 	fsys[".registry/resources/pipe.crd.yaml"] = &fstest.MapFile{Mode: fs.ModeNamedPipe}
 	if pkg, err := read(t, fsys, firstgen.Options{}); err != nil || len(pkg.Resources) != 1 || len(pkg.Findings) != 2 {
 		t.Errorf("package %v, error %v", pkg, err)
+	}
+}
+
+// A linked folder is reported, also if it leads out of the package: its files are silently missing otherwise. Links to other files do
+// not concern the package.
+func TestLinkedFoldersAreWarnings(t *testing.T) {
+	for _, name := range []string{"resources", "resources/acme", "icons", "resources/v1.2"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			files := tree(nil)
+			for file, content := range files {
+				write(t, filepath.Join(dir, file), content.Data)
+			}
+			write(t, filepath.Join(dir, "elsewhere", "group.yaml"), []byte("title: Acme\n"))
+			if err := os.RemoveAll(filepath.Join(dir, ".registry", name)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(dir, ".registry", name)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink("app.yaml", filepath.Join(dir, ".registry", "README.md")); err != nil {
+				t.Fatal(err)
+			}
+			pkg, err := read(t, os.DirFS(dir), firstgen.Options{})
+			var found []xpkg.Finding
+			if err != nil {
+				found = xpkg.Findings(err)
+			} else {
+				found = pkg.Findings
+			}
+			found = slices.DeleteFunc(found, func(f xpkg.Finding) bool { return f.Code.Name != xpkg.ErrUnreadableFile.Name })
+			if len(found) != 1 || found[0].File != name {
+				t.Errorf("error %v, findings %+v", err, found)
+			}
+		})
+	}
+}
+
+// write writes a file and the folders that contain it.
+func write(t *testing.T, file string, data []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
