@@ -2,6 +2,8 @@ package firstgeneration
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,6 +72,28 @@ func TestInstallObjectsOfBothGroupsAreReadAndReplaced(t *testing.T) {
 	}
 	if len(s.problems) > 0 || len(got) != 4 {
 		t.Errorf("%d objects, the problems %v", len(got), s.problems)
+	}
+
+	// The plan names an object by its reference. A replacement that an interrupted migration has already made is in the spec.
+	m.Replacements = maps.Clone(replacements)
+	delete(m.Replacements, "acme/wide:v1")
+	m.Replacements["r.example.org/acme/wide:v1"] = "new.example.org/acme/wide:v2"
+	m.Replacements["old.example.org/acme/moved:v1"] = "r.example.org/acme/moved:v1"
+	if s, err = m.read(t.Context()); err != nil || len(s.problems) > 0 {
+		t.Fatalf("the problems are %v (%v)", s.problems, err)
+	}
+	if i := slices.IndexFunc(s.installs, func(in *install) bool { return in.name == "wide" }); s.installs[i].reference.String() != "new.example.org/acme/wide:v2" {
+		t.Errorf("the reference that a plan names is not replaced: %s", s.installs[i].reference)
+	}
+	for _, from := range []string{"acme/wide", "wide", "old.example.org/acme/wide:v1", "acme/narrow:v1"} {
+		m.Replacements = maps.Clone(replacements)
+		m.Replacements[from] = "new.example.org/acme/other:v1"
+		if s, err = m.read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if findings := s.findings(); len(findings) != 1 || !strings.Contains(findings[0].Problem, from+",") {
+			t.Errorf("the replacement of %s: the problems are %v", from, findings)
+		}
 	}
 
 	m.Replacements = nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,6 +40,8 @@ type snapshot struct {
 	providers map[string]*v1.Provider
 	// converted reports that the CRDs of packages.crossplane.io are those of the manager.
 	converted bool
+	// replaced has the texts that replacements have replaced.
+	replaced map[string]bool
 	// problems are the reasons for which the migration is refused.
 	problems []migration.Finding
 }
@@ -81,7 +84,7 @@ var formerManagers = []string{"crossplane-package-manager", "crossplane-stack-ma
 
 // read reads the cluster.
 func (m *Migration) read(ctx context.Context) (*snapshot, error) {
-	s := &snapshot{namespace: cmp.Or(m.Manager.Namespace, bootstrap.DefaultNamespace), providers: map[string]*v1.Provider{}}
+	s := &snapshot{namespace: cmp.Or(m.Manager.Namespace, bootstrap.DefaultNamespace), providers: map[string]*v1.Provider{}, replaced: map[string]bool{}}
 	names := m.FormerManagers
 	if len(names) == 0 {
 		names = formerManagers
@@ -171,6 +174,7 @@ func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments [
 			}
 		}
 	}
+	s.problems = append(s.problems, m.unusedReplacements(s)...)
 	slices.SortFunc(s.installs, func(a, b *install) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.target(), b.target()))
 	})
@@ -256,7 +260,8 @@ func (m *Migration) resolve(s *snapshot, in *install) {
 		}
 	}
 	name := cmp.Or(in.spec.Package, in.spec.CRD)
-	if to := m.Replacements[name]; to != "" {
+	if from, to := m.replacement(in); to != "" {
+		s.replaced[from] = true
 		in.spec.Package, in.spec.CRD, in.spec.Source = to, "", ""
 	}
 	if in.spec.Package == "" {
@@ -283,6 +288,38 @@ func (m *Migration) resolve(s *snapshot, in *install) {
 			problem("remove one of the two", "has the CRD %s, which belongs to %s %s", crd.Name, c.Kind, c.Name)
 		}
 	}
+}
+
+// replacement returns the replacement of the package of an install object, and the text that it replaces: the package or the CRD
+// as the object names it, or the reference in a plan.
+func (m *Migration) replacement(in *install) (from, to string) {
+	names := []string{in.spec.Package, in.spec.CRD}
+	if in.spec.Package != "" {
+		if ref, err := (controllers.Options{}).Reference(in.spec.Source, in.spec.Package); err == nil {
+			names = append(names, ref.String())
+		}
+	}
+	for _, name := range names {
+		if to := m.Replacements[name]; name != "" && to != "" {
+			return name, to
+		}
+	}
+	return "", ""
+}
+
+// unusedReplacements returns a problem for each replacement that applies to no install object, and that no object has already.
+func (m *Migration) unusedReplacements(s *snapshot) []migration.Finding {
+	var out []migration.Finding
+	for _, from := range slices.Sorted(maps.Keys(m.Replacements)) {
+		done := slices.ContainsFunc(s.installs, func(in *install) bool { return in.spec.Package == m.Replacements[from] })
+		if !s.replaced[from] && !done {
+			out = append(out, migration.Finding{
+				Problem: fmt.Sprintf("no install object has the package or the CRD %s, which the file of --replace replaces", from),
+				Remedy:  "write it as in the spec of the object, or as the plan names it",
+			})
+		}
+	}
+	return out
 }
 
 // installedBy returns the value of the annotation that names the install object on its Provider.
