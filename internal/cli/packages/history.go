@@ -167,8 +167,10 @@ func contentOf(rev v1.PackageRevision) string {
 func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1.PackageRevision, error) {
 	i := slices.IndexFunc(revisions, revision.IsActive)
 	if to == "" && i >= 0 {
+		failed := p.PackageStatus().Rollback
 		for _, rev := range revisions[i+1:] {
-			if revision.HealthOf(rev) != corev1.ConditionFalse {
+			// The conditions of a failed revision end with its runtime.
+			if revision.HealthOf(rev) != corev1.ConditionFalse && (failed == nil || failed.From != rev.GetName()) {
 				return rev, nil
 			}
 		}

@@ -19,17 +19,22 @@ func TestRollbackTarget(t *testing.T) {
 		}
 	}
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
+	p.Status.Rollback = &v1.Rollback{From: "boats-crashed", To: "boats-c"}
 	upgraded := []v1.PackageRevision{rev("boats-c", 3, v1.RevisionActive), rev("boats-b", 2, v1.RevisionInactive), rev("boats-a", 1, v1.RevisionInactive)}
 	rolledBack := []v1.PackageRevision{rev("boats-c", 3, v1.RevisionInactive), rev("boats-b", 2, v1.RevisionActive), rev("boats-a", 1, v1.RevisionInactive)}
 	failed := rev("boats-b", 2, v1.RevisionInactive)
 	failed.SetConditions(metav1.Time{}, v1.RevisionUnhealthy("crashes"))
 	afterFailure := []v1.PackageRevision{rev("boats-a", 3, v1.RevisionActive), failed, rev("boats-0", 1, v1.RevisionInactive)}
+	crashed := []v1.PackageRevision{rev("boats-c", 4, v1.RevisionActive), rev("boats-crashed", 3, v1.RevisionInactive), rev("boats-a", 1, v1.RevisionInactive)}
 	for name, tc := range map[string]struct {
 		revisions []v1.PackageRevision
 		to, want  string
 	}{
 		"failed":                    {afterFailure, "", "boats-0"},
 		"only failed":               {afterFailure[:2], "", ""},
+		"rolled back automatically": {crashed, "", "boats-a"},
+		"only rolled back":          {crashed[:2], "", ""},
+		"rolled back, by name":      {crashed, "boats-crashed", "boats-crashed"},
 		"previous":                  {upgraded, "", "boats-b"},
 		"number":                    {upgraded, "1", "boats-a"},
 		"name":                      {upgraded, "boats-a", "boats-a"},
