@@ -65,7 +65,7 @@ type InstallSpec struct {
 	// Package is the reference of the package, with or without a registry.
 	// +optional
 	Package string `json:"package,omitempty"`
-	// CRD is a kind of resource, as PLURAL.GROUP/VERSION, whose package is installed.
+	// CRD is a kind of resource, as PLURAL.GROUP or PLURAL.GROUP/VERSION, whose package is installed.
 	// +optional
 	CRD string `json:"crd,omitempty"`
 	// ImagePullPolicy of the package and of its controller.

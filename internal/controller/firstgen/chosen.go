@@ -38,7 +38,7 @@ func (b *Base) chosen(ctx context.Context, in packagesv1alpha1.Install) (ref oci
 	}
 	crd, ok := firstgen.ParseCRDReference(spec.CRD)
 	if !ok {
-		return oci.Reference{}, "", ErrReference.New(nil, "spec.crd is %.200q, want PLURAL.GROUP/VERSION", spec.CRD)
+		return oci.Reference{}, "", ErrReference.New(nil, "spec.crd is %.200q, want PLURAL.GROUP or PLURAL.GROUP/VERSION", spec.CRD)
 	}
 	own, err := b.ownProvider(ctx, in)
 	if err != nil {
