@@ -331,6 +331,16 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 			}
 		})
 	}
+	t.Run("ARoleOfAnotherClientIsKept", func(t *testing.T) {
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "crossplane:package:own-foreign:system", Labels: map[string]string{"of": "a-user"}}}
+		s.Create(t, role)
+		p := newPackage(team, "own-foreign", "users", ref)
+		s.Create(t, p)
+		s.waitFor(t, p, corev1.ConditionFalse, firstgen.ErrProviderExists.Name)
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil || len(role.Rules) > 0 || len(role.OwnerReferences) > 0 {
+			t.Errorf("the role of another client is changed: %+v (%v)", role, err)
+		}
+	})
 	t.Run("ClusterWideInTheNamespaceOfTheManager", func(t *testing.T) {
 		p := newPackage(managerNamespace, "own-wide", "users", ref)
 		p.Spec.PermissionScope = "Cluster"

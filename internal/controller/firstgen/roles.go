@@ -132,6 +132,12 @@ func (r *Packages) ensureRoles(ctx context.Context, p *packagesv1alpha1.Package,
 	if err != nil {
 		return err
 	}
+	for ref, o := range live {
+		if !slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool { return r.Kind == packagesv1alpha1.PackageKind && r.Name == p.Name }) {
+			return ErrProviderExists.New(nil, "the %s %s exists, and this object did not create it", ref.Kind, ref.Name).
+				WithDo("Run `kubectl delete --namespace %s %s %s`, or give this object another name.", p.Namespace, strings.ToLower(ref.Kind), ref.Name)
+		}
+	}
 	changes := plan.Establish(roles.Desired(), live, nil, plan.Requester{Revision: ownerOf(p)})
 	if len(changes.Changes) == 0 && len(changes.Refusals) == 0 {
 		return nil
