@@ -25,6 +25,8 @@ import (
 	"unicode"
 
 	"github.com/alecthomas/kong"
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/artifact"
 	"github.com/xpkg-dev/xpkg/internal/cli/author"
@@ -157,6 +159,8 @@ func Main(ctx context.Context, argv []string, env *terminal.Env) int {
 	program := programName(argv[0])
 	stdout := &terminal.CheckedWriter{Writer: env.Stdout, Program: program}
 	stderr := &terminal.MessageWriter{Writer: env.Stderr, Program: program}
+	// client-go logs failed requests to the standard error of the process. A command reports its errors itself.
+	ctx = klog.NewContext(ctx, logr.Discard())
 	args := argv[1:]
 	if program == kubectlCompletion {
 		args = append([]string{completion.Request}, args...)

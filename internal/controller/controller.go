@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,9 +42,10 @@ import (
 // election is exclusive.
 func Run(ctx context.Context, o Options) error {
 	o.Log = slogUntil(ctx, o.Log)
-	// Messages of controller-runtime are logged with more verbosity.
+	// Messages of controller-runtime and client-go are logged with more verbosity.
 	details := logr.FromSlogHandler(o.Log.Handler()).V(1)
 	ctrl.SetLogger(details)
+	ctx = klog.NewContext(ctx, details)
 	var e endpoints
 	stop, err := e.serve(o)
 	if err != nil {
