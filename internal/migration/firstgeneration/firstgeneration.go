@@ -25,7 +25,7 @@ type Migration struct {
 	Client client.Client
 	// Cluster writes the CRDs of the package API.
 	Cluster *apply.Cluster
-	// Content reads the packages, for the CRDs that they contain. Without it, CRDs outside of the records are not reported.
+	// Content reads the packages. Without it, problems with their content are not found before the migration.
 	Content state.Content
 	// Manager are the options of the manager to install.
 	Manager bootstrap.Options
@@ -56,6 +56,7 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.readContents(ctx, s)
 	if err := migration.Refuse(s.findings()); err != nil {
 		return nil, err
 	}

@@ -42,6 +42,8 @@ type snapshot struct {
 	converted bool
 	// replaced has the texts that replacements have replaced.
 	replaced map[string]bool
+	// contents are the packages of the Providers that are moved.
+	contents []*content
 	// problems are the reasons for which the migration is refused.
 	problems []migration.Finding
 }

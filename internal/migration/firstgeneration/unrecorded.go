@@ -9,13 +9,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // maxUnrecorded limits the CRDs in a note.
@@ -24,25 +22,20 @@ const maxUnrecorded = 10
 // unrecorded returns a note for each Provider whose package contains CRDs that exist, that the record does not list, and that the
 // Provider may therefore not take over. Providers that the manager runs already report such CRDs themselves.
 func (m *Migration) unrecorded(ctx context.Context, s *snapshot) []string {
-	if m.Content == nil {
-		return nil
-	}
 	var out []string
-	seen := map[string]bool{}
-	for _, in := range s.installs {
-		p := s.providers[in.provider]
-		if seen[in.provider] || p != nil && p.Annotations[annotationMoving] == "" {
-			continue
+	for _, c := range s.contents {
+		var refusals []plan.Refusal
+		err := c.err
+		if err == nil {
+			refusals, err = m.refusals(ctx, c)
 		}
-		seen[in.provider] = true
-		refusals, err := m.refusals(ctx, in)
 		if err != nil {
 			out = append(out, fmt.Sprintf("The package %s cannot be read here (%s). If the cluster has CRDs of the package that the record of %s does not list, the manager reports them as NeedsAdoption.",
-				in.reference, errcode.From(err), in.describe()))
+				c.of.reference, errcode.From(err), c.of.describe()))
 			continue
 		}
 		if len(refusals) > 0 {
-			out = append(out, describeUnrecorded(in, refusals))
+			out = append(out, describeUnrecorded(c.of, refusals))
 		}
 	}
 	return out
@@ -69,12 +62,9 @@ func describeUnrecorded(in *install, refusals []plan.Refusal) string {
 }
 
 // refusals returns why the Provider of an install object cannot take over CRDs of its package that the record does not list.
-func (m *Migration) refusals(ctx context.Context, in *install) ([]plan.Refusal, error) {
-	pkg, err := m.content(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	objects, err := desired.Of(pkg, desired.Options{Package: in.provider})
+func (m *Migration) refusals(ctx context.Context, c *content) ([]plan.Refusal, error) {
+	in := c.of
+	objects, err := desired.Of(c.pkg, desired.Options{Package: in.provider})
 	if err != nil {
 		return nil, err
 	}
@@ -93,22 +83,4 @@ func (m *Migration) refusals(ctx context.Context, in *install) ([]plan.Refusal, 
 	}
 	slices.SortFunc(out, func(a, b plan.Refusal) int { return strings.Compare(a.Ref.Name, b.Ref.Name) })
 	return out, nil
-}
-
-// content reads the package of an install object, with its pull secrets.
-func (m *Migration) content(ctx context.Context, in *install) (*xpkg.Package, error) {
-	var secrets []string
-	for _, r := range in.spec.ImagePullSecrets {
-		secrets = append(secrets, r.Name)
-	}
-	finder := origin.Finder{Reader: m.Client, Secrets: m.Client, Namespace: in.namespace}
-	o, _, err := finder.Find(ctx, in.reference.String(), secrets)
-	if err != nil {
-		return nil, err
-	}
-	digest, err := m.Content.Resolve(ctx, o, 0)
-	if err != nil {
-		return nil, err
-	}
-	return m.Content.Read(ctx, o, digest, true)
 }

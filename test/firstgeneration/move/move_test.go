@@ -39,6 +39,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -473,6 +474,30 @@ func TestPlanWarnsOfCRDsOutsideOfTheRecord(t *testing.T) {
 	}
 	if text := notes(unreadable{}); !strings.Contains(text, "cannot be read here (the registry is down)") || !strings.Contains(text, "NeedsAdoption") {
 		t.Errorf("without a registry:\n%s", text)
+	}
+}
+
+// Packages that the manager could not install are found before the former package manager stops.
+func TestPlanRefusesPackagesThatCannotReplaceTheInstallation(t *testing.T) {
+	f := newFormer(t, "prepared")
+	both := content("prepared", "Cluster") + "---\n" + strings.SplitN(content("preparedstack", "Cluster"), "---\n", 2)[1]
+	source := env.OpenContent(t, t.TempDir(), fetch.Options{}).Source
+	for name, tc := range map[string]struct{ to, problem string }{
+		"missing":         {f.Registry + "/former/nosuch:v3.0.0", "which cannot be installed"},
+		"without its CRD": {f.Push(t, "former/other", "v1.0.0", content("other", "Cluster")), "has the CRD things.prepared.example.org, which the package"},
+		"CRD of two":      {f.Push(t, "former/both", "v1.0.0", both), "both contain the CRD things.preparedstack.example.org"},
+	} {
+		c, err := apply.NewCluster(f.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &firstgeneration.Migration{
+			Client: f.Client, Cluster: c, Content: source, Manager: bootstrap.Options{Namespace: namespace, Version: "v1.0.0", Replicas: 1},
+			Replacements: map[string]string{"former/prepared:v1.0.0": tc.to},
+		}
+		if _, err := m.Plan(t.Context()); !errors.Is(err, migration.ErrRefused) || !strings.Contains(errcode.Message(err), tc.problem) {
+			t.Errorf("%s: error %v, want one with %q", name, err, tc.problem)
+		}
 	}
 }
 

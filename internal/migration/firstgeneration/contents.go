@@ -1,0 +1,129 @@
+package firstgeneration
+
+import (
+	"context"
+	"fmt"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/migration"
+	"github.com/xpkg-dev/xpkg/internal/origin"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// content is the package that a Provider gets.
+type content struct {
+	// of is the first install object of the Provider.
+	of  *install
+	pkg *xpkg.Package
+	// err is the reason why the package cannot be read here.
+	err error
+}
+
+// readContents reads the packages of the Providers that do not run yet, and records the problems that the manager would have with
+// them: at this point, the former package manager still runs.
+func (m *Migration) readContents(ctx context.Context, s *snapshot) {
+	if m.Content == nil {
+		return
+	}
+	read := map[string]*content{}
+	for _, in := range s.installs {
+		if in.reference.Repository == "" || isRunning(s.providers[in.provider]) {
+			continue
+		}
+		c := read[in.provider]
+		if c == nil {
+			c = &content{of: in}
+			c.pkg, c.err = m.readPackage(ctx, in)
+			read[in.provider] = c
+			s.contents = append(s.contents, c)
+		}
+		s.problems = append(s.problems, c.problems(in)...)
+	}
+	s.problems = append(s.problems, shared(s.contents)...)
+}
+
+// isRunning reports whether the manager runs a Provider, which is then not moved any more.
+func isRunning(p *v1.Provider) bool { return p != nil && p.Annotations[annotationMoving] == "" }
+
+// problems returns the reasons why the package cannot replace the installation of an install object. A package that only this
+// machine cannot read is none.
+func (c *content) problems(in *install) []migration.Finding {
+	if c.err != nil {
+		class := errcode.From(c.err).Code.Class
+		if class != errcode.NotFound && class != errcode.Invalid {
+			return nil
+		}
+		return []migration.Finding{{
+			Problem: fmt.Sprintf("%s has the package %s, which cannot be installed: %s", in.describe(), in.reference, errcode.From(c.err).What),
+			Remedy:  "push the package, or name another one in the file of --replace",
+		}}
+	}
+	var out []migration.Finding
+	defined := c.definitions()
+	for _, crd := range in.crds {
+		if !defined[crd.Name] {
+			out = append(out, migration.Finding{
+				Problem: fmt.Sprintf("%s has the CRD %s, which the package %s does not contain", in.describe(), crd.Name, in.reference),
+				Remedy:  "name a package with the CRD in the file of --replace",
+			})
+		}
+	}
+	return out
+}
+
+// definitions returns the names of the CRDs in the package.
+func (c *content) definitions() map[string]bool {
+	out := map[string]bool{}
+	for _, o := range c.pkg.Objects {
+		if o.GVK.Kind == plan.DefinitionKind {
+			out[o.Name] = true
+		}
+	}
+	return out
+}
+
+// shared returns a problem for each CRD in the packages of two Providers.
+func shared(contents []*content) []migration.Finding {
+	var out []migration.Finding
+	first := map[string]*content{}
+	for _, c := range contents {
+		if c.err != nil {
+			continue
+		}
+		for _, o := range c.pkg.Objects {
+			if o.GVK.Kind != plan.DefinitionKind {
+				continue
+			}
+			other := first[o.Name]
+			if other == nil {
+				first[o.Name] = c
+				continue
+			}
+			out = append(out, migration.Finding{
+				Problem: fmt.Sprintf("the packages %s of %s and %s of %s both contain the CRD %s", other.of.reference, other.of.describe(), c.of.reference, c.of.describe(), o.Name),
+				Remedy:  "delete one of the objects, or name a package without the CRD in the file of --replace",
+			})
+		}
+	}
+	return out
+}
+
+// readPackage reads the package of an install object, with its pull secrets.
+func (m *Migration) readPackage(ctx context.Context, in *install) (*xpkg.Package, error) {
+	var secrets []string
+	for _, r := range in.spec.ImagePullSecrets {
+		secrets = append(secrets, r.Name)
+	}
+	finder := origin.Finder{Reader: m.Client, Secrets: m.Client, Namespace: in.namespace}
+	o, _, err := finder.Find(ctx, in.reference.String(), secrets)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := m.Content.Resolve(ctx, o, 0)
+	if err != nil {
+		return nil, err
+	}
+	return m.Content.Read(ctx, o, digest, true)
+}
