@@ -276,6 +276,10 @@ func (r *metaReader) dependency(path string, d wireDependency) (dependency.Depen
 		r.fault(ErrMalformedMeta, path, "%s names %s; exactly one is required", path, wording.Count(named, "package"))
 		return dep, false
 	}
+	if shown := errcode.HideCredentials(dep.Package); shown != dep.Package {
+		r.fault(ErrMalformedMeta, path, "%s names %.200q with credentials, which every user of the package could read", path, shown)
+		return dep, false
+	}
 	dep.Constraint = r.constraint(path+".version", d.Version, true)
 	return dep, dep.Constraint != ""
 }

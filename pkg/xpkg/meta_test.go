@@ -173,6 +173,7 @@ func TestMetaFaults(t *testing.T) {
 		"a kind with a version":  {head + "spec:\n  dependsOn:\n  - {crd: Bucket.example.org/v1, version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] has other fields besides crd; the API version follows the kind after a slash"},
 		"a kind and a package":   {head + "spec:\n  dependsOn:\n  - {crd: Bucket.example.org, package: x/p}\n", "MalformedMeta", 6, "spec.dependsOn[0] has other fields besides crd; the API version follows the kind after a slash"},
 		"a kind without a group": {head + "spec:\n  dependsOn:\n  - crd: Bucket\n", "MalformedMeta", 6, "spec.dependsOn[0].crd: \"Bucket\" is not a kind: the API group is missing; write KIND.GROUP, such as Bucket.s3.aws.upbound.io"},
+		"credentials":            {head + "spec:\n  dependsOn:\n  - {provider: 'user:pw@r.example.org/a', version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names \"***@r.example.org/a\" with credentials, which every user of the package could read"},
 		"no package":             {head + "spec:\n  dependsOn:\n  - {version: v1}\n", "MalformedMeta", 6, "spec.dependsOn[0] names 0 packages; exactly one is required"},
 		"constraint":             {head + "spec:\n  dependsOn:\n  - provider: a\n    version: >=v1 ||\n", "InvalidYAML", 7, ""},
 		"quoted constraint": {head + "spec:\n  dependsOn:\n  - provider: a\n    version: '>=v1 ||'\n", "InvalidConstraint", 7,
