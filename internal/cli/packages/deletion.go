@@ -9,13 +9,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -66,8 +69,9 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 	progress.Set("deleting %s and its objects", inventory.ShortName(p))
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	// A package that is required is created again after its deletion, so that it is gone only if two reads agree.
-	gone := 0
+	// A package that is required is created again after its deletion, so that it is gone only if two reads agree and no
+	// PackageInstall waits for the manager.
+	gone, undecidedUntil := 0, time.Time{}
 	for {
 		left, err := remains(ctx, cluster, objects, p, with)
 		if err != nil && ctx.Err() == nil {
@@ -76,7 +80,10 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 		if err == nil && !left {
 			gone++
 		}
-		if gone == 2 {
+		if gone == 1 {
+			undecidedUntil = time.Now().Add(decisionTime)
+		}
+		if gone >= 2 && (time.Now().After(undecidedUntil) || !undecided(ctx, cluster, p)) {
 			return nil
 		}
 		select {
@@ -88,6 +95,21 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 		case <-tick.C:
 		}
 	}
+}
+
+// decisionTime is the time in which a manager that runs decides whether it creates a Provider again for PackageInstalls.
+const decisionTime = 10 * time.Second
+
+// undecided reports whether the manager may create a deleted Provider again for a PackageInstall that uses it: until the object is
+// refused because no administrator shares the Provider.
+func undecided(ctx context.Context, cluster client.Client, p v1.Package) bool {
+	if p.PackageKind() != v1.ProviderKind {
+		return false
+	}
+	all, err := state.ListInstalls(ctx, cluster, packagesv1alpha1.PackageInstallKind)
+	return err == nil && slices.ContainsFunc(all, func(in packagesv1alpha1.Install) bool {
+		return in.InstallStatus().Provider == p.GetName() && in.GetCondition(v1.TypeReady).Reason != v1.ConditionReason(firstgen.ErrNotAllowed.Name)
+	})
 }
 
 // remains reports whether the package, or an object that it owns, still exists. It fails with PackageRecreated if there is
