@@ -28,6 +28,17 @@ type Package struct {
 	Findings []Finding
 }
 
+// NamesOf returns the names of the objects of a kind, in the order of the stream.
+func (p *Package) NamesOf(kind string) []string {
+	var out []string
+	for _, o := range p.Objects {
+		if o.GVK.Kind == kind {
+			out = append(out, o.Name)
+		}
+	}
+	return out
+}
+
 // Meta is the metadata object of a package, in any version.
 type Meta struct {
 	// APIVersion is the API version of the document.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -158,16 +159,11 @@ func (r *NamespaceInstalls) createShared(ctx context.Context, in *packagesv1alph
 
 // checkHolders fails with NamespacedPackageNotAllowed if another package holds a CRD of a package.
 func (r *NamespaceInstalls) checkHolders(ctx context.Context, c content) error {
-	defined := map[string]bool{}
-	for _, o := range c.pkg.Objects {
-		if o.GVK.Kind == plan.DefinitionKind {
-			defined[o.Name] = true
-		}
-	}
+	defined := c.pkg.NamesOf(plan.DefinitionKind)
 	for _, kind := range v1.PackageKinds() {
 		for _, rev := range watch.Revisions(ctx, r.API.Client, kind) {
 			for _, o := range revision.Objects(rev) {
-				if revision.IsActive(rev) && o.Kind == plan.DefinitionKind && defined[o.Name] {
+				if revision.IsActive(rev) && o.Kind == plan.DefinitionKind && slices.Contains(defined, o.Name) {
 					return ErrNotAllowed.New(nil, "CustomResourceDefinition %s of the package %s belongs to %s/%s", o.Name, c.origin, kind, rev.GetLabels()[v1.LabelPackage]).
 						WithDo("Install the package that has the CRD, or let an administrator uninstall it.")
 				}

@@ -3,6 +3,7 @@ package firstgeneration
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/migration"
@@ -61,24 +62,13 @@ func (c *content) problems(in *install) []migration.Finding {
 		}}
 	}
 	var out []migration.Finding
-	defined := c.definitions()
+	defined := c.pkg.NamesOf(plan.DefinitionKind)
 	for _, crd := range in.crds {
-		if !defined[crd.Name] {
+		if !slices.Contains(defined, crd.Name) {
 			out = append(out, migration.Finding{
 				Problem: fmt.Sprintf("%s has the CRD %s, which the package %s does not contain", in.describe(), crd.Name, in.reference),
 				Remedy:  "name a package with the CRD in the file of --replace",
 			})
-		}
-	}
-	return out
-}
-
-// definitions returns the names of the CRDs in the package.
-func (c *content) definitions() map[string]bool {
-	out := map[string]bool{}
-	for _, o := range c.pkg.Objects {
-		if o.GVK.Kind == plan.DefinitionKind {
-			out[o.Name] = true
 		}
 	}
 	return out
@@ -92,17 +82,14 @@ func shared(contents []*content) []migration.Finding {
 		if c.err != nil {
 			continue
 		}
-		for _, o := range c.pkg.Objects {
-			if o.GVK.Kind != plan.DefinitionKind {
-				continue
-			}
-			other := first[o.Name]
+		for _, name := range c.pkg.NamesOf(plan.DefinitionKind) {
+			other := first[name]
 			if other == nil {
-				first[o.Name] = c
+				first[name] = c
 				continue
 			}
 			out = append(out, migration.Finding{
-				Problem: fmt.Sprintf("the packages %s of %s and %s of %s both contain the CRD %s", other.of.reference, other.of.describe(), c.of.reference, c.of.describe(), o.Name),
+				Problem: fmt.Sprintf("the packages %s of %s and %s of %s both contain the CRD %s", other.of.reference, other.of.describe(), c.of.reference, c.of.describe(), name),
 				Remedy:  "delete one of the objects, or name a package without the CRD in the file of --replace",
 			})
 		}
