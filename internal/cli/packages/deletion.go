@@ -71,20 +71,19 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 	defer tick.Stop()
 	// A package that is required is created again after its deletion, so that it is gone only if two reads agree and no
 	// PackageInstall waits for the manager.
-	gone, undecidedUntil := 0, time.Time{}
+	gone, decided := 0, time.Time{}
 	for {
 		left, err := remains(ctx, cluster, objects, p, with)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		if err == nil && !left {
-			gone++
-		}
-		if gone == 1 {
-			undecidedUntil = time.Now().Add(decisionTime)
-		}
-		if gone >= 2 && (time.Now().After(undecidedUntil) || !undecided(ctx, cluster, p)) {
-			return nil
+			if gone++; gone == 1 {
+				decided = time.Now().Add(decisionTime)
+			}
+			if gone > 1 && (time.Now().After(decided) || !undecided(ctx, cluster, p)) {
+				return nil
+			}
 		}
 		select {
 		case <-ctx.Done():
