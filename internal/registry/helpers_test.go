@@ -16,10 +16,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -168,6 +170,15 @@ func (s *server) mustPush(t testing.TB, reference, kind string) {
 	t.Helper()
 	if err := s.push(t, s.admin, reference, kind); err != nil {
 		t.Fatalf("push %s: %v", reference, err)
+	}
+}
+
+// checkTombstone fails unless the status of deleted content states that a version was removed.
+func (s *server) checkTombstone(t *testing.T, content oci.Reference, tag string) {
+	t.Helper()
+	got, err := packagestatus.Read(t.Context(), s.client(t, ""), content)
+	if err != nil || got == nil || got.State != catalog.Removed || got.Tag != tag {
+		t.Errorf("the tombstone: %+v, %v", got, err)
 	}
 }
 

@@ -254,10 +254,7 @@ func TestADeletedVersionCannotBePublishedAgain(t *testing.T) {
 	if err := s.push(t, s.admin, "acme/provider-boats:v1.1.0", "Canoe"); !errors.Is(err, remote.ErrRefused) {
 		t.Errorf("other content: %v", err)
 	}
-	got, err := packagestatus.Read(t.Context(), s.client(t, ""), ref.WithDigest(digest))
-	if err != nil || got == nil || got.State != catalog.Removed || got.Tag != "v1.1.0" {
-		t.Errorf("the tombstone: %+v, %v", got, err)
-	}
+	s.checkTombstone(t, ref.WithDigest(digest), "v1.1.0")
 }
 
 func TestHostileRequestsAreRefused(t *testing.T) {

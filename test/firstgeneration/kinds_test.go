@@ -43,6 +43,27 @@ func (k known) Group(group string) []provide.Candidate {
 
 func (known) Kinds() []dependency.KindRef { return nil }
 
+// newKindSuite starts a manager that finds packages for kinds in the returned source, which must be set before the first use.
+func newKindSuite(t *testing.T) (*suite, *atomic.Pointer[known]) {
+	t.Helper()
+	sources := &atomic.Pointer[known]{}
+	return newSuite(t, func(_ *suite, o *controller.Options) {
+		o.KindSources = func(context.Context, time.Duration) ([]provide.Source, error) {
+			return []provide.Source{*sources.Load()}, nil
+		}
+	}), sources
+}
+
+// checkNoWrites fails if the manager has written more about an install object than its status.
+func (s *suite) checkNoWrites(t *testing.T, name string) {
+	t.Helper()
+	for _, w := range s.audit.Writes("") {
+		if strings.Contains(w, name) && !strings.Contains(w, "clusterpackageinstalls") && !strings.Contains(w, "events") {
+			t.Errorf("a refused install object causes the write %s", w)
+		}
+	}
+}
+
 // candidate returns the candidate for the kind Thing of a group.
 func candidate(group, repository string) provide.Candidate {
 	return provide.Candidate{
@@ -53,12 +74,7 @@ func candidate(group, repository string) provide.Candidate {
 
 // An install by kind selects a package only without doubt and keeps it; otherwise it writes nothing but its own status.
 func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
-	var sources atomic.Pointer[known]
-	s := newSuite(t, func(_ *suite, o *controller.Options) {
-		o.KindSources = func(context.Context, time.Duration) ([]provide.Source, error) {
-			return []provide.Source{*sources.Load()}, nil
-		}
-	})
+	s, sources := newKindSuite(t)
 	sure, doubt := oci.RepositoryName(s.publish(t, "sure", "v1.0.0", "Cluster")), oci.RepositoryName(s.publish(t, "doubt", "v1.0.0", "Cluster"))
 	sources.Store(&known{candidate("sure", sure), candidate("doubt", doubt), candidate("doubt", "elsewhere.example.org/copy/doubt")})
 
@@ -88,11 +104,7 @@ func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
 		s.audit.Reset("")
 		s.Create(t, in)
 		s.waitFor(t, in, corev1.ConditionFalse, provide.ErrAmbiguous.Name)
-		for _, w := range s.audit.Writes("") {
-			if strings.Contains(w, "doubt") && !strings.Contains(w, "clusterpackageinstalls") && !strings.Contains(w, "events") {
-				t.Errorf("an ambiguous kind causes the write %s", w)
-			}
-		}
+		s.checkNoWrites(t, "doubt")
 		record := `[{"package":"` + doubt + `","constraint":"v1.0.0","crd":"things.doubt.example.org/v1"}]`
 		command := "kubectl annotate --overwrite --namespace " + managerNamespace + " clusterpackageinstalls.packages.crossplane.io doubt '" + graph.AnnotationKindProviders + "=" + record + "'"
 		if message := in.GetCondition(v1.TypeReady).Message; !strings.Contains(message, command) {
@@ -111,23 +123,14 @@ func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
 // A package that was selected for a kind that it does not define is refused before anything of it is installed, also in place
 // of a package that works.
 func TestContentWithoutTheSelectedKindCausesNoWrites(t *testing.T) {
-	var sources atomic.Pointer[known]
-	s := newSuite(t, func(_ *suite, o *controller.Options) {
-		o.KindSources = func(context.Context, time.Duration) ([]provide.Source, error) {
-			return []provide.Source{*sources.Load()}, nil
-		}
-	})
+	s, sources := newKindSuite(t)
 	honest, liar := oci.RepositoryName(s.publish(t, "honest", "v1.0.0", "Cluster")), oci.RepositoryName(s.publish(t, "liar", "v1.0.0", "Cluster"))
 	sources.Store(&known{candidate("claimed", liar), candidate("honest", honest)})
 	in := byKind("claimed")
 	s.audit.Reset("")
 	s.Create(t, in)
 	s.waitFor(t, in, corev1.ConditionFalse, provide.ErrNotProvided.Name)
-	for _, w := range s.audit.Writes("") {
-		if strings.Contains(w, "claimed") && !strings.Contains(w, "clusterpackageinstalls") && !strings.Contains(w, "events") {
-			t.Errorf("a package without the kind causes the write %s", w)
-		}
-	}
+	s.checkNoWrites(t, "claimed")
 	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "claimed"}, &v1.Provider{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Provider exists (%v)", err)
 	}
@@ -147,12 +150,7 @@ func TestContentWithoutTheSelectedKindCausesNoWrites(t *testing.T) {
 
 // Objects for one kind that are created together use one Provider. One for a version that it does not serve is refused.
 func TestInstallObjectsForOneKindUseOneProvider(t *testing.T) {
-	var sources atomic.Pointer[known]
-	s := newSuite(t, func(_ *suite, o *controller.Options) {
-		o.KindSources = func(context.Context, time.Duration) ([]provide.Source, error) {
-			return []provide.Source{*sources.Load()}, nil
-		}
-	})
+	s, sources := newKindSuite(t)
 	sources.Store(&known{candidate("crowd", oci.RepositoryName(s.publish(t, "crowd", "v1.0.0", "Namespaced")))})
 	var all []*packagesv1alpha1.ClusterPackageInstall
 	for _, name := range []string{"crowd-a", "crowd-b", "crowd-c", "crowd-d"} {

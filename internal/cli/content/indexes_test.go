@@ -22,8 +22,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// TestKeysAreReplacedWhileTheProcessRuns checks that a manager refuses indexes that its keys have not signed, and reads the keys again.
-func TestKeysAreReplacedWhileTheProcessRuns(t *testing.T) {
+// recentIndexes returns the index of a new registry, which has none yet, and its reference.
+func recentIndexes(t *testing.T) (*RecentIndexes, oci.Reference) {
+	t.Helper()
 	server := port.Serve(t, registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	client := remote.New(remote.Options{Attempts: 1})
 	t.Cleanup(client.Close)
@@ -33,21 +34,26 @@ func TestKeysAreReplacedWhileTheProcessRuns(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = cache.Close() })
 	location := strings.TrimPrefix(server.URL, "http://") + "/index:main"
-	ref := oci.MustParseReference(location)
+	return &RecentIndexes{Client: &indexer.Client{Remote: client, Store: cache}, Locations: []string{location}}, oci.MustParseReference(location)
+}
+
+// TestKeysAreReplacedWhileTheProcessRuns checks that a manager refuses indexes that its keys have not signed, and reads the keys again.
+func TestKeysAreReplacedWhileTheProcessRuns(t *testing.T) {
+	indexes, ref := recentIndexes(t)
 	signer, key := indexkey.New(t)
 	_, other := indexkey.New(t)
 	image, _, err := (&indexer.Publishing{Catalog: catalog.Catalog{Config: catalog.Config{Name: "test"}}, Created: time.Unix(1, 0)}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := signer.Push(t.Context(), client, ref, image.Manifest.Digest); err != nil {
+	if err := signer.Push(t.Context(), indexes.Client.Remote, ref, image.Manifest.Digest); err != nil {
 		t.Fatal(err)
 	}
-	if err := indexer.Publish(t.Context(), client, ref, &image, nil); err != nil {
+	if err := indexer.Publish(t.Context(), indexes.Client.Remote, ref, &image, nil); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "index.pub")
-	indexes := &RecentIndexes{Client: &indexer.Client{Remote: client, Store: cache}, Locations: []string{location}, Key: IndexKeyFlag{IndexKey: file}}
+	indexes.Key = IndexKeyFlag{IndexKey: file}
 	for _, step := range []struct {
 		keys []byte
 		want error
@@ -64,20 +70,10 @@ func TestKeysAreReplacedWhileTheProcessRuns(t *testing.T) {
 
 // A long-running process reads an index again when the state that it knows is older than the caller accepts.
 func TestIndexesAreReadAgainWhenTheirStateIsTooOld(t *testing.T) {
-	server := port.Serve(t, registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	client := remote.New(remote.Options{Attempts: 1})
-	t.Cleanup(client.Close)
-	cache, err := store.Open(t.TempDir(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cache.Close() })
-	location := strings.TrimPrefix(server.URL, "http://") + "/index:main"
-	indexes := &RecentIndexes{Client: &indexer.Client{Remote: client, Store: cache}, Locations: []string{location}}
+	indexes, ref := recentIndexes(t)
 	var former *catalog.Reader
 	publish := func(sequence int64) {
 		t.Helper()
-		ref := oci.MustParseReference(location)
 		if sequence > 1 {
 			var err error
 			if former, err = indexes.Client.Open(t.Context(), ref); err != nil {
@@ -96,7 +92,7 @@ func TestIndexesAreReadAgainWhenTheirStateIsTooOld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := indexer.Publish(t.Context(), client, ref, &image, former); err != nil {
+		if err := indexer.Publish(t.Context(), indexes.Client.Remote, ref, &image, former); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -442,7 +442,7 @@ func TestClusterIsMovedWithoutLosingAnObject(t *testing.T) {
 }
 
 // The plan names the CRDs of a package that exist and that the record does not list, with the command that lets the Provider adopt
-// them, or says that the package cannot be read.
+// them, or reports that the package cannot be read.
 func TestPlanWarnsOfCRDsOutsideOfTheRecord(t *testing.T) {
 	f := newFormer(t, "unrecorded")
 	ref := f.Push(t, "former/unrecorded", "v1.0.0", content("unrecorded", "Cluster")+"---\n"+strings.SplitN(content("forgotten", "Cluster"), "---\n", 2)[1])
