@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
@@ -42,7 +43,7 @@ func (m *Migration) remainsStep(s *snapshot) *migration.Step {
 	step.Done = len(step.Details) == 0
 	step.Run = func(ctx context.Context, _ migration.Report) error {
 		for _, in := range s.installs {
-			if err := m.deleteRemains(ctx, in); err != nil {
+			if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return m.deleteRemains(ctx, in) }); err != nil {
 				return err
 			}
 		}

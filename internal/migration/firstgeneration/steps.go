@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -120,7 +121,7 @@ func (m *Migration) installsStep(s *snapshot) *migration.Step {
 	}
 	step.Run = func(ctx context.Context, _ migration.Report) error {
 		for _, in := range s.installs {
-			if err := m.prepare(ctx, in); err != nil {
+			if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return m.prepare(ctx, in) }); err != nil {
 				return err
 			}
 		}
@@ -255,7 +256,7 @@ func (m *Migration) definitionsStep(s *snapshot) *migration.Step {
 	}
 	step.Run = func(ctx context.Context, _ migration.Report) error {
 		for _, in := range s.installs {
-			if err := m.handOver(ctx, in); err != nil {
+			if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return m.handOver(ctx, in) }); err != nil {
 				return err
 			}
 		}
@@ -414,7 +415,8 @@ func (m *Migration) resume(ctx context.Context, name string) error {
 	before := p.DeepCopy()
 	delete(p.Annotations, annotationMoving)
 	delete(p.Annotations, v1.AnnotationPaused)
-	if err := m.Client.Patch(ctx, p, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager); err != nil {
+	// The patch removes only annotations of the migration, so a concurrent change of the manager does not matter.
+	if err := m.Client.Patch(ctx, p, client.MergeFrom(before), fieldManager); err != nil {
 		return fmt.Errorf("resume Provider %s: %w", name, err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
@@ -78,7 +79,7 @@ func (m *Migration) settingsStep(s *snapshot) *migration.Step {
 	}
 	step.Run = func(ctx context.Context, _ migration.Report) error {
 		for _, d := range s.coreDeployments() {
-			if err := m.leavePackages(ctx, client.ObjectKeyFromObject(d)); err != nil {
+			if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return m.leavePackages(ctx, client.ObjectKeyFromObject(d)) }); err != nil {
 				return err
 			}
 		}
@@ -92,7 +93,8 @@ func (m *Migration) settingsStep(s *snapshot) *migration.Step {
 	return step
 }
 
-// leavePackages changes the settings of a Deployment of core. It fails if another client changes the Deployment meanwhile.
+// leavePackages changes the settings of a Deployment of core. It fails with a conflict if another client changes the Deployment
+// meanwhile.
 func (m *Migration) leavePackages(ctx context.Context, key client.ObjectKey) error {
 	d := &appsv1.Deployment{}
 	if err := m.Client.Get(ctx, key, d); err != nil {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -64,11 +65,11 @@ func (m *mover) enableCore(ctx context.Context, _ migration.Report) error {
 	if err := m.unfence(ctx); err != nil {
 		return err
 	}
-	if err := m.restore(ctx, core); err != nil {
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return m.restore(ctx, core) }); err != nil {
 		return err
 	}
 	rbac := types.NamespacedName{Namespace: m.Namespace, Name: crossplane.RBACDeploymentName}
-	if err := m.restore(ctx, rbac); err != nil {
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return m.restore(ctx, rbac) }); err != nil {
 		return err
 	}
 	return migration.WaitRollout(ctx, m.Client, core)

@@ -3,10 +3,14 @@
 package move
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -536,6 +540,53 @@ func TestInterruptedMigrationContinues(t *testing.T) {
 			f.check(t)
 		})
 	}
+}
+
+// Other clients change each object at the moment at which the migration changes it. The migration reads the object again.
+func TestMigrationRetriesConflicts(t *testing.T) {
+	f := newFormer(t, "conflicts")
+	f.startManager(t, f.isServed)
+	c := &conflicts{failed: map[string]bool{}}
+	cfg := rest.CopyConfig(f.Config)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		c.next = next
+		return c
+	})
+	if err := f.migrate(t, cfg, 0, false); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d objects had a conflict", len(c.failed))
+	if len(c.failed) < 3 {
+		t.Errorf("only %v had a conflict", c.failed)
+	}
+	f.check(t)
+}
+
+// conflicts rejects the first patch of each object that depends on its resource version.
+type conflicts struct {
+	next   http.RoundTripper
+	failed map[string]bool
+}
+
+// RoundTrip implements [http.RoundTripper]. The migration patches one object after the other.
+func (c *conflicts) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPatch || c.failed[r.URL.Path] {
+		return c.next.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Contains(body, []byte(`"resourceVersion"`)) {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return c.next.RoundTrip(r)
+	}
+	c.failed[r.URL.Path] = true
+	w := httptest.NewRecorder()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusConflict)
+	err = json.NewEncoder(w).Encode(apierrors.NewConflict(schema.GroupResource{}, r.URL.Path, errors.New("the object has been modified")).Status())
+	return w.Result(), err
 }
 
 // failEachWrite repeats the migration until it is complete. Each run ends with a fault at the first write that, by its method
