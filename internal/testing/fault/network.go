@@ -15,6 +15,8 @@ type Network struct {
 	mu       sync.Mutex
 	subjects map[string]*subject
 	last     time.Time
+	// stale is the number of subjects that are stale.
+	stale int
 }
 
 // subject is the state of one subject since its fault was set.
@@ -25,6 +27,8 @@ type subject struct {
 	left     int
 	injected *Call
 	dead     bool
+	// disarmed reports that the fault is not injected any more.
+	disarmed bool
 	// fresh is closed when reads are no longer stale.
 	fresh chan struct{}
 	// seen are the last responses to reads, by their Accept header and URL. While reads are stale,
@@ -84,11 +88,23 @@ func (n *Network) Calls(name string) []Call {
 	return nil
 }
 
-// Idle returns the time since the last call that counts.
+// Idle returns the time since the last call that counts, or since the last subject was stale. It is 0 while a subject is stale.
 func (n *Network) Idle() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.stale > 0 {
+		return 0
+	}
 	return time.Since(n.last)
+}
+
+// Disarm lets all further calls of a subject pass if it did not get its fault yet.
+func (n *Network) Disarm(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s := n.subjects[name]; s != nil {
+		s.disarmed = true
+	}
 }
 
 // Transport returns a transport that injects the faults of the network into calls to a side.
@@ -112,25 +128,33 @@ func (n *Network) step(name string, c Call) (s *subject, kind Kind) {
 		return s, None
 	}
 	s.calls = append(s.calls, c)
-	if s.injected != nil || !s.fault.Applies(c) {
+	if s.injected != nil || s.disarmed || !s.fault.Applies(c) {
 		return s, None
 	}
 	if s.left > 0 {
 		s.left--
 		return s, None
 	}
-	s.inject(c)
+	n.inject(s, c)
 	return s, s.fault.Kind
 }
 
-func (s *subject) inject(c Call) {
+func (n *Network) inject(s *subject, c Call) {
 	s.injected = &c
 	s.dead = s.fault.Kind.Kills()
-	if s.fault.Kind == Stale {
-		fresh := make(chan struct{})
-		s.fresh = fresh
-		time.AfterFunc(s.fault.Duration, func() { close(fresh) })
+	if s.fault.Kind != Stale {
+		return
 	}
+	fresh := make(chan struct{})
+	s.fresh = fresh
+	n.stale++
+	time.AfterFunc(s.fault.Duration, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.stale--
+		n.last = time.Now()
+		close(fresh)
+	})
 }
 
 // old reports whether reads of the subject are stale. If so, it returns the channel that is closed

@@ -93,3 +93,24 @@ func TestWatchDelaysEventsOfStaleSubjects(t *testing.T) {
 		t.Errorf("late (-want +got):\n%s", diff)
 	}
 }
+
+// A network with stale reads is not idle, and a fault that was disarmed is not injected.
+func TestIdleAndDisarm(t *testing.T) {
+	url := serve(t, &server{})
+	n := fault.New(fault.SingleSubject("all"))
+	rt := n.Transport(fault.Cluster, http.DefaultTransport)
+	stale := fault.Fault{Kind: fault.Stale, Duration: time.Hour}
+	n.Set("all", stale)
+	n.Disarm("all")
+	call(t, rt, http.MethodGet, url+"/a", "")
+	if _, injected := n.Injected("all"); injected {
+		t.Error("a disarmed fault was injected")
+	}
+	wait.Until(t, 10*time.Second, "the network is idle", func() (string, bool) { return "", n.Idle() > time.Millisecond })
+	n.Set("all", stale)
+	call(t, rt, http.MethodGet, url+"/a", "")
+	wait.Until(t, 10*time.Second, "the subject is stale", func() (string, bool) { _, injected := n.Injected("all"); return "", injected })
+	if d := n.Idle(); d != 0 {
+		t.Errorf("idle for %s while reads are stale", d)
+	}
+}
