@@ -46,6 +46,10 @@ var firstGenerationDifferences = []difference{
 		"the Provider that has the CRDs of the package, and the choice for spec.crd",
 	},
 	{
+		"v0.12.0", "packages|stackdefinitions", "added", "v1alpha1 .spec.serviceAccount*",
+		"the annotations of the ServiceAccount where the document has them; Crossplane v0.12 has them in spec.controller",
+	},
+	{
 		"v0.12.0", "packages", "added", "v1alpha1 .status.runtimeImage",
 		"the image of the program, with its resolved digest",
 	},

@@ -53,6 +53,7 @@ func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
 		spec.CRDs[0] != (packagesv1alpha1.Kind{APIVersion: "maintained.example.org/v1", Kind: "Thing"}) || spec.Owners[0].Email != "jane@example.org" {
 		t.Errorf("the record is %+v", spec)
 	}
+	checkAccount(t, record)
 	if in.InstallStatus().PackageRecord.Name != record.Name || in.InstallStatus().Provider != "maintained" {
 		t.Errorf("the status is %+v", in.InstallStatus())
 	}

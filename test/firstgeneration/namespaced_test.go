@@ -199,8 +199,10 @@ func TestNamespacesCannotReachEachOther(t *testing.T) {
 	s.share(t, "isolated", ref)
 	for _, namespace := range []string{a, b} {
 		in := newInstall(packagesv1alpha1.PackageInstallKind, namespace, "isolated", ref)
+		in.InstallSpec().ServiceAccount = &packagesv1alpha1.ServiceAccountOptions{Annotations: map[string]string{"iam": "special"}}
 		s.Create(t, in)
 		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		checkAccount(t, s.record(t, in))
 		s.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "private"}}, thing("isolated", namespace, "mine"))
 	}
 	runtimeA := env.NewClient(t, s.ServiceAccount(t, a, "isolated"))
@@ -331,6 +333,22 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 			}
 		})
 	}
+	t.Run("AnnotationsOfTheServiceAccount", func(t *testing.T) {
+		p := newPackage(team, "own-account", "users", ref)
+		p.Spec.ServiceAccount = &packagesv1alpha1.ServiceAccountOptions{Annotations: map[string]string{"iam": "special"}}
+		p.Spec.Controller.ServiceAccount = &packagesv1alpha1.ServiceAccountOptions{Annotations: map[string]string{"iam": "earlier", "earlier": "true"}}
+		s.Create(t, p)
+		s.waitFor(t, p, corev1.ConditionTrue, "Available")
+		account := &corev1.ServiceAccount{}
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), account); err != nil || account.Annotations["iam"] != "special" || account.Annotations["earlier"] != "true" {
+			t.Errorf("the ServiceAccount has the annotations %v (%v)", account.Annotations, err)
+		}
+		env.Update(t, s.Env, p, func(p *packagesv1alpha1.Package) { p.Spec.ServiceAccount, p.Spec.Controller.ServiceAccount = nil, nil })
+		s.waitFor(t, p, corev1.ConditionTrue, "Available")
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), account); err != nil || account.Annotations["iam"] != "" {
+			t.Errorf("removed annotations stay: %v (%v)", account.Annotations, err)
+		}
+	})
 	t.Run("ARoleOfAnotherClientIsKept", func(t *testing.T) {
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "crossplane:package:own-foreign:system", Labels: map[string]string{"of": "a-user"}}}
 		s.Create(t, role)

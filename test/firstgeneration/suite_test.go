@@ -163,6 +163,17 @@ func (s *suite) record(t *testing.T, in packagesv1alpha1.Install) *packagesv1alp
 	return p
 }
 
+// checkAccount fails unless a record has the annotations of the ServiceAccount, where the document has them and where Crossplane
+// v0.12 has them.
+func checkAccount(t *testing.T, record *packagesv1alpha1.Package) {
+	t.Helper()
+	for _, a := range []*packagesv1alpha1.ServiceAccountOptions{record.Spec.ServiceAccount, record.Spec.Controller.ServiceAccount} {
+		if a == nil || a.Annotations["iam"] != "special" {
+			t.Errorf("the record has the settings %+v of the ServiceAccount", a)
+		}
+	}
+}
+
 // deployment returns the Deployment of a Package.
 func (s *suite) deployment(t *testing.T, namespace, name string) *appsv1.Deployment {
 	t.Helper()

@@ -43,6 +43,9 @@ type PackageSpec struct {
 	// Controller is the program of the package.
 	// +optional
 	Controller ControllerSpec `json:"controller,omitempty"`
+	// ServiceAccount changes the ServiceAccount of the controller.
+	// +optional
+	ServiceAccount *ServiceAccountOptions `json:"serviceAccount,omitempty"`
 	// Permissions are the permissions of the controller.
 	// +optional
 	Permissions PermissionsSpec `json:"permissions,omitempty"`
@@ -131,7 +134,8 @@ type Contributor struct {
 
 // ControllerSpec is the program of a package.
 type ControllerSpec struct {
-	// ServiceAccount changes the ServiceAccount of the program.
+	// ServiceAccount changes the ServiceAccount of the program, as in Crossplane v0.12. An annotation in spec.serviceAccount takes
+	// precedence.
 	// +optional
 	ServiceAccount *ServiceAccountOptions `json:"serviceAccount,omitempty"`
 	// Deployment of the program.

@@ -556,6 +556,11 @@ func (in *PackageSpec) DeepCopyInto(out *PackageSpec) {
 		copy(*out, *in)
 	}
 	in.Controller.DeepCopyInto(&out.Controller)
+	if in.ServiceAccount != nil {
+		in, out := &in.ServiceAccount, &out.ServiceAccount
+		*out = new(ServiceAccountOptions)
+		(*in).DeepCopyInto(*out)
+	}
 	in.Permissions.DeepCopyInto(&out.Permissions)
 }
 

@@ -91,7 +91,8 @@ func newRecord(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.Packag
 	record.Spec.Version = cmp.Or(record.Spec.Version, c.origin.Tag)
 	record.Spec.DependsOn = requirements(c.pkg.Meta)
 	record.Spec.Permissions.Rules = c.pkg.Meta.PermissionRequests
-	record.Spec.Controller.ServiceAccount = in.InstallSpec().ServiceAccount
+	record.Spec.ServiceAccount = in.InstallSpec().ServiceAccount
+	record.Spec.Controller.ServiceAccount = record.Spec.ServiceAccount // Crossplane v0.12 has it here.
 	record.Spec.Controller.Deployment, err = controllerOf(in, c)
 	return record, err
 }

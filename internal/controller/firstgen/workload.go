@@ -3,6 +3,7 @@ package firstgen
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -95,10 +96,21 @@ func configOf(p *packagesv1alpha1.Package) (*v1beta1.DeploymentRuntimeConfig, st
 	}
 	config := &v1beta1.DeploymentRuntimeConfig{}
 	config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: spec}
-	if a := p.Spec.Controller.ServiceAccount; a != nil {
-		config.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Annotations: a.Annotations}}
+	if annotations := accountAnnotations(p); len(annotations) > 0 {
+		config.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Annotations: annotations}}
 	}
 	return config, image, nil
+}
+
+// accountAnnotations returns the annotations of the ServiceAccount of a Package.
+func accountAnnotations(p *packagesv1alpha1.Package) map[string]string {
+	out := map[string]string{}
+	for _, options := range []*packagesv1alpha1.ServiceAccountOptions{p.Spec.Controller.ServiceAccount, p.Spec.ServiceAccount} {
+		if options != nil {
+			maps.Copy(out, options.Annotations)
+		}
+	}
+	return out
 }
 
 // controllerIndex returns the index of the container of the controller, and -1 without containers: the one with the name of
