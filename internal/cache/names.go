@@ -106,5 +106,5 @@ func (c *Cache) alike(ctx context.Context, key string) []string {
 	}
 	files, _ := c.sideloadedNames()
 	all = append(all, files...)
-	return spelling.Alike(key, all)
+	return spelling.AlikeReferences(key, all)
 }

@@ -32,3 +32,15 @@ func TestSimilarNamesAreFound(t *testing.T) {
 		}
 	}
 }
+
+func TestReferencesWithASimilarEndAreFound(t *testing.T) {
+	references := []string{"localhost:5000/acme/boats:v1.0.0", "ghcr.io/acme/longships@sha256:0123", "ghcr.io/boats/nop:v2"}
+	for word, want := range map[string][]string{
+		"baots": {references[0]}, "baots:v1.0.0": {references[0]}, "acme/baots": {references[0]}, "localhost:5000/acme/boat:v1.0.0": {references[0]},
+		"longship": {references[1]}, "acme/lognships": {references[1]}, "elsewhere": nil, "v1.0.0": nil, "localhost": nil,
+	} {
+		if got := AlikeReferences(word, references); !slices.Equal(got, want) {
+			t.Errorf("AlikeReferences(%q) = %q, want %q", word, got, want)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -113,7 +112,7 @@ func findLocked(f lockfile.File, name string) (lockfile.Package, error) {
 	}
 	if len(found) == 0 {
 		failed := ErrNotLocked.New(nil, "the package %s does not exist", name)
-		if alike := spelling.Alike(name, lastParts(f)); len(alike) > 0 {
+		if alike := spelling.AlikeReferences(name, repositories(f)); len(alike) > 0 {
 			return lockfile.Package{}, failed.WithDo("Did you mean %s? %s", strings.Join(alike, " or "), ErrNotLocked.Fix)
 		}
 		return lockfile.Package{}, failed
@@ -125,11 +124,11 @@ func findLocked(f lockfile.File, name string) (lockfile.Package, error) {
 	return lockfile.Package{}, ErrNotLocked.New(nil, "%s can be %s", name, strings.Join(names, " or "))
 }
 
-// lastParts returns the last path elements of all repositories, for suggestions.
-func lastParts(f lockfile.File) []string {
+// repositories returns the repositories of all packages, for suggestions.
+func repositories(f lockfile.File) []string {
 	var out []string
 	for _, p := range f.Packages {
-		out = append(out, path.Base(p.Repository))
+		out = append(out, p.Repository)
 	}
 	return out
 }

@@ -11,7 +11,7 @@ import (
 func TestSuggestionsForADependencyTree(t *testing.T) {
 	f := lockfile.File{Packages: []lockfile.Package{{Repository: "registry.example.com/acme/network"}, {Repository: "registry.example.com/acme/base"}}}
 	_, err := findLocked(f, "netwrk")
-	if do := errcode.From(err).Do; !errors.Is(err, ErrNotLocked) || do != "Did you mean network? "+ErrNotLocked.Fix {
+	if do := errcode.From(err).Do; !errors.Is(err, ErrNotLocked) || do != "Did you mean registry.example.com/acme/network? "+ErrNotLocked.Fix {
 		t.Errorf("%v, and what to do: %s", err, do)
 	}
 }

@@ -124,20 +124,24 @@ func (i *Inventory) Find(n Name) (v1.Package, error) {
 
 // Absent returns the error of a name that is not installed, with similar names as suggestions.
 func (i *Inventory) Absent(what, name string) error {
-	var alike, names []string
+	var alike, names, sources []string
 	for _, p := range i.Packages {
 		if strings.Contains(p.GetName(), name) {
 			alike = append(alike, p.GetName())
 		}
-		names = append(names, p.GetName())
+		names, sources = append(names, p.GetName()), append(sources, p.PackageSpec().Package)
 	}
 	alike = append(alike, spelling.Alike(name, names)...)
 	if slices.Contains(names, name) {
 		alike = []string{name} // Only the kind differs.
 	}
+	if len(alike) > 0 {
+		sources = nil
+	}
+	sources = spelling.AlikeReferences(name, sources)
 	var meant []string
 	for _, p := range i.Packages {
-		if slices.Contains(alike, p.GetName()) {
+		if slices.Contains(alike, p.GetName()) || slices.Contains(sources, p.PackageSpec().Package) {
 			meant = append(meant, ShortName(p))
 		}
 	}

@@ -29,9 +29,10 @@ func TestAbsentSuggestsTheSameNameOfAnotherKind(t *testing.T) {
 	for _, name := range []string{"acme-aws", "acme-dns"} {
 		p := v1.NewPackage(v1.ProviderKind)
 		p.SetName(name)
+		p.PackageSpec().Package = "r.example/" + strings.ReplaceAll(name, "acme-", "acme/provider-") + ":v1.0.0"
 		all.Packages = append(all.Packages, p)
 	}
-	for name, want := range map[string]string{"acme-aws": "Did you mean provider/acme-aws? ", "acme-dnz": "Did you mean provider/acme-dns? "} {
+	for name, want := range map[string]string{"acme-aws": "Did you mean provider/acme-aws? ", "acme-dnz": "Did you mean provider/acme-dns? ", "provider-dsn": "Did you mean provider/acme-aws or provider/acme-dns? "} {
 		if do := errcode.From(all.Absent("configuration", name)).Do; !strings.HasPrefix(do, want) {
 			t.Errorf("%s: the advice is %q, want %q", name, do, want)
 		}
