@@ -51,7 +51,7 @@ func TestPlanOfMoves(t *testing.T) {
 	plan.prints(t, "^moved with it:$", "^  provider/moves-leaf  v1.0.0 → v2.0.0  for .*/moves/root$", "Objects are changed when these have arrived: .*/moves/leaf >=v2.0.0")
 	b.must(t, 2, "plan", "update", "root", "v2.0.0", "-o", "json").prints(t, `"name": "moves-leaf"`, `"from": ".*/moves/leaf:v1.0.0"`)
 	b.must(t, 9, "plan", "update", "root", "v2.0.0", "--dependency-upgrades", "None").prints(t, "^  incompatible +.*moves/leaf >=v2.0.0 +installed is ",
-		"Objects are changed only when these are installed", "^error: DependencyVersion: provider/root would not become healthy: ", "Run `xpkg update provider/moves-leaf .*:v2.0.0`, or pass --yes")
+		"Objects are changed only when these are installed", "^error: DependencyVersion: provider/root would not become healthy: ", "Update them together with `xpkg update provider/root@v2.0.0 provider/moves-leaf@v2.0.0`, or pass --yes")
 	b.must(t, 9, "update", "root", "v2.0.0", "--dependency-upgrades", "None").prints(t, "^error: DependencyVersion: ")
 
 	t.Run("what moves must be as it was", func(t *testing.T) {

@@ -91,35 +91,72 @@ func (pl *Planner) checkSolvable(ctx context.Context, s *clusterState, p v1.Pack
 	return nil
 }
 
-// findRemedy adds to the plan the updates of installed packages that satisfy the package, if a dependency is incompatible and
-// the manager moves none; or the explanation of a version conflict with packages that users installed. Without access to
-// the registry, the remedy names no versions.
+// findRemedy adds to the plan how the package and the installed ones fit together, if a dependency is incompatible and the manager
+// moves none, or if the plan breaks dependents: the command that updates all of them, or the explanation of a version conflict.
+// Without access to the registry, the remedy names no versions.
 func (pl *Planner) findRemedy(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, out *Plan) {
-	if !slices.ContainsFunc(out.Dependencies, Dependency.conflicts) || graph.PolicyFor(pl.upgradePolicy(s), p, current) != graph.None {
+	waits := slices.ContainsFunc(out.Dependencies, Dependency.conflicts) && graph.PolicyFor(pl.upgradePolicy(s), p, current) == graph.None
+	if !waits && len(out.Breaks) == 0 {
 		return
 	}
-	automatic := "To let the manager update dependencies, restart it with " + wording.RestartManager("--dependency-upgrades=Upgrade") + "."
-	out.Remedy = "Update the dependency with `xpkg update`, or pass --yes to let the package wait for it. " + automatic
+	automatic := ""
+	if waits {
+		automatic = " To let the manager update dependencies, restart it with " + wording.RestartManager("--dependency-upgrades=Upgrade") + "."
+		out.Remedy = "Update the dependency with `xpkg update`, or pass --yes to let the package wait for it." + automatic
+	}
 	if pl.Registry == nil {
 		return
 	}
-	own, result, err := g.Resolve(ctx, g.Resolver(pl.Registry, pl.finder(), p), p.PackageKind(), p.GetName(), graph.UpgradeOrDowngrade)
-	if err != nil {
-		if conflict := errcode.From(err); conflict.Code.Class == errcode.Conflict {
+	command := pl.updateTogether(ctx, s, p, g)
+	switch {
+	case command != "" && s.live != nil:
+		out.Remedy = "Update them together with " + command + ", or pass --yes to continue anyway." + automatic
+	case command != "":
+		out.Remedy = "Run " + command + " first, or pass --yes to let the package wait for that." + automatic
+	case waits:
+		_, _, err := g.Resolve(ctx, g.Resolver(pl.Registry, pl.finder(), p), p.PackageKind(), p.GetName(), graph.UpgradeOrDowngrade)
+		if conflict := errcode.From(err); err != nil && conflict.Code.Class == errcode.Conflict {
 			out.Remedy = conflict.Error() + ". " + conflict.Do
 		}
-		return
 	}
-	var commands []string
+}
+
+// updateTogether returns the command that updates installed packages so that all fit together with a package, and the package
+// itself if it is installed, or "" if there is no such command. It moves only packages that must move: dependencies to any version,
+// or also packages that users installed, but then all only to newer versions.
+func (pl *Planner) updateTogether(ctx context.Context, s *clusterState, p v1.Package, g *graph.Graph) string {
+	r := g.Resolver(pl.Registry, pl.finder(), p)
+	own, result, err := g.ForUpdate(p.PackageKind(), p.GetName(), false).Resolve(ctx, r, p.PackageKind(), p.GetName(), graph.UpgradeOrDowngrade)
+	if err != nil {
+		own, result, err = g.ForUpdate(p.PackageKind(), p.GetName(), true).Resolve(ctx, r, p.PackageKind(), p.GetName(), graph.Upgrade)
+	}
+	if err != nil {
+		return ""
+	}
+	var packages []string
 	// Dependents come first: their new versions often accept both versions of a dependency.
 	for _, c := range slices.Backward(own.Changes(result)) {
 		if c.Existing != nil {
-			commands = append(commands, fmt.Sprintf("`xpkg update %s/%s %s`", strings.ToLower(c.Existing.Kind), c.Existing.Name, c.Reference()))
+			packages = append(packages, updateArgument(c.Existing.Kind, c.Existing.Name, c.Reference()))
 		}
 	}
-	if len(commands) > 0 {
-		out.Remedy = "Run " + strings.Join(commands, " and ") + ", or pass --yes to let the package wait for that. " + automatic
+	if len(packages) == 0 {
+		return ""
 	}
+	if s.live != nil {
+		packages = append([]string{updateArgument(p.PackageKind(), p.GetName(), p.PackageSpec().Package)}, packages...)
+	}
+	return "`xpkg update " + strings.Join(packages, " ") + "`"
+}
+
+// updateArgument returns a package and its new reference in the form of an argument of xpkg update.
+func updateArgument(kind, name, reference string) string {
+	repository := oci.RepositoryName(reference)
+	to := strings.TrimLeft(strings.TrimPrefix(reference, repository), ":@")
+	if tag, _, pinned := strings.Cut(to, "@"); pinned {
+		to = tag
+	}
+	return Package{Kind: kind, Name: name}.Short() + "@" + to
 }
 
 // resolveDependencies returns the packages that the manager installs with a package or moves for
@@ -140,6 +177,10 @@ func (pl *Planner) resolveDependencies(ctx context.Context, s *clusterState, p v
 	switch {
 	case err == nil:
 	case errcode.From(err).Code.Class == errcode.Conflict:
+		if command := pl.updateTogether(ctx, s, p, g); command != "" {
+			conflict := errcode.From(err)
+			return nil, conflict.WithDo("Update them together with %s. %s", command, conflict.Do)
+		}
 		return nil, err
 	default:
 		out.warn(fmt.Sprintf("The packages that would be installed with it are not known: %v.", err))

@@ -104,6 +104,9 @@ func (p *Plan) BreakageError() error {
 	if p.Operation == Uninstall {
 		return err.WithDo("%s To continue anyway, use --yes.", p.uninstallAdvice())
 	}
+	if p.Remedy != "" {
+		return err.WithDo("%s", p.Remedy)
+	}
 	return err
 }
 

@@ -76,7 +76,8 @@ type Plan struct {
 	AddedPackages []AddedPackage `json:"addedPackages,omitempty"`
 	// Upgrades is the dependency upgrade policy that the caller assumes. It is empty if the manager announces its policy.
 	Upgrades graph.Policy `json:"dependencyUpgrades,omitempty"`
-	// Remedy is the sentence about incompatible dependencies that the manager does not move: the updates that satisfy them.
+	// Remedy is the sentence about dependents that the plan breaks, and about incompatible dependencies that the manager does not
+	// move: the updates with which all packages fit together.
 	Remedy string `json:"remedy,omitempty"`
 	// Orphans are the packages that no package requires after the operation.
 	Orphans []Orphan `json:"orphans,omitempty"`
