@@ -19,7 +19,7 @@ var ErrLookup = errcode.Code{
 	Fix:   "Correct the cause in the message.",
 }
 
-// Lookup reads the versions and the metadata of packages. A Source implements it.
+// Lookup reads the versions and the metadata of packages, and predicts their dependencies. A Source implements it.
 type Lookup interface {
 	// Tags returns the tags of a repository, from the first location of the origin that has
 	// any.
@@ -29,6 +29,7 @@ type Lookup interface {
 	Describe(ctx context.Context, o Origin, d oci.Digest) (Description, error)
 	// Prove is like Describe, but reads only package.yaml.
 	Prove(ctx context.Context, o Origin, d oci.Digest) (Description, error)
+	resolver.Hints
 }
 
 // Registry looks up packages for a resolver: it finds the origin of each reference, and

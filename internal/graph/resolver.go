@@ -24,5 +24,5 @@ func (g *Graph) Resolver(lookup fetch.Lookup, origins Origins, of v1.Package) *r
 		origin, _, err := origins.Locate(ctx, ref.String(), inheritedPullSecrets(of), corev1.PullIfNotPresent)
 		return origin, err
 	})
-	return &resolver.Resolver{Registry: registry, Canonical: g.Name}
+	return &resolver.Resolver{Registry: registry, Canonical: g.Name, Hints: lookup}
 }

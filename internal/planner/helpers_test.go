@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -32,6 +33,7 @@ const limit = 45 * time.Second
 
 // fakeContent is an in-memory source of packages.
 type fakeContent struct {
+	sourcetest.NoHints
 	mu       sync.Mutex
 	tags     map[string]oci.Digest
 	packages map[oci.Digest]string

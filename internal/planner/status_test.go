@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -21,6 +22,7 @@ import (
 
 // withdrawnLookup is a registry with one package, whose version v1.0.0 can have a status.
 type withdrawnLookup struct {
+	sourcetest.NoHints
 	status  *catalog.VersionStatus
 	retract string // by the version v1.1.0
 	err     error

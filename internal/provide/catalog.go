@@ -115,6 +115,27 @@ func roleOf(r catalog.Role) Role {
 	return Defines
 }
 
+// Dependencies returns the dependencies of the version of a package that a constraint selects, according to the index.
+func (s Catalog) Dependencies(repository, constraint string) []dependency.Dependency {
+	h := s.History(repository)
+	if h == nil {
+		return nil
+	}
+	var tags []string
+	for _, v := range h.Versions {
+		tags = append(tags, v.Tag)
+	}
+	c := version.ParseConstraint(constraint)
+	tag := version.ParsePin(c.Pinned()).Tag
+	if fit := c.Filter(tags); len(fit) > 0 {
+		tag = fit[0]
+	}
+	if i := slices.Index(tags, tag); i >= 0 {
+		return h.Versions[i].Dependencies
+	}
+	return nil
+}
+
 // digest returns the digest of a version, or zero if it is not known.
 func (s Catalog) digest(repository, tag string) oci.Digest {
 	if h := s.History(repository); h != nil {

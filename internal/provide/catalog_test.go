@@ -282,3 +282,25 @@ func TestPackagesForAnotherCrossplaneAreDroppedWithAReason(t *testing.T) {
 		t.Errorf("an unknown version of Crossplane: %v", err)
 	}
 }
+
+// The dependencies of a version are those that the index has for the version that a constraint selects.
+func TestDependenciesOfTheSelectedVersion(t *testing.T) {
+	c := indexOf(t, "top v1.0.0:;v1.1.0:;v2.0.0:")
+	for i := range c.Histories[0].Versions {
+		v := &c.Histories[0].Versions[i]
+		v.Dependencies = []dependency.Dependency{{Package: "xpkg.test/base", Constraint: v.Tag}}
+	}
+	s := Catalog{Catalog: c}
+	for constraint, want := range map[string]string{"": "v2.0.0", "<v2.0.0": "v1.1.0", "v1.0.0": "v1.0.0", ">=v3.0.0": "", "latest": ""} {
+		got := ""
+		for _, d := range s.Dependencies("xpkg.test/top", constraint) {
+			got += d.Constraint
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", constraint, got, want)
+		}
+	}
+	if got := s.Dependencies("xpkg.test/other", ""); got != nil {
+		t.Errorf("got %v for an unknown package", got)
+	}
+}

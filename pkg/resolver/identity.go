@@ -60,16 +60,24 @@ func (a aliases) request(q Request) Request {
 // repository. It records the name, so that findAliases can find repositories with the same
 // location.
 func (s *source) identity(pkg string) string {
-	ref, err := oci.ParseReference(pkg, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: s.resolver.DefaultRegistry})
+	name, err := s.canonical(pkg)
 	if err != nil {
 		return pkg
 	}
-	name := ref.Name()
-	if s.resolver.Canonical != nil {
-		name = s.resolver.Canonical(name)
-	}
 	s.recordName(name)
 	return s.aliases.of(name)
+}
+
+// canonical returns the canonical name of the repository of a dependency.
+func (s *source) canonical(pkg string) (string, error) {
+	ref, err := oci.ParseReference(pkg, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: s.resolver.DefaultRegistry})
+	if err != nil {
+		return "", err
+	}
+	if s.resolver.Canonical != nil {
+		return s.resolver.Canonical(ref.Name()), nil
+	}
+	return ref.Name(), nil
 }
 
 func (s *source) recordName(name string) {

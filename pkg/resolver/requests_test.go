@@ -240,19 +240,39 @@ func BenchmarkDelayedRegistry(b *testing.B) {
 		b.Run(fmt.Sprintf("%d packages, %d deep", packages, depth), func(b *testing.B) {
 			r := newRegistry(b, delay)
 			r.have(b, have)
-			var all, one time.Duration
+			top := dependency.Root{Package: r.address + "/top", Constraint: "v1.0.0", Exact: true}
+			var all, known, again, one time.Duration
+			requests := 0
 			for b.Loop() {
-				one += timed(b, r, r.root("leaf", ">=v1"))
-				all += timed(b, r, dependency.Root{Package: r.address + "/top", Constraint: "v1.0.0", Exact: true})
+				one += timed(b, newResolver(b, nil), r.root("leaf", ">=v1"))
+				r.recorded()
+				all += timed(b, newResolver(b, nil), top)
+				requests += len(r.recorded())
+				// An index predicts the tree, and the store is empty.
+				hints := hintMap{}
+				res := newResolver(b, nil)
+				res.Hints = hints
+				timed(b, res, top)
+				res = newResolver(b, nil)
+				res.Hints = hints
+				known += timed(b, res, top)
+				// The store has the last resolution.
+				source := sourcetest.New(b, nil)
+				res = &resolver.Resolver{Registry: fetch.NewRegistry(source, nil), Hints: source}
+				timed(b, res, top)
+				source.Close()
+				again += timed(b, res, top)
 			}
 			n := time.Duration(b.N)
 			// The root has a manifest and a layer, and everything else a list as well.
 			floor := time.Duration(2+3*depth) * delay
 			b.ReportMetric(float64((all / n).Milliseconds()), "ms/tree")
+			b.ReportMetric(float64((known / n).Milliseconds()), "ms/known")
+			b.ReportMetric(float64((again / n).Milliseconds()), "ms/again")
 			b.ReportMetric(float64((one / n).Milliseconds()), "ms/package")
 			b.ReportMetric(float64(floor.Milliseconds()), "ms/floor")
 			b.ReportMetric(float64(all)/float64(one), "ratio")
-			b.ReportMetric(float64(len(r.recorded()))/float64(n), "requests/op")
+			b.ReportMetric(float64(requests)/float64(n), "requests/op")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
@@ -280,8 +300,8 @@ func chain(levels, width int) (have string, packages, depth int) {
 	return b.String(), 1 + levels*width, levels
 }
 
-func timed(b *testing.B, r *registry, root dependency.Root) time.Duration {
-	res := newResolver(b, nil)
+func timed(b *testing.B, res *resolver.Resolver, root dependency.Root) time.Duration {
+	b.Helper()
 	start := time.Now()
 	if _, err := res.Resolve(b.Context(), resolver.Request{Roots: []dependency.Root{root}}); err != nil {
 		b.Fatal(err)

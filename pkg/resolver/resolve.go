@@ -10,7 +10,7 @@
 // The solver asks one question at a time. The resolver prefetches the answers: it assumes that
 // the highest version that satisfies each dependency is selected, and reads all of these
 // versions concurrently. The time for a resolution therefore depends on the depth of the tree,
-// not on its size. The solver gets answers only when no request is in progress, so that the
+// not on its size; with Hints, it depends on neither. The solver gets answers only when no request is in progress, so that the
 // requests and the solution do not depend on the speed of registries.
 //
 // Only the metadata of versions is read, not their objects. Metadata from an index layer is
@@ -44,6 +44,8 @@ type Resolver struct {
 	// Kinds finds the providers of kinds that packages require without naming a package. If it is nil, such dependencies
 	// are ignored.
 	Kinds Kinds
+	// Hints predict dependencies. Nil means that every package is read before its dependencies are.
+	Hints Hints
 	// Budget limits the work of the solver; see solver.Problem.
 	Budget int
 }
@@ -96,12 +98,16 @@ func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 		s := newSource(ctx, r, known.request(q), known)
 		s.kinds = kinds
 		result, err := s.resolve(known.request(q))
+		s.ahead.stop()
 		if errors.Is(err, errReconsider) {
 			continue // Every round decides at least one more kind.
 		}
 		found := s.findAliases(q)
 		// Every round finds at least one more name, so the loop ends.
 		if len(found) <= len(known) || maps.Equal(found, known) || err != nil && !unsolvable(err) {
+			if err == nil {
+				r.remember(ctx, q.Locked, result.Packages)
+			}
 			return result, err
 		}
 		known = found

@@ -28,6 +28,7 @@ type source struct {
 	named      map[namedVersion]bool
 	deprecated bool
 	inFlight   sync.WaitGroup
+	ahead      *ahead
 
 	mu        sync.Mutex
 	skipped   bool // A deprecated version was not selected.
@@ -59,6 +60,7 @@ func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *sour
 		lists: map[string]*task[Versions]{}, versions: map[versionKey]*task[Metadata]{},
 		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, withdrawn: map[string]bool{}, names: map[string]bool{}, virtual: map[string]*virtualPackage{},
 	}
+	s.ahead = newAhead(s)
 	for alias := range known {
 		s.names[alias] = true
 	}
@@ -167,6 +169,7 @@ func (s *source) prefetchDependency(pkg, constraint string, exact bool) {
 			return
 		}
 	}
+	s.ahead.expect(pkg, constraint)
 	if exact {
 		s.read(pkg, constraint, true)
 		return
@@ -244,14 +247,22 @@ func (s *source) list(pkg string) *task[Versions] {
 	t := newTask[Versions]()
 	s.lists[pkg] = t
 	s.inFlight.Go(func() {
-		ref, err := reference(pkg, "")
-		var list Versions
-		if err == nil {
-			list, err = s.resolver.Registry.Versions(s.ctx, ref)
-		}
+		list, err := s.tags(pkg)
 		t.complete(list, err, err)
 	})
 	return t
+}
+
+// tags reads the tags of a repository.
+func (s *source) tags(pkg string) (Versions, error) {
+	ref, err := reference(pkg, "")
+	if err != nil {
+		return Versions{}, err
+	}
+	if list, ok := s.ahead.lists.take(ref); ok {
+		return list, nil
+	}
+	return s.resolver.Registry.Versions(s.ctx, ref)
 }
 
 // lookup returns the task of a version, and false if the version was not requested.
@@ -299,6 +310,9 @@ func (s *source) metadata(pkg, pin string) (Metadata, error) {
 	ref, err := reference(pkg, pin)
 	if err != nil {
 		return Metadata{}, err
+	}
+	if m, ok := s.ahead.versions.take(ref); ok {
+		return m, nil
 	}
 	m, err := s.resolver.Registry.Metadata(s.ctx, ref)
 	if !errors.Is(err, oci.ErrManifestNotFound) || ref.Tag == "" || ref.Digest.IsZero() {

@@ -47,12 +47,18 @@ func readRows(b *testing.B) []row {
 func treeRows(b *testing.B) []row {
 	b.Helper()
 	r := runBenchmarks(b, "pkg/resolver", "^BenchmarkDelayedRegistry$", "3x")
+	const deep = "DelayedRegistry/41_packages,_10_deep"
 	var rows []row
-	for _, shape := range []struct{ name, what string }{
-		{"DelayedRegistry/41_packages,_2_deep", "resolve 41 packages, two levels"},
-		{"DelayedRegistry/41_packages,_10_deep", "resolve 41 packages, ten levels"},
+	for _, shape := range []struct{ name, unit, what string }{
+		{"DelayedRegistry/41_packages,_2_deep", "ms/tree", "resolve 41 packages, two levels"},
+		{deep, "ms/tree", "resolve 41 packages, ten levels, nothing is known"},
+		{deep, "ms/known", "resolve 41 packages, ten levels, known from an index"},
+		{deep, "ms/again", "resolve 41 packages, ten levels, resolved before"},
 	} {
-		tree := r.row(b, shape.what, shape.name, "ms/tree", "ms/package")
+		tree := r.row(b, shape.what, shape.name, shape.unit, "ms/package")
+		if shape.unit != "ms/tree" {
+			tree.key += "/" + shape.unit
+		}
 		tree.goals = []goal{factorGoal(tree, 3, "one package")}
 		rows = append(rows, tree)
 	}

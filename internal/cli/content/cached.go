@@ -61,7 +61,7 @@ func (s *LazySource) Finder(indexes KindIndexFlag) *provide.Finder {
 			if packages, err = s.CachedPackages(ctx); err != nil {
 				return nil, err
 			}
-			out, err := s.openIndexes(ctx, indexes)
+			out, err := s.openIndexes(ctx, indexes, false)
 			return append(out, provide.Packages{All: packages, Name: CacheSource, Priority: cachePriority}), err
 		},
 		Schemas: func(_ context.Context, kind dependency.KindRef, candidates []provide.Candidate) map[string]provide.Difference {
@@ -76,12 +76,12 @@ func (s *LazySource) IndexFinder(indexes KindIndexFlag) *provide.Finder {
 		if _, err := s.Open(ctx); err != nil {
 			return nil, err
 		}
-		return s.openIndexes(ctx, indexes)
+		return s.openIndexes(ctx, indexes, false)
 	}}
 }
 
-// openIndexes returns the sources of indexes.
-func (s *LazySource) openIndexes(ctx context.Context, indexes KindIndexFlag) ([]provide.Source, error) {
+// openIndexes returns the sources of indexes. If offline is true, it sends no request, and uses the state that was fetched last.
+func (s *LazySource) openIndexes(ctx context.Context, indexes KindIndexFlag, offline bool) ([]provide.Source, error) {
 	if len(indexes.Index) == 0 {
 		return nil, nil
 	}
@@ -95,7 +95,7 @@ func (s *LazySource) openIndexes(ctx context.Context, indexes KindIndexFlag) ([]
 	}
 	access := remote.New(registries)
 	defer access.Close()
-	return OpenIndexes(ctx, &indexer.Client{Remote: access, Store: s.cache.Store(), Keys: keys}, indexes.Index)
+	return OpenIndexes(ctx, &indexer.Client{Remote: access, Store: s.cache.Store(), Keys: keys, Offline: offline}, indexes.Index)
 }
 
 // compareSchemas compares the schemas of candidates whose content is at hand with the first candidate, by repository.

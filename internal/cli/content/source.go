@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
@@ -23,10 +24,15 @@ const planCacheLimit = 10 << 30
 type LazySource struct {
 	mu    sync.Mutex
 	Flags ContentFlags
+	// Indexes predict dependencies of packages that were not resolved before.
+	Indexes KindIndexFlag
 	// patience bounds the delay that a registry can request; zero selects the default for plans.
 	Patience time.Duration
 	cache    *cache.Cache
 	source   *fetch.Source
+
+	once      sync.Once
+	predicted []provide.Source
 }
 
 // Open opens the source at the first call, and returns the same source afterwards.

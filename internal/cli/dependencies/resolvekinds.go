@@ -51,6 +51,7 @@ func (c *ResolveCmd) useKinds(r *rootResolver) error {
 		finder.Selected[k] = ref.Name()
 	}
 	r.Kinds = finder
+	r.source.Indexes = c.KindIndexFlag
 	return nil
 }
 

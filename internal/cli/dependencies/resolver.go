@@ -62,7 +62,7 @@ func (f resolverFlags) open(env *terminal.Env, locate func(context.Context, oci.
 	if err != nil {
 		return nil, err
 	}
-	r := &resolver.Resolver{Registry: fetch.NewRegistry(source, locate), DefaultRegistry: f.DefaultRegistry}
+	r := &resolver.Resolver{Registry: fetch.NewRegistry(source, locate), DefaultRegistry: f.DefaultRegistry, Hints: late}
 	return &rootResolver{Resolver: r, locate: locate, content: source, source: late}, nil
 }
 

@@ -48,7 +48,7 @@ func (f planFlags) open(ctx context.Context, c connection.ClusterFlags) (*cluste
 	if err != nil {
 		return nil, connection.ErrKubeconfig.New(err, "cannot use the kubeconfig")
 	}
-	source := &content.LazySource{Flags: f.ContentFlags}
+	source := &content.LazySource{Flags: f.ContentFlags, Indexes: f.KindIndexFlag}
 	pl := &planner.Planner{
 		Reader: cluster, Cluster: objects, Source: source, Images: source, Registry: source, Kinds: source.Finder(f.KindIndexFlag), Namespace: f.Namespace, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
 	}
