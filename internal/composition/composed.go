@@ -96,9 +96,10 @@ func claimOf(xr *unstructured.Unstructured) (name, namespace string) {
 	return name, namespace
 }
 
-func with(m map[string]string, key, value string) map[string]string {
+// with adds an entry to a map, which it creates if it is nil.
+func with[V any](m map[string]V, key string, value V) map[string]V {
 	if m == nil {
-		m = map[string]string{}
+		m = map[string]V{}
 	}
 	m[key] = value
 	return m

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/function/protocol"
 )
 
 // Group is the API group of compositions and of the definitions of composite resources.
@@ -42,7 +44,8 @@ type Step struct {
 		SecretRef *SecretRef `json:"secretRef"`
 	} `json:"credentials"`
 	Requirements struct {
-		RequiredResources []Requirement `json:"requiredResources"`
+		RequiredResources []Requirement       `json:"requiredResources"`
+		RequiredSchemas   []SchemaRequirement `json:"requiredSchemas"`
 	} `json:"requirements"`
 }
 
@@ -60,6 +63,12 @@ type Requirement struct {
 	ObjectName  string            `json:"name"`
 	Namespace   string            `json:"namespace"`
 	MatchLabels map[string]string `json:"matchLabels"`
+}
+
+// SchemaRequirement selects a kind whose schema a function gets at its first call.
+type SchemaRequirement struct {
+	Name string `json:"requirementName"`
+	protocol.SchemaSelector
 }
 
 // Parse returns a composition. It fails with CompositionInvalid for another kind, and for a composition without a pipeline.

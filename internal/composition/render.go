@@ -10,6 +10,7 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/xpkg-dev/xpkg/internal/function/protocol"
 )
@@ -31,6 +32,8 @@ type Input struct {
 	Observed []*unstructured.Unstructured
 	// Resources are the resources that functions can require.
 	Resources []*unstructured.Unstructured
+	// Schemas returns the schema of a kind that functions can require, or nil if it has none.
+	Schemas func(schema.GroupVersionKind) (map[string]any, error)
 	// Context is the context of the first step.
 	Context map[string]any
 	Secrets []Secret
@@ -113,17 +116,21 @@ func (p *pipeline) step(ctx context.Context, s Step) error {
 	if err := p.addCredentials(req, s); err != nil {
 		return err
 	}
-	if required := s.Requirements.RequiredResources; len(required) > 0 {
-		req.RequiredResources = map[string]protocol.Resources{}
-		for _, r := range required {
-			req.RequiredResources[r.Name] = find(p.input.Resources, r.selector())
-		}
+	var required protocol.Requirements
+	for _, r := range s.Requirements.RequiredResources {
+		required.Resources = with(required.Resources, r.Name, r.selector())
+	}
+	for _, r := range s.Requirements.RequiredSchemas {
+		required.Schemas = with(required.Schemas, r.Name, r.SchemaSelector)
+	}
+	if err := p.meet(req, required); err != nil {
+		return err
 	}
 	tag, err := tagOf(req)
 	if err != nil {
 		return ErrCompositionInvalid.New(err, "cannot encode the request of the step %s", s.Step)
 	}
-	req.Meta = &protocol.RequestMeta{Tag: tag}
+	req.Meta = &protocol.RequestMeta{Tag: tag, Capabilities: protocol.Capabilities()}
 	res, err := p.call(ctx, s, req)
 	if err != nil {
 		return err
@@ -168,7 +175,7 @@ func (p *pipeline) secret(ref SecretRef) (map[string][]byte, bool) {
 
 // call calls the function of a step until its requirements do not change.
 func (p *pipeline) call(ctx context.Context, s Step, req *protocol.Request) (*protocol.Response, error) {
-	bootstrap := req.RequiredResources
+	resources, schemas := req.RequiredResources, req.RequiredSchemas
 	var before protocol.Requirements
 	for range maxIterations + 1 {
 		res, err := p.functions.Call(ctx, s.FunctionRef.Name, req)
@@ -183,13 +190,9 @@ func (p *pipeline) call(ctx context.Context, s Step, req *protocol.Request) (*pr
 			return res, nil
 		}
 		before = now
-		req.ExtraResources, req.RequiredResources = map[string]protocol.Resources{}, map[string]protocol.Resources{}
-		maps.Copy(req.RequiredResources, bootstrap)
-		for name, selector := range now.ExtraResources {
-			req.ExtraResources[name] = find(p.input.Resources, selector)
-		}
-		for name, selector := range now.Resources {
-			req.RequiredResources[name] = find(p.input.Resources, selector)
+		req.ExtraResources, req.RequiredResources, req.RequiredSchemas = nil, maps.Clone(resources), maps.Clone(schemas)
+		if err := p.meet(req, now); err != nil {
+			return nil, err
 		}
 		req.Context = res.Context
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/xpkg-dev/xpkg/internal/function/protocol"
@@ -270,6 +271,36 @@ func TestFunctionsGetWhatTheyRequire(t *testing.T) {
 	want := []string{"first true 1 labels false 0 none false 0 extra 0 <nil>", "first true 1 labels true 2 none true 0 extra 1 1"}
 	if diff := cmp.Diff(want, calls); diff != "" || out.Context["n"] != 2.0 {
 		t.Error(diff, out.Context)
+	}
+}
+
+// TestFunctionsGetSchemas checks that a function gets the schemas that its step and its responses require, and learns what the
+// caller supports.
+func TestFunctionsGetSchemas(t *testing.T) {
+	c := steps("a")
+	c.Spec.Pipeline[0].Requirements.RequiredSchemas = []SchemaRequirement{{Name: "first", SchemaSelector: protocol.SchemaSelector{APIVersion: "acme.example.org/v1", Kind: "Boat"}}}
+	var calls []string
+	f := functions{"a": func(r *protocol.Request) *protocol.Response {
+		calls = append(calls, fmt.Sprint(r.RequiredSchemas, r.Meta.Capabilities))
+		return &protocol.Response{Requirements: &protocol.Requirements{Schemas: map[string]protocol.SchemaSelector{"none": {APIVersion: "v1", Kind: "Secret"}, "again": {APIVersion: "acme.example.org/v1", Kind: "Boat"}}}}
+	}}
+	in := Input{Composite: parse(fleet), Composition: c}
+	in.Schemas = func(kind schema.GroupVersionKind) (map[string]any, error) {
+		if kind != (schema.GroupVersionKind{Group: "acme.example.org", Version: "v1", Kind: "Boat"}) {
+			return nil, nil
+		}
+		return map[string]any{"type": "object"}, nil
+	}
+	if _, err := Render(t.Context(), f, in); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"map[first:{map[type:object]}] [1 2 3 4 5]", "map[again:{map[type:object]} first:{map[type:object]} none:{map[]}] [1 2 3 4 5]"}
+	if diff := cmp.Diff(want, calls); diff != "" {
+		t.Error(diff)
+	}
+	in.Schemas = func(schema.GroupVersionKind) (map[string]any, error) { return nil, errors.New("no such schema") }
+	if _, err := Render(t.Context(), f, in); !errors.Is(err, ErrCompositionInvalid) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/xpkg-dev/xpkg/internal/function/protocol"
 )
@@ -16,6 +17,36 @@ func (r Requirement) selector() protocol.Selector {
 		s.MatchLabels = &protocol.MatchLabels{Labels: r.MatchLabels}
 	}
 	return s
+}
+
+// meet adds the resources and schemas of requirements to a request.
+func (p *pipeline) meet(req *protocol.Request, required protocol.Requirements) error {
+	for name, selector := range required.ExtraResources {
+		req.ExtraResources = with(req.ExtraResources, name, find(p.input.Resources, selector))
+	}
+	for name, selector := range required.Resources {
+		req.RequiredResources = with(req.RequiredResources, name, find(p.input.Resources, selector))
+	}
+	for name, selector := range required.Schemas {
+		found, err := p.schema(selector)
+		if err != nil {
+			return err
+		}
+		req.RequiredSchemas = with(req.RequiredSchemas, name, protocol.Schema{OpenAPIV3: found})
+	}
+	return nil
+}
+
+// schema returns the schema of a kind, or nil if it has none.
+func (p *pipeline) schema(s protocol.SchemaSelector) (map[string]any, error) {
+	if p.input.Schemas == nil {
+		return nil, nil
+	}
+	found, err := p.input.Schemas(schema.FromAPIVersionAndKind(s.APIVersion, s.Kind))
+	if err != nil {
+		return nil, ErrCompositionInvalid.New(err, "cannot use the schema of %s in %s", s.Kind, s.APIVersion)
+	}
+	return found, nil
 }
 
 // find returns the resources that a selector selects, ordered by namespace and name: one with a name, or all with labels.

@@ -31,6 +31,8 @@ import (
 // Schemas are the schemas of custom resources, by kind. The zero value has none.
 type Schemas struct {
 	kinds map[schema.GroupVersionKind]*versionSchema
+	// documents are the schemas of OpenAPI documents.
+	documents map[schema.GroupVersionKind]openAPISchema
 }
 
 // versionSchema is the schema of a version of a kind. Its validators are created on first use: a large provider has a

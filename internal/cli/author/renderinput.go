@@ -151,6 +151,27 @@ func (c *RenderCmd) pipelineContext(env *terminal.Env) (map[string]any, error) {
 	return out, nil
 }
 
+// addSchemas adds the schemas of --required-schemas.
+func (c *RenderCmd) addSchemas(env *terminal.Env, v *resourceValidation) error {
+	for _, name := range c.RequiredSchemas {
+		docs, err := c.documents(env, name)
+		if err != nil {
+			return err
+		}
+		for _, doc := range docs {
+			text, err := doc.JSON()
+			if err == nil {
+				err = v.schemas.AddOpenAPI(text)
+			}
+			if err != nil {
+				return composition.ErrCompositionInvalid.New(err, "%s has no OpenAPI document of version 3", doc.File).
+					WithDo("Write the document of an API group with `kubectl get --raw /openapi/v3/apis/apps/v1 > apps.json`.")
+			}
+		}
+	}
+	return nil
+}
+
 // addDefinitions adds the schemas of the packages, of the folders and of --xrd. It returns the documents of the folders.
 func (c *RenderCmd) addDefinitions(env *terminal.Env, v *resourceValidation, closure *dependencies.Closure) ([]xpkg.Document, error) {
 	for _, p := range closure.Contents {

@@ -14,8 +14,8 @@ import (
 // TestMessagesHaveTheEncodingOfTheProtocol compares an encoding with one that is written field by field.
 func TestMessagesHaveTheEncodingOfTheProtocol(t *testing.T) {
 	got, err := MarshalRequest(&Request{
-		Meta: &RequestMeta{Tag: "t"}, Desired: &State{Resources: map[string]Resource{"boat": {Ready: ReadyTrue, Resource: map[string]any{"kind": "Boat"}}}},
-		RequiredResources: map[string]Resources{"none": {}},
+		Meta: &RequestMeta{Tag: "t", Capabilities: []Capability{1, 5}}, Desired: &State{Resources: map[string]Resource{"boat": {Ready: ReadyTrue, Resource: map[string]any{"kind": "Boat"}}}},
+		RequiredResources: map[string]Resources{"none": {}}, RequiredSchemas: map[string]Schema{"none": {}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -25,9 +25,10 @@ func TestMessagesHaveTheEncodingOfTheProtocol(t *testing.T) {
 	}
 	kind := text(1, append(text(1, []byte("kind")), text(2, text(3, []byte("Boat")))...))
 	boat := append(text(1, kind), protowire.AppendVarint(protowire.AppendTag(nil, 3, protowire.VarintType), 1)...)
-	want := text(1, text(1, []byte("t")))
+	want := text(1, append(text(1, []byte("t")), text(2, []byte{1, 5})...))
 	want = append(want, text(3, text(2, append(text(1, []byte("boat")), text(2, boat)...)))...)
 	want = append(want, text(8, append(text(1, []byte("none")), text(2, nil)...))...)
+	want = append(want, text(9, append(text(1, []byte("none")), text(2, nil)...))...)
 	if !bytes.Equal(got, want) {
 		t.Errorf("got\n%x, want\n%x", got, want)
 	}
@@ -40,6 +41,7 @@ func TestResponsesKeepEveryField(t *testing.T) {
 		Results: []Result{{Severity: SeverityWarning, Message: "m", Reason: "R", Target: TargetCompositeAndClaim}, {Severity: 9}},
 		Context: map[string]any{}, Conditions: []Condition{{Type: "T", Status: ConditionFalse, Reason: "R", Message: "m", Target: TargetComposite}},
 		Requirements: &Requirements{
+			Schemas:        map[string]SchemaSelector{"s": {APIVersion: "v1", Kind: "Secret"}},
 			Resources:      map[string]Selector{"a": {APIVersion: "v1", Kind: "Secret", Namespace: "n", MatchName: "x"}},
 			ExtraResources: map[string]Selector{"b": {APIVersion: "v1", Kind: "Secret", MatchLabels: &MatchLabels{Labels: map[string]string{"k": "v"}}}, "all": {Kind: "Secret", MatchLabels: &MatchLabels{}}},
 		},
@@ -54,6 +56,21 @@ func TestResponsesKeepEveryField(t *testing.T) {
 	}
 	if got.Meta.Lifetime().String() != "1m0s" || (*ResponseMeta)(nil).Lifetime() != 0 {
 		t.Error("the lifetime is not read")
+	}
+}
+
+func TestRequestsKeepSchemas(t *testing.T) {
+	want := map[string]Schema{"s": {OpenAPIV3: map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"minimum": 1.0}}}}, "none": {}}
+	raw, err := MarshalRequest(&Request{RequiredSchemas: want, Meta: &RequestMeta{Capabilities: Capabilities()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := UnmarshalRequest(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.RequiredSchemas) + cmp.Diff(Capabilities(), got.Meta.Capabilities); diff != "" {
+		t.Error(diff)
 	}
 }
 

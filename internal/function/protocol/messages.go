@@ -21,12 +21,28 @@ type Request struct {
 	// meets.
 	RequiredResources map[string]Resources   `json:"requiredResources,omitempty"`
 	Credentials       map[string]Credentials `json:"credentials,omitempty"`
+	// RequiredSchemas are the schemas that requirements select. A name without a schema is a requirement that no kind meets.
+	RequiredSchemas map[string]Schema `json:"requiredSchemas,omitempty"`
 }
 
 // RequestMeta is the metadata of a request.
 type RequestMeta struct {
 	// Tag identifies the content of the request. The response has the same tag.
 	Tag string `json:"tag,omitempty"`
+	// Capabilities are the features of the caller, so that a function can avoid those that the caller ignores.
+	Capabilities []Capability `json:"capabilities,omitempty"`
+}
+
+// Capability is a feature of the protocol that a caller supports.
+type Capability int32
+
+// Capabilities returns all capabilities, which this package supports: that capabilities are sent, and then required resources,
+// credentials, conditions and required schemas.
+func Capabilities() []Capability { return []Capability{1, 2, 3, 4, 5} }
+
+// Schema is the OpenAPI schema, version 3, of a kind.
+type Schema struct {
+	OpenAPIV3 map[string]any `json:"openapiV3,omitzero"`
 }
 
 // Credentials are the data of a secret.
@@ -169,12 +185,20 @@ func (s ConditionStatus) String() string {
 	return "Unknown"
 }
 
-// Requirements select resources that a function requires, by names that the function chooses. A function is called again with
-// the resources until its requirements do not change.
+// Requirements select resources and schemas that a function requires, by names that the function chooses. A function is called
+// again with them until its requirements do not change.
 type Requirements struct {
 	// ExtraResources is the former field for Resources.
 	ExtraResources map[string]Selector `json:"extraResources,omitempty"`
 	Resources      map[string]Selector `json:"resources,omitempty"`
+	// Schemas selects the schemas of kinds.
+	Schemas map[string]SchemaSelector `json:"schemas,omitempty"`
+}
+
+// SchemaSelector selects the schema of a kind.
+type SchemaSelector struct {
+	APIVersion string `json:"apiVersion,omitempty"`
+	Kind       string `json:"kind,omitempty"`
 }
 
 // Selector selects a resource by its name, or resources by their labels.
