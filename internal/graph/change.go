@@ -38,6 +38,23 @@ func (c Change) appliedTo(n Node) bool {
 	return n.Reference() == c.Reference()
 }
 
+// After returns packages as they are after changes.
+func After(nodes []Node, changes []Change) []Node {
+	out := slices.Clone(nodes)
+	for _, c := range changes {
+		if c.Existing == nil {
+			out = append(out, Node{Kind: string(c.To.Kind), Name: c.Names()[0], Package: c.To})
+			continue
+		}
+		if i := slices.IndexFunc(out, func(n Node) bool { return n.Compare(*c.Existing) == 0 }); i >= 0 {
+			recorded := slices.DeleteFunc(slices.Clone(out[i].Dependencies), func(d dependency.Dependency) bool { return d.CRD == "" })
+			out[i].Package = c.To
+			out[i].Dependencies = append(slices.Clone(c.To.Dependencies), recorded...)
+		}
+	}
+	return out
+}
+
 // Changes returns the changes that turn the graph into the resolved one, dependencies first.
 func (g *Graph) Changes(r resolver.Result) []Change {
 	var out []Change

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -32,6 +33,9 @@ type clusterState struct {
 	// place returns the repository from which a repository is read, so that a package is known
 	// under all of its names.
 	place func(repository string) string
+	// contents and graph are those of the packages after the operation, without the packages that are installed or moved for it.
+	contents state.KnownContents
+	graph    *graph.Graph
 }
 
 // read returns the state of the cluster for a plan of p.

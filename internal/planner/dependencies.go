@@ -31,11 +31,8 @@ func (pl *Planner) planDependencies(ctx context.Context, s *clusterState, p v1.P
 	if named {
 		nodes = append(nodes, node)
 	}
-	g := graph.New(nodes, s.place)
-	var cycle error
-	if !s.wasHealthyWith(content) {
-		cycle = g.CheckCycle(p.PackageKind(), p.GetName())
-	}
+	g, cycle := pl.checkCycle(ctx, s, p, nodes, content)
+	nodes, s.graph = g.Nodes(), g
 	if named {
 		out.Breaks = pl.breaks(s, g, &node)
 	}

@@ -60,6 +60,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	s.contents = pl.contentsWith(s, p, pkg)
 	kinds, err := pl.bindKinds(ctx, s, p, pkg)
 	if err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	}
 	out.KindChanges = pl.kindChanges(ctx, s.revisions, pkg, t)
 	out.explainAdoption()
-	if err := pl.preflight(ctx, s, p, pkg, changes, out); err != nil {
+	if err := pl.preflight(ctx, s, p, pkg, res.Digest, changes, out); err != nil {
 		return nil, err
 	}
 	out.warn(notes(p, t, out)...)

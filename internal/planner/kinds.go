@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -34,15 +38,36 @@ func (pl *Planner) bindKinds(ctx context.Context, s *clusterState, p v1.Package,
 	if err != nil {
 		return nil, err
 	}
-	if len(found.Missing) > 0 {
+	graph.SetKindProviders(p, found.Selected)
+	if len(found.Missing) == 0 {
+		return found.Selected, nil
+	}
+	// An installed package whose objects do not exist yet will provide them. Like the manager, the plan does not record it.
+	linked, rest, err := pl.linkedKinds(ctx, s, p, found.Missing)
+	if err != nil {
+		return nil, err
+	}
+	if found.Missing = rest; len(rest) > 0 {
 		selected, err := pl.selectProviders(ctx, s, found)
 		if err != nil {
 			return nil, err
 		}
 		found.Selected = append(found.Selected, selected...)
+		graph.SetKindProviders(p, found.Selected)
 	}
-	graph.SetKindProviders(p, found.Selected)
-	return found.Selected, nil
+	return append(found.Selected, linked...), nil
+}
+
+// linkedKinds returns the dependencies of a package on the installed packages that define missing kinds, and the other kinds.
+func (pl *Planner) linkedKinds(ctx context.Context, s *clusterState, p v1.Package, missing []dependency.KindRef) ([]dependency.Dependency, []dependency.KindRef, error) {
+	nodes, err := pl.nodes(ctx, s, func(string) bool { return false })
+	if err != nil {
+		return nil, nil, err
+	}
+	own := graph.Node{Kind: p.PackageKind(), Name: p.GetName(), Package: lockfile.Package{Repository: oci.RepositoryName(p.PackageSpec().Package)}}
+	nodes = state.LinkKinds(ctx, append(nodes, own), s.contents)
+	linked, rest := state.LinkedKinds(nodes[len(nodes)-1], missing)
+	return linked, rest, nil
 }
 
 // selectProviders selects the packages for missing kinds, or for all kinds of a group, from the sources of the planner. They do
@@ -74,6 +99,25 @@ func (pl *Planner) selectProviders(ctx context.Context, s *clusterState, bound s
 		out = append(out, dependency.Dependency{Package: r.Order[0].Repository, Constraint: r.Order[0].Constraint, CRD: r.Kind.String()})
 	}
 	return out, nil
+}
+
+// warnOfKinds adds a warning for each kind that an added package requires and that no package provides: the manager selects none.
+func (pl *Planner) warnOfKinds(ctx context.Context, s *clusterState, after *graph.Graph, changes []graph.Change, out *Plan) error {
+	for _, c := range changes {
+		pkg := s.contents.Known[c.To.Repository]
+		n, ok := after.Find(c.To.Repository)
+		if pkg == nil || !ok || n.SkipDependencies {
+			continue
+		}
+		found, err := state.BindKinds(ctx, pl.Cluster, pkg, n.Dependencies, s.repositoryOf)
+		if err != nil {
+			return err
+		}
+		for _, kind := range found.Missing {
+			out.warn(fmt.Sprintf("%s, which is installed with the package, requires %s, and no installed package provides it: both wait until one does.", c.Reference(), kind))
+		}
+	}
+	return nil
 }
 
 // repositoryOf returns the repository of an installed package, or "".
@@ -248,4 +292,78 @@ func (pl *Planner) installObjects(ctx context.Context) ([]packagesv1alpha1.Insta
 		out = append(out, all...)
 	}
 	return out, nil
+}
+
+// contentsWith returns the content of a package that is planned, and of the installed packages that do not work yet.
+func (pl *Planner) contentsWith(s *clusterState, p v1.Package, pkg *xpkg.Package) state.KnownContents {
+	return state.KnownContents{
+		ContentReader: &waitingContents{pl.packages(), s.others, map[string]*xpkg.Package{}},
+		Known:         map[string]*xpkg.Package{oci.RepositoryName(p.PackageSpec().Package): pkg},
+	}
+}
+
+// waitingContents reads the content of packages that are not healthy. A package whose content cannot be read requires and defines
+// nothing.
+type waitingContents struct {
+	packages state.Packages
+	others   []v1.Package
+	// known are the contents that were read, by the names of their packages.
+	known map[string]*xpkg.Package
+}
+
+// Requires implements [state.ContentReader]. Of the packages that are not healthy, it reads those that wait for others.
+func (c *waitingContents) Requires(ctx context.Context, n graph.Node) []dependency.KindRef {
+	waits := []string{provide.ErrNoProvider.Name, graph.ErrDependencyComing.Name, graph.ErrDependencyMissing.Name, solver.ErrCycle.Name}
+	p := c.find(n)
+	if p == nil || !slices.Contains(waits, string(p.GetCondition(v1.TypeReady).Reason)) {
+		return nil
+	}
+	if pkg := c.read(ctx, p, n); pkg != nil {
+		return pkg.Meta.Kinds
+	}
+	return nil
+}
+
+// Defines implements [state.ContentReader].
+func (c *waitingContents) Defines(ctx context.Context, n graph.Node, kind dependency.KindRef) bool {
+	p := c.find(n)
+	if p == nil || p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue {
+		return false
+	}
+	pkg := c.read(ctx, p, n)
+	return pkg != nil && provide.DefinesKind(pkg, kind)
+}
+
+func (c *waitingContents) find(n graph.Node) v1.Package {
+	i := slices.IndexFunc(c.others, func(p v1.Package) bool { return p.PackageKind() == n.Kind && p.GetName() == n.Name })
+	if i < 0 {
+		return nil
+	}
+	return c.others[i]
+}
+
+// read returns the content of a package, or nil.
+func (c *waitingContents) read(ctx context.Context, p v1.Package, n graph.Node) *xpkg.Package {
+	name := holderName(p)
+	if pkg, ok := c.known[name]; ok || n.Digest.IsZero() {
+		return pkg
+	}
+	spec := p.PackageSpec()
+	origin, _, err := c.packages.Origins.Locate(ctx, n.Reference(), spec.PackagePullSecrets, spec.PackagePullPolicy)
+	if err == nil {
+		c.known[name], err = c.packages.Read(ctx, origin, n.Digest, n.Reference(), spec.PackagePullPolicy)
+	}
+	if err != nil {
+		c.known[name] = nil
+	}
+	return c.known[name]
+}
+
+// checkCycle fails with DependencyCycle if the planned package depends on itself after changes of other packages.
+func (pl *Planner) checkCycle(ctx context.Context, s *clusterState, p v1.Package, nodes []graph.Node, content oci.Digest) (*graph.Graph, error) {
+	g := graph.New(state.LinkKinds(ctx, nodes, s.contents), s.place)
+	if s.wasHealthyWith(content) {
+		return g, nil
+	}
+	return g, g.CheckCycle(p.PackageKind(), p.GetName())
 }

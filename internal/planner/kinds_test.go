@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -229,5 +230,99 @@ func TestAPackageThatLacksItsKindIsNotInstalled(t *testing.T) {
 	s.put(kindsAt+"wheels:v2.0.0", provider("wheels", "", crd(group, "Tyre", "one")))
 	if _, err := pl.Install(t.Context(), env.NewProvider("claimed-car", kindsAt+"car:v1.0.0")); !errors.Is(err, provide.ErrNotProvided) {
 		t.Errorf("for a package that requires the kind: %v", err)
+	}
+}
+
+// Packages that require kinds of each other, or a kind and a package, are refused by the plan before anything is written, and by
+// the manager before their objects are.
+func TestACycleOfKindsIsRefused(t *testing.T) {
+	e := env.New(t)
+	const group = "circle.kinds.test"
+	s := newFakeContent()
+	for ref, stream := range map[string]string{
+		"hen:v1.0.0": requiring("hen", "Egg."+group+"/v1") + crd(group, "Hen", "one"),
+		"egg:v1.0.0": requiring("egg", "hens."+group+"/v1") + crd(group, "Egg", "one"),
+		"ant:v1.0.0": requiring("ant", "Bee."+group+"/v1") + crd(group, "Ant", "one"),
+		"bee:v1.0.0": provider("bee", "spec:\n  dependsOn:\n  - {provider: "+kindsAt+"ant, version: v1.0.0}\n") + crd(group, "Bee", "one"),
+		"top:v1.0.0": requiring("top", "Mid."+group+"/v1"),
+		"mid:v1.0.0": requiring("mid", "Low."+group+"/v1") + crd(group, "Mid", "one"),
+	} {
+		s.put(kindsAt+ref, stream)
+	}
+	audit := &env.Audit{}
+	(&env.Env{Config: audit.Wrap(rest.CopyConfig(e.Config))}).RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
+	pl := newPlanner(t, e.Config, s)
+	pl.Registry = s
+	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "hen:v1.0.0", "egg:v1.0.0", "ant:v1.0.0", "bee:v1.0.0", "mid:v1.0.0")}}
+	refuses := func(name string) {
+		t.Helper()
+		if _, err := pl.Install(t.Context(), env.NewProvider("circle-"+name, kindsAt+name+":v1.0.0")); !errors.Is(err, solver.ErrCycle) {
+			t.Errorf("the plan of %s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"hen", "egg", "ant", "bee"} {
+		refuses(name)
+	}
+	p := install(t, pl, env.NewProvider("circle-top", kindsAt+"top:v1.0.0"))
+	if !slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.Contains(w, "requires Low."+group+"/v1, and no installed package provides it") }) {
+		t.Errorf("the plan warns %q", p.Warnings)
+	}
+
+	for _, pair := range [][2]string{{"hen", "egg"}, {"ant", "bee"}} {
+		first, second := env.NewProvider("circle-"+pair[0], kindsAt+pair[0]+":v1.0.0"), env.NewProvider("circle-"+pair[1], kindsAt+pair[1]+":v1.0.0")
+		e.CreateTemporary(t, first)
+		e.WaitCondition(t, first, v1.TypeHealthy, corev1.ConditionFalse, provide.ErrNoProvider.Name+": ")
+		refuses(pair[1])
+		e.CreateTemporary(t, second)
+		for _, x := range []*v1.Provider{first, second} {
+			e.WaitCondition(t, x, v1.TypeHealthy, corev1.ConditionFalse, solver.ErrCycle.Name+": ")
+		}
+		refuses(pair[0])
+		e.Delete(t, first)
+		e.WaitGone(t, first)
+		e.Delete(t, second)
+		e.WaitGone(t, second)
+	}
+	// The provider of a kind that a user recorded is not installed.
+	hen := env.NewProvider("circle-hen", kindsAt+"hen:v1.0.0")
+	graph.SetKindProviders(hen, []dependency.Dependency{{Package: kindsAt + "egg", Constraint: "v1.0.0", CRD: "Egg." + group + "/v1"}})
+	e.CreateTemporary(t, hen)
+	e.WaitCondition(t, hen, v1.TypeHealthy, corev1.ConditionFalse, solver.ErrCycle.Name+": ")
+	writes := slices.DeleteFunc(audit.Writes(group), func(w string) bool { return !strings.Contains(w, "customresourcedefinitions") })
+	writes = append(writes, audit.Writes("kinds-egg")...)
+	if len(writes) > 0 {
+		t.Errorf("the manager has written %q", writes)
+	}
+}
+
+// A package whose required kind an installed package will provide waits for it, and no other package is selected.
+func TestAKindOfAPackageThatIsInstalledMeanwhileIsAwaited(t *testing.T) {
+	e := env.New(t)
+	const group = "awaited.kinds.test"
+	s := newFakeContent()
+	for ref, stream := range map[string]string{
+		"slow:v1.0.0": requiring("slow", "Missing."+group+"/v1") + crd(group, "Wheel", "one"),
+		"user:v1.0.0": requiring("user", "Wheel."+group+"/v1"),
+		"last:v1.0.0": provider("last", "", crd(group, "Missing", "one")),
+	} {
+		s.put(kindsAt+ref, stream)
+	}
+	e.RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
+	slow, user, last := env.NewProvider("awaited-slow", kindsAt+"slow:v1.0.0"), env.NewProvider("awaited-user", kindsAt+"user:v1.0.0"), env.NewProvider("awaited-last", kindsAt+"last:v1.0.0")
+	e.CreateTemporary(t, slow)
+	e.WaitCondition(t, slow, v1.TypeHealthy, corev1.ConditionFalse, provide.ErrNoProvider.Name+": ")
+	pl := newPlanner(t, e.Config, s)
+	pl.Registry = s
+	if p := install(t, pl, user); len(p.Dependencies) != 1 || p.Dependencies[0].Installed != kindsAt+"slow:v1.0.0" {
+		t.Errorf("the plan has the dependencies %+v", p.Dependencies)
+	}
+	e.CreateTemporary(t, user)
+	e.WaitCondition(t, user, v1.TypeHealthy, corev1.ConditionFalse, graph.ErrDependencyComing.Name+": ")
+	e.CreateTemporary(t, last)
+	for _, x := range []*v1.Provider{last, slow, user} {
+		settled(t, e.Client, x)
+	}
+	if got := graph.KindProviders(user); len(got) != 1 || got[0].Package != kindsAt+"slow" {
+		t.Errorf("recorded are %+v", got)
 	}
 }

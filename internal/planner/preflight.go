@@ -22,7 +22,7 @@ import (
 // preflight adds a refusal for each object of an added package that can never be established:
 // another package holds it, or two of the packages contain it. The manager then installs none of
 // them.
-func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, changes []graph.Change, out *Plan) error {
+func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, content oci.Digest, changes []graph.Change, out *Plan) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -38,6 +38,7 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 	added, reserved := make([][]plan.Ref, len(changes)), make([][]plan.Ref, len(changes))
 	for i, a := range reader.ReadAll(ctx, p, changes) {
 		added[i], reserved[i] = a.Objects, slices.Concat(a.Objects, a.Composed)
+		s.contents.Known[changes[i].To.Repository] = a.Package
 		if a.Package != nil {
 			if err := pl.checkKinds(ctx, s, changes[i], a.Package, out); err != nil {
 				return err
@@ -54,6 +55,13 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 		case a.Err != nil:
 			out.warn(fmt.Sprintf("The objects of %s are not known: %v.", changes[i].Reference(), a.Err))
 		}
+	}
+	after, err := pl.checkCycle(ctx, s, p, graph.After(s.graph.Nodes(), changes), content)
+	if err == nil {
+		err = pl.warnOfKinds(ctx, s, after, changes, out)
+	}
+	if err != nil {
+		return err
 	}
 	holders, err := pl.holders(ctx, s, changes, added)
 	if err != nil {

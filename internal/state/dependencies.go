@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -16,8 +17,17 @@ type Dependencies struct {
 
 	mu    sync.Mutex
 	known map[string][]dependency.Dependency
+	// required are the kinds that contents require, and defined whether contents define kinds.
+	required map[string][]dependency.KindRef
+	defined  map[definedKind]bool
 	// optional are the repositories that any known content names as optional dependencies.
 	optional map[string]bool
+}
+
+// definedKind is a kind and the digest of a content.
+type definedKind struct {
+	digest string
+	kind   dependency.KindRef
 }
 
 // Of returns the dependencies of the content with a digest, including optional ones. It does not
@@ -30,25 +40,65 @@ func (c *Dependencies) Of(ctx context.Context, image, digest string) []dependenc
 
 // Lookup is like Of, and also reports whether the dependencies are known.
 func (c *Dependencies) Lookup(ctx context.Context, image, digest string) (_ []dependency.Dependency, ok bool) {
-	ref, err := oci.ParseReference(image, oci.ParseOptions{})
-	if err != nil {
-		return nil, false
-	}
 	c.mu.Lock()
 	known, ok := c.known[digest]
 	c.mu.Unlock()
 	if ok {
 		return known, true
 	}
+	pkg, ok := c.read(ctx, image, digest)
+	if !ok {
+		return nil, false
+	}
+	return c.Add(digest, pkg.Meta), true
+}
+
+// read returns the content with a digest, and false if it is not in the cache.
+func (c *Dependencies) read(ctx context.Context, image, digest string) (*xpkg.Package, bool) {
+	ref, err := oci.ParseReference(image, oci.ParseOptions{})
+	if err != nil {
+		return nil, false
+	}
 	d, err := oci.ParseDigest(digest)
 	if err != nil {
 		return nil, false
 	}
 	pkg, err := c.Content.Read(ctx, fetch.Plain(ref), d, false)
-	if err != nil {
-		return nil, false
+	return pkg, err == nil
+}
+
+// Requires returns the kinds that the content with a digest requires. Like Of, it returns none for content that is missing from
+// the cache.
+func (c *Dependencies) Requires(ctx context.Context, image, digest string) []dependency.KindRef {
+	if _, ok := c.Lookup(ctx, image, digest); !ok {
+		return nil
 	}
-	return c.Add(digest, pkg.Meta), true
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.required[digest]
+}
+
+// Defines reports whether the content with a digest defines a kind. Content that is missing from the cache defines none.
+func (c *Dependencies) Defines(ctx context.Context, image, digest string, kind dependency.KindRef) bool {
+	key := definedKind{digest, kind}
+	c.mu.Lock()
+	defines, ok := c.defined[key]
+	c.mu.Unlock()
+	if ok {
+		return defines
+	}
+	pkg, ok := c.read(ctx, image, digest)
+	if !ok {
+		return false
+	}
+	defines = provide.DefinesKind(pkg, kind)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.defined == nil {
+		c.defined = map[definedKind]bool{}
+	}
+	c.defined[key] = defines
+	return defines
 }
 
 // Add records the dependencies of the content with a digest, and returns them. The digest is empty
@@ -58,14 +108,14 @@ func (c *Dependencies) Add(digest string, meta xpkg.Meta) []dependency.Dependenc
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known == nil {
-		c.known, c.optional = map[string][]dependency.Dependency{}, map[string]bool{}
+		c.known, c.required, c.optional = map[string][]dependency.Dependency{}, map[string][]dependency.KindRef{}, map[string]bool{}
 	}
 	for _, d := range meta.Optional {
 		c.optional[oci.RepositoryName(d.Package)] = true
 	}
 	all := meta.Dependencies()
 	if digest != "" {
-		c.known[digest] = all
+		c.known[digest], c.required[digest] = all, meta.Kinds
 	}
 	return all
 }

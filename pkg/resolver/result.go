@@ -53,7 +53,7 @@ func (s *source) result(q Request, solution solver.Solution) (Result, error) {
 func (s *source) lockedPackage(pick solver.Pick) (lockfile.Package, error) {
 	version := pin(pick)
 	p := lockfile.Package{Repository: pick.Package, Version: pick.Tag}
-	if kept, ok := s.locked[pick.Package]; ok && kept.Pin() == version {
+	if kept, ok := s.locked[pick.Package]; ok && (kept.Pin() == version || kept.Version == version) {
 		p = kept
 	} else {
 		t, ok := s.lookup(pick.Package, version)

@@ -108,7 +108,8 @@ func (s *source) Dependencies(pkg, pin string) ([]dependency.Dependency, error) 
 	if isVirtual(pkg) {
 		return s.dependenciesOfVirtual(pkg, pin)
 	}
-	if locked, ok := s.locked[pkg]; ok && locked.Pin() == pin {
+	if locked, ok := s.locked[pkg]; ok && (locked.Pin() == pin || locked.Version == pin) {
+		// The tag is the locked version under another name, and its dependencies may not all be in its metadata.
 		return locked.Dependencies, nil
 	}
 	if _, ok := s.lookup(pkg, pin); !ok {

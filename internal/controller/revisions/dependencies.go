@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // DependencyOptions configure the installation of dependencies.
@@ -79,11 +80,11 @@ func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error
 		return nil
 	}
 	kinds, err := r.bindKinds(ctx, in)
-	needs := append(lockfile.Dependencies(meta.Dependencies()), kinds...)
+	needs := append(lockfile.Dependencies(meta.Dependencies()), kinds.Selected...)
 	if err != nil || len(needs) == 0 && len(meta.Kinds) == 0 {
 		return err
 	}
-	total := len(meta.DependsOn) + len(kinds)
+	total := len(meta.DependsOn) + len(kinds.Selected)
 	// From now on a new package enqueues the revisions that require it.
 	r.Dependencies.Known.Add(in.Revision.RevisionSpec().Digest, meta)
 	g, err := r.dependencyGraph(ctx, in)
@@ -95,6 +96,11 @@ func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error
 	var cycle error
 	if !graph.WasHealthy(in.Package, in.Revision.GetName()) {
 		cycle = g.CheckCycle(r.Kind, in.Package.GetName())
+	}
+	if len(kinds.Missing) > 0 {
+		// A change of any package enqueues the revisions whose status shows missing dependencies.
+		revisionStatus.FoundDependencies += int64(len(kinds.Missing))
+		return cmp.Or(cycle, r.waitForKinds(ctx, in, g, kinds.Missing))
 	}
 	missing := len(unsatisfied.Missing) > 0
 	if missing || len(unsatisfied.Incompatible) > 0 || cycle != nil {
@@ -114,7 +120,7 @@ func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error
 	if err := unsatisfied.Err(total, r.Dependencies.Options != nil); err != nil {
 		return err
 	}
-	return r.checkKinds(ctx, in, g, kinds)
+	return r.checkKinds(ctx, in, g, kinds.Selected)
 }
 
 // messageOf returns the message of the Ready condition of a package that is not ready, and "" for
@@ -140,6 +146,7 @@ func (r *Reconciler) dependencyGraph(ctx context.Context, in *install) (*graph.G
 		nodes = append(nodes, n)
 	}
 	own := reservations.KeyOf(in.Package)
+	contents := waitingContents{r.Dependencies.Known, map[reservations.Key]string{}}
 	for _, kind := range v1.PackageKinds() {
 		packages, revisions, err := state.ListPackages(ctx, r.API.Client, kind)
 		if err != nil {
@@ -152,12 +159,38 @@ func (r *Reconciler) dependencyGraph(ctx context.Context, in *install) (*graph.G
 			n, ok := graph.NodeFromRevisions(p, revisions[p.GetName()], func(image string, content oci.Digest) []dependency.Dependency {
 				return r.Dependencies.Known.Of(ctx, image, content.String())
 			})
-			if ok {
-				nodes = append(nodes, n)
+			if !ok {
+				continue
+			}
+			nodes = append(nodes, n)
+			if p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
+				contents.images[reservations.KeyOf(p)] = n.Reference()
 			}
 		}
 	}
-	return graph.New(nodes, state.Rewrites(ctx, r.Packages.Origins)), nil
+	in.contents = state.KnownContents{ContentReader: contents, Known: map[string]*xpkg.Package{oci.RepositoryName(in.Revision.RevisionSpec().Image): in.pkg}}
+	return graph.New(state.LinkKinds(ctx, nodes, in.contents), state.Rewrites(ctx, r.Packages.Origins)), nil
+}
+
+// waitingContents has the content of the packages that are not healthy.
+type waitingContents struct {
+	known *state.Dependencies
+	// images are the references of the packages.
+	images map[reservations.Key]string
+}
+
+// Requires implements [state.ContentReader].
+func (c waitingContents) Requires(ctx context.Context, n graph.Node) []dependency.KindRef {
+	if image := c.images[reservations.Key{Kind: n.Kind, Name: n.Name}]; image != "" {
+		return c.known.Requires(ctx, image, n.Digest.String())
+	}
+	return nil
+}
+
+// Defines implements [state.ContentReader].
+func (c waitingContents) Defines(ctx context.Context, n graph.Node, kind dependency.KindRef) bool {
+	image := c.images[reservations.Key{Kind: n.Kind, Name: n.Name}]
+	return image != "" && c.known.Defines(ctx, image, n.Digest.String(), kind)
 }
 
 // solveDependencies installs and moves dependencies where the policy allows it, for one package at
@@ -240,24 +273,40 @@ func componentOf(g *graph.Graph, p v1.Package) (*graph.Graph, error) {
 }
 
 // bindKinds returns the dependencies on the packages that provide the kinds that a revision requires, and records them on
-// the package. It fails with NoProvider if a kind has neither a recorded nor an installed provider: the manager selects
-// none.
-func (r *Reconciler) bindKinds(ctx context.Context, in *install) ([]dependency.Dependency, error) {
+// the package, with the kinds that have neither a recorded nor an installed provider.
+func (r *Reconciler) bindKinds(ctx context.Context, in *install) (state.KindBinding, error) {
 	if len(in.pkg.Meta.Kinds) == 0 {
-		return nil, nil
+		return state.KindBinding{}, nil
 	}
 	found, err := state.BindKinds(ctx, r.API.Cluster, in.pkg, graph.KindProviders(in.Package), func(kind, name string) string {
 		return r.repositoryOf(ctx, kind, name)
 	})
-	if err != nil {
-		return nil, err
+	if err != nil || len(found.Missing) > 0 {
+		return found, err
 	}
-	if len(found.Missing) > 0 {
-		// A change of any package enqueues the revisions whose status shows missing dependencies.
-		in.Revision.RevisionStatus().FoundDependencies = int64(len(found.Missing) + len(found.Selected))
-		return nil, noProvider(in.Package, found.Missing)
+	return found, r.recordProviders(ctx, in, found.Selected)
+}
+
+// waitForKinds returns the reason why a revision waits for missing kinds: an installed package whose objects do not exist yet will
+// provide them, or they have no provider. The manager selects none.
+func (r *Reconciler) waitForKinds(ctx context.Context, in *install, g *graph.Graph, missing []dependency.KindRef) error {
+	own, _ := g.Find(oci.RepositoryName(in.Revision.RevisionSpec().Image))
+	linked, rest := state.LinkedKinds(own, missing)
+	if len(rest) > 0 {
+		return noProvider(in.Package, rest)
 	}
-	return found.Selected, r.recordProviders(ctx, in, found.Selected)
+	return graph.Coming(r.unhealthyProviders(ctx, g, linked))
+}
+
+// unhealthyProviders describes the packages that provide kinds and are not healthy.
+func (r *Reconciler) unhealthyProviders(ctx context.Context, g *graph.Graph, selected []dependency.Dependency) []string {
+	var out []string
+	for _, d := range selected {
+		if n, ok := g.Find(g.Name(d.Package)); ok && !r.isHealthy(ctx, n) {
+			out = append(out, fmt.Sprintf("%s, which provides %s, is not healthy", d.Package, d.CRD))
+		}
+	}
+	return out
 }
 
 // noProvider returns the error of a package whose kinds have no provider.
@@ -314,13 +363,7 @@ func (r *Reconciler) checkKinds(ctx context.Context, in *install, g *graph.Graph
 	if len(in.pkg.Meta.Kinds) == 0 {
 		return nil
 	}
-	var waiting []string
-	for _, d := range selected {
-		if n, ok := g.Find(g.Name(d.Package)); ok && !r.isHealthy(ctx, n) {
-			waiting = append(waiting, fmt.Sprintf("%s, which provides %s, is not healthy", d.Package, d.CRD))
-		}
-	}
-	if len(waiting) > 0 {
+	if waiting := r.unhealthyProviders(ctx, g, selected); len(waiting) > 0 {
 		in.Revision.RevisionStatus().InstalledDependencies -= int64(len(waiting))
 		return graph.Coming(waiting)
 	}

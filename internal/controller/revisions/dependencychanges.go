@@ -25,7 +25,7 @@ import (
 // preflightChanges refuses all changes if a package that would be installed or moved, or the package that
 // requires it, contains an object that another package holds, or that another one of them contains too. It
 // reads all packages first, so a package that cannot be read, or that does not work with the cluster's
-// version of Crossplane, also stops all changes.
+// version of Crossplane, also stops all changes, and so do kinds that the packages require of each other in a cycle.
 func (r *Reconciler) preflightChanges(ctx context.Context, in *install, seen *graph.Graph, changes []graph.Change) error {
 	holders, err := r.holders(ctx, in, seen, changes)
 	if err != nil {
@@ -50,6 +50,13 @@ func (r *Reconciler) preflightChanges(ctx context.Context, in *install, seen *gr
 			return a.Err
 		}
 		added[i], reserved[i] = a.Objects, slices.Concat(a.Objects, a.Composed)
+		in.contents.Known[changes[i].To.Repository] = a.Package
+	}
+	if !graph.WasHealthy(in.Package, in.Revision.GetName()) {
+		after := graph.New(state.LinkKinds(ctx, graph.After(seen.Nodes(), changes), in.contents), state.Rewrites(ctx, r.Packages.Origins))
+		if err := after.CheckCycle(r.Kind, in.Package.GetName()); err != nil {
+			return err
+		}
 	}
 	name := revision.ObjectName(in.Package)
 	refusals := graph.Conflicts(holders, name, slices.Concat(own, composed), changes, reserved)

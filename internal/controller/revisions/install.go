@@ -23,6 +23,8 @@ type install struct {
 	pkg     *xpkg.Package
 	source  state.Source
 	objects *desired.Objects
+	// dependencyGraph; the content of the packages in the graph.
+	contents state.KnownContents
 	// prepareRuntime; nil for a package whose runtime the manager does not run.
 	workload *workload
 	// planObjects: the changes that applyObjects writes, and the webhook configurations, which are
