@@ -326,3 +326,37 @@ func TestAKindOfAPackageThatIsInstalledMeanwhileIsAwaited(t *testing.T) {
 		t.Errorf("recorded are %+v", got)
 	}
 }
+
+// All kinds of a group stand for the recorded ones: a package is not healthy without one of them, and a deleted provider is not
+// replaced by a version without one.
+func TestTheRecordedKindsOfAGroupAreRequired(t *testing.T) {
+	e := env.New(t)
+	const group = "group.kinds.test"
+	s := newFakeContent()
+	wheel, axle := crd(group, "Wheel", "one"), crd(group, "Axle", "one")
+	s.put(kindsAt+"parts:v1.0.0", provider("parts", "", wheel, axle))
+	s.put(kindsAt+"parts:v2.0.0", provider("parts", "", wheel))
+	s.put(kindsAt+"train:v1.0.0", requiring("train", "*."+group+"/v1"))
+	e.RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
+	parts, train := env.NewProvider("group-parts", kindsAt+"parts:v1.0.0"), env.NewProvider("group-train", kindsAt+"train:v1.0.0")
+	e.CreateTemporary(t, parts)
+	settled(t, e.Client, parts)
+	e.CreateTemporary(t, train)
+	settled(t, e.Client, train)
+	if got := graph.KindProviders(train); len(got) != 2 {
+		t.Errorf("recorded are %+v", got)
+	}
+	env.Update(t, e, parts, func(p *v1.Provider) { p.Spec.Package = kindsAt + "parts:v2.0.0" })
+	// A CRD that a package no longer contains stays until a user deletes it.
+	settled(t, e.Client, parts)
+	e.Delete(t, parts)
+	e.WaitGone(t, parts)
+	e.WaitCondition(t, train, v1.TypeHealthy, corev1.ConditionFalse, provide.ErrNotProvided.Name+": ")
+	if err := e.Client.Get(t.Context(), client.ObjectKey{Name: "kinds-parts"}, &v1.Provider{}); err == nil {
+		t.Error("a version without a recorded kind is installed")
+	}
+	again := env.NewProvider("group-parts", kindsAt+"parts:v2.0.0")
+	e.CreateTemporary(t, again)
+	settled(t, e.Client, again)
+	e.WaitCondition(t, train, v1.TypeHealthy, corev1.ConditionFalse, provide.ErrNotProvided.Name+": the API server does not serve Axle."+group+"/v1")
+}

@@ -128,28 +128,47 @@ func BindKinds(ctx context.Context, cluster KindReader, pkg *xpkg.Package, recor
 		if DefinesKind(pkg, ref) {
 			continue
 		}
-		if own := recordedFor(ref, recorded); len(own) > 0 {
-			out.Selected = append(out.Selected, own...)
+		own := recordedFor(ref, recorded)
+		out.Selected = append(out.Selected, own...)
+		if len(own) > 0 && !ref.IsAll() {
 			continue
 		}
 		held, err := FindKinds(ctx, cluster, ref)
 		if err != nil {
 			return KindBinding{}, err
 		}
-		if len(held) == 0 {
+		if len(held) == 0 && len(own) == 0 {
 			out.Missing = append(out.Missing, ref)
 		}
 		for _, h := range held {
 			crd := ref
 			if ref.IsAll() {
+				if !h.Serves(ref.Version) {
+					continue
+				}
 				crd = h.KindRef(ref.Version)
 			}
-			if from := repository(h.PackageKind, h.PackageName); h.PackageName != "" && from != "" {
-				out.Selected = append(out.Selected, dependency.Dependency{Package: from, CRD: crd.String()})
+			from := repository(h.PackageKind, h.PackageName)
+			if from == "" || h.PackageName == "" || len(own) > 0 && !addsKind(own, from, h) {
+				continue
 			}
+			out.Selected = append(out.Selected, dependency.Dependency{Package: from, CRD: crd.String()})
 		}
 	}
 	return out, nil
+}
+
+// addsKind reports whether a kind of a package is missing among the recorded kinds of a group: the package was recorded while not
+// all of its CRDs existed, or has more kinds now. Another package adds no kinds.
+func addsKind(recorded []dependency.Dependency, repository string, h HeldKind) bool {
+	known := false
+	for _, d := range recorded {
+		if k, err := dependency.ParseKindRef(d.CRD); err == nil && k.Matches(h.Group, h.Kind, h.Plural, h.Singular) {
+			return false
+		}
+		known = known || d.Package == repository
+	}
+	return known
 }
 
 // recordedFor returns the recorded selections for a kind, or for the kinds of a group.

@@ -15,6 +15,7 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
@@ -190,6 +191,55 @@ func TestClusterPackageInstallByKindUsesTheInstalledProvider(t *testing.T) {
 	unknown.InstallSpec().CRD = "things.unknown.example.org/v1"
 	s.Create(t, unknown)
 	s.waitFor(t, unknown, corev1.ConditionFalse, provide.ErrNoProvider.Name)
+}
+
+// An object whose spec changes to a CRD of another Provider no longer owns the Provider that it maintained: its deletion deletes
+// nothing. For a CRD of its own Provider, it keeps that one.
+func TestClusterPackageInstallReleasesTheProviderThatItNoLongerUses(t *testing.T) {
+	s := newSuite(t, nil)
+	other := env.NewProvider("released-other", s.publish(t, "released-other", "v1.0.0", "Cluster"))
+	s.Create(t, other)
+	s.WaitReady(t, other)
+	install := func(name string) (*packagesv1alpha1.ClusterPackageInstall, *v1.Provider) {
+		in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, name, s.publish(t, name, "v1.0.0", "Cluster")).(*packagesv1alpha1.ClusterPackageInstall)
+		in.Spec.ServiceAccount = &packagesv1alpha1.ServiceAccountOptions{Annotations: map[string]string{"iam": "special"}}
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		p := env.NewProvider(name, "")
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			t.Fatal(err)
+		}
+		return in, p
+	}
+	for _, name := range []string{"released", "released-at-once"} {
+		in, p := install(name)
+		env.Update(t, s.Env, in, func(in *packagesv1alpha1.ClusterPackageInstall) {
+			in.Spec.Package, in.Spec.CRD = "", "things.released-other.example.org/v1"
+		})
+		if name == "released" {
+			s.waitFor(t, in, corev1.ConditionTrue, "Available")
+			if in.Status.Provider != other.Name {
+				t.Errorf("the object uses the Provider %s", in.Status.Provider)
+			}
+		}
+		s.Delete(t, in)
+		s.WaitGone(t, in)
+		for _, x := range []client.Object{p, other, &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}} {
+			if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(x), x); err != nil || x.GetDeletionTimestamp() != nil || x.GetAnnotations()[state.AnnotationInstalledBy] != "" {
+				t.Errorf("%T %s is deleted, or not released: %v %v", x, x.GetName(), x.GetAnnotations(), err)
+			}
+		}
+		s.Delete(t, p)
+		s.WaitGone(t, p)
+	}
+	in, p := install("released-kept")
+	env.Update(t, s.Env, in, func(in *packagesv1alpha1.ClusterPackageInstall) {
+		in.Spec.Package, in.Spec.CRD = "", "things.released-kept.example.org/v1"
+	})
+	s.waitFor(t, in, corev1.ConditionTrue, "Available")
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || in.Status.Provider != p.Name || p.Annotations[state.AnnotationInstalledBy] == "" {
+		t.Errorf("the object uses the Provider %s with the annotations %v (%v)", in.Status.Provider, p.Annotations, err)
+	}
 }
 
 // A ClusterPackageInstall outside of the namespaces of administrators has no effect, and neither have invalid specs.

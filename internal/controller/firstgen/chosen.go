@@ -3,6 +3,7 @@ package firstgen
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,12 +46,17 @@ func (b *Base) chosen(ctx context.Context, in packagesv1alpha1.Install) (ref oci
 		return oci.Reference{}, "", err
 	}
 	recorded := recordedChoice(in, crd, own)
-	if p, err := b.otherWith(ctx, crd, own); err != nil || p != nil && useInstalled(p, recorded) {
-		if err != nil {
+	if other, err := b.installedOther(ctx, crd, own, recorded); err != nil || other != "" {
+		if err == nil {
+			status.ChosenPackage = nil
+		}
+		return oci.Reference{}, other, err
+	}
+	if recorded == "" && own != nil {
+		// The object named the package before, and now the CRD.
+		if recorded, err = b.heldByOwn(ctx, crd, own); err != nil {
 			return oci.Reference{}, "", err
 		}
-		status.ChosenPackage = nil
-		return oci.Reference{}, p.Name, nil
 	}
 	if recorded == "" {
 		selected, err := b.choose(ctx, in, crd, own)
@@ -81,6 +87,24 @@ func (b *Base) lockKind(ctx context.Context, in packagesv1alpha1.Install) (unloc
 		return func() {}, nil
 	}
 	return b.Choosing.Lock(ctx, crd.Group)
+}
+
+// installedOther returns the name of the installed Provider, other than the own one, that an install object uses for a CRD, or "".
+func (b *Base) installedOther(ctx context.Context, crd firstgen.CRDReference, own *v1.Provider, recorded string) (string, error) {
+	p, err := b.otherWith(ctx, crd, own)
+	if err != nil || p == nil || !useInstalled(p, recorded) {
+		return "", err
+	}
+	return p.Name, nil
+}
+
+// heldByOwn returns the package of the own Provider of an install object if its active revision has a CRD, and otherwise "".
+func (b *Base) heldByOwn(ctx context.Context, crd firstgen.CRDReference, own *v1.Provider) (string, error) {
+	revisions, err := state.RevisionsOf(ctx, b.API.Client, own)
+	if err != nil || !slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return revision.IsActive(rev) && hasCRD(rev, crd) }) {
+		return "", err
+	}
+	return own.Spec.Package, nil
 }
 
 // useInstalled reports whether an install object uses a Provider that it does not maintain: unless another package is

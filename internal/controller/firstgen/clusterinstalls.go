@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 )
 
 // FinalizerProvider keeps a ClusterPackageInstall until its Provider is deleted, and a Package until its cluster roles are:
@@ -66,7 +67,10 @@ func (r *ClusterInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.Cl
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	if other != "" {
-		// The CRD is installed already.
+		// The CRD is installed already. A Provider that the object maintained before belongs to the user now.
+		if err := r.releaseProvider(ctx, in); err != nil {
+			return ctrl.Result{}, revision.Summary{}, err
+		}
 		return r.mirror(ctx, in, other)
 	}
 	if len(in.Spec.ImagePullSecrets) > 0 && in.Namespace != r.Namespace {
@@ -135,9 +139,29 @@ func (r *ClusterInstalls) ensureFinalizer(ctx context.Context, in *packagesv1alp
 	return nil
 }
 
+// releaseUnused releases the own Provider of an install object that names a CRD of another one.
+func (r *ClusterInstalls) releaseUnused(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) error {
+	crd, ok := firstgen.ParseCRDReference(in.Spec.CRD)
+	if !ok || in.Spec.Package != "" {
+		return nil
+	}
+	own, err := r.ownProvider(ctx, in)
+	if err != nil || own == nil {
+		return err
+	}
+	other, err := r.installedOther(ctx, crd, own, recordedChoice(in, crd, own))
+	if err != nil || other == "" {
+		return err
+	}
+	return r.releaseProvider(ctx, in)
+}
+
 // reconcileDelete deletes the Provider of an install object, and removes the finalizer when the Provider is gone. A Provider
-// of another client stays.
+// of another client, and one that the object does not use any more, stay.
 func (r *ClusterInstalls) reconcileDelete(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) (ctrl.Result, revision.Summary, error) {
+	if err := r.releaseUnused(ctx, in); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
 	name := r.providerName(in)
 	deleting := revision.Summary{Reason: packagesv1alpha1.ReasonDeleting, Message: fmt.Sprintf("The Provider %s is being deleted.", name)}
 	p := &v1.Provider{}

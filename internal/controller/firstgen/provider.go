@@ -17,6 +17,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -198,6 +199,35 @@ func (r *ClusterInstalls) ensureConfig(ctx context.Context, in *packagesv1alpha1
 	if err != nil {
 		return fmt.Errorf("write DeploymentRuntimeConfig %s: %w", name, err)
 	}
+	return nil
+}
+
+// releaseProvider hands the Provider of an install object, with its runtime configuration, over to the users: the object uses another
+// Provider. Its CRDs and their objects stay.
+func (r *ClusterInstalls) releaseProvider(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) error {
+	own, err := r.ownProvider(ctx, in)
+	if err != nil || own == nil {
+		return err
+	}
+	// The Provider is last, because it shows that there is something to release.
+	config := &v1beta1.DeploymentRuntimeConfig{}
+	err = r.API.Live.Get(ctx, types.NamespacedName{Name: own.Name}, config)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read DeploymentRuntimeConfig %s: %w", own.Name, err)
+	}
+	if err == nil && config.Annotations[state.AnnotationInstalledBy] == state.InstalledBy(in) {
+		delete(config.Annotations, state.AnnotationInstalledBy)
+		if err := r.API.Client.Update(ctx, config); err != nil {
+			return fmt.Errorf("release DeploymentRuntimeConfig %s: %w", own.Name, err)
+		}
+	}
+	changed := own.DeepCopy()
+	delete(changed.Annotations, state.AnnotationInstalledBy)
+	delete(changed.Annotations, annotationPullSettings)
+	if err := r.API.Client.Update(ctx, changed); err != nil {
+		return fmt.Errorf("release Provider %s: %w", own.Name, err)
+	}
+	logging.FromContext(ctx).InfoContext(ctx, "Provider released", "provider", own.Name)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -370,6 +371,12 @@ func (r *Reconciler) checkKinds(ctx context.Context, in *install, g *graph.Graph
 	var required []dependency.KindRef
 	for _, k := range in.pkg.Meta.Kinds {
 		if !provide.DefinesKind(in.pkg, k) {
+			required = append(required, k)
+		}
+	}
+	// The kinds for which all kinds of a group stand are recorded.
+	for _, d := range selected {
+		if k, err := dependency.ParseKindRef(d.CRD); err == nil && !slices.Contains(required, k) {
 			required = append(required, k)
 		}
 	}

@@ -16,10 +16,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // preflightChanges refuses all changes if a package that would be installed or moved, or the package that
@@ -51,6 +54,9 @@ func (r *Reconciler) preflightChanges(ctx context.Context, in *install, seen *gr
 		}
 		added[i], reserved[i] = a.Objects, slices.Concat(a.Objects, a.Composed)
 		in.contents.Known[changes[i].To.Repository] = a.Package
+		if err := checkSelected(in, seen, changes[i], a.Package); err != nil {
+			return err
+		}
 	}
 	if !graph.WasHealthy(in.Package, in.Revision.GetName()) {
 		after := graph.New(state.LinkKinds(ctx, graph.After(seen.Nodes(), changes), in.contents), state.Rewrites(ctx, r.Packages.Origins))
@@ -71,6 +77,17 @@ func (r *Reconciler) preflightChanges(ctx context.Context, in *install, seen *gr
 		return nil
 	}
 	return apply.Refused(refusals, "%s and its dependencies cannot be installed", name)
+}
+
+// checkSelected fails with KindNotProvided if a package that would be installed does not define a kind for which it was selected.
+func checkSelected(in *install, seen *graph.Graph, c graph.Change, content *xpkg.Package) error {
+	var kinds []dependency.KindRef
+	for _, d := range graph.KindProviders(in.Package) {
+		if k, err := dependency.ParseKindRef(d.CRD); err == nil && seen.Name(d.Package) == c.To.Repository {
+			kinds = append(kinds, k)
+		}
+	}
+	return provide.CheckSelected(c.Reference(), content, kinds...)
 }
 
 // refuseObjects returns the refusals for a package that would be installed: refusals of its objects
