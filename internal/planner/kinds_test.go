@@ -264,7 +264,9 @@ func TestACycleOfKindsIsRefused(t *testing.T) {
 		refuses(name)
 	}
 	p := install(t, pl, env.NewProvider("circle-top", kindsAt+"top:v1.0.0"))
-	if !slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.Contains(w, "requires Low."+group+"/v1, and no installed package provides it") }) {
+	if !slices.ContainsFunc(p.Warnings, func(w string) bool {
+		return strings.Contains(w, "requires Low."+group+"/v1, and no installed package provides it")
+	}) {
 		t.Errorf("the plan warns %q", p.Warnings)
 	}
 

@@ -19,13 +19,13 @@ type Privilege string
 // The privileges that a runtime gets only if the manager allows them. They include the
 // features that the baseline Pod Security Standard forbids.
 const (
-	// HostNetwork is the network of the node, or one of its ports.
+	// HostNetwork is the network of the node, one of its ports, or a request of the node to another host than the pod.
 	HostNetwork Privilege = "HostNetwork"
 	// HostPID is the process namespace of the node.
 	HostPID Privilege = "HostPID"
 	// HostIPC is the IPC namespace of the node.
 	HostIPC Privilege = "HostIPC"
-	// HostPath is a volume with files of the node.
+	// HostPath is a volume with files of the node, or one that a program on the node provides.
 	HostPath Privilege = "HostPath"
 	// Privileged is a container without isolation, or with less isolation than the default.
 	Privileged Privilege = "Privileged"
@@ -125,15 +125,20 @@ func podPrivileges(pod corev1.PodSpec) []privilegeUse {
 	add(pod.HostIPC, HostIPC, "hostIPC")
 	for _, v := range pod.Volumes {
 		add(v.HostPath != nil, HostPath, "the hostPath volume %s", v.Name)
+		add(v.FlexVolume != nil, HostPath, "the flexVolume volume %s", v.Name)
 	}
 	if s := pod.SecurityContext; s != nil {
 		add(len(s.Sysctls) > 0, Privileged, "sysctls")
 		add(unconfined(s.SeccompProfile, s.AppArmorProfile), Privileged, "an unconfined pod")
+		add(changesSELinux(s.SELinuxOptions), Privileged, "seLinuxOptions")
 		add(s.WindowsOptions != nil && value(s.WindowsOptions.HostProcess), Privileged, "hostProcess")
 	}
 	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 		for _, port := range c.Ports {
 			add(port.HostPort != 0, HostNetwork, "the hostPort %d", port.HostPort)
+		}
+		for _, host := range requestedHosts(c) {
+			add(true, HostNetwork, "requests of the node to the host %s", host)
 		}
 		s := c.SecurityContext
 		if s == nil {
@@ -142,6 +147,7 @@ func podPrivileges(pod corev1.PodSpec) []privilegeUse {
 		add(value(s.Privileged), Privileged, "the privileged container %s", c.Name)
 		add(s.ProcMount != nil && *s.ProcMount != corev1.DefaultProcMount, Privileged, "an unmasked /proc in the container %s", c.Name)
 		add(unconfined(s.SeccompProfile, s.AppArmorProfile), Privileged, "the unconfined container %s", c.Name)
+		add(changesSELinux(s.SELinuxOptions), Privileged, "seLinuxOptions of the container %s", c.Name)
 		add(s.WindowsOptions != nil && value(s.WindowsOptions.HostProcess), Privileged, "hostProcess in the container %s", c.Name)
 		if s.Capabilities != nil {
 			for _, capability := range s.Capabilities.Add {
@@ -162,4 +168,39 @@ var defaultCapabilities = []corev1.Capability{
 func unconfined(seccomp *corev1.SeccompProfile, appArmor *corev1.AppArmorProfile) bool {
 	return seccomp != nil && seccomp.Type == corev1.SeccompProfileTypeUnconfined ||
 		appArmor != nil && appArmor.Type == corev1.AppArmorProfileTypeUnconfined
+}
+
+// containerTypes are the SELinux types of containers that the baseline Pod Security Standard allows.
+var containerTypes = []string{"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"}
+
+// changesSELinux reports whether SELinux options give a container other permissions than the type of a container has.
+func changesSELinux(o *corev1.SELinuxOptions) bool {
+	return o != nil && (o.User != "" || o.Role != "" || !slices.Contains(containerTypes, o.Type))
+}
+
+// requestedHosts returns the hosts other than the pod to which a node sends requests for the probes and the lifecycle of a
+// container.
+func requestedHosts(c corev1.Container) []string {
+	var out []string
+	add := func(get *corev1.HTTPGetAction, open *corev1.TCPSocketAction) {
+		if get != nil && get.Host != "" {
+			out = append(out, get.Host)
+		}
+		if open != nil && open.Host != "" {
+			out = append(out, open.Host)
+		}
+	}
+	for _, p := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if p != nil {
+			add(p.HTTPGet, p.TCPSocket)
+		}
+	}
+	if l := c.Lifecycle; l != nil {
+		for _, h := range []*corev1.LifecycleHandler{l.PostStart, l.PreStop} {
+			if h != nil {
+				add(h.HTTPGet, h.TCPSocket)
+			}
+		}
+	}
+	return out
 }

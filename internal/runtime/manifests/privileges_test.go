@@ -27,6 +27,7 @@ func securityConfig(s corev1.SecurityContext) *v1beta1.DeploymentRuntimeConfig {
 func TestPrivilegesNeedPermissionOfTheManager(t *testing.T) {
 	hostPath := corev1.Volume{Name: "node", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}
 	unconfined := &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}
+	metadataRequest := &corev1.HTTPGetAction{Host: "169.254.169.254"}
 	added := &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}
 	for name, tc := range map[string]struct {
 		config *v1beta1.DeploymentRuntimeConfig
@@ -43,6 +44,12 @@ func TestPrivilegesNeedPermissionOfTheManager(t *testing.T) {
 		"unconfined container":         {securityConfig(corev1.SecurityContext{SeccompProfile: unconfined}), Privileged, "unconfined"},
 		"unconfined pod":               {podConfig(corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SeccompProfile: unconfined}}), Privileged, "unconfined"},
 		"sysctls":                      {podConfig(corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax"}}}}), Privileged, "sysctls"},
+		"driver of the node":           {podConfig(corev1.PodSpec{Volumes: []corev1.Volume{{Name: "node", VolumeSource: corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{Driver: "x"}}}}}), HostPath, "volume node"},
+		"SELinux type of a pod":        {podConfig(corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Type: "spc_t"}}}), Privileged, "seLinuxOptions"},
+		"SELinux type":                 {securityConfig(corev1.SecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Type: "spc_t"}}), Privileged, "seLinuxOptions"},
+		"SELinux user":                 {securityConfig(corev1.SecurityContext{SELinuxOptions: &corev1.SELinuxOptions{User: "system_u"}}), Privileged, "seLinuxOptions"},
+		"host of a probe":              {containers(corev1.Container{Name: Container, LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: metadataRequest}}}), HostNetwork, "the host 169.254.169.254"},
+		"host of a hook":               {containers(corev1.Container{Name: Container, Lifecycle: &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{HTTPGet: metadataRequest}}}), HostNetwork, "the host 169.254.169.254"},
 		"capability":                   {securityConfig(corev1.SecurityContext{Capabilities: added}), Capabilities, "SYS_ADMIN"},
 		"capability of a sidecar":      {containers(corev1.Container{Name: "sidecar", SecurityContext: &corev1.SecurityContext{Capabilities: added}}), Capabilities, "SYS_ADMIN"},
 		"privileged init container":    {podConfig(corev1.PodSpec{InitContainers: []corev1.Container{{Name: "setup", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}}}), Privileged, "setup"},
