@@ -17,6 +17,9 @@ func (c *Cache) makeRoom(ctx context.Context, need store.Need, reserve func() er
 		return ErrCacheFull.New(nil, "the package cache %s is limited to %s (--cache-limit), but the package needs %s", c.dir, amount(c.limit), amount(need.Bytes))
 	}
 	return c.store.Exclusive(ctx, func() error {
+		if c.fits(need) {
+			return reserve()
+		}
 		if err := c.shrink(ctx, need); err != nil {
 			return err
 		}
@@ -24,12 +27,27 @@ func (c *Cache) makeRoom(ctx context.Context, need store.Need, reserve func() er
 	})
 }
 
+// fits reports whether a write fits within the limit for certain, without a measurement of the cache, and counts the write.
+func (c *Cache) fits(need store.Need) bool {
+	t, ok := c.store.Tally()
+	// Some writes are larger than their reservation.
+	if t.Bytes += need.Bytes; !ok || t.Bytes > c.limit-c.limit/8 {
+		return false
+	}
+	c.store.SetTally(t)
+	return true
+}
+
 // shrink evicts packages until the write fits within the limit. It removes nothing if
 // that is not possible.
 func (c *Cache) shrink(ctx context.Context, need store.Need) error {
 	over, err := c.over(ctx, need.Bytes)
-	if err != nil || over <= 0 {
+	if err != nil {
 		return err
+	}
+	c.store.SetTally(store.Tally{Bytes: c.limit + over, Measured: c.now()})
+	if over <= 0 {
+		return nil
 	}
 	swept, err := c.store.Sweep(ctx, c.now().Add(-grace))
 	if over -= swept; err != nil || over <= 0 {

@@ -48,6 +48,16 @@ func (m *model) check() {
 	if n := diskSize(m.t, m.cache); n > m.cache.limit {
 		m.t.Fatalf("the cache has %d bytes, more than %d", n, m.cache.limit)
 	}
+	// The tally that all processes share is never too small.
+	if err := m.cache.store.Exclusive(m.t.Context(), func() error {
+		n, err := m.cache.store.Bytes(m.t.Context())
+		if tally, ok := m.cache.store.Tally(); ok && tally.Bytes < n {
+			m.t.Fatalf("the cache has %d bytes, more than the %d that were counted", n, tally.Bytes)
+		}
+		return err
+	}); err != nil {
+		m.t.Fatal(err)
+	}
 	for i, img := range m.images {
 		err := stream(m.t.Context(), m.cache.Store().Peek(), img.Digest())
 		if err != nil && !errors.Is(err, oci.ErrBlobNotFound) {
