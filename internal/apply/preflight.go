@@ -13,6 +13,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"golang.org/x/sync/errgroup"
@@ -150,13 +151,13 @@ func (f *preflight) names(ctx context.Context, created []plan.Ref) error {
 	if len(created) == 0 {
 		return nil
 	}
-	taken, err := f.cluster.names(ctx)
-	if err != nil {
-		return err
-	}
 	groups := map[string]bool{}
 	for _, ref := range created {
 		groups[groupOf(ref)] = true
+	}
+	taken, err := f.cluster.names(ctx, groups)
+	if err != nil {
+		return err
 	}
 	if err := f.cluster.addComposites(ctx, groups, taken); err != nil {
 		return err
@@ -312,8 +313,18 @@ func compositeDefinition(ref plan.Ref, d plan.Definition) plan.Definition {
 	return d
 }
 
-// names returns the names of all kinds that the API server serves, by group.
-func (c *Cluster) names(ctx context.Context) (map[string][]plan.Names, error) {
+// fewGroups is the number of groups up to which each is looked up by itself first: the document with the kinds of all groups grows with
+// the cluster.
+const fewGroups = 3
+
+// names returns the names of the kinds that the API server serves, by group: those of some groups at least.
+func (c *Cluster) names(ctx context.Context, groups map[string]bool) (map[string][]plan.Names, error) {
+	if len(groups) <= fewGroups {
+		served, err := c.anyServed(ctx, groups)
+		if err != nil || !served {
+			return map[string][]plan.Names{}, err
+		}
+	}
 	doc, err := c.discover(ctx, "/apis")
 	if err != nil {
 		return nil, err
@@ -333,6 +344,17 @@ func (c *Cluster) names(ctx context.Context) (map[string][]plan.Names, error) {
 		}
 	}
 	return out, nil
+}
+
+// anyServed reports whether the API server serves one of some groups.
+func (c *Cluster) anyServed(ctx context.Context, groups map[string]bool) (bool, error) {
+	for group := range groups {
+		var doc metav1.APIGroup
+		if found, err := c.discoverGroup(ctx, &doc, "/apis/"+group); found || err != nil {
+			return found, err
+		}
+	}
+	return false, nil
 }
 
 // empty reports whether a CRD has no custom resources. Unknown is the reason why that
