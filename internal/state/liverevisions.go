@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/sharedread"
 )
 
 // listTimeout limits the duration of one list.
@@ -17,24 +18,24 @@ const listTimeout = time.Minute
 // LiveRevisions lists the revisions of packages from the API server.
 //
 // An API server reads all revisions of a kind to list the revisions of one package. So concurrent
-// callers share lists: a caller gets the result of the first list that begins after its call.
+// callers share lists: a caller gets the result of a list that begins after its call.
 type LiveRevisions struct {
 	Reader client.Reader
 
-	mu sync.Mutex
-	// waiting has the next list of each kind, and running the one in progress.
-	waiting, running map[string]*sharedList
-}
-
-type sharedList struct {
-	done      chan struct{}
-	revisions []v1.PackageRevision
-	err       error
+	mu    sync.Mutex
+	lists map[string]*sharedread.Read[[]v1.PackageRevision]
 }
 
 // Of returns copies of the revisions of a package, as the API server had them after the call.
 func (l *LiveRevisions) Of(ctx context.Context, p v1.Package) ([]v1.PackageRevision, error) {
-	all, err := l.list(ctx, p.PackageKind())
+	kind := p.PackageKind()
+	all, err := l.listOf(kind).Get(ctx, 0, func(ctx context.Context) ([]v1.PackageRevision, error) {
+		ctx, cancel := context.WithTimeout(ctx, listTimeout)
+		defer cancel()
+		list := v1.NewPackage(kind).NewRevisionList()
+		err := l.Reader.List(ctx, list)
+		return list.Revisions(), err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
@@ -47,52 +48,15 @@ func (l *LiveRevisions) Of(ctx context.Context, p v1.Package) ([]v1.PackageRevis
 	return out, nil
 }
 
-// list returns all revisions of a kind. The caller must not change them.
-func (l *LiveRevisions) list(ctx context.Context, kind string) ([]v1.PackageRevision, error) {
-	shared := l.join(ctx, kind)
-	select {
-	case <-shared.done:
-		return shared.revisions, shared.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (l *LiveRevisions) join(ctx context.Context, kind string) *sharedList {
+// listOf returns the shared list of a kind.
+func (l *LiveRevisions) listOf(kind string) *sharedread.Read[[]v1.PackageRevision] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiting == nil {
-		l.waiting, l.running = map[string]*sharedList{}, map[string]*sharedList{}
+	if l.lists[kind] == nil {
+		if l.lists == nil {
+			l.lists = map[string]*sharedread.Read[[]v1.PackageRevision]{}
+		}
+		l.lists[kind] = &sharedread.Read[[]v1.PackageRevision]{}
 	}
-	next, previous := l.waiting[kind], l.running[kind]
-	if next == nil {
-		next = &sharedList{done: make(chan struct{})}
-		l.waiting[kind] = next
-		// The list must continue after the context of this caller ends, because others may wait for
-		// it.
-		go l.run(context.WithoutCancel(ctx), kind, next, previous)
-	}
-	return next
-}
-
-func (l *LiveRevisions) run(ctx context.Context, kind string, next, previous *sharedList) {
-	if previous != nil {
-		<-previous.done
-	}
-	l.mu.Lock()
-	delete(l.waiting, kind)
-	l.running[kind] = next
-	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	all := v1.NewPackage(kind).NewRevisionList()
-	if next.err = l.Reader.List(ctx, all); next.err == nil {
-		next.revisions = all.Revisions()
-	}
-	l.mu.Lock()
-	if l.running[kind] == next {
-		delete(l.running, kind)
-	}
-	l.mu.Unlock()
-	close(next.done)
+	return l.lists[kind]
 }
