@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 )
 
 // restartRequests bounds the requests of a manager until it is ready, without watches and without those of leader election.
@@ -15,7 +18,13 @@ const restartRequests = 10
 // A manager that finds nothing to change becomes ready after a few requests, none of which is a write.
 func TestRestartNeedsFewRequests(t *testing.T) {
 	s := withExternalRuntimes(t)
-	s.start(t)()
+	stop := s.start(t)
+	lock := &v1beta1.Lock{}
+	eventually(t, "the Lock has no packages", func() bool {
+		err := s.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock)
+		return err == nil && len(lock.Packages) == 0 && len(lock.Status.Conditions) == 0
+	})
+	stop()
 	var sent requestLog
 	s.Config = rest.CopyConfig(s.Config)
 	s.Config.Wrap(sent.record)

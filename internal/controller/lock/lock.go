@@ -66,6 +66,9 @@ type Reconciler struct {
 	InUse func(contents []oci.Digest) error
 	// Reconciled is called after every reconciliation, including failed ones.
 	Reconciled func()
+
+	// pace limits the writes of the packages.
+	pace pace
 }
 
 // SetupWithManager registers the controller. The controller reconciles at each change of a revision
@@ -117,8 +120,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	announced, released := r.announce(lock), controllerutil.RemoveFinalizer(lock, v1beta1.FinalizerLock)
 	if announced || released || !equality.Semantic.DeepEqual(lock.Packages, packages) {
+		began := time.Now()
+		if wait := r.pace.next.Sub(began); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
 		lock.Packages = packages
-		return r.written(lock, r.Client.Update(ctx, lock))
+		err := r.Client.Update(ctx, lock)
+		r.pace.wrote(began, time.Now())
+		return r.written(lock, err)
 	}
 	if r.setResolved(lock, revisions) {
 		return r.written(lock, r.Client.Status().Update(ctx, lock))
