@@ -133,7 +133,7 @@ func machine() string {
 // suite is the environment that all measurements share.
 type suite struct {
 	program, registry string
-	direct            client.Client
+	direct            client.WithWatch
 	bare              bareClient
 	proxy             *proxy
 	kubeconfig        string

@@ -14,7 +14,6 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
-	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 // The numbers of packages, and of those that cannot be installed.
@@ -145,30 +144,33 @@ func (f *fleet) createAll(b *testing.B, c bareClient) {
 	}
 }
 
-// untilSettled waits until the good packages are healthy and the others report their failure. It lists the packages twice a
-// second, because the list is a load for the API server.
+// untilSettled waits until the good packages are healthy and the others report their failure. It watches the packages: repeated lists
+// would be a load for the API server.
 func (f *fleet) untilSettled(b *testing.B) {
 	b.Helper()
-	var last time.Time
-	wait.Until(b, limit, "all packages have settled", func() (string, bool) {
-		if time.Since(last) < time.Second/2 {
-			return "", false
-		}
-		last = time.Now()
-		var list v1.ProviderList
-		if err := f.direct.List(b.Context(), &list); err != nil {
-			return err.Error(), false
-		}
-		settled := 0
-		for i := range list.Items {
-			p := &list.Items[i]
+	events, err := f.direct.Watch(b.Context(), &v1.ProviderList{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer events.Stop()
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	settled := map[string]bool{}
+	for len(settled) < manyPackages {
+		select {
+		case event, open := <-events.ResultChan():
+			p, ok := event.Object.(*v1.Provider)
+			if !open || !ok {
+				b.Fatalf("the watch ended: %v", event)
+			}
 			ready := p.GetCondition(v1.TypeReady)
 			if p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue || ready.Status == corev1.ConditionFalse && p.Name < f.packages[badPackages].Name && ready.Message != "" {
-				settled++
+				settled[p.Name] = true
 			}
+		case <-timeout.C:
+			b.Fatalf("%d packages have settled", len(settled))
 		}
-		return fmt.Sprintf("%d have settled", settled), settled == manyPackages
-	})
+	}
 }
 
 // fleetFloor creates what an ideal manager would, with the bare client.
