@@ -125,14 +125,17 @@ type grammar struct {
 	RuntimeInit manager.RuntimeInitCmd `cmd:"" hidden:""`
 }
 
-// grammarOf returns the part of the grammar that a command line needs: the first command, or everything if the first
-// argument is no command. Reading the whole grammar takes as long as all other work of a short command.
+// grammarOf returns the part of the grammar that a command line needs: the first command, the outline for the list of all commands, or
+// everything if the first argument is neither. Reading the whole grammar takes as long as all other work of a short command.
 func grammarOf(args []string) any {
 	if len(args) == 0 || args[0] == "" {
 		return &grammar{}
 	}
 	all := reflect.TypeFor[grammar]()
 	global := all.Field(0)
+	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+		return reflect.New(reflect.StructOf(append([]reflect.StructField{global}, outline(all)...))).Interface()
+	}
 	for i := 1; i < all.NumField(); i++ {
 		field := all.Field(i)
 		if args[0] == commandName(field) || slices.Contains(strings.Split(field.Tag.Get("aliases"), ","), args[0]) {
@@ -140,6 +143,19 @@ func grammarOf(args []string) any {
 		}
 	}
 	return &grammar{}
+}
+
+// outline returns the commands of a grammar without their flags and arguments.
+func outline(of reflect.Type) []reflect.StructField {
+	var out []reflect.StructField
+	for i := range of.NumField() {
+		field := of.Field(i)
+		if _, isCommand := field.Tag.Lookup("cmd"); isCommand {
+			field.Type = reflect.StructOf(outline(field.Type))
+			out = append(out, field)
+		}
+	}
+	return out
 }
 
 // commandName returns the name of the command of a field, as kong derives it: MigrateStorage is migrate-storage.
