@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,16 +80,15 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 	if c.Lock != "" || isClosure(c.Name) {
 		return c.runClosure(env)
 	}
-	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	cluster, err := c.Client(env.Context)
 	if err != nil {
 		return err
 	}
-	t := newPackageTree(all)
-	if err := t.revisions(env.Context, cluster); err != nil {
+	t, err := readPackageTree(env.Context, cluster)
+	if err != nil {
 		return err
 	}
-	t.installs = inventory.ReadInstalls(env.Context, cluster)
-	roots := t.roots()
+	all, roots := t.all, t.roots()
 	if c.Name != "" {
 		p, err := all.Find(inventory.Name(c.Name))
 		if err != nil {
@@ -156,16 +156,35 @@ func newPackageTree(all *inventory.Inventory) *packageTree {
 	return &packageTree{all: all, running: map[string]v1.PackageRevision{}, seen: map[string]bool{}}
 }
 
-// revisions returns the active revisions of packages. They differ from the specs while a revision waits for
-// activation or cannot be fetched.
-func (t *packageTree) revisions(ctx context.Context, c client.Client) error {
-	lists, err := inventory.OfEachKind(func(kind string) (v1.PackageRevisionList, error) {
-		list := v1.NewPackage(kind).NewRevisionList()
-		return list, connection.Classify(c.List(ctx, list), "list the revisions of %ss", strings.ToLower(kind))
+// readPackageTree reads everything that a tree shows, at once.
+func readPackageTree(ctx context.Context, c client.Client) (*packageTree, error) {
+	var (
+		reads        sync.WaitGroup
+		revisions    []v1.PackageRevisionList
+		revisionsErr error
+		installs     []packagesv1alpha1.Install
+	)
+	reads.Go(func() {
+		revisions, revisionsErr = inventory.OfEachKind(func(kind string) (v1.PackageRevisionList, error) {
+			list := v1.NewPackage(kind).NewRevisionList()
+			return list, connection.Classify(c.List(ctx, list), "list the revisions of %ss", strings.ToLower(kind))
+		})
 	})
-	if err != nil {
-		return err
+	reads.Go(func() { installs = inventory.ReadInstalls(ctx, c) })
+	all, err := inventory.LoadNamed(ctx, c)
+	reads.Wait()
+	if err = cmp.Or(err, revisionsErr); err != nil {
+		return nil, err
 	}
+	t := newPackageTree(all)
+	t.installs = installs
+	t.setRunning(revisions)
+	return t, nil
+}
+
+// setRunning sets the active revisions of packages. They differ from the specs while a revision waits for
+// activation or cannot be fetched.
+func (t *packageTree) setRunning(lists []v1.PackageRevisionList) {
 	byName := map[string]v1.PackageRevision{}
 	for i, kind := range v1.PackageKinds() {
 		for _, rev := range lists[i].Revisions() {
@@ -181,7 +200,6 @@ func (t *packageTree) revisions(ctx context.Context, c client.Client) error {
 			t.running[inventory.ShortName(p)] = newest
 		}
 	}
-	return nil
 }
 
 // roots returns the packages without dependents, and one package of each cycle that has no dependents outside

@@ -55,13 +55,19 @@ func Read(ctx context.Context, f connection.ClusterFlags, read func(context.Cont
 
 // Load reads all packages and the Lock.
 func Load(ctx context.Context, c client.Client) (*Inventory, error) {
+	var lock v1beta1.Lock
+	var lockErr error
+	var reads sync.WaitGroup
+	reads.Go(func() { lockErr = client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock)) })
 	out, err := LoadPackages(ctx, c)
+	reads.Wait()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, out.Lock); client.IgnoreNotFound(err) != nil {
-		return nil, connection.Classify(err, "read the lock")
+	if lockErr != nil {
+		return nil, connection.Classify(lockErr, "read the lock")
 	}
+	out.Lock = &lock
 	return out, nil
 }
 

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,13 +15,19 @@ import (
 // LoadNamed is like Load, but with the canonical names of dependencies, as in the manager. ImageConfigs can
 // give a package several names.
 func LoadNamed(ctx context.Context, c client.Client) (*Inventory, error) {
+	var place func(repository string) string
+	var placeErr error
+	var reads sync.WaitGroup
+	reads.Go(func() { place, placeErr = (origin.Finder{Reader: c}).Rewrites(ctx) })
 	all, err := Load(ctx, c)
+	reads.Wait()
 	if err != nil {
 		return nil, err
 	}
-	if all.place, err = (origin.Finder{Reader: c}).Rewrites(ctx); err != nil {
-		return nil, connection.Classify(err, "read the image configs")
+	if placeErr != nil {
+		return nil, connection.Classify(placeErr, "read the image configs")
 	}
+	all.place = place
 	var nodes []graph.Node
 	for _, p := range all.Packages {
 		if n, ok := graph.NodeFromPackage(p, nil); ok {
