@@ -103,11 +103,8 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	if err := c.useKinds(r); err != nil {
 		return err
 	}
-	got, err := r.resolve(env, q)
+	got, err := r.resolveKinds(env, q, before)
 	if err != nil {
-		return err
-	}
-	if err := r.checkKinds(env.Context, before, got.File); err != nil {
 		return err
 	}
 	if err := c.checkDowngrades(before, got); err != nil {

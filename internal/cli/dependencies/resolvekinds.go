@@ -1,7 +1,10 @@
 package dependencies
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -9,8 +12,10 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
 // allRoots returns the roots that the arguments and --kind select. A kind alone does not select the current folder.
@@ -55,9 +60,34 @@ func (c *ResolveCmd) useKinds(r *rootResolver) error {
 	return nil
 }
 
-// checkKinds fails with KindNotProvided if the content of a package does not define a kind for which it was selected: an
-// index is only a claim. Packages that the former lock file has with the same content and kinds are not read again.
-func (r *rootResolver) checkKinds(ctx context.Context, before, got lockfile.File) error {
+// resolveKinds resolves a dependency tree whose packages define the kinds for which they were selected: an index, and the record of
+// another version, are only claims. A version without its kind is not selected, and the tree is resolved again without it. It fails
+// with KindNotProvided if a tree without such versions does not exist.
+func (r *rootResolver) resolveKinds(env *terminal.Env, q resolver.Request, before lockfile.File) (resolver.Result, error) {
+	hidden := hiddenVersions{r.Registry, map[string]error{}}
+	r.Registry = hidden
+	var lacks error
+	for {
+		got, err := r.resolve(env, q)
+		if err != nil {
+			if lacks != nil && errcode.From(err).Code.Class != errcode.Interrupted {
+				return got, lacks
+			}
+			return got, err
+		}
+		p, err := r.withoutKind(env.Context, before, got.File)
+		if err == nil || !errors.Is(err, provide.ErrNotProvided) || hidden.versions[versionOf(p.Reference())] != nil {
+			return got, err
+		}
+		lacks = cmp.Or(lacks, err)
+		hidden.versions[versionOf(p.Reference())] = err
+		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(errcode.From(err).What))
+	}
+}
+
+// withoutKind returns the first package whose content does not define a kind for which it was selected, and the error
+// KindNotProvided. Packages that the former lock file has with the same content and kinds are not read again.
+func (r *rootResolver) withoutKind(ctx context.Context, before, got lockfile.File) (lockfile.Package, error) {
 	for _, p := range got.Packages {
 		known := slices.ContainsFunc(before.Packages, func(b lockfile.Package) bool {
 			return b.Repository == p.Repository && b.Digest == p.Digest && slices.Equal(b.Provides, p.Provides)
@@ -67,13 +97,35 @@ func (r *rootResolver) checkKinds(ctx context.Context, before, got lockfile.File
 		}
 		pkg, err := r.read(ctx, p)
 		if err != nil {
-			return err
+			return p, err
 		}
 		if err := provide.CheckSelected(p.Reference().String(), pkg, p.Provides...); err != nil {
-			return err
+			return p, err
 		}
 	}
-	return nil
+	return lockfile.Package{}, nil
+}
+
+// hiddenVersions is a registry without some versions, each with the reason.
+type hiddenVersions struct {
+	resolver.Registry
+	versions map[string]error
+}
+
+// Metadata implements [resolver.Registry].
+func (h hiddenVersions) Metadata(ctx context.Context, version oci.Reference) (resolver.Metadata, error) {
+	if why := h.versions[versionOf(version)]; why != nil {
+		return resolver.Metadata{}, resolver.ErrUnusable.New(why, "%s is not selected", version)
+	}
+	return h.Registry.Metadata(ctx, version)
+}
+
+// versionOf returns a reference without its digest if it has a tag.
+func versionOf(ref oci.Reference) string {
+	if ref.Tag != "" {
+		ref.Digest = oci.Digest{}
+	}
+	return ref.String()
 }
 
 // command returns this command with a selected package for a kind.
