@@ -133,6 +133,14 @@ func (c *ConvertCmd) folder(env *terminal.Env, dir string) (err error) {
 }
 
 func (c *ConvertCmd) convert(env *terminal.Env, of *firstgen.Package, base *image.Image) (err error) {
+	// A package that cannot be installed as it is cannot be installed after its conversion either.
+	found, err := lintFirst(of, nil, false, c.StreamLimits())
+	if err != nil {
+		return err
+	}
+	if err := xpkg.Failed(found); err != nil {
+		return err
+	}
 	providers, err := c.openProviders(env)
 	if err != nil {
 		return err
