@@ -1,6 +1,7 @@
 package firstgeneration
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,13 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/command"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
@@ -96,18 +100,79 @@ func TestPackageWithoutItsDefinitionsIsStopped(t *testing.T) {
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "lost-team")
 	p := s.share(t, "lost", s.publish(t, "lost", "v1.0.0", "Namespaced"))
-	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "lost", p.Spec.Package)
-	s.Create(t, in)
-	s.waitFor(t, in, corev1.ConditionTrue, "Available")
-	record, d := s.record(t, in), s.deployment(t, team, "lost")
+	own := newPackage(team, "lost-own", "lost", p.Spec.Package)
+	s.Create(t, own)
+	s.waitFor(t, own, corev1.ConditionTrue, "Available")
+	d := s.deployment(t, team, "lost-own")
 	s.Delete(t, p)
 	s.WaitGone(t, p)
 	s.waitDefinitionGone(t, "things.lost.example.org")
 	// The Package is checked once a minute, and when it changes.
-	env.Update(t, s.Env, record, func(p *packagesv1alpha1.Package) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, "touched", "true") })
-	s.waitFor(t, record, "", string(packagesv1alpha1.ReasonCreating))
+	env.Update(t, s.Env, own, func(p *packagesv1alpha1.Package) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, "touched", "true") })
+	s.waitFor(t, own, "", string(packagesv1alpha1.ReasonCreating))
 	s.WaitGone(t, d)
-	s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
+}
+
+// When an administrator withdraws the sharing of a Provider, or deletes the Provider, the controllers of its PackageInstalls stop. They
+// run again when it is shared again.
+func TestWithdrawnSharingStopsTheControllersOfNamespaces(t *testing.T) {
+	s := newSuite(t, nil)
+	team := s.newNamespace(t, "withdrawn-team")
+	p := s.share(t, "withdrawn", s.publish(t, "withdrawn", "v1.0.0", "Namespaced"))
+	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "withdrawn", p.Spec.Package)
+	s.Create(t, in)
+	for _, withdraw := range []func(){
+		func() { env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations = nil }) },
+		func() { s.Delete(t, p); s.WaitGone(t, p) },
+	} {
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		record, d := s.record(t, in), s.deployment(t, team, "withdrawn")
+		withdraw()
+		s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
+		s.WaitGone(t, record)
+		s.WaitGone(t, d)
+		if in.InstallStatus().PackageRecord != nil {
+			t.Errorf("the status names the record %+v", in.InstallStatus().PackageRecord)
+		}
+		if p.DeletionTimestamp != nil {
+			break
+		}
+		if message := in.GetCondition(v1.TypeReady).Message; !strings.Contains(message, "kubectl annotate providers.pkg.crossplane.io withdrawn "+revision.AnnotationNamespacedInstalls+"=") {
+			t.Errorf("the message names no remedy: %s", message)
+		}
+		env.Update(t, s.Env, p, func(p *v1.Provider) {
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+		})
+	}
+}
+
+// A status that another client has changed is written again.
+func TestAForeignStatusIsRepaired(t *testing.T) {
+	s := newSuite(t, nil)
+	team := s.newNamespace(t, "status-team")
+	p := s.share(t, "status", s.publish(t, "status", "v1.0.0", "Namespaced"))
+	narrow := newInstall(packagesv1alpha1.PackageInstallKind, team, "status", p.Spec.Package)
+	wide := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "status-wide", s.publish(t, "status-wide", "v1.0.0", "Cluster"))
+	for _, in := range []packagesv1alpha1.Install{narrow, wide} {
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		want := in.InstallStatus().DeepCopy()
+		in.InstallStatus().Provider, in.InstallStatus().PackageRecord = "another", &packagesv1alpha1.ObjectReference{Namespace: "kube-system", Name: "another"}
+		if err := s.Client.Status().Update(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		record := s.record(t, in)
+		controller := *record.Status.ControllerRef
+		record.Status.ControllerRef = &packagesv1alpha1.ObjectReference{Name: "another"}
+		if err := s.Client.Status().Update(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+		wait.Until(t, env.Limit, "the status is repaired", func() (string, bool) {
+			err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(in), in)
+			now, ref := in.InstallStatus(), s.record(t, in).Status.ControllerRef
+			return fmt.Sprintf("%+v %+v %v", now, ref, err), err == nil && now.Provider == want.Provider && *now.PackageRecord == *want.PackageRecord && *ref == controller
+		})
+	}
 }
 
 // The controller of a Package that another system runs has the reported health. The system finds its image in the status,
@@ -166,6 +231,22 @@ func TestAllowedRepositoriesAreSharedAutomatically(t *testing.T) {
 			t.Errorf("the plan does not name the PackageInstall:\n%s%s", stdout, stderr)
 		}
 	})
+}
+
+// Repositories whose names differ only in separators have their own Providers.
+func TestRepositoriesWithSimilarNamesHaveTheirOwnProviders(t *testing.T) {
+	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
+	team := s.newNamespace(t, "similar-team")
+	providers := map[string]bool{}
+	for name, repository := range map[string]string{"similar-a": "similar/un", "similar-b": "similar-un"} {
+		in := newInstall(packagesv1alpha1.PackageInstallKind, team, name, s.Push(t, repository, "v1.0.0", content(name, "v1.0.0", "Namespaced")))
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		providers[in.InstallStatus().Provider] = true
+	}
+	if len(providers) != 2 {
+		t.Errorf("the Providers are %v", providers)
+	}
 }
 
 // A refused PackageInstall leaves no Provider, which its users could not delete.

@@ -28,6 +28,14 @@ func (c *Cache[K, V]) Update(key K, f func(V) V) {
 	c.values[key] = f(c.values[key])
 }
 
+// Get returns the recorded value of a key.
+func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	value, ok = c.values[key]
+	return value, ok
+}
+
 // Pending returns the recorded value of a key. If seen reports that the reads of the caller show
 // the value, Pending forgets it and returns false.
 func (c *Cache[K, V]) Pending(key K, seen func(V) bool) (value V, pending bool) {

@@ -3,8 +3,10 @@ package firstgen
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +45,20 @@ func (r *NamespaceInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}, failedConditions)
 }
 
+// reconcile installs a package. An object that is not allowed, or not any more, has no record, so that its controller does not run.
 func (r *NamespaceInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.PackageInstall) (ctrl.Result, revision.Summary, error) {
+	result, summary, err := r.install(ctx, in)
+	if !errors.Is(err, ErrNotAllowed) && !errors.Is(err, ErrScope) {
+		return result, summary, err
+	}
+	if failed := r.deleteRecord(ctx, in); failed != nil {
+		return ctrl.Result{}, revision.Summary{}, failed
+	}
+	in.Status.PackageRecord = nil
+	return result, summary, err
+}
+
+func (r *NamespaceInstalls) install(ctx context.Context, in *packagesv1alpha1.PackageInstall) (ctrl.Result, revision.Summary, error) {
 	unlock, err := r.lockKind(ctx, in)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -94,10 +109,12 @@ func (r *NamespaceInstalls) sharedProvider(ctx context.Context, in *packagesv1al
 		}
 		return p, nil
 	}
-	p, err := r.findShared(ctx, ref)
+	p, err := r.findProvider(ctx, ref)
 	switch {
 	case err != nil:
 		return nil, err
+	case p != nil && !revision.IsShared(p):
+		return nil, r.notAllowed(ref.String(), p)
 	case p == nil && r.Options.installsFor(ref):
 		return r.createShared(ctx, in, ref)
 	case p == nil:
@@ -106,18 +123,19 @@ func (r *NamespaceInstalls) sharedProvider(ctx context.Context, in *packagesv1al
 	return p, checkVersion(ref, p)
 }
 
-// findShared returns the Provider that shares the CRDs of a repository, or nil.
-func (r *NamespaceInstalls) findShared(ctx context.Context, ref oci.Reference) (*v1.Provider, error) {
+// findProvider returns the Provider of a repository that shares its CRDs, or else one that does not, or nil.
+func (r *NamespaceInstalls) findProvider(ctx context.Context, ref oci.Reference) (*v1.Provider, error) {
 	all := &v1.ProviderList{}
 	if err := r.API.Client.List(ctx, all); err != nil {
 		return nil, err
 	}
+	var found *v1.Provider
 	for i := range all.Items {
-		if p := &all.Items[i]; revision.IsShared(p) && sameRepository(p.Spec.Package, ref) {
-			return p, nil
+		if p := &all.Items[i]; sameRepository(p.Spec.Package, ref) && (found == nil || revision.IsShared(p) && !revision.IsShared(found)) {
+			found = p
 		}
 	}
-	return nil, nil
+	return found, nil
 }
 
 // checkScope fails with ClusterScopeRefused for a package with permissions in the whole cluster.
@@ -131,30 +149,32 @@ func checkScope(p *v1.Provider, c content) error {
 // createShared creates a Provider that shares the CRDs of a repository whose packages the administrator allows. The users of a
 // namespace cannot delete it, so it is only created for content that can be installed for namespaces.
 func (r *NamespaceInstalls) createShared(ctx context.Context, in *packagesv1alpha1.PackageInstall, ref oci.Reference) (*v1.Provider, error) {
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{
-		Name:        SharedProviderName(ref),
-		Annotations: map[string]string{revision.AnnotationNamespacedInstalls: revision.AllowInstalls},
-	}}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{revision.AnnotationNamespacedInstalls: revision.AllowInstalls}}}
 	p.Spec.Package = ref.String()
 	c, err := r.readUnwritten(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(checkProvides(in, p.Name, c), checkScope(p, c), r.checkHolders(ctx, c)); err != nil {
+	names := SharedProviderNames(ref)
+	if err := cmp.Or(checkProvides(in, names[0], c), checkScope(p, c), r.checkHolders(ctx, c)); err != nil {
 		return nil, err
 	}
-	err = r.API.Client.Create(ctx, p)
-	if !apierrors.IsAlreadyExists(err) {
-		return p, err
+	for _, name := range names {
+		p.Name = name
+		err = r.API.Client.Create(ctx, p)
+		if !apierrors.IsAlreadyExists(err) {
+			return p, err
+		}
+		live := &v1.Provider{}
+		if err := r.API.Live.Get(ctx, client.ObjectKeyFromObject(p), live); err != nil {
+			return nil, err
+		}
+		if sameRepository(live.Spec.Package, ref) {
+			return nil, requeue.ErrStale
+		}
 	}
-	live := &v1.Provider{}
-	if err := r.API.Live.Get(ctx, client.ObjectKeyFromObject(p), live); err != nil {
-		return nil, err
-	}
-	if revision.IsShared(live) && sameRepository(live.Spec.Package, ref) {
-		return nil, requeue.ErrStale
-	}
-	return nil, r.notAllowed(live.Spec.Package, live)
+	return nil, ErrProviderExists.New(nil, "the Providers %s exist, and have other packages than %s", strings.Join(names, " and "), ref).
+		WithDo("An administrator installs the package with a Provider with `spec.package: %s` and the annotation `%s: %s`.", ref, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
 }
 
 // checkHolders fails with NamespacedPackageNotAllowed if another package holds a CRD of a package.

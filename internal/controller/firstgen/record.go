@@ -160,7 +160,7 @@ func (b *Base) ensureRecord(ctx context.Context, in packagesv1alpha1.Install, wa
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(live.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == in.PackageKind() && r.Name == in.GetName() }) {
+	if !isRecordOf(live, in) {
 		return nil, ErrRecordExists.New(nil, "the Package %s exists, and is not the record of this object", live.Name)
 	}
 	changed := live.DeepCopy()
@@ -172,6 +172,29 @@ func (b *Base) ensureRecord(ctx context.Context, in packagesv1alpha1.Install, wa
 		return nil, fmt.Errorf("restore the record %s: %w", want.Name, err)
 	}
 	return changed, nil
+}
+
+// isRecordOf reports whether a Package is the record of an install object.
+func isRecordOf(p *packagesv1alpha1.Package, in packagesv1alpha1.Install) bool {
+	return slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == in.PackageKind() && r.Name == in.GetName() })
+}
+
+// deleteRecord deletes the record of an install object, and its StackDefinition.
+func (b *Base) deleteRecord(ctx context.Context, in packagesv1alpha1.Install) error {
+	live := &packagesv1alpha1.Package{}
+	err := b.API.Client.Get(ctx, client.ObjectKey{Namespace: in.GetNamespace(), Name: in.GetName()}, live)
+	if err != nil || !isRecordOf(live, in) {
+		return client.IgnoreNotFound(err)
+	}
+	if isTemplating(live) {
+		if err := b.deleteDefinitions(ctx, in); err != nil {
+			return err
+		}
+	}
+	if live.DeletionTimestamp != nil {
+		return nil
+	}
+	return b.API.Delete(ctx, live)
 }
 
 // ownerReference returns the reference of an install object as an owner.
@@ -209,6 +232,7 @@ func (b *Base) reportRecord(ctx context.Context, record *packagesv1alpha1.Packag
 	if err := b.API.Client.Status().Update(ctx, changed); err != nil {
 		return fmt.Errorf("write the status of the record %s: %w", record.Name, err)
 	}
+	b.API.Status.Writes.Wrote(changed)
 	return nil
 }
 

@@ -70,15 +70,17 @@ func shorten(name string) string {
 	return strings.TrimRight(name[:maxName-len(digest)-1], "-") + "-" + digest
 }
 
-// SharedProviderName returns the name of the Provider that the manager creates for the PackageInstalls of a repository.
-func SharedProviderName(ref oci.Reference) string {
+// SharedProviderNames returns the names of the Provider that the manager creates for the PackageInstalls of a repository: the path of
+// the repository and, if the Provider of another repository has this name, a unique one.
+func SharedProviderNames(ref oci.Reference) []string {
 	path := strings.ToLower(ref.RepositoryPath())
-	return shorten(strings.Trim(strings.Map(func(r rune) rune {
+	name := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
 		}
 		return '-'
-	}, path), "-"))
+	}, path), "-")
+	return []string{shorten(name), oci.FriendlyID(name, oci.DigestOf([]byte(ref.Name())).Hex())}
 }
 
 // sameRepository reports whether a reference is in the repository of another one.

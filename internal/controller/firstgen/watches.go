@@ -7,7 +7,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -21,7 +23,7 @@ import (
 // SetupWithManager registers the controller of ClusterPackageInstalls.
 func (r *ClusterInstalls) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("clusterpackageinstall").
-		For(&packagesv1alpha1.ClusterPackageInstall{}, builder.WithPredicates(watch.SpecOrMetadataChanged())).
+		For(&packagesv1alpha1.ClusterPackageInstall{}, builder.WithPredicates(r.changed())).
 		Owns(&packagesv1alpha1.Package{}, builder.MatchEveryOwner).
 		Owns(&packagesv1alpha1.StackDefinition{}).
 		Watches(&v1.Provider{}, r.enqueueInstalls(packagesv1alpha1.ClusterPackageInstallKind)).
@@ -32,7 +34,7 @@ func (r *ClusterInstalls) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) e
 // SetupWithManager registers the controller of PackageInstalls.
 func (r *NamespaceInstalls) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("packageinstall").
-		For(&packagesv1alpha1.PackageInstall{}, builder.WithPredicates(watch.SpecOrMetadataChanged())).
+		For(&packagesv1alpha1.PackageInstall{}, builder.WithPredicates(r.changed())).
 		Owns(&packagesv1alpha1.Package{}, builder.MatchEveryOwner).
 		Owns(&packagesv1alpha1.StackDefinition{}).
 		Watches(&v1.Provider{}, r.enqueueInstalls(packagesv1alpha1.PackageInstallKind)).
@@ -43,7 +45,7 @@ func (r *NamespaceInstalls) SetupWithManager(mgr ctrl.Manager, log *slog.Logger)
 // SetupWithManager registers the controller of Packages.
 func (r *Packages) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("package").
-		For(&packagesv1alpha1.Package{}, builder.WithPredicates(watch.SpecOrMetadataChanged())).
+		For(&packagesv1alpha1.Package{}, builder.WithPredicates(r.changed())).
 		WithOptions(requeue.Options(log))
 	if r.Changes != nil {
 		b = b.WatchesRawSource(source.Channel(r.Changes, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
@@ -54,6 +56,18 @@ func (r *Packages) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 		})))
 	}
 	return b.Complete(r)
+}
+
+// changed admits the changes that [watch.SpecOrMetadataChanged] admits, and changes of the status by other clients, which the next
+// reconciliation repairs.
+func (b *Base) changed() predicate.Predicate {
+	writes := b.API.Status.Writes
+	return predicate.Or(watch.SpecOrMetadataChanged(), predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return !writes.IsLast(e.ObjectNew) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	})
 }
 
 // enqueueInstalls enqueues the install objects of a kind that a Provider concerns: those that use it, and those that are not

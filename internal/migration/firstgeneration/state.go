@@ -278,7 +278,7 @@ func (m *Migration) resolve(s *snapshot, in *install) {
 	in.reference = ref
 	in.provider = controllers.ProviderName(in.namespace, in.name, s.namespace)
 	if !in.isCluster() {
-		in.provider = controllers.SharedProviderName(ref)
+		in.provider = s.sharedProvider(ref)
 	}
 	p := s.providers[in.provider]
 	if p != nil && in.isCluster() && p.Annotations[state.AnnotationInstalledBy] != in.installedBy() {
@@ -290,6 +290,21 @@ func (m *Migration) resolve(s *snapshot, in *install) {
 			problem("remove one of the two", "has the CRD %s, which belongs to %s %s", crd.Name, c.Kind, c.Name)
 		}
 	}
+}
+
+// sharedProvider returns the name of the Provider for the PackageInstalls of a repository: the first one that no other package has.
+func (s *snapshot) sharedProvider(ref oci.Reference) string {
+	names := controllers.SharedProviderNames(ref)
+	for _, name := range names {
+		p := s.providers[name]
+		if p != nil && oci.RepositoryName(p.Spec.Package) != ref.Name() {
+			continue
+		}
+		if !slices.ContainsFunc(s.installs, func(in *install) bool { return in.provider == name && in.reference.Name() != ref.Name() }) {
+			return name
+		}
+	}
+	return names[0] // The conflict is reported.
 }
 
 // replacement returns the replacement of the package of an install object, and the text that it replaces: the package or the CRD
