@@ -260,7 +260,7 @@ func Written(revisions []v1.PackageRevision) map[plan.Ref]plan.Written {
 // ErrNameTooLong is the code for a package that cannot have revisions.
 var ErrNameTooLong = errcode.Code{
 	Name: "PackageNameTooLong", Class: errcode.Invalid,
-	Cause: "The name of a package is the value of a label on its revisions, and a label has at most 63 characters.",
+	Cause: "The name of a package is the value of a label on its revisions, and that of an install object in a namespace a label on the Pods of its controller. A label has at most 63 characters.",
 	Fix:   "Install the package under a shorter name.",
 }
 

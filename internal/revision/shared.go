@@ -9,6 +9,10 @@ const (
 	AllowInstalls                = "Allow"
 )
 
+// AnnotationCreatedForNamespaces on a Provider, with the value "true", records that the manager created it for PackageInstalls. The
+// manager deletes it if it was never installed and no PackageInstall uses it.
+const AnnotationCreatedForNamespaces = "xpkg.dev/created-for-namespaces"
+
 // IsShared reports whether a package shares its CRDs with namespaces.
 func IsShared(p v1.Package) bool {
 	return p.PackageKind() == v1.ProviderKind && p.GetAnnotations()[AnnotationNamespacedInstalls] == AllowInstalls

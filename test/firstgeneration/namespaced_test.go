@@ -20,6 +20,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
@@ -107,9 +108,16 @@ func TestPackageWithoutItsDefinitionsIsStopped(t *testing.T) {
 	s.Delete(t, p)
 	s.WaitGone(t, p)
 	s.waitDefinitionGone(t, "things.lost.example.org")
-	// The Package is checked once a minute, and when it changes.
-	env.Update(t, s.Env, own, func(p *packagesv1alpha1.Package) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, "touched", "true") })
-	s.waitFor(t, own, "", string(packagesv1alpha1.ReasonCreating))
+	// The Package is checked once a minute, and when it changes. The served kinds are read at most once a second.
+	touched := 0
+	wait.Until(t, env.Limit, "the Package is not ready", func() (string, bool) {
+		touched++
+		env.Update(t, s.Env, own, func(p *packagesv1alpha1.Package) {
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, "touched", fmt.Sprint(touched))
+		})
+		ready := own.GetCondition(v1.TypeReady)
+		return fmt.Sprintf("%+v", ready), ready.Reason == packagesv1alpha1.ReasonCreating
+	})
 	s.WaitGone(t, d)
 }
 
@@ -231,6 +239,67 @@ func TestAllowedRepositoriesAreSharedAutomatically(t *testing.T) {
 			t.Errorf("the plan does not name the PackageInstall:\n%s%s", stdout, stderr)
 		}
 	})
+}
+
+// Names that are longer than labels are refused before anything is written, except for those of ClusterPackageInstalls, whose
+// Providers have shorter names.
+func TestLongNamesOfInstallObjects(t *testing.T) {
+	s := newSuite(t, nil)
+	team := s.newNamespace(t, "long-team")
+	p := s.share(t, "long", s.publish(t, "long", "v1.0.0", "Namespaced"))
+	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "install-"+strings.Repeat("x", 92), p.Spec.Package)
+	own := newPackage(team, "package-"+strings.Repeat("x", 92), "long", p.Spec.Package)
+	s.Create(t, in, own)
+	for _, o := range []packagesv1alpha1.Object{in, own} {
+		s.waitFor(t, o, corev1.ConditionFalse, revision.ErrNameTooLong.Name)
+		account := &corev1.ServiceAccount{}
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(o), account); !apierrors.IsNotFound(err) {
+			t.Errorf("a refused object has a ServiceAccount (%v)", err)
+		}
+	}
+	wide := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "wide-"+strings.Repeat("x", 248), s.publish(t, "longwide", "v1.0.0", "Cluster"))
+	s.Create(t, wide)
+	s.waitFor(t, wide, corev1.ConditionTrue, "Available")
+}
+
+// The Provider that the manager created for a PackageInstall and that cannot be installed is deleted with the last of its
+// PackageInstalls: the users of a namespace cannot delete it. One that was installed stays.
+func TestUnusedProviderThatWasNeverInstalledIsDeleted(t *testing.T) {
+	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
+	team := s.newNamespace(t, "unused-team")
+	requires := func(name, kind string) string {
+		return s.Push(t, "first/"+name, "v1.0.0", strings.Replace(content(name, "v1.0.0", "Namespaced"), "spec:\n", "spec:\n  dependsOn:\n  - crd: '"+kind+"'\n", 1))
+	}
+	unmet := requires("unused", "missings.absent.example.org/v1")
+	first := newInstall(packagesv1alpha1.PackageInstallKind, team, "unused-first", unmet)
+	second := newInstall(packagesv1alpha1.PackageInstallKind, team, "unused-second", unmet)
+	for _, in := range []packagesv1alpha1.Install{first, second} {
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionFalse, provide.ErrNoProvider.Name)
+	}
+	p := env.NewProvider(first.InstallStatus().Provider, "")
+	s.Delete(t, first)
+	s.WaitGone(t, first)
+	// The second one uses another package.
+	next := s.publish(t, "unused-next", "v1.0.0", "Namespaced")
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || p.DeletionTimestamp != nil {
+		t.Errorf("the Provider of the second object is deleted (%v)", err)
+	}
+	env.Update(t, s.Env, second.(*packagesv1alpha1.PackageInstall), func(in *packagesv1alpha1.PackageInstall) { in.Spec.Package = next })
+	s.WaitGone(t, p)
+	s.waitFor(t, second, corev1.ConditionTrue, "Available")
+	kept := env.NewProvider(second.InstallStatus().Provider, "")
+	s.Delete(t, second)
+	s.WaitGone(t, second)
+	third := newInstall(packagesv1alpha1.PackageInstallKind, team, "unused-third", unmet)
+	s.Create(t, third)
+	s.waitFor(t, third, corev1.ConditionFalse, provide.ErrNoProvider.Name)
+	again := env.NewProvider(third.InstallStatus().Provider, "")
+	s.Delete(t, third)
+	s.WaitGone(t, again)
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil || kept.DeletionTimestamp != nil {
+		t.Errorf("a Provider with CRDs is deleted (%v)", err)
+	}
 }
 
 // Repositories whose names differ only in separators have their own Providers.

@@ -21,6 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -35,8 +36,12 @@ type NamespaceInstalls struct{ Base }
 // Reconcile reconciles one PackageInstall. The garbage collector deletes the record of a deleted one.
 func (r *NamespaceInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	in := packagesv1alpha1.NewInstall(packagesv1alpha1.PackageInstallKind).(*packagesv1alpha1.PackageInstall)
-	if err := r.API.Client.Get(ctx, req.NamespacedName, in); err != nil || in.DeletionTimestamp != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.API.Client.Get(ctx, req.NamespacedName, in)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, r.deleteUnused(ctx)
+	}
+	if err != nil || in.DeletionTimestamp != nil {
+		return ctrl.Result{}, err
 	}
 	ctx = contention.WithCause(ctx, causeOf(in))
 	ctx = logging.With(ctx, "kind", in.Kind, "namespace", in.Namespace, "name", in.Name)
@@ -48,6 +53,9 @@ func (r *NamespaceInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ct
 // reconcile installs a package. An object that is not allowed, or not any more, has no record, so that its controller does not run.
 func (r *NamespaceInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.PackageInstall) (ctrl.Result, revision.Summary, error) {
 	result, summary, err := r.install(ctx, in)
+	if failed := r.deleteUnused(ctx); failed != nil {
+		return ctrl.Result{}, revision.Summary{}, failed
+	}
 	if !errors.Is(err, ErrNotAllowed) && !errors.Is(err, ErrScope) {
 		return result, summary, err
 	}
@@ -59,6 +67,9 @@ func (r *NamespaceInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.
 }
 
 func (r *NamespaceInstalls) install(ctx context.Context, in *packagesv1alpha1.PackageInstall) (ctrl.Result, revision.Summary, error) {
+	if err := checkName(in); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
 	unlock, err := r.lockKind(ctx, in)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -149,7 +160,9 @@ func checkScope(p *v1.Provider, c content) error {
 // createShared creates a Provider that shares the CRDs of a repository whose packages the administrator allows. The users of a
 // namespace cannot delete it, so it is only created for content that can be installed for namespaces.
 func (r *NamespaceInstalls) createShared(ctx context.Context, in *packagesv1alpha1.PackageInstall, ref oci.Reference) (*v1.Provider, error) {
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{revision.AnnotationNamespacedInstalls: revision.AllowInstalls}}}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		revision.AnnotationNamespacedInstalls: revision.AllowInstalls, revision.AnnotationCreatedForNamespaces: "true",
+	}}}
 	p.Spec.Package = ref.String()
 	c, err := r.readUnwritten(ctx, p)
 	if err != nil {
@@ -175,6 +188,57 @@ func (r *NamespaceInstalls) createShared(ctx context.Context, in *packagesv1alph
 	}
 	return nil, ErrProviderExists.New(nil, "the Providers %s exist, and have other packages than %s", strings.Join(names, " and "), ref).
 		WithDo("An administrator installs the package with a Provider with `spec.package: %s` and the annotation `%s: %s`.", ref, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+}
+
+// deleteUnused deletes the Providers that the manager created for PackageInstalls, that no PackageInstall uses, and that were never
+// installed, so that no object is lost. The users of namespaces cannot delete them, and they would be installed later.
+func (r *NamespaceInstalls) deleteUnused(ctx context.Context) error {
+	all := &v1.ProviderList{}
+	if err := r.API.Client.List(ctx, all); err != nil {
+		return err
+	}
+	for i := range all.Items {
+		p := &all.Items[i]
+		if p.DeletionTimestamp != nil || !revision.IsShared(p) || p.Annotations[revision.AnnotationCreatedForNamespaces] != "true" || p.Status.Activation != nil && p.Status.Activation.Healthy {
+			continue
+		}
+		isUnused, err := r.isUnused(ctx, p)
+		if err == nil && isUnused {
+			err = r.API.Delete(ctx, p)
+		}
+		if err != nil {
+			return fmt.Errorf("delete the unused Provider %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// isUnused reports whether no PackageInstall uses a Provider, and none of its objects exist.
+func (r *NamespaceInstalls) isUnused(ctx context.Context, p *v1.Provider) (bool, error) {
+	revisions, err := state.RevisionsOf(ctx, r.API.Client, p)
+	if err != nil || slices.ContainsFunc(revisions, hasObjects) {
+		return false, err
+	}
+	installs, err := state.ListInstalls(ctx, r.API.Live, packagesv1alpha1.PackageInstallKind)
+	return !slices.ContainsFunc(installs, func(in packagesv1alpha1.Install) bool { return r.mayUse(in, p) }), err
+}
+
+// hasObjects reports whether objects of a revision exist.
+func hasObjects(rev v1.PackageRevision) bool {
+	return slices.ContainsFunc(rev.RevisionStatus().ObjectRefs, func(o v1.TypedReference) bool { return o.UID != "" })
+}
+
+// mayUse reports whether a PackageInstall names the package of a Provider, or a kind for which it uses the Provider.
+func (r *NamespaceInstalls) mayUse(in packagesv1alpha1.Install, p *v1.Provider) bool {
+	spec, status := in.InstallSpec(), in.InstallStatus()
+	if in.GetDeletionTimestamp() != nil {
+		return false
+	}
+	if spec.Package != "" {
+		ref, err := r.Options.Reference(spec.Source, spec.Package)
+		return err == nil && sameRepository(p.Spec.Package, ref)
+	}
+	return status.Provider == p.Name || status.ChosenPackage != nil && oci.RepositoryName(status.ChosenPackage.Package) == oci.RepositoryName(p.Spec.Package)
 }
 
 // checkHolders fails with NamespacedPackageNotAllowed if another package holds a CRD of a package.

@@ -1,6 +1,7 @@
 package firstgen
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -80,10 +81,7 @@ func (r *Packages) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 }
 
 func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (ctrl.Result, revision.Summary, error) {
-	if err := r.checkScope(p); err != nil {
-		return ctrl.Result{}, revision.Summary{}, err
-	}
-	if err := checkController(p); err != nil {
+	if err := cmp.Or(checkName(p), r.checkScope(p), checkController(p)); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	resources, missing, err := r.resources(ctx, p)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -47,8 +48,17 @@ func checkSpec(spec *packagesv1alpha1.InstallSpec) error {
 	return nil
 }
 
-// maxName is the maximum length of the name of a Provider, which is also a label.
+// maxName is the maximum length of the names of a Provider and of the controller of a Package, which are also labels.
 const maxName = 63
+
+// checkName fails with PackageNameTooLong for an object whose controller would have its name.
+func checkName(o packagesv1alpha1.Object) error {
+	if n := len(o.GetName()); n > maxName {
+		return revision.ErrNameTooLong.New(nil, "the name of the %s has %d characters, and the labels of its controller have at most %d", o.PackageKind(), n, maxName).
+			WithDo("Create the object with a shorter name.")
+	}
+	return nil
+}
 
 // ProviderName returns the name of the Provider of a ClusterPackageInstall: the name of the install object in the namespace
 // of the manager, and elsewhere the name with the namespace.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +18,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 )
 
@@ -79,6 +81,10 @@ func (b *Base) enqueueInstalls(kind string) handler.EventHandler {
 			return nil
 		}
 		var out []reconcile.Request
+		if kind == packagesv1alpha1.PackageInstallKind && o.GetAnnotations()[revision.AnnotationCreatedForNamespaces] != "" {
+			// Its last PackageInstall may have been deleted while the manager did not run.
+			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: o.GetName()}})
+		}
 		for _, in := range all {
 			if s := in.InstallStatus(); s.Provider == o.GetName() || s.Provider == "" || b.providerName(in) == o.GetName() {
 				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(in)})

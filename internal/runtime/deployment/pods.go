@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -71,6 +72,9 @@ func (r *Runtime) now() time.Time {
 // podsOf lists up to mostPods pods of a revision, newest first: the newest ones determine the
 // state.
 func (r *Runtime) podsOf(ctx context.Context, revision string) ([]corev1.Pod, error) {
+	if len(revision) > validation.LabelValueMaxLength {
+		return nil, nil // No pod can have this label.
+	}
 	var pods corev1.PodList
 	err := r.Pods.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{v1.LabelRevision: revision}, client.Limit(mostPods))
 	if err != nil {

@@ -1,6 +1,7 @@
 package deployment_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -87,6 +88,11 @@ func TestRemoveKeepsOtherRevisions(t *testing.T) {
 	s.takeWrites()
 	if gone, err := s.runtime.Remove(t.Context(), who[0].Revision); !gone || err != nil || len(s.takeWrites()) > 0 {
 		t.Errorf("removed again: gone %t, %v", gone, err)
+	}
+	// An owner whose name is longer than a label never had a runtime.
+	long := plan.Owner{APIVersion: who[0].Revision.APIVersion, Kind: who[0].Revision.Kind, Name: strings.Repeat("x", 253)}
+	if gone, err := s.runtime.Remove(t.Context(), long); !gone || err != nil {
+		t.Errorf("with a long name: gone %t, %v", gone, err)
 	}
 }
 
