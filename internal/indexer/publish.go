@@ -91,6 +91,30 @@ func checkUnchanged(ctx context.Context, client *remote.Client, ref oci.Referenc
 	return nil
 }
 
+// maxConfigSize is the maximum size of the configuration of an index in bytes.
+const maxConfigSize = 4 << 20
+
+// ReadConfig returns the configuration of the state of an index with the digest of a reference, without the checks of [Client.Open].
+func ReadConfig(ctx context.Context, client *remote.Client, ref oci.Reference) (catalog.Config, error) {
+	a, err := client.Artifact(ctx, ref)
+	if err != nil {
+		return catalog.Config{}, err
+	}
+	raw, err := oci.ReadSmall(ctx, a, a.Root(), oci.Limits{Manifest: maxManifestSize})
+	if err != nil {
+		return catalog.Config{}, err
+	}
+	m, err := catalog.ParseManifest(raw)
+	if err != nil {
+		return catalog.Config{}, err
+	}
+	text, err := oci.ReadSmall(ctx, a, m.Config, oci.Limits{Manifest: maxConfigSize})
+	if err != nil {
+		return catalog.Config{}, err
+	}
+	return catalog.ParseConfig(text)
+}
+
 // IsAbsent reports whether an error means that a tag or its repository does not exist.
 func IsAbsent(err error) bool {
 	return errors.Is(err, remote.ErrTagNotFound) || errors.Is(err, remote.ErrRepositoryNotFound)

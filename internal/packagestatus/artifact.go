@@ -83,7 +83,7 @@ func FromArtifact(ctx context.Context, a oci.Artifact, version oci.Digest) (cata
 	case doc.Layers[0].Size > largestStatus:
 		return catalog.VersionStatus{}, catalog.ErrInvalidStatus.New(nil, "the status %s has more than %d bytes", a.Root().Digest.Short(), largestStatus)
 	}
-	text, err := oci.ReadSmall(ctx, a, doc.Layers[0], oci.Limits{}.WithDefaults())
+	text, err := oci.ReadSmall(ctx, a, doc.Layers[0], oci.Limits{})
 	if err != nil {
 		return catalog.VersionStatus{}, err
 	}

@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -87,7 +86,8 @@ func (p *publication) publish(ctx context.Context, next *catalog.Catalog, reposi
 	return p.write(ctx, next, repositories)
 }
 
-// follow returns the configuration of the index that another server publishes, or that of the next one if there is none.
+// follow returns the configuration of the index that another server publishes, with the counts and owners of the next one, or that of the
+// next one if there is none.
 func (p *publication) follow(ctx context.Context, next *catalog.Catalog) (catalog.Config, error) {
 	if wait := p.lease.Wait(); wait > 0 && p.again != nil {
 		p.again(wait)
@@ -106,7 +106,9 @@ func (p *publication) follow(ctx context.Context, next *catalog.Catalog) (catalo
 		}
 		p.followed = state{current.Digest, config}
 	}
-	return p.followed.config, nil
+	config := p.followed.config
+	config.Counts, config.Owners = next.Config.Counts, next.Config.Owners
+	return config, nil
 }
 
 // correctTag moves the tag back to the state in memory if a former holder has moved it. A state that continues the one in memory is
@@ -249,30 +251,9 @@ func (p *publication) walk(ctx context.Context) error {
 	return nil
 }
 
-// configOf returns the configuration of a former state in the registry.
-func (p *publication) configOf(ctx context.Context, d oci.Digest) (_ catalog.Config, err error) {
-	a, err := p.client.Remote.Artifact(ctx, p.ref.WithDigest(d))
-	if err != nil {
-		return catalog.Config{}, err
-	}
-	raw, err := oci.ReadSmall(ctx, a, a.Root(), oci.Limits{})
-	if err != nil {
-		return catalog.Config{}, err
-	}
-	m, err := catalog.ParseManifest(raw)
-	if err != nil {
-		return catalog.Config{}, err
-	}
-	blob, err := a.Open(ctx, m.Config)
-	if err != nil {
-		return catalog.Config{}, err
-	}
-	defer func() { err = errors.Join(err, blob.Close()) }()
-	text, err := io.ReadAll(io.LimitReader(blob, largestManifest))
-	if err != nil {
-		return catalog.Config{}, err
-	}
-	return catalog.ParseConfig(text)
+// configOf returns the configuration of a state in the registry.
+func (p *publication) configOf(ctx context.Context, d oci.Digest) (catalog.Config, error) {
+	return indexer.ReadConfig(ctx, p.client.Remote, p.ref.WithDigest(d))
 }
 
 // push pushes the next state and opens it.

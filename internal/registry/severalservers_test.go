@@ -1,12 +1,14 @@
 package registry_test
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/testing/buffer"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -26,9 +28,15 @@ func TestOfSeveralServersOnePublishesTheIndex(t *testing.T) {
 	}
 	const boats, rafts, cars = "acme/provider-boats", "acme/provider-rafts", "acme/provider-cars"
 	now := newClock()
+	var log buffer.Buffer
+	defer func() {
+		if strings.Contains(log.String(), "cannot publish") {
+			t.Errorf("a server that does not publish reports an error:\n%s", log.String())
+		}
+	}()
 	front := func() *server {
 		s := start(t, func(o *registry.Options) {
-			o.Now = now.read
+			o.Now, o.Log = now.read, slog.New(slog.NewTextHandler(&log, nil))
 			o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{boats, rafts, cars}, PublishIndex: true, LeaseSettle: time.Minute}
 		})
 		s.waitUntil(t, "the first index is ready", func() bool { return s.Site().Healthy() == nil })

@@ -57,6 +57,7 @@ func ReadDocument(ctx context.Context, a Artifact, d Descriptor, limits Limits) 
 // which are read into memory. It fails with ErrManifestTooLarge if d is larger than
 // limits.Manifest.
 func ReadSmall(ctx context.Context, a Artifact, d Descriptor, limits Limits) (data []byte, err error) {
+	limits = limits.WithDefaults()
 	if d.Size > limits.Manifest {
 		return nil, ErrManifestTooLarge.New(nil, "%s has %d bytes, at most %d are allowed (--max-manifest-size)", d.Digest, d.Size, limits.Manifest)
 	}
