@@ -1,8 +1,9 @@
 // Package mirror copies the packages of an index to another registry, with their statuses and all other artifacts that refer to them, and
 // the index itself, byte for byte.
 //
-// The index is copied last. The index in the target is therefore the state of the mirror: a later run, or a run after an interruption,
-// copies only the packages that differ between it and the source, and content that the target has is not copied again.
+// The state of the index whose packages were copied is copied last, whatever the source has published since. Every run compares all versions
+// with the target and copies those that are missing, so a run after an interruption continues, and content that the target lost is copied
+// again.
 package mirror
 
 import (
@@ -10,8 +11,12 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -21,7 +26,7 @@ import (
 // ErrMirror is the code for a package that cannot be mirrored.
 var ErrMirror = errcode.Code{
 	Name: "MirrorPackage", Class: errcode.Unavailable,
-	Cause: "A version of a package cannot be copied to the mirror. The versions that were copied remain.",
+	Cause: "A version of a package, or the index, cannot be copied to the mirror. The versions that were copied remain.",
 	Fix:   "Correct the cause in the message, and run the command again: it continues.",
 }
 
@@ -37,45 +42,104 @@ type Options struct {
 	// Kinds limits the mirror to packages that define one of the kinds, as KIND or KIND.GROUP; empty means all packages. The index is not
 	// copied then, because it contains the other packages.
 	Kinds []string
-	// Progress, if set, is called after each version.
+	// Progress, if set, is called after each version that was copied, one call at a time.
 	Progress func(reference string)
 }
 
 // Result counts what a run has copied.
 type Result struct {
 	Packages, Versions int
+	// Artifacts are statuses, signatures, and other artifacts that belong to a version.
+	Artifacts int
 }
 
-// Run copies the packages that differ between two states of an index. The former state is that of the mirror; nil copies everything.
-func Run(ctx context.Context, o Options, former, current *catalog.Catalog) (Result, error) {
-	m := &mirror{Options: o}
-	for i := range current.Packages {
-		p := &current.Packages[i]
-		if !m.selects(current, p.Repository) {
-			continue
-		}
-		h := current.History(p.Repository)
-		if h == nil || former != nil && sameVersions(former.History(p.Repository), h) {
-			continue
-		}
-		if err := m.copyPackage(ctx, h); err != nil {
-			return m.result, err
-		}
-		m.result.Packages++
+// versionsAtOnce is the number of versions that are compared or copied at the same time.
+const versionsAtOnce = 8
+
+// Run copies the versions of a state of an index that the target lacks, and the artifacts that belong to them.
+func Run(ctx context.Context, o Options, current *catalog.Catalog) (Result, error) {
+	m := &mirror{Options: o, packages: map[string]bool{}, artifacts: map[artifact]bool{}}
+	repositories, err := m.repositories(current)
+	if err != nil {
+		return Result{}, err
 	}
-	return m.result, nil
+	err = m.each(ctx, repositories, m.copyVersions)
+	if err == nil {
+		// The statuses are read after the versions, so that those of versions are included that were deleted meanwhile.
+		err = m.each(ctx, repositories, m.copyTags)
+	}
+	return Result{Packages: len(m.packages), Versions: m.versions, Artifacts: len(m.artifacts)}, err
 }
 
-// sameVersions reports whether a package has the same versions with the same statuses in two states.
-func sameVersions(a, b *catalog.History) bool {
-	return a != nil && slices.EqualFunc(a.Versions, b.Versions, func(x, y catalog.Version) bool {
-		return x.Tag == y.Tag && x.Digest == y.Digest && (x.Status == nil) == (y.Status == nil) && (x.Status == nil || *x.Status == *y.Status)
-	})
+// each starts tasks for each repository, and waits until all of them have ended.
+func (m *mirror) each(ctx context.Context, repositories []repository, start func(context.Context, *errgroup.Group, repository)) error {
+	g, running := errgroup.WithContext(ctx)
+	g.SetLimit(versionsAtOnce)
+	for _, r := range repositories {
+		start(running, g, r)
+	}
+	return errors.Join(g.Wait(), ctx.Err())
 }
 
 type mirror struct {
 	Options
-	result Result
+	mu        sync.Mutex
+	packages  map[string]bool
+	versions  int
+	artifacts map[artifact]bool
+}
+
+// repository is a repository of the source, with the one of the mirror. The references have no tag.
+type repository struct {
+	*catalog.History
+	from, to oci.Reference
+}
+
+// artifact is an artifact of a repository that was copied.
+type artifact struct {
+	repository string
+	digest     oci.Digest
+}
+
+// copied counts an artifact that was copied.
+func (m *mirror) copied(from oci.Reference, d oci.Digest) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.packages[from.Name()] = true
+	m.artifacts[artifact{from.Name(), d}] = true
+}
+
+// copiedVersion counts a version that was copied.
+func (m *mirror) copiedVersion(from oci.Reference) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.packages[from.Name()] = true
+	m.versions++
+	if m.Progress != nil {
+		m.Progress(from.Name() + ":" + from.Tag)
+	}
+}
+
+// repositories returns the repositories of the packages to mirror.
+func (m *mirror) repositories(current *catalog.Catalog) ([]repository, error) {
+	var found []repository
+	for i := range current.Packages {
+		name := current.Packages[i].Repository
+		h := current.History(name)
+		if h == nil || !m.selects(current, name) {
+			continue
+		}
+		from, err := oci.ParseReference(name, oci.ParseOptions{AllowUntagged: true})
+		if err != nil {
+			return nil, err
+		}
+		to, err := m.target(from)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, repository{h, from, to})
+	}
+	return found, nil
 }
 
 // selects reports whether a package defines one of the kinds.
@@ -94,62 +158,51 @@ func (m *mirror) selects(c *catalog.Catalog, repository string) bool {
 
 // target returns the reference of a repository in the mirror.
 func (m *mirror) target(from oci.Reference) (oci.Reference, error) {
-	return oci.ParseReference(strings.TrimSuffix(m.Target, "/")+"/"+from.RepositoryPath()+":latest", oci.ParseOptions{})
+	return oci.ParseReference(strings.TrimSuffix(m.Target, "/")+"/"+from.RepositoryPath(), oci.ParseOptions{AllowUntagged: true})
 }
 
-func (m *mirror) copyPackage(ctx context.Context, h *catalog.History) error {
-	from, err := oci.ParseReference(h.Repository+":latest", oci.ParseOptions{})
-	if err != nil {
-		return err
-	}
-	to, err := m.target(from)
-	if err != nil {
-		return err
-	}
-	tags, err := m.Client.Tags(ctx, from)
-	if err != nil {
-		return ErrMirror.New(err, "cannot list the versions of %s", h.Repository)
-	}
-	for _, v := range h.Versions {
+// copyVersions starts copies of the versions of a repository.
+func (m *mirror) copyVersions(ctx context.Context, g *errgroup.Group, r repository) {
+	for _, v := range r.Versions {
 		if v.Digest.IsZero() || v.Status != nil && v.Status.State == catalog.Removed {
 			continue
 		}
-		if err := m.copyVersion(ctx, from.WithTag(v.Tag).WithDigest(v.Digest), to); err != nil {
-			return ErrMirror.New(err, "cannot copy %s:%s", h.Repository, v.Tag)
-		}
-		m.result.Versions++
-		if m.Progress != nil {
-			m.Progress(h.Repository + ":" + v.Tag)
-		}
+		g.Go(func() error {
+			if err := m.copyVersion(ctx, r.from.WithTag(v.Tag).WithDigest(v.Digest), r.to); err != nil {
+				return ErrMirror.New(err, "cannot copy %s:%s", r.Repository, v.Tag)
+			}
+			return nil
+		})
 	}
-	for _, tag := range tags {
-		if !isArtifact(tag) {
-			continue
-		}
-		if err := m.copyTag(ctx, from.WithTag(tag), to.WithTag(tag)); err != nil {
-			return ErrMirror.New(err, "cannot copy %s:%s", h.Repository, tag)
-		}
-	}
-	return nil
 }
 
-// isArtifact reports whether a tag belongs to a status or a signature.
-func isArtifact(tag string) bool {
-	_, isStatus := catalog.ParseStatusTag(tag)
-	return isStatus || strings.HasPrefix(tag, "sha256-")
-}
-
-// copyVersion copies a version and its referrers, unless the target has the version.
+// copyVersion copies a version unless the target has it, and its referrers. A version that was deleted since the state of the index leaves
+// its status only.
 func (m *mirror) copyVersion(ctx context.Context, from, to oci.Reference) error {
 	if current, err := m.Client.Resolve(ctx, to.WithTag(from.Tag)); err != nil || current.Digest != from.Digest {
 		a, err := m.Client.Artifact(ctx, from)
+		if errors.Is(err, oci.ErrManifestNotFound) && m.isRemoved(ctx, from) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
 		if _, err := m.Client.Push(ctx, to.WithTag(from.Tag), a); err != nil {
 			return err
 		}
+		m.copiedVersion(from)
 	}
+	return m.copyReferrers(ctx, from, to)
+}
+
+// isRemoved reports whether the status of a version says that it was deleted.
+func (m *mirror) isRemoved(ctx context.Context, from oci.Reference) bool {
+	s, err := packagestatus.Read(ctx, m.Client, from)
+	return err == nil && s != nil && s.State == catalog.Removed
+}
+
+// copyReferrers copies the referrers of a version.
+func (m *mirror) copyReferrers(ctx context.Context, from, to oci.Reference) error {
 	referrers, err := m.Client.Referrers(ctx, from, "")
 	if err != nil {
 		return err
@@ -166,62 +219,89 @@ func (m *mirror) copyVersion(ctx context.Context, from, to oci.Reference) error 
 	return nil
 }
 
-// copyTag copies an artifact under a tag. A tag that was deleted since the list is omitted.
+// copyTags starts a copy of the tags of a repository that belong to a status or a signature.
+func (m *mirror) copyTags(ctx context.Context, g *errgroup.Group, r repository) {
+	g.Go(func() error {
+		tags, err := m.Client.Tags(ctx, r.from)
+		if err != nil {
+			return ErrMirror.New(err, "cannot list the versions of %s", r.Repository)
+		}
+		for _, tag := range tags {
+			if !isArtifact(tag) {
+				continue
+			}
+			if err := m.copyTag(ctx, r.from.WithTag(tag), r.to.WithTag(tag)); err != nil {
+				return ErrMirror.New(err, "cannot copy %s:%s", r.Repository, tag)
+			}
+		}
+		return nil
+	})
+}
+
+// isArtifact reports whether a tag belongs to a status or a signature.
+func isArtifact(tag string) bool { return strings.HasPrefix(tag, "sha256-") }
+
+// copyTag copies an artifact under a tag, unless the target has it. A tag that was deleted since the list is omitted.
 func (m *mirror) copyTag(ctx context.Context, from, to oci.Reference) error {
-	a, err := m.Client.Artifact(ctx, from)
+	there, err := m.Client.Resolve(ctx, from)
 	if errors.Is(err, remote.ErrTagNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if current, err := m.Client.Resolve(ctx, to); err == nil && current.Digest == a.Root().Digest {
+	if current, err := m.Client.Resolve(ctx, to); err == nil && current.Digest == there.Digest {
 		return nil
 	}
-	_, err = m.Client.Push(ctx, to, a)
-	return err
+	a, err := m.Client.Artifact(ctx, from.WithDigest(there.Digest))
+	if err != nil {
+		return err
+	}
+	if _, err := m.Client.Push(ctx, to, a); err != nil {
+		return err
+	}
+	m.copied(from, there.Digest)
+	return nil
 }
 
-// CopyIndex copies an index with its signatures under its tag, after all packages. It does nothing for a mirror of some kinds.
-func CopyIndex(ctx context.Context, o Options, index oci.Reference) error {
+// CopyIndex copies a state of an index with its signatures under the tag of the index, after all of its packages. It does nothing for a
+// mirror of some kinds. It fails if the mirror has a newer state, which another run has copied.
+func CopyIndex(ctx context.Context, o Options, index oci.Reference, state *catalog.Reader) error {
 	if len(o.Kinds) > 0 {
 		return nil
 	}
-	m := &mirror{Options: o}
+	m := &mirror{Options: o, packages: map[string]bool{}, artifacts: map[artifact]bool{}}
 	to, err := m.target(index)
 	if err != nil {
 		return err
 	}
-	if err := m.copyState(ctx, index, to); err != nil {
+	if err := m.copyState(ctx, index.WithDigest(state.Manifest().Digest), to.WithTag(index.Tag), state.Config()); err != nil {
 		return ErrMirror.New(err, "cannot copy the index %s", index)
 	}
 	return nil
 }
 
-// copyState copies the current state of an index after its signatures, so that no client finds the state without them.
-func (m *mirror) copyState(ctx context.Context, from, to oci.Reference) error {
-	state, err := m.Client.Resolve(ctx, from)
-	if err != nil {
-		return err
-	}
-	signatures := indexer.SignatureTag(state.Digest)
+// copyState copies a state of an index after its signatures, so that no client finds the state without them.
+func (m *mirror) copyState(ctx context.Context, from, to oci.Reference, config catalog.Config) error {
+	signatures := indexer.SignatureTag(from.Digest)
 	if err := m.copyTag(ctx, from.WithTag(signatures), to.WithTag(signatures)); err != nil {
 		return err
 	}
-	if current, err := m.Client.Resolve(ctx, to.WithTag(from.Tag)); err == nil && current.Digest == state.Digest {
+	current, err := m.Client.Resolve(ctx, to)
+	switch {
+	case err == nil && current.Digest == from.Digest:
 		return nil
+	case err == nil:
+		if there, err := indexer.ReadConfig(ctx, m.Client, to.WithDigest(current.Digest)); err == nil && there.Name == config.Name && there.Sequence > config.Sequence {
+			return indexer.ErrIndexChanged.New(nil, "the mirror has the state %d, which is newer than the state %d", there.Sequence, config.Sequence)
+		}
+	case !indexer.IsAbsent(err):
+		return err
 	}
-	a, err := m.Client.Artifact(ctx, from.WithDigest(state.Digest))
+	a, err := m.Client.Artifact(ctx, from)
 	if err != nil {
 		return err
 	}
-	_, err = m.Client.Push(ctx, to.WithTag(from.Tag), a)
+	_, err = m.Client.Push(ctx, to, a)
 	return err
-}
-
-// TargetIndex returns the reference of the index in the mirror.
-func TargetIndex(o Options, index oci.Reference) (oci.Reference, error) {
-	m := &mirror{Options: o}
-	to, err := m.target(index)
-	return to.WithTag(index.Tag), err
 }

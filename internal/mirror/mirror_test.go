@@ -2,6 +2,7 @@ package mirror_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -25,9 +26,41 @@ import (
 
 func registry(t *testing.T) string {
 	t.Helper()
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
+	yes := true
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
 	t.Cleanup(func() { _ = images.Close() })
 	return strings.TrimPrefix(port.Serve(t, images).URL, "http://")
+}
+
+// publishIndex publishes the next state of an index, signed.
+func publishIndex(t *testing.T, client *remote.Client, signer *indexer.Signer, index oci.Reference, c *catalog.Catalog, former *catalog.Reader) {
+	t.Helper()
+	p := indexer.Publishing{Catalog: *c, Created: time.Unix(1e9, 0), Former: former, Snapshot: true}
+	image, _, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := signer.Push(t.Context(), client, index, image.Manifest.Digest); err != nil {
+		t.Fatal(err)
+	}
+	if err := indexer.Publish(t.Context(), client, index, &image, former); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openIndex reads an index, whose signature it verifies if there are keys.
+func openIndex(t *testing.T, client *remote.Client, index oci.Reference, keys indexer.Keys) *catalog.Reader {
+	t.Helper()
+	cache, err := store.Open(t.TempDir(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cache.Close() })
+	reader, err := (&indexer.Client{Remote: client, Store: cache, Keys: keys}).Open(t.Context(), index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reader
 }
 
 // copyIndex publishes a signed index in the source, copies it, and reads it in the mirror with the key.
@@ -38,33 +71,25 @@ func copyIndex(t *testing.T, client *remote.Client, o mirror.Options, from strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, _, err := (&indexer.Publishing{Catalog: *c, Created: time.Unix(1e9, 0)}).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
 	index := oci.MustParseReference(from + "/index:main")
-	if err := signer.Push(t.Context(), client, index, image.Manifest.Digest); err != nil {
+	publishIndex(t, client, signer, index, c, nil)
+	state := openIndex(t, client, index, keys)
+	if err := mirror.CopyIndex(t.Context(), o, index, state); err != nil {
 		t.Fatal(err)
 	}
-	if err := indexer.Publish(t.Context(), client, index, &image, nil); err != nil {
-		t.Fatal(err)
+	if got := openIndex(t, client, mirrored(t, o, index), keys); got.Manifest().Digest != state.Manifest().Digest {
+		t.Errorf("the index in the mirror is %s", got.Manifest().Digest)
 	}
-	if err := mirror.CopyIndex(t.Context(), o, index); err != nil {
-		t.Fatal(err)
-	}
-	target, err := mirror.TargetIndex(o, index)
+}
+
+// mirrored returns the reference in the mirror of one in the source.
+func mirrored(t *testing.T, o mirror.Options, ref oci.Reference) oci.Reference {
+	t.Helper()
+	to, err := oci.ParseReference(o.Target+"/"+ref.RepositoryPath()+":"+ref.Tag, oci.ParseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, err := store.Open(t.TempDir(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = cache.Close() }()
-	reader, err := (&indexer.Client{Remote: client, Store: cache, Keys: keys}).Open(t.Context(), target)
-	if err != nil || reader.Manifest().Digest != image.Manifest.Digest {
-		t.Errorf("the index in the mirror: %v", err)
-	}
+	return to
 }
 
 // push pushes a package with a kind, and returns its facts.
@@ -123,7 +148,7 @@ func testMirror(t *testing.T, from, to string) {
 	var copied []string
 	o := mirror.Options{Client: client, Target: to + "/mirror", Progress: func(reference string) { copied = append(copied, reference) }}
 	first := build(t, boats, rafts)
-	if _, err := mirror.Run(t.Context(), o, nil, first); err != nil {
+	if _, err := mirror.Run(t.Context(), o, first); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range []catalog.Facts{boats, rafts} {
@@ -145,7 +170,7 @@ func testMirror(t *testing.T, from, to string) {
 	copyIndex(t, client, o, from, first)
 	copied = nil
 	next := build(t, boats, rafts, push(t, from, "provider-boats", "v1.1.0", "Boat"))
-	got, err := mirror.Run(t.Context(), o, first, next)
+	got, err := mirror.Run(t.Context(), o, next)
 	if err != nil || got.Packages != 1 || strings.Contains(strings.Join(copied, " "), "rafts") {
 		t.Errorf("the next state: %+v, %q, %v", got, copied, err)
 	}
@@ -167,11 +192,11 @@ func TestAnInterruptedMirrorContinues(t *testing.T) {
 			cancel()
 		}
 	}}
-	if _, err := mirror.Run(ctx, o, nil, c); err == nil {
+	if _, err := mirror.Run(ctx, o, c); err == nil {
 		t.Fatal("an interrupted run succeeds")
 	}
 	o.Progress = nil
-	if _, err := mirror.Run(t.Context(), o, nil, c); err != nil {
+	if _, err := mirror.Run(t.Context(), o, c); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range facts {
@@ -186,11 +211,90 @@ func TestAMirrorOfKindsHasOnlyTheirPackages(t *testing.T) {
 	client := remote.New(remote.Options{})
 	t.Cleanup(client.Close)
 	c := build(t, push(t, from, "provider-boats", "v1.0.0", "Boat"), push(t, from, "provider-rafts", "v1.0.0", "Raft"))
-	got, err := mirror.Run(t.Context(), mirror.Options{Client: client, Target: to, Kinds: []string{"Raft.provider-rafts.example.org"}}, nil, c)
+	got, err := mirror.Run(t.Context(), mirror.Options{Client: client, Target: to, Kinds: []string{"Raft.provider-rafts.example.org"}}, c)
 	if err != nil || got.Packages != 1 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	if _, err := client.Resolve(t.Context(), oci.MustParseReference(to+"/acme/provider-boats:v1.0.0")); err == nil {
 		t.Error("another package was copied")
+	}
+}
+
+// The source publishes another version while the mirror copies: the mirror has the state whose packages it copied, and the next run copies the
+// rest. A mirror with an index that lists more than it has, and one that lost content, is completed.
+func TestAMirrorHasThePackagesOfItsIndex(t *testing.T) {
+	from, to := registry(t), registry(t)
+	client := remote.New(remote.Options{})
+	t.Cleanup(client.Close)
+	signer, _ := indexkey.New(t)
+	index := oci.MustParseReference(from + "/index:main")
+	o := mirror.Options{Client: client, Target: to}
+	boats := push(t, from, "provider-boats", "v1.0.0", "Boat")
+	publishIndex(t, client, signer, index, build(t, boats), nil)
+	first := openIndex(t, client, index, nil)
+	run := func(state *catalog.Reader) mirror.Result {
+		t.Helper()
+		c, err := state.Catalog()
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := mirror.Run(t.Context(), o, &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	run(first)
+	newer := push(t, from, "provider-boats", "v1.1.0", "Ferry")
+	publishIndex(t, client, signer, index, build(t, boats, newer), first)
+	if err := mirror.CopyIndex(t.Context(), o, index, first); err != nil {
+		t.Fatal(err)
+	}
+	if got := openIndex(t, client, mirrored(t, o, index), nil).Manifest().Digest; got != first.Manifest().Digest {
+		t.Errorf("the index in the mirror is %s instead of the state whose packages were copied", got.Short())
+	}
+	second := openIndex(t, client, index, nil)
+	if err := mirror.CopyIndex(t.Context(), o, index, second); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(second); got.Versions != 1 {
+		t.Errorf("a version that the index of the mirror lists was not copied: %+v", got)
+	}
+	lost := mirrored(t, o, oci.MustParseReference(boats.Repository+":v1.0.0"))
+	if err := client.Delete(t.Context(), lost.WithDigest(boats.Version.Digest)); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(second); got.Versions != 1 {
+		t.Errorf("a version that the mirror lost was not copied: %+v", got)
+	}
+	if got := run(second); got != (mirror.Result{}) {
+		t.Errorf("a complete mirror: %+v", got)
+	}
+	if err := mirror.CopyIndex(t.Context(), o, index, first); !errors.Is(err, indexer.ErrIndexChanged) {
+		t.Errorf("an older state replaces a newer one: %v", err)
+	}
+}
+
+// A version is deleted after the state of the index that is copied.
+func TestAVersionThatWasDeletedMeanwhileLeavesItsStatus(t *testing.T) {
+	from, to := registry(t), registry(t)
+	client := remote.New(remote.Options{})
+	t.Cleanup(client.Close)
+	c := build(t, push(t, from, "provider-boats", "v1.0.0", "Boat"), push(t, from, "provider-rafts", "v1.0.0", "Raft"))
+	version := oci.MustParseReference(from + "/acme/provider-boats:v1.0.0")
+	digest, err := packagestatus.Write(t.Context(), client, version, catalog.Status{State: catalog.Removed, Reason: catalog.Security})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Delete(t.Context(), version.WithDigest(digest)); err != nil {
+		t.Fatal(err)
+	}
+	o := mirror.Options{Client: client, Target: to}
+	if got, err := mirror.Run(t.Context(), o, c); err != nil || got.Versions != 1 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	s, err := packagestatus.Read(t.Context(), client, mirrored(t, o, version).WithDigest(digest))
+	if err != nil || s == nil || s.Reason != catalog.Security {
+		t.Errorf("the status in the mirror: %+v, %v", s, err)
 	}
 }

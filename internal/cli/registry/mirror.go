@@ -9,7 +9,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/mirror"
 	"github.com/xpkg-dev/xpkg/internal/wording"
-	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -22,7 +21,7 @@ type mirrorCmd struct {
 	flags.CacheFlags
 }
 
-// Run copies the packages that changed since the last run, and then the index.
+// Run copies the versions of the current state of the index that the mirror lacks, and then this state.
 func (c *mirrorCmd) Run(env *terminal.Env) (err error) {
 	ref, err := flags.ParseReference(c.Index)
 	if err != nil {
@@ -47,48 +46,31 @@ func (c *mirrorCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	indexes := &indexer.Client{Remote: client, Store: p.Store(), Keys: keys}
-	current, err := readIndex(env, indexes, ref)
+	state, err := indexes.Open(env.Context, ref)
 	if err != nil {
 		return err
 	}
-	former, err := c.former(env, indexes, o, ref)
+	current, err := state.Catalog()
 	if err != nil {
 		return err
 	}
-	result, err := mirror.Run(env.Context, o, former, current)
+	result, err := mirror.Run(env.Context, o, &current)
 	if err != nil {
 		return err
 	}
-	if err := mirror.CopyIndex(env.Context, o, ref); err != nil {
+	if err := mirror.CopyIndex(env.Context, o, ref, state); err != nil {
 		return err
 	}
 	task.End()
-	_, err = fmt.Fprintf(env.Stdout, "Copied %s of %s to %s\n", wording.Count(result.Versions, "version"), wording.Count(result.Packages, "package"), terminal.Safe(c.To))
+	return describe(env, result, c.To)
+}
+
+// describe writes what a run has copied.
+func describe(env *terminal.Env, r mirror.Result, to string) error {
+	content := wording.Count(r.Versions, "version")
+	if r.Artifacts > 0 {
+		content += " and " + wording.Count(r.Artifacts, "artifact")
+	}
+	_, err := fmt.Fprintf(env.Stdout, "Copied %s of %s to %s\n", content, wording.Count(r.Packages, "package"), terminal.Safe(to))
 	return err
-}
-
-func readIndex(env *terminal.Env, client *indexer.Client, ref oci.Reference) (*catalog.Catalog, error) {
-	r, err := client.Open(env.Context, ref)
-	if err != nil {
-		return nil, err
-	}
-	read, err := r.Catalog()
-	return &read, err
-}
-
-// former returns the index in the mirror, which is the state of the last complete run, and nil if there is none. A mirror of some kinds
-// has no index, so all of its versions are compared.
-func (c *mirrorCmd) former(env *terminal.Env, client *indexer.Client, o mirror.Options, index oci.Reference) (*catalog.Catalog, error) {
-	if len(c.Kinds) > 0 {
-		return nil, nil
-	}
-	ref, err := mirror.TargetIndex(o, index)
-	if err != nil {
-		return nil, err
-	}
-	read, err := readIndex(env, client, ref)
-	if indexer.IsAbsent(err) {
-		return nil, nil
-	}
-	return read, err
 }

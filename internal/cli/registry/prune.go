@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/retention"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -118,4 +119,13 @@ func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []
 	}
 	fmt.Fprintf(env.Stderr, "Would delete %s. Nothing was changed; --yes deletes them.\n", wording.Count(count, "version"))
 	return nil
+}
+
+func readIndex(env *terminal.Env, client *indexer.Client, ref oci.Reference) (*catalog.Catalog, error) {
+	r, err := client.Open(env.Context, ref)
+	if err != nil {
+		return nil, err
+	}
+	read, err := r.Catalog()
+	return &read, err
 }
