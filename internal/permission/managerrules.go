@@ -2,6 +2,7 @@ package permission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/internal/sharedread"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
@@ -25,12 +27,15 @@ type ManagerRules struct {
 	mu sync.Mutex
 	// identity is the manager's subject, as reported by the API server.
 	identity *rbacv1.Subject
-	// allowed are the times of the last reviews that allowed an action.
-	allowed map[action]time.Time
+	// reviews are those of each action. A review that denies it fails with errDenied, so that it is not shared later.
+	reviews map[action]*sharedread.Read[struct{}]
 }
 
 // action is an action on the roles in a namespace, or cluster-wide.
 type action struct{ namespace, resource, verb string }
+
+// errDenied is the error of a review that denies an action.
+var errDenied = errors.New("denied")
 
 // recentReview is the age of a review that is as good as a new one: the permission can also be lost between a new review and the
 // write that needs it, which the API server then denies.
@@ -50,7 +55,7 @@ func (h *ManagerRules) Check(ctx context.Context, set rbac.Set, namespace string
 // permission since it was checked.
 func (h *ManagerRules) Explain(ctx context.Context, set rbac.Set, namespace string, refusal error) error {
 	h.mu.Lock()
-	h.allowed = nil
+	h.reviews = nil
 	h.mu.Unlock()
 	if err := h.Check(ctx, set, namespace); err != nil {
 		return err
@@ -109,28 +114,35 @@ func (h *ManagerRules) lacksIn(ctx context.Context, namespace, roles string, wan
 
 // may reports whether the manager may take an action. Packages that are installed at the same time share reviews that allow it.
 func (h *ManagerRules) may(ctx context.Context, namespace, resource, verb string) (bool, error) {
-	a, began := action{namespace, resource, verb}, time.Now()
-	h.mu.Lock()
-	recently := began.Sub(h.allowed[a]) < recentReview
-	h.mu.Unlock()
-	if recently {
-		return true, nil
-	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Group: rbacv1.GroupName, Resource: resource, Verb: verb},
-	}}
-	if err := h.Client.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("determine whether the manager may %s %s: %w", verb, resource, err)
-	}
-	if review.Status.Allowed {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.allowed == nil {
-			h.allowed = map[action]time.Time{}
+	_, err := h.reviewOf(action{namespace, resource, verb}).Get(ctx, recentReview, func(ctx context.Context) (none struct{}, err error) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Group: rbacv1.GroupName, Resource: resource, Verb: verb},
+		}}
+		if err := h.Client.Create(ctx, review); err != nil {
+			return none, fmt.Errorf("determine whether the manager may %s %s: %w", verb, resource, err)
 		}
-		h.allowed[a] = began
+		if !review.Status.Allowed {
+			return none, errDenied
+		}
+		return none, nil
+	})
+	if errors.Is(err, errDenied) {
+		return false, nil
 	}
-	return review.Status.Allowed, nil
+	return err == nil, err
+}
+
+// reviewOf returns the shared review of an action.
+func (h *ManagerRules) reviewOf(a action) *sharedread.Read[struct{}] {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reviews[a] == nil {
+		if h.reviews == nil {
+			h.reviews = map[action]*sharedread.Read[struct{}]{}
+		}
+		h.reviews[a] = &sharedread.Read[struct{}]{}
+	}
+	return h.reviews[a]
 }
 
 // nowhere is an impossible namespace; a rules review for it returns only cluster-wide
