@@ -21,8 +21,8 @@ var (
 	}
 	ErrInvalidInstall = errcode.Code{
 		Name: "InvalidInstall", Class: errcode.Invalid,
-		Cause: "The file install.yaml does not contain exactly one Deployment.",
-		Fix:   "Keep one Deployment in install.yaml.",
+		Cause: "The file install.yaml does not contain exactly one Deployment, or the Deployment is invalid.",
+		Fix:   "Keep one Deployment in install.yaml, with a name and containers whose images are references or are omitted.",
 	}
 	ErrIgnoredSetting = errcode.Code{
 		Name: "IgnoredSetting", Class: errcode.Invalid,

@@ -7,6 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -91,6 +93,13 @@ func (r *reader) readInstall(f file) *Install {
 	case len(d.Spec.Template.Spec.Containers) == 0:
 		r.report(xpkg.Error, ErrInvalidInstall, f.path, doc.Line, "the Deployment has no containers")
 		return nil
+	}
+	at := controllerIndex(d.Spec.Template.Spec.Containers)
+	if image := d.Spec.Template.Spec.Containers[at].Image; image != "" {
+		if _, err := oci.ParseReference(image, oci.ParseOptions{DefaultRegistry: "docker.io", AllowUntagged: true}); err != nil {
+			r.report(xpkg.Error, ErrInvalidInstall, f.path, lines(doc)(containerField(at)+".image"), "%.100q is not the reference of an image", errcode.HideCredentials(image))
+			return nil
+		}
 	}
 	d.APIVersion = appsv1.SchemeGroupVersion.String()
 	return &Install{d, doc}

@@ -154,6 +154,8 @@ func TestInvalidPackagesAreRefusedWithACodeAndALine(t *testing.T) {
 		"install of a Pod":      {files: map[string]string{"install.yaml": "apiVersion: v1\nkind: Pod\n"}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 1},
 		"two Deployments":       {files: map[string]string{"install.yaml": deployment + "---\n" + deployment}, code: firstgen.ErrInvalidInstall, file: "install.yaml"},
 		"no containers":         {files: map[string]string{"install.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n"}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 1},
+		"image of a shell":      {files: map[string]string{"install.yaml": strings.Replace(deployment, "name: controller\n      - name: helper", "name: controller\n        image: $(id)\n      - name: helper", 1)}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 11},
+		"image with a scheme":   {files: map[string]string{"install.yaml": strings.Replace(deployment, "name: controller\n      - name: helper", "name: controller\n        image: http://example.org/a:v1\n      - name: helper", 1)}, code: firstgen.ErrInvalidInstall, file: "install.yaml", line: 11},
 		"behavior without kind": {files: map[string]string{"behavior.yaml": "engine: {type: helm3}\n"}, code: firstgen.ErrInvalidBehavior, file: "behavior.yaml"},
 		"no CRD, no controller": {files: map[string]string{"resources/crd.yaml": ""}, code: firstgen.ErrNoResources, file: "resources"},
 		"other object":          {files: map[string]string{"resources/crd.yaml": "apiVersion: v1\nkind: Secret\n"}, code: xpkg.ErrWrongKind, file: "resources/crd.yaml", line: 1},

@@ -60,6 +60,20 @@ func findings(t *testing.T, stream string, policy xpkg.Policy) []string {
 	return out
 }
 
+// A property whose name is a boolean in YAML gets another name. Only authors can correct it.
+func TestPropertiesThatAreReadAsBooleansAreReported(t *testing.T) {
+	for name, want := range map[string]string{"y": "true", "on": "true", "no": "false", "'y'": "", "yes1": ""} {
+		stream := completeMeta + thing("{type: object, properties: {spec: {type: object, properties: {"+name+": {type: string}}}}}", "")
+		got := findings(t, stream, xpkg.PolicyBuild())
+		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0], "BooleanProperty") || !strings.HasSuffix(got[0], "properties[spec].properties["+want+"]")) {
+			t.Errorf("%s: %q", name, got)
+		}
+		if installed := findings(t, stream, xpkg.PolicyInstall()); len(installed) > 0 {
+			t.Errorf("%s: an install reports %q", name, installed)
+		}
+	}
+}
+
 // hardening: D4, E8
 func TestCheckDefinitions(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -10,6 +10,7 @@ import (
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrAnnotationsTooLarge,
+		ErrBooleanProperty,
 		ErrCABundleIgnored,
 		ErrCRDName,
 		ErrDeprecatedCRD,
@@ -46,6 +47,7 @@ var severities = xpkg.Severities{
 	ErrUnknownCapability.Name: {Build: xpkg.Warning, Install: xpkg.Warning},
 	ErrCABundleIgnored.Name:   {Build: xpkg.Warning, Install: xpkg.Warning},
 	ErrDeprecatedCRD.Name:     {Build: xpkg.Warning, Install: xpkg.Warning},
+	ErrBooleanProperty.Name:   {Build: xpkg.Warning, Install: xpkg.Off},
 
 	xpkg.ErrReservedKey.Name: {Build: xpkg.Error, Install: xpkg.Warning},
 

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,6 +49,11 @@ var (
 		Name: "InvalidCRD", Class: errcode.Invalid,
 		Cause: "An API server would reject the CustomResourceDefinition.",
 		Fix:   "Correct the named field.",
+	}
+	ErrBooleanProperty = errcode.Code{
+		Name: "BooleanProperty", Class: errcode.Invalid,
+		Cause: "A property of a schema has the name true or false. YAML tools of Kubernetes read names such as y, yes, on, n, no and off without quotes as booleans.",
+		Fix:   "Write the name in quotes.",
 	}
 	ErrInvalidInputSchema = errcode.Code{
 		Name: "InvalidInputSchema", Class: errcode.Invalid,
@@ -118,7 +124,37 @@ func (c *objectChecker) checkCRD(p *partial) {
 		c.finding(ErrSchemaTooLarge, "spec.versions", "%s", c.limits.Exceeded(&c.limits.SchemaProperties))
 		return
 	}
+	c.checkBooleanProperties()
 	c.checkByServer(reported)
+}
+
+// checkBooleanProperties reports properties whose names the reader of YAML has changed.
+func (c *objectChecker) checkBooleanProperties() {
+	if !bytes.Contains(c.text, []byte(`"true":`)) && !bytes.Contains(c.text, []byte(`"false":`)) {
+		return
+	}
+	cursor := canonical.Cursor{Text: c.text}
+	var walk func(path string, inside bool)
+	walk = func(path string, inside bool) {
+		switch cursor.Text[cursor.At] {
+		case '{':
+			cursor.Fields(func(key string) bool {
+				at := path + "." + key
+				if inside {
+					at = path + "[" + key + "]"
+				}
+				if inside && (key == "true" || key == "false") {
+					c.finding(ErrBooleanProperty, strings.TrimPrefix(at, "."), "the schema has a property with the name %s, which an author has probably written as another word: %.300s", key, strings.TrimPrefix(at, "."))
+				}
+				walk(at, key == "properties" && !inside)
+				return true
+			})
+		case '[':
+			i := 0
+			cursor.Elements(func() { walk(fmt.Sprintf("%s[%d]", path, i), false); i++ })
+		}
+	}
+	walk("", false)
 }
 
 // checkGroup refuses a CRD, an XRD or an MRD in a reserved group, and reports whether it
