@@ -2,6 +2,8 @@ package firstgen
 
 import (
 	"io/fs"
+
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // Folder is the name of the folder that contains a package.
@@ -33,8 +35,12 @@ func Find(fsys fs.FS) (Location, error) {
 	for i, l := range locations {
 		switch {
 		case !hasContent(fsys, l.Root+"/"+appFile):
-			if root < 0 && isDir(fsys, l.Root) {
+			if isDir(fsys, l.Root) && root < 0 {
 				root = i
+			}
+			if isLink(fsys, l.Root) && !isDir(fsys, l.Root) {
+				return Location{}, xpkg.ErrUnreadableFile.New(nil, "%s is a symbolic link that leads out of the folder, or nowhere", l.Root).
+					WithDo("Copy the files into the folder %s.", l.Root)
 			}
 			continue
 		case l.CRDs != "" && isDir(fsys, l.CRDs+"/bases"):
@@ -50,6 +56,11 @@ func Find(fsys fs.FS) (Location, error) {
 		return Location{Root: locations[root].Root}, nil
 	}
 	return Location{}, ErrNoRegistryFolder.New(nil, "find the package of the first generation")
+}
+
+func isLink(fsys fs.FS, name string) bool {
+	info, err := fs.Lstat(fsys, name)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 func isDir(fsys fs.FS, name string) bool {

@@ -178,6 +178,21 @@ func TestInvalidPackagesAreRefusedWithACodeAndALine(t *testing.T) {
 	}
 }
 
+func TestALinkOutOfTheFolderIsNoPackage(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink("../elsewhere", filepath.Join(dir, firstgen.Folder)); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if _, err := firstgen.Find(root.FS()); !errors.Is(err, xpkg.ErrUnreadableFile) || !strings.Contains(err.Error(), firstgen.Folder+" is a symbolic link") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestFolderWithoutAPackageIsNotFound(t *testing.T) {
 	if _, err := firstgen.Find(fstest.MapFS{"crossplane.yaml": {}}); !errors.Is(err, firstgen.ErrNoRegistryFolder) {
 		t.Errorf("error %v", err)

@@ -38,7 +38,11 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if f, ok := findFirst(c.PackageRoot); ok {
+	f, ok, err := findFirst(c.PackageRoot)
+	if err != nil {
+		return err
+	}
+	if ok {
 		base, done, err := c.runtime(env, c.TransferFlags)
 		if err != nil {
 			return err

@@ -113,7 +113,10 @@ func (c *ConvertCmd) toFile() bool { return strings.HasSuffix(c.Output, ".xpkg")
 
 // folder converts a package in a folder.
 func (c *ConvertCmd) folder(env *terminal.Env, dir string) (err error) {
-	f, ok := findFirst(dir)
+	f, ok, err := findFirst(dir)
+	if err != nil {
+		return err
+	}
 	if !ok {
 		if _, err := os.Lstat(filepath.Join(dir, crossplaneYAML)); err == nil {
 			return ErrNotFirstGeneration.New(nil, "%s contains %s", dir, crossplaneYAML)

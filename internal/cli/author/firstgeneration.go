@@ -1,6 +1,7 @@
 package author
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -25,18 +26,22 @@ type firstFolder struct {
 	at  firstgen.Location
 }
 
-// findFirst returns the package of the first generation in a folder, and false if there is none.
-func findFirst(dir string) (firstFolder, bool) {
+// findFirst returns the package of the first generation in a folder, and false if there is none. It fails if the place of the
+// package is a link out of the folder.
+func findFirst(dir string) (firstFolder, bool, error) {
 	root, err := fileutil.OpenFolder(dir)
 	if err != nil {
-		return firstFolder{}, false
+		return firstFolder{}, false, nil //nolint:nilerr // The caller reads the folder, and reports why it cannot.
 	}
 	defer root.Close()
 	if _, err := root.Lstat(crossplaneYAML); err == nil {
-		return firstFolder{}, false
+		return firstFolder{}, false, nil
 	}
 	at, err := firstgen.Find(root.FS())
-	return firstFolder{dir, at}, err == nil
+	if errors.Is(err, firstgen.ErrNoRegistryFolder) {
+		return firstFolder{}, false, nil
+	}
+	return firstFolder{dir, at}, err == nil, err
 }
 
 // use calls read with the file system of the folder.

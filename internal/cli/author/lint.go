@@ -133,7 +133,10 @@ func (c *LintCmd) file(env *terminal.Env, path string) (_ []xpkg.Finding, err er
 func (c *LintCmd) lintFolder(env *terminal.Env, dir string) ([]xpkg.Finding, error) {
 	p := terminal.StartTask(env.Stderr, "checking %s", dir)
 	defer p.End()
-	if f, ok := findFirst(dir); ok {
+	if f, ok, err := findFirst(dir); err != nil || ok {
+		if err != nil {
+			return nil, err
+		}
 		return c.lintFirstFolder(f)
 	}
 	folder, err := c.Read(dir, c.StreamLimits())

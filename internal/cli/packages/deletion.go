@@ -90,6 +90,10 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 			if env.Context.Err() != nil {
 				return env.Context.Err()
 			}
+			if gone > 0 {
+				return ErrStillGoing.New(nil, "%s is deleted, and a PackageInstall still uses it: whether a manager creates it again is not known yet", inventory.ShortName(p)).
+					WithDo("Run `xpkg list` later, or allow at least %s with --wait.", 2*decisionTime)
+			}
 			return stillGoing(env.Context, cluster, objects, p, with)
 		case <-tick.C:
 		}
