@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/origin"
@@ -42,7 +44,7 @@ func (m *Migration) readContents(ctx context.Context, s *snapshot) {
 		}
 		s.problems = append(s.problems, c.problems(in)...)
 	}
-	s.problems = append(s.problems, shared(s.contents)...)
+	s.problems = append(s.problems, s.shared()...)
 }
 
 // isRunning reports whether the manager runs a Provider, which is then not moved any more.
@@ -74,11 +76,12 @@ func (c *content) problems(in *install) []migration.Finding {
 	return out
 }
 
-// shared returns a problem for each CRD in the packages of two Providers.
-func shared(contents []*content) []migration.Finding {
+// shared returns a problem for each CRD in the packages of two Providers, except for CRDs that the records of both list: these are
+// reported without the packages.
+func (s *snapshot) shared() []migration.Finding {
 	var out []migration.Finding
 	first := map[string]*content{}
-	for _, c := range contents {
+	for _, c := range s.contents {
 		if c.err != nil {
 			continue
 		}
@@ -88,6 +91,9 @@ func shared(contents []*content) []migration.Finding {
 				first[name] = c
 				continue
 			}
+			if s.records(other.of.provider, name) && s.records(c.of.provider, name) {
+				continue
+			}
 			out = append(out, migration.Finding{
 				Problem: fmt.Sprintf("the packages %s of %s and %s of %s both contain the CRD %s", other.of.reference, other.of.describe(), c.of.reference, c.of.describe(), name),
 				Remedy:  "delete one of the objects, or name a package without the CRD in the file of --replace",
@@ -95,6 +101,13 @@ func shared(contents []*content) []migration.Finding {
 		}
 	}
 	return out
+}
+
+// records reports whether a record of an install object with a Provider lists a CRD of the cluster.
+func (s *snapshot) records(provider, crd string) bool {
+	return slices.ContainsFunc(s.installs, func(in *install) bool {
+		return in.provider == provider && slices.ContainsFunc(in.crds, func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Name == crd })
+	})
 }
 
 // readPackage reads the package of an install object, with its pull secrets.
