@@ -79,8 +79,8 @@ func (m *Migration) deleteRemains(ctx context.Context, in *install) error {
 	return nil
 }
 
-// deleteOwned deletes the objects of a kind in the namespace of an install object that the record owns, except for those that
-// the manager has created or adopted.
+// deleteOwned deletes the objects of a kind in the namespace of an install object that the former package manager created for it,
+// except for those that the manager has created or adopted.
 func (m *Migration) deleteOwned(ctx context.Context, in *install, kind schema.GroupVersionKind) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -89,7 +89,8 @@ func (m *Migration) deleteOwned(ctx context.Context, in *install, kind schema.Gr
 	}
 	for i := range list.Items {
 		o := &list.Items[i]
-		if o.Annotations[plan.ContentDigestAnnotation] != "" || !slices.ContainsFunc(o.OwnerReferences, in.owns) {
+		stopped := kind.Kind == "Deployment" && slices.ContainsFunc(in.deployments, func(d appsv1.Deployment) bool { return d.UID == o.UID })
+		if o.Annotations[plan.ContentDigestAnnotation] != "" || !stopped && !in.created(o) {
 			continue
 		}
 		o.SetGroupVersionKind(kind)

@@ -60,7 +60,7 @@ type install struct {
 	successor *install
 	// record is the Package or Stack, or nil.
 	record *unstructured.Unstructured
-	// deployments are the Deployments that the record controls.
+	// deployments are the Deployments that the former package manager created for the record.
 	deployments []appsv1.Deployment
 	// crds are the CRDs of the package that exist.
 	crds []*apiextensionsv1.CustomResourceDefinition
@@ -224,8 +224,7 @@ func (in *install) readObjects(deployments []appsv1.Deployment, crds []apiextens
 	}
 	controller, _, _ := unstructured.NestedString(in.record.Object, "status", "controllerRef", "name")
 	for _, d := range deployments {
-		isOwn := d.Name == controller || slices.ContainsFunc(d.OwnerReferences, in.owns)
-		if d.Namespace == in.namespace && isOwn && d.Annotations[plan.ContentDigestAnnotation] == "" {
+		if d.Namespace == in.namespace && (d.Name == controller || in.created(&d)) && d.Annotations[plan.ContentDigestAnnotation] == "" {
 			in.deployments = append(in.deployments, d)
 		}
 	}
@@ -243,6 +242,14 @@ func (in *install) readObjects(deployments []appsv1.Deployment, crds []apiextens
 			in.crds = append(in.crds, crd)
 		}
 	}
+}
+
+// created reports whether the former package manager created an object of the namespace for the install object: the record owns
+// the object, or its labels name the install object, as in a backup that was restored without owners.
+func (in *install) created(o metav1.Object) bool {
+	labels := o.GetLabels()
+	namespace := cmp.Or(labels[labelParentNamespace], o.GetNamespace())
+	return slices.ContainsFunc(o.GetOwnerReferences(), in.owns) || labels[labelParentName] == in.name && namespace == in.namespace
 }
 
 // owns reports whether an owner reference names the record, or the install object.

@@ -2,12 +2,15 @@ package firstgeneration
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	kubernetes "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -70,8 +73,8 @@ func TestMovedObjectKeepsItsMetadata(t *testing.T) {
 	}
 }
 
-// The Deployment of a controller belongs to the install object if the former package manager recorded it in the status, also
-// without an owner.
+// The Deployment of a controller belongs to the install object if the former package manager recorded it in the status, or if its
+// labels name the install object, also without an owner. What remains of it is deleted.
 func TestRecordedControllerIsStopped(t *testing.T) {
 	deployment := func(namespace, name string) appsv1.Deployment {
 		return appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -79,8 +82,27 @@ func TestRecordedControllerIsStopped(t *testing.T) {
 	in := &install{namespace: "system", name: "boats", record: &unstructured.Unstructured{Object: map[string]any{
 		"status": map[string]any{"controllerRef": map[string]any{"kind": "Deployment", "namespace": "system", "name": "boats"}},
 	}}}
-	in.readObjects([]appsv1.Deployment{deployment("system", "boats"), deployment("system", "other"), deployment("elsewhere", "boats")}, nil)
-	if len(in.deployments) != 1 || in.deployments[0].Namespace != "system" || in.deployments[0].Name != "boats" {
+	labelled, foreign := deployment("system", "labelled"), deployment("system", "foreign")
+	labelled.Labels = map[string]string{labelParentName: "boats", labelParentNamespace: "system"}
+	foreign.Labels = map[string]string{labelParentName: "boats", labelParentNamespace: "elsewhere"}
+	all := []appsv1.Deployment{deployment("system", "boats"), deployment("system", "other"), deployment("elsewhere", "boats"), labelled, foreign}
+	objects := make([]client.Object, len(all))
+	for i := range all {
+		all[i].UID = types.UID(all[i].Namespace + all[i].Name)
+		objects[i] = &all[i]
+	}
+	in.readObjects(all, nil)
+	if len(in.deployments) != 2 || in.deployments[0].Name != "boats" || in.deployments[1].Name != "labelled" {
 		t.Errorf("the controllers are %v", in.deployments)
+	}
+	m := &Migration{Client: fake.NewClientBuilder().WithScheme(kubernetes.Scheme).WithObjects(objects...).Build()}
+	if err := m.deleteOwned(t.Context(), in, appsv1.SchemeGroupVersion.WithKind("Deployment")); err != nil {
+		t.Fatal(err)
+	}
+	left := &appsv1.DeploymentList{}
+	if err := m.Client.List(t.Context(), left); err != nil || len(left.Items) != 3 || slices.ContainsFunc(left.Items, func(d appsv1.Deployment) bool {
+		return d.Name == "labelled" || d.Namespace == "system" && d.Name == "boats"
+	}) {
+		t.Errorf("the Deployments %v are left (%v)", left.Items, err)
 	}
 }
