@@ -59,6 +59,9 @@ const versionsAtOnce = 8
 // Run copies the versions of a state of an index that the target lacks, and the artifacts that belong to them.
 func Run(ctx context.Context, o Options, current *catalog.Catalog) (Result, error) {
 	m := &mirror{Options: o, packages: map[string]bool{}, artifacts: map[artifact]bool{}}
+	if err := m.checkKinds(current); err != nil {
+		return Result{}, err
+	}
 	repositories, err := m.repositories(current)
 	if err != nil {
 		return Result{}, err
@@ -142,14 +145,30 @@ func (m *mirror) repositories(current *catalog.Catalog) ([]repository, error) {
 	return found, nil
 }
 
+// lookup returns the kinds with a name, KIND or KIND.GROUP.
+func lookup(c *catalog.Catalog, name string) []catalog.Kind {
+	kind, group, _ := strings.Cut(name, ".")
+	return c.Lookup(group, kind)
+}
+
+// checkKinds checks that a package defines each of the kinds.
+func (m *mirror) checkKinds(c *catalog.Catalog) error {
+	for _, name := range m.Kinds {
+		if len(lookup(c, name)) == 0 {
+			return indexer.ErrNothingFound.New(nil, "no package of the index defines the kind %.200q", name).
+				WithDo("Find the name with `xpkg search --kind`.")
+		}
+	}
+	return nil
+}
+
 // selects reports whether a package defines one of the kinds.
 func (m *mirror) selects(c *catalog.Catalog, repository string) bool {
 	if len(m.Kinds) == 0 {
 		return true
 	}
 	for _, name := range m.Kinds {
-		kind, group, _ := strings.Cut(name, ".")
-		if slices.ContainsFunc(c.Lookup(group, kind), func(k catalog.Kind) bool { return k.Repository == repository }) {
+		if slices.ContainsFunc(lookup(c, name), func(k catalog.Kind) bool { return k.Repository == repository }) {
 			return true
 		}
 	}
@@ -201,21 +220,68 @@ func (m *mirror) isRemoved(ctx context.Context, from oci.Reference) bool {
 	return err == nil && s != nil && s.State == catalog.Removed
 }
 
-// copyReferrers copies the referrers of a version.
+// mostReferrers limits the artifacts that refer to one version, directly or through others.
+const mostReferrers = 10000
+
+// copyReferrers copies the artifacts that refer to a manifest, and those that refer to these, unless the target has them. It costs a request
+// for each manifest, and another one for each that has referrers.
 func (m *mirror) copyReferrers(ctx context.Context, from, to oci.Reference) error {
-	referrers, err := m.Client.Referrers(ctx, from, "")
-	if err != nil {
-		return err
-	}
-	for _, d := range referrers {
-		a, err := m.Client.Artifact(ctx, from.WithTag("").WithDigest(d.Digest))
+	subjects := []oci.Digest{from.Digest}
+	for i := 0; i < len(subjects); i++ {
+		found, err := m.Client.Referrers(ctx, from.WithTag("").WithDigest(subjects[i]), "")
 		if err != nil {
 			return err
 		}
-		if _, err := m.Client.Attach(ctx, to, a); err != nil {
+		if len(found) == 0 {
+			continue
+		}
+		there, err := m.Client.Referrers(ctx, to.WithTag("").WithDigest(subjects[i]), "")
+		if err != nil {
 			return err
 		}
+		for _, d := range found {
+			if slices.Contains(subjects, d.Digest) {
+				continue
+			}
+			if len(subjects) > mostReferrers {
+				return oci.ErrManifestTooLarge.New(nil, "more than %d artifacts refer to %s", mostReferrers, from.Digest.Short())
+			}
+			if !hasDigest(there, d.Digest) {
+				if err := m.copyReferrer(ctx, from.WithTag("").WithDigest(d.Digest), to, subjects[i]); err != nil {
+					return err
+				}
+			}
+			subjects = append(subjects, d.Digest)
+		}
 	}
+	return nil
+}
+
+func hasDigest(descriptors []oci.Descriptor, d oci.Digest) bool {
+	return slices.ContainsFunc(descriptors, func(o oci.Descriptor) bool { return o.Digest == d })
+}
+
+// copyReferrer copies an artifact that refers to a subject. It omits one that was deleted since the list, and one that the list has although
+// it does not refer to the subject: without the referrers API, any client can write the list.
+func (m *mirror) copyReferrer(ctx context.Context, from, to oci.Reference, subject oci.Digest) error {
+	a, err := m.Client.Artifact(ctx, from)
+	if errors.Is(err, oci.ErrManifestNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, doc, err := oci.ReadDocument(ctx, a, a.Root(), m.Client.Limits())
+	if err != nil {
+		return err
+	}
+	if doc.Subject == nil || doc.Subject.Digest != subject {
+		return nil
+	}
+	if _, err := m.Client.Attach(ctx, to, a); err != nil {
+		return err
+	}
+	m.copied(from, from.Digest)
 	return nil
 }
 
@@ -227,10 +293,7 @@ func (m *mirror) copyTags(ctx context.Context, g *errgroup.Group, r repository) 
 			return ErrMirror.New(err, "cannot list the versions of %s", r.Repository)
 		}
 		for _, tag := range tags {
-			if !isArtifact(tag) {
-				continue
-			}
-			if err := m.copyTag(ctx, r.from.WithTag(tag), r.to.WithTag(tag)); err != nil {
+			if err := m.copyArtifact(ctx, r, tag); err != nil {
 				return ErrMirror.New(err, "cannot copy %s:%s", r.Repository, tag)
 			}
 		}
@@ -238,8 +301,18 @@ func (m *mirror) copyTags(ctx context.Context, g *errgroup.Group, r repository) 
 	})
 }
 
-// isArtifact reports whether a tag belongs to a status or a signature.
-func isArtifact(tag string) bool { return strings.HasPrefix(tag, "sha256-") }
+// copyArtifact copies the content of a tag that belongs to another manifest, such as a status or a signature. Under the tag of a list of
+// referrers, the mirror can have more, so they are copied one by one.
+func (m *mirror) copyArtifact(ctx context.Context, r repository, tag string) error {
+	hex, belongs := strings.CutPrefix(tag, "sha256-")
+	if !belongs {
+		return nil
+	}
+	if subject, err := oci.ParseDigest("sha256:" + hex); err == nil {
+		return m.copyReferrers(ctx, r.from.WithDigest(subject), r.to)
+	}
+	return m.copyTag(ctx, r.from.WithTag(tag), r.to.WithTag(tag))
+}
 
 // copyTag copies an artifact under a tag, unless the target has it. A tag that was deleted since the list is omitted.
 func (m *mirror) copyTag(ctx context.Context, from, to oci.Reference) error {

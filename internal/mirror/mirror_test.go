@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -218,6 +219,10 @@ func TestAMirrorOfKindsHasOnlyTheirPackages(t *testing.T) {
 	if _, err := client.Resolve(t.Context(), oci.MustParseReference(to+"/acme/provider-boats:v1.0.0")); err == nil {
 		t.Error("another package was copied")
 	}
+	_, err = mirror.Run(t.Context(), mirror.Options{Client: client, Target: to, Kinds: []string{"Raft", "Plane"}}, c)
+	if !errors.Is(err, indexer.ErrNothingFound) || !strings.Contains(err.Error(), "Plane") {
+		t.Errorf("a kind that no package defines: %v", err)
+	}
 }
 
 // The source publishes another version while the mirror copies: the mirror has the state whose packages it copied, and the next run copies the
@@ -296,5 +301,85 @@ func TestAVersionThatWasDeletedMeanwhileLeavesItsStatus(t *testing.T) {
 	s, err := packagestatus.Read(t.Context(), client, mirrored(t, o, version).WithDigest(digest))
 	if err != nil || s == nil || s.Reason != catalog.Security {
 		t.Errorf("the status in the mirror: %+v, %v", s, err)
+	}
+}
+
+// attach pushes an artifact that refers to a manifest.
+func attach(t *testing.T, client *remote.Client, subject oci.Reference, message string) oci.Reference {
+	t.Helper()
+	a, err := client.Artifact(t.Context(), subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	artifact, err := packagestatus.NewArtifact(a.Root(), catalog.VersionStatus{
+		Status: catalog.Status{State: catalog.Deprecated, Message: message, Since: time.Unix(1e9, 0)}, Tag: "v1.0.0", Digest: a.Root().Digest,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := client.Attach(t.Context(), subject, artifact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return subject.WithDigest(digest)
+}
+
+// A version is complete in the mirror before artifacts are added to it: one that refers to it, one that refers to the former one, and one
+// under a tag.
+func TestArtifactsThatAreAddedLaterAreMirrored(t *testing.T) {
+	for name, start := range map[string]func(t *testing.T) (from, to string){
+		"olareg":             func(t *testing.T) (string, string) { return registry(t), registry(t) },
+		"docker-registry":    func(t *testing.T) (string, string) { return registry(t), dockerregistry.Start(t) },
+		"of docker-registry": func(t *testing.T) (string, string) { return dockerregistry.Start(t), registry(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := start(t)
+			testAddedArtifacts(t, from, to)
+		})
+	}
+}
+
+func testAddedArtifacts(t *testing.T, from, to string) {
+	t.Helper()
+	client := remote.New(remote.Options{})
+	t.Cleanup(client.Close)
+	boats := push(t, from, "provider-boats", "v1.0.0", "Boat")
+	c := build(t, boats)
+	o := mirror.Options{Client: client, Target: to}
+	run := func() mirror.Result {
+		t.Helper()
+		result, err := mirror.Run(t.Context(), o, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	run()
+	version := oci.MustParseReference(boats.Repository + ":v1.0.0").WithDigest(boats.Version.Digest)
+	own := attach(t, client, mirrored(t, o, version).WithDigest(version.Digest), "of the mirror")
+	list := attach(t, client, version, "a list of components")
+	signature := attach(t, client, list, "the signature of the list")
+	a, err := client.Artifact(t.Context(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tag = "sha256-0000000000000000000000000000000000000000000000000000000000000000.sig"
+	if _, err := client.Push(t.Context(), version.WithTag(tag), a); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(); got != (mirror.Result{Packages: 1, Artifacts: 2}) {
+		t.Errorf("copied %+v", got)
+	}
+	for _, pair := range [][2]oci.Reference{{version, list}, {version, own}, {list, signature}} {
+		found, err := client.Referrers(t.Context(), mirrored(t, o, version).WithDigest(pair[0].Digest), "")
+		if err != nil || !slices.ContainsFunc(found, func(d oci.Descriptor) bool { return d.Digest == pair[1].Digest }) {
+			t.Errorf("%s does not refer to %s in the mirror: %v", pair[1].Digest.Short(), pair[0].Digest.Short(), err)
+		}
+	}
+	if got, err := client.Resolve(t.Context(), mirrored(t, o, version.WithTag(tag))); err != nil || got.Digest != list.Digest {
+		t.Errorf("the tag in the mirror: %s, %v", got.Digest, err)
+	}
+	if got := run(); got != (mirror.Result{}) {
+		t.Errorf("a complete mirror: %+v", got)
 	}
 }
