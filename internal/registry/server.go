@@ -104,7 +104,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		options: o, log: o.Log, now: o.Now,
 		identifier: &Identifier{tokens: tokens.Open(o.Dir, o.Now), bearer: &bearerTokens{key: key, now: o.Now}},
-		policies:   &policyFileReader{path: filepath.Join(o.Dir, policyFile), log: o.Log},
+		policies:   &policyFileReader{path: filepath.Join(o.Dir, policyFile), log: o.Log, now: time.Now},
 		issuers:    &issuers{client: o.Issuers, now: o.Now, providers: map[string]*oidc.Provider{}, failures: map[string]time.Time{}},
 		metrics:    newMetrics(),
 	}
@@ -228,30 +228,34 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, r, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// policyFileReader reads the policy again when its file changes. While the file is malformed, the last policy applies.
+// policyFileReader reads the policy again when its file changes. While the file is malformed or being written, the last policy applies: the
+// beginning of a policy can be valid and lack its last rules.
 type policyFileReader struct {
 	path string
 	log  *slog.Logger
+	now  func() time.Time
 
-	mu       sync.Mutex
-	policy   *access.Policy
-	modified time.Time
-	size     int64
-	checked  time.Time
+	mu     sync.Mutex
+	policy *access.Policy
+	// file is the state of the file with the policy, and seen the one that was seen last.
+	file, seen fileState
+	checked    time.Time
 }
 
-// policyAge is the time for which the file is not checked again.
+// fileState identifies the content of a file.
+type fileState struct {
+	modified time.Time
+	size     int64
+}
+
+// policyAge is the time for which the file is not checked again, and for which a file that changed must not change further.
 const policyAge = time.Second
 
 // current returns the policy.
 func (p *policyFileReader) current() *access.Policy {
 	p.mu.Lock()
-	fresh := p.policy != nil && time.Since(p.checked) < policyAge
 	last := p.policy
 	p.mu.Unlock()
-	if fresh {
-		return last
-	}
 	policy, err := p.read()
 	if err != nil {
 		p.log.Error("the access configuration is not used until it is corrected", "file", p.path, "error", err)
@@ -264,8 +268,12 @@ func (p *policyFileReader) current() *access.Policy {
 func (p *policyFileReader) read() (*access.Policy, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	now := p.now()
+	if p.policy != nil && now.Sub(p.checked) < policyAge {
+		return p.policy, nil
+	}
 	info, err := os.Stat(p.path)
-	p.checked = time.Now()
+	p.checked = now
 	switch {
 	case errors.Is(err, os.ErrNotExist) && p.policy == nil:
 		p.policy = &access.Policy{Administrators: []string{defaultAdministrator}}
@@ -274,12 +282,20 @@ func (p *policyFileReader) read() (*access.Policy, error) {
 		return p.policy, nil
 	case err != nil:
 		return nil, ErrServer.New(err, "cannot read %s", p.path)
-	case p.policy != nil && info.ModTime().Equal(p.modified) && info.Size() == p.size:
+	}
+	file := fileState{info.ModTime(), info.Size()}
+	// The clock of a file system can be ahead, so a file that a former check has seen is used, too.
+	isComplete := p.policy == nil || now.Sub(file.modified) >= policyAge || file == p.seen
+	p.seen = file
+	if file == p.file || !isComplete {
 		return p.policy, nil
 	}
 	document, err := os.ReadFile(p.path)
 	if err != nil {
 		return nil, ErrServer.New(err, "cannot read %s", p.path)
+	}
+	if int64(len(document)) != file.size && p.policy != nil {
+		return p.policy, nil // It is being written.
 	}
 	policy, err := access.Parse(document)
 	if err != nil {
@@ -288,7 +304,7 @@ func (p *policyFileReader) read() (*access.Policy, error) {
 	if len(policy.Administrators) == 0 {
 		policy.Administrators = []string{defaultAdministrator}
 	}
-	p.policy, p.modified, p.size = policy, info.ModTime(), info.Size()
+	p.policy, p.file = policy, file
 	return policy, nil
 }
 

@@ -15,10 +15,14 @@ const (
 )
 
 // Parse returns the policy in a YAML document. Unknown fields are errors, so that a misspelled "private" makes
-// nothing public.
+// nothing public, and so is a document without a value.
 func Parse(document []byte) (*Policy, error) {
 	if len(document) > largestPolicy {
 		return nil, ErrPolicy.New(nil, "the access configuration has more than %d bytes", largestPolicy)
+	}
+	if isEmpty(document) {
+		return nil, ErrPolicy.New(nil, "the access configuration is empty, which would allow every client to read everything").
+			WithDo("Write the rules, or {} for none.")
 	}
 	p := &Policy{}
 	if err := yaml.UnmarshalStrict(document, p); err != nil {
@@ -28,6 +32,12 @@ func Parse(document []byte) (*Policy, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// isEmpty reports whether a document has no value. A file is empty while a program writes it, and after a write to a full disk.
+func isEmpty(document []byte) bool {
+	var value any
+	return yaml.Unmarshal(document, &value) == nil && value == nil
 }
 
 func (p *Policy) check() error {
