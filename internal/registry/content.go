@@ -132,29 +132,42 @@ func (p *Packages) builder(texts bool) (*indexer.Builder, error) {
 // readsPerProcessor is the number of versions that are read at the same time for each processor.
 const readsPerProcessor = 4
 
-// removed returns the digest of a version that was deleted, and zero for any other. It reads the statuses of the repository and not the
-// index, which may not include the latest change.
-func (p *Packages) removed(ctx context.Context, repository, tag string) (oci.Digest, error) {
+// published returns the digests of the versions whose tags are selected, by tag, including those that were deleted. It reads the tags and
+// statuses of the repository and not the index, which may not include the latest change.
+func (p *Packages) published(ctx context.Context, repository string, selects func(tag string) bool) (map[string]oci.Digest, error) {
 	ref, err := p.reference(repository)
 	if err != nil {
-		return oci.Digest{}, err
+		return nil, err
 	}
 	tags, err := p.client.Tags(ctx, ref)
 	if err != nil {
 		if errors.Is(err, remote.ErrRepositoryNotFound) {
 			err = nil
 		}
-		return oci.Digest{}, err
+		return nil, err
 	}
-	for _, t := range tags {
-		digest, ok := catalog.ParseStatusTag(t)
-		if !ok {
+	found := map[string]oci.Digest{}
+	for _, tag := range tags {
+		if digest, isStatus := catalog.ParseStatusTag(tag); isStatus {
+			s, err := packagestatus.Read(ctx, p.client, ref.WithDigest(digest))
+			switch {
+			case err != nil && errcode.From(err).Code.Class != errcode.Invalid:
+				return nil, err
+			case err == nil && s != nil && s.State == catalog.Removed && selects(s.Tag) && found[s.Tag].IsZero():
+				found[s.Tag] = digest
+			}
 			continue
 		}
-		s, err := packagestatus.Read(ctx, p.client, ref.WithDigest(digest))
-		if err == nil && s != nil && s.Tag == tag && s.State == catalog.Removed {
-			return digest, nil
+		if !selects(tag) {
+			continue
+		}
+		d, err := p.client.Resolve(ctx, ref.WithTag(tag))
+		if err != nil && !errors.Is(err, remote.ErrTagNotFound) {
+			return nil, err
+		}
+		if err == nil {
+			found[tag] = d.Digest
 		}
 	}
-	return oci.Digest{}, nil
+	return found, nil
 }

@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/Masterminds/semver/v3"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 const (
@@ -214,33 +215,32 @@ func (p *push) checkAction(ctx context.Context, doc *oci.Document, tags []string
 	return nil
 }
 
-// checkTag checks that a version is not published again with other content, also with and without the "v" at its start.
+// checkTag checks that a version is not published again with other content, under any spelling, such as 1.0.0 and v1.00.0 for v1.0.0.
 func (p *push) checkTag(ctx context.Context, tag string, digest oci.Digest) error {
-	if !isVersion(tag) {
+	wanted := version.Parse(tag)
+	if !wanted.Usable() {
 		return nil
 	}
-	number := strings.TrimPrefix(tag, "v")
-	for _, same := range []string{number, "v" + number} {
-		current, err := p.images.digest(ctx, p.api.repository, same)
-		if err != nil {
-			return err
-		}
-		if current.IsZero() {
-			if current, err = p.packages.removed(ctx, p.api.repository, same); err != nil {
-				return err
-			}
-		}
-		if !current.IsZero() && current != digest {
+	published, err := p.packages.published(ctx, p.api.repository, func(other string) bool {
+		v := version.Parse(other)
+		return v.Usable() && v.Compare(&wanted) == 0
+	})
+	if err != nil {
+		return err
+	}
+	for _, same := range slices.Sorted(maps.Keys(published)) {
+		if current := published[same]; current != digest {
 			return ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.repository, same, current.Short(), digest.Short())
 		}
 	}
 	return nil
 }
 
-// isVersion reports whether a tag is a complete semantic version, which is immutable. Tags such as "latest" and "v1" can move.
+// isVersion reports whether a tag is a complete semantic version, which is immutable, as package version and the index read it. Tags such as
+// "latest" and "v1" can move.
 func isVersion(tag string) bool {
-	_, err := semver.StrictNewVersion(strings.TrimPrefix(tag, "v"))
-	return err == nil
+	v := version.Parse(tag)
+	return v.Usable()
 }
 
 // statusRecorder records the status of a response.

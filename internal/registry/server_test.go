@@ -139,7 +139,8 @@ func TestVersionsNeverChange(t *testing.T) {
 		s.mustPush(t, "acme/provider-boats:"+tag, "Boat")
 		s.mustPush(t, "acme/provider-boats:"+tag, "Raft")
 	}
-	for _, tag := range []string{"v1.0.0", "1.0.0"} {
+	s.mustPush(t, "acme/provider-boats:v2024.01.05", "Boat")
+	for _, tag := range []string{"v1.0.0", "1.0.0", "v1.00.0", "v01.0.0", "1.0.00", "v2024.01.05", "v2024.1.5"} {
 		if err := s.push(t, s.admin, "acme/provider-boats:"+tag, "Raft"); !errors.Is(err, remote.ErrRefused) || !strings.Contains(err.Error(), "versions never change") {
 			t.Errorf("the same version with other content as %s: %v", tag, err)
 		}
@@ -255,6 +256,26 @@ func TestADeletedVersionCannotBePublishedAgain(t *testing.T) {
 		t.Errorf("other content: %v", err)
 	}
 	s.checkTombstone(t, ref.WithDigest(digest), "v1.1.0")
+}
+
+// A version that was deleted has a spelling with a leading zero.
+func TestADeletedVersionCannotBePublishedInAnotherSpelling(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.01.0", "Boat")
+	client, ref := s.client(t, s.admin), oci.MustParseReference(host+"/acme/provider-boats:v1.01.0")
+	version, err := client.Resolve(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Delete(t.Context(), ref.WithDigest(version.Digest)); err != nil {
+		t.Fatal(err)
+	}
+	s.checkTombstone(t, ref.WithDigest(version.Digest), "v1.01.0")
+	for _, tag := range []string{"v1.01.0", "v1.1.0", "1.1.0"} {
+		if err := s.push(t, s.admin, "acme/provider-boats:"+tag, "Raft"); !errors.Is(err, remote.ErrRefused) {
+			t.Errorf("other content as %s: %v", tag, err)
+		}
+	}
 }
 
 func TestHostileRequestsAreRefused(t *testing.T) {
