@@ -79,7 +79,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, api apiRequest, s
 		return
 	}
 	if api.endpoint == uploadEndpoint {
-		if err := push.checkName(r.Context()); err != nil {
+		if err := push.checkRepository(r.Context()); err != nil {
 			writeRefusal(w, r, err)
 			return
 		}

@@ -48,26 +48,28 @@ func (p *push) actions(r *http.Request) []access.Action {
 	return nil
 }
 
-// checkName checks the name of a repository that does not exist, and that the repository is not the one of the index.
-func (p *push) checkName(ctx context.Context) error {
+// checkRepository checks that the subject may create the repository of a push under its name, unless it exists, and that it is not the one of
+// the index.
+func (p *push) checkRepository(ctx context.Context) error {
 	if p.api.repository == indexRepository && (p.options.Backend == nil || p.options.Backend.PublishIndex) {
 		return access.ErrReservedName.New(nil, "only the server itself pushes its index to the repository %s", indexRepository)
 	}
 	if p.images.exists(ctx, p.api.repository) {
 		return nil
 	}
+	if !p.policy().May(p.subject, p.api.repository, access.Create) {
+		return ErrForbidden.New(nil, "the token does not allow the action %s on %s", access.Create, p.api.repository)
+	}
 	existing, err := p.images.repositories(ctx)
 	if err != nil {
 		return err
 	}
-	visible := existing[:0:0]
 	policy := p.policy()
-	for _, name := range existing {
+	readers := []access.Subject{access.Anonymous(), p.subject.WithoutRequested()} // The scope of a bearer token is one repository.
+	visible := slices.DeleteFunc(slices.Clone(existing), func(name string) bool {
 		// The refusal of a name reveals no repository that the subject cannot read.
-		if policy.May(p.subject, name, access.Read) {
-			visible = append(visible, name)
-		}
-	}
+		return !slices.ContainsFunc(readers, func(s access.Subject) bool { return policy.May(s, name, access.Read) })
+	})
 	return policy.CheckNew(p.api.repository, visible)
 }
 
@@ -118,7 +120,7 @@ func (p *push) check(r *http.Request, body []byte) error {
 	if r.Method == http.MethodDelete {
 		return p.checkDeletion(r.Context())
 	}
-	if err := p.checkName(r.Context()); err != nil {
+	if err := p.checkRepository(r.Context()); err != nil {
 		return err
 	}
 	tags, err := p.tags(r)
@@ -129,7 +131,7 @@ func (p *push) check(r *http.Request, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := p.checkAction(r.Context(), doc, tags); err != nil {
+	if err := p.checkAction(doc, tags); err != nil {
 		return err
 	}
 	digest := oci.DigestOf(body)
@@ -192,9 +194,8 @@ func (p *push) tags(r *http.Request) ([]string, error) {
 	return tags, nil
 }
 
-// checkAction checks that the subject may push this kind of content: the status of a version, a new repository, or content of
-// one that exists.
-func (p *push) checkAction(ctx context.Context, doc *oci.Document, tags []string) error {
+// checkAction checks that the subject may push this kind of content: the status of a version, or anything else.
+func (p *push) checkAction(doc *oci.Document, tags []string) error {
 	action := access.Publish
 	isStatus := doc.ArtifactType == catalog.StatusArtifactType && doc.Subject != nil
 	for _, tag := range tags {
@@ -203,11 +204,8 @@ func (p *push) checkAction(ctx context.Context, doc *oci.Document, tags []string
 			return oci.ErrInvalidManifest.New(nil, "the tag %s is reserved for the status of a version", tag)
 		}
 	}
-	switch {
-	case isStatus:
+	if isStatus {
 		action = access.Yank
-	case !p.images.exists(ctx, p.api.repository):
-		action = access.Create
 	}
 	if !p.policy().May(p.subject, p.api.repository, action) {
 		return ErrForbidden.New(nil, "the token does not allow the action %s on %s", action, p.api.repository)

@@ -3,6 +3,7 @@ package registry_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -97,25 +98,40 @@ func TestATokenAllowsOnlyItsScope(t *testing.T) {
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
 	s.mustPush(t, "acme/secret/provider-boats:v1.0.0", "Boat")
 	publisher := s.token(t, "alice", []string{"acme/provider-boats"}, access.Publish)
+	everywhere := s.token(t, "alice", []string{"acme/*"}, access.Publish)
 	creator := s.token(t, "alice", []string{"acme/*"}, access.Create)
+	// Clients such as docker and xpkg ask for a bearer token for the repository of the push.
+	similar := s.bearer(t, s.admin, "repository:acme/provider_boats:pull,push")
 	stranger := s.token(t, "carol", []string{"*"}, access.Actions()...)
 	reader := s.token(t, "bob", []string{"acme/secret/*"}, access.Read)
 	for name, c := range map[string]struct {
 		token, reference string
 		want             error
 	}{
-		"a new version":                 {publisher, "acme/provider-boats:v1.1.0", nil},
-		"a new repository":              {publisher, "acme/provider-rafts:v1.0.0", remote.ErrUnauthorized},
-		"a new repository in the scope": {creator, "acme/provider-cars:v1.0.0", nil},
-		"another organisation":          {creator, "other/provider-cars:v1.0.0", remote.ErrUnauthorized},
-		"a user without the names":      {stranger, "acme/provider-boats:v1.2.0", remote.ErrUnauthorized},
-		"a reader":                      {reader, "acme/secret/provider-boats:v1.2.0", remote.ErrUnauthorized},
-		"a reserved name":               {s.admin, "search/provider-boats:v1.0.0", remote.ErrRefused},
-		"a similar name":                {s.admin, "acme/provider_boats:v1.0.0", remote.ErrRefused},
+		"a new version":                       {publisher, "acme/provider-boats:v1.1.0", nil},
+		"a new repository":                    {publisher, "acme/provider-rafts:v1.0.0", remote.ErrUnauthorized},
+		"a new repository of a publisher":     {everywhere, "acme/provider-rafts:v1.0.0", remote.ErrUnauthorized},
+		"a new repository in the scope":       {creator, "acme/provider-cars:v1.0.0", nil},
+		"another organisation":                {creator, "other/provider-cars:v1.0.0", remote.ErrUnauthorized},
+		"a user without the names":            {stranger, "acme/provider-boats:v1.2.0", remote.ErrUnauthorized},
+		"a reader":                            {reader, "acme/secret/provider-boats:v1.2.0", remote.ErrUnauthorized},
+		"a reserved name":                     {s.admin, "search/provider-boats:v1.0.0", remote.ErrRefused},
+		"a similar name":                      {s.admin, "acme/provider_boats:v1.0.0", remote.ErrRefused},
+		"a similar name, with a bearer token": {similar, "acme/provider_boats:v1.0.0", remote.ErrRefused},
 	} {
 		if err := s.push(t, c.token, c.reference, "Boat"); !errors.Is(err, c.want) && (err != nil || c.want != nil) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
+	}
+	yanker := s.token(t, "alice", []string{"acme/*"}, access.Yank)
+	for _, token := range []string{everywhere, yanker} {
+		if got := s.do(t, http.MethodPost, "/v2/acme/provider-rafts/blobs/uploads/", token, nil).StatusCode; got != http.StatusForbidden {
+			t.Errorf("an upload to a new repository: %d", got)
+		}
+	}
+	list, err := io.ReadAll(s.do(t, http.MethodGet, "/v2/_catalog", s.admin, nil).Body)
+	if err != nil || strings.Contains(string(list), "rafts") {
+		t.Errorf("the repositories are %s, %v", list, err)
 	}
 	target := "/v2/acme/secret/provider-boats/manifests/v1.0.0"
 	for name, c := range map[string]struct {
