@@ -35,6 +35,9 @@ func (s *Server) serveDistribution(w http.ResponseWriter, r *http.Request) {
 // read serves a read. A repository that the subject may not read has the responses of a repository that does not exist. A client
 // without credentials gets a challenge in both cases.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, api apiRequest, subject access.Subject, found credentials) {
+	if api.endpoint == manifestEndpoint {
+		r = withManifestTypes(r)
+	}
 	policy := s.policy()
 	allowed := policy.May(subject, api.repository, access.Read)
 	if !allowed && policy.May(subject.WithoutRequested(), api.repository, access.Read) {

@@ -44,12 +44,14 @@ type folder struct {
 	images *olareg.Server
 	// absent has no content.
 	absent *olareg.Server
-	root   string
+	// serve and serveNothing serve them.
+	serve, serveNothing http.Handler
+	root                string
 }
 
 func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 	yes := true
-	return &folder{root: root, absent: newAbsent(), images: olareg.New(config.Config{
+	f := &folder{root: root, absent: newAbsent(), images: olareg.New(config.Config{
 		Storage: config.ConfigStorage{
 			StoreType: config.StoreDir, RootDir: root,
 			GC: config.ConfigGC{Frequency: gc.Every, GracePeriod: gc.Grace},
@@ -61,6 +63,8 @@ func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 		},
 		Log: log,
 	})}
+	f.serve, f.serveNothing = Conforming(f.images), Conforming(f.absent)
+	return f
 }
 
 // ServeHTTP implements images.
@@ -68,16 +72,16 @@ func (f *folder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	api, ok := parseRequest(r.URL.Path)
 	if ok && isRead(r) && api.repository != "" && !f.exists(r.Context(), api.repository) {
 		// olareg would remember every name of a repository that does not exist.
-		f.absent.ServeHTTP(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}))
+		f.serveNothing.ServeHTTP(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}))
 		return
 	}
-	f.images.ServeHTTP(w, r)
+	f.serve.ServeHTTP(w, r)
 }
 
 // serveAbsent implements images.
 func (f *folder) serveAbsent(w http.ResponseWriter, r *http.Request, instead string) {
 	_ = f.exists(r.Context(), instead)
-	f.absent.ServeHTTP(w, r)
+	f.serveNothing.ServeHTTP(w, r)
 }
 
 // layoutFile is the file in the folder of every repository.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -290,6 +291,34 @@ func TestADeletedVersionCannotBePublishedInAnotherSpelling(t *testing.T) {
 	for _, tag := range []string{"v1.01.0", "v1.1.0", "1.1.0"} {
 		if err := s.push(t, s.admin, "acme/provider-boats:"+tag, "Raft"); !errors.Is(err, remote.ErrRefused) {
 			t.Errorf("other content as %s: %v", tag, err)
+		}
+	}
+}
+
+func TestAnyClientReadsAPackageWithoutReferrers(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	version, err := s.client(t, "").Resolve(t.Context(), oci.MustParseReference(host+"/acme/provider-boats:v1.0.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, repository := range []string{"acme/provider-boats", "acme/provider-none", "acme/secret/provider-boats"} {
+		body, err := io.ReadAll(s.do(t, http.MethodGet, "/v2/"+repository+"/referrers/"+version.Digest.String(), s.admin, nil).Body)
+		if err != nil || !strings.Contains(string(body), `"manifests":[]`) {
+			t.Errorf("the referrers in %s are %s, %v", repository, body, err)
+		}
+	}
+	for _, accept := range []string{"", "*/*", "application/*", "text/html, */*;q=0.1"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			r := httptest.NewRequestWithContext(t.Context(), method, "http://"+host+"/v2/acme/provider-boats/manifests/v1.0.0", nil)
+			if accept != "" {
+				r.Header.Set("Accept", accept)
+			}
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			if w.Code != http.StatusOK || w.Header().Get("Docker-Content-Digest") != version.Digest.String() {
+				t.Errorf("%s of a client that accepts %q: %d", method, accept, w.Code)
+			}
 		}
 	}
 }
