@@ -150,6 +150,12 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 			if got := s.found(t, "", "type:Provider"); slices.Contains(got, "acme/secret/provider-plans") {
 				t.Errorf("the search for an anonymous client finds %q", got)
 			}
+			// A client may send the content with the first request.
+			blob := "blob"
+			one := s.do(t, http.MethodPost, "/v2/acme/provider-boats/blobs/uploads/?digest="+oci.DigestOf([]byte(blob)).String(), s.admin, strings.NewReader(blob))
+			if one.StatusCode != http.StatusAccepted {
+				t.Errorf("an upload in one request: %d", one.StatusCode)
+			}
 			anonymous := s.bearer(t, "", "repository:acme/secret/provider-plans:pull")
 			missing := s.bearer(t, "", "repository:acme/secret/provider-never:pull")
 			for _, rest := range []string{"/tags/list", "/manifests/v1.0.0", "/referrers/" + oci.DigestOf(nil).String(), "/blobs/" + oci.DigestOf(nil).String()} {

@@ -323,6 +323,30 @@ func TestAnyClientReadsAPackageWithoutReferrers(t *testing.T) {
 	}
 }
 
+// A client repeats the part of an upload that exceeded the limit.
+func TestAnUploadThatExceededTheLimitIsCanceled(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	begun := s.do(t, http.MethodPost, "/v2/acme/provider-boats/blobs/uploads/", s.admin, nil)
+	location := begun.Header.Get("Location")
+	part := bytes.Repeat([]byte("x"), 600<<10)
+	if got := s.do(t, http.MethodPatch, location, s.admin, bytes.NewReader(part)).StatusCode; got != http.StatusAccepted {
+		t.Fatalf("the first part: %d", got)
+	}
+	for range 3 {
+		if got := s.do(t, http.MethodPatch, location, s.admin, bytes.NewReader(part)).StatusCode; got != http.StatusRequestEntityTooLarge {
+			t.Errorf("a part that exceeds the limit: %d", got)
+		}
+	}
+	separator := "?"
+	if strings.Contains(location, "?") {
+		separator = "&"
+	}
+	if got := s.do(t, http.MethodPut, location+separator+"digest="+oci.DigestOf(part).String(), s.admin, http.NoBody).StatusCode; got < http.StatusBadRequest {
+		t.Errorf("the end of the upload, which was not canceled: %d", got)
+	}
+}
+
 func TestHostileRequestsAreRefused(t *testing.T) {
 	s := start(t, nil)
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")

@@ -64,7 +64,8 @@ func (l *uploadLimit) begin(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	query.Del("digest")
 	r = r.Clone(r.Context())
-	r.URL.RawQuery, r.Body = query.Encode(), http.NoBody
+	r.URL.RawQuery, r.Body, r.ContentLength = query.Encode(), http.NoBody, 0
+	r.Header.Del("Content-Length")
 	l.next.ServeHTTP(w, r)
 }
 
@@ -84,7 +85,7 @@ func (l *uploadLimit) receive(w http.ResponseWriter, r *http.Request) {
 		writeError(w,
 			fmt.Sprintf("the blob has more than %d bytes; %s", l.most, l.hint))
 	}
-	if r.Method == http.MethodPut || body.exceeded {
+	if r.Method == http.MethodPut && !body.exceeded {
 		l.forget(r.URL.Path)
 	}
 }
@@ -97,10 +98,12 @@ func WithBody(r *http.Request, body io.ReadCloser) *http.Request {
 	return r
 }
 
-// cancel cancels an upload in the registry.
+// cancel cancels an upload in the registry, with the credentials of the client. The size of the upload is kept, so that a registry that does not
+// cancel it receives no more.
 func (l *uploadLimit) cancel(r *http.Request) {
-	request, err := http.NewRequestWithContext(r.Context(), http.MethodDelete, r.URL.Path, nil)
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodDelete, r.URL.RequestURI(), nil)
 	if err == nil {
+		request.Header["Authorization"] = r.Header["Authorization"]
 		l.next.ServeHTTP(discard{http.Header{}}, request)
 	}
 }
