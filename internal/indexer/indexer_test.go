@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -222,6 +223,44 @@ func TestIndexIsTheSameOnTwoMachinesAndWithoutIndexLayers(t *testing.T) {
 	if !bytes.Equal(manifests[0], manifests[1]) {
 		t.Error("two machines build different indexes")
 	}
+}
+
+// A mirror keeps the content of a version that its publisher has removed, and has its status.
+func TestARemovedVersionWhoseTagExistsHasItsStatus(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "one", "v1.0.0", true, "Bucket")
+	s.push(t, "one", "v1.1.0", true, "Role")
+	m := newMachine(t, nil)
+	before := build(t, m, s.config("one"))
+	write := func(state catalog.State) {
+		t.Helper()
+		status := catalog.Status{State: state, Reason: catalog.Security, Since: day(2)}
+		if _, err := packagestatus.Write(t.Context(), m.Remote, s.ref("one", "v1.1.0"), status); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(c *catalog.Catalog, latest string, removed bool) {
+		t.Helper()
+		h := c.History(s.ref("one", "v1.1.0").Name())
+		i := slices.IndexFunc(h.Versions, func(v catalog.Version) bool { return v.Tag == "v1.1.0" })
+		if c.Packages[0].Latest != latest || len(h.Versions) != 2 || (h.Versions[i].Status != nil && h.Versions[i].Status.State == catalog.Removed) != removed {
+			t.Errorf("the newest version is %s of %+v", c.Packages[0].Latest, h.Versions)
+		}
+	}
+	write(catalog.Removed)
+	built := build(t, newMachine(t, nil), s.config("one"))
+	check(&built, "v1.0.0", true)
+	updated, _, err := NewBuilder(m.Options).Update(t.Context(), &before, before.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(&updated, "v1.0.0", true)
+	write(catalog.Available)
+	updated, _, err = NewBuilder(m.Options).Update(t.Context(), &updated, before.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(&updated, "v1.1.0", false)
 }
 
 func TestPackageThatCannotBeReadIsListedAndAffectsNoOther(t *testing.T) {

@@ -2,7 +2,6 @@ package indexer
 
 import (
 	"context"
-	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -46,27 +45,34 @@ func isTransient(err error) bool {
 	return class == errcode.Unavailable || class == errcode.Timeout || class == errcode.Unauthorized
 }
 
-// applyStatuses sets the statuses of versions. A removed version whose tag does not exist any more is added, so that
-// the index still explains it.
+// applyStatuses sets the statuses of versions. A removed version has no other facts, whether its tag still exists or not, as in a mirror that has
+// a copy: its publisher has taken it back, and the index explains it.
 func applyStatuses(repository string, facts []catalog.Facts, statuses []catalog.VersionStatus) []catalog.Facts {
 	for i := range facts {
 		facts[i].Version.Status = nil
 	}
 	for _, s := range statuses {
-		applied := false
+		found := false
 		for i := range facts {
-			if facts[i].Version.Digest == s.Digest && s.State != catalog.Removed {
-				facts[i].Version.Status = s.Normalize()
-				applied = true
+			v := &facts[i].Version
+			switch {
+			case v.Digest == s.Digest && s.State == catalog.Removed:
+				facts[i] = removed(repository, v.Tag, s)
+			case v.Digest == s.Digest:
+				v.Status = s.Normalize()
+			case v.Tag != s.Tag:
+				continue
 			}
+			found = true
 		}
-		exists := slices.ContainsFunc(facts, func(f catalog.Facts) bool { return f.Version.Tag == s.Tag })
-		if s.State == catalog.Removed && !applied && !exists {
-			facts = append(facts, catalog.Facts{
-				Repository: repository,
-				Version:    catalog.Version{Tag: s.Tag, Digest: s.Digest, Status: s.Normalize()},
-			})
+		if s.State == catalog.Removed && !found {
+			facts = append(facts, removed(repository, s.Tag, s))
 		}
 	}
 	return facts
+}
+
+// removed returns the facts of a removed version.
+func removed(repository, tag string, s catalog.VersionStatus) catalog.Facts {
+	return catalog.Facts{Repository: repository, Version: catalog.Version{Tag: tag, Digest: s.Digest, Status: s.Normalize()}}
 }

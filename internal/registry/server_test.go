@@ -273,6 +273,12 @@ func TestADeletedVersionCannotBePublishedAgain(t *testing.T) {
 		t.Errorf("other content: %v", err)
 	}
 	s.checkTombstone(t, ref.WithDigest(digest), "v1.1.0")
+	// The same content can be published again. It has its status until that is withdrawn.
+	s.mustPush(t, "acme/provider-boats:v1.1.0", "Raft")
+	if _, err := packagestatus.Write(t.Context(), client, ref, catalog.Status{State: catalog.Available}); err != nil {
+		t.Fatal(err)
+	}
+	s.waitUntil(t, "the version is available again", func() bool { return len(s.found(t, "", "kind:Raft")) == 1 })
 }
 
 // A version that was deleted has a spelling with a leading zero.
