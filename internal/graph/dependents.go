@@ -26,5 +26,30 @@ func (g *Graph) Dependents(repository string) []Dependent {
 	return out
 }
 
+// WithDependents returns packages and all packages that require them, directly or through others, in an order in which each
+// precedes its dependencies, except in cycles.
+func (g *Graph) WithDependents(packages ...Node) []Node {
+	var out []Node
+	type object struct{ kind, name string }
+	seen := map[object]bool{}
+	var visit func(n Node)
+	visit = func(n Node) {
+		if seen[object{n.Kind, n.Name}] {
+			return
+		}
+		seen[object{n.Kind, n.Name}] = true
+		for _, d := range g.Dependents(n.Repository) {
+			if !d.Dependency.Optional {
+				visit(d.Node)
+			}
+		}
+		out = append(out, n)
+	}
+	for _, n := range packages {
+		visit(n)
+	}
+	return out
+}
+
 // Accepts reports whether a version satisfies a dependency.
 func Accepts(need dependency.Dependency, v Version) bool { return v.satisfies(need.Constraint) }

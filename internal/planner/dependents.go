@@ -1,10 +1,12 @@
 package planner
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -101,37 +103,72 @@ func (p *Plan) BreakageError() error {
 		reasons = append(reasons, b.String())
 	}
 	err := ErrDependentsBroken.New(few(reasons), "to %s %s breaks %s", p.Operation, p.Package.Short(), p.brokenText())
-	if p.Operation == Uninstall {
-		return err.WithDo("%s To continue anyway, use --yes.", p.uninstallAdvice())
-	}
 	if p.Remedy != "" {
 		return err.WithDo("%s", p.Remedy)
 	}
 	return err
 }
 
-// uninstallAdvice returns how the dependents of the deleted package are removed, too: install objects with kubectl, and packages
-// together with it.
-func (p *Plan) uninstallAdvice() string {
-	var packages, installs []string
-	for _, b := range p.Breaks {
-		namespace, name, _ := strings.Cut(b.Name, "/")
-		short := Package{Kind: b.Kind, Name: b.Name}.Short()
-		switch {
-		case !b.isPackage():
-			installs = append(installs, "`"+state.InstallCommand("delete", b.Kind, namespace, name)+"`")
-		case !slices.Contains(packages, short):
-			packages = append(packages, short)
+// uninstallRemedy returns how everything that requires the deleted package is removed, too: install objects with kubectl, and
+// packages in one command with those that the operation deletes. Others are the nodes of the other packages, and all are the
+// install objects.
+func (pl *Planner) uninstallRemedy(ctx context.Context, s *clusterState, others []graph.Node, all []packagesv1alpha1.Install, out *Plan) string {
+	g, removed := pl.removedTogether(s, others, out)
+	packages := map[string]v1.Package{out.Package.Short(): s.live}
+	for _, x := range slices.Concat(s.others, pl.RemovedTogether) {
+		packages[Package{Kind: x.PackageKind(), Name: x.GetName()}.Short()] = x
+	}
+	var names, installs []string
+	for _, n := range g.WithDependents(removed...) {
+		short := Package{Kind: n.Kind, Name: n.Name}.Short()
+		for _, in := range all {
+			if n.Kind == v1.ProviderKind && in.InstallStatus().Provider == n.Name {
+				installs = append(installs, "`"+state.InstallCommand("delete", in.PackageKind(), in.GetNamespace(), in.GetName())+"`")
+			}
+		}
+		// The manager deletes a maintained package with its install object.
+		if CheckMaintained(ctx, pl.Reader, packages[short], nil) == nil {
+			names = append(names, short)
 		}
 	}
-	var out []string
-	if len(packages) > 0 {
-		out = append(out, fmt.Sprintf("Uninstall the dependents too, with `xpkg uninstall %s`.", strings.Join(append(packages, p.Package.Short()), " ")))
-	}
+	var text []string
 	if len(installs) > 0 {
-		out = append(out, "Delete the install objects first, with "+wording.Few(installs, maxInstallsInText, " and ")+".")
+		text = append(text, "Delete the install objects first, with "+wording.Few(installs, maxInstallsInText, " and ")+".")
 	}
-	return strings.Join(out, " ")
+	if len(names) > 1 {
+		text = append(text, fmt.Sprintf("Uninstall the dependents too, with `xpkg uninstall %s`.", strings.Join(names, " ")))
+	}
+	return strings.Join(append(text, "To continue anyway, use --yes."), " ")
+}
+
+// removedTogether returns the graph of all packages before the operation, and the nodes of the packages that are removed with a
+// package whose uninstall breaks others: the broken packages, and those that the operation deletes.
+func (pl *Planner) removedTogether(s *clusterState, others []graph.Node, out *Plan) (*graph.Graph, []graph.Node) {
+	nodes := slices.Clone(others)
+	find := func(kind, name string) int {
+		return slices.IndexFunc(nodes, func(n graph.Node) bool { return n.Kind == kind && n.Name == name })
+	}
+	var removed []graph.Node
+	for _, b := range out.Breaks {
+		if at := find(b.Kind, b.Name); at >= 0 {
+			removed = append(removed, nodes[at])
+		}
+	}
+	for _, x := range append(slices.Clone(pl.RemovedTogether), s.live) {
+		at := find(x.PackageKind(), x.GetName())
+		if at < 0 {
+			n, ok := s.node(x, nil)
+			if x == s.live {
+				n, ok = s.liveNode()
+			}
+			if !ok {
+				continue
+			}
+			nodes, at = append(nodes, n), len(nodes)
+		}
+		removed = append(removed, nodes[at])
+	}
+	return graph.New(nodes, s.place), removed
 }
 
 // maxInstallsInText limits the install objects in an advice.

@@ -101,15 +101,49 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// The advice for an uninstall that breaks dependents is the command that uninstalls them, too: no version of a package
-// accepts that its dependency is absent.
-func TestUninstallWithDependentsNamesTheCommandForAll(t *testing.T) {
-	p := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "leaf"}, Breaks: []Broken{
-		{Kind: "Configuration", Name: "root"}, {Kind: "Configuration", Name: "top"}, {Kind: "Configuration", Name: "root"},
-	}}
-	want := "Uninstall the dependents too, with `xpkg uninstall configuration/root configuration/top provider/leaf`. To continue anyway, use --yes."
-	if got := errcode.From(p.BreakageError()).Do; got != want {
-		t.Errorf("got %q, want %q", got, want)
+// The packages that an uninstall removes together are all that require it, directly or through others, and those that the same
+// operation deletes, dependents first.
+func TestRemovedTogether(t *testing.T) {
+	at := func(name string) string { return "registry.example.com/" + name }
+	requires := map[string][]string{"middle": {"?leaf"}, "mid1": {"leaf"}, "mid2": {"leaf"}, "top1": {"mid1"}, "top2": {"mid2", "mid1"}, "other": {"middle"}, "above": {"beside"}}
+	var s clusterState
+	for _, name := range []string{"above", "beside", "leaf", "mid1", "mid2", "middle", "other", "top1", "top2"} {
+		entry := v1beta1.LockPackage{Name: name + "-1", Source: at(name), Version: "v1.0.0"}
+		for _, need := range requires[name] {
+			if on, optional := strings.CutPrefix(need, "?"); optional {
+				entry.OptionalDependencies = append(entry.OptionalDependencies, v1beta1.Dependency{Package: at(on)})
+			} else {
+				entry.Dependencies = append(entry.Dependencies, v1beta1.Dependency{Package: at(on)})
+			}
+		}
+		s.lock.Packages = append(s.lock.Packages, entry)
+		if x := asking(name, at(name)+":v1.0.0"); name == "leaf" {
+			s.live = x
+		} else {
+			s.others = append(s.others, x)
+		}
+	}
+	pl := &Planner{}
+	nodes, err := pl.nodes(t.Context(), &s, func(string) bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "leaf"}, Breaks: pl.breaks(&s, graph.New(nodes, nil), nil)}
+	for want, also := range map[string][]v1.Package{
+		"top1 top2 mid1 mid2 leaf":              nil,
+		"top1 top2 mid1 mid2 above beside leaf": {asking("beside", at("beside")+":v1.0.0")},
+		// It was removed by an earlier step.
+		"top1 top2 mid1 mid2 gone leaf": {asking("gone", at("gone")+":v1.0.0")},
+	} {
+		pl.RemovedTogether = also
+		g, removed := pl.removedTogether(&s, nodes, out)
+		var got []string
+		for _, n := range g.WithDependents(removed...) {
+			got = append(got, n.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 
@@ -138,6 +172,10 @@ func TestAPackageIsBrokenOnceForAllOfItsKinds(t *testing.T) {
 	}
 	p.Breaks = append(p.Breaks, Broken{Kind: packagesv1alpha1.ClusterPackageInstallKind, Name: "team/leaf", Requires: leaf, Kinds: []string{"Tide.reef.test/v1"}})
 	pl.lostProvider(installs, leaf, p)
+	for _, in := range installs {
+		in.InstallStatus().Provider = "leaf"
+	}
+	p.Remedy = pl.uninstallRemedy(t.Context(), s, nodes, installs, p)
 	if n := len(p.Breaks); n != 3 || p.Breaks[2].String() != "packageinstall/team/leaf needs "+leaf+", and it would not be installed" {
 		t.Errorf("with install objects: %v", p.Breaks)
 	}

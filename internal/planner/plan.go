@@ -77,7 +77,7 @@ type Plan struct {
 	// Upgrades is the dependency upgrade policy that the caller assumes. It is empty if the manager announces its policy.
 	Upgrades graph.Policy `json:"dependencyUpgrades,omitempty"`
 	// Remedy is the sentence about dependents that the plan breaks, and about incompatible dependencies that the manager does not
-	// move: the updates with which all packages fit together.
+	// move: the updates with which all packages fit together, or the commands that remove the dependents of a deleted package.
 	Remedy string `json:"remedy,omitempty"`
 	// Orphans are the packages that no package requires after the operation.
 	Orphans []Orphan `json:"orphans,omitempty"`

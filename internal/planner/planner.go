@@ -75,6 +75,8 @@ type Planner struct {
 	// ChangedTogether has the other packages that the same operation changes, in the form of
 	// [Package.Short]. Their current requirements do not count as broken.
 	ChangedTogether map[string]bool
+	// RemovedTogether are the packages that the same operation deletes.
+	RemovedTogether []v1.Package
 	// Pin makes the plan write the reference with the digest that it was resolved to, so
 	// that applying the plan later installs exactly the same content.
 	Pin bool

@@ -68,6 +68,13 @@ func (pl *Planner) recordDependents(ctx context.Context, s *clusterState, out *P
 	if err := pl.lostKinds(ctx, s, s.live, nil, graph.Node{}, out); err != nil {
 		return err
 	}
+	if len(out.Breaks) > 0 {
+		installs, err := pl.installObjects(ctx)
+		if err != nil {
+			out.warn(fmt.Sprintf("The install objects that use the packages are not known: %v.", err))
+		}
+		out.Remedy = pl.uninstallRemedy(ctx, s, others, installs, out)
+	}
 	out.Orphans = s.orphans(others, nil, nil)
 	// A PackageInstall shares a Provider that an administrator installs.
 	by := slices.IndexFunc(out.Breaks, func(b Broken) bool { return b.Kind != packagesv1alpha1.PackageInstallKind })

@@ -30,6 +30,7 @@ import (
 
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"refuse":   refuse,
+	"advised":  advised,
 	"exits":    exits,
 	"objects":  objects,
 	"only":     only,
@@ -43,6 +44,20 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 
 // told matches the lines that a command may print before it fails: progress and warnings.
 var told = regexp.MustCompile(`^(installing|waiting for|planning|checking|the plan cannot be computed here|deleting|starting|pushing|changed since the plan: |provider/|configuration/|function/)|: warning [A-Z]`)
+
+// advice matches a command in the advice of an error.
+var advice = regexp.MustCompile("`(xpkg [^`]+)`")
+
+// advised WORD… runs the first command of the advice on standard error, with more words, as a user who copies it does. It
+// must succeed.
+func advised(ts *testscript.TestScript, neg bool, args []string) {
+	found := advice.FindStringSubmatch(ts.ReadFile("stderr"))
+	if neg || found == nil {
+		ts.Fatalf("standard error has no command")
+	}
+	words := append(strings.Fields(found[1]), args...)
+	ts.Check(ts.Exec(words[0], words[1:]...))
+}
 
 // refuse CODE EXIT COMMAND… runs a command that must fail with a code and its exit code. It prints
 // nothing on standard output, and standard error ends with two lines: the failure and the fix.

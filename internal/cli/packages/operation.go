@@ -80,9 +80,12 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 	defer progress.End()
 	planned := 0
 	foreseen := &overlayReader{Reader: origin.ListOnce(pl.Reader)}
-	pl.Reader, pl.ChangedTogether = foreseen, map[string]bool{}
+	pl.Reader, pl.ChangedTogether, pl.RemovedTogether = foreseen, map[string]bool{}, nil
 	for _, s := range steps {
 		pl.ChangedTogether[inventory.ShortName(s.subject())] = !s.same
+		if s.remove {
+			pl.RemovedTogether = append(pl.RemovedTogether, s.live)
+		}
 	}
 	for _, s := range steps {
 		if s.same {
