@@ -97,7 +97,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 		return nil, err
 	}
 	pl.runtime(ctx, s, p, pkg, t, res.Digest, out)
-	if err := pl.objects(ctx, p, pkg, t, out); err != nil {
+	if err := pl.objects(ctx, s, p, pkg, t, out); err != nil {
 		return nil, err
 	}
 	out.KindChanges = pl.kindChanges(ctx, s.revisions, pkg, t)

@@ -29,7 +29,7 @@ func revisionChanges(t revision.Transition) []RevisionChange {
 
 // objects adds to the plan the changes of the objects of the active revision, and of the revisions
 // that become inactive.
-func (pl *Planner) objects(ctx context.Context, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
+func (pl *Planner) objects(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
 	active, current := t.Active(), t.Current.GetName()
 	var kept []plan.Ref
 	var err error
@@ -43,7 +43,7 @@ func (pl *Planner) objects(ctx context.Context, p v1.Package, pkg *xpkg.Package,
 				return nil
 			}
 		}
-		if kept, err = pl.establish(ctx, p, pkg, active, t, out); err != nil {
+		if kept, err = pl.establish(ctx, s, p, pkg, active, t, out); err != nil {
 			return err
 		}
 		if active.GetName() == current && out.Blocked() {
@@ -65,7 +65,7 @@ func (pl *Planner) objects(ctx context.Context, p v1.Package, pkg *xpkg.Package,
 
 // establish adds to the plan the changes of the objects of the active revision, and returns the
 // objects.
-func (pl *Planner) establish(ctx context.Context, p v1.Package, pkg *xpkg.Package, active v1.PackageRevision, t revision.Transition, out *Plan) ([]plan.Ref, error) {
+func (pl *Planner) establish(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, active v1.PackageRevision, t revision.Transition, out *Plan) ([]plan.Ref, error) {
 	wanted, err := pl.packages().Desired(pkg, active)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,32 @@ func (pl *Planner) establish(ctx context.Context, p v1.Package, pkg *xpkg.Packag
 	}
 	established := plan.Establish(wanted.Desired(), live, revision.Written(t.After), revision.Requester(p, active, t.After))
 	out.Objects, err = pl.Cluster.Preflight(ctx, established, wanted.Content)
+	if !s.hasRuntime(p, pkg) {
+		out.Objects = withoutWebhooks(out.Objects, live, revision.Requester(p, active, t.After))
+	}
 	return wanted.Refs(), err
+}
+
+// withoutWebhooks returns the changes of the objects of a package without a runtime: as the manager does, it creates no webhook
+// configurations, and deletes those that exist.
+func withoutWebhooks(p plan.Plan, live map[plan.Ref]plan.Live, requester plan.Requester) plan.Plan {
+	now, held := p.Hold()
+	existing := map[plan.Ref]plan.Live{}
+	for ref, l := range live {
+		if plan.IsWebhookConfiguration(ref) {
+			existing[ref] = l
+		}
+	}
+	for _, c := range plan.Uninstall(existing, requester).Changes {
+		if c.Action != plan.Delete {
+			continue
+		}
+		now.Changes = append(now.Changes, c)
+		if !slices.ContainsFunc(held.Changes, func(h plan.Change) bool { return h.Ref == c.Ref }) {
+			now.Unchanged--
+		}
+	}
+	return now
 }
 
 // release adds to the plan the changes of the objects that an inactive revision releases: all but

@@ -115,7 +115,7 @@ func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Pack
 	if err := pl.permissions(ctx, s, pkg, t, &own); err != nil {
 		return err
 	}
-	if err := pl.objects(ctx, p, pkg, t, &own); err != nil {
+	if err := pl.objects(ctx, s, p, pkg, t, &own); err != nil {
 		return err
 	}
 	pl.runtime(ctx, s, p, pkg, t, c.To.Digest, &own)

@@ -86,6 +86,17 @@ func (pl *Planner) runtimeConfig(ctx context.Context, p v1.Package, rev v1.Packa
 	return origin, config, err
 }
 
+// hasRuntime reports whether a package has a runtime that the manager or another system runs. It is true if the manager does not
+// announce its configuration.
+func (s *clusterState) hasRuntime(p v1.Package, pkg *xpkg.Package) bool {
+	choice, err := runtime.ParseChoice(s.lock.Annotations[runtime.AnnotationChoice], runtime.None)
+	if err != nil {
+		return true
+	}
+	defaults, err := runtimedefaults.Parse(pkg.Meta.Annotations)
+	return choice.Of(p.PackageKind(), p.GetName()) != runtime.None && !revision.IsShared(p) && (err != nil || defaults == nil || !defaults.None)
+}
+
 func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest) error {
 	choice, err := runtime.ParseChoice(s.lock.Annotations[runtime.AnnotationChoice], runtime.None)
 	by := choice.Of(p.PackageKind(), p.GetName())

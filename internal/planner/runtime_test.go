@@ -45,6 +45,36 @@ func configured(pod corev1.PodSpec, account string) *v1beta1.DeploymentRuntimeCo
 	return c
 }
 
+// The manager creates webhook configurations only for packages with a runtime.
+func TestPlanOfWebhooksDependsOnTheRuntime(t *testing.T) {
+	s := newFakeContent()
+	const ref, hook = "registry.example.com/boats:v1", `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: boats}
+webhooks:
+- name: boats.boats.test
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {service: {name: boats, namespace: default, path: /boats}}
+  rules: [{apiGroups: [boats.test], apiVersions: [v1], operations: [CREATE], resources: [boats]}]
+`
+	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one"), hook))
+	for choice, want := range map[string]int{
+		"None": 1, "Provider=Deployment;Provider/boats=None": 1, "Provider=None;Provider/boats=Deployment": 2, "External": 2, "Deployment": 2,
+		// A manager of an earlier version announces nothing.
+		"": 2,
+	} {
+		got, err := fakePlanner(t, s, announced(choice, "")).Install(t.Context(), env.NewProvider("boats", ref))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(got.Objects.Changes); n != want {
+			t.Errorf("%q: %d changes, want %d: %+v", choice, n, want, got.Objects)
+		}
+	}
+}
+
 func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 	s := newFakeContent()
 	const ref = "registry.example.com/boats:v1"
