@@ -70,3 +70,15 @@ func (a *referrersAnswer) send() {
 	a.ResponseWriter.WriteHeader(cmp.Or(a.status, http.StatusOK))
 	_, _ = a.ResponseWriter.Write(raw) // An error means that the client has disconnected.
 }
+
+// absentImages returns a handler that serves a registry without content. It has no list of tags, for which olareg writes an empty one.
+func absentImages(images http.Handler) http.Handler {
+	conforming := Conforming(images)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if api, _ := parseRequest(r.URL.Path); api.endpoint == tagsEndpoint {
+			writeError(w, r, http.StatusNotFound, codeNameUnknown, "the repository does not exist")
+			return
+		}
+		conforming.ServeHTTP(w, r)
+	})
+}

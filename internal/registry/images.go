@@ -63,7 +63,7 @@ func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 		},
 		Log: log,
 	})}
-	f.serve, f.serveNothing = Conforming(f.images), Conforming(f.absent)
+	f.serve, f.serveNothing = Conforming(f.images), absentImages(f.absent)
 	return f
 }
 

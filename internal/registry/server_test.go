@@ -314,6 +314,12 @@ func TestAnyClientReadsAPackageWithoutReferrers(t *testing.T) {
 			t.Errorf("the referrers in %s are %s, %v", repository, body, err)
 		}
 	}
+	stranger := s.token(t, "carol", []string{"*"}, access.Read)
+	for _, repository := range []string{"acme/provider-none", "acme/secret/provider-boats"} {
+		if got := s.do(t, http.MethodGet, "/v2/"+repository+"/tags/list", stranger, nil).StatusCode; got != http.StatusNotFound {
+			t.Errorf("the tags of %s, which does not exist for the client: %d", repository, got)
+		}
+	}
 	for _, accept := range []string{"", "*/*", "application/*", "text/html, */*;q=0.1"} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			r := httptest.NewRequestWithContext(t.Context(), method, "http://"+host+"/v2/acme/provider-boats/manifests/v1.0.0", nil)
