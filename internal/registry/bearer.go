@@ -38,6 +38,8 @@ type bearerClaims struct {
 	Groups []string         `json:"groups,omitempty"`
 	Grants []access.Scope   `json:"grants,omitempty"`
 	Limits [][]access.Scope `json:"limits,omitempty"`
+	// Origins are those of the subject. Once the policy lacks one of them, the bearer token is not valid.
+	Origins []access.Origin `json:"origins,omitempty"`
 	// Requested is the scope that the client requested; see [access.Subject].
 	Requested *[]access.Scope `json:"requested,omitempty"`
 	Expires   int64           `json:"exp"`
@@ -47,7 +49,7 @@ type bearerClaims struct {
 
 // issue returns a bearer token for a subject.
 func (b *bearerTokens) issue(s access.Subject, life time.Duration, token string) (string, error) {
-	raw, err := json.Marshal(bearerClaims{s.User, s.Groups, s.Grants, s.Limits, s.Requested, b.now().Add(life).Unix(), token})
+	raw, err := json.Marshal(bearerClaims{s.User, s.Groups, s.Grants, s.Limits, s.Origins, s.Requested, b.now().Add(life).Unix(), token})
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +65,7 @@ func (b *bearerTokens) code(claims string) string {
 
 // verify returns the subject of a bearer token, and false if the token is not valid now. The function exists reports
 // whether the token with a hash still exists.
-func (b *bearerTokens) verify(bearer string, exists func(hash string) bool) (access.Subject, bool) {
+func (b *bearerTokens) verify(bearer string, exists func(hash string) bool, policy *access.Policy) (access.Subject, bool) {
 	claims, code, ok := strings.Cut(bearer, ".")
 	if !ok || len(bearer) > longestBearer || !hmac.Equal([]byte(code), []byte(b.code(claims))) {
 		return access.Subject{}, false
@@ -76,7 +78,8 @@ func (b *bearerTokens) verify(bearer string, exists func(hash string) bool) (acc
 	if json.Unmarshal(raw, &c) != nil || b.now().Unix() >= c.Expires || c.Token != "" && !exists(c.Token) {
 		return access.Subject{}, false
 	}
-	return access.Subject{User: c.User, Groups: c.Groups, Grants: c.Grants, Limits: c.Limits, Requested: c.Requested}, true
+	s := access.Subject{User: c.User, Groups: c.Groups, Grants: c.Grants, Limits: c.Limits, Origins: c.Origins, Requested: c.Requested}
+	return s, policy.Accepts(s)
 }
 
 // loadKey returns the key in a file, which it creates if it does not exist.

@@ -136,6 +136,58 @@ func TestACIIdentityMayPushToOneRepositoryFor15Minutes(t *testing.T) {
 	}
 }
 
+// The configuration loses an identity, and then the issuer of a user.
+func TestTheEndOfAnIssuerEndsItsBearerTokens(t *testing.T) {
+	i := startIssuer(t)
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.mustPush(t, "acme/secret/provider-plans:v1.0.0", "Plan")
+	const identity = "  identities:\n  - claims: {repository: acme/boats}\n    repository: acme/provider-boats\n"
+	rules := strings.Replace(policy, "readers: [bob]", "readers: [\"oidc:bob@example.org\"]", 1)
+	users := rules + "issuers:\n- url: " + i.url + "\n  audience: " + host + "\n  userClaim: email\n"
+	configure := func(document string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(s.dir, "access.yaml"), []byte(document), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token := func(claim, value string) string {
+		return i.token(t, map[string]any{
+			"iss": i.url, "aud": host, "sub": "x", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), claim: value,
+		})
+	}
+	configure(users + identity)
+	s.waitPolicy(t, token("repository", "acme/boats"))
+	_, ci, _ := s.exchange(t, token("repository", "acme/boats"))
+	_, user, _ := s.exchange(t, token("email", "bob@example.org"))
+	// Clients exchange the password for a bearer token.
+	bearer := s.bearer(t, user, "repository:acme/secret/provider-plans:pull")
+	upload := func() int {
+		return s.do(t, http.MethodPost, "/v2/acme/provider-boats/blobs/uploads/", ci, nil).StatusCode
+	}
+	read := func(token string) int {
+		return s.do(t, http.MethodGet, "/v2/acme/secret/provider-plans/manifests/v1.0.0", token, nil).StatusCode
+	}
+	if upload() != http.StatusAccepted || read(user) != http.StatusOK || read(bearer) != http.StatusOK {
+		t.Fatalf("before: %d, %d, %d", upload(), read(user), read(bearer))
+	}
+	configure(users)
+	wait.Until(t, deadline, "the identity has no access", func() (string, bool) {
+		status := upload()
+		return http.StatusText(status), status == http.StatusUnauthorized
+	})
+	if read(user) != http.StatusOK || read(bearer) != http.StatusOK {
+		t.Errorf("the user after the end of an identity: %d, %d", read(user), read(bearer))
+	}
+	configure(rules)
+	for _, secret := range []string{user, bearer} {
+		wait.Until(t, deadline, "the user has no access", func() (string, bool) {
+			status := read(secret)
+			return http.StatusText(status), status == http.StatusUnauthorized
+		})
+	}
+}
+
 // waitPolicy waits until the server uses a changed policy.
 func (s *server) waitPolicy(t testing.TB, token string) {
 	t.Helper()

@@ -21,6 +21,7 @@ const (
 type Identifier struct {
 	tokens *tokens.Store
 	bearer *bearerTokens
+	policy func() *access.Policy
 }
 
 // Subject returns the subject of a request. Wrong credentials are an anonymous subject for the caller that ignores the second
@@ -38,7 +39,7 @@ func (i *Identifier) subject(r *http.Request) (access.Subject, credentials) {
 	case !strings.EqualFold(scheme, "Bearer"):
 		return access.Anonymous(), wrongCredentials
 	}
-	if s, ok := i.bearer.verify(secret, i.tokens.Valid); ok {
+	if s, ok := i.bearer.verify(secret, i.tokens.Valid, i.policy()); ok {
 		return s, validCredentials
 	}
 	return i.subjectOf(secret)
@@ -52,7 +53,7 @@ func (i *Identifier) subjectOf(secret string) (access.Subject, credentials) {
 	if t, ok, err := i.tokens.Lookup(secret); err == nil && ok {
 		return t.Subject(), validCredentials
 	}
-	if s, ok := i.bearer.verify(secret, i.tokens.Valid); ok {
+	if s, ok := i.bearer.verify(secret, i.tokens.Valid, i.policy()); ok {
 		return s, validCredentials
 	}
 	return access.Anonymous(), wrongCredentials

@@ -108,6 +108,7 @@ func New(o Options) (*Server, error) {
 		issuers:    &issuers{client: o.Issuers, now: o.Now, providers: map[string]*oidc.Provider{}, failures: map[string]time.Time{}},
 		metrics:    newMetrics(),
 	}
+	s.identifier.policy = s.policy
 	if _, err := s.policies.read(); err != nil {
 		return nil, err
 	}

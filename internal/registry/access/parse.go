@@ -1,6 +1,9 @@
 package access
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"net/url"
 	"slices"
 
@@ -108,6 +111,7 @@ func (i Issuer) Subject(claims map[string]any) (Subject, bool) {
 	for _, identity := range i.Identities {
 		if identity.matches(claims) {
 			s.Grants = append(s.Grants, identity.Scope())
+			s.Origins = append(s.Origins, i.origin(identity))
 		}
 	}
 	if len(s.Grants) > 0 {
@@ -121,6 +125,7 @@ func (i Issuer) Subject(claims map[string]any) (Subject, bool) {
 		return Subject{}, false
 	}
 	s.User = IssuedPrefix + name
+	s.Origins = []Origin{i.origin(Identity{})}
 	groups, _ := claims[i.GroupsClaim].([]any)
 	for _, g := range groups {
 		if group, ok := g.(string); ok {
@@ -128,6 +133,35 @@ func (i Issuer) Subject(claims map[string]any) (Subject, bool) {
 		}
 	}
 	return s, true
+}
+
+// Origin identifies an entry of a policy that accepts identities of an issuer, by the hash of its content.
+type Origin string
+
+// origin returns the origin of the subjects of an identity of the issuer, or of its users for the zero identity.
+func (i Issuer) origin(identity Identity) Origin {
+	i.Identities = []Identity{identity}
+	raw, err := json.Marshal(i)
+	if err != nil {
+		return "" // It has only strings. No policy accepts it.
+	}
+	hash := sha256.Sum256(raw)
+	return Origin(base64.RawURLEncoding.EncodeToString(hash[:]))
+}
+
+// Accepts reports whether the policy still has the entries to which a subject of an issuer owes its identity.
+func (p *Policy) Accepts(s Subject) bool {
+	if len(s.Origins) == 0 {
+		return true
+	}
+	current := map[Origin]bool{}
+	for _, i := range p.Issuers {
+		current[i.origin(Identity{})] = i.UserClaim != ""
+		for _, identity := range i.Identities {
+			current[i.origin(identity)] = true
+		}
+	}
+	return !slices.ContainsFunc(s.Origins, func(o Origin) bool { return !current[o] })
 }
 
 func (i Identity) matches(claims map[string]any) bool {

@@ -16,6 +16,8 @@ type Subject struct {
 	Groups []string
 	// Grants allow actions independently of the rules of the policy. A CI identity has grants and no user.
 	Grants []Scope
+	// Origins are the entries of the policy that accept an identity of an issuer; see [Policy.Accepts]. Subjects of tokens have none.
+	Origins []Origin
 	// Limits restrict the subject: each of them must cover an action. A token has the limit of its
 	// scope.
 	Limits [][]Scope
