@@ -1,12 +1,15 @@
 package registry
 
 import (
+	"fmt"
+
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/folder"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -25,10 +28,15 @@ func (c *exportCmd) readIndex(env *terminal.Env) ([]folder.Version, error) {
 		}
 		for _, indexed := range versions {
 			v, err := c.readIndexed(env, h.Repository, indexed)
-			if err != nil {
+			if err == nil {
+				out = append(out, v)
+				continue
+			}
+			if class := errcode.From(err).Code.Class; class != errcode.Invalid && class != errcode.Limit {
 				return nil, err
 			}
-			out = append(out, v)
+			// An index contains the packages of many publishers: the content of one must not prevent the pages of the others.
+			fmt.Fprintf(env.Stderr, "warning: %s:%s is left out: %s\n", terminal.Safe(h.Repository), terminal.Safe(indexed.Tag), terminal.Safe(err.Error()))
 		}
 	}
 	if len(out) == 0 {
