@@ -69,6 +69,9 @@ func newest(versions []Version, keep func(*Version) bool) int {
 	return best
 }
 
+// Released reports whether the newest version of the package is a release.
+func (p *Package) Released() bool { return releaseClass(p.Latest) == 2 }
+
 // releaseClass returns 2 for a release, 1 for a prerelease and 0 for any other tag.
 func releaseClass(tag string) int {
 	switch v := version.Parse(tag); {

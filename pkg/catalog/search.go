@@ -102,11 +102,15 @@ func newSearcher(q Query, packages []Package, texts []Text, fuzzy bool) *searche
 	return s
 }
 
-// staticRank orders packages that match equally: deprecated ones last, then dependents, verified publishers.
+// staticRank orders packages that match equally: deprecated ones last, before them those without a release, then verified
+// publishers and dependents.
 func staticRank(p *Package) int {
 	rank := min(p.Rank, 99)
 	if p.Verified != "" {
 		rank += 100
+	}
+	if p.Released() {
+		rank += 500
 	}
 	if !p.Deprecated {
 		rank += 1000

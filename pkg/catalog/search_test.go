@@ -74,6 +74,27 @@ func TestSearchRanksExactKindsFirst(t *testing.T) {
 	}
 }
 
+// A package that has only development versions follows one with a release that matches equally.
+func TestSearchRanksReleasesFirst(t *testing.T) {
+	var facts []Facts
+	for repository, tag := range map[string]string{"registry.example.org/dev/tides": "v0.0.0-dev.x1", "registry.example.org/up/tides": "v2.0.0"} {
+		facts = append(facts, Facts{Repository: repository, Version: Version{Tag: tag}, Head: &Head{Package: Package{Type: "Provider"}, Kinds: []Kind{{
+			Kind: "Tide", Group: "reef.test", Plural: "tides", Singular: "tide", Scope: "Cluster", Served: []string{"v1"}, Role: Provides, Repository: repository,
+		}}}})
+		facts[len(facts)-1].normalize()
+	}
+	c := build(t, facts)
+	for _, query := range []string{"tide", "tides", "kind:Tide"} {
+		q, err := ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hits := c.Search(q, 0); len(hits) == 0 || hits[0].Package.Latest != "v2.0.0" {
+			t.Errorf("%q: got %+v", query, hits)
+		}
+	}
+}
+
 func TestLookupFindsPluralsAndGroups(t *testing.T) {
 	c := sample(t)
 	for _, tc := range []struct {

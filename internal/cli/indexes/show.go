@@ -1,6 +1,7 @@
 package indexes
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path"
@@ -17,7 +18,7 @@ import (
 
 // ExplainCmd implements `xpkg show`.
 type ExplainCmd struct {
-	Name      string `arg:"" help:"A kind, such as Bucket, Bucket.s3.aws.upbound.io or buckets.s3.aws.upbound.io/v1beta1; or the repository of a package or its last part, optionally with @VERSION."`
+	Name      string `arg:"" help:"A kind, such as Bucket, Bucket.s3.aws.upbound.io or buckets.s3.aws.upbound.io/v1beta1; or the repository of a package or its last part, optionally with :VERSION."`
 	Package   string `placeholder:"REPO" help:"Package whose schema is shown, if several provide the kind."`
 	Field     string `placeholder:"PATH" help:"Show this field and those below it, for example spec.forProvider."`
 	Recursive bool   `help:"Show all fields, not only those down to the third level."`
@@ -29,7 +30,7 @@ type ExplainCmd struct {
 // Run prints the package or the kind.
 func (c *ExplainCmd) Run(env *terminal.Env) error {
 	return c.with(env, func(a *access, set indexer.Set) error {
-		name, version, _ := strings.Cut(c.Name, "@")
+		name, version := splitVersion(c.Name)
 		row, in, err := findPackage(set, name)
 		if err != nil {
 			return err
@@ -39,6 +40,16 @@ func (c *ExplainCmd) Run(env *terminal.Env) error {
 		}
 		return c.showKind(env, a, set)
 	})
+}
+
+// splitVersion returns the repository, and the tag or digest, of REPO:TAG, REPO@DIGEST or REPO@VERSION. A digest takes
+// precedence over a tag.
+func splitVersion(name string) (repository, version string) {
+	repository, version, _ = strings.Cut(name, "@")
+	if at := strings.LastIndexByte(repository, ':'); at > strings.LastIndexByte(repository, '/') {
+		return repository[:at], cmp.Or(version, repository[at+1:])
+	}
+	return repository, version
 }
 
 // findPackage returns the package with a repository, an alias or a last part of the repository, and nil if there is none.
@@ -51,8 +62,18 @@ func findPackage(set indexer.Set, name string) (*catalog.Package, *indexer.Index
 	for i := range set {
 		packages := set[i].Packages()
 		for j := range packages {
-			if strings.HasSuffix(packages[j].Repository, "/"+strings.ToLower(name)) && !containsPackage(found, packages[j].Repository) {
-				found, index = append(found, &packages[j]), &set[i]
+			p := &packages[j]
+			switch {
+			case !strings.HasSuffix(p.Repository, "/"+strings.ToLower(name)) || containsPackage(found, p.Repository):
+			case len(found) > 0 && found[0].Released() != p.Released():
+				// A package that is still developed does not make the name of a released one ambiguous.
+				if p.Released() {
+					found, index = []*catalog.Package{p}, &set[i]
+				}
+			case len(found) > 0:
+				found = append(found, p)
+			default:
+				found, index = append(found, p), &set[i]
 			}
 		}
 	}
@@ -129,9 +150,11 @@ func (c *ExplainCmd) showPackage(env *terminal.Env, row *catalog.Package, in *in
 	if tag == "" {
 		tag = row.Latest
 	}
-	if v := history.Find(tag); v != nil {
+	at := slices.IndexFunc(history.Versions, func(v catalog.Version) bool { return v.Tag == tag || v.Digest.String() == tag })
+	if at >= 0 {
+		v := &history.Versions[at]
 		view.Version = viewOfVersion(v)
-		view.Kinds = servedAt(history, tag)
+		view.Kinds = servedAt(history, v.Tag)
 	} else if tag != "" {
 		return indexer.ErrNothingFound.New(nil, "%s has no version %q in the index", row.Repository, tag).WithDo("The newest version is %s.", row.Latest)
 	}

@@ -53,6 +53,7 @@ func (c *ExplainCmd) showKind(env *terminal.Env, a *access, set indexer.Set) err
 	if len(kinds) == 0 {
 		return c.unknown(set, kind)
 	}
+	slices.SortStableFunc(kinds, func(a, b catalog.Kind) int { return cmp.Compare(rankOf(set, a), rankOf(set, b)) })
 	if groups := groupsOf(kinds); len(groups) > 1 {
 		return c.listGroups(env, set, kinds, groups)
 	}
@@ -68,6 +69,14 @@ func (c *ExplainCmd) showKind(env *terminal.Env, a *access, set indexer.Set) err
 		fmt.Fprintf(env.Stderr, "warning: the fields cannot be shown: %s\n", terminal.Safe(err.Error()))
 	}
 	return c.PrintText(env.Stdout, view, []string{view.Kind + "." + view.Group}, func(w io.Writer) error { return view.write(w, c.Since) })
+}
+
+// rankOf returns 0 for a kind of a package with a release, and 1 for others, which are listed after it.
+func rankOf(set indexer.Set, k catalog.Kind) int {
+	if p, _ := set.Package(k.Repository); p != nil && p.Released() {
+		return 0
+	}
+	return 1
 }
 
 // unknown returns the error for a name that is neither a kind nor a package.
@@ -140,7 +149,8 @@ func roleText(r catalog.Role) string {
 	return "provides"
 }
 
-// choose returns the package whose schema is shown: the named one, otherwise one that is not deprecated and has few kinds.
+// choose returns the package whose schema is shown: the named one, otherwise one that is not deprecated, has a release and has few
+// kinds.
 func (c *ExplainCmd) choose(set indexer.Set, kinds []catalog.Kind) (*catalog.Package, error) {
 	var rows []*catalog.Package
 	for _, k := range kinds {
@@ -161,7 +171,14 @@ func (c *ExplainCmd) choose(set indexer.Set, kinds []catalog.Kind) (*catalog.Pac
 				deprecated = -1
 			}
 		}
-		return cmp.Or(deprecated, cmp.Compare(a.Kinds, b.Kinds), cmp.Compare(a.Repository, b.Repository))
+		released := 0
+		if a.Released() != b.Released() {
+			released = 1
+			if a.Released() {
+				released = -1
+			}
+		}
+		return cmp.Or(deprecated, released, cmp.Compare(a.Kinds, b.Kinds), cmp.Compare(a.Repository, b.Repository))
 	}), nil
 }
 
