@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // Class is the effect of a change on users of a CRD.
@@ -112,6 +115,20 @@ func (c Change) String() string {
 		place += ": "
 	}
 	return fmt.Sprintf("%s: %s%s%s", c.Class, place, c.Reason, Values(c.From, c.To))
+}
+
+// mostSafe is the number of safe changes in one line.
+const mostSafe = 3
+
+// SafeLine returns the safe changes among some in one line, or "" if there are none.
+func SafeLine(changes []Change) string {
+	var safe []string
+	for _, c := range changes {
+		if c.Class == Safe {
+			safe = append(safe, strings.TrimPrefix(c.String(), Safe.String()+": "))
+		}
+	}
+	return wording.Few(safe, mostSafe, "; ")
 }
 
 // Values returns an old and a new value in parentheses, preceded by a space, and "" if both are empty.

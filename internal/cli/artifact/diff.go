@@ -12,7 +12,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/packagediff"
@@ -26,7 +25,7 @@ const changesFound terminal.ExitCode = 2
 type DiffCmd struct {
 	From     string `arg:"" name:"from" help:"The former version: a reference, a .xpkg file, oci:DIR for an OCI layout, installed:NAME for the running version of an installed package, or - for standard input."`
 	To       string `arg:"" name:"to" help:"The new version."`
-	All      bool   `help:"List safe changes too."`
+	All      bool   `help:"List each safe change in a line of its own, and added kinds."`
 	FailOn   string `enum:"never,breaking,care,any" default:"never" placeholder:"CLASS" help:"Exit with code 2 if there are changes of this class or above: breaking, care or any. Default is never."`
 	Platform string `placeholder:"OS/ARCH" help:"Platform to select from an image index. Default is linux/amd64."`
 	Output   string `short:"o" enum:",json,yaml,markdown" default:"" placeholder:"json|yaml|markdown" help:"Output format. Default is text."`
@@ -196,24 +195,18 @@ func (t *diffText) kinds(title string, d crddiff.Diff) {
 	t.endList()
 }
 
-// kind writes the changes of one kind. Without --all it omits safe changes, and kinds that have only safe
-// changes.
+// kind writes the changes of one kind. Without --all it writes the safe changes in one line.
 func (t *diffText) kind(crd crddiff.ChangedCRD) {
 	class := crddiff.Max(crd.Changes)
-	if class == crddiff.Safe && !t.all {
-		return
-	}
 	t.line(0, "%s: %s", class, crd.Name)
-	omitted := 0
 	for _, c := range crd.Changes {
 		if c.Class == crddiff.Safe && !t.all {
-			omitted++
 			continue
 		}
 		t.line(1, "%s", c)
 	}
-	if omitted > 0 {
-		t.line(1, "%s (--all)", wording.Count(omitted, "safe change"))
+	if safe := crddiff.SafeLine(crd.Changes); safe != "" && !t.all {
+		t.line(1, "safe: %s", safe)
 	}
 }
 

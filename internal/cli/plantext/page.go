@@ -150,8 +150,7 @@ func (t *page) changes(all []plan.Change) {
 	}
 }
 
-// kinds writes the changes of the fields of kinds, the most severe class first. It omits safe changes, which the summary
-// counts.
+// kinds writes the changes of the fields of kinds, the most severe class first, and the safe ones of each kind in one row.
 func (t *page) kinds(title string, all []crddiff.ChangedCRD) {
 	var rows [][]string
 	for _, class := range []crddiff.Class{crddiff.Breaking, crddiff.Care} {
@@ -161,6 +160,11 @@ func (t *page) kinds(title string, all []crddiff.ChangedCRD) {
 					rows = append(rows, []string{class.String(), k.Name, strings.TrimPrefix(c.String(), class.String()+": ")})
 				}
 			}
+		}
+	}
+	for _, k := range all {
+		if safe := crddiff.SafeLine(k.Changes); safe != "" {
+			rows = append(rows, []string{crddiff.Safe.String(), k.Name, safe})
 		}
 	}
 	if len(rows) == 0 {
