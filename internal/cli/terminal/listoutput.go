@@ -84,6 +84,8 @@ func (f ListOutputFlag) Print(w io.Writer, l List) error {
 		switch {
 		case l.Text != nil:
 			return l.Text(w)
+		case len(l.Table.Rows) == 0 && f.NoHeaders:
+			return nil // A script counts the lines.
 		case len(l.Table.Rows) == 0 && l.Table.Empty != "":
 			_, err := fmt.Fprintln(w, Safe(l.Table.Empty))
 			return err

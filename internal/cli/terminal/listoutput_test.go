@@ -34,6 +34,9 @@ func TestListFormats(t *testing.T) {
 		t.Errorf("without a header: got %q and %v", &out, err)
 	}
 	out.Reset()
+	if err := (ListOutputFlag{NoHeaders: true}).Print(&out, List{Table: Table{Header: []string{"NAME"}, Empty: "Nothing."}}); err != nil || out.Len() > 0 {
+		t.Errorf("without rows and a header: got %q and %v", &out, err)
+	}
 	if err := (ListOutputFlag{}).Print(&out, List{Table: Table{Header: []string{"NAME"}, Empty: "Nothing."}}); err != nil || out.String() != "Nothing.\n" {
 		t.Errorf("without rows: got %q and %v", &out, err)
 	}
