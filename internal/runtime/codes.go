@@ -28,8 +28,7 @@ func (c Choice) AdviseWithoutRuntime(err error, kind, name string) error {
 	failed := &errcode.Error{}
 	if errors.As(err, &failed) && failed.Code.Name == ErrNoProgram.Name {
 		failed.Do = rebuild + " To install the package without its runtime, restart the manager with " +
-			wording.RestartLocalManager(flag+c.without(kind, name, Process)) + ", or in a cluster with " +
-			wording.RestartClusterManager(flag+c.without(kind, name, Deployment)) + "."
+			wording.RestartEither([]string{flag + c.without(kind, name, Process)}, []string{flag + c.without(kind, name, Deployment)}) + "."
 	}
 	return err
 }

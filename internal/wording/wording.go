@@ -42,13 +42,13 @@ func ShellWord(s string) string {
 
 // RestartManager returns the commands that restart a manager with further flags: the manager of this machine, and that
 // of a cluster.
-func RestartManager(flags ...string) string {
-	return RestartLocalManager(flags...) + ", or in a cluster with " + RestartClusterManager(flags...)
-}
+func RestartManager(flags ...string) string { return RestartEither(flags, flags) }
 
-// RestartLocalManager returns the commands that restart the control plane of this machine with further flags.
-func RestartLocalManager(flags ...string) string {
-	return "`xpkg down` and `xpkg up --detach" + shellWords("", flags) + "`"
+// RestartEither is like RestartManager for flags that differ: those of the manager of this machine, and those of a manager in a
+// cluster. Both start without the flags that the manager has now.
+func RestartEither(local, cluster []string) string {
+	return "`xpkg down` and `xpkg up --detach" + shellWords("", local) + "`, or in a cluster with " + RestartClusterManager(cluster...) +
+		"; repeat the other flags with which it was started"
 }
 
 // RestartClusterManager returns the command that restarts the manager of a cluster with further flags.

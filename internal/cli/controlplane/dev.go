@@ -40,7 +40,7 @@ const devPause = 500 * time.Millisecond
 // Run builds, pushes and installs a package whenever its files change, and follows the log of its runtime, until it is
 // interrupted. The package stays installed.
 func (c *DevCmd) Run(env *terminal.Env) error {
-	dir, err := c.Dir()
+	dir, err := c.RunningDir()
 	if err != nil {
 		return err
 	}

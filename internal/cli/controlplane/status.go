@@ -22,7 +22,7 @@ type StatusCmd struct {
 // Run prints the status of a control plane. It fails if none runs or a component does not
 // respond, so that scripts can check it.
 func (c *StatusCmd) Run(env *terminal.Env) error {
-	dir, err := c.Dir()
+	dir, err := c.RunningDir()
 	if err != nil {
 		return err
 	}

@@ -239,7 +239,7 @@ type DownCmd struct {
 
 // Run stops the control plane of a data directory.
 func (c *DownCmd) Run(env *terminal.Env) error {
-	dir, err := c.Dir()
+	dir, err := c.RunningDir()
 	if err != nil {
 		return err
 	}

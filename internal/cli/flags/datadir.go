@@ -6,12 +6,13 @@ import (
 	"path/filepath"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
 // DataDirFlag names the data directory of a control plane.
 type DataDirFlag struct {
-	DataDir string `placeholder:"DIR" env:"XPKG_DATA_DIR" config:"" help:"Data directory of the control plane. Default is ~/.local/share/xpkg/default."`
+	DataDir string `placeholder:"DIR" env:"XPKG_DATA_DIR" config:"" help:"Data directory of the control plane. Default is ~/.local/share/xpkg/default; for a control plane that runs, the folder of KUBECONFIG."`
 }
 
 // Candidates returns the possible data directories, the most likely first: only the flag if
@@ -33,6 +34,19 @@ func (f DataDirFlag) Candidates(kubeconfig string) []string {
 		dirs = append(dirs, dir)
 	}
 	return dirs
+}
+
+// RunningDir returns the data directory of the flag. Without it, it returns the first candidate in which a control plane runs, or the
+// default directory.
+func (f DataDirFlag) RunningDir() (string, error) {
+	if f.DataDir == "" {
+		for _, dir := range f.Candidates("") {
+			if report, err := up.Status(dir); err == nil && report.Running {
+				return report.DataDir, nil
+			}
+		}
+	}
+	return f.Dir()
 }
 
 // Dir returns the data directory of the flag, or the default one.
