@@ -19,6 +19,7 @@ func usageError(err error, program string, args []string) error {
 		return failed.WithDo("See the commands with `%s --help`.", program)
 	}
 	command := at.Context.Selected()
+	failed = terminal.ErrUsage.New(errors.New(withoutCommand(why, command)), "%s %s", program, strings.Join(args, " "))
 	if fix := replacedFlag(wordsOf(command), args); fix != "" && strings.Contains(why, "unknown flag") {
 		return failed.WithDo("%s", namedAs(program, fix))
 	}
@@ -28,4 +29,19 @@ func usageError(err error, program string, args []string) error {
 		do += ", such as `" + lines[0] + "`"
 	}
 	return failed.WithDo("%s. See more with `%s --help`.", do, name)
+}
+
+// withoutCommand returns the message of an error without the command and its aliases, which the parser puts before some messages.
+func withoutCommand(why string, command *kong.Node) string {
+	rest, ok := strings.CutPrefix(why, wordsOf(command))
+	if !ok {
+		return why
+	}
+	if aliases, after, found := strings.Cut(rest, ")"); found && strings.HasPrefix(aliases, " (") {
+		rest = after
+	}
+	if message, ok := strings.CutPrefix(rest, ": "); ok {
+		return message
+	}
+	return why
 }

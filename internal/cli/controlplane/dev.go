@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -75,7 +77,7 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 	fmt.Fprintf(env.Stderr, "watching %s; Ctrl-C ends\n", terminal.Safe(strings.Join(watched, ", ")))
 	devloop.Loop{
 		Snapshot: func() (string, error) { return devloop.Snapshot(watched) }, Deploy: d.deploy, Pause: pause,
-		Failed: func(err error) { fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(failureText(err))) },
+		Failed: func(err error) { fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(d.failureText(err))) },
 	}.Run(env.Context)
 	d.unfollow()
 	if d.installed {
@@ -86,9 +88,12 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 }
 
 // failureText returns the line about a failed deployment. A command has reported its own error.
-func failureText(err error) string {
+func (d *deployment) failureText(err error) string {
 	var exited *exec.ExitError
-	if errors.As(err, &exited) {
+	switch {
+	case errors.As(err, &exited) && !d.installed:
+		return "waiting for the next change"
+	case errors.As(err, &exited):
 		return "waiting for the next change; the installed version keeps running"
 	}
 	return "error: " + err.Error()
@@ -111,7 +116,13 @@ func (c *DevCmd) metadata() (xpkg.Meta, error) {
 	if err != nil {
 		return xpkg.Meta{}, err
 	}
-	return xpkg.ReadMeta(folder.Stream(), xpkg.ReadOptions{File: filepath.Join(c.Folder, "crossplane.yaml")})
+	meta, err := xpkg.ReadMeta(folder.Stream(), xpkg.ReadOptions{File: filepath.Join(c.Folder, "crossplane.yaml")})
+	if err != nil {
+		// A file that is no YAML is not in the stream.
+		_, refused := folder.Package(xpkg.ReadOptions{})
+		return meta, cmp.Or(refused, err)
+	}
+	return meta, nil
 }
 
 // watched returns the folders whose changes start a build.
@@ -202,13 +213,26 @@ func (d *deployment) deploy(ctx context.Context) error {
 	if err := d.run(ctx, io.Discard, "push", "-f", d.file, ref, "--data-dir", d.state.DataDir); err != nil {
 		return err
 	}
-	d.installed = true
+	defer func() {
+		// A version that does not become healthy in time is installed, and one that was refused is not.
+		d.installed = d.installed || d.isInstalled(context.WithoutCancel(ctx))
+	}()
 	if err := d.run(ctx, nil, "update", "--install", ref, "--yes", "--wait", d.Wait.String(), "--kubeconfig", d.state.Kubeconfig); err != nil {
 		return err
 	}
 	d.digest = digest
 	d.follow(ctx)
 	return nil
+}
+
+// isInstalled reports whether the package is installed.
+func (d *deployment) isInstalled(ctx context.Context) bool {
+	var names bytes.Buffer
+	if err := d.run(ctx, &names, "list", "-o", "name", "--kubeconfig", d.state.Kubeconfig); err != nil {
+		return false
+	}
+	kind, name, _ := strings.Cut(d.object, "/")
+	return slices.Contains(strings.Fields(names.String()), kind+"."+v1.Group+"/"+name)
 }
 
 // follow follows the log of the active revision.

@@ -3,12 +3,14 @@ package packages
 import (
 	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
@@ -79,9 +81,9 @@ func (c *installArgs) determineKind(env *terminal.Env, f planFlags, cluster conn
 	defer progress.End()
 	progress.Set("reading %s", c.Ref)
 	kind, err := pl.ContentKind(env.Context, p.PackageSpec())
-	if err = planError(err, "install "+c.Ref); isPlanUnavailable(err, p) {
+	if err = planError(err, "install "+c.Ref); isPlanUnavailable(err, p) && !errors.Is(err, apply.ErrForbidden) {
 		failed := errcode.From(err)
-		return failed.WithDo("%s Or specify the kind, so that only the manager reads the package: `xpkg install provider %s`.", failed.Do, wording.ShellWord(c.Ref))
+		return failed.WithDo("%s Or write the kind before the reference, so that only the manager reads the package, as in `xpkg install provider %s`.", failed.Do, strings.TrimSpace(wording.ShellWord(c.Ref)+" "+c.Name))
 	}
 	if err != nil {
 		return err
@@ -175,7 +177,16 @@ func installedOtherwise(live v1.Package, asked string) error {
 		return nil
 	}
 	return ErrInstalledOtherwise.New(nil, "%s is installed from %s, not from %s", inventory.ShortName(live), is, asked).
-		WithDo("Update it with `xpkg update %s %s`, or install both by adding another name.", inventory.ShortName(live), wording.ShellWord(asked))
+		WithDo("Update it with `xpkg update %s %s`%s.", inventory.ShortName(live), wording.ShellWord(asked), orSecond(is, asked))
+}
+
+// orSecond returns the other choice for a package whose name is taken, if there is one: two versions of a package contain the same
+// objects, so that both cannot be installed.
+func orSecond(installed, asked string) string {
+	if oci.RepositoryName(installed) == oci.RepositoryName(asked) {
+		return ""
+	}
+	return ", or install both by adding another name"
 }
 
 // needsPackage returns an error if no package is given.
