@@ -50,9 +50,9 @@ func TestExamplesParse(t *testing.T) {
 func TestUsageErrorContainsTheSyntax(t *testing.T) {
 	for line, want := range map[string]string{
 		"uninstall": "Write `xpkg uninstall [<name> ...] [flags]`, such as `xpkg uninstall provider boats --wait 2m`. See more with `xpkg uninstall --help`.\n",
-		"uninstall provider": "error: Usage: xpkg uninstall provider: uninstall: the name of the provider is missing\n" +
+		"uninstall provider": "error: Usage: xpkg uninstall provider: the name of the provider is missing\n" +
 			"  Write `xpkg uninstall [<name> ...] [flags]`, such as `xpkg uninstall provider boats --wait 2m`. See more with `xpkg uninstall --help`.\n",
-		"uninstall provder/x":       "error: Usage: xpkg uninstall provder/x: uninstall: the kind of provder/x is not provider, configuration or function\n",
+		"uninstall provder/x":       "error: Usage: xpkg uninstall provder/x: the kind of provder/x is not provider, configuration or function\n",
 		"tree -o yml":               "error: Usage: xpkg tree -o yml: --output: \"yml\" is not json, yaml, name, wide, or jsonpath= and a template\n",
 		"update":                    "Write `xpkg update [<package> ...] [flags]`, such as `xpkg update boats v2.0.0 --wait 2m`. See more with `xpkg update --help`.\n",
 		"list --wait":               "unknown flag --wait",
