@@ -55,7 +55,40 @@ func expandShorthand(args []string) []string {
 // normalize returns the arguments in the only form that the grammar accepts: with KIND/NAME for an installed package,
 // and with a kind, possibly empty, before the reference of a package to install.
 func normalize(app *kong.Application, args []string) []string {
-	return addKind(app, joinKinds(app, args))
+	return addKind(app, joinKinds(app, withoutEquals(app, args)))
+}
+
+// withoutEquals returns the arguments with the values of short flags in the form of the grammar: -ojson for -o=json.
+func withoutEquals(app *kong.Application, args []string) []string {
+	command, rest := commandOf(app, args)
+	out := slices.Clone(args)
+	for i, word := range rest {
+		if word == "--" {
+			break
+		}
+		at := shortWithValue(command, word)
+		if at > 0 && at+2 < len(word) && word[at+1] == '=' {
+			out[len(args)-len(rest)+i] = word[:at+1] + word[at+2:]
+		}
+	}
+	return out
+}
+
+// shortWithValue returns the index of the short flag in a group of short flags whose value follows, such as 2 for -yw2m, or 0.
+func shortWithValue(command *kong.Node, word string) int {
+	if !isFlag(word) || strings.HasPrefix(word, "--") {
+		return 0
+	}
+	for i := 1; i < len(word); i++ {
+		at := slices.IndexFunc(flagsOf(command), func(f *kong.Flag) bool { return f.Short == rune(word[i]) })
+		if at < 0 {
+			return 0
+		}
+		if f := flagsOf(command)[at]; !f.IsBool() && !f.IsCounter() {
+			return i
+		}
+	}
+	return 0
 }
 
 // addKind returns the arguments with an empty kind before the reference of a package, if a command accepts a
@@ -139,11 +172,11 @@ func isFlag(word string) bool { return len(word) > 1 && strings.HasPrefix(word, 
 
 // takesNext reports whether the value of a flag is the next argument.
 func takesNext(command *kong.Node, word string) bool {
-	return slices.ContainsFunc(flagsOf(command), func(f *kong.Flag) bool {
-		// A short flag with a value is the last of a group, such as -yw 2m.
-		named := word == "--"+f.Name || f.Short != 0 && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, string(f.Short))
-		return named && !f.IsBool() && !f.IsCounter()
-	})
+	// A short flag whose value is the next argument is the last of a group, such as -yw 2m.
+	if at := shortWithValue(command, word); at > 0 {
+		return at == len(word)-1
+	}
+	return slices.ContainsFunc(flagsOf(command), func(f *kong.Flag) bool { return word == "--"+f.Name && !f.IsBool() && !f.IsCounter() })
 }
 
 // checkEmpty returns an error for an empty argument, or an empty path in a flag: an unset shell variable must

@@ -39,6 +39,11 @@ func TestPackageNameIsAcceptedInEveryForm(t *testing.T) {
 		"install provider ghcr.io/acme/boats:v1.0.0 boats": "install provider ghcr.io/acme/boats:v1.0.0 boats",
 		"build provider -f package":                        "build provider -f package",
 		"uninstall -- provider hello":                      "uninstall -- provider hello",
+		"list -o=json -l=team=red":                         "list -ojson -lteam=red",
+		"uninstall -yw=2m function hello":                  "uninstall -yw2m function/hello",
+		"uninstall -w2m function hello":                    "uninstall -w2m function/hello",
+		"list -o= -- -o=json":                              "list -o= -- -o=json",
+		"build -f=package -o=out=1.xpkg":                   "build -fpackage -oout=1.xpkg",
 	} {
 		parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
 		if err != nil {

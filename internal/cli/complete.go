@@ -106,8 +106,8 @@ func clusterOf(ctx context.Context, line completion.Line) (client.Client, *inven
 	return inventory.Read(ctx, connection.ClusterFlags{Kubeconfig: line.Flags["kubeconfig"], Context: line.Flags["context"]}, inventory.LoadPackages)
 }
 
-// installedPackages returns KIND/NAME of the packages of a cluster, or the names of the packages of one kind,
-// with their references. It returns nil if the cluster cannot be read, because completion reports no errors.
+// installedPackages returns KIND/NAME of the packages of a cluster, and the names that only one package has; or the names of the
+// packages of one kind; with their references. It returns nil if the cluster cannot be read, because completion reports no errors.
 func installedPackages(ctx context.Context, line completion.Line, kind string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -120,6 +120,9 @@ func installedPackages(ctx context.Context, line completion.Line, kind string) [
 		switch kind {
 		case "":
 			out = append(out, inventory.ShortName(p)+"\t"+terminal.Safe(p.PackageSpec().Package))
+			if found, err := all.Find(inventory.Name(p.GetName())); err == nil && found == p {
+				out = append(out, p.GetName()+"\t"+terminal.Safe(p.PackageSpec().Package))
+			}
 		case p.PackageKind():
 			out = append(out, p.GetName()+"\t"+terminal.Safe(p.PackageSpec().Package))
 		}

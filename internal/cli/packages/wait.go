@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/errcodes"
 	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -62,6 +63,19 @@ func removeFailedInstall(env *terminal.Env, cluster client.Client, p v1.Package,
 // pollInterval is the interval between reads of a package while waiting.
 const pollInterval = 200 * time.Millisecond
 
+// adviseRuntime adds to the error of a package whose runtime fails where its log is, and how the former version comes back.
+func adviseRuntime(p v1.Package, failed *errcode.Error) error {
+	if !runtime.IsRuntimeFailure(string(p.GetCondition(v1.TypeReady).Reason)) {
+		return failed
+	}
+	name, status := inventory.ShortName(p), p.PackageStatus()
+	do := fmt.Sprintf("Read the log of its runtime with `xpkg logs %s`.", name)
+	if healthy := status.LastHealthyRevision; healthy != "" && healthy != status.CurrentRevision {
+		do += fmt.Sprintf(" The manager rolls back to %s at the activation deadline; `xpkg rollback %s` does so at once.", healthy, name)
+	}
+	return failed.WithDo("%s", do)
+}
+
 // waitHealthy waits until a package and all packages that it requires are healthy.
 func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progress *terminal.Progress) error {
 	kind := p.GetObjectKind().GroupVersionKind()
@@ -84,7 +98,7 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()
 			}
-			return ErrWait.New(errors.New(strings.TrimSuffix(health.message, ".")), "%s is not healthy", inventory.ShortName(p))
+			return adviseRuntime(p, ErrWait.New(errors.New(strings.TrimSuffix(health.message, ".")), "%s is not healthy", inventory.ShortName(p)))
 		case <-tick.C:
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -16,6 +17,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // unchanging is a cluster in which nothing happens.
@@ -91,5 +94,20 @@ func TestNotesOfSeveralPackagesShareTheirAdvice(t *testing.T) {
 	want := "note: configuration/a: The XRD of a is not established. Install Crossplane core.\nnote: configuration/b: The XRD of b is not established.\n"
 	if printed.String() != want {
 		t.Errorf("got\n%swant\n%s", printed.String(), want)
+	}
+}
+
+// The error of a package whose runtime fails names the log, and the command that brings back the version that worked.
+func TestTheErrorOfAFailingRuntimeNamesTheLogAndTheRollback(t *testing.T) {
+	for reason, want := range map[v1.ConditionReason]string{
+		v1.ConditionReason(runtime.ReasonCrashLoop): "Read the log of its runtime with `xpkg logs provider/tide`. The manager rolls back to tide-1 at the activation deadline; `xpkg rollback provider/tide` does so at once.",
+		"NoProvider": ErrWait.Fix,
+	} {
+		p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "tide"}}
+		p.Status.CurrentRevision, p.Status.LastHealthyRevision = "tide-2", "tide-1"
+		p.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: reason})
+		if do := errcode.From(adviseRuntime(p, ErrWait.New(nil, "it is not healthy"))).Do; do != want {
+			t.Errorf("%s: %s", reason, do)
+		}
 	}
 }
