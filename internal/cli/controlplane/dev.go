@@ -213,13 +213,12 @@ func (d *deployment) deploy(ctx context.Context) error {
 	if err := d.run(ctx, io.Discard, "push", "-f", d.file, ref, "--data-dir", d.state.DataDir); err != nil {
 		return err
 	}
-	defer func() {
+	if err := d.run(ctx, nil, "update", "--install", ref, "--yes", "--wait", d.Wait.String(), "--kubeconfig", d.state.Kubeconfig); err != nil {
 		// A version that does not become healthy in time is installed, and one that was refused is not.
 		d.installed = d.installed || d.isInstalled(context.WithoutCancel(ctx))
-	}()
-	if err := d.run(ctx, nil, "update", "--install", ref, "--yes", "--wait", d.Wait.String(), "--kubeconfig", d.state.Kubeconfig); err != nil {
 		return err
 	}
+	d.installed = true
 	d.digest = digest
 	d.follow(ctx)
 	return nil

@@ -83,3 +83,27 @@ func TestDevWatchesTheModuleOfTheProgram(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A package that was refused is not installed, and one that does not become healthy in time is.
+func TestDevKnowsWhetherThePackageIsInstalled(t *testing.T) {
+	for list, want := range map[string]bool{"provider.pkg.crossplane.io/other\n": false, "provider.pkg.crossplane.io/dev-boats\nprovider.pkg.crossplane.io/other\n": true} {
+		failed := errors.New("it does not become healthy")
+		d := &deployment{
+			DevCmd: &DevCmd{Folder: "package", Repository: "dev/boats"}, messages: &bytes.Buffer{}, object: "provider/dev-boats",
+			run: func(_ context.Context, out io.Writer, args ...string) error {
+				switch args[0] {
+				case "build":
+					fmt.Fprintf(out, "boats.xpkg: Provider boats with 1 object, sha256:%s\n", strings.Repeat("a", 64))
+				case "update":
+					return failed
+				case "list":
+					fmt.Fprint(out, list)
+				}
+				return nil
+			},
+		}
+		if err := d.deploy(t.Context()); !errors.Is(err, failed) || d.installed != want {
+			t.Errorf("with the packages %q: installed is %t (%v)", list, d.installed, err)
+		}
+	}
+}
