@@ -242,5 +242,5 @@ func readPlan(env *terminal.Env, file string) (*planner.Plan, error) {
 var ErrPlanRead = errcode.Code{
 	Name: "PlanNotFound", Class: errcode.NotFound,
 	Cause: "The file of the plan does not exist or cannot be read.",
-	Fix:   "Check the path, or make a plan with a command such as `xpkg plan update --out plan.json NAME`.",
+	Fix:   "Check the path, or make a plan with a command such as `xpkg plan update provider/boats --out plan.json`.",
 }
