@@ -43,7 +43,8 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 			Replaced: map[string]string{"/home/ann": "$HOME"},
 		},
 		{
-			Name: "dependencies",
+			Name:    "dependencies",
+			Awaited: []string{"kubectl get lock"},
 			Replaced: map[string]string{
 				"xpkg.crossplane.io/": dependencies + "/", "registry.example.com/mirror": registry + "/guide-vendor",
 				"xpkg plan update platform": "xpkg plan update --dependency-upgrades Upgrade platform", "xpkg autoremove --wait": "xpkg autoremove --yes --wait",
@@ -134,8 +135,9 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 		{
 			Name: "upgrade",
 			Replaced: map[string]string{
-				"--wait 2m": "--wait 2m --yes", "--wait 5m": "--wait 5m --yes", "update --all": "update --all --yes",
+				"--wait 2m": "--wait 2m --yes", "--wait 5m": "--wait 5m --yes", "update --all": "update --all --yes", "registry.example.com/upgrade/": registry + "/guide/",
 			},
+			Exits: map[string]int{"xpkg update configuration/sloops": 9},
 			Skipped: map[string]string{
 				"kubectl patch providerrevision": "its revision is an example",
 			},
@@ -177,11 +179,10 @@ func TestGuidesWorkFromTopToBottom(t *testing.T) {
 				if err := c.DeleteAllOf(context.Background(), &v1beta1.ImageConfig{}); err != nil {
 					t.Error(err)
 				}
-				// Configurations are first, because the manager installs the missing dependencies of a package again.
-				for _, name := range slices.Sorted(slices.Values(strings.Fields(p.xpkg(t, "list", "-o", "name")))) {
-					if !slices.Contains(before, name) {
-						p.xpkg(t, "uninstall", name, "--yes", "--wait", limit.String())
-					}
+				// One command uninstalls dependents first: the manager installs the missing dependencies of a package again.
+				added := slices.DeleteFunc(strings.Fields(p.xpkg(t, "list", "-o", "name")), func(name string) bool { return slices.Contains(before, name) })
+				if len(added) > 0 {
+					p.xpkg(t, append(append([]string{"uninstall"}, added...), "--yes", "--wait", limit.String())...)
 				}
 			}()
 			folder := t.TempDir()

@@ -42,6 +42,9 @@ type Guide struct {
 	Tools map[string]string
 	// Loose are the commands whose shown output is an example: only their exit code is checked.
 	Loose []string
+	// Awaited are the commands that read a state which the manager reaches after the command before it: they are repeated until they
+	// print what the guide shows.
+	Awaited []string
 	// Served are the commands that run until they are stopped: until the next of them, or the end of the guide.
 	Served []string
 	// Before are commands to execute before a command of the guide, which stand for changes elsewhere.
@@ -189,7 +192,7 @@ func (g *Guide) prepare(t *testing.T, r *Reader, text string) {
 // checkCommands fails the test if the guide names commands that are not in it.
 func (g *Guide) checkCommands(t *testing.T, steps []Step) {
 	t.Helper()
-	named := slices.Concat(g.Loose, g.Served, slices.Collect(maps.Keys(g.Exits)), slices.Collect(maps.Keys(g.Skipped)), slices.Collect(maps.Keys(g.Tools)), slices.Collect(maps.Keys(g.Before)))
+	named := slices.Concat(g.Loose, g.Served, g.Awaited, slices.Collect(maps.Keys(g.Exits)), slices.Collect(maps.Keys(g.Skipped)), slices.Collect(maps.Keys(g.Tools)), slices.Collect(maps.Keys(g.Before)))
 	for _, prefix := range named {
 		if !slices.ContainsFunc(steps, func(s Step) bool { return strings.HasPrefix(s.Command, prefix) }) {
 			t.Errorf("the guide has no command that starts with %q", prefix)
@@ -214,6 +217,12 @@ func (g *Guide) execute(t *testing.T, r *Reader, s Step) {
 	t.Helper()
 	begin := time.Now()
 	code, output := g.shell(t, r, s.Command)
+	if startsWithAny(g.Awaited, s.Command) {
+		wait.Until(t, limit, s.Command+" prints the lines of the guide", func() (string, bool) {
+			code, output = g.shell(t, r, s.Command)
+			return output, g.missing(r, s, output) == ""
+		})
+	}
 	t.Logf("%5.1f s  $ %s", time.Since(begin).Seconds(), s.Command)
 	if _, want := byPrefix(g.Exits, s.Command); code != want {
 		t.Fatalf("$ %s\nexit code %d, want %d:\n%s", s.Command, code, want, output)
@@ -322,9 +331,9 @@ func startsWithAny(prefixes []string, text string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-var variable = regexp.MustCompile(`[0-9a-f]{64}|\b[0-9a-f]{12}\b|\d+(\.\d+)? (B|KiB|MiB)|\b\d+[smhd]\b`)
+var variable = regexp.MustCompile(`[0-9a-f]{64}|\b[0-9a-f]{12}\b|\b\d{4}-\d{2}-\d{2}\b|\d+(\.\d+)? (B|KiB|MiB)|\b\d+[smhd]\b`)
 
-// comparable returns a text without the differences between two machines: digests, sizes, ages, and the width of columns.
+// comparable returns a text without the differences between two machines and days: digests, sizes, dates, ages, and the width of columns.
 func comparable(text string) string {
 	return strings.Join(strings.Fields(variable.ReplaceAllString(text, "*")), " ")
 }
