@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	v1oci "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -32,6 +33,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"refuse":   refuse,
 	"advised":  advised,
 	"exits":    exits,
+	"awaits":   awaits,
 	"objects":  objects,
 	"only":     only,
 	"expand":   session.Expand,
@@ -104,6 +106,25 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if stderr := ts.ReadFile("stderr"); strings.Contains(stderr, "error: ") {
 		ts.Fatalf("it says that it failed")
+	}
+}
+
+// awaits PATTERN COMMAND… repeats a command, which reads a state that the manager reaches later, until its standard output matches a
+// pattern, or with ! until it no longer does.
+func awaits(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: awaits PATTERN COMMAND…")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	for end := time.Now().Add(limit); ; {
+		ts.Check(ts.Exec(args[1], args[2:]...))
+		switch {
+		case pattern.MatchString(ts.ReadFile("stdout")) != neg:
+			return
+		case time.Now().After(end):
+			ts.Fatalf("the output of %s did not change", strings.Join(args[1:], " "))
+		}
 	}
 }
 
