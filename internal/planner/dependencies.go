@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -148,10 +149,9 @@ func (pl *Planner) updateTogether(ctx context.Context, s *clusterState, p v1.Pac
 
 // updateArgument returns a package and its new reference in the form of an argument of xpkg update.
 func updateArgument(kind, name, reference string) string {
-	repository := oci.RepositoryName(reference)
-	to := strings.TrimLeft(strings.TrimPrefix(reference, repository), ":@")
-	if tag, _, pinned := strings.Cut(to, "@"); pinned {
-		to = tag
+	to := reference
+	if ref, err := oci.ParseReference(reference, oci.ParseOptions{}); err == nil {
+		to = cmp.Or(ref.Tag, ref.Digest.String())
 	}
 	return Package{Kind: kind, Name: name}.Short() + "@" + to
 }
