@@ -122,7 +122,9 @@ func build(t *testing.T, facts ...catalog.Facts) *catalog.Catalog {
 	return &c
 }
 
-func TestAMirrorHasTheVersionsAndTheirStatuses(t *testing.T) {
+// betweenRegistries runs a test of a mirror with each kind of registry as the source and as the target.
+func betweenRegistries(t *testing.T, test func(t *testing.T, from, to string)) {
+	t.Helper()
 	for name, start := range map[string]func(t *testing.T) (from, to string){
 		"olareg": func(t *testing.T) (string, string) { return registry(t), registry(t) },
 		// It has no referrers API.
@@ -131,10 +133,12 @@ func TestAMirrorHasTheVersionsAndTheirStatuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, to := start(t)
-			testMirror(t, from, to)
+			test(t, from, to)
 		})
 	}
 }
+
+func TestAMirrorHasTheVersionsAndTheirStatuses(t *testing.T) { betweenRegistries(t, testMirror) }
 
 // testMirror copies two packages, one of which is yanked, with a signed index, and then a new version.
 func testMirror(t *testing.T, from, to string) {
@@ -327,16 +331,7 @@ func attach(t *testing.T, client *remote.Client, subject oci.Reference, message 
 // A version is complete in the mirror before artifacts are added to it: one that refers to it, one that refers to the former one, and one
 // under a tag.
 func TestArtifactsThatAreAddedLaterAreMirrored(t *testing.T) {
-	for name, start := range map[string]func(t *testing.T) (from, to string){
-		"olareg":             func(t *testing.T) (string, string) { return registry(t), registry(t) },
-		"docker-registry":    func(t *testing.T) (string, string) { return registry(t), dockerregistry.Start(t) },
-		"of docker-registry": func(t *testing.T) (string, string) { return dockerregistry.Start(t), registry(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			from, to := start(t)
-			testAddedArtifacts(t, from, to)
-		})
-	}
+	betweenRegistries(t, testAddedArtifacts)
 }
 
 func testAddedArtifacts(t *testing.T, from, to string) {
