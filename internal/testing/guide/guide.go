@@ -216,13 +216,12 @@ func (g *Guide) isSkipped(command string) bool {
 func (g *Guide) execute(t *testing.T, r *Reader, s Step) {
 	t.Helper()
 	begin := time.Now()
-	code, output := g.shell(t, r, s.Command)
-	if startsWithAny(g.Awaited, s.Command) {
-		wait.Until(t, limit, s.Command+" prints the lines of the guide", func() (string, bool) {
-			code, output = g.shell(t, r, s.Command)
-			return output, g.missing(r, s, output) == ""
-		})
-	}
+	var code int
+	var output string
+	wait.Until(t, limit, s.Command+" prints the lines of the guide", func() (string, bool) {
+		code, output = g.shell(t, r, s.Command)
+		return output, !startsWithAny(g.Awaited, s.Command) || g.missing(r, s, output) == ""
+	})
 	t.Logf("%5.1f s  $ %s", time.Since(begin).Seconds(), s.Command)
 	if _, want := byPrefix(g.Exits, s.Command); code != want {
 		t.Fatalf("$ %s\nexit code %d, want %d:\n%s", s.Command, code, want, output)
