@@ -79,12 +79,13 @@ func shortWithValue(command *kong.Node, word string) int {
 	if !isFlag(word) || strings.HasPrefix(word, "--") {
 		return 0
 	}
+	flags := flagsOf(command)
 	for i := 1; i < len(word); i++ {
-		at := slices.IndexFunc(flagsOf(command), func(f *kong.Flag) bool { return f.Short == rune(word[i]) })
+		at := slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Short == rune(word[i]) })
 		if at < 0 {
 			return 0
 		}
-		if f := flagsOf(command)[at]; !f.IsBool() && !f.IsCounter() {
+		if !flags[at].IsBool() && !flags[at].IsCounter() {
 			return i
 		}
 	}
