@@ -214,7 +214,7 @@ func (m *mirror) copyVersion(ctx context.Context, from, to oci.Reference) error 
 	return m.copyReferrers(ctx, from, to)
 }
 
-// isRemoved reports whether the status of a version says that it was deleted.
+// isRemoved reports whether a version has the status removed.
 func (m *mirror) isRemoved(ctx context.Context, from oci.Reference) bool {
 	s, err := packagestatus.Read(ctx, m.Client, from)
 	return err == nil && s != nil && s.State == catalog.Removed
