@@ -80,7 +80,7 @@ func unmarshal(name string, raw []byte, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := (proto.UnmarshalOptions{RecursionLimit: maxDepth, DiscardUnknown: true}).Unmarshal(raw, m); err != nil {
+	if err := decode(raw, m); err != nil {
 		return err
 	}
 	text, err := protojson.Marshal(m)
@@ -88,4 +88,15 @@ func unmarshal(name string, raw []byte, into any) error {
 		return err
 	}
 	return json.Unmarshal(text, into)
+}
+
+// decode sets a message from its encoding.
+func decode(raw []byte, m proto.Message) (err error) {
+	// The library panics instead of failing for an entry of a map with a second key of another wire type.
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("the message cannot be decoded: %v", reason)
+		}
+	}()
+	return proto.UnmarshalOptions{RecursionLimit: maxDepth, DiscardUnknown: true}.Unmarshal(raw, m)
 }

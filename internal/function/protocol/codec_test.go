@@ -116,6 +116,7 @@ func TestHostileResponsesAreRefused(t *testing.T) {
 	for range 5000 {
 		nested = field(2, field(6, field(1, nested)))
 	}
+	twoKeys := protowire.AppendVarint(protowire.AppendTag(field(1, []byte("key")), 1, protowire.VarintType), 1)
 	many := &Response{Desired: &State{Resources: map[string]Resource{}}}
 	for i := range maxResources + 1 {
 		many.Desired.Resources[string(rune(i+1000))] = Resource{}
@@ -127,6 +128,7 @@ func TestHostileResponsesAreRefused(t *testing.T) {
 	for name, raw := range map[string][]byte{
 		"no message": {0xff}, "infinity": field(4, number), "too large": make([]byte, MaxMessage+1), "invalid UTF-8": field(3, field(2, []byte{0xff})),
 		"too deep": field(4, field(1, append(field(1, []byte("n")), nested...))), "too many resources": tooMany,
+		"an entry with keys of two types": field(4, field(1, twoKeys)),
 	} {
 		if got, err := UnmarshalResponse(raw); err == nil || got != nil {
 			t.Errorf("%s: got %v, %v", name, got, err)
