@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/program"
 )
 
 // output collects the output of a process that runs.
@@ -80,7 +82,7 @@ spec:
 
 	write("definition.yaml", "kind: [")
 	until(t, "the broken version is reported", func(context.Context) (string, bool) {
-		return printed.String(), strings.Contains(printed.String(), "the installed version keeps running")
+		return printed.String(), strings.Contains(printed.String(), "the installed version "+second[strings.LastIndex(second, ":")+1:]+" keeps running")
 	})
 	pkg := &v1.Configuration{}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "dev-skiffs"}, pkg); err != nil || pkg.Spec.Package != second {
@@ -99,4 +101,50 @@ spec:
 		t.Errorf("got\n%s", &printed)
 	}
 	p.xpkg(t, "uninstall", "configuration", "dev-skiffs", "--yes", "--wait", "2m")
+}
+
+// TestDevPrintsTheLogOfAVersionThatCrashes proves that the lines of a runtime are printed from its start: those of a version that
+// works, and those of a version that never becomes healthy, with its name and the command that prints the log again.
+func TestDevPrintsTheLogOfAVersionThatCrashes(t *testing.T) {
+	w := newWorkshop(t)
+	w.env = append(w.env, program.GoFolders(t)...)
+	p := w.withRuntimes(t, "crash")
+	folder := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module barges\n\ngo 1.24\n")
+	write("package/crossplane.yaml", "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: barges}\n")
+	write("main.go", "package main\n\nimport \"time\"\n\nfunc main() {\n\tprintln(\"barges: started\")\n\ttime.Sleep(time.Hour)\n}\n")
+	var printed output
+	cmd := exec.Command(p.program(), "dev", filepath.Join(folder, "package"), "--embed-go-program", folder, "--data-dir", p.DataDir, "--wait", "20s")
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(p.env, "GOFLAGS=-buildvcs=false"), &printed, &printed
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // It has ended unless the test failed.
+	prints := func(lines ...string) {
+		t.Helper()
+		until(t, strings.Join(lines, ", "), func(context.Context) (string, bool) {
+			text := printed.String()
+			return text, !slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(text, line) })
+		})
+	}
+	prints("barges: started")
+	write("main.go", "package main\n\nimport \"os\"\n\nfunc main() {\n\tprintln(\"barges: cannot read the settings\")\n\tos.Exit(7)\n}\n")
+	prints("barges: cannot read the settings", "is installed and not healthy, and `xpkg logs provider/dev-barges --data-dir "+p.DataDir+"` prints the log of its runtime")
+
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, &printed)
+	}
 }

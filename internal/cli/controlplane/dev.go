@@ -15,12 +15,19 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/packages"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/devloop"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -36,8 +43,12 @@ type DevCmd struct {
 	flags.DataDirFlag
 }
 
-// devPause is the time between two looks at the folders.
-const devPause = 500 * time.Millisecond
+const (
+	// devPause is the time between two looks at the folders, and at the log of the runtime.
+	devPause = 500 * time.Millisecond
+	// lastRead is the time in which the control plane must report whether the package is installed, after an interrupt.
+	lastRead = 5 * time.Second
+)
 
 // Run builds, pushes and installs a package whenever its files change, and follows the log of its runtime, until it is
 // interrupted. The package stays installed.
@@ -70,33 +81,57 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 	}
 	d := &deployment{
 		DevCmd: c, run: ownProgram(env), messages: env.Stderr, state: report.State, file: filepath.Join(work, "package.xpkg"),
-		object: strings.ToLower(string(meta.Kind)) + "/" + oci.ToDNSLabel(c.Repository), hasLog: meta.Kind != xpkg.Configuration,
+		kind: string(meta.Kind), name: oci.ToDNSLabel(c.Repository),
 	}
-	defer d.unfollow()
+	if d.read, err = d.reader(env.Context); err != nil {
+		return err
+	}
+	stop, err := d.follow(env)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	watched := c.watched()
 	fmt.Fprintf(env.Stderr, "watching %s; Ctrl-C ends\n", terminal.Safe(strings.Join(watched, ", ")))
 	devloop.Loop{
 		Snapshot: func() (string, error) { return devloop.Snapshot(watched) }, Deploy: d.deploy, Pause: pause,
-		Failed: func(err error) { fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(d.failureText(err))) },
+		Failed: func(err error) { fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(d.failureText(env.Context, err))) },
 	}.Run(env.Context)
-	d.unfollow()
-	if d.installed {
-		kind, name, _ := strings.Cut(d.object, "/")
-		fmt.Fprintf(env.Stderr, "%s stays installed; remove it with `xpkg uninstall %s %s`\n", d.object, kind, name)
+	stop()
+	last, cancel := context.WithTimeout(context.WithoutCancel(env.Context), lastRead)
+	defer cancel()
+	if i, err := d.read(last); err == nil && i.exists {
+		fmt.Fprintf(env.Stderr, "%s stays installed; remove it with `xpkg uninstall %s %s`\n", d.object(), strings.ToLower(d.kind), d.name)
 	}
 	return nil
 }
 
-// failureText returns the line about a failed deployment. A command has reported its own error.
-func (d *deployment) failureText(err error) string {
+// failureText returns the line about a failed deployment: which version is active now. A command has reported its own error.
+func (d *deployment) failureText(ctx context.Context, err error) string {
 	var exited *exec.ExitError
-	switch {
-	case errors.As(err, &exited) && !d.installed:
-		return "waiting for the next change"
-	case errors.As(err, &exited):
-		return "waiting for the next change; the installed version keeps running"
+	if !errors.As(err, &exited) {
+		return "error: " + err.Error()
 	}
-	return "error: " + err.Error()
+	const waiting = "waiting for the next change"
+	i, err := d.read(ctx)
+	switch {
+	case err != nil || i.active == "":
+		return waiting
+	case !i.isHealthy && d.hasRuntime():
+		return fmt.Sprintf("%s; %s is installed and not healthy, and `%s` prints the log of its runtime", waiting, i.version, d.logsCommand())
+	case !i.isHealthy:
+		return fmt.Sprintf("%s; %s is installed and not healthy", waiting, i.version)
+	}
+	return fmt.Sprintf("%s; the installed version %s keeps running", waiting, i.version)
+}
+
+// logsCommand returns the command that prints the log of the runtime.
+func (d *deployment) logsCommand() string {
+	command := "xpkg logs " + d.object()
+	if d.DataDir != "" {
+		command += " --data-dir " + wording.ShellWord(d.DataDir)
+	}
+	return command
 }
 
 func pause(ctx context.Context) error {
@@ -163,7 +198,8 @@ type runner func(ctx context.Context, out io.Writer, args ...string) error
 func ownProgram(env *terminal.Env) runner {
 	return func(ctx context.Context, out io.Writer, args ...string) error {
 		cmd := exec.CommandContext(ctx, env.Executable, args...)
-		cmd.Stdout, cmd.Stderr = out, env.Stderr
+		// A command whose messages are not for a terminal prints complete lines, between those of the runtime.
+		cmd.Stdout, cmd.Stderr = out, struct{ io.Writer }{env.Stderr}
 		if out == nil {
 			cmd.Stdout = env.Stdout
 		}
@@ -179,15 +215,50 @@ type deployment struct {
 	run      runner
 	messages io.Writer
 	state    up.State
-	// file is the package file, and object the installed package in the form of command arguments.
-	file, object string
-	// hasLog reports whether the package has a runtime.
-	hasLog    bool
-	installed bool
-	digest    string
-	// stop ends the command that follows the log, and following waits for it.
-	stop      context.CancelFunc
-	following sync.WaitGroup
+	// file is the package file, and kind and name the installed package.
+	file, kind, name string
+	// read reads what is installed of the package.
+	read   func(context.Context) (installation, error)
+	digest string
+}
+
+// object returns the installed package in the form of command arguments.
+func (d *deployment) object() string { return strings.ToLower(d.kind) + "/" + d.name }
+
+// hasRuntime reports whether the package has a runtime.
+func (d *deployment) hasRuntime() bool { return d.kind != string(xpkg.Configuration) }
+
+// installation is the installed state of a package.
+type installation struct {
+	exists    bool
+	revisions []string
+	// active is the active revision, and version the tag of its package.
+	active, version string
+	isHealthy       bool
+}
+
+// reader returns a function that reads the installed state of the package from the control plane.
+func (d *deployment) reader(ctx context.Context) (func(context.Context) (installation, error), error) {
+	cluster, err := connection.ClusterFlags{Kubeconfig: d.state.Kubeconfig}.Client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (installation, error) {
+		p, err := inventory.Get(ctx, cluster, d.kind, d.name)
+		if err != nil || p == nil {
+			return installation{}, err
+		}
+		revisions, err := packages.ReadRevisions(ctx, cluster, p)
+		i := installation{exists: true}
+		for _, rev := range revisions {
+			i.revisions = append(i.revisions, rev.GetName())
+			if spec := rev.RevisionSpec(); spec.DesiredState == v1.RevisionActive {
+				i.active, i.isHealthy = rev.GetName(), revision.HealthOf(rev) == corev1.ConditionTrue
+				_, i.version, _ = strings.Cut(strings.TrimPrefix(spec.Image, d.state.Registry), ":")
+			}
+		}
+		return i, err
+	}, nil
 }
 
 // deploy builds, pushes and installs the package. It changes nothing if the new content is that of the last deployment.
@@ -213,45 +284,44 @@ func (d *deployment) deploy(ctx context.Context) error {
 	if err := d.run(ctx, io.Discard, "push", "-f", d.file, ref, "--data-dir", d.state.DataDir); err != nil {
 		return err
 	}
+	// A version that does not become healthy in time is installed, and one that was refused is not.
 	if err := d.run(ctx, nil, "update", "--install", ref, "--yes", "--wait", d.Wait.String(), "--kubeconfig", d.state.Kubeconfig); err != nil {
-		// A version that does not become healthy in time is installed, and one that was refused is not.
-		d.installed = d.installed || d.isInstalled(context.WithoutCancel(ctx))
 		return err
 	}
-	d.installed = true
 	d.digest = digest
-	d.follow(ctx)
 	return nil
 }
 
-// isInstalled reports whether the package is installed.
-func (d *deployment) isInstalled(ctx context.Context) bool {
-	var names bytes.Buffer
-	if err := d.run(ctx, &names, "list", "-o", "name", "--kubeconfig", d.state.Kubeconfig); err != nil {
-		return false
+// follow prints the logs of the revisions that are activated, each from its start, until the returned function is called. The lines of a
+// runtime that ends at once are the reason why its version does not become healthy.
+func (d *deployment) follow(env *terminal.Env) (stop func(), err error) {
+	if !d.hasRuntime() {
+		return func() {}, nil
 	}
-	kind, name, _ := strings.Cut(d.object, "/")
-	return slices.Contains(strings.Fields(names.String()), kind+"."+v1.Group+"/"+name)
+	ctx, cancel := context.WithCancel(env.Context)
+	before, err := d.read(ctx)
+	if err == nil {
+		log := &revisionLogs{dir: programsDir(d.state.DataDir), out: env.Stdout, opened: map[string]io.ReadCloser{}}
+		if err = log.skip(ctx, before.revisions); err == nil {
+			var following sync.WaitGroup
+			following.Go(func() { d.printLogs(ctx, log) })
+			return func() { cancel(); following.Wait() }, nil
+		}
+	}
+	cancel()
+	return nil, err
 }
 
-// follow follows the log of the active revision.
-func (d *deployment) follow(ctx context.Context) {
-	d.unfollow()
-	if !d.hasLog {
-		return
+// printLogs prints the lines of runtimes until ctx ends. A failure ends it: the versions are deployed nevertheless.
+func (d *deployment) printLogs(ctx context.Context, log *revisionLogs) {
+	var failed error
+	for failed == nil && pause(ctx) == nil {
+		// A control plane that does not respond is reported by the next deployment.
+		if i, err := d.read(ctx); err == nil {
+			failed = log.print(ctx, i.active)
+		}
 	}
-	ctx, d.stop = context.WithCancel(ctx)
-	d.following.Go(func() {
-		// The command prints its own error.
-		_ = d.run(ctx, nil, "logs", d.object, "--follow", "--tail", "0", "--kubeconfig", d.state.Kubeconfig, "--data-dir", d.state.DataDir)
-	})
-}
-
-// unfollow ends the command that follows the log.
-func (d *deployment) unfollow() {
-	if d.stop != nil {
-		d.stop()
-		d.following.Wait()
-		d.stop = nil
+	if err := errors.Join(failed, log.close()); err != nil {
+		fmt.Fprintf(d.messages, "note: the log of the runtime is no longer printed: %s\n", terminal.Safe(err.Error()))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
@@ -22,16 +24,10 @@ func TestDevDeploysEachContentOnce(t *testing.T) {
 	var commands []string
 	var messages bytes.Buffer
 	digest, broken := strings.Repeat("a", 64), error(nil)
-	following := make(chan struct{}, 1)
 	d := &deployment{
 		DevCmd: &DevCmd{Folder: "package", EmbedGoProgram: "cmd/boats", Repository: "dev/boats", Wait: time.Minute}, messages: &messages,
-		state: up.State{Registry: "127.0.0.1:15000", DataDir: "plane", Kubeconfig: "plane/admin.conf"}, file: "boats.xpkg", object: "provider/dev-boats", hasLog: true,
-		run: func(ctx context.Context, out io.Writer, args ...string) error {
-			if args[0] == "logs" {
-				following <- struct{}{}
-				<-ctx.Done()
-				return ctx.Err()
-			}
+		state: up.State{Registry: "127.0.0.1:15000", DataDir: "plane", Kubeconfig: "plane/admin.conf"}, file: "boats.xpkg",
+		run: func(_ context.Context, out io.Writer, args ...string) error {
 			commands = append(commands, strings.Join(args, " "))
 			if args[0] == "build" && broken == nil {
 				fmt.Fprintf(out, "boats.xpkg: Provider boats with 1 object, sha256:%s\n", digest)
@@ -51,7 +47,6 @@ func TestDevDeploysEachContentOnce(t *testing.T) {
 		return []string{build, "push -f boats.xpkg " + ref + " --data-dir plane", "update --install " + ref + " --yes --wait 1m0s --kubeconfig plane/admin.conf"}
 	}
 	deploy(nil)
-	<-following
 	deploy(nil)
 	want := append(others("a"), build)
 	broken = errors.New("broken")
@@ -59,8 +54,6 @@ func TestDevDeploysEachContentOnce(t *testing.T) {
 	want = append(want, build)
 	broken, digest = nil, strings.Repeat("b", 64)
 	deploy(nil)
-	<-following
-	d.unfollow()
 	if diff := cmp.Diff(append(want, others("b")...), commands); diff != "" {
 		t.Error(diff)
 	}
@@ -84,26 +77,78 @@ func TestDevWatchesTheModuleOfTheProgram(t *testing.T) {
 	}
 }
 
-// A package that was refused is not installed, and one that does not become healthy in time is.
-func TestDevKnowsWhetherThePackageIsInstalled(t *testing.T) {
-	for list, want := range map[string]bool{"provider.pkg.crossplane.io/other\n": false, "provider.pkg.crossplane.io/dev-boats\nprovider.pkg.crossplane.io/other\n": true} {
-		failed := errors.New("it does not become healthy")
-		d := &deployment{
-			DevCmd: &DevCmd{Folder: "package", Repository: "dev/boats"}, messages: &bytes.Buffer{}, object: "provider/dev-boats",
-			run: func(_ context.Context, out io.Writer, args ...string) error {
-				switch args[0] {
-				case "build":
-					fmt.Fprintf(out, "boats.xpkg: Provider boats with 1 object, sha256:%s\n", strings.Repeat("a", 64))
-				case "update":
-					return failed
-				case "list":
-					fmt.Fprint(out, list)
-				}
-				return nil
-			},
+// The last line after a failure says which version is active, and where the log of one that does not work is.
+func TestDevReportsTheActiveVersionAfterAFailure(t *testing.T) {
+	exited := &exec.ExitError{}
+	for _, c := range []struct {
+		kind    string
+		dataDir string
+		is      installation
+		err     error
+		want    string
+	}{
+		{"Provider", "", installation{}, exited, "waiting for the next change"},
+		{"Provider", "", installation{exists: true}, exited, "waiting for the next change"},
+		{"Provider", "", installation{true, nil, "boats-1", "v1", true}, exited, "waiting for the next change; the installed version v1 keeps running"},
+		{"Provider", "", installation{true, nil, "boats-2", "v2", false}, exited, "waiting for the next change; v2 is installed and not healthy, and `xpkg logs provider/dev-boats` prints the log of its runtime"},
+		{"Provider", "my plane", installation{true, nil, "boats-2", "v2", false}, exited, "waiting for the next change; v2 is installed and not healthy, and `xpkg logs provider/dev-boats --data-dir 'my plane'` prints the log of its runtime"},
+		{"Configuration", "", installation{true, nil, "boats-2", "v2", false}, exited, "waiting for the next change; v2 is installed and not healthy"},
+		{"Provider", "", installation{}, errors.New("no folder"), "error: no folder"},
+	} {
+		d := &deployment{DevCmd: &DevCmd{}, kind: c.kind, name: "dev-boats", read: func(context.Context) (installation, error) { return c.is, nil }}
+		d.DataDir = c.dataDir
+		if got := d.failureText(t.Context(), c.err); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
-		if err := d.deploy(t.Context()); !errors.Is(err, failed) || d.installed != want {
-			t.Errorf("with the packages %q: installed is %t (%v)", list, d.installed, err)
+	}
+}
+
+// The log of a version that is activated is printed from its start, and that of a version of before from its end.
+func TestDevPrintsTheLogOfEachRevisionFromItsStart(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, logs.Folder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(revision, text string) {
+		t.Helper()
+		w, err := logs.NewWriter(dir, revision, 1<<20)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	l := &revisionLogs{dir: dir, out: &out, opened: map[string]io.ReadCloser{}}
+	check := func(active, want string) {
+		t.Helper()
+		out.Reset()
+		if err := l.print(t.Context(), active); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != want {
+			t.Errorf("%s: got %q, want %q", active, out.String(), want)
+		}
+	}
+	write("boats-1", "before\n")
+	if err := l.skip(t.Context(), []string{"boats-1", "boats-without-a-log"}); err != nil {
+		t.Fatal(err)
+	}
+	check("", "")
+	write("boats-1", "works\n")
+	check("boats-1", "works\n")
+	check("boats-2", "")
+	write("boats-2", "cannot start\n")
+	check("boats-2", "cannot start\n")
+	write("boats-2", "cannot start\n")
+	check("boats-2", "cannot start\n")
+	write("boats-1", "works again\n")
+	check("boats-1", "works again\n")
+	if err := l.close(); err != nil {
+		t.Error(err)
 	}
 }
