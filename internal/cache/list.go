@@ -12,7 +12,7 @@ import (
 	ociarchive "github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
-// Entry is a package in the cache, or a sideloaded file.
+// Entry is a package in the cache, another artifact, or a sideloaded file.
 type Entry struct {
 	// Digest of the root; zero for a file that cannot be read.
 	Digest oci.Digest `json:"digest,omitzero"`
@@ -32,6 +32,10 @@ type Entry struct {
 	InUse []string `json:"inUse,omitempty"`
 	// Users are the names of the owners for people: data directories and addresses of control planes, as far as they are known.
 	Users []string `json:"users,omitempty"`
+	// Type is the artifact type of content that is not a package, such as the index of a registry.
+	Type string `json:"type,omitempty"`
+	// Partial reports whether only parts of the package were read, as an index and a solution of dependencies need. They are not damaged.
+	Partial bool `json:"partial,omitempty"`
 	// Problem is the reason why the package cannot be read.
 	Problem string `json:"problem,omitempty"`
 	// Missing are the parts of the package that are not in the cache, such as a quarantined layer.
@@ -51,9 +55,12 @@ func (c *Cache) List(ctx context.Context) ([]Entry, error) {
 	for _, h := range holdings {
 		if h.isPackage || len(h.names) > 0 {
 			e := s.describe(h, owners)
-			c.read(ctx, &e)
+			c.read(ctx, &e, h)
 			for _, f := range c.lacking(ctx, s, h) {
 				e.Missing = append(e.Missing, f.What)
+			}
+			if e.Partial || e.Type != "" {
+				e.Missing = nil
 			}
 			all = append(all, e)
 		}
@@ -78,18 +85,35 @@ func (s *snapshot) describe(h *holding, owners map[oci.Digest][]*holding) Entry 
 	return Entry{Digest: h.root, Names: h.names, LastUsed: h.lastUsed, InUse: h.owners, Users: s.users[h.root], Size: s.own(h, owners)}
 }
 
-// read adds the metadata of the package to its entry.
-func (c *Cache) read(ctx context.Context, e *Entry) {
+// read adds the metadata of the package to its entry, or what else the content is.
+func (c *Cache) read(ctx context.Context, e *Entry, h *holding) {
 	a, err := c.store.Peek().Artifact(ctx, e.Digest, c.limits)
 	if err != nil {
 		e.Problem = err.Error()
 		return
 	}
 	what, err := c.summarize(ctx, a, e.Digest.Short())
-	if err != nil {
+	e.Kind, e.Package = what.Kind, what.Name
+	switch {
+	case err == nil:
+		return
+	case errors.Is(err, oci.ErrNotAPackage):
+		e.Type = c.artifactType(ctx, e.Digest)
+	case errors.Is(err, oci.ErrBlobNotFound):
+		e.Partial = !h.wanted()
+	}
+	if e.Type == "" && !e.Partial {
 		e.Problem = err.Error()
 	}
-	e.Kind, e.Package = what.Kind, what.Name
+}
+
+// artifactType returns the artifact type of a document, or "" for an image.
+func (c *Cache) artifactType(ctx context.Context, d oci.Digest) string {
+	doc, err := c.store.Document(ctx, d, c.limits)
+	if err != nil || doc == nil {
+		return ""
+	}
+	return doc.ArtifactType
 }
 
 // own returns the size of the blobs that no other package needs.
@@ -115,7 +139,7 @@ func (c *Cache) entry(ctx context.Context, root oci.Digest) (Entry, error) {
 		return Entry{}, ErrNotInCache.New(nil, "%s was removed from the package cache %s while it was being added", root, c.dir)
 	}
 	e := s.describe(holdings[i], byDigest(holdings))
-	c.read(ctx, &e)
+	c.read(ctx, &e, holdings[i])
 	return e, nil
 }
 

@@ -2,6 +2,8 @@ package cache
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
@@ -271,6 +274,61 @@ func TestList(t *testing.T) {
 	}
 	if has, limit, err := c.Size(t.Context()); err != nil || limit != c.limit || has != diskSize(t, c) {
 		t.Errorf("it has %d of %d bytes (%v), and %d on the disk", has, limit, err, diskSize(t, c))
+	}
+}
+
+// firstOf returns the first text that is not empty.
+func firstOf(texts ...string) string {
+	i := slices.IndexFunc(texts, func(s string) bool { return s != "" })
+	return texts[i]
+}
+
+// Content that was read in part, and artifacts that are no packages, are neither damaged nor unreadable.
+func TestPartsAndOtherArtifactsAreSound(t *testing.T) {
+	clock := newClock()
+	c, d := filled(t, clock, 10, "complete", "partial", "named")
+	file := filepath.Join(t.TempDir(), "named.xpkg")
+	writePackage(t, file, "named", 1000)
+	_, err := c.Add(t.Context(), file, "named")
+	must(t, err)
+	for _, name := range []string{"partial", "named"} {
+		must(t, os.Remove(blobPath(c, layer(t, c, d[name]))))
+	}
+	config, err := c.store.PutBytes(t.Context(), []byte("{}"))
+	must(t, err)
+	_, err = c.store.PutBytes(t.Context(), fmt.Appendf(nil,
+		`{"schemaVersion":2,"mediaType":%q,"artifactType":%q,"config":{"mediaType":%q,"digest":%q,"size":2},"layers":[]}`,
+		"application/vnd.oci.image.manifest.v1+json", catalog.ArtifactType, catalog.MediaTypeConfig, config))
+	must(t, err)
+	entries, err := c.List(t.Context())
+	must(t, err)
+	got := map[string]Entry{}
+	for _, e := range entries {
+		got[firstOf(e.Package, e.Type, "partial")] = e
+	}
+	if e := got["partial"]; !e.Partial || e.Problem != "" || len(e.Missing) > 0 || e.Digest != d["partial"] {
+		t.Errorf("a package of which only parts were read: %+v", e)
+	}
+	if e := got["named"]; e.Partial || len(e.Missing) == 0 {
+		t.Errorf("a named package without its content: %+v", e)
+	}
+	if e := got[catalog.ArtifactType]; e.Problem != "" || e.Partial {
+		t.Errorf("an index: %+v", e)
+	}
+	r, err := c.Verify(t.Context())
+	must(t, err)
+	if len(r.Damaged)+len(r.Unreadable) > 0 || len(r.Missing) != 1 {
+		t.Errorf("got %+v", r)
+	}
+	clock.advance(time.Hour)
+	r, err = c.Prune(t.Context(), PruneOptions{All: true, DryRun: true})
+	must(t, err)
+	kinds := map[string]bool{}
+	for _, e := range r.Removed {
+		kinds[firstOf(e.Package, e.Type, fmt.Sprint(e.Partial))] = true
+	}
+	if want := map[string]bool{"complete": true, "named": true, catalog.ArtifactType: true, "true": true}; !maps.Equal(want, kinds) {
+		t.Errorf("a prune would remove %v, want %v", kinds, want)
 	}
 }
 

@@ -96,6 +96,8 @@ func (c *Cache) removed(ctx context.Context, s *snapshot, lost map[oci.Digest]bo
 		e := s.describe(h, owners)
 		if what, ok := c.storedSummary(ctx, h.root); ok {
 			e.Kind, e.Package = what.Kind, what.Name
+		} else if e.Type = c.artifactType(ctx, h.root); e.Type == "" {
+			e.Partial = !h.wanted() && len(c.lacking(ctx, s, h)) > 0
 		}
 		all = append(all, e)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
 type cacheLsCmd struct {
@@ -55,8 +56,39 @@ func (c *cacheLsCmd) Run(env *terminal.Env) (err error) {
 			return err
 		}
 		fmt.Fprintf(env.Stderr, "%s has %s\n", view.Dir, terminal.Size(view.Bytes))
-		return writeEntries(w, c.ListOutputFlag, view.Packages)
+		if err := writeEntries(w, c.ListOutputFlag, view.Packages); err != nil {
+			return err
+		}
+		return writePartial(env.Stderr, c.ListOutputFlag, view.Packages)
 	})
+}
+
+// writePartial writes how many packages the table does not list because only parts of them were read.
+func writePartial(w io.Writer, f terminal.ListOutputFlag, entries []cache.Entry) error {
+	var size int64
+	n := 0
+	for _, e := range entries {
+		if e.Partial {
+			n++
+			size += e.Size
+		}
+	}
+	if n == 0 || f.Output == "wide" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "parts of %s (%s), as indexes and solutions of dependencies read them; -o wide of `xpkg cache ls` lists them\n", wording.Count(n, "package"), terminal.Size(size))
+	return err
+}
+
+// typeOf returns the kind of a package, or what else an entry is.
+func typeOf(e cache.Entry) string {
+	switch {
+	case e.Partial:
+		return "partial"
+	case e.Type == catalog.ArtifactType:
+		return "index"
+	}
+	return cmp.Or(e.Kind, e.Type, "-")
 }
 
 // writeEntries writes a table of packages, and the errors of unreadable ones after it.
@@ -64,8 +96,11 @@ func writeEntries(w io.Writer, f terminal.ListOutputFlag, entries []cache.Entry)
 	table := terminal.Table{Header: []string{"NAME", "KIND", "PACKAGE", "DIGEST", "SIZE", "LAST USED", "IN USE BY"}, WideHeader: []string{"FULL DIGEST", "OWNER"}}
 	var rows [][]string
 	for _, e := range entries {
+		if e.Partial && f.Output != "wide" {
+			continue
+		}
 		rows = append(rows, f.Cells(table, []string{
-			orDash(strings.Join(append(e.Names, e.Files...), ", ")), orDash(e.Kind), orDash(e.Package), orDash(e.Digest.Short()), terminal.Size(e.Size),
+			orDash(strings.Join(append(e.Names, e.Files...), ", ")), typeOf(e), orDash(e.Package), orDash(e.Digest.Short()), terminal.Size(e.Size),
 			terminal.Age(e.LastUsed, time.Now()), orDash(strings.Join(e.Users, ", ")),
 			e.Digest.String(), orDash(strings.Join(e.InUse, ", ")),
 		}))

@@ -1,6 +1,7 @@
 package packagecache
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -52,7 +53,7 @@ func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report) error {
 		verb, rest = "would remove", "would remain"
 	}
 	if len(r.Removed) > 0 {
-		if err := writeEntries(w, terminal.ListOutputFlag{}, r.Removed); err != nil {
+		if err := errors.Join(writeEntries(w, terminal.ListOutputFlag{}, r.Removed), writePartial(w, terminal.ListOutputFlag{}, r.Removed)); err != nil {
 			return err
 		}
 		fmt.Fprintln(w)
