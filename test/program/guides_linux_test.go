@@ -179,11 +179,9 @@ func TestGuidesWorkFromTopToBottom(t *testing.T) {
 				if err := c.DeleteAllOf(context.Background(), &v1beta1.ImageConfig{}); err != nil {
 					t.Error(err)
 				}
-				// Configurations are first, because the manager installs the missing dependencies of a package again.
-				for _, name := range slices.Sorted(slices.Values(strings.Fields(p.xpkg(t, "list", "-o", "name")))) {
-					if !slices.Contains(before, name) {
-						p.xpkg(t, "uninstall", name, "--yes", "--wait", limit.String())
-					}
+				added := slices.DeleteFunc(strings.Fields(p.xpkg(t, "list", "-o", "name")), func(name string) bool { return slices.Contains(before, name) })
+				if len(added) > 0 {
+					p.xpkg(t, append(append([]string{"uninstall"}, added...), "--yes", "--wait", limit.String())...)
 				}
 			}()
 			folder := t.TempDir()

@@ -136,3 +136,41 @@ func (i *Inventory) DependentsFirst() []v1.Package {
 	})
 	return out
 }
+
+// RemovalGroups returns packages in groups for their removal: the packages that require a package are in groups before it. Packages that
+// require each other are in one group.
+func (i *Inventory) RemovalGroups(packages []v1.Package) [][]v1.Package {
+	closure := i.Closure()
+	g, reach := closure.Graph(), map[v1.Package]map[string]bool{}
+	rest := slices.DeleteFunc(i.DependentsFirst(), func(p v1.Package) bool { return !slices.Contains(packages, p) })
+	for _, p := range rest {
+		reach[p] = g.Reachable(RepositoryOf(p))
+	}
+	requires := func(x, p v1.Package) bool { return reach[x][RepositoryOf(p)] && !reach[p][RepositoryOf(x)] }
+	split := func(unknown bool) (group, later []v1.Package) {
+		for _, p := range rest {
+			if unknown && graph.IsAutoInstalled(p) || slices.ContainsFunc(rest, func(x v1.Package) bool { return requires(x, p) }) {
+				later = append(later, p)
+			} else {
+				group = append(group, p)
+			}
+		}
+		return group, later
+	}
+	var out [][]v1.Package
+	for len(rest) > 0 {
+		// Until the Lock contains an explicitly installed package, any dependency may belong to it.
+		group, later := split(slices.ContainsFunc(rest, func(p v1.Package) bool { return !graph.IsAutoInstalled(p) && !i.KnowsNeeds(p) }))
+		if len(group) == 0 {
+			group, later = split(false)
+		}
+		out, rest = append(out, group), later
+	}
+	return out
+}
+
+// KnowsNeeds reports whether the dependencies of a package are known: the Lock contains its revision, or it has none.
+func (i *Inventory) KnowsNeeds(p v1.Package) bool {
+	_, known := graph.LockedDependencies(p, i.Lock.Packages)
+	return known || p.PackageStatus().CurrentRevision == ""
+}

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -27,6 +29,56 @@ func TestClosureAfterARollback(t *testing.T) {
 		got := all.Closure().Packages[0]
 		if got.Version != want || got.Digest.IsZero() != (want == "v1") || len(got.Dependencies) > 0 != (want == "v1") {
 			t.Errorf("after a rollback for generation %d: %+v", generation, got)
+		}
+	}
+}
+
+// Packages are removed after those that require them, also when the Lock does not contain the requirements yet.
+func TestRemovalGroups(t *testing.T) {
+	source := func(name string) string { return "registry.example.com/" + name }
+	for name, c := range map[string]struct {
+		// locked are the packages in the Lock, each with what it requires.
+		locked map[string][]string
+		// automatic are the packages that were installed as dependencies.
+		automatic, removed, want string
+	}{
+		"a chain":                        {map[string][]string{"a": {"b"}, "b": {"c"}, "c": nil}, "bc", "cab", "a b c"},
+		"a diamond":                      {map[string][]string{"a": {"b", "c"}, "b": {"d"}, "c": {"d"}, "d": nil}, "", "abcd", "a bc d"},
+		"through a package that stays":   {map[string][]string{"a": {"b"}, "b": {"c"}, "c": nil}, "", "ca", "a c"},
+		"a cycle before its needs":       {map[string][]string{"a": {"b"}, "b": {"a", "c"}, "c": nil}, "", "cba", "ab c"},
+		"unrelated":                      {map[string][]string{"a": nil, "b": nil}, "", "ba", "ab"},
+		"a Lock that is behind":          {map[string][]string{"b": nil}, "b", "ba", "a b"},
+		"a new package that is required": {map[string][]string{"b": {"a"}}, "b", "ab", "b a"},
+		"a Lock without packages":        {nil, "bc", "cba", "a bc"},
+	} {
+		all := &Inventory{Lock: &v1beta1.Lock{}}
+		for _, r := range "abcd" {
+			p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: string(r)}}
+			p.Spec.Package, p.Status.CurrentRevision = source(p.Name)+":v1", p.Name+"-1"
+			if strings.ContainsRune(c.automatic, r) {
+				p.Labels = map[string]string{graph.LabelAutoInstalled: "true"}
+			}
+			all.Packages = append(all.Packages, p)
+		}
+		for from, to := range c.locked {
+			entry := v1beta1.LockPackage{Name: from + "-1", Source: source(from), Version: "v1"}
+			for _, d := range to {
+				entry.Dependencies = append(entry.Dependencies, v1beta1.Dependency{Package: source(d), Constraints: ">=v1"})
+			}
+			all.Lock.Packages = append(all.Lock.Packages, entry)
+		}
+		removed := slices.DeleteFunc(slices.Clone(all.Packages), func(p v1.Package) bool { return !strings.Contains(c.removed, p.GetName()) })
+		var groups []string
+		for _, group := range all.RemovalGroups(removed) {
+			var names []string
+			for _, p := range group {
+				names = append(names, p.GetName())
+			}
+			slices.Sort(names)
+			groups = append(groups, strings.Join(names, ""))
+		}
+		if got := strings.Join(groups, " "); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -26,8 +26,10 @@ type step struct {
 	locked *lockfile.Package
 	// live is the installed package, under any name, or nil; want is the package to install, or nil.
 	live, want v1.Package
-	// remove reports whether the package is uninstalled.
+	// remove reports whether the package is uninstalled, and group is the number of its group among the removals: the packages of a group
+	// are deleted when those of the groups before it, which may require them, are gone.
 	remove bool
+	group  int
 	// plan is nil if nothing changes or no plan could be computed.
 	plan *planner.Plan
 	// same reports whether the locked package is already installed.
@@ -97,6 +99,17 @@ func lockSteps(all *inventory.Inventory, f lockfile.File, configure func(v1.Pack
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// removals returns the steps that uninstall packages, dependents first.
+func removals(all *inventory.Inventory, packages []v1.Package) []*step {
+	var out []*step
+	for i, group := range all.RemovalGroups(packages) {
+		for _, p := range group {
+			out = append(out, &step{live: p, remove: true, group: i})
+		}
+	}
+	return out
 }
 
 // kindProviders returns the dependencies of a locked package on packages that provide kinds.

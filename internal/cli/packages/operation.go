@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // operation changes several packages: it plans all steps, asks once, and then makes the writes. A step that is refused
@@ -271,12 +272,17 @@ type doneStep struct {
 	// word describes the result.
 	word     string
 	deletion deletionSummary
+	// isGone reports whether the deleted package is known to be gone.
+	isGone bool
 }
 
 // write writes the objects of all steps. After an error, it returns the steps that were carried out.
 func (o operation) write(env *terminal.Env, cluster client.Client, steps []*step) ([]*doneStep, error) {
 	var out []*doneStep
-	for _, s := range steps {
+	for i, s := range steps {
+		if err := o.awaitDependents(env, cluster, s, out); err != nil {
+			return out, notUninstalled(err, steps[i:])
+		}
 		d, err := &doneStep{step: s}, error(nil)
 		if s.remove && o.wait > 0 {
 			if d.deletion, err = newDeletionSummary(env.Context, cluster, s.live); err != nil {
@@ -298,12 +304,44 @@ func (o operation) write(env *terminal.Env, cluster client.Client, steps []*step
 	return out, nil
 }
 
+// groupWait is the time in which the packages of a group must be gone without --wait, before the packages that they require are deleted.
+const groupWait = 2 * time.Minute
+
+// awaitDependents waits until the packages in the groups before that of a removal are gone. The manager installs a missing dependency again
+// for a package that still exists.
+func (o operation) awaitDependents(env *terminal.Env, cluster client.Client, s *step, done []*doneStep) error {
+	for _, d := range done {
+		if !s.remove || !d.remove || d.isGone || d.group >= s.group {
+			continue
+		}
+		if err := waitGone(env, o.ClusterFlags, cluster, d.object, d.deletion, cmp.Or(o.limit(o.wait), groupWait)); err != nil {
+			return err
+		}
+		d.isGone = true
+	}
+	return nil
+}
+
+// notUninstalled returns the error of an interrupted operation with the command for the rest of its removals.
+func notUninstalled(err error, steps []*step) error {
+	var names []string
+	for _, s := range steps {
+		if s.remove {
+			names = append(names, inventory.ShortName(s.live))
+		}
+	}
+	failed := errcode.From(err)
+	return failed.WithDo("%s Uninstall the packages that it required afterwards, with `xpkg uninstall %s`.", failed.Do, strings.Join(names, " "))
+}
+
 // waitFor waits until each package is healthy or deleted, if requested.
 func (o operation) waitFor(env *terminal.Env, cluster client.Client, done []*doneStep) error {
 	limit, outcome := o.limit(o.wait), outcomesOfWait(env)
 	for _, d := range done {
 		switch {
 		case limit == 0:
+		case d.isGone:
+			d.word = "gone"
 		case d.remove:
 			if err := waitGone(env, o.ClusterFlags, cluster, d.object, d.deletion, limit); err != nil {
 				return err

@@ -64,14 +64,10 @@ func (c *SyncCmd) steps(env *terminal.Env, all *inventory.Inventory, f lockfile.
 		reportSurplus(env, surplus)
 		return steps, nil
 	}
-	for _, p := range surplus {
-		steps = append(steps, &step{live: p, remove: true})
-	}
-	return steps, nil
+	return append(steps, removals(all, surplus)...), nil
 }
 
-// surplus returns the installed packages that a lock file does not contain, dependents first. Packages that are being
-// deleted are left out.
+// surplus returns the installed packages that a lock file does not contain, except for packages that are being deleted.
 func surplus(all *inventory.Inventory, f lockfile.File) []v1.Package {
 	locked := map[v1.Package]bool{}
 	for _, p := range f.Packages {
@@ -79,7 +75,7 @@ func surplus(all *inventory.Inventory, f lockfile.File) []v1.Package {
 			locked[live] = true
 		}
 	}
-	return slices.DeleteFunc(all.DependentsFirst(), func(p v1.Package) bool { return locked[p] || inventory.IsDeleting(p) })
+	return slices.DeleteFunc(slices.Clone(all.Packages), func(p v1.Package) bool { return locked[p] || inventory.IsDeleting(p) })
 }
 
 // shownSurplus is the number of packages that the note about packages outside of the lock file names.

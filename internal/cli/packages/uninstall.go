@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -133,23 +134,64 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 // has not named.
 func (c *UninstallCmd) runSeveral(env *terminal.Env, names []inventory.Name) error {
 	o := operation{dryRun: c.DryRun, wait: c.Wait, asksToRemove: c.Selector != "", ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
-	return o.change(env, c.planFlags, func(_ *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
-		named := map[v1.Package]bool{}
-		for _, name := range names {
-			p, err := all.Find(name)
-			if err != nil {
-				return nil, err
-			}
-			named[p] = true
+	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+		named, err := findAll(all, names)
+		if err != nil {
+			return nil, err
 		}
-		var steps []*step
-		for _, p := range all.DependentsFirst() {
-			if named[p] {
-				steps = append(steps, &step{live: p, remove: true})
-			}
+		if all, err = awaitNeeds(env, pl.client, all, named); err != nil {
+			return nil, err
 		}
-		return steps, nil
+		if named, err = findAll(all, names); err != nil {
+			return nil, err
+		}
+		return removals(all, named), nil
 	})
+}
+
+// findAll returns the packages with the names, each once.
+func findAll(all *inventory.Inventory, names []inventory.Name) ([]v1.Package, error) {
+	var out []v1.Package
+	for _, name := range names {
+		p, err := all.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// lockTime is the time in which the manager that runs adds a new revision to the Lock.
+const lockTime = 5 * time.Second
+
+// awaitNeeds reads the packages again until the dependencies of the given ones are known: the manager adds a revision to the Lock after it
+// has activated it. It returns what it knows when the time has passed.
+func awaitNeeds(env *terminal.Env, cluster client.Client, all *inventory.Inventory, packages []v1.Package) (*inventory.Inventory, error) {
+	progress := terminal.NewProgress(env.Stderr)
+	defer progress.End()
+	tick, deadline := time.NewTicker(pollInterval), time.After(lockTime)
+	defer tick.Stop()
+	for {
+		unknown := slices.IndexFunc(packages, func(p v1.Package) bool { return !all.KnowsNeeds(p) })
+		if unknown < 0 {
+			return all, nil
+		}
+		progress.Set("waiting until the dependencies of %s are known", inventory.ShortName(packages[unknown]))
+		select {
+		case <-env.Context.Done():
+			return nil, env.Context.Err()
+		case <-deadline:
+			return all, nil
+		case <-tick.C:
+		}
+		var err error
+		if all, err = inventory.LoadNamed(env.Context, cluster); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // remove deletes the package: with --yes in its current state, and otherwise only if it has not changed since
