@@ -17,6 +17,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -305,7 +306,7 @@ func (m *mirror) copyTags(ctx context.Context, g *errgroup.Group, r repository) 
 // referrers, the mirror can have more, so they are copied one by one.
 func (m *mirror) copyArtifact(ctx context.Context, r repository, tag string) error {
 	hex, belongs := strings.CutPrefix(tag, "sha256-")
-	if !belongs {
+	if !belongs || claim.IsTag(tag) {
 		return nil
 	}
 	if subject, err := oci.ParseDigest("sha256:" + hex); err == nil {

@@ -132,7 +132,7 @@ func (p *Packages) builder(texts bool) (*indexer.Builder, error) {
 // readsPerProcessor is the number of versions that are read at the same time for each processor.
 const readsPerProcessor = 4
 
-// published returns the digests of the versions whose tags are selected, by tag, including those that were deleted. It reads the tags and
+// published returns the digests of the versions whose tags are selected, by tag, including those that were deleted and left a status. It reads the tags and
 // statuses of the repository and not the index, which may not include the latest change.
 func (p *Packages) published(ctx context.Context, repository string, selects func(tag string) bool) (map[string]oci.Digest, error) {
 	ref, err := p.reference(repository)
@@ -153,7 +153,8 @@ func (p *Packages) published(ctx context.Context, repository string, selects fun
 			switch {
 			case err != nil && errcode.From(err).Code.Class != errcode.Invalid:
 				return nil, err
-			case err == nil && s != nil && s.State == catalog.Removed && selects(s.Tag) && found[s.Tag].IsZero():
+			case err == nil && s != nil && selects(s.Tag) && found[s.Tag].IsZero():
+				// A version that has a status but no tag was deleted, whatever the status: several servers can change it at the same time.
 				found[s.Tag] = digest
 			}
 			continue

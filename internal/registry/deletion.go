@@ -10,6 +10,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -64,6 +65,9 @@ func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Dig
 	}
 	var versions []string
 	for _, tag := range tags {
+		if claim.IsTag(tag) {
+			continue
+		}
 		a, err := p.packages.client.Artifact(ctx, ref.WithTag(tag))
 		if err != nil {
 			if class := errcode.From(err).Code.Class; class == errcode.Unavailable || class == errcode.Timeout || ctx.Err() != nil {

@@ -130,6 +130,8 @@ func writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
 		status, code = http.StatusForbidden, codeDenied
 	case errcode.Invalid.Name, errcode.Limit.Name, errcode.Usage.Name:
 		status, code = http.StatusBadRequest, codeManifest
+	case errcode.Unavailable.Name:
+		status = http.StatusServiceUnavailable
 	}
 	writeError(w, r, status, code, err.Error())
 }

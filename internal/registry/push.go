@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/version"
@@ -93,7 +94,11 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 	forward := withPath(r, p.api)
 	forward.Body, forward.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	answer := &statusRecorder{ResponseWriter: w}
-	p.images.ServeHTTP(answer, forward)
+	if r.Method == http.MethodPut && p.options.Backend != nil {
+		p.forwardAgreed(answer, forward, body)
+	} else {
+		p.images.ServeHTTP(answer, forward)
+	}
 	if answer.status < http.StatusMultipleChoices {
 		p.changed(p.api.repository)
 	}
@@ -199,6 +204,9 @@ func (p *push) checkAction(doc *oci.Document, tags []string) error {
 	action := access.Publish
 	isStatus := doc.ArtifactType == catalog.StatusArtifactType && doc.Subject != nil
 	for _, tag := range tags {
+		if claim.IsTag(tag) {
+			return oci.ErrInvalidManifest.New(nil, "the tag %s is reserved for the servers of the registry", tag)
+		}
 		subject, ok := catalog.ParseStatusTag(tag)
 		if ok && (!isStatus || subject != doc.Subject.Digest) {
 			return oci.ErrInvalidManifest.New(nil, "the tag %s is reserved for the status of a version", tag)
@@ -219,19 +227,29 @@ func (p *push) checkTag(ctx context.Context, tag string, digest oci.Digest) erro
 	if !wanted.Usable() {
 		return nil
 	}
-	published, err := p.packages.published(ctx, p.api.repository, func(other string) bool {
-		v := version.Parse(other)
-		return v.Usable() && v.Compare(&wanted) == 0
-	})
+	published, err := p.packages.published(ctx, p.api.repository, isSpellingOf(wanted))
 	if err != nil {
 		return err
 	}
 	for _, same := range slices.Sorted(maps.Keys(published)) {
 		if current := published[same]; current != digest {
-			return ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.repository, same, current.Short(), digest.Short())
+			return p.immutable(same, current, digest)
 		}
 	}
 	return nil
+}
+
+// isSpellingOf returns a function that reports whether a tag is a spelling of a version.
+func isSpellingOf(wanted version.Version) func(tag string) bool {
+	return func(tag string) bool {
+		v := version.Parse(tag)
+		return v.Usable() && v.Compare(&wanted) == 0
+	}
+}
+
+// immutable returns the error for a version that has other content.
+func (p *push) immutable(tag string, current, wanted oci.Digest) error {
+	return ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.repository, tag, current.Short(), wanted.Short())
 }
 
 // isVersion reports whether a tag is a complete semantic version, which is immutable, as package version and the index read it. Tags such as

@@ -117,7 +117,7 @@ func (l *Lease) renew(ctx context.Context) error {
 	if err := l.write(ctx, next); err != nil {
 		return err
 	}
-	l.own, l.granted = next.artifact().root.Digest, start
+	l.own, l.granted = next.artifact().Root().Digest, start
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (l *Lease) claim(ctx context.Context) error {
 	}
 	next := l.next()
 	// The write can succeed although it fails for this server.
-	l.own, l.granted, l.confirmed = next.artifact().root.Digest, l.Now(), false
+	l.own, l.granted, l.confirmed = next.artifact().Root().Digest, l.Now(), false
 	l.claimed = l.granted
 	return l.write(ctx, next)
 }

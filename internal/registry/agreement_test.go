@@ -1,0 +1,330 @@
+package registry_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
+	"pgregory.net/rapid"
+
+	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// fleet are servers in front of one registry in memory. A test decides which of their requests the registry serves next.
+type fleet struct {
+	backend http.Handler
+	servers []*server
+	// arrivals are the requests that wait; nil serves each at once.
+	arrivals chan *waiting
+
+	mu sync.Mutex
+	// written are the contents that the registry had under the path of each tag.
+	written map[string]map[string]bool
+}
+
+// waiting is a request of a server that the registry has not served.
+type waiting struct {
+	from    int
+	outcome chan outcome
+}
+
+// outcome is the treatment of a request.
+type outcome int
+
+const (
+	served outcome = iota
+	lostBefore
+	lostAfter // The registry serves the request, and the server does not get the response.
+)
+
+var errLost = errors.New("the server has failed")
+
+// toFleet sends the requests of a server to the registry of a fleet.
+type toFleet struct {
+	f    *fleet
+	from int
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (x toFleet) RoundTrip(r *http.Request) (*http.Response, error) {
+	treatment := served
+	if arrivals := x.f.arrivals; arrivals != nil && matters(r) {
+		if r.Context().Err() != nil {
+			return nil, errLost
+		}
+		w := &waiting{x.from, make(chan outcome)}
+		select {
+		case arrivals <- w:
+		case <-r.Context().Done():
+			return nil, errLost
+		}
+		treatment = <-w.outcome
+	}
+	if treatment == lostBefore {
+		return nil, errLost
+	}
+	resp := x.f.serve(r)
+	if treatment == lostAfter {
+		return nil, errLost
+	}
+	return resp, nil
+}
+
+// matters reports whether the order of a request among those of other servers matters: it is a list of tags, or reads or writes a tag.
+func matters(r *http.Request) bool {
+	_, reference, isManifest := strings.Cut(r.URL.Path, "/manifests/")
+	return strings.HasSuffix(r.URL.Path, "/tags/list") || isManifest && !strings.Contains(reference, ":")
+}
+
+// serve serves a request, and records the content of tags.
+func (f *fleet) serve(r *http.Request) *http.Response {
+	var body []byte
+	if r.Body != nil {
+		body, _ = io.ReadAll(r.Body)
+	}
+	r = r.Clone(context.WithoutCancel(r.Context()))
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := httptest.NewRecorder()
+	f.backend.ServeHTTP(w, r)
+	resp := w.Result()
+	resp.Request = r
+	if tag := r.URL.Path; r.Method == http.MethodPut && strings.Contains(tag, "/manifests/") && resp.StatusCode == http.StatusCreated {
+		if f.written[tag] == nil {
+			f.written[tag] = map[string]bool{}
+		}
+		f.written[tag][oci.DigestOf(body).String()] = true
+	}
+	return resp
+}
+
+func newFleet(t *testing.T, n int, deletes bool) *fleet {
+	t.Helper()
+	images := olareg.New(config.Config{
+		Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &deletes},
+	})
+	t.Cleanup(func() { _ = images.Close() })
+	f := &fleet{backend: images, written: map[string]map[string]bool{}}
+	for i := range n {
+		f.servers = append(f.servers, start(t, func(o *registry.Options) {
+			o.Indexer = noIndexer{}
+			o.Backend = &registry.BackendOptions{
+				Host: "backend.example.org", Repositories: []string{"acme/provider-rafts"}, Transport: toFleet{f, i},
+				Remote: remote.Options{Transport: toFleet{f, i}, Attempts: 1},
+			}
+		}))
+	}
+	return f
+}
+
+// pushing is a push through a server.
+type pushing struct {
+	repository, tag, content string
+
+	cancel context.CancelFunc
+	failed bool
+	status int
+}
+
+// manifestOf returns a manifest that differs for each content.
+func manifestOf(content string) []byte {
+	raw, err := json.Marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": oci.MediaTypeOCIIndex, "manifests": []any{}, "annotations": map[string]string{"content": content},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// pushManifest pushes content through a server, and returns the status of the response.
+func (s *server) pushManifest(ctx context.Context, repository, tag, content string) int {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPut, "http://"+host+"/v2/"+repository+"/manifests/"+tag, bytes.NewReader(manifestOf(content)))
+	r.Header.Set("Content-Type", string(oci.MediaTypeOCIIndex))
+	r.Header.Set("Authorization", "Bearer "+s.admin)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Code
+}
+
+// race runs pushes, one for each server, in an order of requests that choose draws. It ends servers at up to mostFailures requests.
+func (f *fleet) race(ctx context.Context, pushes []*pushing, choose func(n int, what string) int, mostFailures int) {
+	arrivals, done := make(chan *waiting), make(chan int)
+	f.arrivals = arrivals
+	for i, p := range pushes {
+		var own context.Context
+		own, p.cancel = context.WithCancel(ctx)
+		go func() {
+			status := f.servers[i].pushManifest(own, p.repository, p.tag, p.content)
+			if !p.failed {
+				p.status = status
+			}
+			done <- i
+		}()
+	}
+	running, held := len(pushes), map[int]*waiting{}
+	defer func() { // The property ends a run that draws too much.
+		for _, p := range pushes {
+			p.cancel()
+		}
+		for _, w := range held {
+			w.outcome <- lostBefore
+		}
+		for running > 0 {
+			select {
+			case <-done:
+				running--
+			case w := <-arrivals:
+				w.outcome <- lostBefore
+			}
+		}
+		f.arrivals = nil
+	}()
+	var next, steps int
+	for running > 0 {
+		if len(held) < running {
+			select {
+			case i := <-done:
+				running--
+				pushes[i].cancel()
+			case w := <-arrivals:
+				if pushes[w.from].failed {
+					w.outcome <- lostBefore
+				} else {
+					if held[w.from] != nil {
+						panic("a push sends two requests at the same time")
+					}
+					held[w.from] = w
+				}
+			}
+			continue
+		}
+		if steps == 0 || held[next] == nil {
+			senders := slices.Sorted(maps.Keys(held))
+			next, steps = senders[choose(len(senders), "next")], 1+choose(6, "steps")
+		}
+		steps--
+		w := held[next]
+		delete(held, w.from)
+		treatment := served
+		if mostFailures > 0 {
+			switch choose(30, "failure") {
+			case 1:
+				treatment = lostBefore
+			case 2:
+				treatment = lostAfter
+			}
+		}
+		if treatment != served {
+			mostFailures--
+			pushes[w.from].failed = true
+			pushes[w.from].cancel()
+		}
+		w.outcome <- treatment
+	}
+}
+
+// TestOneOfSeveralContentsOfAVersionIsAccepted pushes several contents of one version through servers in front of one registry, whose
+// requests are served in any order, and of which some end at any request.
+func TestOneOfSeveralContentsOfAVersionIsAccepted(t *testing.T) {
+	for name, deletes := range map[string]bool{"registry that deletes": true, "registry that does not delete": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 4, deletes)
+			n := 0
+			rapid.Check(t, func(rt *rapid.T) {
+				n++
+				repository, spellings := fmt.Sprintf("acme/provider-boat%d", n), []string{"v1.2.0", "1.2.0", "v1.02.0"}
+				choose := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(rt, what) }
+				var pushes []*pushing
+				for range 2 + choose(2, "pushes") {
+					pushes = append(pushes, &pushing{
+						repository: repository, tag: spellings[max(0, choose(6, "spelling")-3)], content: strconv.Itoa(choose(3, "content")),
+					})
+				}
+				failures := choose(3, "failures")
+				f.race(t.Context(), pushes, choose, failures)
+				f.check(t, rt, repository, spellings, pushes)
+			})
+		})
+	}
+}
+
+// check checks the results of a race, and that a later push gets the same result.
+func (f *fleet) check(t *testing.T, rt *rapid.T, repository string, spellings []string, pushes []*pushing) {
+	var accepted, refused, failures int
+	contents := map[string]bool{}
+	for _, p := range pushes {
+		switch {
+		case p.failed:
+			failures++
+		case p.status == http.StatusCreated:
+			accepted++
+			contents[p.content] = true
+		case p.status == http.StatusConflict:
+			refused++
+		default:
+			rt.Fatalf("a push of %s to %s: status %d", p.content, p.tag, p.status)
+		}
+	}
+	if len(contents) > 1 || failures == 0 && len(contents) != 1 {
+		rt.Fatalf("the servers accept the contents %v", slices.Sorted(maps.Keys(contents)))
+	}
+	// A server that takes part later completes what the others have begun.
+	last := f.servers[len(f.servers)-1]
+	for i := range 2 {
+		late := fmt.Sprintf("late %d", i)
+		switch status := last.pushManifest(t.Context(), repository, spellings[0], late); {
+		case status == http.StatusCreated:
+			contents[late] = true
+		case status != http.StatusConflict:
+			rt.Fatalf("a later push: status %d", status)
+		}
+	}
+	if len(contents) > 1 {
+		rt.Fatalf("the servers accept the contents %v", slices.Sorted(maps.Keys(contents)))
+	}
+	written := map[string]bool{}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, tag := range spellings {
+		maps.Copy(written, f.written["/v2/"+repository+"/manifests/"+tag])
+	}
+	for content := range contents {
+		if !written[oci.DigestOf(manifestOf(content)).String()] {
+			rt.Fatalf("%s was accepted, and the registry has never had it", content)
+		}
+	}
+	if len(written) != 1 {
+		rt.Fatalf("the registry had %d contents of %s", len(written), spellings[0])
+	}
+}
+
+// noIndexer indexes nothing.
+type noIndexer struct{}
+
+// Load implements [registry.Indexer].
+func (noIndexer) Load(context.Context, string) (*catalog.Catalog, error) {
+	return &catalog.Catalog{}, nil
+}
+
+// Update implements [registry.Indexer].
+func (noIndexer) Update(_ context.Context, _ string, previous *catalog.Catalog, _, _ []string) (*catalog.Catalog, error) {
+	return previous, nil
+}

@@ -1,0 +1,73 @@
+package claim
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/version"
+)
+
+// state is the kind of a claim.
+type state byte
+
+const (
+	// proposed means that a server wants the version to have the content.
+	proposed state = 'p'
+	// sole means that a server has proposed the content and has then seen no other proposal of the round.
+	sole state = 's'
+	// contested means that a server has proposed the content and has then seen another proposal of the round.
+	contested state = 'c'
+)
+
+// element is a claim. The tag contains all of it, so that one list of tags shows all claims.
+type element struct {
+	round   int
+	state   state
+	content oci.Digest
+}
+
+const (
+	tagPrefix = "sha256-"
+	tagSuffix = ".claim-"
+	// keyBytes is the length of the hash of a version in a tag.
+	keyBytes = 16
+)
+
+// key returns the part of tags that identifies a version, which is the same for all spellings of the version.
+func key(v *version.Version) string {
+	sum := sha256.Sum256([]byte(v.Semver().String()))
+	return hex.EncodeToString(sum[:keyBytes])
+}
+
+func (e element) tag(key string) string {
+	return fmt.Sprintf("%s%s%s%s.%d%c", tagPrefix, e.content.Hex(), tagSuffix, key, e.round, e.state)
+}
+
+// parseTag parses the tag of a claim.
+func parseTag(tag string) (e element, key string, ok bool) {
+	rest, isDigest := strings.CutPrefix(tag, tagPrefix)
+	content, rest, isClaim := strings.Cut(rest, tagSuffix)
+	key, rest, hasRound := strings.Cut(rest, ".")
+	if !isDigest || !isClaim || !hasRound || len(key) != 2*keyBytes || len(rest) < 2 {
+		return element{}, "", false
+	}
+	var err error
+	if e.content, err = oci.ParseDigest("sha256:" + content); err != nil {
+		return element{}, "", false
+	}
+	if e.round, err = strconv.Atoi(rest[:len(rest)-1]); err != nil {
+		return element{}, "", false
+	}
+	e.state = state(rest[len(rest)-1])
+	return e, key, e.tag(key) == tag && (e.state == proposed || e.state == sole || e.state == contested)
+}
+
+// IsTag reports whether a tag is that of a claim. Clients do not write such tags, and mirrors do not copy them.
+func IsTag(tag string) bool {
+	_, _, ok := parseTag(tag)
+	return ok
+}
