@@ -89,14 +89,17 @@ func requiredByDigest(dependents []dependency.Edge) bool {
 	})
 }
 
-// Orphans returns the packages that were installed as dependencies and that no package requires any more, including
-// packages that only orphans require. Dependents precede their dependencies.
+// Orphans returns the packages that were installed as dependencies, are not in use, and that no package requires any
+// more, including packages that only orphans require. Dependents precede their dependencies.
 func (g *Graph) Orphans() []Node {
 	var all, unneeded dependency.Graph
 	var needed []string
 	for _, n := range g.nodes {
 		required := n.requiredDependencies()
 		all.Add(n.Repository, required...)
+		if n.InUse {
+			needed = append(needed, n.Repository)
+		}
 		for _, d := range required {
 			if !n.AutoInstalled {
 				needed = append(needed, d.Package)

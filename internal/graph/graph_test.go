@@ -89,6 +89,17 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
+// A package in use is needed, with everything that it requires.
+func TestPackagesInUseAreNoOrphans(t *testing.T) {
+	g := graph("a", "*b needs c", "*c", "*d needs b")
+	for i := range g.nodes {
+		g.nodes[i].InUse = g.nodes[i].Name == "b"
+	}
+	if got := namesOf(g.Orphans()); got != "d" {
+		t.Errorf("the orphans are %q, want d", got)
+	}
+}
+
 // A package is identified by the repository that it is read from, whatever name its
 // dependents use.
 func TestNames(t *testing.T) {

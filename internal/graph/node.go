@@ -23,6 +23,8 @@ type Node struct {
 	SkipDependencies bool
 	// AutoInstalled reports whether the package was installed only as a dependency.
 	AutoInstalled bool
+	// InUse reports whether an object that is no package, such as an install object, uses the package.
+	InUse bool
 	// FollowsDependents reports whether the user who installed the package lets its version follow its dependents.
 	FollowsDependents bool
 	// Paused reports whether reconciliation of the package is paused.

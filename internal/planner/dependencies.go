@@ -41,7 +41,7 @@ func (pl *Planner) planDependencies(ctx context.Context, s *clusterState, p v1.P
 		if cycle != nil {
 			return nil, cycle
 		}
-		out.Orphans = s.orphans(nodes, &node, nil)
+		pl.recordOrphans(ctx, s, nodes, &node, nil, out)
 		return nil, nil
 	}
 	all := slices.Concat(dependencies, kinds)
@@ -62,7 +62,7 @@ func (pl *Planner) planDependencies(ctx context.Context, s *clusterState, p v1.P
 	if err == nil && cycle != nil && len(changes) == 0 {
 		return nil, cycle // Other versions of the dependencies do not avoid the cycle, or may not be selected.
 	}
-	out.Orphans = s.orphans(nodes, &node, changes)
+	pl.recordOrphans(ctx, s, nodes, &node, changes, out)
 	out.Preconditions.Installed = s.preconditions(out)
 	return changes, err
 }

@@ -270,28 +270,11 @@ func (pl *Planner) installsOf(ctx context.Context, live v1.Package, out *Plan) [
 	if live.PackageKind() != v1.ProviderKind {
 		return nil
 	}
-	all, err := pl.installObjects(ctx)
+	all, err := state.ListServedInstalls(ctx, pl.Cluster, pl.Reader)
 	if err != nil {
 		out.warn(fmt.Sprintf("The install objects that use the package are not known: %v.", err))
 	}
 	return slices.DeleteFunc(all, func(in packagesv1alpha1.Install) bool { return in.InstallStatus().Provider != live.GetName() })
-}
-
-// installObjects returns the install objects of the kinds that the API server serves.
-func (pl *Planner) installObjects(ctx context.Context) ([]packagesv1alpha1.Install, error) {
-	served, err := pl.Cluster.Kinds(ctx, packagesv1alpha1.Group)
-	if err != nil {
-		return nil, err
-	}
-	var out []packagesv1alpha1.Install
-	for _, k := range served {
-		all, err := state.ListInstalls(ctx, pl.Reader, k.Kind)
-		if err != nil {
-			return out, err
-		}
-		out = append(out, all...)
-	}
-	return out, nil
 }
 
 // contentsWith returns the content of a package that is planned, and of the installed packages that do not work yet.

@@ -1,9 +1,13 @@
 package planner
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
@@ -16,10 +20,25 @@ type Orphan struct {
 	Removed bool `json:"removed,omitempty"`
 }
 
-// orphans returns the packages that become orphans by an operation. Node is the package after the
-// operation, or nil if the operation deletes it. The dependencies of other packages are read from
-// the Lock; the manager deletes no orphan before it knows all dependencies.
-func (s *clusterState) orphans(others []graph.Node, node *graph.Node, changes []graph.Change) []Orphan {
+// recordOrphans adds to the plan the packages that become orphans by the operation. Node is the package after the
+// operation, or nil if the operation deletes it. The dependencies of other packages are read from the Lock; the manager
+// deletes no orphan before it knows all dependencies.
+func (pl *Planner) recordOrphans(ctx context.Context, s *clusterState, others []graph.Node, node *graph.Node, changes []graph.Change, out *Plan) {
+	out.Orphans = s.orphans(others, node, changes, nil)
+	if len(out.Orphans) == 0 {
+		return
+	}
+	installs, err := state.ListServedInstalls(ctx, pl.Cluster, pl.Reader)
+	if err != nil {
+		out.warn(fmt.Sprintf("Install objects that use packages which are no longer required are not known: %v.", err))
+	}
+	if len(installs) > 0 {
+		out.Orphans = s.orphans(others, node, changes, installs)
+	}
+}
+
+// orphans returns the packages that become orphans by an operation, and that none of the install objects uses.
+func (s *clusterState) orphans(others []graph.Node, node *graph.Node, changes []graph.Change, installs []packagesv1alpha1.Install) []Orphan {
 	if s.live == nil {
 		return nil
 	}
@@ -31,10 +50,10 @@ func (s *clusterState) orphans(others []graph.Node, node *graph.Node, changes []
 	if node != nil {
 		after = append(after, *node)
 	}
-	existing := s.orphanNodes(append(before, others...))
+	existing := s.orphanNodes(append(before, others...), installs)
 	removed := s.lock.Annotations[graph.AnnotationRemovalPolicy] == string(graph.RemoveOrphans)
 	var out []Orphan
-	for _, n := range s.orphanNodes(after) {
+	for _, n := range s.orphanNodes(after, installs) {
 		if !slices.ContainsFunc(existing, func(o graph.Node) bool { return o.Compare(n) == 0 }) {
 			out = append(out, Orphan{Kind: n.Kind, Name: n.Name, Reference: n.Reference(), Removed: removed})
 		}
@@ -59,10 +78,11 @@ func withChanges(nodes []graph.Node, changes []graph.Change) []graph.Node {
 	return out
 }
 
-// orphanNodes returns the orphans among nodes. As in the manager, optional dependencies, and
+// orphanNodes returns the orphans among nodes that none of the install objects uses. As in the manager, optional dependencies, and
 // dependencies whose resolution is skipped, count as required.
-func (s *clusterState) orphanNodes(nodes []graph.Node) []graph.Node {
+func (s *clusterState) orphanNodes(nodes []graph.Node, installs []packagesv1alpha1.Install) []graph.Node {
 	nodes = slices.Clone(nodes)
+	state.MarkUsed(nodes, installs)
 	for i := range nodes {
 		nodes[i].SkipDependencies, nodes[i].Dependencies = false, slices.Clone(nodes[i].Dependencies)
 		for j := range nodes[i].Dependencies {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -57,17 +58,20 @@ func TestOrphansOfAPlan(t *testing.T) {
 		will    *graph.Node
 		changes []graph.Change
 		want    string
+		used    string
 	}{
-		"it goes":                  {around("p needs mid", "*mid needs leaf", "*leaf"), nil, nil, "mid leaf"},
-		"it goes, and others stay": {around("p needs mid", "*mid needs leaf", "*leaf", "q needs leaf"), nil, nil, "mid"},
-		"it becomes an orphan, and the package of a user stays": {around("p needs mid", "mid"), nil, nil, ""},
-		"former orphans are not listed":                         {around("p needs mid", "*mid", "*vain"), nil, nil, "mid"},
-		"a version that needs less":                             {around("p needs mid", "*mid"), node(), nil, "mid"},
-		"a version that needs as much":                          {around("p needs mid", "*mid"), node("mid"), nil, ""},
-		"what comes with it needs it":                           {around("p needs mid", "*mid"), node("new"), []graph.Change{{To: pkg("new", "mid")}}, ""},
-		"what moves with it needs less":                         {around("p needs mid", "*mid needs leaf", "*leaf"), node("mid"), []graph.Change{{Existing: &moved, To: pkg("mid")}}, "leaf"},
-		"nothing is known":                                      {func() *clusterState { s := around("p needs mid", "*mid"); s.lock.Packages = nil; return s }(), nil, nil, ""},
-		"nothing is there":                                      {&clusterState{}, node(), nil, ""},
+		"it goes":                  {around("p needs mid", "*mid needs leaf", "*leaf"), nil, nil, "mid leaf", ""},
+		"it goes, and others stay": {around("p needs mid", "*mid needs leaf", "*leaf", "q needs leaf"), nil, nil, "mid", ""},
+		"it becomes an orphan, and the package of a user stays": {around("p needs mid", "mid"), nil, nil, "", ""},
+		"former orphans are not listed":                         {around("p needs mid", "*mid", "*vain"), nil, nil, "mid", ""},
+		"a version that needs less":                             {around("p needs mid", "*mid"), node(), nil, "mid", ""},
+		"a version that needs as much":                          {around("p needs mid", "*mid"), node("mid"), nil, "", ""},
+		"what comes with it needs it":                           {around("p needs mid", "*mid"), node("new"), []graph.Change{{To: pkg("new", "mid")}}, "", ""},
+		"what moves with it needs less":                         {around("p needs mid", "*mid needs leaf", "*leaf"), node("mid"), []graph.Change{{Existing: &moved, To: pkg("mid")}}, "leaf", ""},
+		"nothing is known":                                      {func() *clusterState { s := around("p needs mid", "*mid"); s.lock.Packages = nil; return s }(), nil, nil, "", ""},
+		"nothing is there":                                      {&clusterState{}, node(), nil, "", ""},
+		"an install object uses a dependency":                   {around("p needs mid", "*mid needs leaf", "*leaf"), nil, nil, "", "mid"},
+		"an install object uses a dependency of a dependency":   {around("p needs mid", "*mid needs leaf", "*leaf"), nil, nil, "mid", "leaf"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var others []graph.Node
@@ -76,12 +80,14 @@ func TestOrphansOfAPlan(t *testing.T) {
 					others = append(others, n)
 				}
 			}
+			in := packagesv1alpha1.NewInstall(packagesv1alpha1.PackageInstallKind)
+			in.InstallStatus().Provider = tc.used
 			for _, removed := range []bool{false, true} {
 				if removed {
 					tc.s.lock.Annotations = map[string]string{graph.AnnotationRemovalPolicy: "Orphans"}
 				}
 				var got []string
-				for _, o := range tc.s.orphans(others, tc.will, tc.changes) {
+				for _, o := range tc.s.orphans(others, tc.will, tc.changes, []packagesv1alpha1.Install{in}) {
 					if got = append(got, o.Name); o.Removed != removed || o.Reference != orphanage+o.Name+":v1" {
 						t.Errorf("got %+v", o)
 					}

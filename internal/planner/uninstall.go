@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -69,13 +70,13 @@ func (pl *Planner) recordDependents(ctx context.Context, s *clusterState, out *P
 		return err
 	}
 	if len(out.Breaks) > 0 {
-		installs, err := pl.installObjects(ctx)
+		installs, err := state.ListServedInstalls(ctx, pl.Cluster, pl.Reader)
 		if err != nil {
 			out.warn(fmt.Sprintf("The install objects that use the packages are not known: %v.", err))
 		}
 		out.Remedy = pl.uninstallRemedy(ctx, s, others, installs, out)
 	}
-	out.Orphans = s.orphans(others, nil, nil)
+	pl.recordOrphans(ctx, s, others, nil, nil, out)
 	// A PackageInstall shares a Provider that an administrator installs.
 	by := slices.IndexFunc(out.Breaks, func(b Broken) bool { return b.Kind != packagesv1alpha1.PackageInstallKind })
 	if _, installs := s.lock.Annotations[graph.AnnotationUpgrades]; installs && by >= 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,9 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -135,6 +138,24 @@ func (s *suite) planner(t *testing.T) *planner.Planner {
 	return &planner.Planner{Reader: s.Client, Cluster: cluster, Namespace: managerNamespace}
 }
 
+// isOrphan reports whether `xpkg autoremove` would uninstall a package.
+func (s *suite) isOrphan(t *testing.T, p v1.Package) bool {
+	t.Helper()
+	all, err := inventory.LoadNamed(t.Context(), s.Client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	installs, err := inventory.ListInstalls(t.Context(), s.Client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := all.Graph(installs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(g.Orphans(), func(n graph.Node) bool { return n.Kind == p.PackageKind() && n.Name == p.GetName() })
+}
+
 // wantFix fails unless a change is refused because of an install object, with a command as the fix.
 func wantFix(t *testing.T, err error, command string) {
 	t.Helper()
@@ -182,8 +203,15 @@ func TestClusterPackageInstallByKindUsesTheInstalledProvider(t *testing.T) {
 	if err != nil || len(plan.Breaks) != 1 || plan.Breaks[0].String() != want {
 		t.Errorf("the deletion of the Provider breaks %v (%v), want %s", plan.Breaks, err, want)
 	}
+	env.Update(t, s.Env, own, func(p *v1.Provider) { metav1.SetMetaDataLabel(&p.ObjectMeta, graph.LabelAutoInstalled, "true") })
+	if s.isOrphan(t, own) {
+		t.Error("the Provider that an install object uses is an orphan")
+	}
 	s.Delete(t, in)
 	s.WaitGone(t, in)
+	if !s.isOrphan(t, own) {
+		t.Error("a dependency that nothing uses is no orphan")
+	}
 	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil || own.DeletionTimestamp != nil {
 		t.Errorf("the Provider of another client is deleted: %v", err)
 	}

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"slices"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -22,8 +24,8 @@ var ErrNeedsUnknown = errcode.Code{
 	Fix:   "Wait until the package is installed, or uninstall it. The manager updates the Lock.",
 }
 
-// Graph returns all packages with their dependencies in the Lock.
-func (i *Inventory) Graph() (*graph.Graph, error) {
+// Graph returns all packages with their dependencies in the Lock. The Providers that the install objects use are in use.
+func (i *Inventory) Graph(installs []packagesv1alpha1.Install) (*graph.Graph, error) {
 	var nodes []graph.Node
 	for _, p := range i.Packages {
 		needs, known := graph.LockedDependencies(p, i.Lock.Packages)
@@ -36,6 +38,7 @@ func (i *Inventory) Graph() (*graph.Graph, error) {
 		}
 		nodes = append(nodes, n)
 	}
+	state.MarkUsed(nodes, installs)
 	return graph.New(nodes, nil), nil
 }
 

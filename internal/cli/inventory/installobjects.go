@@ -60,6 +60,20 @@ func ReadObjects(ctx context.Context, cluster client.Client) []packagesv1alpha1.
 	return out
 }
 
+// ListInstalls returns the install objects of all namespaces, and none in a cluster without them. Unlike [ReadInstalls], it
+// fails if the user is not allowed to read them.
+func ListInstalls(ctx context.Context, cluster client.Client) ([]packagesv1alpha1.Install, error) {
+	var out []packagesv1alpha1.Install
+	for _, kind := range packagesv1alpha1.InstallKinds() {
+		all, err := state.ListInstalls(ctx, cluster, kind)
+		if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+			return nil, connection.Classify(err, "list the objects of kind %s", kind)
+		}
+		out = append(out, all...)
+	}
+	return out, nil
+}
+
 // ReadInstalls returns the install objects among [ReadObjects].
 func ReadInstalls(ctx context.Context, cluster client.Client) []packagesv1alpha1.Install {
 	return Installs(ReadObjects(ctx, cluster))

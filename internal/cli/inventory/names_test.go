@@ -43,7 +43,7 @@ func TestAutoremoveAppliesImageConfigs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := all.Graph()
+		g, err := all.Graph(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,13 +22,18 @@ type AutoremoveCmd struct {
 	terminal.OutputFlag
 }
 
-// Run uninstalls automatically installed packages that no package requires any more, dependents first.
+// Run uninstalls automatically installed packages that no package requires and no install object uses any more, dependents
+// first.
 func (c *AutoremoveCmd) Run(env *terminal.Env) error {
-	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
 	if err != nil {
 		return err
 	}
-	g, err := all.Graph()
+	installs, err := inventory.ListInstalls(env.Context, cluster)
+	if err != nil {
+		return err
+	}
+	g, err := all.Graph(installs)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,8 @@ type Config struct {
 }
 
 // Reconciler deletes orphans. It deletes no orphan while the dependencies of a package are unknown,
-// and no orphan whose CRDs have custom resources. A package that a user has installed is no orphan.
+// and no orphan whose CRDs have custom resources. A package that a user has installed, or that an install object uses,
+// is no orphan.
 type Reconciler struct {
 	Config
 	planner *planner.Planner
@@ -97,6 +98,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	installs, err := state.ListServedInstalls(ctx, r.Cluster, r.Live)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	state.MarkUsed(live.nodes, installs)
 	if live.unknown != "" {
 		logging.FromContext(ctx).DebugContext(ctx, "deleting no orphans, because the dependencies of a package are not known", "package", live.unknown)
 		return ctrl.Result{RequeueAfter: requeue.Jitter(retainedPause)}, nil

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xpkg-dev/xpkg/apis"
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
@@ -53,8 +54,12 @@ func (emptyContent) Rewrites(context.Context) (func(string) string, error) {
 	return func(repository string) string { return repository }, nil
 }
 
-// clusterWithResources has a package's CRD, with one custom resource.
-type clusterWithResources struct{ owner metav1.OwnerReference }
+// clusterWithResources has a package's CRD, with custom resources.
+type clusterWithResources struct {
+	owner  metav1.OwnerReference
+	count  int64
+	served []apply.ServedKind
+}
 
 func (clusterWithResources) Identity(context.Context) (types.UID, error) { return "cluster", nil }
 
@@ -70,10 +75,12 @@ func (clusterWithResources) Preflight(_ context.Context, p plan.Plan, _ apply.Co
 	return p, nil
 }
 
-func (clusterWithResources) CountCustomResources(_ context.Context, names []string) ([]planner.CustomResources, error) {
+func (c clusterWithResources) CountCustomResources(_ context.Context, names []string) ([]planner.CustomResources, error) {
 	var out []planner.CustomResources
 	for _, name := range names {
-		out = append(out, planner.CustomResources{CRD: name, Count: 1})
+		if c.count > 0 {
+			out = append(out, planner.CustomResources{CRD: name, Count: c.count})
+		}
 	}
 	return out, nil
 }
@@ -82,32 +89,30 @@ func (clusterWithResources) ClusterScoped(context.Context) (map[schema.GroupReso
 	return map[schema.GroupResource]bool{}, nil
 }
 
-func (clusterWithResources) Kinds(context.Context, string) ([]apply.ServedKind, error) {
-	return nil, nil
+func (c clusterWithResources) Kinds(context.Context, string) ([]apply.ServedKind, error) {
+	return c.served, nil
 }
 
-// Whether custom resources would be deleted with an orphan is decided from the API server: the cache may
-// not have seen yet which objects the orphan owns.
-//
-// hardening: J3
-func TestAnOrphanWithCustomResourcesIsRetainedWhileTheCacheIsBehind(t *testing.T) {
+// reconcileOrphan reconciles an orphan with a CRD in a cluster with further objects, which the cache has not seen yet.
+func reconcileOrphan(t *testing.T, cluster clusterWithResources, more ...client.Object) (r *Reconciler, p *v1.Provider, exists bool) {
+	t.Helper()
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	digest := "sha256:" + strings.Repeat("1", 64)
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", UID: "package", Generation: 1, Labels: map[string]string{"xpkg.dev/auto-installed": "true"}}}
+	p = &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", UID: "package", Generation: 1, Labels: map[string]string{"xpkg.dev/auto-installed": "true"}}}
 	p.Spec.Package = "registry.example.com/boats:v1"
 	p.Status.CurrentIdentifier, p.Status.ResolvedDigest, p.Status.ObservedGeneration = p.Spec.Package, digest, 1
 	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", UID: "revision", Labels: map[string]string{v1.LabelPackage: "boats"}}}
 	rev.Spec.Image, rev.Spec.Digest, rev.Spec.DesiredState, rev.Spec.Revision = p.Spec.Package, digest, v1.RevisionActive, 1
 	rev.Status.ObjectRefs = []v1.TypedReference{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "boats.test", UID: "crd"}}
-	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, rev).WithStatusSubresource(p, rev).Build()
-	r := New(Config{
-		Client: lateCache{live}, Live: live,
-		Cluster: clusterWithResources{metav1.OwnerReference{
-			APIVersion: v1.GroupVersion.String(), Kind: "ProviderRevision", Name: rev.Name, UID: rev.UID, Controller: new(true),
-		}},
+	cluster.owner = metav1.OwnerReference{
+		APIVersion: v1.GroupVersion.String(), Kind: "ProviderRevision", Name: rev.Name, UID: rev.UID, Controller: new(true),
+	}
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(more, p, rev)...).WithStatusSubresource(p, rev).Build()
+	r = New(Config{
+		Client: lateCache{live}, Live: live, Cluster: cluster,
 		Packages:     state.Packages{Content: emptyContent{}, Origins: emptyContent{}, Namespace: "crossplane-system"},
 		Dependencies: &state.Dependencies{Content: emptyContent{}},
 		Events:       events.NewFakeRecorder(8), Now: time.Now, Guard: func(context.Context) error { return nil },
@@ -116,10 +121,34 @@ func TestAnOrphanWithCustomResourcesIsRetainedWhileTheCacheIsBehind(t *testing.T
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := live.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
-		t.Errorf("the orphan was deleted with its custom resources: %v", err)
+	return r, p, live.Get(t.Context(), client.ObjectKeyFromObject(p), p) == nil
+}
+
+// Whether custom resources would be deleted with an orphan is decided from the API server: the cache may
+// not have seen yet which objects the orphan owns.
+//
+// hardening: J3
+func TestAnOrphanWithCustomResourcesIsRetainedWhileTheCacheIsBehind(t *testing.T) {
+	r, p, exists := reconcileOrphan(t, clusterWithResources{count: 1})
+	if !exists {
+		t.Error("the orphan was deleted with its custom resources")
 	}
 	if r.retained[p.UID] != "there are custom resources of boats.test" {
 		t.Errorf("retained because of %q", r.retained)
+	}
+}
+
+// A Provider that an install object uses is no orphan, although no package requires it.
+func TestAProviderOfAnInstallObjectIsNoOrphan(t *testing.T) {
+	for _, used := range []string{"", "boats", "rafts"} {
+		in := packagesv1alpha1.NewInstall(packagesv1alpha1.PackageInstallKind)
+		in.SetName("boats")
+		in.SetNamespace("team")
+		in.InstallStatus().Provider = used
+		var served apply.ServedKind
+		served.Kind = packagesv1alpha1.PackageInstallKind
+		if _, _, exists := reconcileOrphan(t, clusterWithResources{served: []apply.ServedKind{served}}, in); exists != (used == "boats") {
+			t.Errorf("an install object uses %q: the orphan boats exists: %t", used, exists)
+		}
 	}
 }
