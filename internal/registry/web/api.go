@@ -206,9 +206,10 @@ func apiPackages(r *request, path []string) (*response, error) {
 		}
 		return jsonResponse(0, map[string]any{"packages": jsonOf(packages, jsonOfPackage)}), nil
 	}
-	at, rest, err := findRelease(r.ctx, r.view, path)
-	if err != nil || len(rest) > 0 {
-		return nil, first(err, ErrNotFound)
+	repository, tag, _ := strings.Cut(strings.Join(path, "/"), "@")
+	at, err := releaseOf(r.ctx, r.view, repository, tag)
+	if err != nil {
+		return nil, err
 	}
 	dependents, err := r.view.Dependents(r.ctx, at.Repository())
 	if err != nil {

@@ -23,7 +23,7 @@
 //	/g/GROUP                       an API group
 //	/diff/REPOSITORY/A..B          the differences of two versions
 //	/schemas/GROUP/KIND_VERSION.json   the JSON schema of a kind, for editors
-//	/feed.atom, /p/REPOSITORY/feed.atom   feeds of new versions
+//	/feed.atom, /p/REPOSITORY@/feed.atom   feeds of new versions
 //	/api/v1/…                      the same as JSON
 //
 // The path of a package without a tag can equal the path of another page, such as that of the graph of a package with the

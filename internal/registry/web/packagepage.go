@@ -37,7 +37,7 @@ func (h *Handler) packagePart(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(rest) > 0 && rest[0] == "k" {
+	if len(rest) > 0 && rest[0] == kindPart {
 		return h.kindOf(r, at, rest[1:])
 	}
 	switch strings.Join(rest, "/") {
@@ -57,10 +57,8 @@ func (h *Handler) packagePart(r *request) (*response, error) {
 	return nil, ErrNotFound
 }
 
-// packageParts are the parts of a package that a path without a tag can name.
-var packageParts = []string{"kinds", "versions", "dependencies", "graph", "graph.svg", "trust", "icon", "feed.atom"}
-
-// findRelease finds the version that a path names, and returns the rest of the path.
+// findRelease finds the version that a path names, and returns the rest of the path. Without "@", a part of a package has precedence over a
+// package with the same path, so that no package takes the address of a part of another one.
 func findRelease(ctx context.Context, view View, path []string) (release, []string, error) {
 	for i, s := range path {
 		if name, tag, ok := strings.Cut(s, "@"); ok {
@@ -68,18 +66,14 @@ func findRelease(ctx context.Context, view View, path []string) (release, []stri
 			return at, path[i+1:], err
 		}
 	}
+	if i := splitPart(path); i > 0 {
+		at, err := releaseOf(ctx, view, strings.Join(path[:i], "/"), "")
+		if !errors.Is(err, ErrNotFound) {
+			return at, path[i:], err
+		}
+	}
 	at, err := releaseOf(ctx, view, strings.Join(path, "/"), "")
-	if !errors.Is(err, ErrNotFound) || len(path) < 2 {
-		return at, nil, err
-	}
-	last := len(path) - 1
-	if i := slices.Index(path, "k"); i > 0 {
-		last = i
-	} else if !slices.Contains(packageParts, path[last]) {
-		return release{}, nil, ErrNotFound
-	}
-	at, err = releaseOf(ctx, view, strings.Join(path[:last], "/"), "")
-	return at, path[last:], err
+	return at, nil, err
 }
 
 // releaseOf returns a version of a package; the newest one if the tag is empty.

@@ -155,7 +155,7 @@ func TestPagesShowTheirContent(t *testing.T) {
 			[]string{"Boats v2.0.0", "Provider Boats", "Apache-2.0", ">=v1.20.0", "xpkg install provider registry.example.org/acme/provider-boats:v2.0.0",
 				"apiVersion: pkg.crossplane.io/v1 kind: Provider", "Lock file", "0.6–1.2 s", "12–32 MB", "A boat at its berth", "Boats can be insured", "secrets"},
 			[]string{boats + "@v2.0.0/kinds", "/g/marine.acme.example", "https://github.com/acme/provider-boats", "https://images.example.org/boat.png",
-				boats + "/feed.atom", "/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0", boats + "@v2.0.0/icon"},
+				boats + "@/feed.atom", "/diff/registry.example.org/acme/provider-boats/v1.1.0..v2.0.0", boats + "@v2.0.0/icon"},
 		},
 		boats + "@v1.1.0": {
 			[]string{"This version is yanked (broken)", "Boats without a crew are deleted", "Use v2.0.0 instead", "The newest version is v2.0.0"},
@@ -519,5 +519,36 @@ func TestPagesAreCompressedUnlessTheyReflectTheRequest(t *testing.T) {
 	}
 	if w := request("/search?q=boat", ""); w.Header().Get("Content-Encoding") != "" {
 		t.Error("the page of a search is compressed")
+	}
+}
+
+// TestPackagesHaveAddressesOfTheirOwn adds packages whose names end like the addresses of parts of other packages.
+func TestPackagesHaveAddressesOfTheirOwn(t *testing.T) {
+	const yaml = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: other}\nspec: {}\n"
+	parts := []string{"k/marine.acme.example/Boat", "kinds", "versions", "dependencies", "graph", "graph.svg", "trust", "icon", "feed.atom"}
+	suffixes := append([]string{"k/marine.acme.example/boat", "k/x/y/kinds"}, parts[1:]...)
+	versions := webtest.Packages(t)
+	for _, suffix := range suffixes {
+		versions = append(versions, webtest.Version(t, "acme/provider-boats/"+suffix, "v9.0.0", time.Now(), yaml))
+	}
+	h := newHandler(t, versions, webtest.Options())
+	list := get(t, h, "/search?q=&type=Configuration", http.StatusOK).Body.String()
+	for _, suffix := range suffixes {
+		address := boats + "/" + suffix + "@"
+		if !strings.Contains(list, `href="`+address+`"`) {
+			t.Errorf("the list of packages has no link to %s", address)
+		}
+		for _, address := range []string{address, address + "v9.0.0"} {
+			if want := strings.TrimPrefix(boats, "/p/") + "/" + suffix + ":v9.0.0"; !strings.Contains(get(t, h, address, http.StatusOK).Body.String(), want) {
+				t.Errorf("%s is no page of %s", address, want)
+			}
+		}
+	}
+	for _, part := range parts {
+		for _, address := range []string{boats + "@/" + part, boats + "/" + part} {
+			if strings.Contains(get(t, h, address, http.StatusOK).Body.String(), "/"+part+":v9.0.0") {
+				t.Errorf("%s is a page of another package", address)
+			}
+		}
 	}
 }

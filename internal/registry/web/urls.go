@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -24,22 +25,43 @@ func repositoryPath(repository string) string {
 	return strings.Join(parts, "/")
 }
 
+// packageURL returns the path of a version of a package; of the newest one if the tag is empty. The repository ends at the "@" if it could be
+// read as another package and a part of it.
 func packageURL(repository, tag string) string {
 	p := "/p/" + repositoryPath(repository)
-	if tag != "" {
+	if tag != "" || splitPart(strings.Split(repository, "/")) > 0 {
 		p += "@" + segment(tag)
 	}
 	return p
 }
 
-// partURL returns the path of a part of a version of a package, such as "kinds".
-func partURL(repository, tag, part string) string { return packageURL(repository, tag) + "/" + part }
+// partURL returns the path of a part of a version of a package, such as "kinds". No name of a repository contains "@".
+func partURL(repository, tag, part string) string {
+	return "/p/" + repositoryPath(repository) + "@" + segment(tag) + "/" + part
+}
+
+// packageParts are the parts of a package.
+var packageParts = []string{"kinds", "versions", "dependencies", "graph", "graph.svg", "trust", "icon", "feed.atom"}
+
+// kindPart is the part of a package that is followed by the group and the name of a kind.
+const kindPart = "k"
+
+// splitPart returns the index of the segment with which the part of a package starts in a path without "@", such as "kinds"; zero if there is none.
+func splitPart(path []string) int {
+	if i := slices.Index(path, kindPart); i > 0 && len(path) > i+2 {
+		return i
+	}
+	if last := len(path) - 1; last > 0 && slices.Contains(packageParts, path[last]) {
+		return last
+	}
+	return 0
+}
 
 func kindURL(group, kind string) string { return "/k/" + segment(group) + "/" + segment(kind) }
 
 // packageKindURL returns the path of a kind in a version of a package.
 func packageKindURL(repository, tag, group, kind string) string {
-	return packageURL(repository, tag) + "/k/" + segment(group) + "/" + segment(kind)
+	return partURL(repository, tag, kindPart) + "/" + segment(group) + "/" + segment(kind)
 }
 
 func groupURL(group string) string { return "/g/" + segment(group) }
@@ -52,7 +74,7 @@ func schemaURL(group, kind, version string) string {
 	return "/schemas/" + segment(group) + "/" + segment(strings.ToLower(kind)) + "_" + segment(version) + ".json"
 }
 
-func feedURL(repository string) string { return "/p/" + repositoryPath(repository) + "/feed.atom" }
+func feedURL(repository string) string { return partURL(repository, "", "feed.atom") }
 
 func searchURL(query string) string { return "/search?q=" + url.QueryEscape(query) }
 

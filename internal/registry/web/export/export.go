@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web"
@@ -153,7 +154,7 @@ func fileOf(address string) string {
 	switch {
 	case address == "/":
 		return "index.html"
-	case last == "icon": // icons of files are PNG
+	case partOf(parts) == "icon": // icons of files are PNG
 		return file + ".png"
 	case fileExtensions[path.Ext(last)] && isFile(parts):
 		return file
@@ -161,14 +162,33 @@ func fileOf(address string) string {
 	return file + "/index.html"
 }
 
-// isFile reports whether a path with an extension is a file. The names of packages, kinds and fields can have extensions too.
+// partOf returns the part of a package or of a kind that a path names, such as "icon"; "" if it names another page. The names of packages, kinds and
+// fields can be those of parts.
+func partOf(parts []string) string {
+	rest := parts
+	switch parts[0] {
+	case "p":
+		rest = parts[1+slices.IndexFunc(parts, func(p string) bool { return strings.Contains(p, "@") }):]
+		if len(rest) > 3 && rest[0] == "k" {
+			rest = rest[3:]
+		}
+	case "k":
+		rest = parts[min(len(parts), 3):]
+	}
+	if len(rest) != 1 {
+		return ""
+	}
+	return rest[0]
+}
+
+// isFile reports whether a path with an extension is a file.
 func isFile(parts []string) bool {
-	last := parts[len(parts)-1]
 	switch parts[0] {
 	case "static", "schemas":
 		return true
 	}
-	return last == "feed.atom" || last == "crd.yaml" || last == "graph.svg"
+	part := partOf(parts)
+	return part == "feed.atom" || part == "crd.yaml" || part == "graph.svg"
 }
 
 // maxName is the maximum length of a file name in bytes.
