@@ -2,8 +2,12 @@ package registry_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,6 +61,51 @@ func TestGarbageCollectionKeepsWhatClientsPushAndPull(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAStopKeepsNewContent stops a server between the uploads of the first push to a repository, and starts it again.
+func TestAStopKeepsNewContent(t *testing.T) {
+	first := start(t, nil)
+	upload := func(repository string) (blob string) {
+		t.Helper()
+		digest := oci.DigestOf([]byte(repository)).String()
+		begun := first.do(t, http.MethodPost, "/v2/"+repository+"/blobs/uploads/", first.admin, nil).Header.Get("Location")
+		if resp := first.do(t, http.MethodPut, begun+"&digest="+digest, first.admin, strings.NewReader(repository)); resp.StatusCode != http.StatusCreated {
+			t.Fatalf("upload to %s: %d", repository, resp.StatusCode)
+		}
+		return "/v2/" + repository + "/blobs/" + digest
+	}
+	started, abandoned := upload("acme/started"), upload("acme/abandoned")
+	first.mustPush(t, "acme/abandoned/provider-boats:v1.0.0", "Boat")
+	first.stop()
+	again := func() *server {
+		s := start(t, func(o *registry.Options) { o.Dir = first.dir })
+		s.admin = first.admin
+		return s
+	}
+	second := again()
+	for _, blob := range []string{started, abandoned} {
+		if got := second.do(t, http.MethodHead, blob, second.admin, nil).StatusCode; got != http.StatusOK {
+			t.Errorf("%s after a restart: %d", blob, got)
+		}
+	}
+	second.stop()
+	old := time.Now().Add(-2 * time.Hour)
+	file := filepath.Join(first.dir, "registry", "acme", "abandoned", "blobs", "sha256", oci.DigestOf([]byte("acme/abandoned")).Hex())
+	if err := os.Chtimes(file, old, old); err != nil {
+		t.Fatal(err)
+	}
+	third := again()
+	resp := third.do(t, http.MethodGet, "/v2/_catalog", third.admin, nil)
+	var list struct{ Repositories []string }
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	list.Repositories = slices.DeleteFunc(list.Repositories, func(name string) bool { return name == "index" })
+	if want := []string{"acme/abandoned/provider-boats", "acme/started"}; !slices.Equal(list.Repositories, want) {
+		t.Errorf("the repositories are %q, want %q", list.Repositories, want)
+	}
+	third.mustPush(t, "acme/abandoned:v1.0.0", "Boat")
 }
 
 // TestServerClosesAfterAnUploadThatCreatedNothing closes a server after requests for repositories that do not exist.

@@ -47,14 +47,23 @@ type folder struct {
 	// serve and serveNothing serve them.
 	serve, serveNothing http.Handler
 	root                string
+	// grace is the time for which new content is kept.
+	grace time.Duration
+	log   *slog.Logger
 }
 
 func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
-	yes := true
-	f := &folder{root: root, absent: newAbsent(), images: olareg.New(config.Config{
+	yes, no := true, false
+	if gc.Grace == 0 {
+		gc.Grace = ContentGrace
+	}
+	f := &folder{root: root, grace: gc.Grace, log: log, absent: newAbsent()}
+	RemoveEmpty(root, f.grace, log)
+	f.images = olareg.New(config.Config{
 		Storage: config.ConfigStorage{
 			StoreType: config.StoreDir, RootDir: root,
-			GC: config.ConfigGC{Frequency: gc.Every, GracePeriod: gc.Grace},
+			// olareg would make a repository without manifests unusable although it has new blobs.
+			GC: config.ConfigGC{Frequency: gc.Every, GracePeriod: gc.Grace, EmptyRepo: &no},
 		},
 		API: config.ConfigAPI{
 			DeleteEnabled: &yes,
@@ -62,7 +71,7 @@ func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 			Manifest:      config.ConfigAPIManifest{Limit: largestManifest},
 		},
 		Log: log,
-	})}
+	})
 	f.serve, f.serveNothing = Conforming(f.images), absentImages(f.absent)
 	return f
 }
@@ -140,7 +149,9 @@ func (f *folder) digest(ctx context.Context, repository, tag string) (oci.Digest
 
 // close implements images.
 func (f *folder) close() error {
-	return errors.Join(CloseImages(f.images), f.absent.Close())
+	err := errors.Join(CloseImages(f.images), f.absent.Close())
+	RemoveEmpty(f.root, f.grace, f.log)
+	return err
 }
 
 // CloseImages closes a registry of olareg. When it closes, olareg reads each repository again that it was asked for, which fails for one

@@ -55,10 +55,13 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	if err != nil {
 		return nil, err
 	}
-	yes := true
+	yes, no := true, false
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	sites.RemoveEmpty(d.Registry(), sites.ContentGrace, logger)
 	images := olareg.New(config.Config{
-		Storage: config.ConfigStorage{StoreType: config.StoreDir, RootDir: d.Registry()},
+		Storage: config.ConfigStorage{
+			StoreType: config.StoreDir, RootDir: d.Registry(), GC: config.ConfigGC{GracePeriod: sites.ContentGrace, EmptyRepo: &no},
+		},
 		API: config.ConfigAPI{
 			DeleteEnabled: &yes,
 			Blob:          config.ConfigAPIBlob{DeleteEnabled: &yes},
