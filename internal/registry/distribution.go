@@ -6,6 +6,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // serveDistribution serves the OCI distribution API: it forwards the requests that the policy allows to the images.
@@ -48,6 +49,14 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, api apiRequest, su
 		w = &challengeMissing{ResponseWriter: w, challenge: func(w http.ResponseWriter) {
 			s.challenge(w, r, "the repository does not exist, or requires credentials")
 		}}
+	}
+	if allowed && api.endpoint == blobEndpoint && s.publishesIndexIn(api.repository) {
+		if blob, err := oci.ParseDigest(api.reference); err == nil {
+			if allowed, err = s.indexBlobs.mayRead(r.Context(), blob); err != nil {
+				writeRefusal(w, r, err)
+				return
+			}
+		}
 	}
 	if !allowed {
 		s.images.serveAbsent(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}), api.repository)
@@ -107,12 +116,12 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, api apiRequest, 
 	}
 }
 
-// limitMount removes the request to mount a blob of another repository unless the subject may read that repository. The client
-// then uploads the blob.
+// limitMount removes the request to mount a blob of another repository unless the subject may read that repository, and all of its blobs. The
+// client then uploads the blob.
 func (s *Server) limitMount(r *http.Request, subject access.Subject) {
 	query := r.URL.Query()
 	from := query.Get("from")
-	if query.Get("mount") == "" || from != "" && s.policy().May(subject, from, access.Read) && len(query["from"]) == 1 {
+	if query.Get("mount") == "" || from != "" && !s.publishesIndexIn(from) && s.policy().May(subject, from, access.Read) && len(query["from"]) == 1 {
 		return
 	}
 	query.Del("mount")

@@ -102,6 +102,24 @@ func TestOnlyTheServerPushesItsIndex(t *testing.T) {
 	}
 }
 
+// indexBlobs returns the paths of the blobs of the published index.
+func (s *server) indexBlobs(t *testing.T) map[string]bool {
+	t.Helper()
+	a, err := s.client(t, "").Artifact(t.Context(), oci.MustParseReference(host+"/index:main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blobs := map[string]bool{}
+	err = oci.Walk(t.Context(), a, oci.Limits{}, func(_ context.Context, d oci.Descriptor, _ []byte) error {
+		blobs["/v2/index/blobs/"+d.Digest.String()] = true
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return blobs
+}
+
 // TestAPackageThatBecomesPrivateLeavesThePublishedIndex checks that neither the index nor its former states contain it.
 func TestAPackageThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	s := start(t, nil)
@@ -113,17 +131,47 @@ func TestAPackageThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	formerBlobs := s.indexBlobs(t)
+	for blob := range formerBlobs {
+		if got := s.do(t, http.MethodGet, blob, "", nil).StatusCode; got != http.StatusOK {
+			t.Errorf("%s of the current state: %d", blob, got)
+		}
+	}
 	changed := policy + "- prefix: acme/later\n  private: true\n  owners: [alice]\n"
 	if err := os.WriteFile(filepath.Join(s.dir, "access.yaml"), []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	first := s
 	s.stop()
-	s = start(t, func(o *registry.Options) { o.Dir = s.dir })
+	s = start(t, func(o *registry.Options) { o.Dir = first.dir })
 	s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
 	client.client.Remote = s.client(t, "")
 	s.waitUntil(t, "the package left the index", func() bool { return slices.Equal(client.kinds(t), []string{"Boat"}) })
 	gone := "/v2/index/manifests/" + former.Digest.String()
 	s.waitUntil(t, "the former state is removed", func() bool { return s.do(t, http.MethodGet, gone, "", nil).StatusCode == http.StatusUnauthorized })
+	currentBlobs := s.indexBlobs(t)
+	for blob := range formerBlobs {
+		want := http.StatusUnauthorized
+		if currentBlobs[blob] {
+			want = http.StatusOK
+		}
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			if got := s.do(t, method, blob, "", nil).StatusCode; got != want {
+				t.Errorf("%s %s of the former state: %d, want %d", method, blob, got, want)
+			}
+		}
+		_, digest, _ := strings.Cut(blob, "/blobs/")
+		admin := first.admin
+		mount := s.do(t, http.MethodPost, "/v2/acme/provider-boats/blobs/uploads/?from=index&mount="+digest, admin, nil)
+		if mount.StatusCode != http.StatusAccepted {
+			t.Errorf("a mount of %s: %d", blob, mount.StatusCode)
+		}
+	}
+	for blob := range currentBlobs {
+		if got := s.do(t, http.MethodGet, blob, "", nil).StatusCode; got != http.StatusOK {
+			t.Errorf("%s of the new state: %d", blob, got)
+		}
+	}
 	a, err := s.client(t, "").Artifact(t.Context(), oci.MustParseReference(host+"/index:main"))
 	if err != nil {
 		t.Fatal(err)

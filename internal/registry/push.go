@@ -52,7 +52,7 @@ func (p *push) actions(r *http.Request) []access.Action {
 // checkRepository checks that the subject may create the repository of a push under its name, unless it exists, and that it is not the one of
 // the index.
 func (p *push) checkRepository(ctx context.Context) error {
-	if p.api.repository == indexRepository && (p.options.Backend == nil || p.options.Backend.PublishIndex) {
+	if p.publishesIndexIn(p.api.repository) {
 		return access.ErrReservedName.New(nil, "only the server itself pushes its index to the repository %s", indexRepository)
 	}
 	if p.images.exists(ctx, p.api.repository) {

@@ -77,6 +77,7 @@ type Server struct {
 	images     images
 	site       *Site
 	packages   *Packages
+	indexBlobs *indexBlobs
 	issuers    *issuers
 	metrics    *metrics
 	changing   keyedmutex.Mutex[string]
@@ -117,6 +118,7 @@ func New(o Options) (*Server, error) {
 	}
 	// The indexer reads everything: the partitions of the index keep private packages apart.
 	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.images)
+	s.indexBlobs = &indexBlobs{packages: s.packages, images: s.images, now: s.now}
 	if s.options.Indexer == nil {
 		s.options.Indexer = s.newIndexer()
 	}
@@ -128,7 +130,7 @@ func New(o Options) (*Server, error) {
 func (s *Server) newIndexer() *LocalIndexer {
 	x := NewLocalIndexer(s.packages, s.options.Host)
 	x.log, x.texts, x.policy = s.log, s.options.Texts, s.policy
-	if s.options.Backend == nil || s.options.Backend.PublishIndex {
+	if s.publishesIndexIn(indexRepository) {
 		x.publication = &publication{packages: s.packages, now: s.now, signer: s.options.Signer}
 		if s.options.Backend != nil {
 			x.publication.shared, x.publication.settle = true, s.options.Backend.LeaseSettle
@@ -136,6 +138,11 @@ func (s *Server) newIndexer() *LocalIndexer {
 		}
 	}
 	return x
+}
+
+// publishesIndexIn reports whether a repository is that of an index which the server publishes.
+func (s *Server) publishesIndexIn(repository string) bool {
+	return repository == indexRepository && (s.options.Backend == nil || s.options.Backend.PublishIndex)
 }
 
 // repositories returns the names of the repositories of packages.
