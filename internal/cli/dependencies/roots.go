@@ -41,8 +41,7 @@ func (a RootArgs) roots(registry string) ([]dependency.Root, error) {
 	return out, nil
 }
 
-// rootsOf returns the roots of one argument. As for locations, only the text determines the
-// kind of argument.
+// rootsOf returns the roots of one argument. Paths are those of locations.
 func rootsOf(s, registry string) ([]dependency.Root, error) {
 	if location.IsPath(s) {
 		return folderRoots(s, registry)

@@ -19,12 +19,12 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// Location is the source or the destination of a package. Its text alone determines its kind,
-// independent of the files on the disk:
+// Location is the source or the destination of a package. Its text determines its kind:
 //
 //   - standard input or output
 //     oci:DIR      the folder of an OCI layout; oci:DIR:TAG and oci:DIR@DIGEST select one image
-//     PATH         a file: text that starts with / ./ or ../, or contains neither : nor @
+//     PATH         a file: text that starts with / ./ or ../, or contains neither : nor @, or the path of an
+//     existing file that ends in .xpkg or contains a separator
 //     REFERENCE    any other text: a reference contains a tag or a digest
 type Location struct {
 	Kind Kind
@@ -71,7 +71,16 @@ func IsPath(s string) bool {
 			return true
 		}
 	}
-	return filepath.VolumeName(s) != "" || !strings.ContainsAny(s, ":@")
+	return filepath.VolumeName(s) != "" || !strings.ContainsAny(s, ":@") || isExistingFile(s)
+}
+
+// isExistingFile reports whether text that could be a reference is the path of a file, such as cache/boats@v1.xpkg.
+func isExistingFile(s string) bool {
+	if !strings.HasSuffix(s, ".xpkg") && !strings.ContainsFunc(s, func(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) }) {
+		return false
+	}
+	info, err := os.Stat(s)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // IsPackageFile reports whether text is the path of a package file, such as boats.xpkg.

@@ -2,6 +2,8 @@ package location
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,6 +40,33 @@ func TestParsePlace(t *testing.T) {
 	for text, code := range map[string]string{"oci:": terminal.ErrUsage.Name, "a b:c": oci.ErrInvalidReference.Name, "localhost:5000/a/b": oci.ErrInvalidReference.Name} {
 		if _, err := Parse(text); !errors.Is(err, terminal.ErrUsage) && !errors.Is(err, oci.ErrInvalidReference) {
 			t.Errorf("%q gives %v, want %s", text, err, code)
+		}
+	}
+}
+
+// The path of an existing file is a file, also if its name has a character of references.
+func TestExistingFilesAreNoReferences(t *testing.T) {
+	t.Chdir(t.TempDir())
+	files := []string{"a@b.xpkg", "folder/a@b.xpkg", "folder/a:v1", "localhost:5000/boats:v1"}
+	for _, name := range append(files, "word:v1") {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range files {
+		if got, err := Parse(name); err != nil || got.Kind != File || got.Path != name {
+			t.Errorf("%q is place %d, %s (%v)", name, got.Kind, got, err)
+		}
+		if IsPackageFile(name) != strings.HasSuffix(name, ".xpkg") {
+			t.Errorf("IsPackageFile(%q) is %t", name, IsPackageFile(name))
+		}
+	}
+	for _, name := range []string{"word:v1", "folder/b:v1", "localhost:5000/boats:v2"} {
+		if got, err := Parse(name); err == nil && got.Kind != Registry {
+			t.Errorf("%q is place %d, %s", name, got.Kind, got)
 		}
 	}
 }
