@@ -36,7 +36,7 @@ type RuntimeRefusal struct {
 }
 
 // refusalCodes are the codes with which a manager refuses a runtime before it writes an object.
-var refusalCodes = []errcode.Code{runtime.ErrNoProgram, manifests.ErrPrivileges, manifests.ErrNotForProcesses, runtime.ErrRuntimeConfig, runtimedefaults.ErrInvalid}
+var refusalCodes = []errcode.Code{runtime.ErrNoProgram, manifests.ErrPrivileges, manifests.ErrNotForProcesses, manifests.ErrRejected, runtime.ErrRuntimeConfig, runtimedefaults.ErrInvalid}
 
 // Error returns the error with which the manager refuses the runtime.
 func (r *RuntimeRefusal) Error() *errcode.Error {
@@ -119,10 +119,12 @@ func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Packa
 	if err != nil {
 		return err
 	}
+	check := objects.CheckDeploymentMetadata
 	if by == runtime.Process {
-		if err := objects.CheckProcess(); err != nil {
-			return err
-		}
+		check = objects.CheckProcess
+	}
+	if err := cmp.Or(check(), objects.CheckMetadata()); err != nil {
+		return err
 	}
 	if err := pl.checkPrivileges(ctx, s, by, objects); err != nil {
 		return err

@@ -4,8 +4,5 @@ import "github.com/xpkg-dev/xpkg/pkg/errcode"
 
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
-	return []errcode.Code{
-		ErrNameConflict,
-		ErrRejected,
-	}
+	return []errcode.Code{ErrNameConflict}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -261,7 +262,7 @@ func TestRejectedRenameKeepsTheRunningDeployment(t *testing.T) {
 	in := s.input(who[0])
 	s.run(in)
 	in.Config = named("Not_A_Name", "")
-	if _, err := s.runtime.Ensure(t.Context(), s.objects(in)); !errors.Is(err, deployment.ErrRejected) {
+	if _, err := s.runtime.Ensure(t.Context(), s.objects(in)); !errors.Is(err, manifests.ErrRejected) {
 		t.Errorf("got %v, want RuntimeRejected", err)
 	}
 	if live := (&appsv1.Deployment{}); s.missing(live, who[0].Revision.Name) || live.DeletionTimestamp != nil {

@@ -8,22 +8,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Failures of running a runtime as a Deployment.
-var (
-	ErrNameConflict = errcode.Code{
-		Name: "NameConflict", Class: errcode.Conflict,
-		Cause: "An object of a package runtime has the name of an object with another owner.",
-		Fix:   "Remove or rename the object in the message, or rename the runtime's object with a DeploymentRuntimeConfig.",
-	}
-	ErrRejected = errcode.Code{
-		Name: "RuntimeRejected", Class: errcode.Invalid,
-		Cause: "The API server refused an object of a package runtime, as its configuration describes it.",
-		Fix:   "Correct the DeploymentRuntimeConfig or ControllerConfig of the package.",
-	}
-)
+// ErrNameConflict is the code for a runtime whose objects have the names of other objects.
+var ErrNameConflict = errcode.Code{
+	Name: "NameConflict", Class: errcode.Conflict,
+	Cause: "An object of a package runtime has the name of an object with another owner.",
+	Fix:   "Remove or rename the object in the message, or rename the runtime's object with a DeploymentRuntimeConfig.",
+}
 
 // classify adds a code to the error of a call, unless the error has one or is a cancellation.
 // Action is the verb of the call.
@@ -39,7 +33,7 @@ func classify(err error, action string, o client.Object) error {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		code = apply.ErrForbidden
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		code = ErrRejected
+		code = manifests.ErrRejected
 	}
 	return code.New(err, "%s %s", action, nameOf(o))
 }

@@ -42,15 +42,19 @@ type PackageRuntime struct {
 
 var _ runtime.Runtime = PackageRuntime{}
 
-// Obtain checks that the runtime uses only allowed privileges, and that its image can be pulled. It
-// does not check the image of the package, which was already fetched, nor an image with the pull
-// policy Never, which the nodes must provide.
+// Obtain checks that the runtime uses only allowed privileges, that the API server accepts its objects, and that its
+// image can be pulled. It does not check the image of the package, which was already fetched, nor an image with the
+// pull policy Never, which the nodes must provide.
 func (p PackageRuntime) Obtain(ctx context.Context, program runtime.Workload) error {
+	program.Settle = cmp.Or(program.Settle, defaultSettle)
 	objects, err := runtime.Manifests(program)
 	if err != nil {
 		return err
 	}
-	if err := p.check(ctx, objects); err != nil {
+	if err := cmp.Or(p.check(ctx, objects), objects.CheckMetadata()); err != nil {
+		return err
+	}
+	if err := p.CheckAccepted(ctx, objects); err != nil {
 		return err
 	}
 	if program.OfPackage || program.PullPolicy == corev1.PullNever {

@@ -38,6 +38,8 @@ type Runtime struct {
 	mu sync.Mutex
 	// generations are the generations of the objects when they last matched their desired state.
 	generations map[types.UID]int64
+	// accepted are the digests of the Deployments that the API server accepts and that are not written yet.
+	accepted map[types.NamespacedName]string
 }
 
 // Ensure creates or updates the objects of a runtime and returns its state.
@@ -206,6 +208,9 @@ func (r *Runtime) ensureDeployment(ctx context.Context, o manifests.Objects, liv
 	if err := r.write(ctx, next); err != nil {
 		return nil, err
 	}
+	r.mu.Lock()
+	delete(r.accepted, client.ObjectKeyFromObject(next))
+	r.mu.Unlock()
 	return next, nil
 }
 

@@ -8,6 +8,7 @@ func Codes() []errcode.Code {
 		ErrNoProgramKind,
 		ErrNotForProcesses,
 		ErrPrivileges,
+		ErrRejected,
 		ErrUnpinnedImage,
 	}
 }

@@ -23,6 +23,12 @@ var (
 		Cause: "The runtime configuration of a package requests privileges, such as hostNetwork, a hostPath volume or a ServiceAccount that xpkg did not create, that the manager does not allow.",
 		Fix:   "Remove them from the DeploymentRuntimeConfig, the ControllerConfig, or the Package of the first generation, or restart the manager as the message describes. The former version keeps running.",
 	}
+	// ErrRejected is the code for a runtime whose objects the API server refuses.
+	ErrRejected = errcode.Code{
+		Name: "RuntimeRejected", Class: errcode.Invalid,
+		Cause: "The API server refuses an object of a package runtime, as its configuration or the name of the package describes it. Nothing of the package is written.",
+		Fix:   "Correct the DeploymentRuntimeConfig or ControllerConfig of the package, or the Package of the first generation.",
+	}
 	// ErrNoProgramKind is the code for a package of a kind that has no runtime.
 	ErrNoProgramKind = errcode.Code{
 		Name: "NoProgramKind", Class: errcode.Internal,

@@ -91,7 +91,10 @@ func (p *Runtime) Obtain(ctx context.Context, program runtime.Workload) error {
 	if err != nil {
 		return err
 	}
-	if err := objects.CheckProcess(); err != nil {
+	if p.opts.Address == "" {
+		objects.Service = nil
+	}
+	if err := cmp.Or(objects.CheckProcess(), objects.CheckMetadata()); err != nil {
 		return err
 	}
 	if err := p.objects.CheckServiceAccount(ctx, objects); err != nil {
