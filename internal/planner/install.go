@@ -46,7 +46,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := revision.Installable(p, pkg.Meta); err != nil {
+	if err := revision.Installable(p, pkg); err != nil {
 		return nil, err
 	}
 	if err := provide.CheckSelected(p.PackageSpec().Package, pkg, pl.Provides...); err != nil {

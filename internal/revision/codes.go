@@ -7,5 +7,6 @@ func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrNameTooLong,
 		ErrRolledBack,
+		ErrSharedWebhook,
 	}
 }

@@ -265,14 +265,15 @@ var ErrNameTooLong = errcode.Code{
 }
 
 // Installable fails if a package cannot be installed with its content: with WrongKind if the
-// content is of another kind, and with PackageNameTooLong if the name of the package is no value of
-// a label.
-func Installable(p v1.Package, meta xpkg.Meta) error {
+// content is of another kind, with PackageNameTooLong if the name of the package is no value of a label,
+// and with SharedWebhook; see [CheckShared].
+func Installable(p v1.Package, pkg *xpkg.Package) error {
+	meta := pkg.Meta
 	if n := len(p.GetName()); n > validation.LabelValueMaxLength {
 		return ErrNameTooLong.New(nil, "the name of the %s %s has %d characters", strings.ToLower(p.PackageKind()), p.GetName(), n)
 	}
 	if string(meta.Kind) == p.PackageKind() {
-		return nil
+		return CheckShared(p, pkg)
 	}
 	return xpkg.ErrWrongKind.New(nil, "%s is a %s and not a %s", p.PackageSpec().Package, meta.Kind, p.PackageKind()).
 		WithDo("Install it as a %s instead, with `xpkg install %s %s`.", meta.Kind, strings.ToLower(string(meta.Kind)), p.PackageSpec().Package)

@@ -93,7 +93,7 @@ func (r AdditionReader) read(ctx context.Context, parent v1.Package, c graph.Cha
 	if err != nil {
 		return nil, err
 	}
-	if err := revision.Installable(p, pkg.Meta); err != nil || spec.IgnoreCrossplaneConstraints {
+	if err := revision.Installable(p, pkg); err != nil || spec.IgnoreCrossplaneConstraints {
 		return pkg, err
 	}
 	return pkg, r.CheckCrossplane(ctx, pkg.Meta)

@@ -17,7 +17,7 @@ import (
 )
 
 // AnnotationInstalledBy on a Provider, or on its runtime configuration, names the install object that maintains it, as
-// KIND/NAMESPACE/NAME. A user hands over a Provider by setting it.
+// KIND/NAMESPACE/NAME. A user hands over a Provider by setting it. A record has it beside its owner reference.
 const AnnotationInstalledBy = "xpkg.dev/installed-by"
 
 // InstalledBy returns the value of AnnotationInstalledBy for an install object.
@@ -50,7 +50,21 @@ func ReadInstall(ctx context.Context, reader client.Reader, by string) (packages
 }
 
 // IsRecord reports whether a Package records an install object. All other Packages were created by users.
-func IsRecord(p *packagesv1alpha1.Package) bool {
+func IsRecord(p *packagesv1alpha1.Package) bool { return isOwnedByInstall(p) || isRestoredRecord(p) }
+
+// IsOwnerlessRecord reports whether a Package is a record without its owner reference, as some backups restore it. Its install object
+// adopts it.
+func IsOwnerlessRecord(p *packagesv1alpha1.Package) bool {
+	return !isOwnedByInstall(p) && isRestoredRecord(p)
+}
+
+// isRestoredRecord reports whether a Package has the annotation of the record of an install object with its name.
+func isRestoredRecord(p *packagesv1alpha1.Package) bool {
+	kind, rest, _ := strings.Cut(p.Annotations[AnnotationInstalledBy], "/")
+	return slices.Contains(packagesv1alpha1.InstallKinds(), kind) && rest == p.Namespace+"/"+p.Name
+}
+
+func isOwnedByInstall(p *packagesv1alpha1.Package) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return slices.Contains(packagesv1alpha1.InstallKinds(), r.Kind) })
 }
 

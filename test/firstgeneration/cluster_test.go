@@ -1,6 +1,7 @@
 package firstgeneration
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/command"
@@ -222,7 +225,7 @@ func TestClusterPackageInstallByKindUsesTheInstalledProvider(t *testing.T) {
 }
 
 // An object whose spec changes to a CRD of another Provider no longer owns the Provider that it maintained: its deletion deletes
-// nothing. For a CRD of its own Provider, it keeps that one.
+// nothing. For a CRD of the Provider that it maintained, it uses that one without owning it.
 func TestClusterPackageInstallReleasesTheProviderThatItNoLongerUses(t *testing.T) {
 	s := newSuite(t, nil)
 	other := env.NewProvider("released-other", s.publish(t, "released-other", "v1.0.0", "Cluster"))
@@ -239,15 +242,20 @@ func TestClusterPackageInstallReleasesTheProviderThatItNoLongerUses(t *testing.T
 		}
 		return in, p
 	}
-	for _, name := range []string{"released", "released-at-once"} {
+	for name, tc := range map[string]struct {
+		group string
+		waits bool
+	}{
+		"released": {other.Name, true}, "released-at-once": {other.Name, false}, "released-own": {"released-own", true}, "released-own-at-once": {"released-own-at-once", false},
+	} {
 		in, p := install(name)
 		env.Update(t, s.Env, in, func(in *packagesv1alpha1.ClusterPackageInstall) {
-			in.Spec.Package, in.Spec.CRD = "", "things.released-other.example.org/v1"
+			in.Spec.Package, in.Spec.CRD = "", "things."+tc.group+".example.org/v1"
 		})
-		if name == "released" {
+		if tc.waits {
 			s.waitFor(t, in, corev1.ConditionTrue, "Available")
-			if in.Status.Provider != other.Name {
-				t.Errorf("the object uses the Provider %s", in.Status.Provider)
+			if in.Status.Provider != tc.group || in.Status.ChosenPackage != nil {
+				t.Errorf("the object %s uses the Provider %s with the selection %v", name, in.Status.Provider, in.Status.ChosenPackage)
 			}
 		}
 		s.Delete(t, in)
@@ -260,13 +268,38 @@ func TestClusterPackageInstallReleasesTheProviderThatItNoLongerUses(t *testing.T
 		s.Delete(t, p)
 		s.WaitGone(t, p)
 	}
-	in, p := install("released-kept")
-	env.Update(t, s.Env, in, func(in *packagesv1alpha1.ClusterPackageInstall) {
-		in.Spec.Package, in.Spec.CRD = "", "things.released-kept.example.org/v1"
-	})
-	s.waitFor(t, in, corev1.ConditionTrue, "Available")
-	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || in.Status.Provider != p.Name || p.Annotations[state.AnnotationInstalledBy] == "" {
-		t.Errorf("the object uses the Provider %s with the annotations %v (%v)", in.Status.Provider, p.Annotations, err)
+}
+
+// A runtime that the API server refuses is refused before anything of its package is written.
+func TestRefusedRuntimesLeaveNothing(t *testing.T) {
+	s := newSuite(t, nil)
+	team := s.newNamespace(t, "invalid-team")
+	s.share(t, "invalid", s.publish(t, "invalid", "v1.0.0", "Namespaced"))
+	config := &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "invalid"}}
+	config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{}, Template: corev1.PodTemplateSpec{
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "package-runtime", Ports: []corev1.ContainerPort{{ContainerPort: 70000}}}}},
+	}}}
+	s.Create(t, config)
+	dotted := env.NewProvider("dotted.v1", s.publish(t, "dotted", "v1.0.0", "Cluster"))
+	configured := env.NewProvider("configured", s.publish(t, "configured", "v1.0.0", "Cluster"))
+	configured.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: config.Name}
+	own := newPackage(team, "invalid-own", "invalid", dotted.Spec.Package)
+	own.Spec.Controller.Deployment.Spec.Raw = bytes.Replace(own.Spec.Controller.Deployment.Spec.Raw, []byte(`"name": "main"`), []byte(`"name": "main", "ports": [{"containerPort": 70000}]`), 1)
+	s.audit.Reset("")
+	for _, o := range []object{dotted, configured, own} {
+		s.Create(t, o)
+		s.waitFor(t, o, corev1.ConditionFalse, manifests.ErrRejected.Name)
+	}
+	for _, w := range s.audit.Writes("") {
+		for _, resource := range []string{"customresourcedefinitions", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "services", "secrets"} {
+			if strings.Contains(w, " "+resource+"/") {
+				t.Errorf("a refused runtime causes the write %s", w)
+			}
+		}
+	}
+	code, stdout, stderr := command.Output(t, "plan", "install", "provider", s.publish(t, "dotted-plan", "v1.0.0", "Cluster"), "dotted.v2", "--kubeconfig", cluster.Kubeconfig(t))
+	if !strings.Contains(stdout+stderr, manifests.ErrRejected.Name) {
+		t.Errorf("a plan ends with exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
 

@@ -154,6 +154,73 @@ func TestWithdrawnSharingStopsTheControllersOfNamespaces(t *testing.T) {
 	}
 }
 
+// The manager does not share a Provider again whose sharing an administrator has withdrawn, also if it created the Provider.
+func TestWithdrawnSharingOfAnAllowedRepository(t *testing.T) {
+	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
+	team := s.newNamespace(t, "revoked-team")
+	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "revoked", s.publish(t, "revoked", "v1.0.0", "Namespaced"))
+	s.Create(t, in)
+	s.waitFor(t, in, corev1.ConditionTrue, "Available")
+	record, d := s.record(t, in), s.deployment(t, team, "revoked")
+	p := env.NewProvider(in.InstallStatus().Provider, "")
+	env.Update(t, s.Env, p, func(p *v1.Provider) { delete(p.Annotations, revision.AnnotationNamespacedInstalls) })
+	s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
+	s.WaitGone(t, record)
+	s.WaitGone(t, d)
+}
+
+// A Provider whose sharing starts loses its runtime, and one whose sharing ends gets it back.
+func TestSharingStopsTheRuntimeOfAProvider(t *testing.T) {
+	s := newSuite(t, nil)
+	p := env.NewProvider("central", s.publish(t, "central", "v1.0.0", "Namespaced"))
+	s.Create(t, p)
+	s.WaitReady(t, p)
+	d := s.deployment(t, managerNamespace, p.Status.CurrentRevision)
+	env.Update(t, s.Env, p, func(p *v1.Provider) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+	})
+	s.WaitGone(t, d)
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations = nil })
+	wait.Until(t, env.Limit, "the runtime is back", func() (string, bool) {
+		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d)
+		return fmt.Sprint(err), err == nil && d.DeletionTimestamp == nil && d.Status.ReadyReplicas > 0
+	})
+}
+
+// A record that a backup restored without its owner reference does not run as the Package of a user, and its install object adopts it.
+func TestARecordWithoutItsOwnerIsAdopted(t *testing.T) {
+	s := newSuite(t, nil)
+	team := s.newNamespace(t, "restored-team")
+	s.share(t, "restored", s.publish(t, "restored", "v1.0.0", "Namespaced"))
+	for _, in := range []packagesv1alpha1.Install{
+		newInstall(packagesv1alpha1.PackageInstallKind, team, "restored", s.Registry+"/first/restored:v1.0.0"),
+		newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "restored-wide", s.publish(t, "restored-wide", "v1.0.0", "Cluster")),
+	} {
+		before := in.DeepCopyObject().(packagesv1alpha1.Install)
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		record := s.record(t, in)
+		restored := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: record.Namespace, Name: record.Name, Annotations: record.Annotations}, Spec: record.Spec}
+		s.Delete(t, in)
+		s.WaitGone(t, in)
+		s.WaitGone(t, record)
+		s.Create(t, restored)
+		s.waitFor(t, restored, corev1.ConditionFalse, string(packagesv1alpha1.ReasonCreating))
+		account := &corev1.ServiceAccount{}
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(restored), account); err == nil && account.DeletionTimestamp == nil && metav1.IsControlledBy(account, restored) {
+			t.Errorf("the record %s runs as a Package of a user", restored.Name)
+		}
+		s.Create(t, before)
+		s.waitFor(t, before, corev1.ConditionTrue, "Available")
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(restored), restored); err != nil || !metav1.IsControlledBy(restored, before) {
+			t.Errorf("the owners of the record %s are %+v (%v)", restored.Name, restored.OwnerReferences, err)
+		}
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane:package:" + in.GetNamespace() + ":" + in.GetName() + ":system"}, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the record %s has a role in the whole cluster (%v)", restored.Name, err)
+		}
+	}
+}
+
 // A status that another client has changed is written again.
 func TestAForeignStatusIsRepaired(t *testing.T) {
 	s := newSuite(t, nil)
@@ -326,7 +393,9 @@ func TestRefusedPackageInstallLeavesNoProvider(t *testing.T) {
 	s.Create(t, held)
 	s.waitFor(t, held, corev1.ConditionTrue, "Available")
 	for name, tc := range map[string]struct{ ref, code string }{
-		"refused-scope":     {s.publish(t, "refused-scope", "v1.0.0", "Cluster"), firstgen.ErrScope.Name},
+		"refused-scope": {s.publish(t, "refused-scope", "v1.0.0", "Cluster"), firstgen.ErrScope.Name},
+		"refused-required": {s.Push(t, "first/refused-required", "v1.0.0", strings.Replace(content("refused-required", "v1.0.0", "Namespaced"), "spec:\n",
+			"spec:\n  dependsOn:\n  - provider: "+strings.TrimSuffix(s.publish(t, "refused-wide", "v1.0.0", "Cluster"), ":v1.0.0")+"\n    version: '>=v1.0.0'\n", 1)), firstgen.ErrNotAllowed.Name},
 		"refused-contested": {s.Push(t, "first/refused-contested", "v1.0.0", content("contested", "v1.0.0", "Namespaced")), firstgen.ErrNotAllowed.Name},
 	} {
 		in := newInstall(packagesv1alpha1.PackageInstallKind, team, name, tc.ref)
@@ -337,6 +406,113 @@ func TestRefusedPackageInstallLeavesNoProvider(t *testing.T) {
 			if strings.Contains(w, "providers") {
 				t.Errorf("%s causes the write %s", name, w)
 			}
+		}
+	}
+}
+
+// A shared Provider has no runtime, so a package with a webhook cannot be shared: nothing of it is written.
+func TestPackageWithWebhookIsNotShared(t *testing.T) {
+	s := newSuite(t, func(s *suite, o *controller.Options) {
+		o.FirstGeneration.NamespacedPackages = []string{s.Registry + "/first/converted-auto"}
+	})
+	team := s.newNamespace(t, "converted-team")
+	publish := func(name string) string {
+		return s.Push(t, "first/"+name, "v1.0.0", strings.Replace(content(name, "v1.0.0", "Namespaced"), "  scope: Namespaced\n", `  scope: Namespaced
+  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://example.org/convert"}}}
+`, 1))
+	}
+	ref := publish("converted")
+	wide := env.NewProvider("converted", ref)
+	s.Create(t, wide)
+	s.WaitReady(t, wide)
+	shared := env.NewProvider("converted-shared", publish("converted-shared"))
+	shared.Annotations = map[string]string{revision.AnnotationNamespacedInstalls: revision.AllowInstalls}
+	s.audit.Reset("")
+	s.Create(t, shared)
+	s.waitFor(t, shared, corev1.ConditionFalse, revision.ErrSharedWebhook.Name)
+	for name, ref := range map[string]string{"auto": publish("converted-auto"), "wide": ref, "shared": shared.Spec.Package} {
+		in := newInstall(packagesv1alpha1.PackageInstallKind, team, name, ref)
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionFalse, revision.ErrSharedWebhook.Name)
+		if message := in.GetCondition(v1.TypeReady).Message; !strings.Contains(message, "with a ClusterPackageInstall") {
+			t.Errorf("the message of %s names no remedy: %s", name, message)
+		}
+	}
+	for _, w := range s.audit.Writes("") {
+		if strings.Contains(w, "customresourcedefinitions") || strings.Contains(w, "providerrevisions") || strings.Contains(w, "roles") || strings.Contains(w, "POST") && strings.Contains(w, "providers") {
+			t.Errorf("a refused package causes the write %s", w)
+		}
+	}
+	env.Update(t, s.Env, wide, func(p *v1.Provider) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+	})
+	s.waitFor(t, wide, corev1.ConditionFalse, revision.ErrSharedWebhook.Name)
+	if d := s.deployment(t, managerNamespace, wide.Status.CurrentRevision); d.DeletionTimestamp != nil {
+		t.Error("a Provider that cannot be shared has lost its runtime")
+	}
+	code, stdout, stderr := command.Output(t, "plan", "update", "provider/converted", ref, "--kubeconfig", cluster.Kubeconfig(t))
+	if code != 4 || !strings.Contains(stderr, revision.ErrSharedWebhook.Name) {
+		t.Errorf("a plan ends with exit code %d\n%s%s", code, stdout, stderr)
+	}
+
+	t.Run("WebhookConfigurations", func(t *testing.T) {
+		validated := s.Push(t, "first/validated", "v1.0.0", content("validated", "v1.0.0", "Namespaced")+`---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: validated}
+webhooks:
+- name: things.validated.example.org
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {service: {path: /validate}}
+  rules: [{apiGroups: [validated.example.org], apiVersions: [v1], resources: [things], operations: ["*"]}]
+`)
+		p := env.NewProvider("validated", validated)
+		p.Annotations = map[string]string{revision.AnnotationNamespacedInstalls: revision.AllowInstalls}
+		s.Create(t, p)
+		s.waitFor(t, p, corev1.ConditionFalse, revision.ErrSharedWebhook.Name)
+		s.waitDefinitionGone(t, "things.validated.example.org")
+	})
+}
+
+// A version of a shared Provider that is refused does not end the controllers of namespaces that have the installed version, and is
+// not the version in conflicts.
+func TestRefusedVersionOfASharedProvider(t *testing.T) {
+	s := newSuite(t, nil)
+	team := s.newNamespace(t, "refusal-team")
+	first := s.publish(t, "refusal", "v1.0.0", "Namespaced")
+	p := s.share(t, "refusal", first)
+	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "refusal", first)
+	s.Create(t, in)
+	s.waitFor(t, in, corev1.ConditionTrue, "Available")
+	refused := s.Push(t, "first/refusal", "v2.0.0", strings.Replace(content("refusal", "v2.0.0", "Namespaced"), "spec:\n", "spec:\n  dependsOn:\n  - crd: missings.absent.example.org/v1\n", 1))
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = refused })
+	s.waitFor(t, in, corev1.ConditionFalse, provide.ErrNoProvider.Name)
+	s.deployment(t, team, "refusal")
+	other := newInstall(packagesv1alpha1.PackageInstallKind, team, "refusal-other", s.publish(t, "refusal", "v3.0.0", "Namespaced"))
+	s.Create(t, other)
+	s.waitFor(t, other, corev1.ConditionFalse, firstgen.ErrVersion.Name)
+	if message := other.GetCondition(v1.TypeReady).Message; !strings.Contains(message, "has the CRDs of v1.0.0") || !strings.Contains(message, "Set spec.package to "+first) {
+		t.Errorf("the message is %s", message)
+	}
+}
+
+// An install object with the name of a Package of a user is refused before anything is installed.
+func TestInstallBesideAPackageOfAUserInstallsNothing(t *testing.T) {
+	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
+	team := s.newNamespace(t, "beside-team")
+	s.audit.Reset("")
+	for name, in := range map[string]packagesv1alpha1.Install{
+		"beside":      newInstall(packagesv1alpha1.PackageInstallKind, team, "beside", s.publish(t, "beside", "v1.0.0", "Namespaced")),
+		"beside-wide": newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "beside-wide", s.publish(t, "beside-wide", "v1.0.0", "Cluster")),
+	} {
+		s.Create(t, newPackage(in.GetNamespace(), name, "absent", in.InstallSpec().Package))
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrRecordExists.Name)
+	}
+	for _, w := range s.audit.Writes("") {
+		if strings.Contains(w, "provider") || strings.Contains(w, "customresourcedefinitions") {
+			t.Errorf("a refused install object causes the write %s", w)
 		}
 	}
 }

@@ -53,9 +53,10 @@ func (b *Base) chosen(ctx context.Context, in packagesv1alpha1.Install) (ref oci
 		return oci.Reference{}, other, err
 	}
 	if recorded == "" && own != nil {
-		// The object named the package before, and now the CRD.
-		if recorded, err = b.heldByOwn(ctx, crd, own); err != nil {
-			return oci.Reference{}, "", err
+		// The object named the package before, and now the CRD, which it does not own.
+		if held, err := b.heldByOwn(ctx, crd, own); err != nil || held {
+			status.ChosenPackage = nil
+			return oci.Reference{}, own.Name, err
 		}
 	}
 	if recorded == "" {
@@ -98,13 +99,10 @@ func (b *Base) installedOther(ctx context.Context, crd firstgen.CRDReference, ow
 	return p.Name, nil
 }
 
-// heldByOwn returns the package of the own Provider of an install object if its active revision has a CRD, and otherwise "".
-func (b *Base) heldByOwn(ctx context.Context, crd firstgen.CRDReference, own *v1.Provider) (string, error) {
+// heldByOwn reports whether the active revision of the own Provider of an install object has a CRD.
+func (b *Base) heldByOwn(ctx context.Context, crd firstgen.CRDReference, own *v1.Provider) (bool, error) {
 	revisions, err := state.RevisionsOf(ctx, b.API.Client, own)
-	if err != nil || !slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return revision.IsActive(rev) && hasCRD(rev, crd) }) {
-		return "", err
-	}
-	return own.Spec.Package, nil
+	return err == nil && slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return revision.IsActive(rev) && hasCRD(rev, crd) }), err
 }
 
 // useInstalled reports whether an install object uses a Provider that it does not maintain: unless another package is

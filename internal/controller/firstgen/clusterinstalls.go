@@ -57,6 +57,9 @@ func (r *ClusterInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.Cl
 			WithDo("Create the ClusterPackageInstall in the namespace %s, or restart the manager with %s: its users could then install any package.",
 				r.Namespace, wording.RestartManager("--cluster-install-namespace="+in.Namespace))
 	}
+	if err := r.checkRecord(ctx, in); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
 	unlock, err := r.lockKind(ctx, in)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -139,7 +142,8 @@ func (r *ClusterInstalls) ensureFinalizer(ctx context.Context, in *packagesv1alp
 	return nil
 }
 
-// releaseUnused releases the own Provider of an install object that names a CRD of another one.
+// releaseUnused releases the own Provider of an install object that names a CRD of another one, or a CRD of its own Provider after the
+// package of that Provider.
 func (r *ClusterInstalls) releaseUnused(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) error {
 	crd, ok := firstgen.ParseCRDReference(in.Spec.CRD)
 	if !ok || in.Spec.Package != "" {
@@ -149,8 +153,13 @@ func (r *ClusterInstalls) releaseUnused(ctx context.Context, in *packagesv1alpha
 	if err != nil || own == nil {
 		return err
 	}
-	other, err := r.installedOther(ctx, crd, own, recordedChoice(in, crd, own))
-	if err != nil || other == "" {
+	recorded := recordedChoice(in, crd, own)
+	other, err := r.installedOther(ctx, crd, own, recorded)
+	unused := other != ""
+	if err == nil && recorded == "" && !unused {
+		unused, err = r.heldByOwn(ctx, crd, own)
+	}
+	if err != nil || !unused {
 		return err
 	}
 	return r.releaseProvider(ctx, in)

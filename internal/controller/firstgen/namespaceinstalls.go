@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -56,7 +57,7 @@ func (r *NamespaceInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.
 	if failed := r.deleteUnused(ctx); failed != nil {
 		return ctrl.Result{}, revision.Summary{}, failed
 	}
-	if !errors.Is(err, ErrNotAllowed) && !errors.Is(err, ErrScope) {
+	if !errors.Is(err, ErrNotAllowed) && !errors.Is(err, ErrScope) && !errors.Is(err, revision.ErrSharedWebhook) {
 		return result, summary, err
 	}
 	if failed := r.deleteRecord(ctx, in); failed != nil {
@@ -67,7 +68,7 @@ func (r *NamespaceInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.
 }
 
 func (r *NamespaceInstalls) install(ctx context.Context, in *packagesv1alpha1.PackageInstall) (ctrl.Result, revision.Summary, error) {
-	if err := checkName(in); err != nil {
+	if err := cmp.Or(checkName(in), r.checkRecord(ctx, in)); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	unlock, err := r.lockKind(ctx, in)
@@ -116,7 +117,7 @@ func (r *NamespaceInstalls) sharedProvider(ctx context.Context, in *packagesv1al
 			return nil, err
 		}
 		if !revision.IsShared(p) {
-			return nil, r.notAllowed(p.Spec.Package, p)
+			return nil, r.notAllowed(ctx, p.Spec.Package, p)
 		}
 		return p, nil
 	}
@@ -125,13 +126,17 @@ func (r *NamespaceInstalls) sharedProvider(ctx context.Context, in *packagesv1al
 	case err != nil:
 		return nil, err
 	case p != nil && !revision.IsShared(p):
-		return nil, r.notAllowed(ref.String(), p)
+		return nil, r.notAllowed(ctx, ref.String(), p)
 	case p == nil && r.Options.installsFor(ref):
 		return r.createShared(ctx, in, ref)
 	case p == nil:
-		return nil, r.notAllowed(ref.String(), nil)
+		return nil, r.notAllowed(ctx, ref.String(), nil)
 	}
-	return p, checkVersion(ref, p)
+	revisions, err := state.RevisionsOf(ctx, r.API.Client, p)
+	if err != nil {
+		return nil, err
+	}
+	return p, checkVersion(ref, p, revisions)
 }
 
 // findProvider returns the Provider of a repository that shares its CRDs, or else one that does not, or nil.
@@ -169,7 +174,7 @@ func (r *NamespaceInstalls) createShared(ctx context.Context, in *packagesv1alph
 		return nil, err
 	}
 	names := SharedProviderNames(ref)
-	if err := cmp.Or(checkProvides(in, names[0], c), checkScope(p, c), r.checkHolders(ctx, c)); err != nil {
+	if err := cmp.Or(checkProvides(in, names[0], c), checkScope(p, c), revision.CheckShared(p, c.pkg), r.checkHolders(ctx, c), r.checkRequired(ctx, c)); err != nil {
 		return nil, err
 	}
 	for _, name := range names {
@@ -257,9 +262,30 @@ func (r *NamespaceInstalls) checkHolders(ctx context.Context, c content) error {
 	return nil
 }
 
+// checkRequired fails with NamespacedPackageNotAllowed if a package requires packages that are not installed: their runtimes have
+// permissions in the whole cluster.
+func (r *NamespaceInstalls) checkRequired(ctx context.Context, c content) error {
+	existing := r.installed(ctx, nil).repositories
+	for _, d := range dependency.Required(c.pkg.Meta.DependsOn) {
+		if !existing[oci.RepositoryName(d.Package)] {
+			return ErrNotAllowed.New(nil, "the package %s requires %s, which is not installed, and a PackageInstall installs no other package", c.origin, d.Package).
+				WithDo("An administrator installs %s first.", d.Package)
+		}
+	}
+	return nil
+}
+
 // notAllowed returns the error for a package whose CRDs no administrator shares. P is the Provider that has them, or nil.
-func (r *NamespaceInstalls) notAllowed(reference string, p *v1.Provider) error {
+// For a package that cannot be shared, it returns the reason.
+func (r *NamespaceInstalls) notAllowed(ctx context.Context, reference string, p *v1.Provider) error {
 	if p != nil {
+		shared := p.DeepCopy()
+		metav1.SetMetaDataAnnotation(&shared.ObjectMeta, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+		if c, exists, err := r.activeContent(ctx, p); err == nil && exists {
+			if err := revision.CheckShared(shared, c.pkg); err != nil {
+				return err
+			}
+		}
 		return ErrNotAllowed.New(nil, "the CRDs belong to the Provider %s, which is not shared with namespaces", p.Name).
 			WithDo("An administrator shares them with `kubectl annotate providers.%s %s %s=%s`, which stops the runtime of the Provider.",
 				v1.Group, p.Name, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
@@ -269,16 +295,43 @@ func (r *NamespaceInstalls) notAllowed(reference string, p *v1.Provider) error {
 			reference, revision.AnnotationNamespacedInstalls, revision.AllowInstalls, wording.RestartManager("--namespaced-package="+oci.RepositoryName(reference)))
 }
 
-// checkVersion fails unless a reference names the version of a Provider: the same tag, or the digest of the Provider.
-func checkVersion(ref oci.Reference, p *v1.Provider) error {
-	installed, err := oci.ParseReference(p.Spec.Package, oci.ParseOptions{AllowUntagged: true})
-	switch {
-	case err != nil:
-		return fmt.Errorf("reference of Provider %s: %w", p.Name, err)
-	case !ref.Digest.IsZero() && ref.Digest.String() == p.Status.ResolvedDigest,
-		ref.Digest.IsZero() && ref.Tag == installed.Tag, ref.Digest == installed.Digest && ref.Tag == installed.Tag:
-		return nil
+// checkVersion fails unless a reference names the version of a Provider whose CRDs are installed, or the one that the Provider
+// installs: the same tag, or the digest.
+func checkVersion(ref oci.Reference, p *v1.Provider, revisions []v1.PackageRevision) error {
+	at := slices.IndexFunc(revisions, revision.IsEstablished)
+	if at < 0 {
+		// The active revision was refused: those of the revision before it are there.
+		at = slices.IndexFunc(revisions, func(rev v1.PackageRevision) bool { return !revision.IsActive(rev) && hasObjects(rev) })
 	}
-	return ErrVersion.New(nil, "this object names %s, and the Provider %s has the CRDs of %s", ref.Identifier(), p.Name, installed.Identifier()).
-		WithDo("Set spec.package to %s, or let an administrator update the Provider with `xpkg update provider %s %s`.", p.Spec.Package, p.Name, ref.Identifier())
+	installed := p.Spec.Package
+	if at >= 0 {
+		spec := revisions[at].RevisionSpec()
+		installed = spec.Image
+		if isVersion(ref, spec.Image, spec.Digest) {
+			return nil
+		}
+	}
+	if isVersion(ref, p.Spec.Package, p.Status.ResolvedDigest) {
+		return nil // The condition of the Provider tells why its CRDs are not installed.
+	}
+	return ErrVersion.New(nil, "this object names %s, and the Provider %s has the CRDs of %s", ref.Identifier(), p.Name, identifierOf(installed)).
+		WithDo("Set spec.package to %s, or let an administrator update the Provider with `xpkg update provider %s %s`.", installed, p.Name, ref.Identifier())
+}
+
+// isVersion reports whether a reference names the version with an image and a digest.
+func isVersion(ref oci.Reference, image, digest string) bool {
+	installed, err := oci.ParseReference(image, oci.ParseOptions{AllowUntagged: true})
+	if !ref.Digest.IsZero() && ref.Digest.String() == digest {
+		return true
+	}
+	return err == nil && ref.Tag == installed.Tag && (ref.Digest.IsZero() || ref.Digest == installed.Digest)
+}
+
+// identifierOf returns the tag or the digest of a reference.
+func identifierOf(reference string) string {
+	ref, err := oci.ParseReference(reference, oci.ParseOptions{AllowUntagged: true})
+	if err != nil {
+		return reference
+	}
+	return ref.Identifier()
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -81,6 +82,10 @@ func (r *Packages) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 }
 
 func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (ctrl.Result, revision.Summary, error) {
+	if state.IsOwnerlessRecord(p) {
+		// It was restored without its owner reference, before its install object or after it.
+		return ctrl.Result{}, creating("The record waits for its install object %s.", p.Annotations[state.AnnotationInstalledBy]), r.stop(ctx, client.ObjectKeyFromObject(p))
+	}
 	if err := cmp.Or(checkName(p), r.checkScope(p), checkController(p)); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
@@ -130,16 +135,16 @@ func (r *Packages) run(ctx context.Context, p *packagesv1alpha1.Package, by runt
 	if process := r.processOf(p.Namespace, ownerOf(p)); process != "" {
 		r.used.remember(client.ObjectKeyFromObject(p), process)
 	}
-	state, err := by.Run(ctx, w)
+	current, err := by.Run(ctx, w)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	p.Status.RuntimeImage = w.Image()
 	p.Status.ControllerRef = &packagesv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: p.Namespace, Name: p.Name}
-	if state.Available {
-		return ctrl.Result{RequeueAfter: requeue.Jitter(max(state.Again, healthPoll))}, available, nil
+	if current.Available {
+		return ctrl.Result{RequeueAfter: requeue.Jitter(max(current.Again, healthPoll))}, available, nil
 	}
-	return ctrl.Result{RequeueAfter: requeue.Jitter(max(state.Again, startPoll))}, revision.Summary{Reason: v1.ConditionReason(state.Reason), Message: state.Message}, nil
+	return ctrl.Result{RequeueAfter: requeue.Jitter(max(current.Again, startPoll))}, revision.Summary{Reason: v1.ConditionReason(current.Reason), Message: current.Message}, nil
 }
 
 // checkScope fails if a Package that needs permissions in the whole cluster is in a namespace whose users do not administer

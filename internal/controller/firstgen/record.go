@@ -21,6 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 	"github.com/xpkg-dev/xpkg/pkg/version"
@@ -86,6 +87,7 @@ func newRecord(in packagesv1alpha1.Install, c content) (*packagesv1alpha1.Packag
 	}
 	record := &packagesv1alpha1.Package{}
 	record.Namespace, record.Name = in.GetNamespace(), in.GetName()
+	record.Annotations = map[string]string{state.AnnotationInstalledBy: state.InstalledBy(in)}
 	record.Spec = packagesv1alpha1.PackageSpec{AppMetadata: appMetadata(c.pkg.Meta), CRDs: kinds}
 	// A package that states no version has the one of its tag.
 	record.Spec.Version = cmp.Or(record.Spec.Version, c.origin.Tag)
@@ -161,11 +163,12 @@ func (b *Base) ensureRecord(ctx context.Context, in packagesv1alpha1.Install, wa
 		return nil, err
 	}
 	if !isRecordOf(live, in) {
-		return nil, ErrRecordExists.New(nil, "the Package %s exists, and is not the record of this object", live.Name)
+		return nil, recordExists(live)
 	}
 	changed := live.DeepCopy()
 	changed.Spec, changed.OwnerReferences = want.Spec, owners
-	if equality.Semantic.DeepEqual(changed.OwnerReferences, live.OwnerReferences) && sameJSON(live.Spec, want.Spec) {
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, state.AnnotationInstalledBy, state.InstalledBy(in))
+	if equality.Semantic.DeepEqual(changed.ObjectMeta, live.ObjectMeta) && sameJSON(live.Spec, want.Spec) {
 		return live, nil
 	}
 	if err := b.API.Client.Update(ctx, changed); err != nil {
@@ -174,9 +177,29 @@ func (b *Base) ensureRecord(ctx context.Context, in packagesv1alpha1.Install, wa
 	return changed, nil
 }
 
+// checkRecord fails with PackageRecordNotOwned if the record of an install object cannot be written, before anything is installed. It
+// reads from the API server until there is a record.
+func (b *Base) checkRecord(ctx context.Context, in packagesv1alpha1.Install) error {
+	reader := b.API.Live
+	if in.InstallStatus().PackageRecord != nil {
+		reader = b.API.Client
+	}
+	live := &packagesv1alpha1.Package{}
+	err := reader.Get(ctx, client.ObjectKeyFromObject(in), live)
+	if err == nil && !isRecordOf(live, in) {
+		return recordExists(live)
+	}
+	return client.IgnoreNotFound(err)
+}
+
+func recordExists(p *packagesv1alpha1.Package) error {
+	return ErrRecordExists.New(nil, "the Package %s exists, and is not the record of this object", p.Name)
+}
+
 // isRecordOf reports whether a Package is the record of an install object.
 func isRecordOf(p *packagesv1alpha1.Package, in packagesv1alpha1.Install) bool {
-	return slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == in.PackageKind() && r.Name == in.GetName() })
+	return p.Annotations[state.AnnotationInstalledBy] == state.InstalledBy(in) ||
+		slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == in.PackageKind() && r.Name == in.GetName() })
 }
 
 // deleteRecord deletes the record of an install object, and its StackDefinition.

@@ -84,7 +84,7 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, 
 	if err != nil {
 		return r.keepLastKnown(p, resolved, name, revisions, err)
 	}
-	if err := revision.Installable(p, pkg.Meta); err != nil {
+	if err := revision.Installable(p, pkg); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	if err := r.ensureFinalizer(ctx, p); err != nil {

@@ -21,6 +21,12 @@ type Checks struct {
 	Poll time.Duration
 }
 
+// checkShared fails for a revision that needs a runtime, and whose package starts to share its CRDs with namespaces. Its runtime
+// continues to run.
+func (r *Reconciler) checkShared(_ context.Context, in *install) error {
+	return revision.CheckShared(in.Package, in.pkg)
+}
+
 // checkCrossplane fails for a revision that does not work with the cluster's version of Crossplane.
 func (r *Reconciler) checkCrossplane(ctx context.Context, in *install) error {
 	if in.Revision.RevisionSpec().IgnoreCrossplaneConstraints {

@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -118,10 +119,15 @@ func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error
 	if cycle != nil {
 		return cycle
 	}
-	if err := unsatisfied.Err(total, r.Dependencies.Options != nil); err != nil {
+	if err := unsatisfied.Err(total, r.installsDependencies(in)); err != nil {
 		return err
 	}
 	return r.checkKinds(ctx, in, g, kinds.Selected)
+}
+
+// installsDependencies reports whether the manager installs and moves the dependencies of a revision.
+func (r *Reconciler) installsDependencies(in *install) bool {
+	return r.Dependencies.Options != nil && revision.InstallsDependencies(in.Package)
 }
 
 // messageOf returns the message of the Ready condition of a package that is not ready, and "" for
@@ -200,7 +206,7 @@ func (c waitingContents) Defines(ctx context.Context, n graph.Node, kind depende
 // installed.
 func (r *Reconciler) solveDependencies(ctx context.Context, in *install, seen *graph.Graph, missing bool) (moved []string, err error) {
 	options := r.Dependencies.Options
-	if options == nil || !missing && options.UpgradePolicy() == graph.None {
+	if !r.installsDependencies(in) || !missing && options.UpgradePolicy() == graph.None {
 		return nil, nil
 	}
 	component, err := componentOf(seen, in.Package)

@@ -93,6 +93,7 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 	err := in.run(ctx,
 		r.inheritEndpoint,
 		r.readContent,
+		r.checkShared,
 		r.checkPermissions,
 		r.checkWebhooks,
 		r.checkCrossplane,

@@ -92,11 +92,12 @@ func enqueueForImageConfig(c client.Reader, origins state.Origins, kind string) 
 }
 
 // enqueueForConsent enqueues the active revision of a package whose consent to webhooks or to the adoption of
-// objects changes, and all revisions that another client contends with when the spec of their package changes.
+// objects changes, or that starts or stops to share its CRDs with namespaces, and all revisions that another client contends with when the spec of their package changes.
 func enqueueForConsent(c client.Reader, kind string) handler.Funcs {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
 		old, now := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-		consent := old[webhooks.AnnotationAllowed] != now[webhooks.AnnotationAllowed] || old[revision.AnnotationAdopt] != now[revision.AnnotationAdopt]
+		consent := old[webhooks.AnnotationAllowed] != now[webhooks.AnnotationAllowed] || old[revision.AnnotationAdopt] != now[revision.AnnotationAdopt] ||
+			old[revision.AnnotationNamespacedInstalls] != now[revision.AnnotationNamespacedInstalls]
 		spec := e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
 		if !consent && !spec {
 			return
