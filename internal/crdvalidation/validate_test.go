@@ -28,6 +28,14 @@ func TestValidateCRD(t *testing.T) {
 			head + `"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v0"]}},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`,
 			"spec.conversion.webhook.conversionReviewVersions", "must include at least one of",
 		},
+		"pattern that RE2 does not know": {
+			head + `"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"string","pattern":"(?=x)"}}}}}]}}`,
+			"spec.versions[0].schema.openAPIV3Schema.properties[spec].pattern", "must be a valid regular expression",
+		},
+		"rule with such a pattern": {
+			head + `"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"string","maxLength":9,"x-kubernetes-validations":[{"rule":"self.matches('(?=x)')"}]}}}}}]}}`,
+			"spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule", "invalid matches argument",
+		},
 		"not decodable": {`{"spec":1}`, "", "cannot unmarshal number"},
 	} {
 		t.Run(name, func(t *testing.T) {

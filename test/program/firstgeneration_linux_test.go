@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
@@ -88,6 +90,45 @@ spec:
 			r := p.run(ctx, p.Kubeconfig, "logs", "provider/"+name, "--data-dir", p.DataDir)
 			return r.stdout + r.stderr, strings.Contains(r.stdout, "controller [--sync=1m] fast crossplane-system")
 		})
+	}
+	p.uninstallUsed(t, c, "provided")
+}
+
+// uninstallUsed proves that an uninstall of a Provider that a paused PackageInstall uses says that the Provider is deleted, and that it
+// may be created again.
+func (p plane) uninstallUsed(t *testing.T, c client.Client, name string) {
+	t.Helper()
+	shared := v1.NewPackage(v1.ProviderKind)
+	shared.SetName(name)
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(shared), shared); err != nil {
+		t.Fatal(err)
+	}
+	before := shared.DeepCopyObject().(v1.Package)
+	shared.SetAnnotations(map[string]string{revision.AnnotationNamespacedInstalls: revision.AllowInstalls})
+	if err := c.Patch(t.Context(), shared, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	in := packagesv1alpha1.NewInstall(packagesv1alpha1.PackageInstallKind)
+	in.SetNamespace("default")
+	in.SetName(name)
+	in.InstallSpec().Package = shared.PackageSpec().Package
+	if err := c.Create(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the PackageInstall uses the Provider", func(ctx context.Context) (string, bool) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(in), in)
+		ready := in.GetCondition(v1.TypeReady)
+		return fmt.Sprintf("%+v %v", ready, err), in.InstallStatus().Provider == name && ready.Reason == "ClusterScopeRefused"
+	})
+	paused := in.DeepCopyObject().(client.Object)
+	in.SetAnnotations(map[string]string{v1.AnnotationPaused: "true"})
+	if err := c.Patch(t.Context(), in, client.MergeFrom(paused)); err != nil {
+		t.Fatal(err)
+	}
+	r := p.run(t.Context(), p.Kubeconfig, "uninstall", "provider/"+name, "--yes", "--wait", "9s")
+	if r.code != 11 || !strings.Contains(r.stderr, "error: NotRemovedInTime: provider/"+name+" is deleted, and a PackageInstall still uses it: whether a manager creates it again is not known yet") ||
+		!strings.Contains(r.stderr, "Run `xpkg list` later, or allow at least 20s with --wait.") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
 
