@@ -154,10 +154,11 @@ func TestPrivateRepositoriesAreNeverInThePublicPartition(t *testing.T) {
 
 func TestSimilarAndReservedNamesCannotBeCreated(t *testing.T) {
 	p := &access.Policy{ReservedNames: []string{"crossplane"}}
-	existing := []string{"acme/provider-boats", "acme/a.b"}
+	existing := []string{"acme/provider-boats", "acme/a.b", "acme/v1-2"}
 	for name, allowed := range map[string]bool{
 		"acme/provider-boats": true, "acme/provider_boats": false, "acme/provider__boats": false, "acme/provider--boats": false,
-		"acme/a-b": false, "acme/ab": true, "v2/x": false, "index": false, "crossplane/x": false, "acme/index": true,
+		"acme/a-b": false, "acme/ab": false, "acme/providerboats": false, "acme/pro-vider-boats": false, "acmeprovider/boats": true,
+		"acme/v12": true, "acme/v1.2": false, "acme/v-1-2": false, "acme/v1": true, "v2/x": false, "index": false, "crossplane/x": false, "acme/index": true,
 	} {
 		if err := p.CheckNew(name, existing); (err == nil) != allowed {
 			t.Errorf("%s: %v", name, err)

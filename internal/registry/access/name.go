@@ -65,21 +65,22 @@ func (p *Policy) CheckNew(name string, existing []string) error {
 	return nil
 }
 
-// fold returns the form in which similar names are equal.
+// fold returns the form in which similar names are equal: without separators, except one between two digits, because it changes a number.
 func fold(name string) string {
 	var folded strings.Builder
-	for _, r := range strings.ToLower(name) {
-		switch {
-		case r != '_' && r != '.':
-			folded.WriteRune(r)
-		default:
+	separated, last := false, byte(0)
+	for _, c := range []byte(strings.ToLower(name)) {
+		if c == '-' || c == '_' || c == '.' {
+			separated = true
+			continue
+		}
+		if separated && isDigit(c) && isDigit(last) {
 			folded.WriteByte('-')
 		}
-	}
-	for strings.Contains(folded.String(), "--") {
-		shorter := strings.ReplaceAll(folded.String(), "--", "-")
-		folded.Reset()
-		folded.WriteString(shorter)
+		separated, last = false, c
+		folded.WriteByte(c)
 	}
 	return folded.String()
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
