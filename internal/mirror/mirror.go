@@ -3,7 +3,8 @@
 //
 // The state of the index whose packages were copied is copied last, whatever the source has published since. Every run compares all versions
 // with the target and copies those that are missing, so a run after an interruption continues, and content that the target lost is copied
-// again.
+// again. If both registries are servers of xpkg, which state when a repository changes, a run skips the repositories in which a former run has found nothing to
+// copy, and which have not changed since in either registry.
 package mirror
 
 import (
@@ -22,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
 // ErrMirror is the code for a package that cannot be mirrored.
@@ -43,6 +45,9 @@ type Options struct {
 	// Kinds limits the mirror to packages that define one of the kinds, as KIND or KIND.GROUP; empty means all packages. The index is not
 	// copied then, because it contains the other packages.
 	Kinds []string
+	// Records keeps the repositories that are complete, so that a later run skips them while they do not change; nil means that every run compares all
+	// versions.
+	Records *store.Store
 	// Progress, if set, is called after each version that was copied, one call at a time.
 	Progress func(reference string)
 }
@@ -67,10 +72,18 @@ func Run(ctx context.Context, o Options, current *catalog.Catalog) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	err = m.each(ctx, repositories, m.copyVersions)
+	before, err := m.currents(ctx, repositories)
+	if err != nil {
+		return Result{}, err
+	}
+	changed := m.changed(ctx, repositories, before)
+	err = m.each(ctx, changed, m.copyVersions)
 	if err == nil {
 		// The statuses are read after the versions, so that those of versions are included that were deleted meanwhile.
-		err = m.each(ctx, repositories, m.copyTags)
+		err = m.each(ctx, changed, m.copyTags)
+	}
+	if err == nil {
+		err = m.remember(ctx, changed, before)
 	}
 	return Result{Packages: len(m.packages), Versions: m.versions, Artifacts: len(m.artifacts)}, err
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // images is the registry that stores the content: a folder, or a registry of another project.
@@ -84,7 +85,18 @@ func (f *folder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.serveNothing.ServeHTTP(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}))
 		return
 	}
+	if ok && api.endpoint == tagsEndpoint {
+		f.setState(w.Header(), api.repository)
+	}
 	f.serve.ServeHTTP(w, r)
+}
+
+// setState sets the state of a repository in the header of a response: the digest of the file that lists its manifests, tags and referrers.
+func (f *folder) setState(header http.Header, repository string) {
+	document, err := os.ReadFile(filepath.Join(f.root, filepath.FromSlash(repository), layoutFile))
+	if err == nil {
+		header.Set(remote.RepositoryStateHeader, oci.DigestOf(document).String())
+	}
 }
 
 // serveAbsent implements images.

@@ -40,7 +40,7 @@ func (c *mirrorCmd) Run(env *terminal.Env) (err error) {
 	defer client.Close()
 	task := terminal.StartTask(env.Stderr, "copying packages to %s", c.To)
 	defer task.End()
-	o := mirror.Options{Client: client, Target: c.To, Kinds: c.Kinds, Progress: func(reference string) { task.Set("%s", reference) }}
+	o := mirror.Options{Client: client, Target: c.To, Kinds: c.Kinds, Records: p.Store(), Progress: func(reference string) { task.Set("%s", reference) }}
 	keys, err := c.Keys(env.Context)
 	if err != nil {
 		return err

@@ -1,0 +1,119 @@
+package registry_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/mirror"
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+)
+
+// hosts sends requests to the server of their host, and counts them.
+type hosts struct {
+	servers map[string]direct
+	count   atomic.Int64
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (h *hosts) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.count.Add(1)
+	return h.servers[r.URL.Host].RoundTrip(r)
+}
+
+// TestAMirrorComparesOnlyWhatHasChanged counts the requests of runs between two servers.
+func TestAMirrorComparesOnlyWhatHasChanged(t *testing.T) {
+	const target = "mirror.example.org"
+	source := start(t, nil)
+	copies := start(t, func(o *registry.Options) { o.Host = target })
+	client := newReader(t, source)
+	const versions = 12
+	for i := range versions {
+		source.mustPush(t, fmt.Sprintf("acme/provider-boats:v1.%d.0", i), fmt.Sprintf("Boat%d", i))
+	}
+	source.mustPush(t, "acme/provider-rafts:v1.0.0", "Raft")
+	wanted := []string{fmt.Sprintf("Boat%d", versions-1), "Raft"}
+	source.waitUntil(t, "the packages are published", func() bool { return slices.Equal(client.kinds(t), wanted) })
+	records, err := store.Open(t.TempDir(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = records.Close() })
+	requests := &hosts{servers: map[string]direct{host: {source, source.admin}, target: {copies, copies.admin}}}
+	o := mirror.Options{Client: remote.New(remote.Options{Transport: requests, Attempts: 1}), Target: target, Records: records}
+	t.Cleanup(o.Client.Close)
+	read := func() *catalog.Catalog {
+		t.Helper()
+		index, err := client.client.Open(t.Context(), oci.MustParseReference(host+"/index:main"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		current, err := index.Catalog()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &current
+	}
+	run := func(what string, wantVersions, wantArtifacts, mostRequests int) {
+		t.Helper()
+		current := read()
+		requests.count.Store(0)
+		got, err := mirror.Run(t.Context(), o, current)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if got.Versions != wantVersions || got.Artifacts != wantArtifacts {
+			t.Errorf("%s copies %d versions and %d artifacts, want %d and %d", what, got.Versions, got.Artifacts, wantVersions, wantArtifacts)
+		}
+		if n := int(requests.count.Load()); n > mostRequests {
+			t.Errorf("%s costs %d requests, want at most %d", what, n, mostRequests)
+		}
+	}
+	const all, each = 1000, 2
+	run("the first run", versions+1, 0, all)
+	run("a run that compares all versions", 0, 0, all)
+	run("a run without changes", 0, 0, 2*each)
+
+	boats := oci.MustParseReference(host + "/acme/provider-boats:v1.3.0")
+	if _, err := packagestatus.Write(t.Context(), source.client(t, source.admin), boats, catalog.Status{State: catalog.Yanked}); err != nil {
+		t.Fatal(err)
+	}
+	run("a run after a new referrer", 0, 1, all)
+	source.waitUntil(t, "the status is published", func() bool {
+		return slices.ContainsFunc(read().History(host+"/acme/provider-boats").Versions, func(v catalog.Version) bool { return v.Status != nil })
+	})
+	run("a run that compares the versions of a package", 0, 0, all)
+	run("a run without changes after a referrer", 0, 0, 2*each)
+
+	if got := copies.do(t, http.MethodDelete, "/v2/acme/provider-rafts/manifests/v1.0.0", copies.admin, nil).StatusCode; got != http.StatusAccepted {
+		t.Fatalf("deletion in the mirror: %d", got)
+	}
+	run("a run after a loss in the mirror", 1, 0, 2*each+10)
+
+	for _, kept := range must(records.Records(t.Context(), "mirror"))(t) {
+		kept.Data = []byte("{")
+		if err := records.PutRecord(kept); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("a run with damaged records", 0, 0, all)
+	run("a run after that", 0, 0, 2*each)
+}
+
+// must returns a function that ends the test if there is an error.
+func must[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}

@@ -1,0 +1,39 @@
+package remote
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// RepositoryStateHeader is the header with which a registry server of xpkg identifies the state of a repository in a response with its tags. The
+// state changes with every manifest, tag and referrer.
+const RepositoryStateHeader = "Xpkg-Repository-State"
+
+// longestState is the maximum length of a state.
+const longestState = 128
+
+// RepositoryState returns the state of a repository: two equal states mean that the repository has not changed. It is empty if the registry states none, or
+// if the repository does not exist. It costs one request.
+func (r *Client) RepositoryState(ctx context.Context, repository oci.Reference) (string, error) {
+	s := r.session(repository.Host())
+	page := s.tagsURL(repository)
+	page.RawQuery = url.Values{"n": {"1"}}.Encode()
+	ans, err := s.read(ctx, call{
+		method: http.MethodGet, url: page, repository: repository.RepositoryPath(), actions: "pull",
+		what: "read the state of " + repository.Name(),
+	}, r.opts.Limits.Manifest)
+	if ans.Response != nil && ans.StatusCode == http.StatusNotFound {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	state := ans.Header.Get(RepositoryStateHeader)
+	if len(state) > longestState {
+		return "", nil
+	}
+	return state, nil
+}
