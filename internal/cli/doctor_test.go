@@ -126,7 +126,7 @@ func TestDoctorFindsTheDefectsOfACluster(t *testing.T) {
 	defects := map[string][]string{
 		"Crossplane core": {"the namespace doctor-core", "xpkg bootstrap --beside-core --core-account doctor-core/composer"},
 		"webhooks":        {"doctor-core/dead", "kubectl delete validatingwebhookconfiguration doctor-core"},
-		"packages":        {"provider/undiagnosed", "TagNotFound", "xpkg describe provider/undiagnosed"},
+		"packages":        {"provider/undiagnosed", "RepositoryNotFound", "xpkg describe provider/undiagnosed"},
 	}
 	before, _ := b.diagnose(t)
 	for check, parts := range defects {
@@ -147,7 +147,7 @@ func TestDoctorFindsTheDefectsOfACluster(t *testing.T) {
 	b.deleteAfter(t, p)
 	wait.Until(t, env.Limit, "the package fails", func() (string, bool) {
 		err := b.client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
-		return p.GetCondition(v1.TypeReady).Message, err == nil && p.GetCondition(v1.TypeReady).Reason == "TagNotFound"
+		return p.GetCondition(v1.TypeReady).Message, err == nil && p.GetCondition(v1.TypeReady).Reason == "RepositoryNotFound"
 	})
 	after, exit := b.diagnose(t)
 	for check, parts := range defects {

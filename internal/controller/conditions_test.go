@@ -56,7 +56,7 @@ func TestKstatus(t *testing.T) {
 		"ready":     {pushed(t, r, "ready", provider("ready", crd("kstatus.test", "Ready", "one"))), nil, status.CurrentStatus, status.CurrentStatus, "HealthyPackageRevision"},
 		"down":      {dead.address + "/acme/down:v1", nil, status.InProgressStatus, "", "RegistryUnavailable"},
 		"malformed": {pushed(t, r, "malformed", "kind: ["), nil, status.FailedStatus, "", "InvalidYAML"},
-		"absent":    {r.address + "/acme/absent:v1", nil, status.FailedStatus, "", "TagNotFound"},
+		"absent":    {r.address + "/acme/absent:v1", nil, status.FailedStatus, "", "RepositoryNotFound"},
 		"manual": {pushed(t, r, "manual", provider("manual", crd("kstatus.test", "Manual", "one"))), func(p *v1.Provider) {
 			p.Spec.RevisionActivationPolicy = v1.ManualActivation
 		}, status.InProgressStatus, status.CurrentStatus, "InactivePackageRevision"},
@@ -143,7 +143,7 @@ func TestEvents(t *testing.T) {
 	s.CreateTemporary(t, bad)
 	s.CreateTemporary(t, good)
 	untilSettled(t, s, good)
-	s.WaitCondition(t, bad, v1.TypeReady, corev1.ConditionFalse, "TagNotFound")
+	s.WaitCondition(t, bad, v1.TypeReady, corev1.ConditionFalse, "RepositoryNotFound")
 	before := len(r.requests("/absent/"))
 	eventually(t, "the absent package is tried again and again", func() bool { return len(r.requests("/absent/")) > before+2 })
 	waitReconciled(t, s.Env, good, bad)
@@ -158,7 +158,7 @@ func TestEvents(t *testing.T) {
 	}
 	count := 0
 	for _, e := range events(t, s, bad) {
-		if strings.HasPrefix(e, "Warning TagNotFound") {
+		if strings.HasPrefix(e, "Warning RepositoryNotFound") {
 			count++
 		}
 	}

@@ -117,7 +117,7 @@ func TestRewrite(t *testing.T) {
 	if err := s.Client.Update(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	s.WaitCondition(t, p, v1.TypeSynced, corev1.ConditionFalse, "TagNotFound")
+	s.WaitCondition(t, p, v1.TypeSynced, corev1.ConditionFalse, "RepositoryNotFound")
 	waitReconciled(t, s.Env, p)
 	for _, ct := range []v1.ConditionType{v1.TypeInstalled, v1.TypeHealthy, v1.TypeReady} {
 		s.WaitCondition(t, p, ct, corev1.ConditionTrue, "")

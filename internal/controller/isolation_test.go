@@ -31,7 +31,7 @@ func TestBadPackagesDoNotAffectOthers(t *testing.T) {
 	for name, c := range map[string]struct{ ref, says string }{
 		"refuses":   {port.Free(t) + "/acme/any:v1", "RegistryUnavailable"},
 		"hangs-up":  {faulty(t, hangUp) + "/acme/any:v1", "RegistryUnavailable"},
-		"no-tag":    {good.address + "/acme/none:v1", "TagNotFound"},
+		"no-tag":    {good.address + "/acme/none:v1", "RepositoryNotFound"},
 		"huge":      {faulty(t, tooLarge) + "/acme/huge:v1", "TooLarge"},
 		"damaged":   {faulty(t, damaged) + "/acme/damaged:v1", "DigestMismatch"},
 		"malformed": {pushed(t, good, "malformed", "kind: [\n"), ""},

@@ -62,7 +62,7 @@ func everything(t *testing.T, registry string) []expected {
 	}
 	fail(misspelt, "misspelt", registry+"/-wrong-#:v1", corev1.PullIfNotPresent, oci.ErrInvalidReference)
 	fail(notCached, "not-cached", "never-put-there-#", corev1.PullNever, cache.ErrNotInCache)
-	fail(withoutTag, "without-tag", registry+"/scale/without-#:v1", corev1.PullIfNotPresent, remote.ErrTagNotFound)
+	fail(withoutTag, "without-tag", registry+"/scale/without-#:v1", corev1.PullIfNotPresent, remote.ErrRepositoryNotFound)
 	fail(unreachable, "unreachable", refused+"/scale/unreachable-#:v1", corev1.PullIfNotPresent, remote.ErrRegistryUnavailable)
 	good := func(kind, name, stream string) *expected {
 		ref := publish.Stream(t, registry, "scale/"+name, "v1.0.0", []byte(stream))

@@ -153,6 +153,18 @@ func TestTagNotFoundNamesNeighbors(t *testing.T) {
 	if do := errcode.From(err).Do; !strings.Contains(do, "v1.0.0") {
 		t.Errorf("advice %q", do)
 	}
+	err = read(t, testRemote(t, nil), f.Ref("v7.0.0"))
+	if do := errcode.From(err).Do; !strings.Contains(do, " v2.0.0, v1.1.0, v1.0.0.") {
+		t.Errorf("advice %q", do)
+	}
+}
+
+// A repository without tags is reported as missing by reads too, as by lists of its tags.
+func TestMissingRepositoryIsReported(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	err := read(t, testRemote(t, nil), f.Ref("v1.0.0"))
+	ocitest.WantCode(t, err, ErrRepositoryNotFound)
+	ocitest.WantCode(t, err, ErrTagNotFound)
 }
 
 // Requests cost the user time and count against registry quotas.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // ErrTagNotFound is the code for a tag that does not exist in the repository.
@@ -140,26 +140,25 @@ func contentType(h http.Header) oci.MediaType {
 	return oci.MediaType(strings.TrimSpace(t))
 }
 
-// notFound returns an error that names the missing content and, for a tag, similar tags.
+// notFound returns an error that names the missing content: the repository if it has no tags, and for a tag similar tags. The error of a
+// repository wraps that of the tag.
 func (r *Client) notFound(ctx context.Context, ref oci.Reference) error {
 	if !ref.Digest.IsZero() {
 		return oci.ErrManifestNotFound.New(nil, "%s does not exist in %s", ref.Digest, ref.Name())
 	}
 	failed := ErrTagNotFound.New(nil, "the tag %q does not exist in %s", ref.Tag, ref.Name())
 	tags, err := r.tagPage(ctx, ref)
-	if err != nil {
-		if errors.Is(err, ErrRepositoryNotFound) {
-			failed.Why = fmt.Errorf("the repository does not exist")
-		}
-		return failed
+	if errors.Is(err, ErrRepositoryNotFound) || err == nil && len(tags) == 0 {
+		// Many registries return an empty list for a missing repository.
+		return ErrRepositoryNotFound.New(ErrTagNotFound.New(nil, "the tag %q was not found", ref.Tag), "the repository %s does not exist or has no tags", ref.Name())
 	}
-	if near := nearest(ref.Tag, tags); len(near) > 0 {
+	if near := nearest(ref.Tag, tags); err == nil && len(near) > 0 {
 		return failed.WithDo("Use an existing tag, such as %s.", strings.Join(near, ", "))
 	}
 	return failed
 }
 
-// nearest returns a few tags with a similar spelling, the most similar first.
+// nearest returns a few tags with a similar spelling, the newest versions first.
 func nearest(tag string, tags []string) []string {
 	const most = 3
 	type candidate struct {
@@ -177,5 +176,9 @@ func nearest(tag string, tags []string) []string {
 	for _, c := range candidates[:min(most, len(candidates))] {
 		near = append(near, c.tag)
 	}
+	slices.SortStableFunc(near, func(a, b string) int {
+		left, right := version.Parse(a), version.Parse(b)
+		return right.Compare(&left)
+	})
 	return near
 }
