@@ -51,7 +51,8 @@ func completionValues(kind string) map[string]completion.Values {
 	return map[string]completion.Values{
 		packageArgument: installed, updateArgument: packageOrVersion, kindArgument: packageKinds, installArgument: installable, "reference": cachedReferences,
 		"version": packageVersions, "revision": packageRevisions, "context": kubeconfigContexts,
-		"list-format": func(context.Context, completion.Line) []string { return terminal.ListFormats() },
+		"object-format": func(context.Context, completion.Line) []string { return terminal.ObjectFormats() },
+		"list-format":   func(context.Context, completion.Line) []string { return terminal.ListFormats() },
 	}
 }
 

@@ -7,6 +7,41 @@ import (
 	"github.com/alecthomas/kong"
 )
 
+// TestCommandsWithTextHaveTheFormatsOfObjects checks the formats of commands that print an object or a report, and that the error of another
+// one is worded as that of lists.
+func TestCommandsWithTextHaveTheFormatsOfObjects(t *testing.T) {
+	for _, command := range []string{"why boats", "doctor", "version", "inspect ghcr.io/acme/boats:v1.0.0", "cache verify", "resolve"} {
+		for _, format := range []string{"json", "yaml", "jsonpath={.name}", "xml", "name", "jsonpath={"} {
+			parser, err := kong.New(&grammar{}, kong.Name("xpkg"), kong.Exit(func(int) {}), kong.Writers(discard{}, discard{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = parser.Parse(normalize(parser.Model, append(strings.Fields(command), "-o", format)))
+			if isFormat := format != "xml" && format != "name" && format != "jsonpath={"; isFormat != (err == nil) {
+				t.Errorf("xpkg %s -o %s: %v", command, format, err)
+			}
+			if err != nil && !strings.HasPrefix(format, "jsonpath") && !strings.Contains(err.Error(), `"`+format+`" is not json, yaml, or jsonpath= and a template`) {
+				t.Errorf("xpkg %s -o %s: %v", command, format, err)
+			}
+		}
+	}
+}
+
+// A value from a variable is reported with the variable.
+func TestErrorsNameTheVariableOfAFlag(t *testing.T) {
+	t.Setenv("XPKG_COLOR", "foo")
+	for line, want := range map[string]string{
+		"list":             `XPKG_COLOR must be one of "auto","always","never" but got "foo"`,
+		"list --color=bar": `--color must be one of "auto","always","never" but got "bar"`,
+		"list --color bar": `--color must be one of "auto","always","never" but got "bar"`,
+	} {
+		got := withOrigin(`--color must be one of "auto","always","never" but got "`+map[bool]string{true: "foo", false: "bar"}[line == "list"]+`"`, strings.Fields(line))
+		if got != want {
+			t.Errorf("%s: got %s", line, got)
+		}
+	}
+}
+
 // TestReadingCommandsHaveTheFormatsOfKubectl checks that each command that only reads has the flag -o with the formats of
 // kubectl, and that a format that is none of them is an error.
 func TestReadingCommandsHaveTheFormatsOfKubectl(t *testing.T) {

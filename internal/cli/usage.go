@@ -2,10 +2,13 @@ package cli
 
 import (
 	"errors"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/config"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
@@ -13,6 +16,7 @@ import (
 func usageError(err error, program string, args []string) error {
 	// The parser lists the empty value as a valid one, and reports the end of the line as EOL.
 	why := strings.NewReplacer(`one of "",`, "one of ", `but got "EOL" (<EOL>)`, "but nothing is given").Replace(err.Error())
+	why = withOrigin(why, args)
 	failed := terminal.ErrUsage.New(errors.New(why), "%s %s", program, strings.Join(args, " "))
 	var at *kong.ParseError
 	if !errors.As(err, &at) || at.Context.Selected() == nil {
@@ -29,6 +33,18 @@ func usageError(err error, program string, args []string) error {
 		do += ", such as `" + lines[0] + "`"
 	}
 	return failed.WithDo("%s. See more with `%s --help`.", do, name)
+}
+
+// withOrigin returns the message of an error with the variable that has set a flag, if the flag is not on the command line.
+func withOrigin(why string, args []string) string {
+	flag, rest, _ := strings.Cut(why, " ")
+	name, isLong := strings.CutPrefix(flag, "--")
+	variable := config.VariableOf(name)
+	typed := slices.ContainsFunc(args, func(arg string) bool { return arg == flag || strings.HasPrefix(arg, flag+"=") })
+	if !isLong || typed || os.Getenv(variable) == "" {
+		return why
+	}
+	return variable + " " + rest
 }
 
 // withoutCommand returns the message of an error without the command and its aliases, which the parser puts before some messages.

@@ -43,11 +43,11 @@ type RenderCmd struct {
 	IncludeFunctionResults bool `short:"r" help:"Print the results of functions as resources of kind Result."`
 	IncludeContext         bool `short:"c" help:"Print the context after the last function as a resource of kind Context."`
 
-	XRD               string        `name:"xrd" placeholder:"FILE" help:"File with the definition of the composite resource, whose defaults are set. Default is the definition in the packages."`
-	Validate          bool          `help:"Check the rendered resources against the schemas of the packages, and print the composite resource in full. Problems are written to standard error."`
-	AllowUnknownKinds bool          `help:"With --validate, report resources of unknown kinds as warnings."`
-	Timeout           time.Duration `default:"1m" placeholder:"DURATION" help:"Time in which the functions must start and answer. Default is 1m."`
-	Output            string        `enum:",json,yaml" default:"" placeholder:"json|yaml" help:"Print a list in JSON in place of a stream of YAML."`
+	XRD               string                `name:"xrd" placeholder:"FILE" help:"File with the definition of the composite resource, whose defaults are set. Default is the definition in the packages."`
+	Validate          bool                  `help:"Check the rendered resources against the schemas of the packages, and print the composite resource in full. Problems are written to standard error."`
+	AllowUnknownKinds bool                  `help:"With --validate, report resources of unknown kinds as warnings."`
+	Timeout           time.Duration         `default:"1m" placeholder:"DURATION" help:"Time in which the functions must start and answer. Default is 1m."`
+	Output            terminal.ObjectFormat `placeholder:"FORMAT" complete:"object-format" help:"Print a list in JSON, or with jsonpath= and a template, in place of a stream of YAML."`
 	dependencies.ContentsFlags
 	flags.LimitFlags
 }

@@ -28,7 +28,7 @@ type depsPushCmd struct {
 	To     string `arg:"" name:"prefix" help:"Destination: REGISTRY or REGISTRY/PREFIX. Each package keeps its full name below it: xpkg.crossplane.io/a/b becomes REGISTRY/PREFIX/xpkg.crossplane.io/a/b."`
 	flags.RegistryFlags
 	flags.DataDirFlag
-	Output string `short:"o" enum:",yaml,json" default:"" placeholder:"json" help:"Print the ImageConfigs as JSON instead of YAML."`
+	Output terminal.ObjectFormat `short:"o" placeholder:"FORMAT" complete:"object-format" help:"Format of the ImageConfigs: yaml, json, or jsonpath= and a template. Default is yaml."`
 }
 
 // Run pushes all packages of a folder, with unchanged digests.

@@ -4,7 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -13,9 +16,10 @@ import (
 
 // VersionsCmd implements `xpkg versions`.
 type VersionsCmd struct {
-	Repository string `arg:"" help:"Repository of a package, for example xpkg.crossplane.io/crossplane-contrib/provider-nop."`
+	Repository string `arg:"" complete:"package" help:"Repository of a package, for example xpkg.crossplane.io/crossplane-contrib/provider-nop, or an installed package, as NAME or KIND/NAME."`
 	All        bool   `help:"Also show prereleases, and tags that are no versions."`
 	resolverFlags
+	connection.ClusterFlags
 	terminal.ListOutputFlag
 }
 
@@ -54,8 +58,28 @@ func (c *VersionsCmd) Releases(env *terminal.Env) ([]string, error) {
 	return out, err
 }
 
+// installed returns the installed package that the argument names, or nil. A cluster that cannot be read has none.
+func (c *VersionsCmd) installed(env *terminal.Env) v1.Package {
+	name := inventory.Name(c.Repository)
+	if strings.ContainsAny(c.Repository, ".:@") || inventory.ValidateNames([]inventory.Name{name}) != nil {
+		return nil
+	}
+	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	if err != nil {
+		return nil
+	}
+	p, err := all.Find(name)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
 // list returns the versions in the repository.
 func (c *VersionsCmd) list(env *terminal.Env) (_ []versionView, err error) {
+	if p := c.installed(env); p != nil {
+		c.Repository = inventory.RepositoryOf(p)
+	}
 	ref, err := oci.ParseReference(c.Repository, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
 	if err != nil {
 		return nil, err

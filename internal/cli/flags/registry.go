@@ -29,9 +29,28 @@ var ErrCAFile = errcode.Code{
 	Fix:   "Use a PEM file, such as --ca-file ca.pem or --ca-file registry.example.com=ca.pem.",
 }
 
-// ParseReference parses a reference in a command line.
+// ParseReference parses a reference in a command line. The error of a reference without a tag says how to find one, and that of a version
+// after @, as several commands accept it, how a reference names it.
 func ParseReference(s string) (oci.Reference, error) {
-	return oci.ParseReference(s, oci.ParseOptions{DefaultRegistry: DefaultRegistry})
+	ref, err := oci.ParseReference(s, oci.ParseOptions{DefaultRegistry: DefaultRegistry})
+	var failed *errcode.Error
+	if !errors.As(err, &failed) {
+		return ref, err
+	}
+	repository, tag, _ := strings.Cut(s, "@")
+	untagged, other := oci.ParseReference(repository, oci.ParseOptions{DefaultRegistry: DefaultRegistry, AllowUntagged: true})
+	switch {
+	case other != nil || untagged.Tag != "" || !untagged.Digest.IsZero():
+		return ref, err
+	case tag != "":
+		if _, other := oci.ParseReference(repository+":"+tag, oci.ParseOptions{DefaultRegistry: DefaultRegistry}); other == nil {
+			return ref, failed.WithDo("Write the tag after a colon: %s:%s", repository, tag)
+		}
+		return ref, err
+	case strings.Contains(s, "@"):
+		return ref, err
+	}
+	return ref, failed.WithDo("Write the reference with its tag, as in %s:v1.0.0; `xpkg versions %s` lists the tags.", s, s)
 }
 
 // TrustFlags configures the transport of registries.

@@ -73,13 +73,13 @@ func (f managerFlags) indexKeys(ctx context.Context) (string, error) {
 // BootstrapCmd implements `xpkg bootstrap`.
 type BootstrapCmd struct {
 	managerFlags
-	BesideCore  bool          `help:"Run beside Crossplane core: also print the policy that denies core writes of packages."`
-	CoreAccount []string      `placeholder:"NAMESPACE/NAME" help:"With --beside-core, ServiceAccount of core. Default is crossplane in the namespace of the manager. Can be given more than once."`
-	CoreValues  bool          `help:"With --beside-core, print the values for the Helm chart of Crossplane instead of the manifests."`
-	Apply       bool          `help:"Apply the manifests to the cluster instead of printing them."`
-	TakeOver    bool          `help:"With --apply, replace the package API of another package manager, which must not run any more."`
-	Wait        time.Duration `short:"w" placeholder:"DURATION" help:"With --apply, wait this long, such as 2m, until the manager is available."`
-	Output      string        `short:"o" enum:"yaml,json" default:"yaml" placeholder:"yaml|json" help:"Output format: yaml or json."`
+	BesideCore  bool                  `help:"Run beside Crossplane core: also print the policy that denies core writes of packages."`
+	CoreAccount []string              `placeholder:"NAMESPACE/NAME" help:"With --beside-core, ServiceAccount of core. Default is crossplane in the namespace of the manager. Can be given more than once."`
+	CoreValues  bool                  `help:"With --beside-core, print the values for the Helm chart of Crossplane instead of the manifests."`
+	Apply       bool                  `help:"Apply the manifests to the cluster instead of printing them."`
+	TakeOver    bool                  `help:"With --apply, replace the package API of another package manager, which must not run any more."`
+	Wait        time.Duration         `short:"w" placeholder:"DURATION" help:"With --apply, wait this long, such as 2m, until the manager is available."`
+	Output      terminal.ObjectFormat `short:"o" default:"yaml" placeholder:"FORMAT" complete:"object-format" help:"Output format: yaml, json, or jsonpath= and a template. Default is yaml."`
 	connection.ClusterFlags
 }
 

@@ -101,7 +101,7 @@ func (c *installArgs) image() (image, repository string, err error) {
 	if location.IsPackageFile(c.Ref) {
 		return "", "", isFile(c.Ref, cmp.Or(flags.LocalRegistry(), exampleRegistry)+"/"+cmp.Or(c.Name, fileLabel(c.Ref))+":v0.1.0", "install")
 	}
-	ref, err := oci.ParseReference(c.Ref, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry})
+	ref, err := flags.ParseReference(c.Ref)
 	return ref.String(), ref.Repository, err
 }
 

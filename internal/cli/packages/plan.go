@@ -53,7 +53,7 @@ func (f planFormat) print(w io.Writer, p *planner.Plan, raw []byte) error {
 	if f.Output == "markdown" {
 		f.Output, write = "", func(w io.Writer) error { return plantext.WriteMarkdown(w, p) }
 	}
-	return terminal.OutputFlag{Output: f.Output}.Print(w, json.RawMessage(raw), write)
+	return terminal.OutputFlag{Output: terminal.ObjectFormat(f.Output)}.Print(w, json.RawMessage(raw), write)
 }
 
 // planner returns a planner for plans that can be saved.

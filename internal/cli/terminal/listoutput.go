@@ -26,13 +26,17 @@ func ListFormats() []string { return []string{"json", "yaml", "name", "wide", js
 
 // Validate returns an error for an unknown format or an invalid template.
 func (f ListFormat) Validate() error {
-	switch f {
-	case "", "json", "yaml", "name", "wide":
+	return validateFormat(string(f), "json", "yaml", "name", "wide")
+}
+
+// validateFormat returns an error for a format that is neither empty nor one of the names nor a valid template.
+func validateFormat(format string, names ...string) error {
+	if format == "" || slices.Contains(names, format) {
 		return nil
 	}
-	template, ok := strings.CutPrefix(string(f), jsonPathPrefix)
+	template, ok := strings.CutPrefix(format, jsonPathPrefix)
 	if !ok {
-		return fmt.Errorf("%q is not json, yaml, name, wide, or jsonpath= and a template", string(f))
+		return fmt.Errorf("%q is not %s, or jsonpath= and a template", format, strings.Join(names, ", "))
 	}
 	_, err := parseJSONPath(template)
 	return err
@@ -66,7 +70,7 @@ func (f ListOutputFlag) Print(w io.Writer, l List) error {
 	plain := OutputFlag{}
 	switch f.Output {
 	case "json", "yaml":
-		plain.Output = string(f.Output)
+		plain.Output = ObjectFormat(f.Output)
 	case "name":
 		return plain.Print(w, nil, func(w io.Writer) error {
 			for _, name := range l.Names {
@@ -76,9 +80,7 @@ func (f ListOutputFlag) Print(w io.Writer, l List) error {
 		})
 	case "", "wide":
 	default:
-		return plain.Print(w, nil, func(w io.Writer) error {
-			return writeJSONPath(w, strings.TrimPrefix(string(f.Output), jsonPathPrefix), l.Value)
-		})
+		plain.Output = ObjectFormat(f.Output)
 	}
 	return plain.Print(w, l.Value, func(w io.Writer) error {
 		switch {

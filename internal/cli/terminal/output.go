@@ -18,10 +18,19 @@ import (
 
 // OutputFlag is the -o flag of commands that print objects.
 type OutputFlag struct {
-	Output string `short:"o" enum:",json,yaml" default:"" placeholder:"json|yaml" help:"Print objects as JSON or YAML instead of a table."`
+	Output ObjectFormat `short:"o" placeholder:"FORMAT" complete:"object-format" help:"Output format: json, yaml, or jsonpath= and a template. Default is text."`
 }
 
-// Print writes value as JSON or YAML if selected, and otherwise the output of table. The output contains no
+// ObjectFormat is the format of objects. The empty format is text.
+type ObjectFormat string
+
+// ObjectFormats returns the formats, for completion. A template follows the last one.
+func ObjectFormats() []string { return []string{"json", "yaml", jsonPathPrefix} }
+
+// Validate returns an error for an unknown format or an invalid template.
+func (f ObjectFormat) Validate() error { return validateFormat(string(f), "json", "yaml") }
+
+// Print writes value as JSON or YAML or with a template if selected, and otherwise the output of table. The output contains no
 // control characters that affect a terminal.
 func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) error {
 	switch f.Output {
@@ -30,6 +39,14 @@ func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) e
 	case "yaml":
 		return writeYAML(w, value)
 	}
+	if template, ok := strings.CutPrefix(string(f.Output), jsonPathPrefix); ok {
+		return printText(w, func(w io.Writer) error { return writeJSONPath(w, template, value) })
+	}
+	return printText(w, table)
+}
+
+// printText writes the output of table without control characters that affect a terminal.
+func printText(w io.Writer, table func(io.Writer) error) error {
 	var text strings.Builder
 	err := table(&text)
 	message := SafeText(text.String())

@@ -29,7 +29,7 @@ func TestOutputIsSafe(t *testing.T) {
 			"yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) },
 		} {
 			var out bytes.Buffer
-			if err := (OutputFlag{Output: format}).Print(&out, value, nil); err != nil {
+			if err := (OutputFlag{Output: ObjectFormat(format)}).Print(&out, value, nil); err != nil {
 				t.Errorf("%s as %s: %v", name, format, err)
 				continue
 			}
