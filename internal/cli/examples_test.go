@@ -54,7 +54,7 @@ func TestUsageErrorContainsTheSyntax(t *testing.T) {
 			"  Write `xpkg uninstall [<name> ...] [flags]`, such as `xpkg uninstall provider boats --wait 2m`. See more with `xpkg uninstall --help`.\n",
 		"uninstall provder/x":       "error: Usage: xpkg uninstall provder/x: the kind of provder/x is not provider, configuration or function\n",
 		"tree -o yml":               "error: Usage: xpkg tree -o yml: --output: \"yml\" is not json, yaml, name, wide, or jsonpath= and a template\n",
-		"update":                    "Write `xpkg update [<package> ...] [flags]`, such as `xpkg update boats v2.0.0 --wait 2m`. See more with `xpkg update --help`.\n",
+		"update":                    "error: Usage: xpkg update: no package is given\n  Name packages, or use `xpkg update --all`.\n",
 		"list --wait":               "unknown flag --wait",
 		"install provider b --wait": "--wait: expected duration value but nothing is given\n",
 		"plan":                      "  Write `xpkg plan <command> [flags]`. See more with `xpkg plan --help`.\n",

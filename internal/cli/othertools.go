@@ -40,6 +40,7 @@ var replacements = []replacement{
 	{"dependency", locks},
 	{"edit", "Use `xpkg update NAME` with the flag of the field, or `kubectl edit provider.pkg NAME`."},
 	{"env", "Use `xpkg config view`."},
+	{"events", "Use `xpkg describe NAME`, which shows the events of a package."},
 	{"explain", "Use `xpkg inspect PACKAGE --objects`."},
 	{"fetch", "Use `xpkg pull PACKAGE`."},
 	{"freeze", locks},
@@ -47,6 +48,7 @@ var replacements = []replacement{
 	{"get", "Use `xpkg list`, or `xpkg describe NAME`."},
 	{"get-crds", "Use `xpkg extract PACKAGE`, which prints the definitions of a package, and `xpkg deps vendor PACKAGE --to DIR`, which collects those of its dependencies."},
 	{"info", "Use `xpkg inspect PACKAGE` for a package, and `xpkg describe NAME` for an installed one."},
+	{"label", "Use `kubectl label provider.pkg NAME KEY=VALUE`."},
 	{"lock", locks},
 	{"new", "Use `xpkg init KIND NAME`."},
 	{"operation", composes},
@@ -55,7 +57,7 @@ var replacements = []replacement{
 	{"project", "Use `xpkg build`, `xpkg push` and `xpkg up`."},
 	{"publish", "Use `xpkg push PACKAGE`."},
 	{"remove", "Use `xpkg uninstall NAME`."},
-	{"repo", "Name a package by its registry: no list of repositories is needed."},
+	{"repo", "Name a package by its registry: no list of repositories is needed. `xpkg versions REPOSITORY` lists the versions of a package."},
 	{"resource trace", "Use `xpkg tree` for packages, and the Crossplane CLI for composite resources."},
 	{"resource validate", "Use `xpkg validate RESOURCES --package EXTENSION`."},
 	{"rm", "Use `xpkg uninstall NAME`."},
@@ -82,6 +84,13 @@ var replacedFlags = map[[2]string]string{
 	{"", "--timeout"}:            "Use --wait DURATION, which waits and ends after this time.",
 	{"", "--create-namespace"}:   "Omit the flag: packages are not in a namespace.",
 	{"", "--set"}:                "Use --runtime-config NAME for the settings of a runtime.",
+	{"", "--debug"}:              "Use --verbose.",
+	{"", "-n"}:                   "Omit the flag: packages are not in a namespace.",
+	{"", "--namespace"}:          "Omit the flag: packages are not in a namespace.",
+	{"apply", "-f"}:              "Use `xpkg install PACKAGE` for a package, and `kubectl apply -f FILE` for objects. `xpkg apply` carries out a plan.",
+	{"install", "-f"}:            "Use --runtime-config NAME for the settings of a runtime.",
+	{"tree", "--invert"}:         "Use `xpkg why NAME`, which shows the packages that require a package.",
+	{"tree", "--depth"}:          "Omit the flag: `xpkg tree NAME` shows one package with its dependencies.",
 	{"", "--values"}:             "Use --runtime-config NAME for the settings of a runtime.",
 	{"install", "--version"}:     "Write the version after the reference, as in `xpkg install ghcr.io/acme/boats:v1.0.0`.",
 	{"install", "--locked"}:      "Use `xpkg install --lock FILE`.",
@@ -93,6 +102,39 @@ var replacedFlags = map[[2]string]string{
 	{"login", "-t"}:              "Pass the token with --username and --password-stdin.",
 	{"uninstall", "--force"}:     "Use --yes. Custom resources that block the deletion have finalizers: see `xpkg describe NAME`.",
 	{"version", "--client"}:      "Omit the flag: `xpkg version` contacts no server.",
+}
+
+// habit is the beginning of a command line of another tool that is an error of a command of xpkg with the same name.
+type habit struct {
+	// command are its words, and part is a part of the error.
+	command, part string
+	// fix is an imperative sentence with the replacement.
+	fix string
+}
+
+var habits = []habit{
+	{"cache clean", "unexpected argument", "Use `xpkg cache prune`."},
+	{"config set", "unexpected argument", "Edit the configuration file, which `xpkg config view` names."},
+	{"init", "is not provider, configuration or function", "Write the kind before the name, as in `xpkg init function NAME`."},
+	{"install", "is not provider, configuration or function", "Write the kind or the reference first, as in `xpkg install ghcr.io/acme/boats:v1.0.0 boats` or `xpkg install provider ghcr.io/acme/boats:v1.0.0 boats`."},
+	{"outdated", "unexpected argument", "Use `xpkg outdated` for all packages, or `xpkg versions NAME` for one."},
+	{"registry login", "unexpected argument", "Use `xpkg login HOST`."},
+	{"registry logout", "unexpected argument", "Use `xpkg logout HOST`."},
+	{"show", "unexpected argument", "Use `xpkg inspect PACKAGE`."},
+	{"status", "unexpected argument", "Use `xpkg describe NAME`."},
+	{"update", "no package is given", "Name packages, or use `xpkg update --all`."},
+	{"upgrade", "no package is given", "Name packages, or use `xpkg update --all`."},
+}
+
+// replacedUse returns the replacement for a command line of another tool that is an error of a command of xpkg, or "".
+func replacedUse(why string, args []string) string {
+	for _, h := range habits {
+		words := strings.Fields(h.command)
+		if len(args) >= len(words) && slices.Equal(args[:len(words)], words) && strings.Contains(why, h.part) {
+			return h.fix
+		}
+	}
+	return ""
 }
 
 // replacedFlag returns the replacement for the first flag of another tool in the arguments of a command, or "".

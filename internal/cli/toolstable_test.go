@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,10 +25,9 @@ func TestCommandsOfOtherToolsWorkOrNameTheReplacement(t *testing.T) {
 			if err := accepted(t, strings.Fields(c.ours)); c.ours != "kubectl" && err != nil {
 				t.Errorf("%s: xpkg %s: %v", tool.name, c.ours, err)
 			}
-			named := strings.Fields(c.ours)[0]
 			code, _, stderr := runCommand(t, append([]string{"xpkg"}, words...)...)
-			if code != 3 || c.ours != "kubectl" && !namesCommand(stderr, named) {
-				t.Errorf("%s: %s: exit code %d, and the error does not name xpkg %s:\n%s", tool.name, c.theirs, code, named, stderr)
+			if code != 3 || c.ours != "kubectl" && !namesCommand(stderr, strings.Fields(c.ours)) {
+				t.Errorf("%s: %s: exit code %d, and the error does not name xpkg %s:\n%s", tool.name, c.theirs, code, c.ours, stderr)
 			}
 		}
 	}
@@ -36,10 +36,15 @@ func TestCommandsOfOtherToolsWorkOrNameTheReplacement(t *testing.T) {
 	}
 }
 
-// namesCommand reports whether an error names a command, or the flag of the same command in its place.
-func namesCommand(stderr, command string) bool {
+// namesCommand reports whether the advice of an error names a command, or the flag of the same command in its place. The syntax of the
+// typed command is no replacement.
+func namesCommand(stderr string, command []string) bool {
 	_, advice, _ := strings.Cut(stderr, "\n")
-	return strings.Contains(advice, "xpkg "+command) || strings.Contains(advice, "--") || strings.Contains(advice, "Omit the flag") || strings.Contains(advice, "no list of repositories")
+	if strings.Contains(advice, "See more with") || strings.Contains(advice, "See the commands with") {
+		return false
+	}
+	flag := slices.IndexFunc(command, func(word string) bool { return strings.HasPrefix(word, "--") })
+	return strings.Contains(advice, "`xpkg "+command[0]) || flag > 0 && strings.Contains(advice, command[flag]) || strings.Contains(advice, "Omit the flag")
 }
 
 // accepted returns the error of the grammar for a command line.

@@ -27,6 +27,9 @@ func usageError(err error, program string, args []string) error {
 	if fix := replacedFlag(wordsOf(command), args); fix != "" && strings.Contains(why, "unknown flag") {
 		return failed.WithDo("%s", namedAs(program, fix))
 	}
+	if fix := replacedUse(why, args); fix != "" {
+		return failed.WithDo("%s", namedAs(program, fix))
+	}
 	name := program + " " + wordsOf(command)
 	do := "Write `" + name + strings.TrimPrefix(command.Summary(), command.Path()) + "`"
 	if lines := examplesOf(program, command); len(lines) > 0 {
