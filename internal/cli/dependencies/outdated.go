@@ -130,7 +130,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		table.Rows = append(table.Rows, []string{x.Package, x.Installed, cmp.Or(x.Compatible, "-"), cmp.Or(x.Newest, "-"), x.held()})
 		together = together || len(x.Needs) > 0
 	}
-	if err := c.Print(env.Stdout, terminal.List{Value: append([]outdatedView{}, shown...), Names: names, Table: table}); err != nil {
+	if err := c.Print(env.Stdout, terminal.List{Value: append([]outdatedView{}, shown...), Names: names, Table: table, Empty: env.Stderr}); err != nil {
 		return err
 	}
 	if together && c.Lock == "" {

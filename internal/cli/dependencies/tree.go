@@ -101,6 +101,9 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 			return err
 		}
 	}
+	if len(all.Packages) == 0 && c.Output == "" {
+		fmt.Fprintln(env.Stderr, "No packages are installed.")
+	}
 	nodes := []*node{}
 	for _, p := range roots {
 		nodes = append(nodes, t.grow(p))

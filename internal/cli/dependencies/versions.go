@@ -45,7 +45,7 @@ func (c *VersionsCmd) Run(env *terminal.Env) error {
 	for _, v := range views {
 		table.Rows = append(table.Rows, []string{v.Tag, v.note()})
 	}
-	return c.Print(env.Stdout, terminal.List{Value: views, Names: names, Table: table})
+	return c.Print(env.Stdout, terminal.List{Value: views, Names: names, Table: table, Empty: env.Stderr})
 }
 
 // Releases returns the tags of the releases in a repository, newest first.

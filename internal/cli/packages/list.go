@@ -44,11 +44,12 @@ func (c *ListCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Print(env.Stdout, c.list(env.Context, cluster, all, selector))
+	return c.Print(env.Stdout, c.list(env, cluster, all, selector))
 }
 
 // list returns the packages and the objects of the first generation with the selected labels.
-func (c *ListCmd) list(ctx context.Context, cluster client.Client, all *inventory.Inventory, selector labels.Selector) terminal.List {
+func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.Inventory, selector labels.Selector) terminal.List {
+	ctx := env.Context
 	var found []inventory.Object
 	for _, p := range all.Packages {
 		found = append(found, p)
@@ -64,7 +65,7 @@ func (c *ListCmd) list(ctx context.Context, cluster client.Client, all *inventor
 	for _, o := range found {
 		table.Rows = append(table.Rows, c.row(ctx, cluster, o, all.InstalledBy))
 	}
-	return terminal.List{Value: inventory.List(found), Names: inventory.ResourceNames(found), Table: table}
+	return terminal.List{Value: inventory.List(found), Names: inventory.ResourceNames(found), Table: table, Empty: env.Stderr}
 }
 
 // packageTable is the table of packages without its rows.

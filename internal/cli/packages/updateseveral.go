@@ -158,6 +158,10 @@ func (c *UpdateCmd) runAll(env *terminal.Env) error {
 			WithDo("Update all packages with `xpkg update --all`, and change one with a second command.")
 	}
 	return c.operation().change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+		if len(all.Packages) == 0 {
+			fmt.Fprintln(env.Stderr, "No packages are installed.")
+			return nil, nil
+		}
 		c.assume(pl)
 		newest, err := c.newestTogether(env, nil)
 		if err != nil {

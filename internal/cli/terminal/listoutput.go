@@ -50,6 +50,8 @@ type List struct {
 	Names []string
 	// Table is the table.
 	Table Table
+	// Empty receives the line for a table without rows, as messages.
+	Empty io.Writer
 	// Text writes the list as text instead of as a table.
 	Text func(w io.Writer) error
 }
@@ -88,8 +90,8 @@ func (f ListOutputFlag) Print(w io.Writer, l List) error {
 			return l.Text(w)
 		case len(l.Table.Rows) == 0 && f.NoHeaders:
 			return nil // A script counts the lines.
-		case len(l.Table.Rows) == 0 && l.Table.Empty != "":
-			_, err := fmt.Fprintln(w, Safe(l.Table.Empty))
+		case len(l.Table.Rows) == 0 && l.Empty != nil:
+			_, err := fmt.Fprintln(l.Empty, Safe(l.Table.Empty))
 			return err
 		}
 		rows := make([][]string, len(l.Table.Rows))

@@ -34,10 +34,11 @@ func TestListFormats(t *testing.T) {
 		t.Errorf("without a header: got %q and %v", &out, err)
 	}
 	out.Reset()
-	if err := (ListOutputFlag{NoHeaders: true}).Print(&out, List{Table: Table{Header: []string{"NAME"}, Empty: "Nothing."}}); err != nil || out.Len() > 0 {
+	var messages strings.Builder
+	if err := (ListOutputFlag{NoHeaders: true}).Print(&out, List{Table: Table{Header: []string{"NAME"}, Empty: "Nothing."}, Empty: &messages}); err != nil || out.Len() > 0 || messages.Len() > 0 {
 		t.Errorf("without rows and a header: got %q and %v", &out, err)
 	}
-	if err := (ListOutputFlag{}).Print(&out, List{Table: Table{Header: []string{"NAME"}, Empty: "Nothing."}}); err != nil || out.String() != "Nothing.\n" {
+	if err := (ListOutputFlag{}).Print(&out, List{Table: Table{Header: []string{"NAME"}, Empty: "Nothing."}, Empty: &messages}); err != nil || out.Len() > 0 || messages.String() != "Nothing.\n" {
 		t.Errorf("without rows: got %q and %v", &out, err)
 	}
 	for _, format := range []ListFormat{"yml", "jsonpath={.items", "jsonpath"} {
