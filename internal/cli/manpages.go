@@ -2,7 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +33,7 @@ func (c manCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
+	_, missing := os.Stat(c.Dir)
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return archive.ErrCannotWrite.New(err, "cannot create the folder %s", c.Dir)
 	}
@@ -40,7 +44,10 @@ func (c manCmd) Run(env *terminal.Env) error {
 	}
 	for name, page := range pages {
 		if err := os.WriteFile(filepath.Join(c.Dir, name), page, 0o644); err != nil {
-			return archive.ErrCannotWrite.New(err, "cannot write a manual page")
+			if errors.Is(missing, fs.ErrNotExist) {
+				_ = os.RemoveAll(c.Dir) // The error of the write is the cause.
+			}
+			return archive.ErrCannotWrite.New(err, "cannot write a manual page").WithDo("%s", cmp.Or(fileutil.DirectoryAdvice(err, c.Dir, ""), archive.ErrCannotWrite.Fix))
 		}
 	}
 	first := filepath.Join(c.Dir, "xpkg.1")

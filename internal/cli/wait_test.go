@@ -84,7 +84,7 @@ func TestWaitForAFailureWithAdvice(t *testing.T) {
 	ref := publish.Stream(t, b.registry, "advice", "v2", []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata:\n  name: f\n")).String()
 	b.create(t, "advice", ref)
 	got := b.must(t, 4, "install", "provider", ref, "advice", "--wait", "1m")
-	checkMatches(t, got.errors, `^error: WrongKind: provider/advice cannot be installed: .* is a Function and not a Provider\n  Install it as a Function instead, `)
+	checkMatches(t, got.errors, `^error: WrongKind: provider/advice cannot be installed: .* is a Function and not a Provider\n  Install it as a Function instead, with .xpkg install function [^ ]*/advice:v2.\.`)
 	b.must(t, 0, "uninstall", "provider", "advice", "--yes", "--wait", "1m")
 }
 

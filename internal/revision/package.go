@@ -13,6 +13,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -275,8 +276,12 @@ func Installable(p v1.Package, pkg *xpkg.Package) error {
 	if string(meta.Kind) == p.PackageKind() {
 		return CheckShared(p, pkg)
 	}
+	arguments := strings.ToLower(string(meta.Kind)) + " " + p.PackageSpec().Package
+	if ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{}); err == nil && oci.ToDNSLabel(ref.Repository) != p.GetName() {
+		arguments += " " + p.GetName()
+	}
 	return xpkg.ErrWrongKind.New(nil, "%s is a %s and not a %s", p.PackageSpec().Package, meta.Kind, p.PackageKind()).
-		WithDo("Install it as a %s instead, with `xpkg install %s %s`.", meta.Kind, strings.ToLower(string(meta.Kind)), p.PackageSpec().Package)
+		WithDo("Install it as a %s instead, with `xpkg install %s`.", meta.Kind, arguments)
 }
 
 // Cause returns an identifier of the current spec of a package.

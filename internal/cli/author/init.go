@@ -2,6 +2,7 @@ package author
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -12,7 +13,10 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/author/scaffold"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
 // InitCmd implements `xpkg init`.
@@ -45,7 +49,11 @@ func (c *InitCmd) Run(env *terminal.Env) error {
 	}
 	folder := cmp.Or(c.Directory, c.Name)
 	count, err := p.Write(folder)
-	if err != nil {
+	var known *errcode.Error
+	switch {
+	case err != nil && !errors.As(err, &known):
+		return archive.ErrCannotWrite.New(err, "cannot write the package to %s", folder).WithDo("%s", cmp.Or(fileutil.DirectoryAdvice(err, folder, "--directory"), archive.ErrCannotWrite.Fix))
+	case err != nil:
 		return err
 	}
 	fmt.Fprintf(env.Stderr, "The next commands are in %s.\n", terminal.Safe(filepath.Join(folder, "README.md")))

@@ -16,10 +16,12 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
@@ -91,13 +93,34 @@ func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 	}
 	log, err := logs.Open(ctx, programsDir(dirs[local]), runs.process, c.Follow, c.Tail)
 	if errors.Is(err, logs.ErrNoLog) {
-		return nil, ErrNoLogs.New(err, "%s has no log", c.Name)
+		return nil, c.noLog(ctx, runs, err)
 	}
 	return log, err
 }
 
+// noLog returns the error of a runtime without a log: that the manager runs no runtime for the package, if this is the reason.
+func (c *LogsCmd) noLog(ctx context.Context, runs logged, err error) error {
+	failed := ErrNoLogs.New(err, "%s has no log", c.Name)
+	cluster, other := c.Client(ctx)
+	var lock v1beta1.Lock
+	if other != nil || runs.of == nil || cluster.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock) != nil {
+		return failed
+	}
+	// Managers of former versions announce no runtimes.
+	choice, other := runtime.ParseChoice(lock.Annotations[runtime.AnnotationChoice], runtime.Process)
+	if other != nil || choice.Of(runs.of.PackageKind(), runs.of.GetName()) != runtime.None {
+		return failed
+	}
+	return ErrNoLogs.New(nil, "%s has no log, because the manager runs no runtime for it (package runtime None)", c.Name).
+		WithDo("`xpkg describe %s` shows its state.", inventory.ShortName(runs.of))
+}
+
 // logged is a runtime with a log: the name of its process on this machine, and its Deployment in a cluster.
-type logged struct{ process, namespace, deployment string }
+type logged struct {
+	process, namespace, deployment string
+	// of is the package with the runtime, or nil for an object of the first generation.
+	of v1.Package
+}
 
 // find returns the program of the package, or of the object of the first generation, with the name.
 func (c *LogsCmd) find(ctx context.Context) (logged, error) {
@@ -145,7 +168,7 @@ func (c *LogsCmd) findOf(ctx context.Context, cluster client.Client, all *invent
 		return c.ofPackage(provider)
 	}
 	owner := plan.Owner{Kind: packagesv1alpha1.PackageKind, Name: p.Name}
-	return logged{processruntime.ProcessName(p.Namespace, owner), p.Status.ControllerRef.Namespace, p.Status.ControllerRef.Name}, nil
+	return logged{processruntime.ProcessName(p.Namespace, owner), p.Status.ControllerRef.Namespace, p.Status.ControllerRef.Name, nil}, nil
 }
 
 // controllerOf returns the object that runs the controller of a Package, or nil.
@@ -170,7 +193,7 @@ func (c *LogsCmd) ofPackage(p v1.Package) (logged, error) {
 	case revision == "":
 		return logged{}, ErrNoLogs.New(nil, "%s has no revision yet", c.Name)
 	}
-	return logged{revision, c.Namespace, revision}, nil
+	return logged{revision, c.Namespace, revision, p}, nil
 }
 
 // isLocal reports whether the cluster is the control plane of the data directory. It returns false for a

@@ -45,7 +45,8 @@ func readLock(env *terminal.Env, file string) (lockfile.File, error) {
 	}
 	raw, err := env.ReadInput(file)
 	if err != nil {
-		return lockfile.File{}, ErrLockNotFound.New(err, "cannot read the lock file")
+		return lockfile.File{}, ErrLockNotFound.New(err, "cannot read the lock file").
+			WithDo("Check the path, or create the file with `xpkg resolve --lock %s` in the folder of a package.", wording.ShellWord(file))
 	}
 	return parseLock(file, raw)
 }

@@ -48,8 +48,8 @@ type reasonView struct {
 	// Status describes the status of the version, if it was yanked, retracted or deprecated and its registry responds.
 	Status string `json:"status,omitempty"`
 
-	// short is the version in text, and dependents the names of InstalledFor.
-	short, dependents string
+	// short is the version in text, dependents the names of InstalledFor, and name that of the installed package.
+	short, dependents, name string
 }
 
 // askView is a step of a path.
@@ -109,7 +109,7 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 
 // write writes the reasons as text.
 func (v *reasonView) write(w io.Writer) error {
-	fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(string(v.Kind)), terminal.Safe(v.Package), terminal.Safe(v.short))
+	fmt.Fprintf(w, "%s  %s\n", terminal.Safe(cmp.Or(v.name, strings.ToLower(string(v.Kind))+"/"+v.Package)), terminal.Safe(v.short))
 	if line := v.story(); line != "" {
 		fmt.Fprintln(w, terminal.Safe(line))
 	}
@@ -133,7 +133,7 @@ func (v *reasonView) installed(all *inventory.Inventory) {
 	for _, p := range all.Packages {
 		if inventory.RepositoryOf(p) == v.Package && v.Reason != inventory.Explicit {
 			v.Reason, v.InstalledFor = inventory.ReasonOf(p), graph.RequiredBy(p)
-			v.dependents = all.DependentNames(v.InstalledFor)
+			v.dependents, v.name = all.DependentNames(v.InstalledFor), inventory.ShortName(p)
 		}
 	}
 }

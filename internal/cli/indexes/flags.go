@@ -5,6 +5,9 @@ package indexes
 import (
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
@@ -78,6 +81,10 @@ func (f *Flags) open(env *terminal.Env, a *access) (indexer.Set, error) {
 		if err != nil {
 			return nil, err
 		}
+		if isHost(location) {
+			return nil, terminal.ErrUsage.New(nil, "%s is a registry, and an index is a package in one", location).
+				WithDo("Write the repository and the tag of the index, such as %s/index:main.", location)
+		}
 		ref, err := flags.ParseReference(location)
 		if err != nil {
 			return nil, err
@@ -92,6 +99,13 @@ func (f *Flags) open(env *terminal.Env, a *access) (indexer.Set, error) {
 	}
 	set.Sort()
 	return set, nil
+}
+
+// isHost reports whether a location is the address of a registry: without a repository, its port has the form of a tag.
+func isHost(location string) bool {
+	host, port, err := net.SplitHostPort(location)
+	_, portErr := strconv.ParseUint(port, 10, 16)
+	return err == nil && portErr == nil && (host == "localhost" || strings.Contains(host, "."))
 }
 
 // with calls do with the indexes of the flags.

@@ -45,7 +45,8 @@ func (c *ExplainCmd) addFields(env *terminal.Env, a *access, set indexer.Set, vi
 	root := &tree
 	if c.Field != "" {
 		if root = tree.Find(fieldPath(c.Field)); root == nil {
-			return indexer.ErrNothingFound.New(nil, "%s has no field %q", view.Kind, c.Field)
+			return indexer.ErrNothingFound.New(nil, "%s has no field %q", view.Kind, c.Field).
+				WithDo("List the fields with `xpkg show %s.%s --recursive`.", view.Kind, view.Group)
 		}
 		view.Description = root.Description
 	}
@@ -81,6 +82,10 @@ func (c *ExplainCmd) listFields(root *fields.Field) []fieldView {
 		}
 	}
 	visit(root, 0)
+	if len(out) == 0 && root.Path != "" {
+		// The field has no fields below it.
+		out = append(out, viewOfField(root, 0))
+	}
 	return out
 }
 

@@ -38,8 +38,8 @@ func (e *Env) Confirm() error {
 	if !strings.HasSuffix(line, "\n") {
 		fmt.Fprintln(e.Stderr)
 	}
-	if err := e.context().Err(); err != nil {
-		return err
+	if e.context().Err() != nil {
+		return ErrInterrupted.New(nil, "cancelled; nothing changed").WithDo("%s", ErrDeclined.Fix)
 	}
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":
