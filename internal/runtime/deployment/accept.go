@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,7 +29,7 @@ func (r *Runtime) CheckAccepted(ctx context.Context, o manifests.Objects) error 
 	want := o.Deployment.DeepCopy()
 	if now, ok := live.Spec.Template.Annotations[manifests.CertificatesAnnotation]; ok && want.Spec.Template.Annotations[manifests.CertificatesAnnotation] == "" {
 		// The certificates are issued later.
-		want.Spec.Template.Annotations[manifests.CertificatesAnnotation] = now
+		metav1.SetMetaDataAnnotation(&want.Spec.Template.ObjectMeta, manifests.CertificatesAnnotation, now)
 	}
 	next, err := nextDeployment(live, want, r.generation(live))
 	if err != nil || next == nil {
