@@ -3,17 +3,21 @@ package planner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // planDependencies adds the dependencies of a package to the plan, the packages that are installed
@@ -170,9 +174,13 @@ func (pl *Planner) resolveDependencies(ctx context.Context, s *clusterState, p v
 	if pl.Registry == nil || !unsatisfied {
 		return nil, nil
 	}
-	own, result, err := g.Resolve(ctx, g.Resolver(pl.Registry, pl.finder(), p), p.PackageKind(), p.GetName(), policy)
+	own, result, err := state.ResolveProviders(ctx, g, g.Resolver(pl.Registry, pl.finder(), p), p.PackageKind(), p.GetName(), policy, func(ctx context.Context, c graph.Change) (*xpkg.Package, error) {
+		return pl.additions(s).ReadChange(ctx, p, c)
+	})
 	switch {
 	case err == nil:
+	case errors.Is(err, provide.ErrNotProvided):
+		return nil, err
 	case errcode.From(err).Code.Class == errcode.Conflict:
 		if command := pl.updateTogether(ctx, s, p, g); command != "" {
 			conflict := errcode.From(err)

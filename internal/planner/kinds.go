@@ -139,17 +139,8 @@ func (s *clusterState) repositories() map[string]bool {
 	return out
 }
 
-// checkKinds checks the content of a package that is installed or moved for the planned one. It fails with KindNotProvided if
-// the content does not define a kind for which the package was selected: an index is only a claim.
-func (pl *Planner) checkKinds(ctx context.Context, s *clusterState, c graph.Change, content *xpkg.Package, out *Plan) error {
-	for _, d := range out.Dependencies {
-		k, err := dependency.ParseKindRef(d.CRD)
-		if err == nil && s.sameRepository(d.Package, oci.RepositoryName(c.Reference())) {
-			if err := provide.CheckSelected(c.Reference(), content, k); err != nil {
-				return err
-			}
-		}
-	}
+// movedKinds adds to the plan the users of the kinds that an installed package loses by a change.
+func (pl *Planner) movedKinds(ctx context.Context, s *clusterState, c graph.Change, content *xpkg.Package, out *Plan) error {
 	if c.Existing == nil {
 		return nil
 	}

@@ -228,6 +228,12 @@ func TestAPackageThatLacksItsKindIsNotInstalled(t *testing.T) {
 	pl.Provides, pl.Registry = nil, s
 	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "wheels:v1.0.0")}}
 	s.put(kindsAt+"wheels:v2.0.0", provider("wheels", "", crd(group, "Tyre", "one")))
+	got, err := pl.Install(t.Context(), env.NewProvider("claimed-car", kindsAt+"car:v1.0.0"))
+	if err != nil || len(got.AddedPackages) != 1 || got.AddedPackages[0].Reference != kindsAt+"wheels:v1.0.0" {
+		t.Errorf("with an older version that has the kind, the plan adds %+v: %v", got, err)
+	}
+	// No version has it.
+	s.put(kindsAt+"wheels:v1.0.0", provider("wheels", "", crd(group, "Tyre", "one")))
 	if _, err := pl.Install(t.Context(), env.NewProvider("claimed-car", kindsAt+"car:v1.0.0")); !errors.Is(err, provide.ErrNotProvided) {
 		t.Errorf("for a package that requires the kind: %v", err)
 	}
@@ -329,8 +335,8 @@ func TestAKindOfAPackageThatIsInstalledMeanwhileIsAwaited(t *testing.T) {
 	}
 }
 
-// All kinds of a group stand for the recorded ones: a package is not healthy without one of them, and a deleted provider is not
-// replaced by a version without one.
+// All kinds of a group stand for the recorded ones: a package is not healthy without one of them, and a deleted provider is
+// replaced by the newest version that has the kinds which all packages require.
 func TestTheRecordedKindsOfAGroupAreRequired(t *testing.T) {
 	e := env.New(t)
 	const group = "group.kinds.test"
@@ -340,11 +346,15 @@ func TestTheRecordedKindsOfAGroupAreRequired(t *testing.T) {
 	s.put(kindsAt+"parts:v2.0.0", provider("parts", "", wheel))
 	s.put(kindsAt+"train:v1.0.0", requiring("train", "*."+group+"/v1"))
 	e.RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
+	s.put(kindsAt+"cart:v1.0.0", requiring("cart", "Wheel."+group+"/v1"))
 	parts, train := env.NewProvider("group-parts", kindsAt+"parts:v1.0.0"), env.NewProvider("group-train", kindsAt+"train:v1.0.0")
+	cart := env.NewProvider("group-cart", kindsAt+"cart:v1.0.0")
 	e.CreateTemporary(t, parts)
 	settled(t, e.Client, parts)
 	e.CreateTemporary(t, train)
 	settled(t, e.Client, train)
+	e.CreateTemporary(t, cart)
+	settled(t, e.Client, cart)
 	if got := graph.KindProviders(train); len(got) != 2 {
 		t.Errorf("recorded are %+v", got)
 	}
@@ -353,12 +363,11 @@ func TestTheRecordedKindsOfAGroupAreRequired(t *testing.T) {
 	settled(t, e.Client, parts)
 	e.Delete(t, parts)
 	e.WaitGone(t, parts)
-	e.WaitCondition(t, train, v1.TypeHealthy, corev1.ConditionFalse, provide.ErrNotProvided.Name+": ")
-	if err := e.Client.Get(t.Context(), client.ObjectKey{Name: "kinds-parts"}, &v1.Provider{}); err == nil {
-		t.Error("a version without a recorded kind is installed")
-	}
-	again := env.NewProvider("group-parts", kindsAt+"parts:v2.0.0")
-	e.CreateTemporary(t, again)
+	again := env.NewProvider("kinds-parts", kindsAt+"parts:v1.0.0")
 	settled(t, e.Client, again)
-	e.WaitCondition(t, train, v1.TypeHealthy, corev1.ConditionFalse, provide.ErrNotProvided.Name+": the API server does not serve Axle."+group+"/v1")
+	t.Cleanup(func() { e.Delete(t, again) })
+	settled(t, e.Client, train)
+	if again.Spec.Package != kindsAt+"parts:v1.0.0" {
+		t.Errorf("the provider of the recorded kinds is installed again as %s", again.Spec.Package)
+	}
 }

@@ -19,6 +19,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
+// additions returns a reader of the packages that dependency resolution installs or moves.
+func (pl *Planner) additions(s *clusterState) state.AdditionReader {
+	return state.AdditionReader{Packages: pl.packages(), Installed: s.installed, CheckCrossplane: pl.crossplane().Check}
+}
+
 // preflight adds a refusal for each object of an added package that can never be established:
 // another package holds it, or two of the packages contain it. The manager then installs none of
 // them.
@@ -34,13 +39,12 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 	if err != nil {
 		return err
 	}
-	reader := state.AdditionReader{Packages: pl.packages(), Installed: s.installed, CheckCrossplane: pl.crossplane().Check}
 	added, reserved := make([][]plan.Ref, len(changes)), make([][]plan.Ref, len(changes))
-	for i, a := range reader.ReadAll(ctx, p, changes) {
+	for i, a := range pl.additions(s).ReadAll(ctx, p, changes) {
 		added[i], reserved[i] = a.Objects, slices.Concat(a.Objects, a.Composed)
 		s.contents.Known[changes[i].To.Repository] = a.Package
 		if a.Package != nil {
-			if err := pl.checkKinds(ctx, s, changes[i], a.Package, out); err != nil {
+			if err := pl.movedKinds(ctx, s, changes[i], a.Package, out); err != nil {
 				return err
 			}
 			if err := pl.addition(ctx, s, p, changes[i], a.Package, &out.AddedPackages[i]); err != nil {

@@ -50,7 +50,7 @@ func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes 
 	group.SetLimit(concurrentReads)
 	for i, c := range changes {
 		group.Go(func() error {
-			pkg, err := r.read(ctx, parent, c)
+			pkg, err := r.ReadChange(ctx, parent, c)
 			if err != nil {
 				out[i].Err = fmt.Errorf("read %s, which %s needs: %w", c.To.Repository, parent.GetName(), err)
 				return nil
@@ -75,7 +75,9 @@ func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes 
 	return out
 }
 
-func (r AdditionReader) read(ctx context.Context, parent v1.Package, c graph.Change) (*xpkg.Package, error) {
+// ReadChange reads the package that a change installs or moves on behalf of a dependent. With the error [xpkg.ErrIncompatible], it returns the
+// package too.
+func (r AdditionReader) ReadChange(ctx context.Context, parent v1.Package, c graph.Change) (*xpkg.Package, error) {
 	p := c.NewPackage(parent)
 	if c.Existing != nil {
 		var err error

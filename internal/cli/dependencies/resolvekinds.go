@@ -1,7 +1,6 @@
 package dependencies
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,23 +63,16 @@ func (c *ResolveCmd) useKinds(r *rootResolver) error {
 // another version, are only claims. A version without its kind is not selected, and the tree is resolved again without it. It fails
 // with KindNotProvided if a tree without such versions does not exist.
 func (r *rootResolver) resolveKinds(env *terminal.Env, q resolver.Request, before lockfile.File) (resolver.Result, error) {
-	hidden := hiddenVersions{r.Registry, map[string]error{}}
-	r.Registry = hidden
-	var lacks error
+	versions := provide.ExcludeVersions(r.Resolver)
 	for {
 		got, err := r.resolve(env, q)
 		if err != nil {
-			if lacks != nil && errcode.From(err).Code.Class != errcode.Interrupted {
-				return got, lacks
-			}
-			return got, err
+			return got, versions.Explain(err)
 		}
 		p, err := r.withoutKind(env.Context, before, got.File)
-		if err == nil || !errors.Is(err, provide.ErrNotProvided) || hidden.versions[versionOf(p.Reference())] != nil {
+		if err == nil || !errors.Is(err, provide.ErrNotProvided) || !versions.Exclude(p.Reference(), err) {
 			return got, err
 		}
-		lacks = cmp.Or(lacks, err)
-		hidden.versions[versionOf(p.Reference())] = err
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(errcode.From(err).What))
 	}
 }
@@ -104,28 +96,6 @@ func (r *rootResolver) withoutKind(ctx context.Context, before, got lockfile.Fil
 		}
 	}
 	return lockfile.Package{}, nil
-}
-
-// hiddenVersions is a registry without some versions, each with the reason.
-type hiddenVersions struct {
-	resolver.Registry
-	versions map[string]error
-}
-
-// Metadata implements [resolver.Registry].
-func (h hiddenVersions) Metadata(ctx context.Context, version oci.Reference) (resolver.Metadata, error) {
-	if why := h.versions[versionOf(version)]; why != nil {
-		return resolver.Metadata{}, resolver.ErrUnusable.New(why, "%s is not selected", version)
-	}
-	return h.Registry.Metadata(ctx, version)
-}
-
-// versionOf returns a reference without its digest if it has a tag.
-func versionOf(ref oci.Reference) string {
-	if ref.Tag != "" {
-		ref.Digest = oci.Digest{}
-	}
-	return ref.String()
 }
 
 // command returns this command with a selected package for a kind.

@@ -243,7 +243,9 @@ func (r *Reconciler) resolveAndApply(ctx context.Context, in *install, parent v1
 		return nil, err
 	}
 	resolver := seen.Resolver(r.Dependencies.Options.Registry, r.Packages.Origins, parent)
-	component, result, err := seen.Resolve(ctx, resolver, r.Kind, in.Package.GetName(), policy)
+	component, result, err := state.ResolveProviders(ctx, seen, resolver, r.Kind, in.Package.GetName(), policy, func(ctx context.Context, c graph.Change) (*xpkg.Package, error) {
+		return r.additions().ReadChange(ctx, parent, c)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -16,13 +16,10 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
 	"github.com/xpkg-dev/xpkg/internal/graph"
-	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
-	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // preflightChanges refuses all changes if a package that would be installed or moved, or the package that
@@ -38,25 +35,17 @@ func (r *Reconciler) preflightChanges(ctx context.Context, in *install, seen *gr
 	if err != nil {
 		return err
 	}
-	reader := state.AdditionReader{Packages: r.Packages, CheckCrossplane: r.Checks.Crossplane.Check,
-		Installed: func(ctx context.Context, kind, name string) (v1.Package, error) {
-			p := v1.NewPackage(kind)
-			return p, r.API.Live.Get(ctx, client.ObjectKey{Name: name}, p)
-		}}
 	composed, err := in.objects.ComposedCRDs()
 	if err != nil {
 		return err
 	}
 	added, reserved := make([][]plan.Ref, len(changes)), make([][]plan.Ref, len(changes))
-	for i, a := range reader.ReadAll(ctx, in.Package, changes) {
+	for i, a := range r.additions().ReadAll(ctx, in.Package, changes) {
 		if a.Err != nil {
 			return a.Err
 		}
 		added[i], reserved[i] = a.Objects, slices.Concat(a.Objects, a.Composed)
 		in.contents.Known[changes[i].To.Repository] = a.Package
-		if err := checkSelected(in, seen, changes[i], a.Package); err != nil {
-			return err
-		}
 	}
 	if !graph.WasHealthy(in.Package, in.Revision.GetName()) {
 		after := graph.New(state.LinkKinds(ctx, graph.After(seen.Nodes(), changes), in.contents), state.Rewrites(ctx, r.Packages.Origins))
@@ -79,15 +68,13 @@ func (r *Reconciler) preflightChanges(ctx context.Context, in *install, seen *gr
 	return apply.Refused(refusals, "%s and its dependencies cannot be installed", name)
 }
 
-// checkSelected fails with KindNotProvided if a package that would be installed does not define a kind for which it was selected.
-func checkSelected(in *install, seen *graph.Graph, c graph.Change, content *xpkg.Package) error {
-	var kinds []dependency.KindRef
-	for _, d := range graph.KindProviders(in.Package) {
-		if k, err := dependency.ParseKindRef(d.CRD); err == nil && seen.Name(d.Package) == c.To.Repository {
-			kinds = append(kinds, k)
-		}
-	}
-	return provide.CheckSelected(c.Reference(), content, kinds...)
+// additions returns a reader of the packages that dependency resolution installs or moves.
+func (r *Reconciler) additions() state.AdditionReader {
+	return state.AdditionReader{Packages: r.Packages, CheckCrossplane: r.Checks.Crossplane.Check,
+		Installed: func(ctx context.Context, kind, name string) (v1.Package, error) {
+			p := v1.NewPackage(kind)
+			return p, r.API.Live.Get(ctx, client.ObjectKey{Name: name}, p)
+		}}
 }
 
 // refuseObjects returns the refusals for a package that would be installed: refusals of its objects
