@@ -517,6 +517,32 @@ func TestInstallBesideAPackageOfAUserInstallsNothing(t *testing.T) {
 	}
 }
 
+// The controller of a Package with the scope Cluster stops, and loses its permissions, when its namespace is not accepted any more.
+func TestWithdrawnNamespaceStopsItsClusterControllers(t *testing.T) {
+	const team = "withdrawn-admins"
+	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.ClusterNamespaces = []string{team} })
+	s.newNamespace(t, team)
+	ref := s.publish(t, "withdrawn", "v1.0.0", "Cluster")
+	provider := env.NewProvider("withdrawn", ref)
+	s.Create(t, provider)
+	s.WaitReady(t, provider)
+	p := newPackage(team, "wide", "withdrawn", ref)
+	p.Spec.PermissionScope = "Cluster"
+	s.Create(t, p)
+	s.waitFor(t, p, corev1.ConditionTrue, "Available")
+	role := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "crossplane:package:" + team + ":wide:system"}}
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
+		t.Fatal(err)
+	}
+	d := s.deployment(t, team, "wide")
+	s.restart(t, func(o *controller.Options) { o.FirstGeneration.ClusterNamespaces = nil })
+	s.waitFor(t, p, corev1.ConditionFalse, firstgen.ErrNamespace.Name)
+	s.WaitGone(t, role)
+	s.WaitGone(t, d)
+	s.restart(t, func(o *controller.Options) { o.FirstGeneration.ClusterNamespaces = []string{team} })
+	s.waitFor(t, p, corev1.ConditionTrue, "Available")
+}
+
 // The runtime of a namespace, with its own identity, reaches nothing outside of its namespace.
 func TestNamespacesCannotReachEachOther(t *testing.T) {
 	s := newSuite(t, nil)

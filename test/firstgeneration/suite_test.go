@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 type suite struct {
 	*env.Env
 	audit *env.Audit // of the manager
+	// manager runs with the options.
+	manager *env.Manager
+	options controller.Options
 }
 
 // newSuite starts a manager. Change may change its options.
@@ -57,8 +60,16 @@ func newSuite(t *testing.T, change func(*suite, *controller.Options)) *suite {
 	if change != nil {
 		change(s, &o)
 	}
-	s.RunManager(t, o)
+	s.manager, s.options = s.RunManager(t, o), o
 	return s
+}
+
+// restart restarts the manager with other options.
+func (s *suite) restart(t *testing.T, change func(*controller.Options)) {
+	t.Helper()
+	s.manager.Stop()
+	change(&s.options)
+	s.manager = s.RunManager(t, s.options)
 }
 
 // newNamespace creates a namespace in which Deployments run.

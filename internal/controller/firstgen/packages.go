@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
@@ -86,7 +87,14 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 		// It was restored without its owner reference, before its install object or after it.
 		return ctrl.Result{}, creating("The record waits for its install object %s.", p.Annotations[state.AnnotationInstalledBy]), r.stop(ctx, client.ObjectKeyFromObject(p))
 	}
-	if err := cmp.Or(checkName(p), r.checkScope(p), checkController(p)); err != nil {
+	if err := r.checkScope(p); err != nil {
+		// The scope was allowed before, or the Package had another one.
+		if revokeErr := r.revoke(ctx, p); revokeErr != nil {
+			return ctrl.Result{}, revision.Summary{}, revokeErr
+		}
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if err := cmp.Or(checkName(p), checkController(p)); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	resources, missing, err := r.resources(ctx, p)
@@ -125,6 +133,15 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	return r.run(ctx, p, by, w)
+}
+
+// revoke stops the controller of a Package that is not accepted any more, and deletes its cluster roles.
+func (r *Packages) revoke(ctx context.Context, p *packagesv1alpha1.Package) error {
+	if p.Status.ControllerRef == nil && !controllerutil.ContainsFinalizer(p, FinalizerProvider) {
+		return nil
+	}
+	p.Status.ControllerRef, p.Status.RuntimeImage = nil, ""
+	return r.reconcileDelete(ctx, p)
 }
 
 // run runs the controller of a Package, and returns its state.
