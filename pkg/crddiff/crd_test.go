@@ -128,6 +128,18 @@ func TestFieldsAndRequirementsAreClassed(t *testing.T) {
 		"required field added":   {"{type: object}", "{type: object, required: [a], properties: {a: {type: string}}}", []string{"breaking RequiredAdded .spec.size.a", "safe FieldAdded .spec.size.a"}},
 		"field becomes required": {"{type: object, properties: {a: {type: string}}}", "{type: object, required: [a], properties: {a: {type: string}}}", []string{"breaking RequiredAdded .spec.size.a"}},
 		"required with default":  {"{type: object}", "{type: object, required: [a], properties: {a: {type: string, default: x}}}", []string{"needs care RequiredAdded .spec.size.a", "safe FieldAdded .spec.size.a"}},
+		"default of a required field removed": {
+			"{type: object, required: [a], properties: {a: {type: string, default: x}}}", "{type: object, required: [a], properties: {a: {type: string}}}",
+			[]string{"breaking DefaultRemoved .spec.size.a"},
+		},
+		"default removed and required": {
+			"{type: object, properties: {a: {type: string, default: x}}}", "{type: object, required: [a], properties: {a: {type: string}}}",
+			[]string{"breaking RequiredAdded .spec.size.a", "needs care DefaultRemoved .spec.size.a"},
+		},
+		"default of a required field added": {
+			"{type: object, required: [a], properties: {a: {type: string}}}", "{type: object, required: [a], properties: {a: {type: string, default: x}}}",
+			[]string{"needs care DefaultAdded .spec.size.a"},
+		},
 		"field becomes optional": {"{type: object, required: [a], properties: {a: {type: string}}}", "{type: object, properties: {a: {type: string}}}", []string{"safe RequiredRemoved .spec.size.a"}},
 		"items":                  {"{type: array, items: {type: object, properties: {a: {type: string}}}}", "{type: array, items: {type: object}}", []string{"breaking FieldRemoved .spec.size[*].a"}},
 		"values of a map":        {"{type: object, additionalProperties: {type: string}}", "{type: object, additionalProperties: {type: string, maxLength: 2}}", []string{"breaking ConstraintTightened .spec.size[*]"}},

@@ -18,36 +18,39 @@ const anyItem = "[*]"
 
 // compareSchema compares the schemas of one field and of everything below it. The path of the object itself is "".
 func (c *comparison) compareSchema(path string, a, b *schema) {
+	field{c: c, path: path}.compareSchema(a, b)
+}
+
+func (f field) compareSchema(a, b *schema) {
 	if reflect.DeepEqual(a, b) {
 		return
 	}
-	at := field{c, path}
 	if typeOf(a) != typeOf(b) {
 		class := Breaking
 		reason := "the type changed"
 		if typeOf(a) == "integer" && (typeOf(b) == "number" || typeOf(b) == "integer or string") || typeOf(a) == "string" && typeOf(b) == "integer or string" {
 			class, reason = Care, "the type accepts more values; clients that decode the former type fail on them"
 		}
-		at.add(class, TypeChanged, "", typeOf(a), typeOf(b), "%s", reason)
+		f.add(class, TypeChanged, "", typeOf(a), typeOf(b), "%s", reason)
 		if class == Breaking {
 			// The constraints and fields of different types cannot be compared.
 			return
 		}
 	}
-	at.compareDefault(a, b)
-	at.compareEnum(a, b)
-	at.compareLimits(a, b)
-	at.compareTexts(a, b)
-	at.compareFlags(a, b)
-	at.compareRules(a, b)
-	at.compareAlternatives(a, b)
-	at.compareRequired(a, b)
-	at.compareProperties(a, b)
+	f.compareDefault(a, b)
+	f.compareEnum(a, b)
+	f.compareLimits(a, b)
+	f.compareTexts(a, b)
+	f.compareFlags(a, b)
+	f.compareRules(a, b)
+	f.compareAlternatives(a, b)
+	f.compareRequired(a, b)
+	f.compareProperties(a, b)
 	if x, y := itemsOf(a), itemsOf(b); x != nil && y != nil {
-		c.compareSchema(path+anyItem, x, y)
+		f.c.compareSchema(f.path+anyItem, x, y)
 	}
 	if a.Description != b.Description || a.Title != b.Title || !reflect.DeepEqual(a.Example, b.Example) || !reflect.DeepEqual(a.ExternalDocs, b.ExternalDocs) {
-		at.add(Safe, DocumentationChanged, "", "", "", "the documentation changed")
+		f.add(Safe, DocumentationChanged, "", "", "", "the documentation changed")
 	}
 }
 
@@ -83,6 +86,8 @@ func itemsOf(s *schema) *schema {
 type field struct {
 	c    *comparison
 	path string
+	// required reports whether its object requires the field before and after the change.
+	required bool
 }
 
 func (f field) add(class Class, t Type, subject, from, to, format string, args ...any) {
@@ -104,6 +109,8 @@ func (f field) compareDefault(a, b *schema) {
 	case from == to:
 	case from == "":
 		f.add(Care, DefaultAdded, "default", from, to, "objects without the field get a value")
+	case to == "" && f.required:
+		f.tighten(DefaultRemoved, "default", from, to, "the field, which is required, no longer has a default")
 	case to == "":
 		f.add(Care, DefaultRemoved, "default", from, to, "objects without the field no longer get a value")
 	default:
@@ -138,7 +145,7 @@ func (f field) compareRequired(a, b *schema) {
 	for _, name := range without(b.Required, a.Required) {
 		next, exists := b.Properties[name]
 		_, existed := a.Properties[name]
-		child := field{f.c, f.path + "." + name}
+		child := field{c: f.c, path: f.path + "." + name}
 		switch {
 		case exists && next.Default != nil:
 			child.add(Care, RequiredAdded, "required", "", "", "the field is required, and has a default")
@@ -150,7 +157,7 @@ func (f field) compareRequired(a, b *schema) {
 	}
 	for _, name := range without(a.Required, b.Required) {
 		if _, exists := b.Properties[name]; exists {
-			field{f.c, f.path + "." + name}.add(Safe, RequiredRemoved, "required", "", "", "the field is optional")
+			field{c: f.c, path: f.path + "." + name}.add(Safe, RequiredRemoved, "required", "", "", "the field is optional")
 		}
 	}
 }
@@ -159,21 +166,22 @@ func (f field) compareProperties(a, b *schema) {
 	for _, name := range slices.Sorted(maps.Keys(a.Properties)) {
 		child, was := f.path+"."+name, a.Properties[name]
 		if next, exists := b.Properties[name]; exists {
-			f.c.compareSchema(child, &was, &next)
+			required := slices.Contains(a.Required, name) && slices.Contains(b.Required, name)
+			field{c: f.c, path: child, required: required}.compareSchema(&was, &next)
 			continue
 		}
 		if keepsUnknown(b) {
-			field{f.c, child}.add(Care, FieldRemoved, "", typeOf(&was), "", "the field is no longer described, and its values are kept without validation")
+			field{c: f.c, path: child}.add(Care, FieldRemoved, "", typeOf(&was), "", "the field is no longer described, and its values are kept without validation")
 			continue
 		}
-		field{f.c, child}.add(Breaking, FieldRemoved, "", typeOf(&was), "", "the field was removed; stored values are dropped when the object is written")
+		field{c: f.c, path: child}.add(Breaking, FieldRemoved, "", typeOf(&was), "", "the field was removed; stored values are dropped when the object is written")
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Properties)) {
 		next := b.Properties[name]
 		if _, existed := a.Properties[name]; existed {
 			continue
 		}
-		child := field{f.c, f.path + "." + name}
+		child := field{c: f.c, path: f.path + "." + name}
 		if keepsUnknown(a) {
 			child.tighten(FieldAdded, "", "", typeOf(&next), "the field, which was kept without validation, is now validated")
 			continue
