@@ -206,6 +206,50 @@ func TestChangesOfTheCRDAreClassed(t *testing.T) {
 	}
 }
 
+func TestFieldsOfEveryObjectAlwaysExist(t *testing.T) {
+	root := func(schema string) string {
+		return strings.Replace(versions, "{openAPIV3Schema: {type: object}}", "{openAPIV3Schema: "+schema+"}", 1)
+	}
+	template := func(properties string) string {
+		return root("{type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true, x-kubernetes-embedded-resource: true, properties: {" + properties + "}}}}")
+	}
+	metadata := func(properties string) string {
+		return root("{type: object, properties: {metadata: {type: object, properties: {" + properties + "}}}}")
+	}
+	none := root("{type: object}")
+	for name, tc := range map[string]struct {
+		from, to      string
+		want, reverse []string
+	}{
+		"name":                {none, metadata("name: {type: string, maxLength: 5}"), []string{"breaking ConstraintTightened .metadata.name"}, []string{"safe ConstraintLoosened .metadata.name"}},
+		"shorter name":        {metadata("name: {type: string, maxLength: 9}"), metadata("name: {type: string, maxLength: 5}"), []string{"breaking ConstraintTightened .metadata.name"}, []string{"safe ConstraintLoosened .metadata.name"}},
+		"generated name":      {none, metadata("generateName: {type: string, pattern: ^a}"), []string{"breaking ConstraintTightened .metadata.generateName"}, []string{"safe ConstraintLoosened .metadata.generateName"}},
+		"name after metadata": {root("{type: object, properties: {metadata: {type: object}}}"), metadata("name: {type: string, enum: [a]}"), []string{"breaking EnumAdded .metadata.name"}, []string{"safe EnumRemoved .metadata.name"}},
+		"unlimited name":      {none, metadata("name: {type: string}"), []string{}, []string{}},
+		"metadata":            {none, root("{type: object, properties: {metadata: {type: object}}}"), []string{}, []string{}},
+		"kind":                {none, root("{type: object, properties: {apiVersion: {type: string}, kind: {type: string}}}"), []string{}, []string{}},
+		"documentation":       {none, root("{type: object, properties: {kind: {type: string, description: text}}}"), []string{"safe DocumentationChanged .kind"}, []string{"safe DocumentationChanged .kind"}},
+		"required":            {none, root("{type: object, required: [apiVersion, kind, metadata]}"), []string{}, []string{}},
+		"unknown fields":      {root("{type: object, x-kubernetes-preserve-unknown-fields: true}"), root("{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {metadata: {type: object, properties: {name: {type: string, minLength: 2}}}}}"), []string{"breaking ConstraintTightened .metadata.name"}, []string{"safe ConstraintLoosened .metadata.name"}},
+		"template":            {template(""), template("metadata: {type: object, properties: {name: {type: string, maxLength: 5}}}"), []string{"breaking ConstraintTightened .spec.metadata.name"}, []string{"safe ConstraintLoosened .spec.metadata.name"}},
+		"name is required":    {metadata("name: {type: string}"), root("{type: object, properties: {metadata: {type: object, required: [name]}}}"), []string{}, []string{}},
+		"template of a kind": {
+			template("kind: {type: string}"), strings.Replace(template("kind: {type: string}"), "x-kubernetes-embedded-resource: true,", "x-kubernetes-embedded-resource: true, required: [apiVersion, kind],", 1),
+			[]string{}, []string{},
+		},
+		"kind of the template": {template(""), template("kind: {type: string, enum: [A]}"), []string{"breaking EnumAdded .spec.kind"}, []string{"safe EnumRemoved .spec.kind"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, summary(crddiff.CRD(decode(t, tc.from), decode(t, tc.to)))); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.reverse, summary(crddiff.CRD(decode(t, tc.to), decode(t, tc.from)))); diff != "" {
+				t.Errorf("changes in the other direction (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestRemovalOfAStoredVersionIsBreakingEvenIfItWasNotServed(t *testing.T) {
 	from := decode(t, strings.Replace(versions, "v1alpha1, served: true", "v1alpha1, served: false", 1))
 	to := decode(t, strings.Replace(versions, "- {name: v1alpha1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n", "", 1))

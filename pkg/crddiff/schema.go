@@ -2,6 +2,7 @@ package crddiff
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -24,6 +25,9 @@ func (c *comparison) compareSchema(path string, a, b *schema) {
 func (f field) compareSchema(a, b *schema) {
 	if reflect.DeepEqual(a, b) {
 		return
+	}
+	if f.path == "" || a.XEmbeddedResource && b.XEmbeddedResource {
+		a, b = withObjectFields(a), withObjectFields(b)
 	}
 	if typeOf(a) != typeOf(b) {
 		class := Breaking
@@ -52,6 +56,36 @@ func (f field) compareSchema(a, b *schema) {
 	if a.Description != b.Description || a.Title != b.Title || !reflect.DeepEqual(a.Example, b.Example) || !reflect.DeepEqual(a.ExternalDocs, b.ExternalDocs) {
 		f.add(Safe, DocumentationChanged, "", "", "", "the documentation changed")
 	}
+}
+
+// objectFields are the fields that every object has, also if the schema does not describe them. A schema of metadata can only
+// describe the two names.
+var objectFields = map[string]schema{
+	"apiVersion": {Type: "string"},
+	"kind":       {Type: "string"},
+	"metadata":   {Type: "object", Properties: map[string]schema{"name": {Type: "string"}, "generateName": {Type: "string"}}},
+}
+
+// withObjectFields returns the schema of an object with objectFields.
+func withObjectFields(s *schema) *schema {
+	out := withFields(*s, objectFields)
+	return &out
+}
+
+// withFields returns a schema with fields that it has implicitly. A field that the schema describes keeps its constraints.
+func withFields(s schema, fields map[string]schema) schema {
+	properties := maps.Clone(fields)
+	for name, described := range s.Properties {
+		if implicit, ok := fields[name]; ok {
+			described.Type = cmp.Or(described.Type, implicit.Type)
+			if implicit.Properties != nil {
+				described = withFields(described, implicit.Properties)
+			}
+		}
+		properties[name] = described
+	}
+	s.Properties = properties
+	return s
 }
 
 // typeOf returns the type of a schema for messages.
@@ -143,6 +177,9 @@ func (f field) compareEnum(a, b *schema) {
 
 func (f field) compareRequired(a, b *schema) {
 	for _, name := range without(b.Required, a.Required) {
+		if f.alwaysHas(b, name) {
+			continue
+		}
 		next, exists := b.Properties[name]
 		_, existed := a.Properties[name]
 		child := field{c: f.c, path: f.path + "." + name}
@@ -156,9 +193,21 @@ func (f field) compareRequired(a, b *schema) {
 		}
 	}
 	for _, name := range without(a.Required, b.Required) {
-		if _, exists := b.Properties[name]; exists {
+		if _, exists := b.Properties[name]; exists && !f.alwaysHas(b, name) {
 			field{c: f.c, path: f.path + "." + name}.add(Safe, RequiredRemoved, "required", "", "", "the field is optional")
 		}
+	}
+}
+
+// alwaysHas reports whether the API server ensures that a valid object has the field.
+func (f field) alwaysHas(s *schema, name string) bool {
+	switch {
+	case f.path == "":
+		return name == "apiVersion" || name == "kind" || name == "metadata"
+	case f.path == ".metadata":
+		return name == "name"
+	default:
+		return s.XEmbeddedResource && (name == "apiVersion" || name == "kind")
 	}
 }
 
