@@ -65,7 +65,7 @@ func strategy(c *apiextensionsv1.CustomResourceConversion) string {
 	return string(c.Strategy)
 }
 
-// compareVersions compares the lists of versions, and every version that both CRDs serve.
+// compareVersions compares the lists of versions, and every version of both CRDs.
 func (c *comparison) compareVersions(from, to *apiextensionsv1.CustomResourceDefinition) {
 	stored := slices.Clone(from.Status.StoredVersions)
 	for _, v := range from.Spec.Versions {
@@ -85,7 +85,11 @@ func (c *comparison) compareVersions(from, to *apiextensionsv1.CustomResourceDef
 		case b == nil:
 			c.add(Safe, VersionRemoved, "", "", "", "", "the version was removed; it was not served")
 		default:
+			first := len(c.changes)
 			c.compareVersion(a, b)
+			if !a.Served && !b.Served {
+				withoutClients(c.changes[first:], b.Storage || slices.Contains(stored, a.Name))
+			}
 		}
 	}
 	for _, b := range to.Spec.Versions {
@@ -98,6 +102,33 @@ func (c *comparison) compareVersions(from, to *apiextensionsv1.CustomResourceDef
 		}
 	}
 	c.version = ""
+}
+
+// withoutClients corrects the classes of changes of a version that is not served, so that no client reads, writes or validates
+// objects with it. If objects are stored in the version, the API server drops fields and sets defaults by its schema, whatever
+// version a client uses.
+func withoutClients(changes []Change, stored bool) {
+	for i := range changes {
+		c := &changes[i]
+		class := Safe
+		if stored {
+			switch c.Type {
+			case FieldRemoved, TypeChanged, UnknownFieldsPruned:
+				if c.Class == Breaking {
+					class = Breaking
+				}
+			case DefaultAdded, DefaultChanged, DefaultRemoved:
+				class = Care
+			default:
+			}
+		}
+		c.Class = class
+		if class == Safe {
+			c.Reason += "; the version is not served"
+		} else {
+			c.Reason += "; the version is not served, but objects are stored in it"
+		}
+	}
 }
 
 func versionNamed(crd *apiextensionsv1.CustomResourceDefinition, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
@@ -144,9 +175,7 @@ func (c *comparison) compareVersion(a, b *apiextensionsv1.CustomResourceDefiniti
 	for _, f := range without(fields(b), fields(a)) {
 		c.add(Safe, SelectableFieldAdded, f, "", "", "", "field selectors can use the field")
 	}
-	if a.Served || b.Served {
-		c.compareSchema("", schemaOf(a), schemaOf(b))
-	}
+	c.compareSchema("", schemaOf(a), schemaOf(b))
 }
 
 // schemaOf returns the schema of a version. A version without a schema keeps all fields.

@@ -262,6 +262,53 @@ func TestRemovalOfAStoredVersionIsBreakingEvenIfItWasNotServed(t *testing.T) {
 	}
 }
 
+func TestChangesOfAVersionThatIsNotServedAreClassedByItsStorage(t *testing.T) {
+	unserved := func(storage, schema string) string {
+		other := map[string]string{"true": "false", "false": "true"}[storage]
+		return `
+group: example.org
+scope: Namespaced
+names: {kind: Widget, plural: widgets}
+versions:
+- {name: v2, served: true, storage: ` + other + `, schema: {openAPIV3Schema: {type: object}}}
+- {name: v1, served: false, storage: ` + storage + `, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, properties: {spec: ` + schema + `}}}}
+`
+	}
+	const a, none = "{type: object, properties: {a: {type: string}}}", "{type: object}"
+	for name, tc := range map[string]struct {
+		from, to       string
+		stored, unused []string
+	}{
+		"field removed": {a, none, []string{"breaking FieldRemoved .spec.a"}, []string{"safe FieldRemoved .spec.a"}},
+		"field kept":    {a, "{type: object, x-kubernetes-preserve-unknown-fields: true}", []string{"safe UnknownFieldsKept .spec", "safe FieldRemoved .spec.a"}, []string{"safe UnknownFieldsKept .spec", "safe FieldRemoved .spec.a"}},
+		"field added":   {none, a, []string{"safe FieldAdded .spec.a"}, []string{"safe FieldAdded .spec.a"}},
+		"pruned":        {"{type: object, x-kubernetes-preserve-unknown-fields: true}", none, []string{"breaking UnknownFieldsPruned .spec"}, []string{"safe UnknownFieldsPruned .spec"}},
+		"type":          {a, "{type: string}", []string{"breaking TypeChanged .spec"}, []string{"safe TypeChanged .spec"}},
+		"default":       {a, "{type: object, properties: {a: {type: string, default: x}}}", []string{"needs care DefaultAdded .spec.a"}, []string{"safe DefaultAdded .spec.a"}},
+		"no default":    {"{type: object, required: [a], properties: {a: {type: string, default: x}}}", "{type: object, required: [a], properties: {a: {type: string}}}", []string{"needs care DefaultRemoved .spec.a"}, []string{"safe DefaultRemoved .spec.a"}},
+		"limit":         {a, "{type: object, required: [a], properties: {a: {type: string, maxLength: 3}}}", []string{"safe ConstraintTightened .spec.a", "safe RequiredAdded .spec.a"}, []string{"safe ConstraintTightened .spec.a", "safe RequiredAdded .spec.a"}},
+		"equal":         {a, a, []string{}, []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.stored, summary(crddiff.CRD(decode(t, unserved("true", tc.from)), decode(t, unserved("true", tc.to))))); diff != "" {
+				t.Errorf("in the storage version (-want +got):\n%s", diff)
+			}
+			from, to := decode(t, unserved("false", tc.from)), decode(t, unserved("false", tc.to))
+			if diff := cmp.Diff(tc.unused, summary(crddiff.CRD(from, to))); diff != "" {
+				t.Errorf("in another version (-want +got):\n%s", diff)
+			}
+			from.Status.StoredVersions = []string{"v1", "v2"}
+			if diff := cmp.Diff(tc.stored, summary(crddiff.CRD(from, to))); diff != "" {
+				t.Errorf("in a version with stored objects (-want +got):\n%s", diff)
+			}
+		})
+	}
+	from, to := unserved("false", a), strings.Replace(unserved("false", a), "subresources: {status: {}}, ", "", 1)
+	if diff := cmp.Diff([]string{"safe SubresourceRemoved"}, summary(crddiff.CRD(decode(t, from), decode(t, to)))); diff != "" {
+		t.Errorf("subresource (-want +got):\n%s", diff)
+	}
+}
+
 func TestSetsAreComparedByName(t *testing.T) {
 	text := func(size string) []byte {
 		b, err := json.Marshal(widget(t, size))
