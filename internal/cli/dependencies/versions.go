@@ -1,16 +1,23 @@
 package dependencies
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -29,11 +36,13 @@ type versionView struct {
 	Prerelease bool   `json:"prerelease,omitempty"`
 	// Unusable is the reason why the tag is not a version.
 	Unusable string `json:"unusable,omitempty"`
+	// Status is the status in the registry, such as yanked.
+	Status *catalog.Status `json:"status,omitempty"`
 }
 
 // Run prints the versions in a repository, newest first.
 func (c *VersionsCmd) Run(env *terminal.Env) error {
-	views, err := c.list(env)
+	views, err := c.list(env, true)
 	if err != nil {
 		return err
 	}
@@ -50,7 +59,7 @@ func (c *VersionsCmd) Run(env *terminal.Env) error {
 
 // Releases returns the tags of the releases in a repository, newest first.
 func (c *VersionsCmd) Releases(env *terminal.Env) ([]string, error) {
-	views, err := c.list(env)
+	views, err := c.list(env, false)
 	out := make([]string, len(views))
 	for i, v := range views {
 		out[i] = v.Tag
@@ -75,8 +84,8 @@ func (c *VersionsCmd) installed(env *terminal.Env) v1.Package {
 	return p
 }
 
-// list returns the versions in the repository.
-func (c *VersionsCmd) list(env *terminal.Env) (_ []versionView, err error) {
+// list returns the versions in the repository, with their statuses if withStatus is true.
+func (c *VersionsCmd) list(env *terminal.Env, withStatus bool) (_ []versionView, err error) {
 	if p := c.installed(env); p != nil {
 		c.Repository = inventory.RepositoryOf(p)
 	}
@@ -98,8 +107,8 @@ func (c *VersionsCmd) list(env *terminal.Env) (_ []versionView, err error) {
 		return nil, err
 	}
 	progress := terminal.StartTask(env.Stderr, "listing the versions of %s", ref.Name())
+	defer progress.End()
 	list, err := r.content.Tags(env.Context, origin)
-	progress.End()
 	if err != nil {
 		return nil, err
 	}
@@ -107,14 +116,59 @@ func (c *VersionsCmd) list(env *terminal.Env) (_ []versionView, err error) {
 		// Many registries return an empty list for a missing repository.
 		return nil, remote.ErrRepositoryNotFound.New(nil, "%s has no tags: it does not exist or is empty", ref.Name())
 	}
-	return versionViews(list.Tags, c.All), nil
+	views := versionViews(list.Tags, c.All)
+	if withStatus {
+		addStatuses(views, readStatuses(env.Context, r.content, origin, list.Tags))
+	}
+	return views, nil
+}
+
+// statusesAtOnce is the number of statuses that are read at the same time.
+const statusesAtOnce = 8
+
+// readStatuses returns the statuses in a repository, by tag. A status costs two requests, and is omitted if it cannot be read: it is only a note.
+func readStatuses(ctx context.Context, source *fetch.Source, origin fetch.Origin, tags []string) map[string]*catalog.Status {
+	var mu sync.Mutex
+	found := map[string]*catalog.Status{}
+	var g errgroup.Group
+	g.SetLimit(statusesAtOnce)
+	for _, tag := range tags {
+		subject, isStatus := catalog.ParseStatusTag(tag)
+		if !isStatus {
+			continue
+		}
+		g.Go(func() error {
+			if s, err := source.Status(ctx, origin, subject); err == nil && s != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				found[s.Tag] = s.Normalize()
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // No task fails.
+	return found
+}
+
+// addStatuses adds the statuses to the tags that have one.
+func addStatuses(views []versionView, statuses map[string]*catalog.Status) {
+	for i := range views {
+		views[i].Status = statuses[views[i].Tag]
+	}
 }
 
 func (v versionView) note() string {
+	var notes []string
 	if v.Prerelease {
-		return "prerelease"
+		notes = append(notes, "prerelease")
 	}
-	return v.Unusable
+	if v.Unusable != "" {
+		notes = append(notes, v.Unusable)
+	}
+	if v.Status != nil {
+		notes = append(notes, resolver.Describe(*v.Status))
+	}
+	return strings.Join(notes, ", ")
 }
 
 // versionViews returns the releases among tags, newest first, and if all is true also the prereleases between
