@@ -16,6 +16,13 @@ var ErrImmutable = errcode.Code{
 	Fix:   "Publish the content under a new version.",
 }
 
+// ErrDamaged is the code for a repository whose files in the folder of the server are damaged.
+var ErrDamaged = errcode.Code{
+	Name: "DamagedRepository", Class: errcode.Unavailable,
+	Cause: "A file of the repository in the folder of the registry server is missing or damaged, such as after a power failure or on a full disk.",
+	Fix:   "Restore the file that the log of the server names from a backup, or move the folder of the repository away and push its versions again.",
+}
+
 // ErrForbidden is the code for a change that the credentials do not allow.
 var ErrForbidden = errcode.Code{
 	Name: "RegistryForbidden", Class: errcode.Unauthorized,
@@ -32,5 +39,5 @@ var ErrPublished = errcode.Code{
 
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
-	return []errcode.Code{ErrForbidden, ErrImmutable, ErrPublished, ErrServer}
+	return []errcode.Code{ErrDamaged, ErrForbidden, ErrImmutable, ErrPublished, ErrServer}
 }

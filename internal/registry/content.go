@@ -28,6 +28,8 @@ type Packages struct {
 	requests *inProcess
 	client   *remote.Client
 	remote   remote.Options
+	// digest returns the digest of a tag whose manifest cannot be read; nil means that such a tag has none.
+	digest func(ctx context.Context, repository, tag string) (oci.Digest, error)
 
 	mu     sync.Mutex
 	store  *store.Store
@@ -166,7 +168,12 @@ func (p *Packages) published(ctx context.Context, repository string, selects fun
 		if err != nil && !errors.Is(err, remote.ErrTagNotFound) {
 			return nil, err
 		}
-		if err == nil {
+		if err != nil && p.digest != nil {
+			if d.Digest, err = p.digest(ctx, repository, tag); err != nil {
+				return nil, err
+			}
+		}
+		if !d.Digest.IsZero() {
 			found[tag] = d.Digest
 		}
 	}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 
@@ -141,6 +142,9 @@ func writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
 		status, code = http.StatusBadRequest, codeManifest
 	case errcode.Unavailable.Name:
 		status = http.StatusServiceUnavailable
+	}
+	if errors.Is(err, ErrDamaged) {
+		status, code = http.StatusInternalServerError, codeDamaged // A repetition does not help.
 	}
 	writeError(w, r, status, code, err.Error())
 }

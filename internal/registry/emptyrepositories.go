@@ -2,15 +2,12 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // ContentGrace is the time for which the registry of this process keeps new content that nothing refers to, unless its options say otherwise.
@@ -37,14 +34,16 @@ func RemoveEmpty(root string, grace time.Duration, log *slog.Logger) {
 }
 
 // The content of a repository in a folder (OCI image layout, and the uploads of olareg).
-var contentFolders = []string{"blobs", "_uploads"}
+var contentFolders = []string{blobsFolder, "_uploads"}
 
 // isEmpty reports whether a repository has no manifests, and no content that is newer than a time.
 func isEmpty(dir string, oldest time.Time) bool {
-	var index oci.Document
 	document, err := os.ReadFile(filepath.Join(dir, layoutFile))
-	if err != nil || json.Unmarshal(document, &index) != nil || len(index.Manifests) > 0 {
+	if err != nil {
 		return false
+	}
+	if manifests, err := parseLayout(document); err != nil || len(manifests) > 0 {
+		return false // The content of a damaged repository stays.
 	}
 	for _, sub := range contentFolders {
 		err := filepath.WalkDir(filepath.Join(dir, sub), func(_ string, entry fs.DirEntry, err error) error {
@@ -77,7 +76,7 @@ func removeRepository(dir string) error {
 			return err
 		}
 	}
-	for _, file := range []string{"oci-layout", layoutFile} {
+	for _, file := range []string{markerFile, layoutFile} {
 		if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

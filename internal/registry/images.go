@@ -48,6 +48,7 @@ type folder struct {
 	// serve and serveNothing serve them.
 	serve, serveNothing http.Handler
 	root                string
+	layouts             *layouts
 	// grace is the time for which new content is kept.
 	grace time.Duration
 	log   *slog.Logger
@@ -58,8 +59,9 @@ func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 	if gc.Grace == 0 {
 		gc.Grace = ContentGrace
 	}
-	f := &folder{root: root, grace: gc.Grace, log: log, absent: newAbsent()}
+	f := &folder{root: root, grace: gc.Grace, log: log, absent: newAbsent(), layouts: newLayouts(root, log)}
 	RemoveEmpty(root, f.grace, log)
+	f.layouts.checkAll()
 	f.images = olareg.New(config.Config{
 		Storage: config.ConfigStorage{
 			StoreType: config.StoreDir, RootDir: root,
@@ -80,6 +82,12 @@ func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 // ServeHTTP implements images.
 func (f *folder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	api, ok := parseRequest(r.URL.Path)
+	if ok && api.repository != "" {
+		if err := f.layouts.check(api.repository); err != nil {
+			writeRefusal(w, r, err)
+			return
+		}
+	}
 	if ok && isRead(r) && api.repository != "" && !f.exists(r.Context(), api.repository) {
 		// olareg would remember every name of a repository that does not exist.
 		f.serveNothing.ServeHTTP(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}))
@@ -101,12 +109,10 @@ func (f *folder) setState(header http.Header, repository string) {
 
 // serveAbsent implements images.
 func (f *folder) serveAbsent(w http.ResponseWriter, r *http.Request, instead string) {
+	_ = f.layouts.check(instead)
 	_ = f.exists(r.Context(), instead)
 	f.serveNothing.ServeHTTP(w, r)
 }
-
-// layoutFile is the file in the folder of every repository.
-const layoutFile = "index.json"
 
 // exists implements images.
 func (f *folder) exists(_ context.Context, repository string) bool {
@@ -122,7 +128,7 @@ func (f *folder) repositories(ctx context.Context) ([]string, error) {
 	return repositoriesIn(ctx, f.root)
 }
 
-// repositoriesIn returns the names of the repositories in a folder, sorted.
+// repositoriesIn returns the names of the repositories in a folder, sorted, including those that have content but no list of it.
 func repositoriesIn(ctx context.Context, root string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -132,35 +138,41 @@ func repositoriesIn(ctx context.Context, root string) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && (entry.Name() == "blobs" || strings.HasPrefix(entry.Name(), "_")) {
+		dir := filepath.Dir(path)
+		isRepository := entry.Name() == layoutFile || entry.IsDir() && entry.Name() == blobsFolder && isDamaged(dir)
+		if isRepository {
+			name, err := filepath.Rel(root, dir)
+			if err != nil {
+				return err
+			}
+			if name = filepath.ToSlash(name); access.ValidRepository(name) {
+				found = append(found, name)
+			}
+		}
+		if entry.IsDir() && (isRepository || entry.Name() == blobsFolder || strings.HasPrefix(entry.Name(), "_")) {
 			return filepath.SkipDir
 		}
-		if entry.Name() != layoutFile {
-			return ctx.Err()
-		}
-		name, err := filepath.Rel(root, filepath.Dir(path))
-		if err != nil {
-			return err
-		}
-		if name = filepath.ToSlash(name); access.ValidRepository(name) {
-			found = append(found, name)
-		}
-		return nil
+		return ctx.Err()
 	})
 	if err != nil {
 		return nil, ErrServer.New(err, "cannot list the repositories in %s", root)
 	}
 	slices.Sort(found)
-	return found, nil
+	return slices.Compact(found), nil
 }
 
-// digest implements images.
+// digest implements images. A tag keeps its digest while its manifest is missing or damaged, so that it cannot get other content.
 func (f *folder) digest(ctx context.Context, repository, tag string) (oci.Digest, error) {
-	return headDigest(ctx, f, repository, tag)
+	d, err := headDigest(ctx, f, repository, tag)
+	if err != nil || !d.IsZero() || isDigest(tag) {
+		return d, err
+	}
+	return f.layouts.recorded(repository, tag)
 }
 
 // close implements images.
 func (f *folder) close() error {
+	f.layouts.checkAll() // olareg collects garbage when it closes.
 	err := errors.Join(CloseImages(f.images), f.absent.Close())
 	RemoveEmpty(f.root, f.grace, f.log)
 	return err

@@ -6,6 +6,9 @@ import (
 	"strconv"
 )
 
+// codeDamaged is the error code for a damaged repository. The OCI distribution specification has none.
+const codeDamaged = "REPOSITORY_DAMAGED"
+
 // The error codes of the OCI distribution specification that this package uses.
 const (
 	codeUnauthorized = "UNAUTHORIZED"

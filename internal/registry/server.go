@@ -118,6 +118,7 @@ func New(o Options) (*Server, error) {
 	}
 	// The indexer reads everything: the partitions of the index keep private packages apart.
 	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.images)
+	s.packages.digest = s.images.digest
 	s.indexBlobs = &indexBlobs{packages: s.packages, images: s.images, now: s.now}
 	if s.options.Indexer == nil {
 		s.options.Indexer = s.newIndexer()

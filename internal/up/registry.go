@@ -72,7 +72,7 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	web := &registryPages{options: sites.LocalOptions{
 		Host: address, Images: images, Root: d.Registry(), Dir: filepath.Join(d.Cache(), "pages"), Log: logger,
 	}}
-	handler := registry.Handler(sites.Conforming(images), registry.Options{
+	handler := registry.Handler(sites.CheckLayouts(d.Registry(), sites.Conforming(images), logger), registry.Options{
 		Token: token, Login: LoginCommand(State{DataDir: d.Path, Registry: address}), MaxUpload: o.MaxUpload, Uses: uses,
 		Repositories: sites.NewLocalList(d.Registry(), logger), Pages: web, Changed: web.changed,
 		Report: func(message string) {

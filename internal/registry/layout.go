@@ -1,0 +1,254 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// The files of an OCI layout.
+const (
+	// layoutFile is the file that lists the manifests and tags. Every repository has it.
+	layoutFile = "index.json"
+	// markerFile states the version of the layout.
+	markerFile = "oci-layout"
+	// blobsFolder is the folder with the content.
+	blobsFolder = "blobs"
+)
+
+// marker is the content of the marker file, which is the same in every layout.
+const marker = `{"imageLayoutVersion":"1.0.0"}`
+
+// layouts checks the OCI layouts below a folder. olareg reads them leniently: a repository whose list of manifests is damaged is an empty one for
+// it, and the next push replaces the list.
+type layouts struct {
+	root string
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	checked map[string]layoutCheck
+}
+
+// layoutCheck is the result of a check of a list of manifests.
+type layoutCheck struct {
+	file fileState
+	err  error
+}
+
+func newLayouts(root string, log *slog.Logger) *layouts {
+	return &layouts{root: root, log: log, checked: map[string]layoutCheck{}}
+}
+
+// CheckLayouts returns a handler that refuses the requests to the repositories of a registry of olareg whose layouts below a folder are damaged.
+func CheckLayouts(root string, images http.Handler, log *slog.Logger) http.Handler {
+	l := newLayouts(root, log)
+	l.checkAll()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if api, ok := parseRequest(r.URL.Path); ok && api.repository != "" {
+			if err := l.check(api.repository); err != nil {
+				writeRefusal(w, r, err)
+				return
+			}
+		}
+		images.ServeHTTP(w, r)
+	})
+}
+
+// checkAll checks every repository, so that the log names those that are damaged before a client asks for them.
+func (l *layouts) checkAll() {
+	names, err := repositoriesIn(context.Background(), l.root)
+	if err != nil {
+		l.log.Error("cannot check the repositories", "error", err)
+		return
+	}
+	for _, name := range names {
+		_ = l.check(name) // It is in the log.
+	}
+}
+
+// check fails if the layout of a repository is damaged. Each damage is logged once. A repository that does not exist is not damaged.
+func (l *layouts) check(repository string) error {
+	if !access.ValidRepository(repository) {
+		return nil
+	}
+	path := filepath.Join(l.root, filepath.FromSlash(repository), layoutFile)
+	file, cause := l.load(repository, path)
+	if cause == nil {
+		return l.restoreMarker(repository, filepath.Dir(path))
+	}
+	l.mu.Lock()
+	last, known := l.checked[repository]
+	l.checked[repository] = layoutCheck{file, cause}
+	l.mu.Unlock()
+	if !known || last.err == nil {
+		l.log.Error("the repository is refused because its list of versions is damaged; restore the file from a backup, or move the folder of the "+
+			"repository out of the folder of the server and push its versions again", "repository", repository, "file", path, "error", cause)
+	}
+	return ErrDamaged.New(nil, "the repository %s is damaged; the log of the server names the file and the remedy", repository)
+}
+
+// load reads the list of manifests of a repository, unless it has not changed since it was read. It returns the cause if the list is damaged.
+func (l *layouts) load(repository, path string) (fileState, error) {
+	f, err := os.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !hasContent(filepath.Dir(path)):
+		return fileState{}, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return fileState{}, errors.New("the file is missing, and the repository has content")
+	case err != nil:
+		return fileState{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fileState{}, err
+	}
+	file := fileState{info.ModTime(), info.Size()}
+	l.mu.Lock()
+	last, known := l.checked[repository]
+	l.mu.Unlock()
+	if known && last.file == file && last.err == nil {
+		return file, nil
+	}
+	document, err := io.ReadAll(f)
+	if err != nil {
+		return file, err
+	}
+	if _, err := parseLayout(document); err != nil {
+		return file, moveAway(path, err)
+	}
+	l.mu.Lock()
+	l.checked[repository] = layoutCheck{file: file}
+	l.mu.Unlock()
+	return file, nil
+}
+
+// damagedSuffix is the end of the name of a damaged list of manifests.
+const damagedSuffix = ".damaged"
+
+// moveAway renames a damaged list, and returns its damage. The garbage collection of olareg would read some damaged lists as empty ones, and
+// remove all content; it does nothing without a list.
+func moveAway(path string, damage error) error {
+	if err := os.Rename(path, path+damagedSuffix); err != nil {
+		return errors.Join(damage, err)
+	}
+	return fmt.Errorf("%w; the damaged file is now %s", damage, path+damagedSuffix)
+}
+
+// restoreMarker writes the marker file of a repository if it is missing or damaged: its content is known.
+func (l *layouts) restoreMarker(repository, dir string) error {
+	path := filepath.Join(dir, markerFile)
+	var found struct {
+		Version string `json:"imageLayoutVersion"`
+	}
+	document, err := os.ReadFile(path)
+	if err == nil && json.Unmarshal(document, &found) == nil && found.Version != "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, layoutFile)); err != nil {
+		return nil // The repository does not exist.
+	}
+	if err := os.WriteFile(path, []byte(marker), 0o644); err != nil { //nolint:gosec // As olareg writes it.
+		l.log.Error("cannot restore a file", "repository", repository, "file", path, "error", err)
+		return ErrServer.New(nil, "the server cannot write to the repository %s", repository)
+	}
+	l.log.Warn("restored a file that was missing or damaged", "repository", repository, "file", path)
+	return nil
+}
+
+// parseLayout parses the list of the manifests of a layout strictly.
+func parseLayout(document []byte) ([]layoutEntry, error) {
+	var index struct {
+		SchemaVersion int             `json:"schemaVersion"`
+		Manifests     json.RawMessage `json:"manifests"`
+	}
+	if err := json.Unmarshal(document, &index); err != nil {
+		return nil, err
+	}
+	if index.SchemaVersion != 2 || index.Manifests == nil {
+		return nil, errors.New("the file is not an OCI image index")
+	}
+	var manifests []layoutEntry // olareg writes null for an empty list.
+	if err := json.Unmarshal(index.Manifests, &manifests); err != nil {
+		return nil, err
+	}
+	for _, m := range manifests {
+		if m.Digest == "" {
+			return nil, errors.New("a manifest has no digest")
+		}
+		if _, err := oci.ParseDigest(m.Digest); err != nil && !isSHA512(m.Digest) {
+			return nil, err
+		}
+	}
+	return manifests, nil
+}
+
+// layoutEntry is a manifest in a layout.
+type layoutEntry struct {
+	Digest      string            `json:"digest"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// isSHA512 reports whether a digest has the other algorithm of the OCI specification.
+func isSHA512(digest string) bool {
+	const prefix, length = "sha512:", 128
+	return len(digest) == len(prefix)+length && digest[:len(prefix)] == prefix
+}
+
+// hasContent reports whether a repository has blobs.
+func hasContent(dir string) bool {
+	found := false
+	_ = filepath.WalkDir(filepath.Join(dir, blobsFolder), func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			found = found || !errors.Is(err, fs.ErrNotExist) // A folder that cannot be read may have content.
+			return fs.SkipAll
+		}
+		if !entry.IsDir() {
+			found = true
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found
+}
+
+// isDamaged reports whether a folder has content of a repository but no list of it.
+func isDamaged(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, layoutFile))
+	return errors.Is(err, fs.ErrNotExist) && hasContent(dir)
+}
+
+// recorded returns the digest of a tag in the list of manifests, whether the manifest exists or not; zero if there is no such tag.
+func (l *layouts) recorded(repository, tag string) (oci.Digest, error) {
+	document, err := os.ReadFile(filepath.Join(l.root, filepath.FromSlash(repository), layoutFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return oci.Digest{}, nil
+	}
+	if err != nil {
+		return oci.Digest{}, ErrServer.New(err, "cannot read the repository %s", repository)
+	}
+	entries, err := parseLayout(document)
+	if err != nil {
+		return oci.Digest{}, ErrDamaged.New(err, "cannot read the repository %s", repository)
+	}
+	for _, entry := range entries {
+		if entry.Annotations[refNameAnnotation] == tag {
+			return oci.ParseDigest(entry.Digest)
+		}
+	}
+	return oci.Digest{}, nil
+}
+
+// refNameAnnotation is the annotation with the tag of a manifest in a layout (OCI image specification).
+const refNameAnnotation = "org.opencontainers.image.ref.name"

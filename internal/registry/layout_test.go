@@ -1,0 +1,179 @@
+package registry_test
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// again starts a server of the folder of another one, which has stopped. Its log is complete when it has stopped.
+func (s *server) again(t *testing.T) (*server, *bytes.Buffer) {
+	t.Helper()
+	log := &bytes.Buffer{}
+	next := start(t, func(o *registry.Options) {
+		o.Dir, o.Log = s.dir, slog.New(slog.NewTextHandler(log, nil))
+	})
+	next.dir, next.admin = s.dir, s.admin
+	return next, log
+}
+
+// get returns the status and the body of a read.
+func (s *server) get(t *testing.T, target string) (int, string) {
+	t.Helper()
+	resp := s.do(t, http.MethodGet, target, s.admin, nil)
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// files returns the number of files below a folder.
+func files(t *testing.T, dir string) (n int) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			n++
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestDamagedList refuses a repository whose list of manifests is damaged, whether it is damaged before or after the start.
+func TestDamagedList(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(content []byte) []byte{
+		"missing":        func([]byte) []byte { return nil },
+		"empty":          func([]byte) []byte { return []byte{} },
+		"truncated":      func(b []byte) []byte { return b[:len(b)/2] },
+		"zero bytes":     func(b []byte) []byte { return make([]byte, len(b)) },
+		"null":           func([]byte) []byte { return []byte("null") },
+		"empty object":   func([]byte) []byte { return []byte("{}") },
+		"without list":   func([]byte) []byte { return []byte(`{"schemaVersion":2}`) },
+		"invalid digest": func(b []byte) []byte { return bytes.Replace(b, []byte("sha256:"), []byte("sha256:x"), 1) },
+	} {
+		for _, when := range []string{"before the start", "after the start"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				t.Parallel()
+				testDamagedList(t, damage, when == "before the start")
+			})
+		}
+	}
+}
+
+func testDamagedList(t *testing.T, damage func([]byte) []byte, isBefore bool) {
+	first := start(t, nil)
+	first.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	first.stop()
+	dir := filepath.Join(first.dir, "registry", "acme", "boats")
+	path := filepath.Join(dir, "index.json")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All content is older than the grace period, so that a lenient reader could remove it.
+	old := time.Now().Add(-48 * time.Hour)
+	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error { return os.Chtimes(path, old, old) })
+	blobs := files(t, filepath.Join(dir, "blobs"))
+	write := func() {
+		t.Helper()
+		damaged := damage(content)
+		if damaged == nil {
+			err = os.Remove(path)
+		} else {
+			err = os.WriteFile(path, damaged, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if isBefore {
+		write()
+	}
+	s, log := first.again(t)
+	if !isBefore {
+		if status, body := s.get(t, "/v2/acme/boats/manifests/v1.0.0"); status != http.StatusOK {
+			t.Fatal(status, body)
+		}
+		write()
+	}
+	for _, target := range []string{"/v2/acme/boats/tags/list", "/v2/acme/boats/manifests/v1.0.0", "/v2/acme/boats/referrers/" + oci.DigestOf(nil).String()} {
+		if status, body := s.get(t, target); status != http.StatusInternalServerError || !strings.Contains(body, "REPOSITORY_DAMAGED") {
+			t.Errorf("GET %s: %d %s", target, status, body)
+		}
+	}
+	for _, kind := range []string{"Boat", "Ship"} {
+		if err := s.push(t, s.admin, "acme/boats:v1.0.0", kind); err == nil {
+			t.Errorf("the push of %s is accepted", kind)
+		}
+	}
+	if status, body := s.get(t, "/v2/_catalog"); status != http.StatusOK || !strings.Contains(body, "acme/boats") {
+		t.Errorf("the list of the repositories: %d %s", status, body)
+	}
+	s.stop()
+	if n := files(t, filepath.Join(dir, "blobs")); n != blobs {
+		t.Errorf("%d of %d blobs remain", n, blobs)
+	}
+	if !strings.Contains(log.String(), path) || !strings.Contains(log.String(), "restore the file from a backup") {
+		t.Errorf("the log names no remedy:\n%s", log)
+	}
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	restored, _ := first.again(t)
+	if status, body := restored.get(t, "/v2/acme/boats/manifests/v1.0.0"); status != http.StatusOK {
+		t.Errorf("after the file was restored: %d %s", status, body)
+	}
+}
+
+// TestRestoredMarker restores the file that states the version of the layout.
+func TestRestoredMarker(t *testing.T) {
+	t.Parallel()
+	first := start(t, nil)
+	first.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	first.stop()
+	path := filepath.Join(first.dir, "registry", "acme", "boats", "oci-layout")
+	for _, damaged := range []string{"", "{}", "null"} {
+		if err := os.WriteFile(path, []byte(damaged), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s, log := first.again(t)
+		s.stop()
+		if content, err := os.ReadFile(path); err != nil || !strings.Contains(string(content), "1.0.0") || !strings.Contains(log.String(), path) {
+			t.Errorf("%q: %q, %v\n%s", damaged, content, err, log)
+		}
+	}
+}
+
+// TestMissingManifest refuses other content for a version whose manifest is missing, and accepts the same.
+func TestMissingManifest(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	content := build(t, packageYAML("boats", "Boat"))
+	digest := content.Root().Digest
+	if err := os.Remove(filepath.Join(s.dir, "registry", "acme", "boats", "blobs", "sha256", digest.Hex())); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.push(t, s.admin, "acme/boats:v1.0.0", "Ship"); err == nil {
+		t.Error("a version whose manifest is missing gets other content")
+	}
+	s.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	if status, body := s.get(t, "/v2/acme/boats/manifests/v1.0.0"); status != http.StatusOK || oci.DigestOf([]byte(body)) != digest {
+		t.Errorf("after a push of the same content: %d %s", status, body)
+	}
+}
