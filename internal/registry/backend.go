@@ -173,6 +173,12 @@ func (b *backend) modify(resp *http.Response) error {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		b.log.Warn("the backend rejects the credentials of this server", "path", resp.Request.URL.Path, "status", resp.StatusCode)
 		return replaceBody(resp, http.StatusBadGateway, codeDenied, "the registry behind this server rejects its credentials")
+	case http.StatusRequestedRangeNotSatisfiable:
+		// The length in the header can be that of the blob, which the body does not have (CNCF distribution).
+		sizes := header.Values("Content-Range")
+		err := replaceBody(resp, http.StatusRequestedRangeNotSatisfiable, "RANGE_INVALID", "the content has no such range")
+		resp.Header["Content-Range"] = sizes
+		return err
 	case http.StatusNotFound:
 		return replaceBody(resp, http.StatusNotFound, missingCode(resp.Request.URL.Path), "not found")
 	}

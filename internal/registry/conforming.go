@@ -10,7 +10,7 @@ import (
 )
 
 // Conforming returns a handler that serves a registry of olareg as the OCI distribution specification and HTTP require: an empty list of
-// referrers is a list, and a client that accepts all types gets a manifest.
+// referrers is a list, a client that accepts all types gets a manifest, and a list of no tags is empty.
 func Conforming(images http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch api, _ := parseRequest(r.URL.Path); api.endpoint {
@@ -20,10 +20,28 @@ func Conforming(images http.Handler) http.Handler {
 			answer.send()
 		case manifestEndpoint:
 			images.ServeHTTP(w, withManifestTypes(r))
+		case tagsEndpoint:
+			serveTags(w, r, images, api.repository)
 		default:
 			images.ServeHTTP(w, r)
 		}
 	})
+}
+
+// serveTags serves a list of tags. olareg would panic if the client asks for no tags or for a negative number of them.
+func serveTags(w http.ResponseWriter, r *http.Request, images http.Handler, repository string) {
+	if most := r.URL.Query().Get("n"); most != "" && isRead(r) {
+		n, err := strconv.Atoi(most)
+		if err != nil || n < 0 {
+			writeError(w, r, http.StatusBadRequest, codePagination, "n is not a number of tags: "+strconv.Quote(most))
+			return
+		}
+		if n == 0 {
+			writeJSON(w, r, http.StatusOK, map[string]any{"name": repository, "tags": []string{}})
+			return
+		}
+	}
+	images.ServeHTTP(w, r)
 }
 
 // withManifestTypes returns a request that accepts the types of manifests by their names, if it accepts them by a wildcard or accepts all

@@ -132,7 +132,7 @@ func (s *Server) limitMount(r *http.Request, subject access.Subject) {
 
 // writeRefusal writes the response for an error of a rule.
 func writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
-	status, code := http.StatusInternalServerError, "UNKNOWN"
+	status, code := http.StatusInternalServerError, codeUnknown
 	switch errcode.From(err).Code.Class.Name {
 	case errcode.Conflict.Name:
 		status, code = http.StatusConflict, codeDenied

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -28,6 +29,13 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	cancel := context.AfterFunc(r.Context(), func() { _ = reader.CloseWithError(r.Context().Err()) })
 	t.running.Go(func() {
 		defer cancel()
+		defer func() {
+			// A panic would end the process, also that of a proxy whose backend ends a response early.
+			if cause := recover(); cause != nil {
+				answer.WriteHeader(http.StatusInternalServerError)
+				_ = writer.CloseWithError(fmt.Errorf("the registry failed to respond: %v", cause)) // It never fails.
+			}
+		}()
 		t.handler.ServeHTTP(answer, request)
 		answer.WriteHeader(http.StatusOK)
 		_ = writer.Close() // It never fails.

@@ -2,12 +2,19 @@ package registry
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 )
 
-// codeDamaged is the error code for a damaged repository. The OCI distribution specification has none.
-const codeDamaged = "REPOSITORY_DAMAGED"
+// The error codes that the OCI distribution specification does not have.
+const (
+	codeDamaged = "REPOSITORY_DAMAGED"
+	// codePagination and codeUnknown are codes of CNCF distribution.
+	codePagination = "PAGINATION_NUMBER_INVALID"
+	codeUnknown    = "UNKNOWN"
+)
 
 // The error codes of the OCI distribution specification that this package uses.
 const (
@@ -39,4 +46,27 @@ func writeJSON(w http.ResponseWriter, r *http.Request, status int, body any) {
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(raw) // An error means that the client has disconnected.
 	}
+}
+
+// recovering returns a handler that responds to a request for which another one panics, and logs the panic. The server of package http would close
+// the connection without a response.
+func recovering(next http.Handler, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		recorder := &statusRecorder{ResponseWriter: w}
+		defer func() {
+			cause := recover()
+			if cause == nil {
+				return
+			}
+			if cause == http.ErrAbortHandler { //nolint:errorlint // As package http compares it.
+				panic(cause)
+			}
+			log.Error("the server failed to respond", "method", r.Method, "path", r.URL.Path, "error", cause, "stack", string(debug.Stack()))
+			if recorder.status != 0 {
+				panic(http.ErrAbortHandler) // The response is incomplete.
+			}
+			writeError(recorder, r, http.StatusInternalServerError, codeUnknown, "the server failed to respond; its log has the cause")
+		}()
+		next.ServeHTTP(recorder, r)
+	})
 }

@@ -177,7 +177,7 @@ func (s *Server) openSite() error {
 	}
 	distribution := http.HandlerFunc(s.serveDistribution)
 	limited := upload.Limit(s.options.MaxUpload, "start the server with a larger `xpkg registry serve --max-upload-size`", distribution)
-	s.handler = s.metrics.count(dropSlow(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.handler = s.metrics.count(recovering(dropSlow(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
 		case path == tokenPath:
 			s.serveToken(w, r)
@@ -194,7 +194,7 @@ func (s *Server) openSite() error {
 		default:
 			pages.ServeHTTP(w, r)
 		}
-	})))
+	})), s.log))
 	return nil
 }
 
