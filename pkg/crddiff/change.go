@@ -52,6 +52,7 @@ const (
 	VersionServed        Type = "VersionServed"
 	VersionNotServed     Type = "VersionNotServed"
 	VersionDeprecated    Type = "VersionDeprecated"
+	VersionNotDeprecated Type = "VersionNotDeprecated"
 	StorageMoved         Type = "StorageMoved"
 	StoredVersionRemoved Type = "StoredVersionRemoved"
 
@@ -81,6 +82,7 @@ const (
 	ConstraintChanged    Type = "ConstraintChanged"
 	RuleAdded            Type = "RuleAdded"
 	RuleRemoved          Type = "RuleRemoved"
+	RuleChanged          Type = "RuleChanged"
 	UnknownFieldsPruned  Type = "UnknownFieldsPruned"
 	UnknownFieldsKept    Type = "UnknownFieldsKept"
 	MergeChanged         Type = "MergeChanged"

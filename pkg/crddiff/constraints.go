@@ -152,7 +152,7 @@ func value(s *string) string {
 func (f field) compareRules(a, b *schema) {
 	rules := func(s *schema) (out []string) {
 		for _, r := range s.XValidations {
-			out = append(out, strings.Join(strings.Fields(r.Rule), " "))
+			out = append(out, ruleText(r))
 		}
 		return out
 	}
@@ -167,6 +167,43 @@ func (f field) compareRules(a, b *schema) {
 	for _, r := range without(from, to) {
 		f.add(Safe, RuleRemoved, "x-kubernetes-validations", r, "", "a validation rule was removed")
 	}
+	f.compareRuleErrors(a, b)
+}
+
+// ruleText returns the expression of a rule in one line.
+func ruleText(r apiextensionsv1.ValidationRule) string {
+	return strings.Join(strings.Fields(r.Rule), " ")
+}
+
+// compareRuleErrors compares the errors of the rules that both schemas have, and the objects that they apply to.
+func (f field) compareRuleErrors(a, b *schema) {
+	for i := range b.XValidations {
+		next := &b.XValidations[i]
+		same := func(r apiextensionsv1.ValidationRule) bool { return ruleText(r) == ruleText(*next) }
+		at := slices.IndexFunc(a.XValidations, same)
+		if at < 0 || slices.IndexFunc(b.XValidations, same) < i {
+			continue
+		}
+		was := &a.XValidations[at]
+		if !isTrue(was.OptionalOldSelf) && isTrue(next.OptionalOldSelf) {
+			f.tighten(RuleChanged, "optionalOldSelf", "", ruleText(*next), "a validation rule also applies to new objects")
+		} else if isTrue(was.OptionalOldSelf) != isTrue(next.OptionalOldSelf) {
+			f.add(Safe, RuleChanged, "optionalOldSelf", "", ruleText(*next), "a validation rule no longer applies to new objects")
+		}
+		if was.Message != next.Message || was.MessageExpression != next.MessageExpression || was.FieldPath != next.FieldPath || reasonOf(was) != reasonOf(next) {
+			f.add(Safe, RuleChanged, "message", "", ruleText(*next), "the error of a validation rule changed")
+		}
+	}
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// reasonOf returns the reason in the errors of a rule.
+func reasonOf(r *apiextensionsv1.ValidationRule) apiextensionsv1.FieldValueErrorReason {
+	if r.Reason == nil {
+		return apiextensionsv1.FieldValueInvalid
+	}
+	return *r.Reason
 }
 
 // compareAlternatives compares allOf, anyOf, oneOf and not.

@@ -1,6 +1,7 @@
 package crddiff
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -39,6 +40,14 @@ func (c *comparison) compareCRD(from, to *apiextensionsv1.CustomResourceDefiniti
 	if a.Group != b.Group || a.Names.Kind != b.Names.Kind || a.Names.Plural != b.Names.Plural {
 		c.add(Breaking, NamesChanged, "", "kind", a.Names.Kind+"."+a.Group, b.Names.Kind+"."+b.Group, "the kind or its group changed")
 	}
+	for _, name := range []struct{ subject, from, to string }{
+		{"singular", cmp.Or(a.Names.Singular, strings.ToLower(a.Names.Kind)), cmp.Or(b.Names.Singular, strings.ToLower(b.Names.Kind))},
+		{"listKind", cmp.Or(a.Names.ListKind, a.Names.Kind+"List"), cmp.Or(b.Names.ListKind, b.Names.Kind+"List")},
+	} {
+		if name.from != name.to && a.Names.Kind == b.Names.Kind {
+			c.add(Care, NamesChanged, "", name.subject, name.from, name.to, "%s changed; commands and clients can depend on it", name.subject)
+		}
+	}
 	for _, names := range []struct {
 		subject  string
 		from, to []string
@@ -54,6 +63,8 @@ func (c *comparison) compareCRD(from, to *apiextensionsv1.CustomResourceDefiniti
 	}
 	if x, y := strategy(a.Conversion), strategy(b.Conversion); x != y {
 		c.add(Care, ConversionChanged, "", "", x, y, "the conversion between versions changed")
+	} else if !reflect.DeepEqual(webhook(a.Conversion), webhook(b.Conversion)) {
+		c.add(Care, ConversionChanged, "", "webhook", "", "", "another webhook converts between versions")
 	}
 	c.compareVersions(from, to)
 }
@@ -63,6 +74,13 @@ func strategy(c *apiextensionsv1.CustomResourceConversion) string {
 		return string(apiextensionsv1.NoneConverter)
 	}
 	return string(c.Strategy)
+}
+
+func webhook(c *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.WebhookConversion {
+	if c == nil {
+		return nil
+	}
+	return c.Webhook
 }
 
 // compareVersions compares the lists of versions, and every version of both CRDs.
@@ -156,8 +174,13 @@ func (c *comparison) compareVersion(a, b *apiextensionsv1.CustomResourceDefiniti
 	case !a.Served && b.Served:
 		c.add(Safe, VersionServed, "", "", "", "", "the version is served")
 	}
-	if !a.Deprecated && b.Deprecated {
+	switch {
+	case !a.Deprecated && b.Deprecated:
 		c.add(Care, VersionDeprecated, "", "", "", "", "the version is deprecated")
+	case a.Deprecated && !b.Deprecated:
+		c.add(Safe, VersionNotDeprecated, "", "", "", "", "the version is no longer deprecated")
+	case a.Deprecated && value(a.DeprecationWarning) != value(b.DeprecationWarning):
+		c.add(Safe, DocumentationChanged, "", "deprecationWarning", "", "", "the warning of the deprecated version changed")
 	}
 	if !reflect.DeepEqual(a.AdditionalPrinterColumns, b.AdditionalPrinterColumns) {
 		c.add(Safe, ColumnsChanged, "", "", "", "", "the columns of tables changed")

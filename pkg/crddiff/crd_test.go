@@ -61,44 +61,49 @@ func TestFieldChangesAreClassed(t *testing.T) {
 		from, to      string
 		want, reverse string
 	}{
-		"type":               {"{type: string}", "{type: integer}", "breaking TypeChanged", "breaking TypeChanged"},
-		"type widened":       {"{type: integer}", "{type: number}", "needs care TypeChanged", "breaking TypeChanged"},
-		"integer or string":  {"{type: string}", "{x-kubernetes-int-or-string: true}", "needs care TypeChanged", "breaking TypeChanged"},
-		"default added":      {"{type: string}", "{type: string, default: a}", "needs care DefaultAdded", "needs care DefaultRemoved"},
-		"default changed":    {"{type: string, default: a}", "{type: string, default: b}", "needs care DefaultChanged", "needs care DefaultChanged"},
-		"enum added":         {"{type: string}", "{type: string, enum: [a]}", "breaking EnumAdded", "safe EnumRemoved"},
-		"enum value removed": {"{type: string, enum: [a, b]}", "{type: string, enum: [a]}", "breaking EnumValuesRemoved", "safe EnumValuesAdded"},
-		"maximum":            {"{type: integer}", "{type: integer, maximum: 3}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"maximum lower":      {"{type: integer, maximum: 4}", "{type: integer, maximum: 3}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"minimum":            {"{type: integer, minimum: 1}", "{type: integer, minimum: 2}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"maxLength":          {"{type: string, maxLength: 5}", "{type: string, maxLength: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"minLength":          {"{type: string}", "{type: string, minLength: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"maxItems":           {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, maxItems: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"minItems":           {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, minItems: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"maxProperties":      {"{type: object}", "{type: object, maxProperties: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"minProperties":      {"{type: object}", "{type: object, minProperties: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"exclusiveMaximum":   {"{type: integer, maximum: 3}", "{type: integer, maximum: 3, exclusiveMaximum: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"exclusiveMinimum":   {"{type: integer, minimum: 3}", "{type: integer, minimum: 3, exclusiveMinimum: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"multipleOf":         {"{type: integer, multipleOf: 2}", "{type: integer, multipleOf: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"multipleOf other":   {"{type: integer, multipleOf: 2}", "{type: integer, multipleOf: 3}", "breaking ConstraintTightened", "breaking ConstraintTightened"},
-		"uniqueItems":        {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, uniqueItems: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"nullable":           {"{type: string, nullable: true}", "{type: string}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"pattern added":      {"{type: string}", "{type: string, pattern: '^a'}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"pattern changed":    {"{type: string, pattern: '^b'}", "{type: string, pattern: '^a'}", "breaking ConstraintChanged", "breaking ConstraintChanged"},
-		"format":             {"{type: string}", "{type: string, format: date-time}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"unknown format":     {"{type: string}", "{type: string, format: moon}", "safe ConstraintChanged", "safe ConstraintLoosened"},
-		"rule":               {"{type: integer}", "{type: integer, x-kubernetes-validations: [{rule: self > 1}]}", "breaking RuleAdded", "safe RuleRemoved"},
-		"immutable":          {"{type: integer}", "{type: integer, x-kubernetes-validations: [{rule: self == oldSelf}]}", "breaking RuleAdded", "safe RuleRemoved"},
-		"allOf":              {"{type: string}", "{type: string, allOf: [{maxLength: 3}]}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
-		"anyOf":              {"{type: string, anyOf: [{maxLength: 3}]}", "{type: string, anyOf: [{maxLength: 3}, {maxLength: 4}]}", "safe ConstraintLoosened", "breaking ConstraintChanged"},
-		"oneOf":              {"{type: string, oneOf: [{maxLength: 3}]}", "{type: string, oneOf: [{maxLength: 3}, {maxLength: 4}]}", "breaking ConstraintChanged", "breaking ConstraintChanged"},
-		"not":                {"{type: string}", "{type: string, not: {enum: [a]}}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
-		"description":        {"{type: string}", "{type: string, description: text}", "safe DocumentationChanged", "safe DocumentationChanged"},
-		"unknown fields":     {"{type: object, x-kubernetes-preserve-unknown-fields: true}", "{type: object}", "breaking UnknownFieldsPruned", "safe UnknownFieldsKept"},
-		"set":                {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, x-kubernetes-list-type: set}", "breaking MergeChanged", "needs care MergeChanged"},
-		"atomic is default":  {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, x-kubernetes-list-type: atomic}", "", ""},
-		"map type":           {"{type: object}", "{type: object, x-kubernetes-map-type: atomic}", "needs care MergeChanged", "needs care MergeChanged"},
-		"equal":              {"{type: string, maxLength: 4}", "{type: string, maxLength: 4}", "", ""},
+		"type":                {"{type: string}", "{type: integer}", "breaking TypeChanged", "breaking TypeChanged"},
+		"type widened":        {"{type: integer}", "{type: number}", "needs care TypeChanged", "breaking TypeChanged"},
+		"integer or string":   {"{type: string}", "{x-kubernetes-int-or-string: true}", "needs care TypeChanged", "breaking TypeChanged"},
+		"default added":       {"{type: string}", "{type: string, default: a}", "needs care DefaultAdded", "needs care DefaultRemoved"},
+		"default changed":     {"{type: string, default: a}", "{type: string, default: b}", "needs care DefaultChanged", "needs care DefaultChanged"},
+		"enum added":          {"{type: string}", "{type: string, enum: [a]}", "breaking EnumAdded", "safe EnumRemoved"},
+		"enum value removed":  {"{type: string, enum: [a, b]}", "{type: string, enum: [a]}", "breaking EnumValuesRemoved", "safe EnumValuesAdded"},
+		"maximum":             {"{type: integer}", "{type: integer, maximum: 3}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"maximum lower":       {"{type: integer, maximum: 4}", "{type: integer, maximum: 3}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"minimum":             {"{type: integer, minimum: 1}", "{type: integer, minimum: 2}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"maxLength":           {"{type: string, maxLength: 5}", "{type: string, maxLength: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"minLength":           {"{type: string}", "{type: string, minLength: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"maxItems":            {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, maxItems: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"minItems":            {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, minItems: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"maxProperties":       {"{type: object}", "{type: object, maxProperties: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"minProperties":       {"{type: object}", "{type: object, minProperties: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"exclusiveMaximum":    {"{type: integer, maximum: 3}", "{type: integer, maximum: 3, exclusiveMaximum: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"exclusiveMinimum":    {"{type: integer, minimum: 3}", "{type: integer, minimum: 3, exclusiveMinimum: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"multipleOf":          {"{type: integer, multipleOf: 2}", "{type: integer, multipleOf: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"multipleOf other":    {"{type: integer, multipleOf: 2}", "{type: integer, multipleOf: 3}", "breaking ConstraintTightened", "breaking ConstraintTightened"},
+		"uniqueItems":         {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, uniqueItems: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"nullable":            {"{type: string, nullable: true}", "{type: string}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"pattern added":       {"{type: string}", "{type: string, pattern: '^a'}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"pattern changed":     {"{type: string, pattern: '^b'}", "{type: string, pattern: '^a'}", "breaking ConstraintChanged", "breaking ConstraintChanged"},
+		"format":              {"{type: string}", "{type: string, format: date-time}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"unknown format":      {"{type: string}", "{type: string, format: moon}", "safe ConstraintChanged", "safe ConstraintLoosened"},
+		"rule":                {"{type: integer}", "{type: integer, x-kubernetes-validations: [{rule: self > 1}]}", "breaking RuleAdded", "safe RuleRemoved"},
+		"immutable":           {"{type: integer}", "{type: integer, x-kubernetes-validations: [{rule: self == oldSelf}]}", "breaking RuleAdded", "safe RuleRemoved"},
+		"message of a rule":   {"{type: integer, x-kubernetes-validations: [{rule: self > 1, message: a}]}", "{type: integer, x-kubernetes-validations: [{rule: self > 1, message: b}]}", "safe RuleChanged", "safe RuleChanged"},
+		"reason of a rule":    {"{type: integer, x-kubernetes-validations: [{rule: self > 1}]}", "{type: integer, x-kubernetes-validations: [{rule: self > 1, reason: FieldValueForbidden}]}", "safe RuleChanged", "safe RuleChanged"},
+		"default reason":      {"{type: integer, x-kubernetes-validations: [{rule: self > 1}]}", "{type: integer, x-kubernetes-validations: [{rule: self > 1, reason: FieldValueInvalid}]}", "", ""},
+		"path of a rule":      {"{type: object, x-kubernetes-validations: [{rule: has(self.a)}]}", "{type: object, x-kubernetes-validations: [{rule: has(self.a), fieldPath: .a}]}", "safe RuleChanged", "safe RuleChanged"},
+		"rule of new objects": {"{type: integer, x-kubernetes-validations: [{rule: oldSelf == self}]}", "{type: integer, x-kubernetes-validations: [{rule: oldSelf == self, optionalOldSelf: true}]}", "breaking RuleChanged", "safe RuleChanged"},
+		"allOf":               {"{type: string}", "{type: string, allOf: [{maxLength: 3}]}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
+		"anyOf":               {"{type: string, anyOf: [{maxLength: 3}]}", "{type: string, anyOf: [{maxLength: 3}, {maxLength: 4}]}", "safe ConstraintLoosened", "breaking ConstraintChanged"},
+		"oneOf":               {"{type: string, oneOf: [{maxLength: 3}]}", "{type: string, oneOf: [{maxLength: 3}, {maxLength: 4}]}", "breaking ConstraintChanged", "breaking ConstraintChanged"},
+		"not":                 {"{type: string}", "{type: string, not: {enum: [a]}}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
+		"description":         {"{type: string}", "{type: string, description: text}", "safe DocumentationChanged", "safe DocumentationChanged"},
+		"unknown fields":      {"{type: object, x-kubernetes-preserve-unknown-fields: true}", "{type: object}", "breaking UnknownFieldsPruned", "safe UnknownFieldsKept"},
+		"set":                 {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, x-kubernetes-list-type: set}", "breaking MergeChanged", "needs care MergeChanged"},
+		"atomic is default":   {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, x-kubernetes-list-type: atomic}", "", ""},
+		"map type":            {"{type: object}", "{type: object, x-kubernetes-map-type: atomic}", "needs care MergeChanged", "needs care MergeChanged"},
+		"equal":               {"{type: string, maxLength: 4}", "{type: string, maxLength: 4}", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, dir := range []struct{ from, to, want string }{{tc.from, tc.to, tc.want}, {tc.to, tc.from, tc.reverse}} {
@@ -173,23 +178,27 @@ func TestChangesOfTheCRDAreClassed(t *testing.T) {
 		replace []string
 		want    []string
 	}{
-		"scope":                {[]string{"scope: Namespaced", "scope: Cluster"}, []string{"breaking ScopeChanged"}},
-		"kind":                 {[]string{"kind: Widget", "kind: Gadget"}, []string{"breaking NamesChanged"}},
-		"short name":           {[]string{"shortNames: [w]", "shortNames: []"}, []string{"needs care NamesChanged"}},
-		"category":             {[]string{"categories: [all]", "categories: [all, more]"}, []string{"safe NamesChanged"}},
-		"version not served":   {[]string{"v1alpha1, served: true", "v1alpha1, served: false"}, []string{"breaking VersionNotServed"}},
-		"version removed":      {[]string{"- {name: v1alpha1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n", ""}, []string{"breaking VersionRemoved"}},
-		"version added":        {[]string{"- name: v1\n", "- {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n- name: v1\n"}, []string{"safe VersionAdded"}},
-		"storage moved":        {[]string{"v1alpha1, served: true, storage: false", "v1alpha1, served: true, storage: true", "storage: true\n", "storage: false\n"}, []string{"needs care StorageMoved"}},
-		"deprecated":           {[]string{"{name: v1alpha1,", "{name: v1alpha1, deprecated: true,"}, []string{"needs care VersionDeprecated"}},
-		"status subresource":   {[]string{"status: {}, ", ""}, []string{"breaking SubresourceRemoved"}},
-		"scale subresource":    {[]string{", scale: {specReplicasPath: .spec.ready, statusReplicasPath: .status.ready}", ""}, []string{"breaking SubresourceRemoved"}},
-		"selectable field":     {[]string{"  selectableFields: [{jsonPath: .spec.a}]\n", ""}, []string{"breaking SelectableFieldRemoved .spec.a"}},
-		"columns":              {[]string{"name: A,", "name: B,"}, []string{"safe ColumnsChanged"}},
-		"conversion":           {[]string{"versions:\n", "conversion: {strategy: Webhook}\nversions:\n"}, []string{"needs care ConversionChanged"}},
-		"no conversion":        {[]string{"versions:\n", "conversion: {strategy: None}\nversions:\n"}, []string{}},
-		"status tightened":     {[]string{"{type: integer}", "{type: integer, maximum: 3}"}, []string{"needs care ConstraintTightened .status.ready"}},
-		"status field removed": {[]string{", properties: {ready: {type: integer}}", ""}, []string{"breaking FieldRemoved .status.ready"}},
+		"scope":                 {[]string{"scope: Namespaced", "scope: Cluster"}, []string{"breaking ScopeChanged"}},
+		"kind":                  {[]string{"kind: Widget", "kind: Gadget"}, []string{"breaking NamesChanged"}},
+		"short name":            {[]string{"shortNames: [w]", "shortNames: []"}, []string{"needs care NamesChanged"}},
+		"category":              {[]string{"categories: [all]", "categories: [all, more]"}, []string{"safe NamesChanged"}},
+		"version not served":    {[]string{"v1alpha1, served: true", "v1alpha1, served: false"}, []string{"breaking VersionNotServed"}},
+		"version removed":       {[]string{"- {name: v1alpha1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n", ""}, []string{"breaking VersionRemoved"}},
+		"version added":         {[]string{"- name: v1\n", "- {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n- name: v1\n"}, []string{"safe VersionAdded"}},
+		"storage moved":         {[]string{"v1alpha1, served: true, storage: false", "v1alpha1, served: true, storage: true", "storage: true\n", "storage: false\n"}, []string{"needs care StorageMoved"}},
+		"deprecated":            {[]string{"{name: v1alpha1,", "{name: v1alpha1, deprecated: true,"}, []string{"needs care VersionDeprecated"}},
+		"status subresource":    {[]string{"status: {}, ", ""}, []string{"breaking SubresourceRemoved"}},
+		"scale subresource":     {[]string{", scale: {specReplicasPath: .spec.ready, statusReplicasPath: .status.ready}", ""}, []string{"breaking SubresourceRemoved"}},
+		"selectable field":      {[]string{"  selectableFields: [{jsonPath: .spec.a}]\n", ""}, []string{"breaking SelectableFieldRemoved .spec.a"}},
+		"columns":               {[]string{"name: A,", "name: B,"}, []string{"safe ColumnsChanged"}},
+		"conversion":            {[]string{"versions:\n", "conversion: {strategy: Webhook}\nversions:\n"}, []string{"needs care ConversionChanged"}},
+		"singular":              {[]string{"plural: widgets", "plural: widgets, singular: part"}, []string{"needs care NamesChanged"}},
+		"default singular":      {[]string{"plural: widgets", "plural: widgets, singular: widget"}, []string{}},
+		"kind of lists":         {[]string{"plural: widgets", "plural: widgets, listKind: Widgets"}, []string{"needs care NamesChanged"}},
+		"default kind of lists": {[]string{"plural: widgets", "plural: widgets, listKind: WidgetList"}, []string{}},
+		"no conversion":         {[]string{"versions:\n", "conversion: {strategy: None}\nversions:\n"}, []string{}},
+		"status tightened":      {[]string{"{type: integer}", "{type: integer, maximum: 3}"}, []string{"needs care ConstraintTightened .status.ready"}},
+		"status field removed":  {[]string{", properties: {ready: {type: integer}}", ""}, []string{"breaking FieldRemoved .status.ready"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := versions
@@ -245,6 +254,30 @@ func TestFieldsOfEveryObjectAlwaysExist(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.reverse, summary(crddiff.CRD(decode(t, tc.to), decode(t, tc.from)))); diff != "" {
 				t.Errorf("changes in the other direction (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestChangesBetweenEqualStatesAreFound(t *testing.T) {
+	with := func(conversion, version string) string {
+		return strings.NewReplacer("versions:\n", conversion+"\nversions:\n", "{name: v1alpha1,", "{name: v1alpha1, "+version).Replace(versions)
+	}
+	webhook := func(service string) string {
+		return with("conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: "+service+", namespace: a}}}}", "")
+	}
+	for name, tc := range map[string]struct {
+		from, to string
+		want     []string
+	}{
+		"other webhook":       {webhook("a"), webhook("b"), []string{"needs care ConversionChanged"}},
+		"equal webhook":       {webhook("a"), webhook("a"), []string{}},
+		"not deprecated":      {with("", "deprecated: true,"), with("", ""), []string{"safe VersionNotDeprecated"}},
+		"deprecation warning": {with("", "deprecated: true,"), with("", "deprecated: true, deprecationWarning: text,"), []string{"safe DocumentationChanged"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, summary(crddiff.CRD(decode(t, tc.from), decode(t, tc.to)))); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 		})
 	}
