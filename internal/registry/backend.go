@@ -190,9 +190,9 @@ func missingCode(path string) string {
 	api, _ := parseRequest(path)
 	switch api.endpoint {
 	case manifestEndpoint:
-		return "MANIFEST_UNKNOWN"
+		return codeManifestUnknown
 	case blobEndpoint, uploadEndpoint:
-		return "BLOB_UNKNOWN"
+		return codeBlobUnknown
 	case sessionEndpoint:
 		return "BLOB_UPLOAD_UNKNOWN"
 	default:

@@ -75,7 +75,7 @@ func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 		},
 		Log: log,
 	})
-	f.serve, f.serveNothing = Conforming(f.images), absentImages(f.absent)
+	f.serve, f.serveNothing = newContents(root, log).handler(Conforming(f.images)), absentImages(f.absent)
 	return f
 }
 

@@ -24,7 +24,10 @@ const (
 	codeNameUnknown  = "NAME_UNKNOWN"
 	codeUnsupported  = "UNSUPPORTED"
 	codeManifest     = "MANIFEST_INVALID"
-	codeTooMany      = "TOOMANYREQUESTS"
+	codeBlobUnknown  = "BLOB_UNKNOWN"
+
+	codeManifestUnknown = "MANIFEST_UNKNOWN"
+	codeTooMany         = "TOOMANYREQUESTS"
 )
 
 // writeError writes a response with an error of the OCI distribution specification.

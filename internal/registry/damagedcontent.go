@@ -1,0 +1,167 @@
+package registry
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// contents verifies the content of the repositories below a folder before it is served: olareg serves the files as they are. Damaged content is
+// missing for clients, so that they push it again.
+type contents struct {
+	root string
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	checked map[contentKey]contentCheck
+}
+
+// contentKey identifies a file with content.
+type contentKey struct {
+	repository string
+	digest     oci.Digest
+}
+
+// contentCheck is the result of a check of a file.
+type contentCheck struct {
+	file      fileState
+	isDamaged bool
+}
+
+func newContents(root string, log *slog.Logger) *contents {
+	return &contents{root: root, log: log, checked: map[contentKey]contentCheck{}}
+}
+
+// handler returns a handler that serves the content of a registry of olareg if it is not damaged. A push replaces damaged content.
+func (c *contents) handler(images http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		api, _ := parseRequest(r.URL.Path)
+		switch {
+		case api.endpoint == blobEndpoint && isRead(r):
+			if d, err := oci.ParseDigest(api.reference); err == nil && c.isDamaged(api.repository, d) {
+				writeError(w, r, http.StatusNotFound, codeBlobUnknown, "the content is damaged")
+				return
+			}
+		case api.endpoint == manifestEndpoint && isRead(r):
+			w = &verifiedAnswer{ResponseWriter: w, request: r, contents: c, repository: api.repository}
+		case api.endpoint == manifestEndpoint && r.Method == http.MethodPut:
+			r = c.withoutDamagedManifest(r, api.repository)
+		case api.endpoint == uploadEndpoint:
+			query := r.URL.Query()
+			for _, digest := range []string{query.Get("digest"), query.Get("mount")} {
+				if d, err := oci.ParseDigest(digest); err == nil {
+					c.removeDamaged(api.repository, d)
+				}
+			}
+		}
+		images.ServeHTTP(w, r)
+	})
+}
+
+// path returns the file with the content of a digest.
+func (c *contents) path(repository string, d oci.Digest) string {
+	return filepath.Join(c.root, filepath.FromSlash(repository), blobsFolder, "sha256", d.Hex())
+}
+
+// isDamaged reports whether a file has other content than its digest states. A file is read again when it has changed. Each damage is logged once.
+func (c *contents) isDamaged(repository string, d oci.Digest) bool {
+	path, key := c.path(repository, d), contentKey{repository, d}
+	f, err := os.Open(path)
+	if err != nil {
+		return false // olareg responds that the content is missing, or that it cannot read it.
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	file := fileState{info.ModTime(), info.Size()}
+	c.mu.Lock()
+	last, known := c.checked[key]
+	c.mu.Unlock()
+	if known && last.file == file {
+		return last.isDamaged
+	}
+	found, _, err := oci.DigestReader(f)
+	isDamaged := err != nil || found != d
+	if isDamaged {
+		c.log.Error("content is damaged and not served; push it again, or restore the file from a backup", "repository", repository, "digest", d, "file", path,
+			"error", err)
+	}
+	c.mu.Lock()
+	c.checked[key] = contentCheck{file, isDamaged}
+	c.mu.Unlock()
+	return isDamaged
+}
+
+// removeDamaged removes the file of a digest that a client pushes if it is damaged: olareg would keep it.
+func (c *contents) removeDamaged(repository string, d oci.Digest) {
+	if !c.isDamaged(repository, d) {
+		return
+	}
+	if err := os.Remove(c.path(repository, d)); err != nil {
+		c.log.Error("cannot remove damaged content", "repository", repository, "digest", d, "error", err)
+		return
+	}
+	c.log.Info("a push replaces damaged content", "repository", repository, "digest", d)
+}
+
+// withoutDamagedManifest removes the file of a manifest that a client pushes if it is damaged. It returns the request with its body.
+func (c *contents) withoutDamagedManifest(r *http.Request, repository string) *http.Request {
+	if r.Body == nil {
+		return r
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, largestManifest))
+	if err == nil {
+		c.removeDamaged(repository, oci.DigestOf(body))
+	}
+	out := r.Clone(r.Context())
+	out.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+	return out
+}
+
+// verifiedAnswer replaces the response with a damaged manifest by that for a missing one.
+type verifiedAnswer struct {
+	http.ResponseWriter
+	request             *http.Request
+	contents            *contents
+	repository          string
+	isStarted, replaced bool
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *verifiedAnswer) WriteHeader(status int) {
+	if a.isStarted {
+		return
+	}
+	a.isStarted = true
+	d, err := oci.ParseDigest(a.Header().Get("Docker-Content-Digest"))
+	if status >= http.StatusMultipleChoices || err != nil || !a.contents.isDamaged(a.repository, d) {
+		a.ResponseWriter.WriteHeader(status)
+		return
+	}
+	a.replaced = true
+	clear(a.Header())
+	writeError(a.ResponseWriter, a.request, http.StatusNotFound, codeManifestUnknown, "the manifest is damaged")
+}
+
+// Write implements [http.ResponseWriter].
+func (a *verifiedAnswer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	if a.replaced {
+		return len(p), nil
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// Unwrap returns the writer for [http.ResponseController].
+func (a *verifiedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -1,0 +1,89 @@
+package registry_test
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// TestDamagedContent serves no damaged content, and replaces it by a push, but keeps its version.
+func TestDamagedContent(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func([]byte) []byte{
+		"a bit":     func(b []byte) []byte { b[len(b)/2] ^= 1; return b },
+		"truncated": func(b []byte) []byte { return b[:len(b)/2] },
+		"empty":     func([]byte) []byte { return nil },
+		"longer":    func(b []byte) []byte { return append(b, b...) },
+	} {
+		for _, part := range []string{"manifest", "config", "layer"} {
+			for _, when := range []string{"before the start", "after a read"} {
+				t.Run(strings.Join([]string{name, part, when}, " "), func(t *testing.T) {
+					t.Parallel()
+					testDamagedContent(t, part, damage, when == "before the start")
+				})
+			}
+		}
+	}
+}
+
+func testDamagedContent(t *testing.T, part string, damage func([]byte) []byte, isBefore bool) {
+	first := start(t, nil)
+	first.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	first.stop()
+	content := build(t, packageYAML("boats", "Boat"))
+	m, err := oci.FindManifest(t.Context(), content, oci.Platform{}, oci.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := map[string]oci.Digest{"manifest": content.Root().Digest, "config": m.Config.Digest, "layer": m.Layers[0].Digest}[part]
+	targets := []string{"/v2/acme/boats/blobs/" + d.String()}
+	if part == "manifest" {
+		targets = []string{"/v2/acme/boats/manifests/v1.0.0", "/v2/acme/boats/manifests/" + d.String()}
+	}
+	path := filepath.Join(first.dir, "registry", "acme", "boats", "blobs", "sha256", d.Hex())
+	original, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func() {
+		if err := os.WriteFile(path, damage(bytes.Clone(original)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if isBefore {
+		write()
+	}
+	s, log := first.again(t)
+	if !isBefore {
+		if status, body := s.get(t, targets[0]); status != http.StatusOK {
+			t.Fatal(status, body)
+		}
+		write()
+	}
+	for _, target := range targets {
+		if status, body := s.get(t, target); status != http.StatusNotFound {
+			t.Errorf("GET %s: %d %q", target, status, body)
+		}
+		if resp := s.do(t, http.MethodHead, target, s.admin, nil); resp.StatusCode != http.StatusNotFound {
+			t.Errorf("HEAD %s: %d", target, resp.StatusCode)
+		}
+	}
+	if err := s.push(t, s.admin, "acme/boats:v1.0.0", "Ship"); err == nil {
+		t.Error("a version with damaged content gets other content")
+	}
+	s.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	for _, target := range targets {
+		if status, body := s.get(t, target); status != http.StatusOK || body != string(original) {
+			t.Errorf("GET %s after a push of the same content: %d %q", target, status, body)
+		}
+	}
+	s.stop()
+	if !strings.Contains(log.String(), path) || !strings.Contains(log.String(), "content is damaged") {
+		t.Errorf("the log does not name the file:\n%s", log)
+	}
+}
