@@ -88,7 +88,8 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 		select {
 		case <-ctx.Done():
 			if env.Context.Err() != nil {
-				return env.Context.Err()
+				return terminal.ErrInterrupted.New(nil, "stopped waiting until %s is gone", inventory.ShortName(p)).
+					WithDo("The deletion continues. Check with `xpkg list` whether the package is gone.")
 			}
 			if gone > 0 {
 				return ErrStillGoing.New(nil, "%s is deleted, and a PackageInstall still uses it: whether a manager creates it again is not known yet", inventory.ShortName(p)).
