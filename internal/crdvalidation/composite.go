@@ -18,9 +18,7 @@ func compositeCRDs(text []byte) ([][]byte, error) {
 	}
 	var d apiextensionsv1.CustomResourceDefinition
 	var xrd struct {
-		APIVersion string `json:"apiVersion"`
-		Spec       struct {
-			Scope      string                                         `json:"scope"`
+		Spec struct {
 			ClaimNames *apiextensionsv1.CustomResourceDefinitionNames `json:"claimNames"`
 		} `json:"spec"`
 	}
@@ -30,15 +28,7 @@ func compositeCRDs(text []byte) ([][]byte, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &xrd); err != nil {
 		return nil, err
 	}
-	scope := xrd.Spec.Scope
-	if scope == "" {
-		scope = "LegacyCluster"
-		if xrd.APIVersion == "apiextensions.crossplane.io/v2" {
-			scope = "Namespaced"
-		}
-	}
-	if scope != "LegacyCluster" {
-		d.Spec.Scope = apiextensionsv1.ResourceScope(scope)
+	if d.Spec.Scope != "LegacyCluster" {
 		out, err := withFields(d, modernFields)
 		return [][]byte{out}, err
 	}

@@ -2,7 +2,7 @@
 // and all other objects by their content.
 //
 // The schemas of XRDs are compared like the schemas of CRDs, because the composition engine creates a CRD
-// from each. Package crddiff defines the classes of changes. A new or stricter dependency, a new permission
+// from each; the other fields of an XRD, such as the names of claims, are compared too. Package crddiff defines the classes of changes. A new or stricter dependency, a new permission
 // and a new constraint for Crossplane need care; removed objects and capabilities are breaking or need care,
 // depending on their kind.
 package packagediff
@@ -74,7 +74,7 @@ func Compare(from, to *xpkg.Package) (Diff, error) {
 	if d.CRDs, err = crddiff.CRDs(a.crds, b.crds); err != nil {
 		return Diff{}, err
 	}
-	if d.XRDs, err = crddiff.CRDs(a.xrds, b.xrds); err != nil {
+	if d.XRDs, err = compareXRDs(a.xrds, b.xrds); err != nil {
 		return Diff{}, err
 	}
 	d.Class = max(d.CRDs.Class(), d.XRDs.Class())
@@ -95,8 +95,7 @@ func Kinds(from, to *xpkg.Package) ([]crddiff.ChangedCRD, error) {
 	return all, nil
 }
 
-// content is the content of a package, grouped by the kind of comparison. CRDs and XRDs are JSON of CRDs by
-// name.
+// content is the content of a package, grouped by the kind of comparison. CRDs and XRDs are JSON by name.
 type content struct {
 	crds, xrds map[string][]byte
 	others     map[object][]byte
@@ -118,7 +117,7 @@ func contentOf(pkg *xpkg.Package) (content, error) {
 			}
 			c.crds[o.Name] = text
 		case "CompositeResourceDefinition":
-			c.xrds[o.Name], err = crd.FromXRD(text)
+			c.xrds[o.Name] = text
 		default:
 			c.others[object{o.GVK.Kind, o.Name}] = text
 		}

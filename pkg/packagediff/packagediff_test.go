@@ -123,6 +123,59 @@ func TestEveryPartOfAPackageIsCompared(t *testing.T) {
 	}
 }
 
+func TestEveryFieldOfAnXRDIsCompared(t *testing.T) {
+	xrd := func(version, fields string) *xpkg.Package {
+		text := strings.Replace(configuration, "  names: {kind: XNetwork, plural: xnetworks}\n", "  names: {kind: XNetwork, plural: xnetworks}\n  "+fields+"\n", 1)
+		return parse(t, strings.Replace(text, "apiVersion: apiextensions.crossplane.io/v1\nkind: CompositeResourceDefinition", "apiVersion: apiextensions.crossplane.io/"+version+"\nkind: CompositeResourceDefinition", 1))
+	}
+	const claims = "claimNames: {kind: Network, plural: networks}"
+	for name, tc := range map[string]struct {
+		versions      [2]string
+		from, to      string
+		want, reverse []string
+	}{
+		"claims":             {[2]string{"v1", "v1"}, "", claims, []string{"safe ClaimsAdded claimNames"}, []string{"breaking ClaimsRemoved claimNames"}},
+		"kind of claims":     {[2]string{"v1", "v1"}, claims, "claimNames: {kind: Net, plural: nets}", []string{"breaking ClaimsChanged claimNames"}, []string{"breaking ClaimsChanged claimNames"}},
+		"aliases of claims":  {[2]string{"v1", "v1"}, claims, "claimNames: {kind: Network, plural: networks, shortNames: [net]}", []string{"needs care ClaimsChanged claimNames"}, []string{"needs care ClaimsChanged claimNames"}},
+		"default aliases":    {[2]string{"v1", "v1"}, claims, "claimNames: {kind: Network, plural: networks, singular: network, listKind: NetworkList, shortNames: []}", nil, nil},
+		"connection key":     {[2]string{"v1", "v1"}, "connectionSecretKeys: [a, b]", "connectionSecretKeys: [a]", []string{"breaking ConnectionKeysChanged connectionSecretKeys"}, []string{"safe ConnectionKeysChanged connectionSecretKeys"}},
+		"connection keys":    {[2]string{"v1", "v1"}, "", "connectionSecretKeys: [a]", []string{"needs care ConnectionKeysChanged connectionSecretKeys"}, []string{"safe ConnectionKeysChanged connectionSecretKeys"}},
+		"order of keys":      {[2]string{"v1", "v1"}, "connectionSecretKeys: [a, b]", "connectionSecretKeys: [b, a]", nil, nil},
+		"enforced":           {[2]string{"v1", "v1"}, "", "enforcedCompositionRef: {name: c}", []string{"needs care CompositionChanged enforcedCompositionRef"}, []string{"safe CompositionChanged enforcedCompositionRef"}},
+		"default":            {[2]string{"v1", "v1"}, "", "defaultCompositionRef: {name: c}", []string{"needs care CompositionChanged defaultCompositionRef"}, []string{"needs care CompositionChanged defaultCompositionRef"}},
+		"update policy":      {[2]string{"v1", "v1"}, "", "defaultCompositionUpdatePolicy: Manual", []string{"needs care CompositionPolicyChanged defaultCompositionUpdatePolicy"}, []string{"needs care CompositionPolicyChanged defaultCompositionUpdatePolicy"}},
+		"default policies":   {[2]string{"v1", "v1"}, "", "defaultCompositionUpdatePolicy: Automatic\n  defaultCompositeDeletePolicy: Background", nil, nil},
+		"deletion policy":    {[2]string{"v1", "v1"}, "", "defaultCompositeDeletePolicy: Foreground", []string{"needs care CompositionPolicyChanged defaultCompositeDeletePolicy"}, []string{"needs care CompositionPolicyChanged defaultCompositeDeletePolicy"}},
+		"labels":             {[2]string{"v1", "v1"}, "", "metadata: {labels: {a: b}}", []string{"safe ObjectMetadataChanged metadata"}, []string{"safe ObjectMetadataChanged metadata"}},
+		"default scope":      {[2]string{"v2", "v2"}, "", "scope: Namespaced", nil, nil},
+		"scope":              {[2]string{"v2", "v2"}, "", "scope: Cluster", []string{"breaking ScopeChanged"}, []string{"breaking ScopeChanged"}},
+		"legacy scope":       {[2]string{"v1", "v2"}, "", "scope: LegacyCluster", nil, nil},
+		"scope of version 2": {[2]string{"v1", "v2"}, "", "", []string{"breaking ScopeChanged"}, []string{"breaking ScopeChanged"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := xrd(tc.versions[0], tc.from), xrd(tc.versions[1], tc.to)
+			for _, direction := range []struct {
+				from, to *xpkg.Package
+				want     []string
+			}{{from, to, tc.want}, {to, from, tc.reverse}} {
+				d, err := packagediff.Compare(direction.from, direction.to)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, c := range d.XRDs.Changed {
+					for _, change := range c.Changes {
+						got = append(got, strings.TrimSpace(change.Class.String()+" "+string(change.Type)+" "+change.Subject))
+					}
+				}
+				if diff := cmp.Diff(direction.want, got); diff != "" || d.Empty() != (len(got) == 0) || d.XRDs.Unchanged+len(d.XRDs.Changed) != 1 {
+					t.Errorf("%+v (-want +got):\n%s", d.XRDs, diff)
+				}
+			}
+		})
+	}
+}
+
 // lines returns a line for each change: its class and its subject.
 func lines(d packagediff.Diff) []string {
 	var out []string

@@ -8,10 +8,12 @@ import (
 )
 
 // FromXRD returns the JSON of a CRD with the kind, the scope and the schemas of a CompositeResourceDefinition, without the
-// fields that a composition engine adds. The scope is empty if the XRD has none.
+// fields that a composition engine adds. The scope is that of the XRD: Namespaced, Cluster or LegacyCluster. An XRD without
+// a scope has the default of its API version.
 func FromXRD(text []byte) ([]byte, error) {
 	var xrd struct {
-		Spec struct {
+		APIVersion string `json:"apiVersion"`
+		Spec       struct {
 			Group      string                              `json:"group"`
 			Scope      crdv1.ResourceScope                 `json:"scope"`
 			Names      crdv1.CustomResourceDefinitionNames `json:"names"`
@@ -28,6 +30,12 @@ func FromXRD(text []byte) ([]byte, error) {
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &xrd); err != nil {
 		return nil, err
+	}
+	if xrd.Spec.Scope == "" {
+		xrd.Spec.Scope = "LegacyCluster"
+		if xrd.APIVersion == "apiextensions.crossplane.io/v2" {
+			xrd.Spec.Scope = crdv1.NamespaceScoped
+		}
 	}
 	out := crdv1.CustomResourceDefinition{}
 	out.Spec.Group, out.Spec.Scope, out.Spec.Names, out.Spec.Conversion = xrd.Spec.Group, xrd.Spec.Scope, xrd.Spec.Names, xrd.Spec.Conversion
