@@ -378,6 +378,9 @@ func (m *Migration) startStep(s *snapshot, manifests []bootstrap.Object) *migrat
 // activationStep lets the manager reconcile the Providers, and waits until they are ready.
 func (m *Migration) activationStep(s *snapshot) *migration.Step {
 	step := &migration.Step{Title: "Let the manager run the packages", Done: true}
+	if m.WithoutManager {
+		step.Title = "Let the packages run when the manager starts"
+	}
 	for _, in := range s.installs {
 		if p := s.providers[in.provider]; p == nil || !m.isActive(p) {
 			step.Done = false
