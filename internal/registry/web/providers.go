@@ -63,11 +63,11 @@ func compareProvider(r *request, other catalog.Kind, d *definition, compare bool
 }
 
 // compareSchemas returns the relation of their CRD to ours: equal; superset, if every object that is valid in ours is valid in
-// theirs; different. Documentation is ignored.
+// theirs; different. Documentation, errors and the conversion between versions are ignored.
 func compareSchemas(ours, theirs *definition) (string, int) {
 	worst, n := crddiff.Safe, 0
 	for _, c := range crddiff.CRD(&ours.crd, &theirs.crd) {
-		if c.Type == crddiff.DocumentationChanged || c.Type == crddiff.ColumnsChanged {
+		if !changesSchema(c) {
 			continue
 		}
 		worst, n = max(worst, c.Class), n+1
@@ -79,5 +79,17 @@ func compareSchemas(ours, theirs *definition) (string, int) {
 		return "superset", n
 	default:
 		return "different", n
+	}
+}
+
+// changesSchema reports whether a change can affect the objects that are valid.
+func changesSchema(c crddiff.Change) bool {
+	switch c.Type {
+	case crddiff.DocumentationChanged, crddiff.ColumnsChanged, crddiff.ConversionChanged, crddiff.VersionDeprecated, crddiff.VersionNotDeprecated:
+		return false
+	case crddiff.RuleChanged:
+		return c.Subject != "message"
+	default:
+		return true
 	}
 }
