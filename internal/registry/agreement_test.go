@@ -288,11 +288,13 @@ func (f *fleet) check(t *testing.T, rt *rapid.T, repository string, spellings []
 	}
 	// A server that takes part later completes what the others have begun.
 	last := f.servers[len(f.servers)-1]
+	var late []*pushing
 	for i := range 2 {
-		late := fmt.Sprintf("late %d", i)
-		switch status := last.pushManifest(t.Context(), repository, spellings[0], late); {
+		p := &pushing{tag: spellings[0], content: fmt.Sprintf("late %d", i)}
+		late = append(late, p)
+		switch status := last.pushManifest(t.Context(), repository, p.tag, p.content); {
 		case status == http.StatusCreated:
-			contents[late] = true
+			contents[p.content] = true
 		case status != http.StatusConflict:
 			rt.Fatalf("a later push: status %d", status)
 		}
@@ -304,7 +306,12 @@ func (f *fleet) check(t *testing.T, rt *rapid.T, repository string, spellings []
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, tag := range spellings {
-		maps.Copy(written, f.written["/v2/"+repository+"/manifests/"+tag])
+		had := f.written["/v2/"+repository+"/manifests/"+tag]
+		maps.Copy(written, had)
+		isWanted := func(p *pushing) bool { return p.tag == tag && had[oci.DigestOf(manifestOf(p.content)).String()] }
+		if len(had) > 0 && !slices.ContainsFunc(pushes, isWanted) && !slices.ContainsFunc(late, isWanted) {
+			rt.Fatalf("the registry has the tag %s, for which no client pushed the content", tag)
+		}
 	}
 	for content := range contents {
 		if !written[oci.DigestOf(manifestOf(content)).String()] {

@@ -87,3 +87,23 @@ func testDamagedContent(t *testing.T, part string, damage func([]byte) []byte, i
 		t.Errorf("the log does not name the file:\n%s", log)
 	}
 }
+
+// TestDeletionOfADamagedVersion leaves the status of a version whose manifest is damaged, so that it cannot get other content.
+func TestDeletionOfADamagedVersion(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(path string) error{
+		"damaged": func(path string) error { return os.WriteFile(path, []byte("{}"), 0o644) },
+		"missing": os.Remove,
+	} {
+		s := start(t, nil)
+		s.mustPush(t, "acme/boats:v1.0.0", "Boat")
+		d := build(t, packageYAML("boats", "Boat")).Root().Digest
+		if err := damage(filepath.Join(s.dir, "registry", "acme", "boats", "blobs", "sha256", d.Hex())); err != nil {
+			t.Fatal(err)
+		}
+		resp := s.do(t, http.MethodDelete, "/v2/acme/boats/manifests/"+d.String(), s.admin, nil)
+		if err := s.push(t, s.admin, "acme/boats:v1.0.0", "Ship"); err == nil {
+			t.Errorf("%s: after the deletion (status %d), the version gets other content", name, resp.StatusCode)
+		}
+	}
+}

@@ -73,7 +73,11 @@ func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Dig
 			if class := errcode.From(err).Code.Class; class == errcode.Unavailable || class == errcode.Timeout || ctx.Err() != nil {
 				return nil, err
 			}
-			continue // The tag has no image, so it is no version of a package.
+			// The tag has no image, so it is no version of a package, or the image is damaged.
+			if d, err := p.images.digest(ctx, p.api.repository, tag); err == nil && d == target && isVersion(tag) {
+				versions = append(versions, tag)
+			}
+			continue
 		}
 		root := a.Root()
 		subject, isStatus := catalog.ParseStatusTag(tag)

@@ -68,7 +68,11 @@ func (v Version) Decide(ctx context.Context, wanted oci.Digest) (oci.Digest, err
 		content = proposals[0] // Another server has begun, and may have failed.
 	}
 	for round := 1; round <= mostRounds; round++ {
-		proposals, err := v.add(ctx, element{round, proposed, content})
+		spelling, err := v.spelling(ctx, content, wanted)
+		if err != nil {
+			return oci.Digest{}, err
+		}
+		proposals, err := v.add(ctx, element{round, proposed, content}, spelling)
 		if err != nil {
 			return oci.Digest{}, err
 		}
@@ -76,7 +80,7 @@ func (v Version) Decide(ctx context.Context, wanted oci.Digest) (oci.Digest, err
 		if only(proposals.contents(round, proposed), content) {
 			statement = sole
 		}
-		statements, err := v.add(ctx, element{round, statement, content})
+		statements, err := v.add(ctx, element{round, statement, content}, spelling)
 		if err != nil {
 			return oci.Digest{}, err
 		}
@@ -91,6 +95,19 @@ func (v Version) Decide(ctx context.Context, wanted oci.Digest) (oci.Digest, err
 		content = slices.Concat(soles, statements.contents(round, proposed))[0]
 	}
 	return oci.Digest{}, ErrContended.New(nil, "other servers publish %s at the same time", v.Ref)
+}
+
+// spelling returns the tag that the claims of a content state: that of this server for its own content, and that of the server that proposed it for
+// another one, because every server writes the same claim for it.
+func (v Version) spelling(ctx context.Context, content, wanted oci.Digest) (string, error) {
+	if content == wanted {
+		return v.Ref.Tag, nil
+	}
+	tag, err := v.TagOf(ctx, content)
+	if errors.Is(err, remote.ErrTagNotFound) || errors.Is(err, oci.ErrManifestNotFound) {
+		return v.Ref.Tag, nil // The version has its tag, and the claim was deleted.
+	}
+	return tag, err
 }
 
 // only reports whether a content is the only one of a list.
@@ -138,11 +155,11 @@ func (v Version) key() string {
 	return key(&parsed)
 }
 
-// add adds a claim, and returns all of them.
-func (v Version) add(ctx context.Context, e element) (elements, error) {
+// add adds a claim with the tag for which the content is pushed, and returns all claims.
+func (v Version) add(ctx context.Context, e element, spelling string) (elements, error) {
 	tag := e.tag(v.key())
 	// The name of the tag is in the content, so that no two claims have one digest, by which they are deleted.
-	content := annotated.New(artifactType, map[string]string{tagAnnotation: v.Ref.Tag, "dev.xpkg.claim": tag})
+	content := annotated.New(artifactType, map[string]string{tagAnnotation: spelling, "dev.xpkg.claim": tag})
 	if _, err := v.Client.Push(ctx, v.Ref.WithTag(tag), content); err != nil {
 		return nil, err
 	}

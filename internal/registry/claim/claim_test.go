@@ -149,3 +149,45 @@ func TestTagsOfClaims(t *testing.T) {
 		}
 	}
 }
+
+// TestTagOfAnotherServer keeps the tag for which a content was proposed when a server that wants another content and spelling continues it.
+func TestTagOfAnotherServer(t *testing.T) {
+	yes := true
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
+	t.Cleanup(func() { _ = images.Close() })
+	client := remote.New(remote.Options{Transport: direct{images}, Attempts: 1})
+	t.Cleanup(client.Close)
+	version := func(tag string) Version {
+		return Version{
+			Client: client, Ref: oci.MustParseReference("registry.example.org/acme/boats:" + tag),
+			Published: func(context.Context) (oci.Digest, error) { return oci.Digest{}, nil },
+		}
+	}
+	content := oci.DigestOf([]byte("first"))
+	for _, v := range []struct {
+		tag    string
+		wanted oci.Digest
+	}{{"v1.0.0", content}, {"1.0.0", oci.DigestOf([]byte("second"))}} {
+		if decided, err := version(v.tag).Decide(t.Context(), v.wanted); err != nil || decided != content {
+			t.Fatalf("%s: %s, %v", v.tag, decided.Short(), err)
+		}
+	}
+	if tag, err := version("1.0.0").TagOf(t.Context(), content); err != nil || tag != "v1.0.0" {
+		t.Errorf("the tag of the content is %q: %v", tag, err)
+	}
+}
+
+// direct sends requests to a handler.
+type direct struct{ handler http.Handler }
+
+// RoundTrip implements [http.RoundTripper].
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	w := httptest.NewRecorder()
+	d.handler.ServeHTTP(w, r)
+	resp := w.Result()
+	resp.Request = r
+	return resp, nil
+}
