@@ -30,7 +30,7 @@ func TestPanicOfAnIncompleteResponse(t *testing.T) {
 		panic("the content ended")
 	}), slog.New(slog.DiscardHandler))
 	defer func() {
-		if cause := recover(); cause != http.ErrAbortHandler {
+		if cause := recover(); cause != http.ErrAbortHandler { //nolint:errorlint // As package http compares it.
 			t.Errorf("the panic is %v", cause)
 		}
 	}()
