@@ -1,6 +1,7 @@
 package localcore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,17 +10,20 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
@@ -89,6 +93,7 @@ type Events struct {
 type Core struct {
 	opts         Options
 	client       client.Client
+	asCore       client.Client // with the identity of core
 	issuer       *identity.Issuer
 	certificates *certificates.Store
 	listeners    listeners
@@ -108,8 +113,14 @@ func New(o Options) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
+	impersonating := rest.CopyConfig(o.Config)
+	impersonating.Impersonate = rest.ImpersonationConfig{UserName: crossplane.UserName(types.NamespacedName{Namespace: o.Namespace, Name: account}), Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	asCore, err := client.New(impersonating, client.Options{Scheme: scheme, Mapper: restmapper.New(scheme)})
+	if err != nil {
+		return nil, err
+	}
 	return &Core{
-		opts: o, client: c, issuer: identity.NewIssuer(c, o.Config, o.Namespace, o.Now),
+		opts: o, client: c, asCore: asCore, issuer: identity.NewIssuer(c, o.Config, o.Namespace, o.Now),
 		certificates: &certificates.Store{Client: c, Namespace: o.Namespace, Now: o.Now, Random: rand.Reader},
 	}, nil
 }
@@ -188,7 +199,26 @@ func (c *Core) prepare(ctx context.Context) error {
 			return fmt.Errorf("write %s %s: %w", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
 		}
 	}
-	return nil
+	return c.awaitFence(ctx)
+}
+
+// awaitFence waits until the API server denies core a write of a package: a policy has an effect some time after it was written.
+func (c *Core) awaitFence(ctx context.Context) error {
+	begin := c.opts.Now()
+	for {
+		probe := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "fence-probe"}}
+		probe.Spec.Package = "xpkg.example.org/fence/probe:v1.0.0"
+		err := c.asCore.Create(ctx, probe, client.DryRunAll)
+		if err != nil && strings.Contains(err.Error(), crossplane.FenceName) {
+			return nil
+		}
+		if c.opts.Now().Sub(begin) > stuck {
+			return fmt.Errorf("the policy %s does not deny Crossplane core a write of a package: %w", crossplane.FenceName, cmp.Or(err, errors.New("the API server accepts it")))
+		}
+		if err := pause.For(ctx, startPoll); err != nil {
+			return err
+		}
+	}
 }
 
 // initialize runs the initialization of core until it succeeds.
