@@ -81,7 +81,7 @@ func (c *contents) isDamaged(repository string, d oci.Digest) bool {
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	file := fileState{info.ModTime(), info.Size()}
+	file := stateOf(info)
 	c.mu.Lock()
 	last, known := c.checked[key]
 	c.mu.Unlock()

@@ -114,7 +114,7 @@ func (l *layouts) load(repository, path string) (fileState, error) {
 	if err != nil {
 		return fileState{}, err
 	}
-	file := fileState{info.ModTime(), info.Size()}
+	file := stateOf(info)
 	l.mu.Lock()
 	last, known := l.checked[repository]
 	l.mu.Unlock()

@@ -257,6 +257,9 @@ type fileState struct {
 	size     int64
 }
 
+// stateOf returns the state of a file.
+func stateOf(info os.FileInfo) fileState { return fileState{info.ModTime(), info.Size()} }
+
 // policyAge is the time for which the file is not checked again, and for which a file that changed must not change further.
 const policyAge = time.Second
 
@@ -292,7 +295,7 @@ func (p *policyFileReader) read() (*access.Policy, error) {
 	case err != nil:
 		return nil, ErrServer.New(err, "cannot read %s", p.path)
 	}
-	file := fileState{info.ModTime(), info.Size()}
+	file := stateOf(info)
 	// The clock of a file system can be ahead, so a file that a former check has seen is used, too.
 	isComplete := p.policy == nil || now.Sub(file.modified) >= policyAge || file == p.seen
 	p.seen = file
