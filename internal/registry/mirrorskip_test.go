@@ -49,23 +49,11 @@ func TestAMirrorComparesOnlyWhatHasChanged(t *testing.T) {
 	requests := &hosts{servers: map[string]direct{host: {source, source.admin}, target: {copies, copies.admin}}}
 	o := mirror.Options{Client: remote.New(remote.Options{Transport: requests, Attempts: 1}), Target: target, Records: records}
 	t.Cleanup(o.Client.Close)
-	read := func() *catalog.Catalog {
-		t.Helper()
-		index, err := client.client.Open(t.Context(), oci.MustParseReference(host+"/index:main"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		current, err := index.Catalog()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &current
-	}
 	run := func(what string, wantVersions, wantArtifacts, mostRequests int) {
 		t.Helper()
-		current := read()
+		current := client.catalog(t)
 		requests.count.Store(0)
-		got, err := mirror.Run(t.Context(), o, current)
+		got, err := mirror.Run(t.Context(), o, &current)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -87,7 +75,8 @@ func TestAMirrorComparesOnlyWhatHasChanged(t *testing.T) {
 	}
 	run("a run after a new referrer", 0, 1, all)
 	source.waitUntil(t, "the status is published", func() bool {
-		return slices.ContainsFunc(read().History(host+"/acme/provider-boats").Versions, func(v catalog.Version) bool { return v.Status != nil })
+		current := client.catalog(t)
+		return slices.ContainsFunc(current.History(host+"/acme/provider-boats").Versions, func(v catalog.Version) bool { return v.Status != nil })
 	})
 	run("a run that compares the versions of a package", 0, 0, all)
 	run("a run without changes after a referrer", 0, 0, 2*each)

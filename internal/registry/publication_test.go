@@ -42,8 +42,8 @@ func newReader(t testing.TB, s *server) *reader {
 	return &reader{client: indexer.Client{Remote: s.client(t, ""), Store: cache}}
 }
 
-// kinds returns the kinds of the published index.
-func (r *reader) kinds(t testing.TB) []string {
+// catalog returns the content of the published index.
+func (r *reader) catalog(t testing.TB) catalog.Catalog {
 	t.Helper()
 	index, err := r.client.Open(t.Context(), oci.MustParseReference(host+"/index:main"))
 	if err != nil {
@@ -54,8 +54,14 @@ func (r *reader) kinds(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	r.last = index.Config()
+	return content
+}
+
+// kinds returns the kinds of the published index.
+func (r *reader) kinds(t testing.TB) []string {
+	t.Helper()
 	var kinds []string
-	for _, k := range content.Kinds {
+	for _, k := range r.catalog(t).Kinds {
 		kinds = append(kinds, k.Kind)
 	}
 	return kinds
