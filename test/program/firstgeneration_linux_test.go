@@ -94,8 +94,8 @@ spec:
 	p.uninstallUsed(t, c, "provided")
 }
 
-// uninstallUsed proves that an uninstall of a Provider that a paused PackageInstall uses says that the Provider is deleted, and that it
-// may be created again.
+// uninstallUsed checks the message of an uninstall of a Provider that a paused PackageInstall uses: the Provider is deleted, and may be
+// created again.
 func (p plane) uninstallUsed(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	shared := v1.NewPackage(v1.ProviderKind)
