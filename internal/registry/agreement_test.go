@@ -26,12 +26,12 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// fleet are servers in front of one registry in memory. A test decides which of their requests the registry serves next.
+// fleet are servers in front of one registry in memory. A race decides which of the requests of its pushes the registry serves next.
 type fleet struct {
 	backend http.Handler
 	servers []*server
-	// arrivals are the requests that wait; nil serves each at once.
-	arrivals chan *waiting
+	// ordered is the number of requests whose order a race has chosen.
+	ordered int
 
 	mu sync.Mutex
 	// written are the contents that the registry had under the path of each tag.
@@ -55,6 +55,10 @@ const (
 
 var errLost = errors.New("the server has failed")
 
+// arrivalsKey is the key of the context of a race, whose value is the channel of the requests that wait. Without it, a request is
+// served at once. A request that a server abandons can arrive after the end of its race.
+type arrivalsKey struct{}
+
 // toFleet sends the requests of a server to the registry of a fleet.
 type toFleet struct {
 	f    *fleet
@@ -64,7 +68,7 @@ type toFleet struct {
 // RoundTrip implements [http.RoundTripper].
 func (x toFleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	treatment := served
-	if arrivals := x.f.arrivals; arrivals != nil && matters(r) {
+	if arrivals, ok := r.Context().Value(arrivalsKey{}).(chan *waiting); ok && matters(r) {
 		if r.Context().Err() != nil {
 			return nil, errLost
 		}
@@ -167,7 +171,7 @@ func (s *server) pushManifest(ctx context.Context, repository, tag, content stri
 // race runs pushes, one for each server, in an order of requests that choose draws. It ends servers at up to mostFailures requests.
 func (f *fleet) race(ctx context.Context, pushes []*pushing, choose func(n int, what string) int, mostFailures int) {
 	arrivals, done := make(chan *waiting), make(chan int)
-	f.arrivals = arrivals
+	ctx = context.WithValue(ctx, arrivalsKey{}, arrivals)
 	for i, p := range pushes {
 		var own context.Context
 		own, p.cancel = context.WithCancel(ctx)
@@ -195,7 +199,6 @@ func (f *fleet) race(ctx context.Context, pushes []*pushing, choose func(n int, 
 				w.outcome <- lostBefore
 			}
 		}
-		f.arrivals = nil
 	}()
 	var next, steps int
 	for running > 0 {
@@ -221,6 +224,7 @@ func (f *fleet) race(ctx context.Context, pushes []*pushing, choose func(n int, 
 			next, steps = senders[choose(len(senders), "next")], 1+choose(6, "steps")
 		}
 		steps--
+		f.ordered++
 		w := held[next]
 		delete(held, w.from)
 		treatment := served
@@ -262,6 +266,9 @@ func TestOneOfSeveralContentsOfAVersionIsAccepted(t *testing.T) {
 				f.race(t.Context(), pushes, choose, failures)
 				f.check(t, rt, repository, spellings, pushes)
 			})
+			if f.ordered == 0 {
+				t.Error("the races chose the order of no request")
+			}
 		})
 	}
 }
