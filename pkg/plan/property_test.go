@@ -189,3 +189,30 @@ func TestDeactivateConvergesAndKeepsOwners(t *testing.T) {
 		}
 	})
 }
+
+// An object that is settled without its managed fields is one that Establish does not change with them, and a plan settles its objects.
+func TestSettledObjectsNeedNoWrite(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		live, known := liveGen().Draw(t, "live"), knownGen().Draw(t, "known")
+		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
+		for ref, l := range live {
+			d := Desired{Ref: ref, Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest"), Labels: labelsGen().Draw(t, "desired labels")}
+			l.Deleting, l.CrossplaneWrote = rapid.Bool().Draw(t, "deleting"), l.OthersWrote && rapid.Bool().Draw(t, "Crossplane wrote")
+			watched := l
+			watched.OthersWrote, watched.CrossplaneWrote, watched.ManagedLabels, watched.ManagedAnnotations = false, false, nil, nil
+			p := Establish([]Desired{d}, map[Ref]Live{ref: l}, known, w)
+			if IsSettled(d, watched, known, w) && p.Unchanged != 1 {
+				t.Fatalf("%+v is settled, and the plan is %+v", l, p)
+			}
+			if len(p.Refusals) > 0 || p.Unchanged == 1 || p.Changes[0].MetadataOnly {
+				continue
+			}
+			then := after(p, map[Ref]Live{ref: l})
+			written := then[ref]
+			written.ManagedLabels, written.ManagedAnnotations = nil, nil
+			if len(l.Labels) == 0 && !IsSettled(d, written, recorded(then), w) {
+				t.Fatalf("%+v was written by %+v, and is not settled", written, p)
+			}
+		}
+	})
+}

@@ -6,12 +6,16 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -41,11 +45,11 @@ func (r *Reconciler) reserveObjects(_ context.Context, in *install) error {
 // them.
 func (r *Reconciler) planObjects(ctx context.Context, in *install) error {
 	refs := in.objects.Refs()
-	live, err := r.API.Cluster.Metadata(ctx, refs)
+	known := r.Objects.knownWrites(in.Siblings)
+	live, err := r.liveObjects(ctx, in.objects.Desired(), known, in.Requester())
 	if err != nil {
 		return err
 	}
-	known := r.Objects.knownWrites(in.Siblings)
 	p := plan.Establish(in.objects.Desired(), live, known, in.Requester())
 	if p, err = r.API.Cluster.Preflight(ctx, p, in.objects.Content); err != nil {
 		return err
@@ -66,6 +70,39 @@ func (r *Reconciler) planObjects(ctx context.Context, in *install) error {
 		status.ObjectRefs = plannedRefs(refs, live, known, p)
 	}
 	return nil
+}
+
+// liveObjects returns the metadata of the objects that exist. Objects that are settled according to their watch are not read
+// from the API server: an event reports a change that the cache does not show yet, and the revision is reconciled again. So a
+// manager that restarts reads none of the objects one by one.
+func (r *Reconciler) liveObjects(ctx context.Context, desired []plan.Desired, known map[plan.Ref]plan.Written, who plan.Requester) (map[plan.Ref]plan.Live, error) {
+	settled, rest := map[plan.Ref]plan.Live{}, []plan.Ref(nil)
+	for _, d := range desired {
+		if l, ok := r.watchedObject(ctx, d.Ref); ok && plan.IsSettled(d, l, known, who) {
+			settled[d.Ref] = l
+		} else {
+			rest = append(rest, d.Ref)
+		}
+	}
+	live, err := r.API.Cluster.Metadata(ctx, rest)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(live, settled)
+	return live, nil
+}
+
+// watchedObject returns the metadata of an object, without managed fields, from the watch of its kind.
+func (r *Reconciler) watchedObject(ctx context.Context, ref plan.Ref) (plan.Live, bool) {
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	if !slices.Contains(r.watchedKinds(), gvk) {
+		return plan.Live{}, false
+	}
+	o := watch.Metadata(gvk)
+	if r.API.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, o) != nil {
+		return plan.Live{}, false
+	}
+	return apply.Known(ref, o), true
 }
 
 // applyObjects writes the changes that were planned, except for webhook configurations.

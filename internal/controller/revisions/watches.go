@@ -37,7 +37,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log
 		Named("revision/"+strings.ToLower(r.Kind)).
 		For(rev, builder.WithPredicates(predicate.Or(watch.SpecOrMetadataChanged(), externalRuntimeReported(r.Runtimes.Choice, r.Kind)))).
 		Watches(rev, enqueueInactiveSiblings(c, r.Kind), builder.WithPredicates(becameEstablished())).
-		Watches(rev, enqueueForMissedDrift(c, WatchedKinds(len(r.Runtimes.Used()) > 0))).
+		Watches(rev, enqueueForMissedDrift(c, r.watchedKinds())).
 		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, r.Packages.Origins, r.Kind)).
 		WatchesRawSource(source.Channel(r.APIChanges, enqueueAll(c, r.Kind))).
 		WithOptions(requeue.Options(log))

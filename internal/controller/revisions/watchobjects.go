@@ -39,9 +39,12 @@ func WatchedKinds(runtimes bool) []schema.GroupVersionKind {
 	return all
 }
 
+// watchedKinds returns the kinds that this manager watches.
+func (r *Reconciler) watchedKinds() []schema.GroupVersionKind { return WatchedKinds(len(r.Runtimes.Used()) > 0) }
+
 // watchObjects watches the objects of active revisions.
 func (r *Reconciler) watchObjects(b *builder.Builder) {
-	for _, gvk := range WatchedKinds(len(r.Runtimes.Used()) > 0) {
+	for _, gvk := range r.watchedKinds() {
 		b.WatchesMetadata(watch.Metadata(gvk), enqueueForDrift(r.API.Client, r.Kind, gvk.Kind))
 	}
 }
