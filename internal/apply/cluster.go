@@ -30,9 +30,11 @@ type Cluster struct {
 	limiter *limiter
 	dryRun  bool
 	brake   Brake
-	// served and services are the discovery document and the APIServices, which all packages read.
-	served   *sharedread.Read[discovery]
-	services *sharedread.Read[map[string][]plan.APIService]
+	// served, services and composites are the discovery document, the APIServices and the XRDs, which all packages read.
+	served      *sharedread.Read[discovery]
+	services    *sharedread.Read[map[string][]plan.APIService]
+	composites  *sharedread.Read[[]partial]
+	definitions *definitionWrites
 }
 
 // Recent is the age of a shared read that is as good as a new one where the object of interest was not written meanwhile: another
@@ -62,5 +64,6 @@ func NewCluster(cfg *rest.Config) (*Cluster, error) {
 	return &Cluster{
 		rest: client, limiter: newLimiter(),
 		served: &sharedread.Read[discovery]{}, services: &sharedread.Read[map[string][]plan.APIService]{},
+		composites: &sharedread.Read[[]partial]{}, definitions: &definitionWrites{},
 	}, nil
 }

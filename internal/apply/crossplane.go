@@ -48,21 +48,16 @@ func (f *preflight) held(ctx context.Context, changes []plan.Change) error {
 // addComposites adds the kinds that the XRDs of some groups define and that the API server does not serve. Without
 // Crossplane core, it serves none of them.
 func (c *Cluster) addComposites(ctx context.Context, groups map[string]bool, taken map[string][]plan.Names) error {
-	raw, err := c.get(ctx, metadataList, nil, compositesPath)
-	if notServed(err) {
-		return nil
+	read := c.readComposites
+	if c.definitions.isQuiet(groups) {
+		read = func(ctx context.Context) ([]partial, error) { return c.composites.Get(ctx, Recent, c.readComposites) }
 	}
+	all, err := read(ctx)
 	if err != nil {
-		return classify(err, "list the CompositeResourceDefinitions")
+		return err
 	}
-	var list struct {
-		Items []partial `json:"items"`
-	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return classify(err, "list the CompositeResourceDefinitions")
-	}
-	for i := range list.Items {
-		item := &list.Items[i]
+	for i := range all {
+		item := &all[i]
 		ref := plan.Ref{APIVersion: "apiextensions.crossplane.io/v1", Kind: kindXRD, Name: item.Metadata.Name}
 		group := groupOf(ref)
 		if !groups[group] {
@@ -88,6 +83,24 @@ func (c *Cluster) addComposites(ctx context.Context, groups map[string]bool, tak
 		}
 	}
 	return nil
+}
+
+// readComposites returns the metadata of the XRDs; without their API, there are none.
+func (c *Cluster) readComposites(ctx context.Context) ([]partial, error) {
+	raw, err := c.get(ctx, metadataList, nil, compositesPath)
+	if notServed(err) {
+		return nil, nil
+	}
+	var list struct {
+		Items []partial `json:"items"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &list)
+	}
+	if err != nil {
+		return nil, classify(err, "list the CompositeResourceDefinitions")
+	}
+	return list.Items, nil
 }
 
 // fixedFields are the fields that never change once they are set, by kind. Rules in the CRDs of Crossplane reject the

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 const discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -38,6 +40,8 @@ type discovery struct {
 	resources map[schema.GroupResource]bool
 	// kinds maps API groups to their kinds, ordered by plural.
 	kinds map[string][]ServedKind
+	// names maps API groups to the names of their kinds.
+	names map[string][]plan.Names
 }
 
 func (c *Cluster) readServed(ctx context.Context) (discovery, error) {
@@ -45,7 +49,7 @@ func (c *Cluster) readServed(ctx context.Context) (discovery, error) {
 	if err != nil {
 		return discovery{}, err
 	}
-	out := discovery{map[schema.GroupResource]bool{}, map[string][]ServedKind{}}
+	out := discovery{map[schema.GroupResource]bool{}, map[string][]ServedKind{}, namesOf(doc)}
 	for _, group := range doc.Items {
 		kinds := kindSet{}
 		for _, version := range group.Versions {

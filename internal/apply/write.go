@@ -22,6 +22,7 @@ func (c *Cluster) write(ctx context.Context, ch plan.Change, content Content) (p
 		return plan.Written{}, err
 	}
 	written, version, err := c.carryOut(ctx, ch, content)
+	c.definitions.record(ch.Ref)
 	end(version, err)
 	return written, err
 }

@@ -56,6 +56,17 @@ func (s *Read[T]) Get(ctx context.Context, maxAge time.Duration, read func(conte
 	}
 }
 
+// Last returns the result of the last read, if it has ended without an error and began at most maxAge ago.
+func (s *Read[T]) Last(maxAge time.Duration) (value T, ok bool) {
+	s.mu.Lock()
+	last := s.last
+	s.mu.Unlock()
+	if last == nil || !last.isOver() || last.err != nil || time.Since(last.began) > maxAge {
+		return value, false
+	}
+	return last.value, true
+}
+
 // join returns the last read, or a new one that the caller has to run: if the last one has ended and is too old, or has failed.
 func (s *Read[T]) join(after time.Time) (current *sharing[T], own bool) {
 	s.mu.Lock()

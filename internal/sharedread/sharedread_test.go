@@ -137,3 +137,29 @@ func TestCanceledReadIsNotShared(t *testing.T) {
 		group.Wait()
 	})
 }
+
+// The last result is returned as long as it is recent, and a failed read has none.
+func TestLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Read[int]
+		var c counter
+		if _, ok := s.Last(time.Hour); ok {
+			t.Error("a result before the first read")
+		}
+		if _, err := s.Get(t.Context(), 0, c.read); err != nil {
+			t.Fatal(err)
+		}
+		if n, ok := s.Last(readTime); !ok || n != 1 {
+			t.Errorf("result %d (%t), want 1", n, ok)
+		}
+		_ = pause.For(t.Context(), readTime)
+		if n, ok := s.Last(readTime); ok {
+			t.Errorf("result %d of a read that began too long ago", n)
+		}
+		c.err = errors.New("failed")
+		_, _ = s.Get(t.Context(), 0, c.read)
+		if n, ok := s.Last(time.Hour); ok {
+			t.Errorf("result %d of a failed read", n)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,15 +73,20 @@ func (r *Reconciler) planObjects(ctx context.Context, in *install) error {
 	return nil
 }
 
-// liveObjects returns the metadata of the objects that exist. Objects that are settled according to their watch are not read
-// from the API server: an event reports a change that the cache does not show yet, and the revision is reconciled again. So a
-// manager that restarts reads none of the objects one by one.
+// liveObjects returns the metadata of the objects that exist. Objects that are settled according to their watch, or that neither the watch nor
+// a record of a write shows, are not read from the API server: an event reports a change that the cache does not show yet, and the
+// revision is reconciled again; an object that another client has just created is not overwritten. So neither the first installation
+// of many packages nor a restart of the manager reads the objects one by one.
 func (r *Reconciler) liveObjects(ctx context.Context, desired []plan.Desired, known map[plan.Ref]plan.Written, who plan.Requester) (map[plan.Ref]plan.Live, error) {
 	settled, rest := map[plan.Ref]plan.Live{}, []plan.Ref(nil)
 	for _, d := range desired {
-		if l, ok := r.watchedObject(ctx, d.Ref); ok && plan.IsSettled(d, l, known, who) {
+		l, exists, watched := r.watchedObject(ctx, d.Ref)
+		_, written := known[d.Ref]
+		switch {
+		case exists && plan.IsSettled(d, l, known, who):
 			settled[d.Ref] = l
-		} else {
+		case watched && !exists && !written:
+		default:
 			rest = append(rest, d.Ref)
 		}
 	}
@@ -92,17 +98,18 @@ func (r *Reconciler) liveObjects(ctx context.Context, desired []plan.Desired, kn
 	return live, nil
 }
 
-// watchedObject returns the metadata of an object, without managed fields, from the watch of its kind.
-func (r *Reconciler) watchedObject(ctx context.Context, ref plan.Ref) (plan.Live, bool) {
+// watchedObject returns the metadata of an object, without managed fields, from the watch of its kind, if the manager watches it.
+func (r *Reconciler) watchedObject(ctx context.Context, ref plan.Ref) (l plan.Live, exists, watched bool) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	if !slices.Contains(r.watchedKinds(), gvk) {
-		return plan.Live{}, false
+		return plan.Live{}, false, false
 	}
 	o := watch.Metadata(gvk)
-	if r.API.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, o) != nil {
-		return plan.Live{}, false
+	err := r.API.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, o)
+	if err != nil {
+		return plan.Live{}, false, apierrors.IsNotFound(err)
 	}
-	return apply.Known(ref, o), true
+	return apply.Known(ref, o), true, true
 }
 
 // applyObjects writes the changes that were planned, except for webhook configurations.

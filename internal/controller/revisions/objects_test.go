@@ -59,6 +59,7 @@ func TestAChangedObjectIsRecordedOnlyWhenItIsWritten(t *testing.T) {
 func TestOnlyObjectsThatAreNotSettledAreRead(t *testing.T) {
 	crd := plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.example.org"}
 	policy := plan.Ref{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceActivationPolicy", Name: "things.example.org"}
+	unwritten := plan.Ref{APIVersion: crd.APIVersion, Kind: crd.Kind, Name: "new.example.org"}
 	pkg := plan.Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "aws", UID: "uid-aws"}
 	who := plan.Requester{Package: pkg, Revision: plan.Owner{APIVersion: pkg.APIVersion, Kind: "ProviderRevision", Name: "aws-1", UID: "uid-aws-1"}}
 	const path, policyPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.org",
@@ -77,7 +78,7 @@ func TestOnlyObjectsThatAreNotSettledAreRead(t *testing.T) {
 		"LabelOfAnother":   {crd, plan.Written{UID: "uid-crd", Generation: 3}, func(o *metav1.PartialObjectMetadata) { o.Labels = map[string]string{"team": "a"} }, path},
 		"OwnerOfAnother":   {crd, plan.Written{UID: "uid-crd", Generation: 3}, func(o *metav1.PartialObjectMetadata) { o.OwnerReferences[0].Name = "gcp" }, path},
 		"NoOwner":          {crd, plan.Written{UID: "uid-crd", Generation: 3}, func(o *metav1.PartialObjectMetadata) { o.OwnerReferences = nil }, path},
-		"Absent":           {crd, plan.Written{UID: "uid-crd", Generation: 3}, func(o *metav1.PartialObjectMetadata) { o.Name = "others.example.org" }, path},
+		"Deleted":          {crd, plan.Written{UID: "uid-crd", Generation: 3}, func(o *metav1.PartialObjectMetadata) { o.Name = "others.example.org" }, path},
 		"KindIsNotWatched": {policy, plan.Written{UID: "uid-crd", Generation: 3}, nil, policyPath},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +108,11 @@ func TestOnlyObjectsThatAreNotSettledAreRead(t *testing.T) {
 				API:      kube.API{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(o).Build(), Cluster: cluster},
 				Runtimes: &Runtimes{Set: &runtimes.Set{}},
 			}
-			live, err := r.liveObjects(t.Context(), []plan.Desired{{Ref: tc.ref, Digest: "d2"}}, map[plan.Ref]plan.Written{tc.ref: tc.known}, who)
+			known := map[plan.Ref]plan.Written{tc.ref: tc.known}
+			if tc.known == (plan.Written{}) {
+				delete(known, tc.ref)
+			}
+			live, err := r.liveObjects(t.Context(), []plan.Desired{{Ref: tc.ref, Digest: "d2"}, {Ref: unwritten, Digest: "d2"}}, known, who)
 			if tc.request == "" {
 				if err != nil || len(requests) > 0 || live[tc.ref].Generation != 3 {
 					t.Errorf("%+v after the requests %v (%v), want the object of the watch", live, requests, err)

@@ -40,7 +40,9 @@ func WatchedKinds(runtimes bool) []schema.GroupVersionKind {
 }
 
 // watchedKinds returns the kinds that this manager watches.
-func (r *Reconciler) watchedKinds() []schema.GroupVersionKind { return WatchedKinds(len(r.Runtimes.Used()) > 0) }
+func (r *Reconciler) watchedKinds() []schema.GroupVersionKind {
+	return WatchedKinds(len(r.Runtimes.Used()) > 0)
+}
 
 // watchObjects watches the objects of active revisions.
 func (r *Reconciler) watchObjects(b *builder.Builder) {
