@@ -5,65 +5,135 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// forwardAgreed forwards a push to the backend once the servers in front of it agree that the versions that it writes have its content.
+// forwardAgreed forwards a push to the backend once the servers in front of it agree that its repository, if it is new, gets its name, and that the
+// versions that it writes have its content.
 func (p *push) forwardAgreed(w http.ResponseWriter, r *http.Request, body []byte) {
-	versions, err := p.versionsIn(r)
+	tags, err := p.tags(r)
 	if err != nil {
 		writeRefusal(w, r, err)
 		return
 	}
-	if len(versions) > 0 && !p.store(w, r, body) {
+	versions := slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { return !isVersion(tag) })
+	isNew := p.isNew && len(tags) > 0
+	if (isNew || len(versions) > 0) && !p.store(w, r, body) {
 		return
 	}
-	for _, v := range versions {
-		if err := p.agree(r.Context(), v, oci.DigestOf(body)); err != nil {
+	content := oci.DigestOf(body)
+	if isNew {
+		if err := p.agreeOnName(r.Context(), slices.Concat(versions, tags)[0], content); err != nil {
+			writeRefusal(w, r, err)
+			return
+		}
+	}
+	for _, tag := range versions {
+		if err := p.agree(r.Context(), tag, content); err != nil {
 			writeRefusal(w, r, err)
 			return
 		}
 	}
 	answer := &statusRecorder{ResponseWriter: w}
 	p.images.ServeHTTP(answer, r)
-	if answer.status < http.StatusMultipleChoices {
-		for _, v := range versions {
-			p.clear(r.Context(), v)
-		}
+	if answer.status >= http.StatusMultipleChoices {
+		return
+	}
+	for _, tag := range versions {
+		p.clear(r.Context(), tag)
+	}
+	if isNew {
+		p.clearName(r.Context())
 	}
 }
 
-// versionsIn returns the versions that a push writes.
-func (p *push) versionsIn(r *http.Request) ([]claim.Version, error) {
-	tags, err := p.tags(r)
-	if err != nil {
-		return nil, err
-	}
+// version returns the version of a tag of the repository.
+func (p *push) version(tag string) (claim.Version, error) {
 	ref, err := p.packages.reference(p.api.repository)
+	v := version.Parse(tag)
+	return claim.Version{
+		Client: p.packages.client, Ref: ref.WithTag(tag),
+		Published: func(ctx context.Context) (oci.Digest, error) {
+			published, err := p.packages.published(ctx, p.api.repository, isSpellingOf(v))
+			for _, d := range published {
+				return d, err // All spellings have the same content.
+			}
+			return oci.Digest{}, err
+		},
+	}, err
+}
+
+// name returns the name of the repository, for its first tag.
+func (p *push) name(tag string) (claim.Name, error) {
+	ref, err := p.packages.reference(p.api.repository)
+	return claim.Name{
+		Client: p.packages.client, Ref: ref.WithTag(tag), Key: p.nameKey(),
+		Similar: func(ctx context.Context) ([]oci.Reference, error) {
+			similar, err := p.similar(ctx)
+			refs := make([]oci.Reference, len(similar))
+			for i, other := range similar {
+				refs[i] = ref
+				refs[i].Repository = other
+			}
+			return refs, err
+		},
+		Published: func(ctx context.Context) (string, error) {
+			similar, err := p.similar(ctx)
+			if err != nil {
+				return "", err
+			}
+			existing, err := p.firstWithTags(ctx, append([]string{p.api.repository}, similar...))
+			return strings.Join(existing, ""), err
+		},
+	}, err
+}
+
+func (p *push) nameKey() string { return claim.NameKey(access.Fold(p.api.repository)) }
+
+// agreeOnName fails unless the repository gets its name, and not one with a similar name. The first content of another server that has failed is
+// published for it.
+func (p *push) agreeOnName(ctx context.Context, tag string, content oci.Digest) error {
+	name, err := p.name(tag)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var found []claim.Version
-	for _, tag := range tags {
-		v := version.Parse(tag)
-		if !v.Usable() {
-			continue
-		}
-		found = append(found, claim.Version{
-			Client: p.packages.client, Ref: ref.WithTag(tag),
-			Published: func(ctx context.Context) (oci.Digest, error) {
-				published, err := p.packages.published(ctx, p.api.repository, isSpellingOf(v))
-				for _, d := range published {
-					return d, err // All spellings have the same content.
-				}
-				return oci.Digest{}, err
-			},
-		})
+	first, err := name.Decide(ctx, content)
+	if err != nil || first.Repository == p.api.repository {
+		return err
 	}
-	return found, nil
+	if err := p.completeFirst(ctx, first); err != nil {
+		p.log.Warn("cannot publish the first content of the repository on which the servers agreed", "repository", first.Repository, "tag", first.Tag, "error", err)
+	} else {
+		p.clearName(ctx)
+	}
+	return p.policy().CheckNew(p.api.repository, []string{first.Repository})
+}
+
+// completeFirst publishes the first content of a repository, unless it has tags.
+func (p *push) completeFirst(ctx context.Context, first claim.First) error {
+	if exists, err := p.images.hasTags(ctx, first.Repository); err != nil || exists {
+		return err
+	}
+	if !isVersion(first.Tag) {
+		return ErrServer.New(nil, "the tag can move, so only the server that received it can push it")
+	}
+	other := &push{Server: p.Server, api: apiRequest{endpoint: manifestEndpoint, repository: first.Repository}, subject: p.subject}
+	v, err := other.version(first.Tag)
+	if err != nil {
+		return err
+	}
+	decided, err := v.Decide(ctx, first.Content)
+	if err != nil {
+		return err
+	}
+	return other.complete(ctx, v, decided)
 }
 
 // store pushes the manifest without a tag, so that every server can publish it once it is decided. If that fails, store writes the response of the
@@ -79,8 +149,12 @@ func (p *push) store(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	return !answer.failed
 }
 
-// agree fails unless the version gets the wanted content. Content of another server that has failed is published for it.
-func (p *push) agree(ctx context.Context, v claim.Version, wanted oci.Digest) error {
+// agree fails unless a version gets the wanted content. Content of another server that has failed is published for it.
+func (p *push) agree(ctx context.Context, tag string, wanted oci.Digest) error {
+	v, err := p.version(tag)
+	if err != nil {
+		return err
+	}
 	decided, err := v.Decide(ctx, wanted)
 	if err != nil || decided == wanted {
 		return err
@@ -88,7 +162,7 @@ func (p *push) agree(ctx context.Context, v claim.Version, wanted oci.Digest) er
 	if err := p.complete(ctx, v, decided); err != nil {
 		p.log.Warn("cannot publish the content on which the servers agreed", "version", v.Ref, "digest", decided, "error", err)
 	}
-	return p.immutable(v.Ref.Tag, decided, wanted)
+	return p.immutable(tag, decided, wanted)
 }
 
 // complete publishes the content on which the servers agreed, unless it is published.
@@ -111,14 +185,37 @@ func (p *push) complete(ctx context.Context, v claim.Version, decided oci.Digest
 		}
 		p.changed(p.api.repository)
 	}
-	p.clear(ctx, v)
+	p.clear(ctx, v.Ref.Tag)
 	return nil
 }
 
-// clear deletes the claims of a version that is published. A registry that does not delete keeps them.
-func (p *push) clear(ctx context.Context, v claim.Version) {
-	if err := v.Clear(ctx); err != nil {
-		p.log.Debug("the claims of a version remain in the registry", "version", v.Ref, "error", err)
+// clearingTime limits the deletion of claims, which goes on when the client has disconnected.
+const clearingTime = 30 * time.Second
+
+// clear deletes the claims of a version that is published, and those that other servers have left in the repository. A registry that does not delete
+// keeps them.
+func (p *push) clear(ctx context.Context, tag string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearingTime)
+	defer cancel()
+	v, err := p.version(tag)
+	if err == nil {
+		err = v.Clear(ctx, p.nameKey())
+	}
+	if err != nil {
+		p.log.Debug("the claims of a version remain in the registry", "repository", p.api.repository, "tag", tag, "error", err)
+	}
+}
+
+// clearName deletes the claims of the name of the repository and of similar ones, of which one has tags.
+func (p *push) clearName(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearingTime)
+	defer cancel()
+	name, err := p.name("")
+	if err == nil {
+		err = name.Clear(ctx)
+	}
+	if err != nil {
+		p.log.Debug("the claims of a name remain in the registry", "repository", p.api.repository, "error", err)
 	}
 }
 

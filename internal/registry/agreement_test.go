@@ -21,6 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -30,12 +31,16 @@ import (
 type fleet struct {
 	backend http.Handler
 	servers []*server
+	// deletes means that the registry deletes content.
+	deletes bool
 	// ordered is the number of requests whose order a race has chosen.
 	ordered int
 
 	mu sync.Mutex
 	// written are the contents that the registry had under the path of each tag.
 	written map[string]map[string]bool
+	// repositories are the repositories to which content was sent.
+	repositories map[string]bool
 }
 
 // waiting is a request of a server that the registry has not served.
@@ -90,11 +95,15 @@ func (x toFleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// matters reports whether the order of a request among those of other servers matters: it is a list of tags, or reads or writes a tag.
+// matters reports whether the order of a request among those of other servers matters: it is a list of repositories or tags, or reads or writes a
+// tag.
 func matters(r *http.Request) bool {
 	_, reference, isManifest := strings.Cut(r.URL.Path, "/manifests/")
-	return strings.HasSuffix(r.URL.Path, "/tags/list") || isManifest && !strings.Contains(reference, ":")
+	return r.URL.Path == listPath || strings.HasSuffix(r.URL.Path, "/tags/list") || isManifest && !strings.Contains(reference, ":")
 }
+
+// listPath is the path of the list of repositories.
+const listPath = "/v2/_catalog"
 
 // serve serves a request, and records the content of tags.
 func (f *fleet) serve(r *http.Request) *http.Response {
@@ -107,7 +116,14 @@ func (f *fleet) serve(r *http.Request) *http.Response {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w := httptest.NewRecorder()
-	f.backend.ServeHTTP(w, r)
+	if r.URL.Path == listPath {
+		_ = json.NewEncoder(w).Encode(map[string][]string{"repositories": slices.Sorted(maps.Keys(f.repositories))})
+	} else {
+		f.backend.ServeHTTP(w, r)
+	}
+	if repository, _, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/blobs/uploads/"); ok {
+		f.repositories[repository] = true
+	}
 	resp := w.Result()
 	resp.Request = r
 	if tag := r.URL.Path; r.Method == http.MethodPut && strings.Contains(tag, "/manifests/") && resp.StatusCode == http.StatusCreated {
@@ -125,12 +141,12 @@ func newFleet(t *testing.T, n int, deletes bool) *fleet {
 		Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &deletes},
 	})
 	t.Cleanup(func() { _ = images.Close() })
-	f := &fleet{backend: images, written: map[string]map[string]bool{}}
+	f := &fleet{backend: images, deletes: deletes, written: map[string]map[string]bool{}, repositories: map[string]bool{}}
 	for i := range n {
 		f.servers = append(f.servers, start(t, func(o *registry.Options) {
 			o.Indexer = noIndexer{}
 			o.Backend = &registry.BackendOptions{
-				Host: "backend.example.org", Repositories: []string{"acme/provider-rafts"}, Transport: toFleet{f, i},
+				Host: "backend.example.org", Transport: toFleet{f, i},
 				Remote: remote.Options{Transport: toFleet{f, i}, Attempts: 1},
 			}
 		}))
@@ -212,6 +228,7 @@ func (f *fleet) race(ctx context.Context, pushes []*pushing, choose func(n int, 
 					w.outcome <- lostBefore
 				} else {
 					if held[w.from] != nil {
+						w.outcome <- lostBefore
 						panic("a push sends two requests at the same time")
 					}
 					held[w.from] = w
@@ -225,8 +242,6 @@ func (f *fleet) race(ctx context.Context, pushes []*pushing, choose func(n int, 
 		}
 		steps--
 		f.ordered++
-		w := held[next]
-		delete(held, w.from)
 		treatment := served
 		if mostFailures > 0 {
 			switch choose(30, "failure") {
@@ -236,6 +251,8 @@ func (f *fleet) race(ctx context.Context, pushes []*pushing, choose func(n int, 
 				treatment = lostAfter
 			}
 		}
+		w := held[next]
+		delete(held, w.from)
 		if treatment != served {
 			mostFailures--
 			pushes[w.from].failed = true
@@ -310,6 +327,7 @@ func (f *fleet) check(t *testing.T, rt *rapid.T, repository string, spellings []
 		rt.Fatalf("the servers accept the contents %v", slices.Sorted(maps.Keys(contents)))
 	}
 	written := map[string]bool{}
+	f.checkClaims(t, rt, repository)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, tag := range spellings {
@@ -328,6 +346,110 @@ func (f *fleet) check(t *testing.T, rt *rapid.T, repository string, spellings []
 	if len(written) != 1 {
 		rt.Fatalf("the registry had %d contents of %s", len(written), spellings[0])
 	}
+}
+
+// tags returns the tags of a repository of the registry.
+func (f *fleet) tags(t *testing.T, repository string) []string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://backend.example.org/v2/"+repository+"/tags/list", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct{ Tags []string }
+	_ = json.NewDecoder(f.serve(r).Body).Decode(&list) // A repository that does not exist has no tags.
+	return list.Tags
+}
+
+// checkClaims checks that the claims in a repository are deleted by the push of another version, whatever servers have left.
+func (f *fleet) checkClaims(t *testing.T, rt *rapid.T, repository string) {
+	if status := f.servers[0].pushManifest(t.Context(), repository, "v9.0.0", "another version"); status != http.StatusCreated {
+		rt.Fatalf("a push of another version: status %d", status)
+	}
+	if left := slices.DeleteFunc(f.tags(t, repository), func(tag string) bool { return !claim.IsTag(tag) }); f.deletes && len(left) > 0 {
+		rt.Fatalf("the registry keeps the claims %q", left)
+	}
+}
+
+// firstTags are the tags of pushes to new repositories.
+var firstTags = []string{"v1.0.0", "v1.1.0"}
+
+// TestOneOfSeveralSimilarNamesIsAccepted creates several repositories with similar names through servers in front of one registry, whose
+// requests are served in any order, and of which some end at any request.
+func TestOneOfSeveralSimilarNamesIsAccepted(t *testing.T) {
+	for name, deletes := range map[string]bool{"registry that deletes": true, "registry that does not delete": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 4, deletes)
+			n := 0
+			rapid.Check(t, func(rt *rapid.T) {
+				n++
+				var names []string
+				for _, separator := range []string{"-", "_", "."} {
+					names = append(names, fmt.Sprintf("acme/boat%sx%d", separator, n))
+				}
+				choose := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(rt, what) }
+				var pushes []*pushing
+				for range 2 + choose(2, "pushes") {
+					pushes = append(pushes, &pushing{
+						repository: names[choose(len(names), "name")], tag: firstTags[choose(len(firstTags), "tag")], content: strconv.Itoa(choose(2, "content")),
+					})
+				}
+				// The clients have uploaded the blobs.
+				f.mu.Lock()
+				for _, p := range pushes {
+					f.repositories[p.repository] = true
+				}
+				f.mu.Unlock()
+				failures := choose(3, "failures")
+				f.race(t.Context(), pushes, choose, failures)
+				f.checkNames(t, rt, names, pushes)
+			})
+			if f.ordered == 0 {
+				t.Error("the races chose the order of no request")
+			}
+		})
+	}
+}
+
+// checkNames checks that one of several similar names has tags, and that it is free for later pushes.
+func (f *fleet) checkNames(t *testing.T, rt *rapid.T, names []string, pushes []*pushing) {
+	accepted, failures := map[string]bool{}, 0
+	for _, p := range pushes {
+		switch {
+		case p.failed:
+			failures++
+		case p.status == http.StatusCreated:
+			accepted[p.repository] = true
+		case p.status != http.StatusConflict:
+			rt.Fatalf("a push to %s: status %d", p.repository, p.status)
+		}
+	}
+	if len(accepted) > 1 || failures == 0 && len(accepted) != 1 {
+		rt.Fatalf("the servers accept the names %q", slices.Sorted(maps.Keys(accepted)))
+	}
+	last := f.servers[len(f.servers)-1]
+	for _, name := range names {
+		switch status := last.pushManifest(t.Context(), name, "v2.0.0", name); {
+		case status == http.StatusCreated:
+			accepted[name] = true
+		case status != http.StatusConflict:
+			rt.Fatalf("a later push to %s: status %d", name, status)
+		}
+	}
+	var tagged []string
+	for _, name := range names {
+		if slices.ContainsFunc(f.tags(t, name), func(tag string) bool { return !claim.IsTag(tag) }) {
+			tagged = append(tagged, name)
+		}
+	}
+	if !slices.Equal(tagged, slices.Sorted(maps.Keys(accepted))) || len(tagged) != 1 {
+		rt.Fatalf("the servers accept the names %q, and the registry has the tags of %q", slices.Sorted(maps.Keys(accepted)), tagged)
+	}
+	for _, tag := range firstTags { // Servers that failed have left claims of these versions.
+		if status := last.pushManifest(t.Context(), tagged[0], tag, "late"); status != http.StatusCreated && status != http.StatusConflict {
+			rt.Fatalf("a later push of %s: status %d", tag, status)
+		}
+	}
+	f.checkClaims(t, rt, tagged[0])
 }
 
 // noIndexer indexes nothing.

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -233,14 +234,17 @@ func (b *backend) serveAbsent(w http.ResponseWriter, r *http.Request, _ string) 
 	b.proxy.ServeHTTP(w, r)
 }
 
-// exists implements images.
-func (b *backend) exists(ctx context.Context, repository string) bool {
+// hasTags implements images.
+func (b *backend) hasTags(ctx context.Context, repository string) (bool, error) {
 	ref, err := oci.ParseReference(b.host+"/"+repository+":latest", oci.ParseOptions{})
 	if err != nil {
-		return false
+		return false, err
 	}
 	tags, err := b.client.Tags(ctx, ref)
-	return err == nil && len(tags) > 0
+	if errors.Is(err, remote.ErrRepositoryNotFound) {
+		err = nil
+	}
+	return slices.ContainsFunc(tags, func(tag string) bool { return !claim.IsTag(tag) }), err
 }
 
 // digest implements images.

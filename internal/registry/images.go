@@ -28,8 +28,8 @@ type images interface {
 	// serveAbsent serves a read of absentRepository with the response for a repository that does not exist, in the same time as a
 	// read of the given repository.
 	serveAbsent(w http.ResponseWriter, r *http.Request, instead string)
-	// exists reports whether a repository has content.
-	exists(ctx context.Context, repository string) bool
+	// hasTags reports whether a repository has tags other than claims.
+	hasTags(ctx context.Context, repository string) (bool, error)
 	// repositories returns the names of the repositories, sorted.
 	repositories(ctx context.Context) ([]string, error)
 	// digest returns the digest of a tag, and zero if it does not exist.
@@ -88,7 +88,7 @@ func (f *folder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if ok && isRead(r) && api.repository != "" && !f.exists(r.Context(), api.repository) {
+	if ok && isRead(r) && api.repository != "" && !f.exists(api.repository) {
 		// olareg would remember every name of a repository that does not exist.
 		f.serveNothing.ServeHTTP(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}))
 		return
@@ -110,12 +110,17 @@ func (f *folder) setState(header http.Header, repository string) {
 // serveAbsent implements images.
 func (f *folder) serveAbsent(w http.ResponseWriter, r *http.Request, instead string) {
 	_ = f.layouts.check(instead)
-	_ = f.exists(r.Context(), instead)
+	_ = f.exists(instead)
 	f.serveNothing.ServeHTTP(w, r)
 }
 
-// exists implements images.
-func (f *folder) exists(_ context.Context, repository string) bool {
+// hasTags implements images. The name of a damaged repository is not free.
+func (f *folder) hasTags(_ context.Context, repository string) (bool, error) {
+	return f.layouts.check(repository) != nil || f.exists(repository) && f.layouts.hasTags(repository), nil
+}
+
+// exists reports whether a repository has content.
+func (f *folder) exists(repository string) bool {
 	if !access.ValidRepository(repository) {
 		return false
 	}

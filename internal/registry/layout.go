@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
@@ -44,6 +45,8 @@ type layouts struct {
 type layoutCheck struct {
 	file fileState
 	err  error
+	// hasTags means that a manifest has a tag.
+	hasTags bool
 }
 
 func newLayouts(root string, log *slog.Logger) *layouts {
@@ -89,7 +92,7 @@ func (l *layouts) check(repository string) error {
 	}
 	l.mu.Lock()
 	last, known := l.checked[repository]
-	l.checked[repository] = layoutCheck{file, cause}
+	l.checked[repository] = layoutCheck{file: file, err: cause}
 	l.mu.Unlock()
 	if !known || last.err == nil {
 		l.log.Error("the repository is refused because its list of versions is damaged; restore the file from a backup, or move the folder of the "+
@@ -125,13 +128,22 @@ func (l *layouts) load(repository, path string) (fileState, error) {
 	if err != nil {
 		return file, err
 	}
-	if _, err := parseLayout(document); err != nil {
+	manifests, err := parseLayout(document)
+	if err != nil {
 		return file, moveAway(path, err)
 	}
+	hasTags := slices.ContainsFunc(manifests, func(m layoutEntry) bool { return m.Annotations[refNameAnnotation] != "" })
 	l.mu.Lock()
-	l.checked[repository] = layoutCheck{file: file}
+	l.checked[repository] = layoutCheck{file: file, hasTags: hasTags}
 	l.mu.Unlock()
 	return file, nil
+}
+
+// hasTags reports whether a repository had tags when it was last checked.
+func (l *layouts) hasTags(repository string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.checked[repository].hasTags
 }
 
 // damagedSuffix is the end of the name of a damaged list of manifests.

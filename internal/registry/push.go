@@ -31,6 +31,8 @@ type push struct {
 	*Server
 	api     apiRequest
 	subject access.Subject
+	// isNew means that the repository has no tags.
+	isNew bool
 }
 
 // actions returns the actions of which one must be allowed for a request, before its body is read, and nil for a method that the
@@ -49,40 +51,63 @@ func (p *push) actions(r *http.Request) []access.Action {
 	return nil
 }
 
-// checkRepository checks that the subject may create the repository of a push under its name, unless it exists, and that it is not the one of
+// checkRepository checks that the subject may create the repository of a push under its name, unless it has tags, and that it is not the one of
 // the index.
 func (p *push) checkRepository(ctx context.Context) error {
 	if p.publishesIndexIn(p.api.repository) {
 		return access.ErrReservedName.New(nil, "only the server itself pushes its index to the repository %s", indexRepository)
 	}
-	if p.images.exists(ctx, p.api.repository) {
-		return nil
+	if exists, err := p.images.hasTags(ctx, p.api.repository); err != nil || exists {
+		return err
 	}
+	p.isNew = true
 	if !p.policy().May(p.subject, p.api.repository, access.Create) {
 		return ErrForbidden.New(nil, "the token does not allow the action %s on %s", access.Create, p.api.repository)
 	}
-	existing, err := p.images.repositories(ctx)
+	similar, err := p.similar(ctx)
 	if err != nil {
 		return err
 	}
-	policy := p.policy()
-	readers := []access.Subject{access.Anonymous(), p.subject.WithoutRequested()} // The scope of a bearer token is one repository.
-	visible := slices.DeleteFunc(slices.Clone(existing), func(name string) bool {
-		// The refusal of a name reveals no repository that the subject cannot read.
-		return !slices.ContainsFunc(readers, func(s access.Subject) bool { return policy.May(s, name, access.Read) })
-	})
-	return policy.CheckNew(p.api.repository, visible)
+	existing, err := p.firstWithTags(ctx, similar)
+	if err != nil {
+		return err
+	}
+	return p.policy().CheckNew(p.api.repository, existing)
 }
 
-// manifest serves the push or the deletion of a manifest. Changes of one repository are made one after another, so that two
-// pushes of one version cannot both find it missing.
+// firstWithTags returns the first one of some repositories that has tags; none if none has.
+func (p *push) firstWithTags(ctx context.Context, repositories []string) ([]string, error) {
+	for i, repository := range repositories {
+		if exists, err := p.images.hasTags(ctx, repository); err != nil || exists {
+			return repositories[i : i+1], err
+		}
+	}
+	return nil, nil
+}
+
+// similar returns the repositories with similar names that the subject can read: the refusal of a name reveals no other one.
+func (p *push) similar(ctx context.Context) ([]string, error) {
+	all, err := p.images.repositories(ctx)
+	if err != nil {
+		return nil, err
+	}
+	policy := p.policy()
+	readers := []access.Subject{access.Anonymous(), p.subject.WithoutRequested()} // The scope of a bearer token is one repository.
+	return slices.DeleteFunc(slices.Clone(all), func(name string) bool {
+		return !access.Similar(name, p.api.repository) ||
+			!slices.ContainsFunc(readers, func(s access.Subject) bool { return policy.May(s, name, access.Read) })
+	}), nil
+}
+
+// manifest serves the push or the deletion of a manifest. Changes of one repository, and of those with similar names, are made one after another, so
+// that two pushes of one version cannot both find it missing, and only one of several similar names gets its first tag.
 func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 	body, err := readManifest(w, r)
 	if err != nil {
 		writeRefusal(w, r, err)
 		return
 	}
-	unlock, err := p.changing.Lock(r.Context(), p.api.repository)
+	unlock, err := p.changing.Lock(r.Context(), access.Fold(p.api.repository))
 	if err != nil {
 		return // The client has disconnected.
 	}

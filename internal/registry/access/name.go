@@ -56,17 +56,19 @@ func (p *Policy) CheckNew(name string, existing []string) error {
 	if slices.Contains(reservedNames, first) || slices.Contains(p.ReservedNames, first) {
 		return ErrReservedName.New(nil, "the repository %s cannot be created: names that begin with %q are reserved", name, first)
 	}
-	folded := fold(name)
 	for _, other := range existing {
-		if other != name && fold(other) == folded {
+		if Similar(other, name) {
 			return ErrReservedName.New(nil, "the repository %s cannot be created: its name is too similar to %s", name, other)
 		}
 	}
 	return nil
 }
 
-// fold returns the form in which similar names are equal: without separators, except one between two digits, because it changes a number.
-func fold(name string) string {
+// Similar reports whether two different names of repositories are so similar that only one of them can be created.
+func Similar(a, b string) bool { return a != b && Fold(a) == Fold(b) }
+
+// Fold returns the form in which similar names are equal: without separators, except one between two digits, because it changes a number.
+func Fold(name string) string {
 	var folded strings.Builder
 	separated, last := false, byte(0)
 	for _, c := range []byte(strings.ToLower(name)) {

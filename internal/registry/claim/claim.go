@@ -1,8 +1,8 @@
 // Package claim decides which content a version of a package gets if several servers in front of one registry receive different contents
-// at the same time, with nothing but the tags of an OCI registry.
+// at the same time, and which of several similar names a new repository gets, with nothing but the tags of an OCI registry.
 //
 // Registries cannot write a tag on a condition. Therefore the servers first agree on the content of a version, and the tag of the version
-// is only ever written with the content on which they agreed. Each server adds claims, which are tags of their own and are never replaced, and lists
+// is only ever written with the content on which they agreed. The same holds for the first tag of a repository with a new name. Each server adds claims, which are tags of their own and are never replaced, and lists
 // the claims of all servers. In each round, a server
 //
 //  1. proposes a content, and lists the claims;
@@ -21,10 +21,7 @@ package claim
 
 import (
 	"context"
-	"errors"
-	"slices"
 
-	"github.com/xpkg-dev/xpkg/internal/registry/annotated"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -34,18 +31,12 @@ import (
 // ErrContended is the code for a version that several servers publish at the same time, again and again.
 var ErrContended = errcode.Code{
 	Name: "VersionContended", Class: errcode.Unavailable,
-	Cause: "Several registry servers receive different contents of one version, and have not agreed on one of them.",
+	Cause: "Several registry servers receive different contents of one version, or new packages with similar names, and have not agreed on one of them.",
 	Fix:   "Push again.",
 }
 
 // Codes returns the error codes that this package defines.
 func Codes() []errcode.Code { return []errcode.Code{ErrContended} }
-
-// mostRounds is the maximum number of rounds of one call. Two rounds decide unless servers propose at the same moments again and again.
-const mostRounds = 20
-
-// artifactType is the type of the manifest of a claim, and tagAnnotation contains the tag of the version.
-const artifactType, tagAnnotation = "application/vnd.xpkg.claim.v1+json", "dev.xpkg.claim.tag"
 
 // Version is a version in a repository of the registry.
 type Version struct {
@@ -59,142 +50,38 @@ type Version struct {
 // Decide returns the content that the version has, or must get: the wanted one, or the one of another server. The content must be in the
 // registry. After a decision, the content is pushed under the tag, and then Clear is called.
 func (v Version) Decide(ctx context.Context, wanted oci.Digest) (oci.Digest, error) {
-	content := wanted
-	first, err := v.list(ctx)
-	if err != nil {
-		return oci.Digest{}, err
-	}
-	if proposals := first.contents(1, proposed); len(proposals) > 0 {
-		content = proposals[0] // Another server has begun, and may have failed.
-	}
-	for round := 1; round <= mostRounds; round++ {
-		spelling, err := v.spelling(ctx, content, wanted)
-		if err != nil {
-			return oci.Digest{}, err
-		}
-		proposals, err := v.add(ctx, element{round, proposed, content}, spelling)
-		if err != nil {
-			return oci.Digest{}, err
-		}
-		statement := contested
-		if only(proposals.contents(round, proposed), content) {
-			statement = sole
-		}
-		statements, err := v.add(ctx, element{round, statement, content}, spelling)
-		if err != nil {
-			return oci.Digest{}, err
-		}
-		published, err := v.Published(ctx)
-		if err != nil || !published.IsZero() {
-			return published, err
-		}
-		soles := statements.contents(round, sole)
-		if only(soles, content) && len(statements.contents(round, contested)) == 0 {
-			return content, nil
-		}
-		content = slices.Concat(soles, statements.contents(round, proposed))[0]
-	}
-	return oci.Digest{}, ErrContended.New(nil, "other servers publish %s at the same time", v.Ref)
+	return v.agreement().decide(ctx, wanted, map[string]string{tagAnnotation: v.Ref.Tag})
 }
 
-// spelling returns the tag that the claims of a content state: that of this server for its own content, and that of the server that proposed it for
-// another one, because every server writes the same claim for it.
-func (v Version) spelling(ctx context.Context, content, wanted oci.Digest) (string, error) {
-	if content == wanted {
-		return v.Ref.Tag, nil
+func (v Version) agreement() agreement {
+	return agreement{
+		client: v.Client, own: v.Ref, key: v.key(), published: v.Published,
+		repositories: func(context.Context) ([]oci.Reference, error) { return []oci.Reference{v.Ref}, nil },
 	}
-	tag, err := v.TagOf(ctx, content)
-	if errors.Is(err, remote.ErrTagNotFound) || errors.Is(err, oci.ErrManifestNotFound) {
-		return v.Ref.Tag, nil // The version has its tag, and the claim was deleted.
-	}
-	return tag, err
-}
-
-// only reports whether a content is the only one of a list.
-func only(contents []oci.Digest, content oci.Digest) bool {
-	return len(contents) == 1 && contents[0] == content
 }
 
 // TagOf returns the tag for which a decided content was pushed.
 func (v Version) TagOf(ctx context.Context, content oci.Digest) (string, error) {
-	a, err := v.Client.Artifact(ctx, v.Ref.WithTag(element{1, proposed, content}.tag(v.key())))
-	if err != nil {
-		return "", err
-	}
-	_, annotations, err := annotated.Read(ctx, a)
+	annotations, err := v.agreement().annotations(ctx, []oci.Reference{v.Ref}, content)
 	if err != nil {
 		return "", err
 	}
 	tag := annotations[tagAnnotation]
-	if found := version.Parse(tag); !oci.ValidTag(tag) || key(&found) != v.key() {
+	if found := version.Parse(tag); !oci.ValidTag(tag) || versionKey(&found) != v.key() {
 		return v.Ref.Tag, nil
 	}
 	return tag, nil
 }
 
-// Clear deletes the claims of the version, which has its tag. Registries can refuse deletions; the claims remain then.
-func (v Version) Clear(ctx context.Context) error {
-	all, err := v.list(ctx)
-	if err != nil {
-		return err
-	}
-	for _, e := range all {
-		claim, err := v.Client.Resolve(ctx, v.Ref.WithTag(e.tag(v.key())))
-		if err == nil {
-			err = v.Client.Delete(ctx, v.Ref.WithDigest(claim.Digest))
-		}
-		if err != nil && !errors.Is(err, remote.ErrTagNotFound) && !errors.Is(err, oci.ErrManifestNotFound) {
-			return err
-		}
-	}
-	return nil
+// Clear deletes the claims of the version, which has its tag, those of all other versions with a tag that servers have left, and those of the
+// name of the repository. Registries can refuse deletions; the claims remain then.
+func (v Version) Clear(ctx context.Context, nameKey string) error {
+	return clearClaims(ctx, v.Client, v.Ref, func(key string, published map[string]bool) bool {
+		return key == v.key() || key == nameKey || published[key]
+	})
 }
 
 func (v Version) key() string {
 	parsed := version.Parse(v.Ref.Tag)
-	return key(&parsed)
-}
-
-// add adds a claim with the tag for which the content is pushed, and returns all claims.
-func (v Version) add(ctx context.Context, e element, spelling string) (elements, error) {
-	tag := e.tag(v.key())
-	// The name of the tag is in the content, so that no two claims have one digest, by which they are deleted.
-	content := annotated.New(artifactType, map[string]string{tagAnnotation: spelling, "dev.xpkg.claim": tag})
-	if _, err := v.Client.Push(ctx, v.Ref.WithTag(tag), content); err != nil {
-		return nil, err
-	}
-	return v.list(ctx)
-}
-
-// elements are the claims of a version.
-type elements []element
-
-// list returns the claims of the version.
-func (v Version) list(ctx context.Context) (elements, error) {
-	tags, err := v.Client.Tags(ctx, v.Ref)
-	if errors.Is(err, remote.ErrRepositoryNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var found elements
-	for _, tag := range tags {
-		if e, k, ok := parseTag(tag); ok && k == v.key() {
-			found = append(found, e)
-		}
-	}
-	return found, nil
-}
-
-// contents returns the contents of the claims of a round in a state, in ascending order.
-func (all elements) contents(round int, s state) []oci.Digest {
-	var found []oci.Digest
-	for _, e := range all {
-		if e.round == round && e.state == s {
-			found = append(found, e.content)
-		}
-	}
-	slices.SortFunc(found, oci.Digest.Compare)
-	return found
+	return versionKey(&parsed)
 }

@@ -2,8 +2,12 @@ package claim
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/olareg/olareg"
@@ -90,7 +94,7 @@ func publish(ctx context.Context, p *process, ref oci.Reference, content oci.Art
 	if _, err := client.Push(ctx, ref, content); err != nil {
 		return decided, err
 	}
-	return decided, v.Clear(ctx)
+	return decided, v.Clear(ctx, "")
 }
 
 // TestTwoServersDecideOnOneContent interrupts two servers at every request: the first one makes some requests, then the second one, then
@@ -127,12 +131,12 @@ func TestTwoServersDecideOnOneContent(t *testing.T) {
 func TestTagsOfClaims(t *testing.T) {
 	content := oci.DigestOf([]byte("content"))
 	v := version.Parse("v1.2.3-rc.1")
-	tag := element{12, contested, content}.tag(key(&v))
-	if e, k, ok := parseTag(tag); !oci.ValidTag(tag) || !ok || e != (element{12, contested, content}) || k != key(&v) {
+	tag := element{12, contested, content}.tag(versionKey(&v))
+	if e, k, ok := parseTag(tag); !oci.ValidTag(tag) || !ok || e != (element{12, contested, content}) || k != versionKey(&v) {
 		t.Errorf("%s is read as %v, %s, %t", tag, e, k, ok)
 	}
 	for _, spelling := range []string{"1.2.3-rc.1", "v1.02.3-rc.1"} {
-		if w := version.Parse(spelling); key(&w) != key(&v) {
+		if w := version.Parse(spelling); versionKey(&w) != versionKey(&v) {
 			t.Errorf("%s has another key", spelling)
 		}
 	}
@@ -167,6 +171,93 @@ func TestTagOfAnotherServer(t *testing.T) {
 	}
 	if tag, err := version("1.0.0").TagOf(t.Context(), content); err != nil || tag != "v1.0.0" {
 		t.Errorf("the tag of the content is %q: %v", tag, err)
+	}
+}
+
+// forgetful is a registry that, when a manifest is deleted while it is pushed again, keeps its tag without the manifest, as CNCF distribution does.
+type forgetful struct {
+	http.Handler
+	// orphans are the tags without a manifest.
+	orphans map[string]bool
+}
+
+// ServeHTTP implements [http.Handler].
+func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, reference, _ := strings.Cut(r.URL.Path, "/manifests/")
+	switch {
+	case r.Method == http.MethodPut:
+		delete(f.orphans, reference)
+		f.Handler.ServeHTTP(w, r)
+	case f.orphans[reference]:
+		http.NotFound(w, r)
+	case strings.HasSuffix(r.URL.Path, "/tags/list"):
+		answer := httptest.NewRecorder()
+		f.Handler.ServeHTTP(answer, r)
+		var list struct {
+			Name string   `json:"name"`
+			Tags []string `json:"tags"`
+		}
+		_ = json.Unmarshal(answer.Body.Bytes(), &list) // The registry of the test writes it.
+		list.Tags = append(list.Tags, slices.Collect(maps.Keys(f.orphans))...)
+		_ = json.NewEncoder(w).Encode(list)
+	default:
+		f.Handler.ServeHTTP(w, r)
+	}
+}
+
+// TestClearDeletesWhatOthersHaveLeft deletes the claims of all published versions, also those whose manifests the registry lost, and keeps those of a
+// version without a tag.
+func TestClearDeletesWhatOthersHaveLeft(t *testing.T) {
+	yes := true
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
+	t.Cleanup(func() { _ = images.Close() })
+	f := &forgetful{images, map[string]bool{}}
+	client := remote.New(remote.Options{Transport: direct{f}, Attempts: 1})
+	t.Cleanup(client.Close)
+	repository := oci.MustParseReference("registry.example.org/acme/boats:v1.0.0")
+	content := annotated.New("content", nil)
+	claims := map[string]string{}
+	for _, tag := range []string{"v1.0.0", "v1.1.0", "v2.0.0"} {
+		v := Version{
+			Client: client, Ref: repository.WithTag(tag), Published: func(context.Context) (oci.Digest, error) { return oci.Digest{}, nil },
+		}
+		if _, err := v.Decide(t.Context(), content.Root().Digest); err != nil {
+			t.Fatal(err)
+		}
+		claims[tag] = element{1, proposed, content.Root().Digest}.tag(v.key())
+		if tag != "v2.0.0" {
+			if _, err := client.Push(t.Context(), v.Ref, content); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	nameTag := element{1, proposed, content.Root().Digest}.tag(NameKey("acme/boats"))
+	if err := put(t.Context(), client, repository, nameTag, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, lost := range []string{"v1.0.0", "v1.1.0"} {
+		if err := remove(t.Context(), client, repository.WithTag(claims[lost])); err != nil {
+			t.Fatal(err)
+		}
+		f.orphans[claims[lost]] = true
+	}
+	v := Version{Client: client, Ref: repository}
+	if err := v.Clear(t.Context(), NameKey("acme/boats")); err != nil {
+		t.Fatal(err)
+	}
+	tags, err := client.Tags(t.Context(), repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, tag := range tags {
+		if _, key, ok := parseTag(tag); ok {
+			left = append(left, key)
+		}
+	}
+	unpublished := Version{Ref: repository.WithTag("v2.0.0")}
+	if want := []string{unpublished.key(), unpublished.key()}; !slices.Equal(left, want) {
+		t.Errorf("claims of %q remain, want %q", left, want)
 	}
 }
 

@@ -15,36 +15,42 @@ import (
 type state byte
 
 const (
-	// proposed means that a server wants the version to have the content.
+	// proposed means that a server wants the value.
 	proposed state = 'p'
-	// sole means that a server has proposed the content and has then seen no other proposal of the round.
+	// sole means that a server has proposed the value and has then seen no other proposal of the round.
 	sole state = 's'
-	// contested means that a server has proposed the content and has then seen another proposal of the round.
+	// contested means that a server has proposed the value and has then seen another proposal of the round.
 	contested state = 'c'
 )
 
 // element is a claim. The tag contains all of it, so that one list of tags shows all claims.
 type element struct {
-	round   int
-	state   state
-	content oci.Digest
+	round int
+	state state
+	// value is the content of a version, or the hash of a name.
+	value oci.Digest
 }
 
 const (
 	tagPrefix = "sha256-"
 	tagSuffix = ".claim-"
-	// keyBytes is the length of the hash of a version in a tag.
+	// keyBytes is the length of the hash of a version or name in a tag.
 	keyBytes = 16
 )
 
-// key returns the part of tags that identifies a version, which is the same for all spellings of the version.
-func key(v *version.Version) string {
-	sum := sha256.Sum256([]byte(v.Semver().String()))
+// versionKey returns the part of tags that identifies a version, which is the same for all spellings of the version.
+func versionKey(v *version.Version) string { return keyOf(v.Semver().String()) }
+
+// NameKey returns the part of tags that identifies similar names, for a form in which they are equal.
+func NameKey(folded string) string { return keyOf("name:" + folded) }
+
+func keyOf(s string) string {
+	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:keyBytes])
 }
 
 func (e element) tag(key string) string {
-	return fmt.Sprintf("%s%s%s%s.%d%c", tagPrefix, e.content.Hex(), tagSuffix, key, e.round, e.state)
+	return fmt.Sprintf("%s%s%s%s.%d%c", tagPrefix, e.value.Hex(), tagSuffix, key, e.round, e.state)
 }
 
 // parseTag parses the tag of a claim.
@@ -56,7 +62,7 @@ func parseTag(tag string) (e element, key string, ok bool) {
 		return element{}, "", false
 	}
 	var err error
-	if e.content, err = oci.ParseDigest("sha256:" + content); err != nil {
+	if e.value, err = oci.ParseDigest("sha256:" + content); err != nil {
 		return element{}, "", false
 	}
 	if e.round, err = strconv.Atoi(rest[:len(rest)-1]); err != nil {
