@@ -313,6 +313,9 @@ func nextPath(link string) string {
 	return u.Path + "?" + u.RawQuery
 }
 
+// damage implements images. The backend knows its damage.
+func (b *backend) damage() damage { return damage{} }
+
 // close implements images.
 func (b *backend) close() error {
 	b.client.Close()

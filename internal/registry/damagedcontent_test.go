@@ -76,7 +76,9 @@ func testDamagedContent(t *testing.T, part string, damage func([]byte) []byte, i
 	if err := s.push(t, s.admin, "acme/boats:v1.0.0", "Ship"); err == nil {
 		t.Error("a version with damaged content gets other content")
 	}
+	s.checkHealth(t, `"damagedContents":1`, "xpkg_registry_damaged_contents 1")
 	s.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	s.checkHealth(t, `"status":"ok"`, "xpkg_registry_damaged_contents 0")
 	for _, target := range targets {
 		if status, body := s.get(t, target); status != http.StatusOK || body != string(original) {
 			t.Errorf("GET %s after a push of the same content: %d %q", target, status, body)

@@ -36,9 +36,14 @@ type images interface {
 	digest(ctx context.Context, repository, tag string) (oci.Digest, error)
 	// pushed returns the time at which a manifest was pushed; zero if it is not known.
 	pushed(repository string, d oci.Digest) time.Time
+	// damage returns what is known to be damaged.
+	damage() damage
 	// close releases the resources.
 	close() error
 }
+
+// damage counts the repositories that are refused, and the manifests and blobs that are not served.
+type damage struct{ Repositories, Contents int }
 
 // folder stores content in OCI layouts below a folder.
 type folder struct {
@@ -48,7 +53,8 @@ type folder struct {
 	// serve and serveNothing serve them.
 	serve, serveNothing http.Handler
 	root                string
-	layouts             *layouts
+	layouts             *Layouts
+	contents            *contents
 	// grace is the time for which new content is kept.
 	grace time.Duration
 	log   *slog.Logger
@@ -59,7 +65,7 @@ func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 	if gc.Grace == 0 {
 		gc.Grace = ContentGrace
 	}
-	f := &folder{root: root, grace: gc.Grace, log: log, absent: newAbsent(), layouts: newLayouts(root, log)}
+	f := &folder{root: root, grace: gc.Grace, log: log, absent: newAbsent(), layouts: NewLayouts(root, log), contents: newContents(root, log)}
 	RemoveEmpty(root, f.grace, log)
 	f.layouts.checkAll()
 	f.images = olareg.New(config.Config{
@@ -73,9 +79,9 @@ func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 			Blob:          config.ConfigAPIBlob{DeleteEnabled: &yes},
 			Manifest:      config.ConfigAPIManifest{Limit: largestManifest},
 		},
-		Log: log,
+		Log: f.layouts.Log(),
 	})
-	f.serve, f.serveNothing = newContents(root, log).handler(Conforming(f.images)), absentImages(f.absent)
+	f.serve, f.serveNothing = f.contents.handler(Conforming(f.images)), absentImages(f.absent)
 	return f
 }
 
@@ -174,6 +180,9 @@ func (f *folder) digest(ctx context.Context, repository, tag string) (oci.Digest
 	}
 	return f.layouts.recorded(repository, tag)
 }
+
+// damage implements images.
+func (f *folder) damage() damage { return damage{f.layouts.damaged(), f.contents.damaged()} }
 
 // close implements images.
 func (f *folder) close() error {

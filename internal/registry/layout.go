@@ -31,9 +31,9 @@ const (
 // marker is the content of the marker file, which is the same in every layout.
 const marker = `{"imageLayoutVersion":"1.0.0"}`
 
-// layouts checks the OCI layouts below a folder. olareg reads them leniently: a repository whose list of manifests is damaged is an empty one for
+// Layouts checks the OCI layouts below a folder. olareg reads them leniently: a repository whose list of manifests is damaged is an empty one for
 // it, and the next push replaces the list.
-type layouts struct {
+type Layouts struct {
 	root string
 	log  *slog.Logger
 
@@ -49,13 +49,13 @@ type layoutCheck struct {
 	hasTags bool
 }
 
-func newLayouts(root string, log *slog.Logger) *layouts {
-	return &layouts{root: root, log: log, checked: map[string]layoutCheck{}}
+// NewLayouts returns the layouts below a folder.
+func NewLayouts(root string, log *slog.Logger) *Layouts {
+	return &Layouts{root: root, log: log, checked: map[string]layoutCheck{}}
 }
 
-// CheckLayouts returns a handler that refuses the requests to the repositories of a registry of olareg whose layouts below a folder are damaged.
-func CheckLayouts(root string, images http.Handler, log *slog.Logger) http.Handler {
-	l := newLayouts(root, log)
+// Handler returns a handler that refuses the requests to the repositories of a registry of olareg whose layouts are damaged.
+func (l *Layouts) Handler(images http.Handler) http.Handler {
 	l.checkAll()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if api, ok := parseRequest(r.URL.Path); ok && api.repository != "" {
@@ -68,8 +68,70 @@ func CheckLayouts(root string, images http.Handler, log *slog.Logger) http.Handl
 	})
 }
 
+// Log returns the log for the registry of olareg that serves the layouts. olareg reports there that it is going to collect the garbage of a repository,
+// before it reads the list of manifests; the layout is checked at this moment, because a damaged list can be read as an empty one, whose collection
+// would remove all content.
+func (l *Layouts) Log() *slog.Logger { return slog.New(collections{l.log.Handler(), l}) }
+
+// collections is the handler of a log that checks a layout when its garbage is going to be collected.
+type collections struct {
+	slog.Handler
+	layouts *Layouts
+}
+
+// The record of olareg before a collection, and its attribute with the repository.
+const collectionMessage, collectionRepository = "starting GC", "repo"
+
+// Enabled implements [slog.Handler]. The record of a collection has the level of debugging.
+func (c collections) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle implements [slog.Handler].
+func (c collections) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == collectionMessage {
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key == collectionRepository {
+				_ = c.layouts.check(a.Value.String()) // It moves a damaged list away.
+			}
+			return true
+		})
+	}
+	if !c.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return c.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (c collections) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return collections{c.Handler.WithAttrs(attrs), c.layouts}
+}
+
+// WithGroup implements [slog.Handler].
+func (c collections) WithGroup(name string) slog.Handler {
+	return collections{c.Handler.WithGroup(name), c.layouts}
+}
+
+// damaged returns the number of repositories whose layouts were found damaged and are not repaired.
+func (l *Layouts) damaged() int {
+	l.mu.Lock()
+	var found []string
+	for repository, last := range l.checked {
+		if last.err != nil {
+			found = append(found, repository)
+		}
+	}
+	l.mu.Unlock()
+	n := 0
+	for _, repository := range found {
+		if l.check(repository) != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // checkAll checks every repository, so that the log names those that are damaged before a client asks for them.
-func (l *layouts) checkAll() {
+func (l *Layouts) checkAll() {
 	names, err := repositoriesIn(context.Background(), l.root)
 	if err != nil {
 		l.log.Error("cannot check the repositories", "error", err)
@@ -81,7 +143,7 @@ func (l *layouts) checkAll() {
 }
 
 // check fails if the layout of a repository is damaged. Each damage is logged once. A repository that does not exist is not damaged.
-func (l *layouts) check(repository string) error {
+func (l *Layouts) check(repository string) error {
 	if !access.ValidRepository(repository) {
 		return nil
 	}
@@ -102,10 +164,13 @@ func (l *layouts) check(repository string) error {
 }
 
 // load reads the list of manifests of a repository, unless it has not changed since it was read. It returns the cause if the list is damaged.
-func (l *layouts) load(repository, path string) (fileState, error) {
+func (l *Layouts) load(repository, path string) (fileState, error) {
 	f, err := os.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !hasContent(filepath.Dir(path)):
+		l.mu.Lock()
+		delete(l.checked, repository)
+		l.mu.Unlock()
 		return fileState{}, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return fileState{}, errors.New("the file is missing, and the repository has content")
@@ -140,7 +205,7 @@ func (l *layouts) load(repository, path string) (fileState, error) {
 }
 
 // hasTags reports whether a repository had tags when it was last checked.
-func (l *layouts) hasTags(repository string) bool {
+func (l *Layouts) hasTags(repository string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.checked[repository].hasTags
@@ -159,7 +224,7 @@ func moveAway(path string, damage error) error {
 }
 
 // restoreMarker writes the marker file of a repository if it is missing or damaged: its content is known.
-func (l *layouts) restoreMarker(repository, dir string) error {
+func (l *Layouts) restoreMarker(repository, dir string) error {
 	path := filepath.Join(dir, markerFile)
 	var found struct {
 		Version string `json:"imageLayoutVersion"`
@@ -242,7 +307,7 @@ func isDamaged(dir string) bool {
 }
 
 // recorded returns the digest of a tag in the list of manifests, whether the manifest exists or not; zero if there is no such tag.
-func (l *layouts) recorded(repository, tag string) (oci.Digest, error) {
+func (l *Layouts) recorded(repository, tag string) (oci.Digest, error) {
 	document, err := os.ReadFile(filepath.Join(l.root, filepath.FromSlash(repository), layoutFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return oci.Digest{}, nil

@@ -12,8 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
+
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // again starts a server of the folder of another one, which has stopped. Its log is complete when it has stopped.
@@ -121,6 +125,7 @@ func testDamagedList(t *testing.T, damage func([]byte) []byte, isBefore bool) {
 			t.Errorf("the push of %s is accepted", kind)
 		}
 	}
+	s.checkHealth(t, `"damagedRepositories":1`, "xpkg_registry_damaged_repositories 1")
 	if status, body := s.get(t, "/v2/_catalog"); status != http.StatusOK || !strings.Contains(body, "acme/boats") {
 		t.Errorf("the list of the repositories: %d %s", status, body)
 	}
@@ -137,6 +142,50 @@ func testDamagedList(t *testing.T, damage func([]byte) []byte, isBefore bool) {
 	restored, _ := first.again(t)
 	if status, body := restored.get(t, "/v2/acme/boats/manifests/v1.0.0"); status != http.StatusOK {
 		t.Errorf("after the file was restored: %d %s", status, body)
+	}
+	restored.checkHealth(t, `"status":"ok"`, "xpkg_registry_damaged_repositories 0")
+}
+
+// checkHealth checks the texts in the health and in the metrics of a server.
+func (s *server) checkHealth(t *testing.T, health, metrics string) {
+	t.Helper()
+	s.waitUntil(t, "the index is ready", func() bool { status, _ := s.get(t, "/healthz"); return status == http.StatusOK })
+	if _, body := s.get(t, "/healthz"); !strings.Contains(body, health) {
+		t.Errorf("the health lacks %s: %s", health, body)
+	}
+	if _, body := s.get(t, "/metrics"); !strings.Contains(body, metrics+"\n") {
+		t.Errorf("the metrics lack %s:\n%s", metrics, body)
+	}
+}
+
+// TestCollectionOfADamagedList damages the list of a repository immediately before its garbage is collected, without a request after it.
+func TestCollectionOfADamagedList(t *testing.T) {
+	t.Parallel()
+	root, yes := t.TempDir(), true
+	layouts := registry.NewLayouts(root, slog.New(slog.DiscardHandler))
+	images := olareg.New(config.Config{
+		Storage: config.ConfigStorage{StoreType: config.StoreDir, RootDir: root, GC: config.ConfigGC{GracePeriod: time.Hour}},
+		API:     config.ConfigAPI{DeleteEnabled: &yes},
+		Log:     layouts.Log(),
+	})
+	client := remote.New(remote.Options{Transport: direct{layouts.Handler(images), ""}, Attempts: 1})
+	t.Cleanup(client.Close)
+	if _, err := client.Push(t.Context(), oci.MustParseReference(host+"/acme/boats:v1.0.0"), build(t, packageYAML("boats", "Boat"))); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, "acme", "boats")
+	if err := os.WriteFile(filepath.Join(dir, "index.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-48 * time.Hour)
+	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error { return os.Chtimes(path, old, old) })
+	blobs := files(t, filepath.Join(dir, "blobs"))
+	_ = images.Close() // It collects the garbage of every repository, and reports the damaged one.
+	if n := files(t, filepath.Join(dir, "blobs")); n != blobs || blobs == 0 {
+		t.Errorf("%d of %d blobs remain", n, blobs)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "index.json.damaged")); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -35,6 +35,18 @@ func newMetrics() *metrics {
 	return m
 }
 
+// observeDamage adds the numbers of damaged repositories and contents.
+func (m *metrics) observeDamage(found func() damage) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "xpkg_registry_damaged_repositories", Help: "Repositories that are refused because their lists of versions are damaged.",
+		}, func() float64 { return float64(found().Repositories) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "xpkg_registry_damaged_contents", Help: "Manifests and blobs that were found damaged and are not served.",
+		}, func() float64 { return float64(found().Contents) }),
+	)
+}
+
 // serveMetrics serves the metrics to users with a valid token: the number of requests to a private part would otherwise be public.
 func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	if subject, found := s.identifier.subject(r); found != validCredentials || subject.IsAnonymous() {

@@ -119,6 +119,7 @@ func New(o Options) (*Server, error) {
 	// The indexer reads everything: the partitions of the index keep private packages apart.
 	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.images)
 	s.packages.digest = s.images.digest
+	s.metrics.observeDamage(s.images.damage)
 	s.indexBlobs = &indexBlobs{packages: s.packages, images: s.images, now: s.now}
 	if s.options.Indexer == nil {
 		s.options.Indexer = s.newIndexer()
@@ -227,14 +228,26 @@ func (s *Server) policy() *access.Policy { return s.policies.current() }
 // changed updates the index after a change of a repository. It does not wait.
 func (s *Server) changed(repository string) { s.site.Changed(repository) }
 
-// serveHealth reports whether the server can serve requests.
+// serveHealth reports whether the server can serve requests, and the number of damaged repositories and contents. A server with damage serves
+// everything else.
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if err := s.site.Healthy(); err != nil {
 		s.log.Warn("not ready", "error", err)
 		writeJSON(w, r, http.StatusServiceUnavailable, map[string]string{"status": "the index is not ready"})
 		return
 	}
-	writeJSON(w, r, http.StatusOK, map[string]string{"status": "ok"})
+	answer := health{Status: "ok"}
+	if found := s.images.damage(); found != (damage{}) {
+		answer = health{"damaged", found.Repositories, found.Contents}
+	}
+	writeJSON(w, r, http.StatusOK, answer)
+}
+
+// health is the response of a server that can serve requests.
+type health struct {
+	Status              string `json:"status"`
+	DamagedRepositories int    `json:"damagedRepositories,omitempty"`
+	DamagedContents     int    `json:"damagedContents,omitempty"`
 }
 
 // policyFileReader reads the policy again when its file changes. While the file is malformed or being written, the last policy applies: the

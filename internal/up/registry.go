@@ -58,6 +58,7 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	yes, no := true, false
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	sites.RemoveEmpty(d.Registry(), sites.ContentGrace, logger)
+	layouts := sites.NewLayouts(d.Registry(), logger)
 	images := olareg.New(config.Config{
 		Storage: config.ConfigStorage{
 			StoreType: config.StoreDir, RootDir: d.Registry(), GC: config.ConfigGC{GracePeriod: sites.ContentGrace, EmptyRepo: &no},
@@ -66,13 +67,13 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 			DeleteEnabled: &yes,
 			Blob:          config.ConfigAPIBlob{DeleteEnabled: &yes},
 		},
-		Log: logger,
+		Log: layouts.Log(),
 	})
 	address := listener.Addr().String()
 	web := &registryPages{options: sites.LocalOptions{
 		Host: address, Images: images, Root: d.Registry(), Dir: filepath.Join(d.Cache(), "pages"), Log: logger,
 	}}
-	handler := registry.Handler(sites.CheckLayouts(d.Registry(), sites.Conforming(images), logger), registry.Options{
+	handler := registry.Handler(layouts.Handler(sites.Conforming(images)), registry.Options{
 		Token: token, Login: LoginCommand(State{DataDir: d.Path, Registry: address}), MaxUpload: o.MaxUpload, Uses: uses,
 		Repositories: sites.NewLocalList(d.Registry(), logger), Pages: web, Changed: web.changed,
 		Report: func(message string) {
