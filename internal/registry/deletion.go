@@ -134,7 +134,7 @@ func (p *push) checkAge() error {
 	if p.policy().IsAdministrator(p.subject) {
 		return nil
 	}
-	view := p.site.view(access.Subject{User: defaultAdministrator, Grants: []access.Scope{{Repositories: []string{"*"}, Actions: []access.Action{access.Read}}}})
+	view := p.fullView()
 	row, history, ok := view.Package(p.api.repository)
 	if !ok {
 		return nil
@@ -151,6 +151,11 @@ func (p *push) checkAge() error {
 		}
 	}
 	return nil
+}
+
+// fullView returns the view of all packages.
+func (s *Server) fullView() *View {
+	return s.site.view(access.Subject{User: defaultAdministrator, Grants: []access.Scope{{Repositories: []string{"*"}, Actions: []access.Action{access.Read}}}})
 }
 
 // checkDependents checks that no newest version of a package depends on a version. The error names no dependents, because the client

@@ -1,12 +1,15 @@
 package registry_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/retention"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
@@ -54,6 +57,42 @@ func TestADeletionByAnyClientLeavesTheStatus(t *testing.T) {
 		t.Errorf("other content, after the attempts: %v", err)
 	}
 	s.checkTombstone(t, ref.WithDigest(digest), "v1.1.0")
+}
+
+// TestRetentionKeepsWhatPrivatePackagesRequire asks the server, whose published index does not have the private packages.
+func TestRetentionKeepsWhatPrivatePackagesRequire(t *testing.T) {
+	s := start(t, nil)
+	for i := range 4 {
+		s.mustPush(t, fmt.Sprintf("acme/provider-boats:v1.0.0-rc.%d", i), fmt.Sprintf("Boat%d", i))
+	}
+	for name, constraint := range map[string]string{"provider-exact": "=v1.0.0-rc.1", "provider-range": "<v1.0.0-rc.3"} {
+		stream := bytes.Replace(packageYAML(name, "Plan"), []byte("spec:\n"), []byte("spec:\n  dependsOn: [{provider: "+host+"/acme/provider-boats, version: '"+constraint+"'}]\n"), 1)
+		if _, err := s.client(t, s.admin).Push(t.Context(), oci.MustParseReference(host+"/acme/secret/"+name+":v1.0.0"), build(t, stream)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.waitUntil(t, "all packages are indexed", func() bool { return s.indexed(t) == 3 })
+	owner := s.client(t, s.token(t, "alice", []string{"acme/*"}, access.Read, access.Delete))
+	reader := s.client(t, s.token(t, "eve", []string{"acme/*"}, access.Read))
+	for i, want := range []bool{false, true, true, false} {
+		ref := oci.MustParseReference(fmt.Sprintf("%s/acme/provider-boats:v1.0.0-rc.%d", host, i))
+		for name, client := range map[string]*remote.Client{"administrator": s.client(t, s.admin), "owner": owner, "reader": reader, "anonymous": s.client(t, "")} {
+			got, err := client.IsRequired(t.Context(), ref)
+			if mayKnow := name == "administrator" || name == "owner"; err != nil || got != (want && mayKnow) {
+				t.Errorf("%s: %s is required: %t, %v", name, ref, got, err)
+			}
+		}
+		d, err := owner.Resolve(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		needed, err := retention.Check(t.Context(), s.client(t, s.admin), retention.Candidate{
+			Repository: host + "/acme/provider-boats", Version: catalog.Version{Tag: ref.Tag, Digest: d.Digest},
+		})
+		if err != nil || (needed != "") != want {
+			t.Errorf("the retention keeps %s because %q: %v", ref, needed, err)
+		}
+	}
 }
 
 // Parts of a version are not deleted before it: its blobs, the images of an index, and content that is another version, too.

@@ -8,6 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // serveDistribution serves the OCI distribution API: it forwards the requests that the policy allows to the images.
@@ -62,6 +63,10 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, api apiRequest, su
 	if !allowed {
 		s.images.serveAbsent(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}), api.repository)
 		return
+	}
+	if api.endpoint == manifestEndpoint && r.Header.Get(remote.RequiredHeader) != "" && policy.May(subject.WithoutRequested(), api.repository, access.Delete) &&
+		s.fullView().Requires(api.repository, api.reference) {
+		w.Header().Set(remote.RequiredHeader, "true")
 	}
 	s.images.ServeHTTP(w, withPath(r, api))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/retention"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
@@ -134,6 +135,33 @@ func (v *View) Dependents(repository string) []Dependent {
 	}
 	slices.SortFunc(found, func(a, b Dependent) int { return strings.Compare(a.Repository, b.Repository) })
 	return found
+}
+
+// Requires reports whether the constraint of a version of any package needs a version of a package.
+func (v *View) Requires(repository, tag string) bool {
+	row, of, ok := v.Package(repository)
+	if !ok {
+		return false
+	}
+	isIt := func(name string) bool { return name == row.Repository || slices.Contains(row.Aliases, name) }
+	for _, p := range v.parts {
+		for _, h := range p.catalog.Histories {
+			if !v.visible(h.Repository) {
+				continue
+			}
+			for _, dependent := range h.Versions {
+				if dependent.Status != nil && dependent.Status.State == catalog.Removed {
+					continue
+				}
+				for _, d := range dependent.Dependencies {
+					if isIt(d.Package) && retention.Requires(d.Constraint, of.Versions, tag) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 // Owner is the owner of an API group.

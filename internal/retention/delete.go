@@ -15,7 +15,8 @@ import (
 type Needed string
 
 // Check returns the reason why the registry still needs the content of a version, and "" if nothing does: another tag, an image index
-// under another tag, a referrer other than a status, or a tag that has moved since the index was updated.
+// under another tag, a referrer other than a status, or a tag that has moved since the index was updated. A registry server of xpkg is asked whether one of its
+// packages requires the version, because the index may not have all of them.
 func Check(ctx context.Context, client *remote.Client, v Candidate) (Needed, error) {
 	ref, err := referenceOf(v)
 	if err != nil {
@@ -29,6 +30,13 @@ func Check(ctx context.Context, client *remote.Client, v Candidate) (Needed, err
 		return "", err
 	case current.Digest != v.Digest:
 		return Needed("its tag refers to " + current.Digest.Short() + " now"), nil
+	}
+	required, err := client.IsRequired(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	if required {
+		return "a package of the registry requires it", nil
 	}
 	referrers, err := client.Referrers(ctx, ref, "")
 	if err != nil {

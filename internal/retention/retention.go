@@ -126,6 +126,22 @@ func (r Rules) locks(repository string, v catalog.Version) bool {
 	})
 }
 
+// Requires reports whether a constraint needs a version of a package: it names the version, or accepts it and no newer version that can be selected.
+func Requires(constraint string, versions []catalog.Version, tag string) bool {
+	c := version.ParseConstraint(constraint)
+	for _, v := range slices.Backward(versions) {
+		switch {
+		case v.Tag == tag:
+			return v.Digest.String() == constraint || c.Pinned() == tag || c.Accepts(tag)
+		case c.Accepts(v.Tag) && !v.Status.Excludes() && v.Error == nil:
+			return slices.ContainsFunc(versions, func(v catalog.Version) bool {
+				return v.Tag == tag && v.Digest.String() == constraint || c.Pinned() == tag
+			})
+		}
+	}
+	return false
+}
+
 // keepFor moves the newest old version that a constraint accepts to the kept ones, if none of these satisfies it. A version that the
 // constraint names is always kept.
 func keepFor(constraint string, old, kept []catalog.Version) (remaining, all []catalog.Version) {
