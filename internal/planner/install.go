@@ -93,7 +93,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 		}
 	}
 	pl.checkCrossplane(ctx, p, pkg.Meta, out)
-	if err := pl.permissions(ctx, s, pkg, t, out); err != nil {
+	if err := pl.permissions(ctx, s, p, pkg, t, out); err != nil {
 		return nil, err
 	}
 	pl.runtime(ctx, s, p, pkg, t, res.Digest, out)

@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
@@ -39,8 +40,13 @@ func TestPlansWithOptionalDependencies(t *testing.T) {
 	}
 	e.CreateTemporary(t, installed)
 	settled(t, c, installed)
-	untilLock(t, c, "says with what it works", installed, func(p v1beta1.LockPackage) bool { return len(p.OptionalDependencies) == 1 })
+	lock := untilLock(t, c, "says with what it works", installed, func(p v1beta1.LockPackage) bool { return len(p.OptionalDependencies) == 1 })
 	stop()
+	// The next manager runs runtimes.
+	lock.Annotations[runtime.AnnotationChoice] = string(runtime.External)
+	if err := c.Update(t.Context(), lock); err != nil {
+		t.Fatal(err)
+	}
 
 	p = install(t, pl, env.NewProvider("optional-any", at+"any:v1"))
 	if len(p.AddedPackages) != 1 || !strings.HasPrefix(p.AddedPackages[0].Reference, at+"mail:v1.0.0") {

@@ -36,20 +36,20 @@ type Permissions struct {
 
 // permissions adds to the plan the difference between the permissions of the current revision's
 // runtime and those of the running one, and checks the requests against the policy.
-func (pl *Planner) permissions(ctx context.Context, s *clusterState, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
+func (pl *Planner) permissions(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
 	loader := pl.permissionLoader(s)
 	objects, err := pl.packages().Desired(pkg, t.Current)
 	if err != nil {
 		return err
 	}
-	after, err := loader.Input(ctx, t.Current, pkg, objects)
+	after, err := pl.permissionInput(ctx, loader, s, p, t.Current, pkg, objects)
 	if err != nil {
 		return err
 	}
 	if err := rbac.CheckDefined(after.Defined); err != nil {
 		return err
 	}
-	var p Permissions
+	var changes Permissions
 	var policy rbac.Policy
 	if len(after.Requests) > 0 {
 		policy, err = pl.PermissionPolicy.Read(ctx, pl.Reader, pl.Namespace)
@@ -58,27 +58,36 @@ func (pl *Planner) permissions(ctx context.Context, s *clusterState, pkg *xpkg.P
 		}
 		switch {
 		case errors.Is(err, rbac.ErrPermissionDenied):
-			p.Denied = errors.Unwrap(err).Error()
+			changes.Denied = errors.Unwrap(err).Error()
 		case err != nil:
 			return err
 		}
 	}
-	before, err := pl.permissionsBefore(ctx, loader, t)
+	before, err := pl.permissionsBefore(ctx, loader, s, p, t)
 	if err != nil {
 		out.warn(fmt.Sprintf("The current permissions of the runtime are not known: %v.", err))
 	}
-	p.Added, p.Removed = rbac.Changes(before, after)
+	changes.Added, changes.Removed = rbac.Changes(before, after)
 	everywhere, within := rbac.RuntimeRules(before)
-	if needed := rbac.Escalating(policy.Allow, everywhere, within, after); p.Denied == "" && !permission.Approved(t.Current, needed) {
-		p.NeedsApproval = needed
+	if needed := rbac.Escalating(policy.Allow, everywhere, within, after); changes.Denied == "" && !permission.Approved(t.Current, needed) {
+		changes.NeedsApproval = needed
 	}
-	if p.CompositeRoles, err = pl.compositeRoles(ctx, objects); err != nil {
+	if changes.CompositeRoles, err = pl.compositeRoles(ctx, objects); err != nil {
 		out.warn(fmt.Sprintf("The roles of its composite resources are not known: %v.", err))
 	}
-	if len(p.Added)+len(p.Removed)+len(p.NeedsApproval)+len(p.CompositeRoles) > 0 || p.Denied != "" {
-		out.Permissions = &p
+	if len(changes.Added)+len(changes.Removed)+len(changes.NeedsApproval)+len(changes.CompositeRoles) > 0 || changes.Denied != "" {
+		out.Permissions = &changes
 	}
 	return nil
+}
+
+// permissionInput returns the input for the permissions of a revision, like the manager.
+func (pl *Planner) permissionInput(ctx context.Context, loader permission.Loader, s *clusterState, p v1.Package, rev v1.PackageRevision, pkg *xpkg.Package, objects *desired.Objects) (rbac.Input, error) {
+	in, err := loader.Input(ctx, rev, pkg, objects)
+	if err == nil && !s.hasRuntime(p, pkg) {
+		in = in.WithoutRuntime()
+	}
+	return in, err
 }
 
 // compositeRoles returns the names of the roles of composite resources that do not exist yet, sorted.
@@ -118,7 +127,7 @@ func (pl *Planner) permissionLoader(s *clusterState) permission.Loader {
 
 // permissionsBefore returns the input for the permissions of the running runtime. It grants none if
 // no runtime has permissions.
-func (pl *Planner) permissionsBefore(ctx context.Context, loader permission.Loader, t revision.Transition) (rbac.Input, error) {
+func (pl *Planner) permissionsBefore(ctx context.Context, loader permission.Loader, s *clusterState, p v1.Package, t revision.Transition) (rbac.Input, error) {
 	rev := permittedRevision(t.Before)
 	if rev == nil {
 		return rbac.Input{Kind: rbac.Configuration}, nil
@@ -131,7 +140,7 @@ func (pl *Planner) permissionsBefore(ctx context.Context, loader permission.Load
 	if err != nil {
 		return rbac.Input{}, err
 	}
-	return loader.Input(ctx, rev, pkg, objects)
+	return pl.permissionInput(ctx, loader, s, p, rev, pkg, objects)
 }
 
 // permittedRevision returns the revision whose runtime has permissions, the last activated one that

@@ -116,7 +116,7 @@ func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Pack
 	p.SetGeneration(p.GetGeneration() + 1)
 	t := revision.Next(p, pkg.Meta, c.To.Digest.String(), revisions)
 	var own Plan
-	if err := pl.permissions(ctx, s, pkg, t, &own); err != nil {
+	if err := pl.permissions(ctx, s, p, pkg, t, &own); err != nil {
 		return err
 	}
 	if err := pl.objects(ctx, s, p, pkg, t, &own); err != nil {

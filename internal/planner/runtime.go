@@ -86,26 +86,27 @@ func (pl *Planner) runtimeConfig(ctx context.Context, p v1.Package, rev v1.Packa
 	return origin, config, err
 }
 
+// choice returns how the manager runs runtimes, and false if a manager of an earlier version does not announce it.
+func (s *clusterState) choice() (runtime.Choice, bool) {
+	choice, err := runtime.ParseChoice(s.lock.Annotations[runtime.AnnotationChoice], runtime.None)
+	return choice, err == nil
+}
+
 // hasRuntime reports whether a package has a runtime that the manager or another system runs. It is true if the manager does not
 // announce its configuration.
 func (s *clusterState) hasRuntime(p v1.Package, pkg *xpkg.Package) bool {
-	choice, err := runtime.ParseChoice(s.lock.Annotations[runtime.AnnotationChoice], runtime.None)
-	if err != nil {
-		return true
-	}
-	defaults, err := runtimedefaults.Parse(pkg.Meta.Annotations)
-	return choice.Of(p.PackageKind(), p.GetName()) != runtime.None && !revision.IsShared(p) && (err != nil || defaults == nil || !defaults.None)
+	choice, known := s.choice()
+	by, _, err := choice.Select(p, pkg.Meta)
+	return !known || err != nil || by != runtime.None
 }
 
 func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest) error {
-	choice, err := runtime.ParseChoice(s.lock.Annotations[runtime.AnnotationChoice], runtime.None)
-	by := choice.Of(p.PackageKind(), p.GetName())
-	if err != nil || by != runtime.Process && by != runtime.Deployment || t.Activate != t.Current.GetName() {
-		// A manager of an earlier version announces nothing.
+	choice, known := s.choice()
+	if !known || t.Activate != t.Current.GetName() {
 		return nil
 	}
-	defaults, err := runtimedefaults.Parse(pkg.Meta.Annotations)
-	if err != nil || defaults != nil && defaults.None {
+	by, defaults, err := choice.Select(p, pkg.Meta)
+	if err != nil || by != runtime.Process && by != runtime.Deployment {
 		return err
 	}
 	origin, config, err := pl.runtimeConfig(ctx, p, t.Current)

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // Name is the name of a way to run the runtimes of packages.
@@ -141,6 +144,20 @@ func (c Choice) Of(kind, name string) Name {
 		return None
 	}
 	return c.all
+}
+
+// Select returns how the runtime of a package with some content runs, and the defaults of the runtime, which can be nil. It returns
+// None for a package without a runtime: the choice runs none, the package shares its CRDs with namespaces, or its content has none.
+func (c Choice) Select(p v1.Package, meta xpkg.Meta) (Name, *runtimedefaults.Defaults, error) {
+	by := c.Of(p.PackageKind(), p.GetName())
+	if by == None || revision.IsShared(p) {
+		return None, nil, nil
+	}
+	defaults, err := runtimedefaults.Parse(meta.Annotations)
+	if err == nil && defaults != nil && defaults.None {
+		by = None
+	}
+	return by, defaults, err
 }
 
 // Uses reports whether the choice may select a name for any package.

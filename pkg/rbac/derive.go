@@ -42,8 +42,8 @@ var (
 //
 // A Provider whose revision defines resources has a role for its runtime and two
 // aggregated roles for users. A Provider or Function that defines none has a role only
-// for its requests, and a Configuration has no role because it has no runtime. [Reserved]
-// resources are ignored.
+// for its requests, and a Configuration has no role because it has no runtime. A Provider
+// without a runtime has only the aggregated roles. [Reserved] resources are ignored.
 func Derive(in Input) Set {
 	types := union(in.Defined, in.Family)
 	if in.Kind != Provider {
@@ -54,6 +54,9 @@ func Derive(in Input) Set {
 	}
 	var set Set
 	set.aggregateRoles(in, types)
+	if in.NoRuntime {
+		return set
+	}
 	everywhere, within := in.system(types)
 	set.bindCluster(in, everywhere)
 	set.bindNamespace(in, within)

@@ -73,6 +73,11 @@ var inputs = map[string]func() Input{
 		}
 		return in
 	},
+	"provider-without-runtime": func() Input {
+		in := provider()
+		in.Requests = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}
+		return in.WithoutRuntime()
+	},
 	"function-that-requests": func() Input {
 		return Input{
 			Kind: Function, Package: "function-x", Revision: "function-x-0123456789ab", Namespace: "crossplane-system",
@@ -146,9 +151,14 @@ func TestNoRoles(t *testing.T) {
 			in.Defined = resources("validatingwebhookconfigurations.admissionregistration.k8s.io", "roles.rbac.authorization.k8s.io", "deployments.apps", "secrets")
 			in.Family = resources("providers.pkg.crossplane.io")
 		},
-		"a configuration":                  func(in *Input) { in.Kind = Configuration },
-		"a configuration that requests":    func(in *Input) { in.Kind, in.Requests = Configuration, []rbacv1.PolicyRule{{Verbs: []string{"get"}}} },
-		"a function that requests nothing": func(in *Input) { in.Kind = Function },
+		"a configuration":               func(in *Input) { in.Kind = Configuration },
+		"a configuration that requests": func(in *Input) { in.Kind, in.Requests = Configuration, []rbacv1.PolicyRule{{Verbs: []string{"get"}}} },
+		"a function without a runtime": func(in *Input) {
+			in.Kind, in.Requests = Function, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}
+			*in = in.WithoutRuntime()
+		},
+		"a provider without types and a runtime": func(in *Input) { in.Defined, in.SafeStart = nil, true; *in = in.WithoutRuntime() },
+		"a function that requests nothing":       func(in *Input) { in.Kind = Function },
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := provider()

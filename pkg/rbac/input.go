@@ -34,6 +34,8 @@ type Input struct {
 	// Needs are the runtime's needs for Secrets, ConfigMaps, Events and Leases.
 	Needs Needs
 
+	// NoRuntime reports that the revision has no runtime, and only roles for users.
+	NoRuntime bool
 	// ServiceAccounts are the identities of the runtime. If it is empty, no binding is
 	// derived.
 	ServiceAccounts []rbacv1.Subject
@@ -45,6 +47,12 @@ type Input struct {
 	// fields. It is only used if Namespaced is set; permissions for all other resources
 	// are restricted to Namespace.
 	ClusterScoped map[schema.GroupResource]bool
+}
+
+// WithoutRuntime returns the input for the revision without a runtime: its requests have no effect.
+func (in Input) WithoutRuntime() Input {
+	in.NoRuntime, in.Requests, in.ServiceAccounts = true, nil, nil
+	return in
 }
 
 // Set is the roles and bindings of a revision, each list ordered by name. The caller adds

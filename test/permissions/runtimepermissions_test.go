@@ -2,6 +2,7 @@ package permissions_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,10 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 )
 
 // escapes are ways to get more permissions, and accesses to objects of others.
@@ -101,6 +106,53 @@ func TestPermissionsAreDeletedWithTheirRevision(t *testing.T) {
 		}
 		return left, left == ""
 	})
+}
+
+// A package without a runtime has only the roles for users, in the cluster and in plans: if the manager runs none, if the package
+// shares its CRDs with namespaces, and if its content has none. It loses the permissions of a runtime that it had.
+func TestPackagesWithoutARuntimeHaveNoPermissions(t *testing.T) {
+	s := newSuite(t)
+	m := s.runWith(t, s.Config, controller.Permissions{Increase: controller.ApproveIncrease}, runtime.Everywhere(runtime.External))
+	none := "  annotations: {" + runtimedefaults.Annotation + ": '{\"none\": true}'}\n"
+	bare := provider("bare", none, requests(readsPods), crd("things.bare.example.org", "Namespaced"))
+	packages := map[string]*v1.Provider{
+		"stopped": s.install(t, "stopped", provider("stopped", "", requests(readsPods), crd("things.stopped.example.org", "Namespaced"))),
+		"shared":  s.install(t, "shared", provider("shared", "", requests(readsPods), crd("things.shared.example.org", "Namespaced"))),
+		"bare":    s.install(t, "bare", bare),
+	}
+	revisions := map[string]string{}
+	for name, p := range packages {
+		revisions[name] = s.healthy(t, p)
+	}
+	s.allowed(t, revisions["stopped"], "get /pods@"+elsewhere)
+	if _, raw, _ := xpkg(t, "plan", "install", "provider", packages["bare"].Spec.Package, "also-bare", "--cache-dir", t.TempDir(), "-o", "json"); strings.Contains(raw, `"permissions"`) {
+		t.Errorf("the plan has permissions:\n%s", raw)
+	}
+	m.Stop()
+	choice, err := runtime.ParseChoice("Provider/stopped=None", runtime.External)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runWith(t, s.Config, controller.Permissions{Increase: controller.ApproveIncrease}, choice)
+	env.Update(t, s.Env, packages["shared"], func(p *v1.Provider) {
+		p.Annotations = map[string]string{revision.AnnotationNamespacedInstalls: revision.AllowInstalls}
+	})
+	for name, rev := range revisions {
+		wait.Until(t, env.Limit, name+" has the roles of users only", func() (string, bool) {
+			var roles rbacv1.ClusterRoleList
+			if err := s.Client.List(t.Context(), &roles); err != nil {
+				return err.Error(), false
+			}
+			var got []string
+			for _, r := range roles.Items {
+				if strings.Contains(r.Name, rev) {
+					got = append(got, strings.TrimPrefix(r.Name, "crossplane:provider:"+rev+":"))
+				}
+			}
+			err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane:provider:" + rev + ":system"}, &rbacv1.ClusterRoleBinding{})
+			return fmt.Sprint(got, err), slices.Equal(got, []string{"aggregate-to-edit", "aggregate-to-view"}) && apierrors.IsNotFound(err)
+		})
+	}
 }
 
 // The providers of one family and one publisher have permissions on each other's types, independent of

@@ -49,9 +49,15 @@ func newSuite(t *testing.T) *suite {
 // permissions it never is. The tests report the health of the runtimes.
 func (s *suite) run(t *testing.T, cfg *rest.Config, permissions controller.Permissions) {
 	t.Helper()
+	s.runWith(t, cfg, permissions, runtime.Everywhere(runtime.External))
+}
+
+// runWith is like run, with a choice of runtimes.
+func (s *suite) runWith(t *testing.T, cfg *rest.Config, permissions controller.Permissions, runtimes runtime.Choice) *env.Manager {
+	t.Helper()
 	o := env.OpenContent(t, t.TempDir(), fetch.Options{}).Options()
-	o.Images, o.Config, o.Permissions, o.Runtimes = nil, cfg, &permissions, runtime.Everywhere(runtime.External)
-	s.RunManager(t, o)
+	o.Images, o.Config, o.Permissions, o.Runtimes = nil, cfg, &permissions, runtimes
+	return s.RunManager(t, o)
 }
 
 // apply creates the objects of a YAML text.

@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -83,8 +84,7 @@ func (r *Reconciler) checkPermissions(ctx context.Context, in *install) error {
 	return r.Checks.Held.Check(ctx, change.set, r.Packages.Namespace)
 }
 
-// reconcilePermissions writes the roles and bindings of the active revision. A revision whose runtime the
-// manager does not run has roles that are bound to no account.
+// reconcilePermissions writes the roles and bindings of the active revision.
 func (r *Reconciler) reconcilePermissions(ctx context.Context, in *install) error {
 	if r.Checks.Permissions == nil {
 		return nil
@@ -118,13 +118,22 @@ func (r *Reconciler) revokePermissions(ctx context.Context, in *install) error {
 	return r.applyRoles(ctx, change)
 }
 
-// permissionInput returns the facts from which the permissions of a revision are derived.
+// permissionInput returns the facts from which the permissions of a revision are derived. A revision without a runtime gets none, and
+// loses those of a runtime that it had.
 func (r *Reconciler) permissionInput(ctx context.Context, in *install) (rbac.Input, error) {
 	loader := permission.Loader{
 		Reader: r.API.Client, Namespace: r.Packages.Namespace,
 		Namespaced: r.Checks.Permissions.Namespaced, ClusterScoped: r.API.Cluster.ClusterScoped,
 	}
-	return loader.Input(ctx, in.Revision, in.pkg, in.objects)
+	input, err := loader.Input(ctx, in.Revision, in.pkg, in.objects)
+	if err != nil {
+		return rbac.Input{}, err
+	}
+	by, _, err := r.Runtimes.Choice.Select(in.Package, in.pkg.Meta)
+	if err == nil && by == runtime.None {
+		input = input.WithoutRuntime()
+	}
+	return input, nil
 }
 
 // checkPolicy compares the requests of a revision with the policy, and returns the policy. If the

@@ -78,12 +78,9 @@ func isRuntimeError(err error) bool {
 // prepareRuntime describes the runtime of a revision and obtains its image. It starts nothing. A package
 // without a runtime, or whose runtime the manager does not run, has no workload.
 func (r *Reconciler) prepareRuntime(ctx context.Context, in *install) error {
-	by := r.Runtimes.Of(r.Kind, in.Package.GetName())
-	if by == nil || revision.IsShared(in.Package) {
-		return nil
-	}
-	defaults, err := runtimedefaults.Parse(in.pkg.Meta.Annotations)
-	if err != nil || defaults != nil && defaults.None {
+	name, defaults, err := r.Runtimes.Choice.Select(in.Package, in.pkg.Meta)
+	by := r.Runtimes.ByName[name]
+	if err != nil || by == nil {
 		return asRuntimeError(err)
 	}
 	p, err := r.describeRuntime(ctx, in, defaults)
