@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/packagediff"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -78,8 +80,41 @@ func (pl *Planner) establish(ctx context.Context, s *clusterState, p v1.Package,
 	out.Objects, err = pl.Cluster.Preflight(ctx, established, wanted.Content)
 	if !s.hasRuntime(p, pkg) {
 		out.Objects = withoutWebhooks(out.Objects, live, revision.Requester(p, active, t.After))
+		out.LeftOut = s.leftOut(p, wanted.Refs())
 	}
 	return wanted.Refs(), err
+}
+
+// LeftOut has the objects of a package that are not installed.
+type LeftOut struct {
+	// Objects are in the form "Kind name".
+	Objects []string `json:"objects"`
+	Reason  string   `json:"reason"`
+	Fix     string   `json:"fix"`
+}
+
+// String describes the objects in a sentence, with the reason and the fix.
+func (l LeftOut) String() string {
+	return strings.Join(l.Objects, ", ") + ": not installed, because " + l.Reason + ". " + l.Fix
+}
+
+// leftOut returns the webhook configurations among the objects of a package without a runtime, or nil.
+func (s *clusterState) leftOut(p v1.Package, refs []plan.Ref) *LeftOut {
+	var hooks []string
+	for _, ref := range refs {
+		if plan.IsWebhookConfiguration(ref) {
+			hooks = append(hooks, ref.Kind+" "+ref.Name)
+		}
+	}
+	choice, _ := s.choice()
+	switch name := (Package{Kind: p.PackageKind(), Name: p.GetName()}).Short(); {
+	case len(hooks) == 0:
+		return nil
+	case choice.Of(p.PackageKind(), p.GetName()) == runtime.None:
+		return &LeftOut{hooks, "the manager runs no runtime for " + name + " (package runtime None)", choice.AdviseRuntime(p.PackageKind(), p.GetName())}
+	default:
+		return &LeftOut{hooks, "the content of " + name + " has no runtime that serves them", "Report it to the maintainer of the package."}
+	}
 }
 
 // withoutWebhooks returns the changes of the objects of a package without a runtime: as the manager does, it creates no webhook

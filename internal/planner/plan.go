@@ -60,6 +60,8 @@ type Plan struct {
 	Revisions []RevisionChange `json:"revisions,omitempty"`
 	// Objects are the writes to objects, in order. With a refusal, no object is changed.
 	Objects plan.Plan `json:"objects"`
+	// LeftOut are the webhook configurations of a package without a runtime, or nil. They are not compared.
+	LeftOut *LeftOut `json:"leftOut,omitempty"`
 	// Incompatible is the reason why the content does not work with the installed version of
 	// Crossplane, or empty. If it is set, no object is changed.
 	Incompatible string `json:"incompatible,omitempty"`
@@ -180,6 +182,8 @@ type AddedPackage struct {
 	Permissions *Permissions `json:"permissions,omitempty"`
 	// Runtime is the reason why the manager refuses its runtime, or nil.
 	Runtime *RuntimeRefusal `json:"runtime,omitempty"`
+	// LeftOut are its webhook configurations if it has no runtime, or nil. They are not compared.
+	LeftOut *LeftOut `json:"leftOut,omitempty"`
 	// KindChanges are the changes of the fields of the kinds that a moved package defines now and afterwards. They are not
 	// compared.
 	KindChanges []crddiff.ChangedCRD `json:"kindChanges,omitempty"`
@@ -241,6 +245,20 @@ type Installed struct {
 func (p *Plan) WritesPackage() bool {
 	consents := len(p.Adoptions) > 0 || p.Webhooks != nil && p.Webhooks.Consents
 	return p.Operation != Update || p.Adopts || consents || !sameJSON(p.Preconditions.Spec, specIn(p.Package.Object))
+}
+
+// AllLeftOut returns the objects that are left out, of the package and of the packages that are added with it.
+func (p *Plan) AllLeftOut() []LeftOut {
+	var out []LeftOut
+	if p.LeftOut != nil {
+		out = append(out, *p.LeftOut)
+	}
+	for _, a := range p.AddedPackages {
+		if a.LeftOut != nil {
+			out = append(out, *a.LeftOut)
+		}
+	}
+	return out
 }
 
 // HasChanges reports whether anything would change.

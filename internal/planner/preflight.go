@@ -124,7 +124,7 @@ func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Pack
 	}
 	pl.runtime(ctx, s, p, pkg, t, c.To.Digest, &own)
 	c.ExplainAdoption(own.Objects.Refusals)
-	out.Objects, out.Permissions, out.Runtime = own.Objects, own.Permissions, own.Runtime
+	out.Objects, out.Permissions, out.Runtime, out.LeftOut = own.Objects, own.Permissions, own.Runtime, own.LeftOut
 	out.KindChanges = pl.kindChanges(ctx, revisions, pkg, t)
 	return nil
 }

@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
+	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 )
 
 // imageConfig is the configuration of every runtime image.
@@ -60,18 +62,49 @@ webhooks:
   rules: [{apiGroups: [boats.test], apiVersions: [v1], operations: [CREATE], resources: [boats]}]
 `
 	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one"), hook))
-	for choice, want := range map[string]int{
-		"None": 1, "Provider=Deployment;Provider/boats=None": 1, "Provider=None;Provider/boats=Deployment": 2, "External": 2, "Deployment": 2,
+	const none = "the manager runs no runtime for provider/boats (package runtime None)"
+	for choice, want := range map[string]struct {
+		changes int
+		reason  string
+	}{
+		"None": {1, none}, "Provider=Deployment;Provider/boats=None": {1, none}, "Provider=None;Provider/boats=Deployment": {2, ""}, "External": {2, ""}, "Deployment": {2, ""},
 		// A manager of an earlier version announces nothing.
-		"": 2,
+		"": {2, ""},
 	} {
 		got, err := fakePlanner(t, s, announced(choice, "")).Install(t.Context(), env.NewProvider("boats", ref))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(got.Objects.Changes); n != want {
-			t.Errorf("%q: %d changes, want %d: %+v", choice, n, want, got.Objects)
+		if n := len(got.Objects.Changes); n != want.changes {
+			t.Errorf("%q: %d changes, want %d: %+v", choice, n, want.changes, got.Objects)
 		}
+		checkLeftOut(t, choice, got, want.reason)
+	}
+	const bare = "registry.example.com/bare:v1"
+	s.put(bare, provider("bare", "  annotations: {"+runtimedefaults.Annotation+": '{\"none\": true}'}\n", crd("bare.test", "Bare", "one"), hook))
+	got, err := fakePlanner(t, s, announced("Deployment", "")).Install(t.Context(), env.NewProvider("bare", bare))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkLeftOut(t, "no runtime in the content", got, "the content of provider/bare has no runtime that serves them")
+}
+
+// checkLeftOut checks that a plan leaves out the webhook configuration of its package for a reason, or nothing if the reason is empty.
+func checkLeftOut(t *testing.T, name string, p *planner.Plan, reason string) {
+	t.Helper()
+	left := p.AllLeftOut()
+	if reason == "" {
+		if len(left) > 0 {
+			t.Errorf("%s: left out: %+v", name, left)
+		}
+		return
+	}
+	want := "ValidatingWebhookConfiguration crossplane-" + strings.ReplaceAll(p.Package.Short(), "/", "-")
+	if len(left) != 1 || !slices.Equal(left[0].Objects, []string{want}) || left[0].Reason != reason || left[0].Fix == "" {
+		t.Errorf("%s: left out: %+v, want %s because %s", name, left, want, reason)
+	}
+	if raw, err := planner.Encode(p); err != nil || !strings.Contains(string(raw), `"leftOut"`) {
+		t.Errorf("%s: the JSON of the plan has no leftOut: %v", name, err)
 	}
 }
 

@@ -73,8 +73,8 @@ func joinPairs(pairs map[string]Name) string {
 	return strings.Join(out, ";")
 }
 
-// without returns the choice in which a package has no runtime, for ParseChoice with the name for other packages.
-func (c Choice) without(kind, name string, otherwise Name) string {
+// with returns the choice in which the runtime of a package runs in a certain way, for ParseChoice with the name for other packages.
+func (c Choice) with(kind, name string, by, otherwise Name) string {
 	pairs := map[string]Name{}
 	for _, kind := range []string{v1.ProviderKind, v1.FunctionKind} {
 		if chosen := c.Of(kind, ""); chosen != otherwise {
@@ -82,7 +82,7 @@ func (c Choice) without(kind, name string, otherwise Name) string {
 		}
 	}
 	maps.Copy(pairs, c.some)
-	pairs[kind+"/"+name] = None
+	pairs[kind+"/"+name] = by
 	return joinPairs(pairs)
 }
 

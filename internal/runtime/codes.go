@@ -28,7 +28,13 @@ func (c Choice) AdviseWithoutRuntime(err error, kind, name string) error {
 	failed := &errcode.Error{}
 	if errors.As(err, &failed) && failed.Code.Name == ErrNoProgram.Name {
 		failed.Do = rebuild + " To install the package without its runtime, restart the manager with " +
-			wording.RestartEither([]string{flag + c.without(kind, name, Process)}, []string{flag + c.without(kind, name, Deployment)}) + "."
+			wording.RestartEither([]string{flag + c.with(kind, name, None, Process)}, []string{flag + c.with(kind, name, None, Deployment)}) + "."
 	}
 	return err
+}
+
+// AdviseRuntime returns a sentence with the commands that restart a manager with the choice c so that it runs the runtime of a package.
+func (c Choice) AdviseRuntime(kind, name string) string {
+	return "To run it, restart the manager with " +
+		wording.RestartEither([]string{flag + c.with(kind, name, Process, Process)}, []string{flag + c.with(kind, name, Deployment, Deployment)}) + "."
 }

@@ -80,6 +80,7 @@ func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *plann
 	for _, w := range now.Warnings {
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(w))
 	}
+	printLeftOut(env, now)
 	return nil
 }
 

@@ -101,6 +101,13 @@ func deletePlanned(ctx context.Context, cluster client.Client, live v1.Package) 
 // the runtime would lose its permissions before its custom resources are deleted.
 const propagation = metav1.DeletePropagationBackground
 
+// printLeftOut names the objects that a plan does not install.
+func printLeftOut(env *terminal.Env, p *planner.Plan) {
+	for _, l := range p.AllLeftOut() {
+		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(l.String()))
+	}
+}
+
 // showPlan writes a plan to standard error, before the user is asked to confirm it.
 func showPlan(env *terminal.Env, p *planner.Plan) error {
 	if err := plantext.Write(env.Stderr, p); err != nil {

@@ -187,6 +187,8 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 		if err := showPlan(env, p); err != nil {
 			return err
 		}
+	} else {
+		printLeftOut(env, p)
 	}
 	if ask {
 		return env.Confirm()

@@ -198,6 +198,11 @@ func (o operation) consent(env *terminal.Env, steps []*step) error {
 			resources, uncounted = resources+counted, uncounted+unknown
 		}
 	}
+	if o.Yes || !env.Interactive() {
+		for _, p := range plans {
+			printLeftOut(env, p)
+		}
+	}
 	switch {
 	case o.Yes || changes == 0:
 		return nil

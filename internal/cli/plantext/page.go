@@ -49,6 +49,7 @@ func pageOf(p *planner.Plan, most int) *page {
 	t.permissions(p.Permissions)
 	t.webhooks(p.Webhooks)
 	t.objects(p.Objects)
+	t.leftOut(p.AllLeftOut())
 	t.kinds("changed fields of kinds", p.KindChanges)
 	t.resources(p)
 	t.dependencies(p.Dependencies)
@@ -122,6 +123,17 @@ func (t *page) objects(p plan.Plan) {
 	case len(p.Changes) > 0:
 		t.detailsTitle("objects")
 		t.changes(p.Changes)
+	}
+}
+
+// leftOut writes the objects that are not installed, with the reasons.
+func (t *page) leftOut(all []planner.LeftOut) {
+	if len(all) == 0 {
+		return
+	}
+	t.title("left out")
+	for _, l := range all {
+		t.row(l.String())
 	}
 }
 
