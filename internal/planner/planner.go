@@ -52,6 +52,9 @@ type Planner struct {
 	// Images reads the configurations of runtime images. Without it, a plan does not predict images
 	// without a program.
 	Images Images
+	// DryRun is a client for dry runs, with which a plan asks the API server whether it accepts the Deployments of runtimes. Without it,
+	// plans do not ask.
+	DryRun client.Client
 	// Registry looks up versions of dependencies. Without it, a plan does not list the
 	// packages that would be installed as dependencies.
 	Registry fetch.Lookup

@@ -47,7 +47,11 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 			if err := pl.movedKinds(ctx, s, changes[i], a.Package, out); err != nil {
 				return err
 			}
-			if err := pl.addition(ctx, s, p, changes[i], a.Package, &out.AddedPackages[i]); err != nil {
+			warnings, err := pl.addition(ctx, s, p, changes[i], a.Package, &out.AddedPackages[i])
+			for _, text := range warnings {
+				out.warn(out.AddedPackages[i].Short() + ": " + text)
+			}
+			if err != nil {
 				out.warn(fmt.Sprintf("The changes of %s are not known: %v.", changes[i].Reference(), err))
 			}
 		}
@@ -93,8 +97,8 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 }
 
 // addition sets the changes of the objects, the permissions and the runtime of a package that is
-// installed or moved for a parent.
-func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Package, c graph.Change, pkg *xpkg.Package, out *AddedPackage) error {
+// installed or moved for a parent, and returns warnings about it.
+func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Package, c graph.Change, pkg *xpkg.Package, out *AddedPackage) (warnings []string, err error) {
 	p := c.NewPackage(parent)
 	names := c.Names()
 	p.SetName(names[0])
@@ -105,28 +109,28 @@ func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Pack
 	if c.Existing != nil {
 		live, err := s.installed(ctx, c.Existing.Kind, c.Existing.Name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		p = live.DeepCopyObject().(v1.Package)
 		p.PackageSpec().Package = c.Reference()
 		if revisions, err = pl.listRevisions(ctx, p.PackageKind(), p.GetName()); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	p.SetGeneration(p.GetGeneration() + 1)
 	t := revision.Next(p, pkg.Meta, c.To.Digest.String(), revisions)
 	var own Plan
 	if err := pl.permissions(ctx, s, p, pkg, t, &own); err != nil {
-		return err
+		return nil, err
 	}
 	if err := pl.objects(ctx, s, p, pkg, t, &own); err != nil {
-		return err
+		return nil, err
 	}
 	pl.runtime(ctx, s, p, pkg, t, c.To.Digest, &own)
 	c.ExplainAdoption(own.Objects.Refusals)
 	out.Objects, out.Permissions, out.Runtime, out.LeftOut = own.Objects, own.Permissions, own.Runtime, own.LeftOut
 	out.KindChanges = pl.kindChanges(ctx, revisions, pkg, t)
-	return nil
+	return own.Warnings, nil
 }
 
 // installed returns another package of the cluster, and fails if it does not exist.

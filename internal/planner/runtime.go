@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
@@ -36,7 +40,7 @@ type RuntimeRefusal struct {
 }
 
 // refusalCodes are the codes with which a manager refuses a runtime before it writes an object.
-var refusalCodes = []errcode.Code{runtime.ErrNoProgram, manifests.ErrPrivileges, manifests.ErrNotForProcesses, manifests.ErrRejected, runtime.ErrRuntimeConfig, runtimedefaults.ErrInvalid}
+var refusalCodes = []errcode.Code{runtime.ErrNoProgram, manifests.ErrPrivileges, manifests.ErrNotForProcesses, manifests.ErrRejected, runtime.ErrRuntimeConfig, runtimedefaults.ErrInvalid, deployment.ErrNameConflict}
 
 // Error returns the error with which the manager refuses the runtime.
 func (r *RuntimeRefusal) Error() *errcode.Error {
@@ -114,28 +118,54 @@ func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Packa
 		return err
 	}
 	config = manifests.WithDefaults(config, defaults)
-	objects, err := runtime.Manifests(runtime.Workload{
-		Owner: revision.Requester(p, t.Current, s.revisions), Namespace: pl.Namespace, Origin: origin, Digest: digest, Config: config,
-	})
+	spec := t.Current.RuntimeSpec()
+	workload := runtime.Workload{
+		Owner: revision.Requester(p, t.Current, t.Before), Namespace: pl.Namespace, Origin: origin, Digest: digest, Config: config,
+		PullPolicy: p.PackageSpec().PackagePullPolicy, ServerSecret: ptr.Deref(spec.TLSServerSecretName, ""), ClientSecret: ptr.Deref(spec.TLSClientSecretName, ""),
+	}
+	if by == runtime.Deployment {
+		// The nodes start Deployments.
+		return pl.checkDeployment(ctx, s, workload)
+	}
+	objects, err := runtime.Manifests(workload)
 	if err != nil {
 		return err
 	}
-	check := objects.CheckDeploymentMetadata
-	if by == runtime.Process {
-		check = objects.CheckProcess
-	}
-	if err := cmp.Or(check(), objects.CheckMetadata()); err != nil {
+	if err := cmp.Or(objects.CheckProcess(), objects.CheckMetadata()); err != nil {
 		return err
 	}
 	if err := pl.checkPrivileges(ctx, s, by, objects); err != nil {
 		return err
 	}
 	other := cmp.Or(manifests.ConfiguredImage(config), pkg.Meta.ControllerImage)
-	if by == runtime.Deployment || pl.Images == nil || other != "" || !revision.MayPull(p.PackageSpec().PackagePullPolicy) {
-		// The nodes start Deployments, and the manager resolves an image outside of the package.
+	if pl.Images == nil || other != "" || !revision.MayPull(p.PackageSpec().PackagePullPolicy) {
+		// The manager resolves an image outside of the package.
 		return nil
 	}
 	return choice.AdviseWithoutRuntime(pl.checkProgram(ctx, objects, origin, digest), p.PackageKind(), p.GetName())
+}
+
+// checkDeployment fails in the same cases as a manager that runs a workload as a Deployment, before it writes an object of the package.
+// An error that is no refusal is that of a check that was not possible.
+func (pl *Planner) checkDeployment(ctx context.Context, s *clusterState, w runtime.Workload) error {
+	objects, err := deployment.Manifests(w)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(objects.CheckDeploymentMetadata(), objects.CheckMetadata()); err != nil {
+		return err
+	}
+	if err := pl.checkPrivileges(ctx, s, runtime.Deployment, objects); err != nil || pl.DryRun == nil {
+		return err
+	}
+	// A revision that does not exist has no UID, and the API server accepts no owner without one.
+	d := objects.Deployment
+	d.OwnerReferences = slices.DeleteFunc(d.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == "" })
+	err = (&deployment.Runtime{Client: pl.DryRun, Namespace: pl.Namespace}).CheckAccepted(ctx, objects)
+	if err != nil && !isRefusal(err) {
+		return fmt.Errorf("the API server was not asked whether it accepts the Deployment: %w", err)
+	}
+	return err
 }
 
 // checkPrivileges fails with RuntimePrivileges in the same cases as the runtimes.

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -186,5 +187,52 @@ func TestPlanRefusesAMissingRuntimeConfig(t *testing.T) {
 	}
 	if failed := errcode.From(got.RefusalError()); failed == nil || failed.Code.Name != runtime.ErrRuntimeConfig.Name {
 		t.Errorf("got %v", got.RefusalError())
+	}
+}
+
+// A plan asks the API server with a dry run whether it accepts the Deployment. Without the permission it says that it did not.
+func TestPlanAsksAboutTheDeployment(t *testing.T) {
+	e, s := env.New(t), newFakeContent()
+	const ref = "registry.example.com/boats:v1"
+	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
+	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "planned-runtimes"}}
+	e.CreateTemporary(t, home)
+	stranger := rest.CopyConfig(e.Config)
+	stranger.Impersonate.UserName = "stranger"
+	port := corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container, Ports: []corev1.ContainerPort{{ContainerPort: 70000}}}}}
+	for name, tc := range map[string]struct {
+		as      *rest.Config
+		pod     corev1.PodSpec
+		refused string
+		warned  bool
+	}{
+		"accepted":                      {e.Config, corev1.PodSpec{}, "", false},
+		"refused":                       {e.Config, port, manifests.ErrRejected.Name, false},
+		"refused, for a stranger":       {stranger, port, "", true},
+		"not checked, without a client": {nil, port, "", false},
+	} {
+		pl := fakePlanner(t, s, announced("Deployment", ""), configured(tc.pod, ""))
+		pl.Namespace = home.Name
+		if tc.as != nil {
+			pl.DryRun = client.NewDryRunClient(env.NewClient(t, tc.as))
+		}
+		got, err := pl.Install(t.Context(), env.NewProvider("boats", ref))
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := ""
+		if got.Runtime != nil {
+			refused = got.Runtime.Code
+		}
+		warned := slices.ContainsFunc(got.Warnings, func(w string) bool {
+			return strings.Contains(w, "the API server was not asked whether it accepts the Deployment")
+		})
+		if refused != tc.refused || warned != tc.warned {
+			t.Errorf("%s: refused with %q, warnings %q", name, refused, got.Warnings)
+		}
+	}
+	var all appsv1.DeploymentList
+	if err := e.Client.List(t.Context(), &all, client.InNamespace(home.Name)); err != nil || len(all.Items) > 0 {
+		t.Errorf("a plan leaves %d Deployments: %v", len(all.Items), err)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
@@ -270,7 +271,8 @@ func TestClusterPackageInstallReleasesTheProviderThatItNoLongerUses(t *testing.T
 	}
 }
 
-// A runtime that the API server refuses is refused before anything of its package is written.
+// A runtime that the API server refuses, or whose objects have the names of others, is refused before anything of its package is
+// written, and in plans.
 func TestRefusedRuntimesLeaveNothing(t *testing.T) {
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "invalid-team")
@@ -285,10 +287,14 @@ func TestRefusedRuntimesLeaveNothing(t *testing.T) {
 	configured.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: config.Name}
 	own := newPackage(team, "invalid-own", "invalid", dotted.Spec.Package)
 	own.Spec.Controller.Deployment.Spec.Raw = bytes.Replace(own.Spec.Controller.Deployment.Spec.Raw, []byte(`"name": "main"`), []byte(`"name": "main", "ports": [{"containerPort": 70000}]`), 1)
+	taken := env.NewProvider("taken", s.publish(t, "taken", "v1.0.0", "Cluster"))
+	for _, name := range []string{taken.Name, "taken-too"} {
+		s.Create(t, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: managerNamespace, Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	}
 	s.audit.Reset("")
-	for _, o := range []object{dotted, configured, own} {
+	for o, code := range map[object]errcode.Code{dotted: manifests.ErrRejected, configured: manifests.ErrRejected, own: manifests.ErrRejected, taken: deployment.ErrNameConflict} {
 		s.Create(t, o)
-		s.waitFor(t, o, corev1.ConditionFalse, manifests.ErrRejected.Name)
+		s.waitFor(t, o, corev1.ConditionFalse, code.Name)
 	}
 	for _, w := range s.audit.Writes("") {
 		for _, resource := range []string{"customresourcedefinitions", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "services", "secrets"} {
@@ -297,9 +303,15 @@ func TestRefusedRuntimesLeaveNothing(t *testing.T) {
 			}
 		}
 	}
-	code, stdout, stderr := command.Output(t, "plan", "install", "provider", s.publish(t, "dotted-plan", "v1.0.0", "Cluster"), "dotted.v2", "--kubeconfig", cluster.Kubeconfig(t))
-	if !strings.Contains(stdout+stderr, manifests.ErrRejected.Name) {
-		t.Errorf("a plan ends with exit code %d\n%s%s", code, stdout, stderr)
+	for name, refusal := range map[string]errcode.Code{
+		"dotted.v2": manifests.ErrRejected, "configured-too --runtime-config=" + config.Name: manifests.ErrRejected, "taken-too": deployment.ErrNameConflict,
+	} {
+		ref := s.publish(t, "refused-plan", "v1.0.0", "Cluster")
+		args := append([]string{"plan", "install", "provider", ref, "--kubeconfig", cluster.Kubeconfig(t)}, strings.Fields(name)...)
+		code, stdout, stderr := command.Output(t, args...)
+		if code != refusal.Class.Exit || !strings.Contains(stdout, "refuse  "+refusal.Name) {
+			t.Errorf("the plan of %s ends with exit code %d\n%s%s", name, code, stdout, stderr)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,17 +13,19 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// CheckAccepted fails with RuntimeRejected for a Deployment that the API server refuses, before anything of the package is written. It
-// asks the API server only about a Deployment that differs from the existing one.
+// CheckAccepted fails with NameConflict for a Deployment or a Service with the name of another owner's object, and with RuntimeRejected
+// for a Deployment that the API server refuses, before anything of the package is written. It reads the Service only if the Deployment
+// does not exist, and asks the API server only about a Deployment that differs from the existing one.
 func (r *Runtime) CheckAccepted(ctx context.Context, o manifests.Objects) error {
-	live := &appsv1.Deployment{}
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.Deployment), live)
-	if client.IgnoreNotFound(err) != nil {
-		return classify(err, "read", o.Deployment)
+	live, state, err := r.readDeployment(ctx, o)
+	if err != nil || state.Reason != "" {
+		return err // It is created when the existing one is gone.
 	}
-	exists := err == nil
-	if c := holderOf(live); exists && (c == nil || !o.Owner.Revision.Is(*c) || live.DeletionTimestamp != nil || !sameSelector(live, o.Deployment)) {
-		return nil // It is created when the existing one is gone, or never.
+	exists := live.UID != ""
+	if !exists {
+		if err := r.CheckService(ctx, o); err != nil {
+			return err
+		}
 	}
 	want := o.Deployment.DeepCopy()
 	if now, ok := live.Spec.Template.Annotations[manifests.CertificatesAnnotation]; ok && want.Spec.Template.Annotations[manifests.CertificatesAnnotation] == "" {
@@ -49,6 +50,12 @@ func (r *Runtime) CheckAccepted(ctx context.Context, o manifests.Objects) error 
 	}
 	r.accept(key, sum)
 	return nil
+}
+
+// CheckService fails with NameConflict if the Service of a runtime belongs to another owner.
+func (r *Runtime) CheckService(ctx context.Context, o manifests.Objects) error {
+	_, err := r.readService(ctx, o)
+	return err
 }
 
 // withoutDryRun reports whether an admission webhook of the cluster prevents a dry run, so that only a write shows whether the API server

@@ -177,8 +177,10 @@ func TestNameConflict(t *testing.T) {
 					s.Create(s, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 				}
 				_, err := s.runtime.Ensure(t.Context(), s.objects(s.input(who[0])))
-				if !errors.Is(err, deployment.ErrNameConflict) || !strings.Contains(err.Error(), meta.Name) {
-					t.Errorf("got %v, want NameConflict that names %s", err, meta.Name)
+				for _, err := range []error{err, s.runtime.CheckAccepted(t.Context(), s.objects(s.input(who[0])))} {
+					if !errors.Is(err, deployment.ErrNameConflict) || !strings.Contains(err.Error(), meta.Name) {
+						t.Errorf("got %v, want NameConflict that names %s", err, meta.Name)
+					}
 				}
 				if got := s.takeWrites(); len(got) != 0 {
 					t.Errorf("written: %v, want nothing", got)

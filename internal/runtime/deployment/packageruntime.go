@@ -42,12 +42,17 @@ type PackageRuntime struct {
 
 var _ runtime.Runtime = PackageRuntime{}
 
+// Manifests returns the objects of a runtime that runs as a Deployment.
+func Manifests(program runtime.Workload) (manifests.Objects, error) {
+	program.Settle = cmp.Or(program.Settle, defaultSettle)
+	return runtime.Manifests(program)
+}
+
 // Obtain checks that the runtime uses only allowed privileges, that the API server accepts its objects, and that its
 // image can be pulled. It does not check the image of the package, which was already fetched, nor an image with the
 // pull policy Never, which the nodes must provide.
 func (p PackageRuntime) Obtain(ctx context.Context, program runtime.Workload) error {
-	program.Settle = cmp.Or(program.Settle, defaultSettle)
-	objects, err := runtime.Manifests(program)
+	objects, err := Manifests(program)
 	if err != nil {
 		return err
 	}
@@ -78,8 +83,7 @@ func (PackageRuntime) ServiceAccount(program runtime.Workload) (string, error) {
 
 // Run implements [runtime.Runtime].
 func (p PackageRuntime) Run(ctx context.Context, program runtime.Workload) (runtime.State, error) {
-	program.Settle = cmp.Or(program.Settle, defaultSettle)
-	objects, err := runtime.Manifests(program)
+	objects, err := Manifests(program)
 	if err != nil {
 		return runtime.State{}, err
 	}

@@ -150,10 +150,21 @@ func (r *Runtime) readService(ctx context.Context, o manifests.Objects) (*corev1
 	return live, nil
 }
 
-// prepareDeployment reads the Deployment of the revision, and deletes it if its selector, which is
-// immutable, differs from the desired one. It returns a state with a reason if the Deployment
-// cannot be written now. It fails with NameConflict if the Deployment belongs to another owner.
+// prepareDeployment is like readDeployment, and deletes a Deployment with another selector than the
+// desired one.
 func (r *Runtime) prepareDeployment(ctx context.Context, o manifests.Objects) (*appsv1.Deployment, runtime.State, error) {
+	live, state, err := r.readDeployment(ctx, o)
+	if err == nil && state.Reason == ReasonReplacing {
+		err = classify(r.delete(ctx, live), "delete", live)
+	}
+	return live, state, err
+}
+
+// readDeployment reads the Deployment of the revision. It returns a state with a reason if the
+// Deployment cannot be written now: another revision holds it, it is being deleted, or its selector,
+// which is immutable, differs from the desired one. It fails with NameConflict if the Deployment
+// belongs to another owner.
+func (r *Runtime) readDeployment(ctx context.Context, o manifests.Objects) (*appsv1.Deployment, runtime.State, error) {
 	live := &appsv1.Deployment{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.Deployment), live)
 	if apierrors.IsNotFound(err) {
@@ -164,16 +175,15 @@ func (r *Runtime) prepareDeployment(ctx context.Context, o manifests.Objects) (*
 	}
 	switch c := holderOf(live); {
 	case c != nil && !o.Owner.Revision.Is(*c) && o.Owner.IsSibling(*c):
-		return nil, heldBy(live, c.Name), nil
+		return live, heldBy(live, c.Name), nil
 	case c != nil && !o.Owner.Revision.Is(*c):
 		return nil, runtime.State{}, belongs(o.Deployment, c.Kind+"/"+c.Name)
 	case c == nil && !adoptable(live, o.Owner):
 		return nil, runtime.State{}, belongs(o.Deployment, "")
 	case live.DeletionTimestamp != nil:
-		return nil, terminating(live), nil
+		return live, terminating(live), nil
 	case !sameSelector(live, o.Deployment):
-		// The selector is immutable, so the Deployment is deleted and created again.
-		return nil, replacing(live), classify(r.delete(ctx, live), "delete", live)
+		return live, replacing(live), nil
 	}
 	return live, runtime.State{}, nil
 }

@@ -84,8 +84,8 @@ func New(o Options) *Runtime {
 	}
 }
 
-// Obtain unpacks the image, and checks that a process can have the features and the ServiceAccount
-// of the runtime, and that the image has a program that can be started.
+// Obtain unpacks the image, and checks that a process can have the features, the ServiceAccount and the
+// Service of the runtime, and that the image has a program that can be started.
 func (p *Runtime) Obtain(ctx context.Context, program runtime.Workload) error {
 	objects, err := runtime.Manifests(program)
 	if err != nil {
@@ -99,6 +99,11 @@ func (p *Runtime) Obtain(ctx context.Context, program runtime.Workload) error {
 	}
 	if err := p.objects.CheckServiceAccount(ctx, objects); err != nil {
 		return err
+	}
+	if !p.isStarted(program.Owner) && *objects.Deployment.Spec.Replicas > 0 {
+		if err := p.objects.CheckService(ctx, objects); err != nil {
+			return err
+		}
 	}
 	root, err := p.opts.Images.Image(ctx, program.Origin, program.Digest)
 	if err != nil {
@@ -158,6 +163,14 @@ func (p *Runtime) Run(ctx context.Context, program runtime.Workload) (runtime.St
 		return state, err
 	}
 	return state, p.publish(ctx, objects, l.ports)
+}
+
+// isStarted reports whether the runtime of a revision was started and not stopped since.
+func (p *Runtime) isStarted(who plan.Requester) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, started := p.started[key{who.Revision.Kind, who.Revision.Name}]
+	return started
 }
 
 func (p *Runtime) remember(who plan.Requester) {
