@@ -18,7 +18,7 @@ import (
 
 // ConversionVersion is the version of the result of [Convert]. It is incremented when the same package is converted to
 // other documents, so that stored results are derived again.
-const ConversionVersion = 5
+const ConversionVersion = 6
 
 // ConvertOptions configures Convert.
 type ConvertOptions struct {
@@ -115,7 +115,32 @@ func (c *Conversion) add(name string, object map[string]any) error {
 	return nil
 }
 
-func marshal(object map[string]any) ([]byte, error) { return yaml.Marshal(object) }
+// marshal returns an object as a document of a package. Characters that must not be in a package stay escaped, in JSON: YAML encoders
+// write line separators as they are, and refuse other such characters.
+func marshal(object map[string]any) ([]byte, error) {
+	text, err := json.MarshalIndent(object, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if !strings.Contains(string(text), `\u202`) && !strings.ContainsFunc(string(text), mustEscape) {
+		return yaml.Marshal(object)
+	}
+	var out strings.Builder
+	for _, r := range string(text) {
+		if mustEscape(r) {
+			fmt.Fprintf(&out, `\u%04x`, r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	out.WriteByte('\n')
+	return []byte(out.String()), nil
+}
+
+// mustEscape reports whether a character that JSON encoders do not escape is only allowed as an escape in a package.
+func mustEscape(r rune) bool {
+	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
+}
 
 // objectOf returns a typed object as a map of its JSON, without creationTimestamp.
 func objectOf(typed any) (map[string]any, error) {

@@ -2,6 +2,7 @@ package firstgen_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -87,6 +88,38 @@ permissionScope: Cluster
 	}
 	if p := got.Meta.Presentation(); p.Title != "Sample Stack!" || p.Summary != "short" || !slices.Equal(p.Keywords, []string{"a", "b"}) {
 		t.Errorf("presentation %+v", p)
+	}
+}
+
+// Characters that a file can only contain as escapes are still escaped after the conversion, in the metadata and in CRDs.
+func TestEscapedCharactersStayEscaped(t *testing.T) {
+	const text, raw = `é\u2028x\u2029\u0085\u007f\u009b\ufeff\u0001\"\\u2028`, "é\u2028x\u2029\u0085\u007f\u009b\ufeff\u0001\"\\u2028"
+	pkg := mustRead(t, map[string]string{
+		"app.yaml": "title: A\noverviewShort: \"" + text + "\"\npermissionScope: Cluster\n", "install.yaml": deployment,
+		"resources/resource.yaml": "title: Thing\noverviewShort: \"" + text + "\"\n",
+	}, firstgen.Options{})
+	_, got := convert(t, pkg, firstgen.ConvertOptions{})
+	if s := got.Meta.Presentation().Summary; s != raw {
+		t.Errorf("the summary is %q", s)
+	}
+	found := false
+	for _, o := range got.Objects {
+		text, err := o.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var object struct {
+			Metadata struct{ Annotations map[string]string }
+		}
+		if err := json.Unmarshal(text, &object); err != nil {
+			t.Fatal(err)
+		}
+		for _, value := range object.Metadata.Annotations {
+			found = found || value == raw
+		}
+	}
+	if !found {
+		t.Error("no CRD has the text of resource.yaml")
 	}
 }
 
