@@ -51,12 +51,24 @@ func DefinesKind(pkg *xpkg.Package, ref dependency.KindRef) bool {
 // CheckSelected fails with KindNotProvided if the content of a package does not define the kinds for which it was selected: an
 // index, and a name in a cache, are only claims.
 func CheckSelected(reference string, content *xpkg.Package, kinds ...dependency.KindRef) error {
-	for _, k := range kinds {
-		if !DefinesKind(content, k) {
-			return ErrNotProvided.New(nil, "%s was selected for %s, but its content does not define the kind or its version", reference, k)
-		}
+	if k, lacks := lacking(content, kinds); lacks {
+		return notProvided(reference, k)
 	}
 	return nil
+}
+
+// lacking returns the first of some kinds that the content of a package does not define, and false if it defines all.
+func lacking(content *xpkg.Package, kinds []dependency.KindRef) (dependency.KindRef, bool) {
+	for _, k := range kinds {
+		if !DefinesKind(content, k) {
+			return k, true
+		}
+	}
+	return dependency.KindRef{}, false
+}
+
+func notProvided(reference string, kind dependency.KindRef) error {
+	return ErrNotProvided.New(nil, "%s was selected for %s, but its content does not define the kind or its version", reference, kind)
 }
 
 // findDefinition returns the definition of a kind, or nil.

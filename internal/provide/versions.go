@@ -3,9 +3,11 @@ package provide
 import (
 	"context"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // DefiningVersions is a registry without the versions whose content does not define a kind for which they were selected. The
@@ -23,17 +25,40 @@ func ExcludeVersions(r *resolver.Resolver) *DefiningVersions {
 	return v
 }
 
-// Exclude excludes a version for a reason, and reports whether it was there.
-func (v *DefiningVersions) Exclude(version oci.Reference, reason error) bool {
+// Check returns the error KindNotProvided if the content of a selected version does not define the kinds for which it was selected. It
+// excludes the version, and reports false if it was excluded before.
+func (v *DefiningVersions) Check(version oci.Reference, content *xpkg.Package, kinds ...dependency.KindRef) (excluded bool, err error) {
+	k, lacks := lacking(content, kinds)
+	if !lacks {
+		return false, nil
+	}
 	key := withoutDigest(version)
+	err = notProvided(key, k)
 	if v.excluded[key] != nil {
-		return false
+		return false, err
 	}
-	v.excluded[key] = reason
+	v.excluded[key] = &lacksKind{resolver.ErrUnusable.New(err, "%s is not selected", version), k}
 	if v.first == nil {
-		v.first = reason
+		v.first = err
 	}
-	return true
+	return true, err
+}
+
+// lacksKind is the error for an excluded version. The solver selects another one.
+type lacksKind struct {
+	err  *errcode.Error
+	kind dependency.KindRef
+}
+
+// Error implements error.
+func (l *lacksKind) Error() string { return l.err.Error() }
+
+// Unwrap returns the error with its code.
+func (l *lacksKind) Unwrap() error { return l.err }
+
+// WhyNot implements [solver.Explained].
+func (l *lacksKind) WhyNot() string {
+	return "its content does not define " + l.kind.String() + ", for which it would be selected"
 }
 
 // Explain returns the reason of the first exclusion for the error of a resolution that has no solution without the excluded versions,
@@ -48,7 +73,7 @@ func (v *DefiningVersions) Explain(err error) error {
 // Metadata implements [resolver.Registry].
 func (v *DefiningVersions) Metadata(ctx context.Context, version oci.Reference) (resolver.Metadata, error) {
 	if reason := v.excluded[withoutDigest(version)]; reason != nil {
-		return resolver.Metadata{}, resolver.ErrUnusable.New(reason, "%s is not selected", version)
+		return resolver.Metadata{}, reason
 	}
 	return v.Registry.Metadata(ctx, version)
 }

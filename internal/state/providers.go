@@ -42,8 +42,8 @@ func ResolveProviders(ctx context.Context, g *graph.Graph, r *resolver.Resolver,
 			if content == nil || err != nil && !errors.Is(err, xpkg.ErrIncompatible) {
 				continue
 			}
-			if err := provide.CheckSelected(c.Reference(), content, all...); err != nil {
-				if !versions.Exclude(c.To.Reference(), err) {
+			if is, err := versions.Check(c.To.Reference(), content, all...); err != nil {
+				if !is {
 					return own, result, err
 				}
 				excluded = true

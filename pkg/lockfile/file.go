@@ -84,12 +84,28 @@ func (f *File) Provider(kind dependency.KindRef) (Package, bool) {
 	return f.Packages[at], true
 }
 
-// ProvidersOfKinds returns the repositories that were selected for required kinds.
-func (f *File) ProvidersOfKinds() map[dependency.KindRef]string {
-	out := map[dependency.KindRef]string{}
+// ProvidersOfKinds returns the dependencies on the packages that were selected for required kinds, with the constraints that were
+// recorded.
+func (f *File) ProvidersOfKinds() map[dependency.KindRef]dependency.Dependency {
+	out := map[dependency.KindRef]dependency.Dependency{}
 	for _, p := range f.Packages {
 		for _, k := range p.Provides {
-			out[k] = p.Repository
+			out[k] = dependency.Dependency{Package: p.Repository, CRD: k.String()}
+		}
+	}
+	record := func(repository, constraint, crd string) {
+		k, err := dependency.ParseKindRef(crd)
+		if d, ok := out[k]; err == nil && ok && d.Package == repository && d.Constraint == "" {
+			d.Constraint = constraint
+			out[k] = d
+		}
+	}
+	for _, r := range f.Roots {
+		record(r.Package, r.Constraint, r.CRD)
+	}
+	for _, p := range f.Packages {
+		for _, d := range p.Dependencies {
+			record(d.Package, d.Constraint, d.CRD)
 		}
 	}
 	return out

@@ -173,6 +173,9 @@ func (s *source) addVirtual(k dependency.KindRef, with []dependency.KindRef) *vi
 	v.providers, v.err = s.resolver.Kinds.Providers(s.ctx, KindQuery{Kind: k, Recorded: s.kinds.recorded, Present: s.kinds.present, Together: v.together})
 	v.providers.Candidates = slices.Clone(v.providers.Candidates)
 	for i, p := range v.providers.Candidates {
+		if p.Constraint == "" && p.Repository == s.kinds.recorded[k] {
+			v.providers.Candidates[i].Constraint = s.kinds.constraints[k]
+		}
 		v.providers.Candidates[i].Repository = s.identity(p.Repository)
 	}
 	s.mu.Lock()
@@ -195,7 +198,9 @@ func (s *source) dependenciesOfVirtual(pkg, tag string) ([]dependency.Dependency
 // kindChoices are the selections of providers that the rounds of a resolution depend on.
 type kindChoices struct {
 	recorded map[dependency.KindRef]string
-	present  map[string]bool
+	// constraints are those of the recorded providers.
+	constraints map[dependency.KindRef]string
+	present     map[string]bool
 	// together are the kinds of former solutions, whose providers are selected together.
 	together map[dependency.KindRef]bool
 }
@@ -210,15 +215,15 @@ func (c kindChoices) with(kinds []dependency.KindRef) []dependency.KindRef {
 }
 
 func newKindChoices(q Request) kindChoices {
-	out := kindChoices{recorded: map[dependency.KindRef]string{}, present: map[string]bool{}, together: map[dependency.KindRef]bool{}}
-	maps.Copy(out.recorded, q.Provides)
+	out := kindChoices{recorded: map[dependency.KindRef]string{}, constraints: map[dependency.KindRef]string{}, present: map[string]bool{}, together: map[dependency.KindRef]bool{}}
+	locked := lockfile.File{Packages: q.Locked}
+	for _, selected := range []map[dependency.KindRef]dependency.Dependency{locked.ProvidersOfKinds(), q.Provides} {
+		for k, d := range selected {
+			out.recorded[k], out.constraints[k] = d.Package, d.Constraint
+		}
+	}
 	for _, p := range q.Locked {
 		out.present[p.Repository] = true
-		for _, k := range p.Provides {
-			if out.recorded[k] == "" {
-				out.recorded[k] = p.Repository
-			}
-		}
 	}
 	return out
 }

@@ -161,10 +161,13 @@ func TestTheLockFileRecordsTheProvider(t *testing.T) {
 				return
 			}
 			// Also when every version is upgraded, and the user names the kind again.
-			provides := map[dependency.KindRef]string{kind: r.address + "/a/storage"}
+			provides := first.ProvidersOfKinds()
 			again, err = r.kindResolver(t, known).Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("a/app", ""), {CRD: kind.String()}}, Provides: provides})
 			if p, _ := again.Provider(kind); err != nil || p.Repository != r.address+"/a/storage" {
 				t.Errorf("%+v, %v", p, err)
+			}
+			if d := again.ProvidersOfKinds()[kind]; d != provides[kind] {
+				t.Errorf("the dependency was %+v, and is %+v", provides[kind], d)
 			}
 		})
 	}

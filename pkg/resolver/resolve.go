@@ -57,9 +57,9 @@ type Request struct {
 	// versions of a lock file, or the installed ones. Their dependencies are trusted and
 	// require no request.
 	Locked []lockfile.Package
-	// Provides maps kinds to the repositories that were selected for them before, in addition to those of Locked. They stay
-	// selected, also if Locked does not contain the package.
-	Provides map[dependency.KindRef]string
+	// Provides maps kinds to the dependencies on the packages that were selected for them before, in addition to those of Locked. They
+	// stay selected, also if Locked does not contain the package, and keep their constraint if no source knows one.
+	Provides map[dependency.KindRef]dependency.Dependency
 	// Moves and Nearest restrict how locked packages change if not all of them can be
 	// kept; see solver.Problem.
 	Moves   solver.Moves

@@ -82,10 +82,10 @@ func (c *ResolveCmd) heldBack(before lockfile.File, got resolver.Result) []strin
 		if !ok || is.Pin() != was.Pin() {
 			continue
 		}
-		newest := ""
+		newest, why := "", ""
 		for _, s := range got.SetAside[was.Repository] {
 			if v := version.Parse(s.Tag); v.Usable() && !v.Prerelease() && olderVersion(was.Version, s.Tag) {
-				newest = s.Tag
+				newest, why = s.Tag, s.Reason
 				break
 			}
 		}
@@ -104,7 +104,7 @@ func (c *ResolveCmd) heldBack(before lockfile.File, got resolver.Result) []strin
 		}
 		switch {
 		case len(holders) == 0:
-			out = append(out, fmt.Sprintf("%s stays at %s: %s", was.Repository, was.ShortVersion(), got.SetAside[was.Repository][0].Reason))
+			out = append(out, fmt.Sprintf("%s stays at %s, and %s is not selected: %s", was.Repository, was.ShortVersion(), newest, why))
 		case len(command) == 1:
 			out = append(out, fmt.Sprintf("%s stays at %s although %s is available: %s", was.Repository, was.ShortVersion(), newest, strings.Join(holders, ", ")))
 		default:

@@ -2,7 +2,6 @@ package dependencies
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,17 +68,17 @@ func (r *rootResolver) resolveKinds(env *terminal.Env, q resolver.Request, befor
 		if err != nil {
 			return got, versions.Explain(err)
 		}
-		p, err := r.withoutKind(env.Context, before, got.File)
-		if err == nil || !errors.Is(err, provide.ErrNotProvided) || !versions.Exclude(p.Reference(), err) {
+		excluded, err := r.excludeVersion(env.Context, versions, before, got.File)
+		if !excluded {
 			return got, err
 		}
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(errcode.From(err).What))
 	}
 }
 
-// withoutKind returns the first package whose content does not define a kind for which it was selected, and the error
+// excludeVersion excludes the first version whose content does not define a kind for which it was selected, and returns the error
 // KindNotProvided. Packages that the former lock file has with the same content and kinds are not read again.
-func (r *rootResolver) withoutKind(ctx context.Context, before, got lockfile.File) (lockfile.Package, error) {
+func (r *rootResolver) excludeVersion(ctx context.Context, versions *provide.DefiningVersions, before, got lockfile.File) (excluded bool, err error) {
 	for _, p := range got.Packages {
 		known := slices.ContainsFunc(before.Packages, func(b lockfile.Package) bool {
 			return b.Repository == p.Repository && b.Digest == p.Digest && slices.Equal(b.Provides, p.Provides)
@@ -89,13 +88,13 @@ func (r *rootResolver) withoutKind(ctx context.Context, before, got lockfile.Fil
 		}
 		pkg, err := r.read(ctx, p)
 		if err != nil {
-			return p, err
+			return false, err
 		}
-		if err := provide.CheckSelected(p.Reference().String(), pkg, p.Provides...); err != nil {
-			return p, err
+		if excluded, err := versions.Check(p.Reference(), pkg, p.Provides...); err != nil {
+			return excluded, err
 		}
 	}
-	return lockfile.Package{}, nil
+	return false, nil
 }
 
 // command returns this command with a selected package for a kind.
