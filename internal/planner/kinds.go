@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -187,8 +188,37 @@ func (pl *Planner) lostKinds(ctx context.Context, s *clusterState, live v1.Packa
 	}
 	if content == nil {
 		pl.lostProvider(installs, repository, out)
+	} else {
+		pl.lostVersions(installs, live, node, out)
 	}
 	return nil
+}
+
+// lostVersions adds to the plan the PackageInstalls that name the version of the Provider whose CRDs they share, if the Provider has
+// another version, or is another package, after the operation.
+func (pl *Planner) lostVersions(installs []packagesv1alpha1.Install, live v1.Package, node graph.Node, out *Plan) {
+	var lost []string
+	for _, in := range installs {
+		user := Package{Kind: in.PackageKind(), Name: in.GetNamespace() + "/" + in.GetName()}
+		ref, err := oci.ParseReference(in.InstallSpec().Package, oci.ParseOptions{DefaultRegistry: "docker.io", AllowUntagged: true})
+		if err != nil || user.Kind != packagesv1alpha1.PackageInstallKind || pl.ChangedTogether[user.Short()] {
+			continue
+		}
+		if ref.Tag == "" && ref.Digest.IsZero() {
+			ref = ref.WithTag("latest")
+		}
+		spec, status := live.PackageSpec(), live.PackageStatus()
+		if !state.IsVersion(ref, spec.Package, status.ResolvedDigest) || state.IsVersion(ref, node.Reference(), node.Digest.String()) {
+			continue
+		}
+		out.Breaks = append(out.Breaks, Broken{
+			Kind: user.Kind, Name: user.Name, Requires: oci.RepositoryName(spec.Package), Constraint: ref.Identifier(), Installed: node.VersionOrDigest(),
+		})
+		lost = append(lost, user.Short())
+	}
+	if len(lost) > 0 && out.Remedy == "" {
+		out.Remedy = fmt.Sprintf("All namespaces have the version of the Provider. After the update, set spec.package of %s to %s.", wording.Few(lost, maxInstallsInText, ", "), node.Reference())
+	}
 }
 
 // lostProvider adds to the plan the install objects whose Provider the operation deletes, as far as they are not in the plan as

@@ -14,6 +14,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // AnnotationInstalledBy on a Provider, or on its runtime configuration, names the install object that maintains it, as
@@ -138,4 +139,13 @@ func ListInstalls(ctx context.Context, reader client.Reader, kind string, opts .
 		}
 	}
 	return out, nil
+}
+
+// IsVersion reports whether the reference of an install object names the version with an image and a digest.
+func IsVersion(ref oci.Reference, image, digest string) bool {
+	installed, err := oci.ParseReference(image, oci.ParseOptions{AllowUntagged: true})
+	if !ref.Digest.IsZero() && ref.Digest.String() == digest {
+		return true
+	}
+	return err == nil && ref.Tag == installed.Tag && (ref.Digest.IsZero() || ref.Digest == installed.Digest)
 }

@@ -20,6 +20,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
@@ -77,6 +78,14 @@ func TestPackageInstallNeedsSharedDefinitions(t *testing.T) {
 		s.waitFor(t, other, corev1.ConditionFalse, firstgen.ErrVersion.Name)
 		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(other), &packagesv1alpha1.Package{}); !apierrors.IsNotFound(err) {
 			t.Errorf("a refused PackageInstall has a record (%v)", err)
+		}
+	})
+	t.Run("APlanNamesTheUsersOfTheVersion", func(t *testing.T) {
+		second := s.publish(t, "shared", "v2.0.0", "Namespaced")
+		code, stdout, stderr := command.Output(t, "plan", "update", p.Name, "v2.0.0", "--kubeconfig", cluster.Kubeconfig(t))
+		if code != planner.ErrDependentsBroken.Class.Exit || !strings.Contains(stdout, "packageinstall/"+a+"/shared"+"  needs ") || !strings.Contains(stdout, "would be at v2.0.0") ||
+			strings.Contains(stdout, "shared-b/shared") || !strings.Contains(stderr, "set spec.package of packageinstall/"+a+"/shared to "+second) {
+			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
 	})
 	t.Run("ADeletionKeepsTheDefinitions", func(t *testing.T) {

@@ -307,24 +307,15 @@ func checkVersion(ref oci.Reference, p *v1.Provider, revisions []v1.PackageRevis
 	if at >= 0 {
 		spec := revisions[at].RevisionSpec()
 		installed = spec.Image
-		if isVersion(ref, spec.Image, spec.Digest) {
+		if state.IsVersion(ref, spec.Image, spec.Digest) {
 			return nil
 		}
 	}
-	if isVersion(ref, p.Spec.Package, p.Status.ResolvedDigest) {
+	if state.IsVersion(ref, p.Spec.Package, p.Status.ResolvedDigest) {
 		return nil // The condition of the Provider tells why its CRDs are not installed.
 	}
 	return ErrVersion.New(nil, "this object names %s, and the Provider %s has the CRDs of %s", ref.Identifier(), p.Name, identifierOf(installed)).
 		WithDo("Set spec.package to %s, or let an administrator update the Provider with `xpkg update provider %s %s`.", installed, p.Name, ref.Identifier())
-}
-
-// isVersion reports whether a reference names the version with an image and a digest.
-func isVersion(ref oci.Reference, image, digest string) bool {
-	installed, err := oci.ParseReference(image, oci.ParseOptions{AllowUntagged: true})
-	if !ref.Digest.IsZero() && ref.Digest.String() == digest {
-		return true
-	}
-	return err == nil && ref.Tag == installed.Tag && (ref.Digest.IsZero() || ref.Digest == installed.Digest)
 }
 
 // identifierOf returns the tag or the digest of a reference.
