@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
@@ -269,6 +271,71 @@ func TestClusterPackageInstallReleasesTheProviderThatItNoLongerUses(t *testing.T
 		s.Delete(t, p)
 		s.WaitGone(t, p)
 	}
+}
+
+// While a Provider waits for the deletion of its custom resources, its install objects and their records are not ready. The record of an
+// object whose Provider does not exist any more is deleted.
+func TestRecordsFollowTheDeletionOfTheirProviders(t *testing.T) {
+	s := newSuite(t, nil)
+	// hold creates an object that delays the deletion of the Provider of a group.
+	hold := func(group string) (release func()) {
+		thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + ".example.org/v1", "kind": "Thing"}}
+		thing.SetNamespace(managerNamespace)
+		thing.SetName("held")
+		thing.SetFinalizers([]string{"example.org/held"})
+		s.Create(t, thing)
+		return func() {
+			thing.SetFinalizers(nil)
+			if err := s.Client.Patch(t.Context(), thing, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// waitDeleting waits until an install object and its record report the deletion.
+	waitDeleting := func(in packagesv1alpha1.Install) {
+		t.Helper()
+		s.waitFor(t, in, corev1.ConditionFalse, "Deleting")
+		s.waitFor(t, s.record(t, in), corev1.ConditionFalse, "Deleting")
+	}
+	t.Run("ByKind", func(t *testing.T) {
+		p := env.NewProvider("leaving", s.publish(t, "leaving", "v1.0.0", "Cluster"))
+		s.Create(t, p)
+		s.WaitReady(t, p)
+		in := byKind("leaving")
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		record := s.record(t, in)
+		s.waitFor(t, record, corev1.ConditionTrue, "Available")
+		release := hold("leaving")
+		s.Delete(t, p)
+		waitDeleting(in)
+		release()
+		s.WaitGone(t, p)
+		s.WaitGone(t, record)
+		s.waitFor(t, in, corev1.ConditionFalse, provide.ErrNoProvider.Name)
+		if in.Status.PackageRecord != nil || in.Status.Provider != "" {
+			t.Errorf("the status is %+v", in.Status)
+		}
+	})
+	t.Run("ByPackage", func(t *testing.T) {
+		in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "leaving-own", s.publish(t, "leaving-own", "v1.0.0", "Cluster"))
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		release := hold("leaving-own")
+		s.Delete(t, env.NewProvider("leaving-own", ""))
+		waitDeleting(in)
+		release()
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		record := s.record(t, in)
+		s.waitFor(t, record, corev1.ConditionTrue, "Available")
+
+		release = hold("leaving-own")
+		s.Delete(t, in)
+		waitDeleting(in)
+		release()
+		s.WaitGone(t, in)
+		s.WaitGone(t, record)
+	})
 }
 
 // A runtime that the API server refuses, or whose objects have the names of others, is refused before anything of its package is

@@ -130,37 +130,90 @@ func TestPackageWithoutItsDefinitionsIsStopped(t *testing.T) {
 	s.WaitGone(t, d)
 }
 
-// When an administrator withdraws the sharing of a Provider, or deletes the Provider, the controllers of its PackageInstalls stop. They
-// run again when it is shared again.
+// When an administrator withdraws the sharing of a Provider, or deletes the Provider, the controllers of its PackageInstalls stop, whatever
+// the objects name. They run again when it is shared again.
 func TestWithdrawnSharingStopsTheControllersOfNamespaces(t *testing.T) {
 	s := newSuite(t, nil)
-	team := s.newNamespace(t, "withdrawn-team")
-	p := s.share(t, "withdrawn", s.publish(t, "withdrawn", "v1.0.0", "Namespaced"))
-	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "withdrawn", p.Spec.Package)
-	s.Create(t, in)
-	for _, withdraw := range []func(){
-		func() { env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations = nil }) },
-		func() { s.Delete(t, p); s.WaitGone(t, p) },
+	for name, tc := range map[string]struct {
+		change func(*packagesv1alpha1.InstallSpec)
+		// withdrawn and deleted are the reasons of the object after the sharing was withdrawn, and after the Provider was deleted.
+		withdrawn, deleted string
+	}{
+		"withdrawn-package": {nil, firstgen.ErrNotAllowed.Name, firstgen.ErrNotAllowed.Name},
+		"withdrawn-kind": {
+			func(spec *packagesv1alpha1.InstallSpec) {
+				spec.Package, spec.CRD = "", "things.withdrawn-kind.example.org/v1"
+			}, firstgen.ErrNotAllowed.Name, provide.ErrNoProvider.Name,
+		},
+		"withdrawn-invalid": {
+			func(spec *packagesv1alpha1.InstallSpec) { spec.CRD = "things.withdrawn-invalid.example.org/v1" }, firstgen.ErrReference.Name, firstgen.ErrReference.Name,
+		},
 	} {
-		s.waitFor(t, in, corev1.ConditionTrue, "Available")
-		record, d := s.record(t, in), s.deployment(t, team, "withdrawn")
-		withdraw()
-		s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
-		s.WaitGone(t, record)
-		s.WaitGone(t, d)
-		if in.InstallStatus().PackageRecord != nil {
-			t.Errorf("the status names the record %+v", in.InstallStatus().PackageRecord)
-		}
-		if p.DeletionTimestamp != nil {
-			break
-		}
-		if message := in.GetCondition(v1.TypeReady).Message; !strings.Contains(message, "kubectl annotate providers.pkg.crossplane.io withdrawn "+revision.AnnotationNamespacedInstalls+"=") {
-			t.Errorf("the message names no remedy: %s", message)
-		}
-		env.Update(t, s.Env, p, func(p *v1.Provider) {
-			metav1.SetMetaDataAnnotation(&p.ObjectMeta, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+		t.Run(name, func(t *testing.T) {
+			team := s.newNamespace(t, name+"-team")
+			p := s.share(t, name, s.publish(t, name, "v1.0.0", "Namespaced"))
+			in := newInstall(packagesv1alpha1.PackageInstallKind, team, name, p.Spec.Package)
+			s.Create(t, in)
+			s.waitFor(t, in, corev1.ConditionTrue, "Available")
+			change := func(change func(*packagesv1alpha1.InstallSpec)) {
+				env.Update(t, s.Env, in.(*packagesv1alpha1.PackageInstall), func(in *packagesv1alpha1.PackageInstall) { change(&in.Spec) })
+			}
+			if tc.change != nil {
+				change(tc.change)
+			}
+			isInvalid := tc.withdrawn == firstgen.ErrReference.Name
+			for _, isDeletion := range []bool{false, true} {
+				if isInvalid {
+					s.waitFor(t, in, corev1.ConditionFalse, tc.withdrawn)
+				} else {
+					s.waitFor(t, in, corev1.ConditionTrue, "Available")
+				}
+				record, d := s.record(t, in), s.deployment(t, team, name)
+				if isDeletion {
+					s.Delete(t, p)
+					s.WaitGone(t, p)
+				} else {
+					env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations = nil })
+				}
+				s.WaitGone(t, record)
+				s.WaitGone(t, d)
+				s.waitFor(t, in, corev1.ConditionFalse, map[bool]string{false: tc.withdrawn, true: tc.deleted}[isDeletion])
+				if status := in.InstallStatus(); status.PackageRecord != nil {
+					t.Errorf("the status names the record %+v", status.PackageRecord)
+				}
+				if message := in.GetCondition(v1.TypeReady).Message; !isDeletion && !isInvalid && !strings.Contains(message, "kubectl annotate providers.pkg.crossplane.io "+name+" "+revision.AnnotationNamespacedInstalls+"=") {
+					t.Errorf("the message names no remedy: %s", message)
+				}
+				if isDeletion || isInvalid {
+					return
+				}
+				env.Update(t, s.Env, p, func(p *v1.Provider) {
+					metav1.SetMetaDataAnnotation(&p.ObjectMeta, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+				})
+			}
 		})
 	}
+}
+
+// The controller of a PackageInstall for a kind that the Provider does not have any more stops when the sharing is withdrawn.
+func TestWithdrawnSharingOfADroppedKind(t *testing.T) {
+	s := newSuite(t, nil)
+	team := s.newNamespace(t, "dropped-team")
+	p := s.share(t, "dropped", s.publish(t, "dropped", "v1.0.0", "Namespaced"))
+	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "dropped", "")
+	in.InstallSpec().CRD = "things.dropped.example.org/v1"
+	s.Create(t, in)
+	s.waitFor(t, in, corev1.ConditionTrue, "Available")
+	record, d := s.record(t, in), s.deployment(t, team, "dropped")
+	next := s.Push(t, "first/dropped", "v2.0.0", strings.NewReplacer("thing", "other", "Thing", "Other").Replace(content("dropped", "v2.0.0", "Namespaced")))
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = next })
+	s.waitFor(t, in, corev1.ConditionFalse, provide.ErrNoProvider.Name)
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Errorf("the controller of the objects that exist: %v", err)
+	}
+	env.Update(t, s.Env, p, func(p *v1.Provider) { delete(p.Annotations, revision.AnnotationNamespacedInstalls) })
+	s.WaitGone(t, record)
+	s.WaitGone(t, d)
 }
 
 // The manager does not share a Provider again whose sharing an administrator has withdrawn, also if it created the Provider.

@@ -44,6 +44,10 @@ func creating(format string, args ...any) revision.Summary {
 	return revision.Summary{Reason: packagesv1alpha1.ReasonCreating, Message: fmt.Sprintf(format, args...)}
 }
 
+func deleting(format string, args ...any) revision.Summary {
+	return revision.Summary{Reason: packagesv1alpha1.ReasonDeleting, Message: fmt.Sprintf(format, args...)}
+}
+
 // failedConditions returns the conditions of an object whose reconciliation failed, in addition to the common ones.
 func failedConditions(message string) []v1.Condition {
 	return []v1.Condition{{Type: v1.TypeSynced, Status: corev1.ConditionFalse, Reason: "ReconcileError", Message: message}}
@@ -57,6 +61,8 @@ func summaryOf(name string, o interface {
 }, observed int64) revision.Summary {
 	ready := o.GetCondition(v1.TypeReady)
 	switch {
+	case o.GetDeletionTimestamp() != nil:
+		return deleting("%s is being deleted.", name)
 	case observed < o.GetGeneration(), ready.Status == corev1.ConditionUnknown:
 		return creating("%s is not reconciled yet.", name)
 	case ready.Status == corev1.ConditionTrue:

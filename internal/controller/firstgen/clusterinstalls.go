@@ -47,7 +47,11 @@ func (r *ClusterInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	ctx = contention.WithCause(ctx, causeOf(in))
 	ctx = logging.With(ctx, "kind", in.Kind, "namespace", in.Namespace, "name", in.Name)
 	return r.API.Status.Report(ctx, in, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
-		return reconcile(ctx, in)
+		result, summary, err := reconcile(ctx, in)
+		if failed := r.settleRecord(ctx, in, summary, err); failed != nil {
+			return ctrl.Result{}, revision.Summary{}, failed
+		}
+		return result, summary, err
 	}, failedConditions)
 }
 
@@ -81,6 +85,10 @@ func (r *ClusterInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.Cl
 	}
 	if err := r.ensureFinalizer(ctx, in); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if own, err := r.ownProvider(ctx, in); err != nil || own != nil && own.DeletionTimestamp != nil {
+		// A user deleted it. The object creates it again when it is gone.
+		return ctrl.Result{RequeueAfter: deletionPoll}, deleting("The Provider %s is being deleted.", r.providerName(in)), err
 	}
 	if err := r.ensureProvider(ctx, in, ref); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -122,9 +130,23 @@ func (r *ClusterInstalls) mirror(ctx context.Context, in *packagesv1alpha1.Clust
 		}
 		return ctrl.Result{}, summary, nil
 	}
-	return ctrl.Result{}, summary, r.reportRecord(ctx, record, &packagesv1alpha1.ObjectReference{
-		APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: string(p.UID),
-	}, summary)
+	return ctrl.Result{}, summary, nil
+}
+
+// settleRecord makes the record of an install object agree with its Provider after a reconciliation, whatever its result is. The record of
+// an object whose Provider does not exist is deleted.
+func (r *ClusterInstalls) settleRecord(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, summary revision.Summary, failure error) error {
+	p, err := r.usedProvider(ctx, in)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return r.deleteUnprovided(ctx, in, failure)
+	}
+	if in.DeletionTimestamp == nil || failure != nil {
+		summary = summaryOf("The Provider "+p.Name, p, p.Status.ObservedGeneration)
+	}
+	return r.reportRecord(ctx, in, &packagesv1alpha1.ObjectReference{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: string(p.UID)}, summary)
 }
 
 // ensureFinalizer adds the finalizer to an install object before its Provider is created.
@@ -172,7 +194,7 @@ func (r *ClusterInstalls) reconcileDelete(ctx context.Context, in *packagesv1alp
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	name := r.providerName(in)
-	deleting := revision.Summary{Reason: packagesv1alpha1.ReasonDeleting, Message: fmt.Sprintf("The Provider %s is being deleted.", name)}
+	summary := deleting("The Provider %s is being deleted.", name)
 	p := &v1.Provider{}
 	err := r.API.Live.Get(ctx, types.NamespacedName{Name: name}, p)
 	switch {
@@ -181,9 +203,9 @@ func (r *ClusterInstalls) reconcileDelete(ctx context.Context, in *packagesv1alp
 		return ctrl.Result{}, revision.Summary{}, fmt.Errorf("read Provider %s: %w", name, err)
 	case p.Annotations[state.AnnotationInstalledBy] != state.InstalledBy(in):
 	case p.DeletionTimestamp != nil:
-		return ctrl.Result{RequeueAfter: deletionPoll}, deleting, nil
+		return ctrl.Result{RequeueAfter: deletionPoll}, summary, nil
 	default:
-		return ctrl.Result{RequeueAfter: deletionPoll}, deleting, r.API.Delete(ctx, p)
+		return ctrl.Result{RequeueAfter: deletionPoll}, summary, r.API.Delete(ctx, p)
 	}
 	if err := r.deleteConfig(ctx, in); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -194,5 +216,5 @@ func (r *ClusterInstalls) reconcileDelete(ctx context.Context, in *packagesv1alp
 		return ctrl.Result{}, revision.Summary{}, fmt.Errorf("remove the finalizer of %s: %w", in.Name, err)
 	}
 	in.Finalizers, in.ResourceVersion = changed.Finalizers, changed.ResourceVersion
-	return ctrl.Result{}, deleting, nil
+	return ctrl.Result{}, summary, nil
 }

@@ -51,20 +51,38 @@ func (r *NamespaceInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}, failedConditions)
 }
 
-// reconcile installs a package. An object that is not allowed, or not any more, has no record, so that its controller does not run.
+// reconcile installs a package. An object that is not allowed, or not any more, or whose Provider does not exist, has no record, so that its
+// controller does not run.
 func (r *NamespaceInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.PackageInstall) (ctrl.Result, revision.Summary, error) {
 	result, summary, err := r.install(ctx, in)
 	if failed := r.deleteUnused(ctx); failed != nil {
 		return ctrl.Result{}, revision.Summary{}, failed
 	}
-	if !errors.Is(err, ErrNotAllowed) && !errors.Is(err, ErrScope) && !errors.Is(err, revision.ErrSharedWebhook) {
-		return result, summary, err
-	}
-	if failed := r.deleteRecord(ctx, in); failed != nil {
+	if failed := r.settleRecord(ctx, in, err); failed != nil {
 		return ctrl.Result{}, revision.Summary{}, failed
 	}
-	in.Status.PackageRecord = nil
 	return result, summary, err
+}
+
+// settleRecord deletes the record of an install object that failed, unless the Provider that it uses still exists and is shared. Other failures,
+// such as an unreachable registry, do not stop a controller.
+func (r *NamespaceInstalls) settleRecord(ctx context.Context, in *packagesv1alpha1.PackageInstall, failure error) error {
+	if failure == nil {
+		return nil
+	}
+	if errors.Is(failure, ErrNotAllowed) || errors.Is(failure, ErrScope) || errors.Is(failure, revision.ErrSharedWebhook) {
+		return r.deleteRecord(ctx, in)
+	}
+	p, err := r.usedProvider(ctx, in)
+	switch {
+	case err != nil:
+		return err
+	case p == nil:
+		return r.deleteUnprovided(ctx, in, failure)
+	case !revision.IsShared(p):
+		return r.deleteRecord(ctx, in)
+	}
+	return nil
 }
 
 func (r *NamespaceInstalls) install(ctx context.Context, in *packagesv1alpha1.PackageInstall) (ctrl.Result, revision.Summary, error) {

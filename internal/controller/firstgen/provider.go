@@ -46,9 +46,6 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 		return ErrProviderExists.New(nil, "the Provider %s exists, and this object did not create it", name).
 			WithDo("Rename this object, or hand the Provider over with `kubectl annotate providers.%s %s %s=%s`.", v1.Group, name, state.AnnotationInstalledBy, state.InstalledBy(in))
 	}
-	if exists && live.DeletionTimestamp != nil {
-		return requeue.ErrStale
-	}
 	want := live.DeepCopy()
 	want.Name = name
 	r.setProvider(in, ref, want)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,11 +15,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -205,7 +209,8 @@ func isRecordOf(p *packagesv1alpha1.Package, in packagesv1alpha1.Install) bool {
 // deleteRecord deletes the record of an install object, and its StackDefinition.
 func (b *Base) deleteRecord(ctx context.Context, in packagesv1alpha1.Install) error {
 	live := &packagesv1alpha1.Package{}
-	err := b.API.Client.Get(ctx, client.ObjectKey{Namespace: in.GetNamespace(), Name: in.GetName()}, live)
+	in.InstallStatus().PackageRecord = nil
+	err := b.API.Client.Get(ctx, client.ObjectKeyFromObject(in), live)
 	if err != nil || !isRecordOf(live, in) {
 		return client.IgnoreNotFound(err)
 	}
@@ -244,18 +249,64 @@ func normalized(object any) (map[string]any, error) {
 	return out, json.Unmarshal(raw, &out)
 }
 
-// reportRecord writes the status of a record whose controller is another object.
-func (b *Base) reportRecord(ctx context.Context, record *packagesv1alpha1.Package, controller *packagesv1alpha1.ObjectReference, s revision.Summary) error {
-	changed := record.DeepCopy()
-	changed.Status.ControllerRef = controller
-	status.Set(changed, b.API.Time(), s)
-	if equality.Semantic.DeepEqual(record.Status, changed.Status) {
+// usedProvider returns the Provider that the status of an install object names, or nil if it does not exist.
+func (b *Base) usedProvider(ctx context.Context, in packagesv1alpha1.Install) (*v1.Provider, error) {
+	name := in.InstallStatus().Provider
+	if name == "" {
+		return nil, nil
+	}
+	p := &v1.Provider{}
+	err := b.API.Client.Get(ctx, types.NamespacedName{Name: name}, p)
+	if apierrors.IsNotFound(err) {
+		// The cache may not contain a new Provider yet.
+		err = b.API.Live.Get(ctx, types.NamespacedName{Name: name}, p)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Provider %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// deleteUnprovided deletes the record of an install object that used a Provider that does not exist any more. If the status of the object names
+// no Provider, because a backup restored the object without it, the reason of the failure must be that there is none.
+func (b *Base) deleteUnprovided(ctx context.Context, in packagesv1alpha1.Install, failure error) error {
+	if in.InstallStatus().Provider == "" && !errors.Is(failure, provide.ErrNoProvider) && !errors.Is(failure, provide.ErrAmbiguous) {
 		return nil
 	}
-	if err := b.API.Client.Status().Update(ctx, changed); err != nil {
-		return fmt.Errorf("write the status of the record %s: %w", record.Name, err)
+	in.InstallStatus().Provider = ""
+	return b.deleteRecord(ctx, in)
+}
+
+// reportRecord writes the status of the record of an install object, if there is one whose controller is another object.
+func (b *Base) reportRecord(ctx context.Context, in packagesv1alpha1.Install, controller *packagesv1alpha1.ObjectReference, s revision.Summary) error {
+	set := func(record *packagesv1alpha1.Package) (changed bool) {
+		if !isRecordOf(record, in) || isTemplating(record) {
+			return false
+		}
+		before := record.Status.DeepCopy()
+		record.Status.ControllerRef = controller
+		status.Set(record, b.API.Time(), s)
+		return !equality.Semantic.DeepEqual(*before, record.Status)
 	}
-	b.API.Status.Writes.Wrote(changed)
+	record, key := &packagesv1alpha1.Package{}, client.ObjectKeyFromObject(in)
+	err := b.API.Client.Get(ctx, key, record)
+	if err == nil && !set(record) || apierrors.IsNotFound(err) && in.InstallStatus().PackageRecord == nil {
+		return nil
+	}
+	if client.IgnoreNotFound(err) == nil {
+		// The cache may not contain the last change yet.
+		err = b.API.Live.Get(ctx, key, record)
+	}
+	if err != nil || !set(record) {
+		return client.IgnoreNotFound(err)
+	}
+	if err := b.API.Client.Status().Update(ctx, record); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("write the status of the record %s: %w", record.Name, err))
+	}
+	b.API.Status.Writes.Wrote(record)
 	return nil
 }
 
