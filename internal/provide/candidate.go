@@ -20,6 +20,9 @@ const (
 	Input
 	// Elsewhere is the role of a kind that the package uses, and another package defines.
 	Elsewhere
+	// Former is the role of a kind that another version of the package defines. The package is no candidate for it, but its publisher
+	// counts among those of the group.
+	Former
 )
 
 // A Candidate is a package that provides a kind, as a source knows it.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -55,6 +56,36 @@ func (s Catalog) Group(group string) []Candidate {
 		if k := &s.Catalog.Kinds[i]; k.Group == group {
 			out = append(out, s.candidate(k))
 		}
+	}
+	return append(out, s.formerKinds(group, out)...)
+}
+
+// formerKinds returns the kinds of an API group that the newest versions of packages do not have, and the owner that the index states if it
+// has none of the current ones: a publisher does not lose a group to another one by moving its kinds.
+func (s Catalog) formerKinds(group string, current []Candidate) []Candidate {
+	type key struct{ repository, kind string }
+	known, isOwnerKnown := map[key]bool{}, false
+	for _, c := range current {
+		known[key{c.Repository, c.Kind}] = true
+		isOwnerKnown = isOwnerKnown || c.OwnsGroup && c.Role == Defines
+	}
+	var out []Candidate
+	for i := range s.Histories {
+		h := &s.Histories[i]
+		for _, k := range h.Kinds {
+			if k.Group != group || known[key{h.Repository, k.Kind}] {
+				continue
+			}
+			c := s.candidate(&catalog.Kind{Repository: h.Repository, Kind: k.Kind, Group: group})
+			if c.Type == v1.FunctionKind {
+				continue // Its kinds are inputs.
+			}
+			c.Role = Former
+			out = append(out, c)
+		}
+	}
+	if owner, stated := s.Config.GroupOwner(group); stated && !isOwnerKnown {
+		out = append(out, Candidate{Repository: owner.Owner, Group: group, Role: Former, OwnsGroup: true, Source: s.Name, Priority: s.Priority})
 	}
 	return out
 }

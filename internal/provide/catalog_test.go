@@ -304,3 +304,40 @@ func TestDependenciesOfTheSelectedVersion(t *testing.T) {
 		t.Errorf("got %v for an unknown package", got)
 	}
 }
+
+// A package of another publisher is not selected alone in a group whose publisher has moved its kinds to another group, cannot be indexed any
+// more, or is only stated by the index.
+func TestFormerKindsAndOwnersCountAmongThePublishersOfAGroup(t *testing.T) {
+	const squat = "evil/squat v1.0.0: Bx.gr.example.org/v1"
+	for name, tc := range map[string]struct {
+		packages []string
+		owner    string
+		kind     string
+		isSure   bool
+	}{
+		"the only publisher":                    {[]string{squat}, "", "Bx.gr.example.org", true},
+		"its own former kinds":                  {[]string{squat + "; v2.0.0: Bx.gr.example.org/v2 By.gr.example.org/v2; v3.0.0: Bx.gr.example.org/v3"}, "", "Bx.gr.example.org", true},
+		"the kinds have moved":                  {[]string{"acme/gr v1.0.0: Bx.gr.example.org/v1; v2.0.0: Bx.gr2.example.org/v1", squat}, "", "Bx.gr.example.org", false},
+		"another kind has moved":                {[]string{"acme/gr v1.0.0: Other.gr.example.org/v1; v2.0.0: Bx.gr2.example.org/v1", squat}, "", "Bx.gr.example.org", false},
+		"the new group is not disputed":         {[]string{"acme/gr v1.0.0: Bx.gr.example.org/v1; v2.0.0: Bx.gr2.example.org/v1", squat}, "", "Bx.gr2.example.org", true},
+		"all kinds of a group have moved":       {[]string{"acme/gr v1.0.0: Bx.gr.example.org/v1; v2.0.0: Bx.gr2.example.org/v1", squat}, "", "*.gr.example.org", false},
+		"the owner has no package":              {[]string{squat}, "xpkg.test/acme", "Bx.gr.example.org", false},
+		"the owner has former kinds":            {[]string{"acme/gr v1.0.0: Bx.gr.example.org/v1; v2.0.0: Bx.gr2.example.org/v1", squat}, "xpkg.test/acme", "Bx.gr.example.org", false},
+		"the owner provides the kind":           {[]string{"acme/gr v1.0.0: Bx.gr.example.org/v1", squat}, "xpkg.test/acme/gr", "Bx.gr.example.org", true},
+		"a newest version that is not indexed":  {[]string{"acme/gr v1.0.0: Bx.gr.example.org/v1; v2.0.0:", squat}, "", "Bx.gr.example.org", false},
+		"the former kind of another repository": {[]string{"evil/gr v1.0.0: Bx.gr.example.org/v1; v2.0.0: Bx.gr2.example.org/v1", squat}, "", "Bx.gr.example.org", true},
+	} {
+		index := indexOf(t, tc.packages...)
+		if tc.owner != "" {
+			index.Config.Owners = []catalog.GroupOwner{{Group: "gr.example.org", Owner: tc.owner}}
+		}
+		f := &Finder{Sources: []Source{Catalog{Catalog: index, Name: "test"}}}
+		all, err := f.RankTogether(t.Context(), []dependency.KindRef{kindRef(t, tc.kind)}, Request{})
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%s: %v, %v", name, all, err)
+		}
+		if err := f.Err(t.Context(), all[0]); (err == nil) != tc.isSure || err != nil && !errors.Is(err, ErrAmbiguous) {
+			t.Errorf("%s: selects %v because %q (%v)", name, all[0].Order, all[0].Decided, err)
+		}
+	}
+}

@@ -213,10 +213,10 @@ func (q Request) decide(out *Ranking, usable []group, publishers []string) {
 	}
 }
 
-// Publishers returns the publishers of candidates for Request.GroupPublishers. Candidates that do not define their kinds do
-// not count, and neither do copies of a package whose publisher is known.
+// Publishers returns the publishers of candidates for Request.GroupPublishers. Candidates that neither define their kinds nor did in another
+// version do not count, and neither do copies of a package whose publisher is known.
 func Publishers(all []Candidate) []string {
-	defining := slices.DeleteFunc(mergeSources(all), func(c Candidate) bool { return c.Role != Defines })
+	defining := mergeSources(slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool { return c.Role != Defines && c.Role != Former }))
 	var out []string
 	for _, c := range defining[min(len(defining), maxCandidates):] {
 		out = append(out, c.publisher())

@@ -18,7 +18,8 @@ import (
 type Source interface {
 	// Candidates returns the candidates whose names the kind matches.
 	Candidates(kind dependency.KindRef) []Candidate
-	// Group returns all kinds of an API group, one candidate for each package and kind. Versions are not selected.
+	// Group returns all kinds of an API group, one candidate for each package and kind, including those with the role Former. Versions are
+	// not selected.
 	Group(group string) []Candidate
 	// Kinds returns all kinds, for suggestions.
 	Kinds() []dependency.KindRef
