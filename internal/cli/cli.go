@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -171,7 +172,14 @@ func commandName(field reflect.StructField) string {
 }
 
 // Main runs one command line and returns the exit code.
-func Main(ctx context.Context, argv []string, env *terminal.Env) int {
+func Main(ctx context.Context, argv []string, env *terminal.Env) (exit int) {
+	defer func() {
+		if p := recover(); p != nil {
+			// The exit code of Go for a panic is that of a plan with changes.
+			fmt.Fprintf(env.Stderr, "panic: %v\n%s", p, debug.Stack())
+			exit = report(env.Stderr, errcode.Unknown.New(nil, "a defect of xpkg ended the command"))
+		}
+	}()
 	program := programName(argv[0])
 	stdout := &terminal.CheckedWriter{Writer: env.Stdout, Program: program}
 	stderr := &terminal.MessageWriter{Writer: env.Stderr, Program: program}
@@ -188,9 +196,9 @@ func Main(ctx context.Context, argv []string, env *terminal.Env) int {
 	if err == nil {
 		return 0
 	}
-	var exit terminal.ExitCode
-	if errors.As(err, &exit) {
-		return int(exit)
+	var code terminal.ExitCode
+	if errors.As(err, &code) {
+		return int(code)
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = terminal.ErrInterrupted.New(nil, "stopped")

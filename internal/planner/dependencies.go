@@ -117,7 +117,10 @@ func (pl *Planner) findRemedy(ctx context.Context, s *clusterState, p v1.Package
 		out.Remedy = "Run " + command + " first, or pass --yes to let the package wait for that." + automatic
 	case waits:
 		_, _, err := g.Resolve(ctx, g.Resolver(pl.Registry, pl.finder(), p), p.PackageKind(), p.GetName(), graph.UpgradeOrDowngrade)
-		if conflict := errcode.From(err); err != nil && conflict.Code.Class == errcode.Conflict {
+		if err == nil {
+			return
+		}
+		if conflict := errcode.From(err); conflict.Code.Class == errcode.Conflict {
 			out.Remedy = conflict.Error() + ". " + conflict.Do
 		}
 	}

@@ -146,10 +146,15 @@ func labelDependency(ctx context.Context, cluster client.Client, p v1.Package) e
 	return connection.Classify(err, "change %s", inventory.ShortName(p))
 }
 
-// isLocked reports whether a package is installed with the locked content.
+// isLocked reports whether a package is installed in the locked version and with the locked content. Several versions can have one content,
+// and dependents require a version.
 func isLocked(live v1.Package, p lockfile.Package) bool {
 	spec, status := live.PackageSpec(), live.PackageStatus()
-	if ref, err := oci.ParseReference(spec.Package, oci.ParseOptions{}); err == nil && !ref.Digest.IsZero() {
+	ref, err := oci.ParseReference(spec.Package, oci.ParseOptions{})
+	if err != nil || ref.Tag != p.Version {
+		return false
+	}
+	if !ref.Digest.IsZero() {
 		return ref.Digest == p.Digest
 	}
 	return status.CurrentIdentifier == spec.Package && status.ResolvedDigest == p.Digest.String()
