@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
+	"github.com/xpkg-dev/xpkg/internal/testing/inprocess"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -124,14 +125,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	if d.token != "" {
 		r.Header.Set("Authorization", "Bearer "+d.token)
 	}
-	if r.Body == nil {
-		r.Body = http.NoBody
-	}
-	w := httptest.NewRecorder()
-	d.handler.ServeHTTP(w, r)
-	resp := w.Result()
-	resp.Request = r
-	return resp, nil
+	return inprocess.Transport{Handler: d.handler}.RoundTrip(r)
 }
 
 // client returns a client of the server with a token.

@@ -14,6 +14,7 @@ import (
 	"github.com/olareg/olareg/config"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/annotated"
+	"github.com/xpkg-dev/xpkg/internal/testing/inprocess"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/version"
@@ -41,7 +42,7 @@ const (
 // RoundTrip implements [http.RoundTripper].
 func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.pause(request)
-	return direct{p.handler}.RoundTrip(r)
+	return inprocess.Transport{Handler: p.handler}.RoundTrip(r)
 }
 
 func (p *process) pause(at point) {
@@ -152,7 +153,7 @@ func TestTagOfAnotherServer(t *testing.T) {
 	yes := true
 	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
 	t.Cleanup(func() { _ = images.Close() })
-	client := remote.New(remote.Options{Transport: direct{images}, Attempts: 1})
+	client := remote.New(remote.Options{Transport: inprocess.Transport{Handler: images}, Attempts: 1})
 	t.Cleanup(client.Close)
 	version := func(tag string) Version {
 		return Version{
@@ -212,7 +213,7 @@ func TestClearDeletesWhatOthersHaveLeft(t *testing.T) {
 	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
 	t.Cleanup(func() { _ = images.Close() })
 	f := &forgetful{images, map[string]bool{}}
-	client := remote.New(remote.Options{Transport: direct{f}, Attempts: 1})
+	client := remote.New(remote.Options{Transport: inprocess.Transport{Handler: f}, Attempts: 1})
 	t.Cleanup(client.Close)
 	repository := oci.MustParseReference("registry.example.org/acme/boats:v1.0.0")
 	content := annotated.New("content", nil)
@@ -259,19 +260,4 @@ func TestClearDeletesWhatOthersHaveLeft(t *testing.T) {
 	if want := []string{unpublished.key(), unpublished.key()}; !slices.Equal(left, want) {
 		t.Errorf("claims of %q remain, want %q", left, want)
 	}
-}
-
-// direct sends requests to a handler.
-type direct struct{ handler http.Handler }
-
-// RoundTrip implements [http.RoundTripper].
-func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body == nil {
-		r.Body = http.NoBody
-	}
-	w := httptest.NewRecorder()
-	d.handler.ServeHTTP(w, r)
-	resp := w.Result()
-	resp.Request = r
-	return resp, nil
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/xpkg-dev/xpkg/internal/testing/clock"
+	"github.com/xpkg-dev/xpkg/internal/testing/inprocess"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -61,19 +61,12 @@ type transport struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (x transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body == nil {
-		r.Body = http.NoBody
-	}
 	if f := x.m.beforeWrite; f != nil && r.Method == http.MethodPut && r.URL.Path == "/v2/index/manifests/lease" {
 		x.m.beforeWrite = nil
 		f(x.from)
 		x.m.beforeWrite = f
 	}
-	w := httptest.NewRecorder()
-	x.m.handler.ServeHTTP(w, r)
-	resp := w.Result()
-	resp.Request = r
-	return resp, nil
+	return inprocess.Transport{Handler: x.m.handler}.RoundTrip(r)
 }
 
 // hold lets a machine claim or renew the lease, and reports whether it holds it.
