@@ -40,7 +40,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/packages"
 	"github.com/xpkg-dev/xpkg/internal/cli/registry"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
 // Env is the environment of a command.
@@ -297,9 +299,22 @@ func exitOrNil(code int) error {
 	return terminal.ExitCode(code)
 }
 
+// classified returns a failure with its code. A full device has its own code where a failure has none, or one that blames the command line.
+func classified(err error) *errcode.Error {
+	f := errcode.From(err)
+	if !fileutil.IsFull(err) || f.Code.Name != errcode.Unknown.Name && f.Code.Class.Name != errcode.Usage.Name {
+		return f
+	}
+	advice := f.Do
+	if f.Code.Name == errcode.Unknown.Name {
+		advice = "Free space on the device."
+	}
+	return &errcode.Error{Code: archive.ErrCannotWrite, What: f.What, Why: f.Why, Do: advice}
+}
+
 // report prints a failure and returns its exit code.
 func report(w io.Writer, err error) int {
-	f := errcode.From(err)
+	f := classified(err)
 	fmt.Fprintf(w, "error: %s: %s\n", f.Code.Name, terminal.Safe(f.Error()))
 	if f.Do != "" {
 		fmt.Fprintf(w, "  %s\n", terminal.Safe(f.Do))

@@ -23,12 +23,24 @@ func DirectoryAdvice(err error, dir, option string) string {
 		return fmt.Sprintf("%s is a file and not a directory: move it, or %s.", fileAbove(dir), another)
 	case errors.Is(err, syscall.EROFS):
 		return fmt.Sprintf("%s is on a read-only file system: %s.", dir, another)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case hasNoSpace(err):
 		return fmt.Sprintf("Free space on the device of %s, or %s.", dir, another)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("This user may not write to %s: correct its owner or mode, or %s.", dir, another)
 	}
 	return ""
+}
+
+// IsFull reports whether a file or folder was not written because its device or the quota of the user has no space. Other limits of the system have the same
+// error without a path.
+func IsFull(err error) bool {
+	var file *fs.PathError
+	var link *os.LinkError
+	return (errors.As(err, &file) || errors.As(err, &link)) && hasNoSpace(err)
+}
+
+func hasNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // fileAbove returns the part of a path that exists and is not a directory, or the path if there is

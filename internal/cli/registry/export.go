@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
@@ -78,8 +79,16 @@ func (c *exportCmd) create() (*os.Root, error) {
 		return nil, terminal.ErrUsage.New(err, "cannot create the folder %s", terminal.Safe(c.Dir))
 	}
 	entries, err := os.ReadDir(c.Dir)
-	if err != nil || len(entries) > 0 {
-		return nil, terminal.ErrUsage.New(err, "the folder %s is not empty", terminal.Safe(c.Dir)).WithDo("Name an empty folder, or one that does not exist.")
+	if err != nil {
+		return nil, terminal.ErrUsage.New(err, "cannot read the folder %s", terminal.Safe(c.Dir))
+	}
+	if len(entries) > 0 {
+		isComplete := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == export.StartPage })
+		failed := terminal.ErrUsage.New(nil, "the folder %s is not empty", terminal.Safe(c.Dir)).WithDo("Name an empty folder, or one that does not exist.")
+		if !isComplete {
+			failed = failed.WithDo("Name an empty folder, or one that does not exist. If this folder is an export that did not end, delete it.")
+		}
+		return nil, failed
 	}
 	return fileutil.OpenFolder(c.Dir)
 }

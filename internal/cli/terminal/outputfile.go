@@ -17,7 +17,7 @@ import (
 )
 
 // WriteOutput writes a result to the file of an output flag, or to standard output for "-". All
-// commands use it for their results. Errors have the given code.
+// commands use it for their results. Errors have the given code, except that of a full device, which is no fault of the command line.
 func (e *Env) WriteOutput(file string, code errcode.Code, write func(io.Writer) error) error {
 	if fileutil.IsStdout(file) {
 		return write(e.Stdout)
@@ -28,6 +28,9 @@ func (e *Env) WriteOutput(file string, code errcode.Code, write func(io.Writer) 
 	}
 	var known *errcode.Error
 	if !errors.As(err, &known) {
+		if fileutil.IsFull(err) {
+			code = archive.ErrCannotWrite
+		}
 		err = code.New(withoutPath(err), "cannot write %s", file)
 	}
 	return withOutputAdvice(file, err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
 // Result counts the written files.
@@ -39,8 +40,8 @@ var ErrExport = errcode.Code{
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code { return []errcode.Code{ErrExport} }
 
-// Write writes the pages of a handler, which must be static, into a folder. Existing files are replaced. Progress is called
-// after each file with the numbers of written and known files; it can be nil.
+// Write writes the pages of a handler, which must be static, into a folder. Existing files are replaced. The start page is written last, so that a folder
+// without it is an incomplete export. Progress is called after each file with the numbers of written and known files; it can be nil.
 func Write(ctx context.Context, h *web.Handler, dir *os.Root, progress func(done, total int)) (Result, error) {
 	e := exporter{handler: h, dir: dir, progress: progress, files: map[string]string{}}
 	e.add("/")
@@ -54,8 +55,11 @@ func Write(ctx context.Context, h *web.Handler, dir *os.Root, progress func(done
 			return e.result, err
 		}
 	}
-	return e.result, nil
+	return e.result, e.save(StartPage, e.start)
 }
+
+// StartPage is the file with the start page.
+const StartPage = "index.html"
 
 type exporter struct {
 	handler  http.Handler
@@ -65,6 +69,8 @@ type exporter struct {
 	// files are the files by the path of their page; queue are the paths that are not written yet.
 	files map[string]string
 	queue []string
+	// start is the content of the start page.
+	start []byte
 }
 
 // add schedules a page and returns its file.
@@ -91,13 +97,22 @@ func (e *exporter) write(ctx context.Context, path string) error {
 	if strings.HasPrefix(mediaType, "text/html") {
 		body = e.rewrite(body, path, file)
 	}
+	if file == StartPage {
+		e.start = body
+		return nil
+	}
+	return e.save(file, body)
+}
+
+// save writes a file.
+func (e *exporter) save(file string, body []byte) error {
 	if i := strings.LastIndexByte(file, '/'); i > 0 {
 		if err := e.dir.MkdirAll(file[:i], 0o755); err != nil {
-			return err
+			return archive.ErrCannotWrite.New(err, "cannot create a folder of the export in %s", e.dir.Name())
 		}
 	}
 	if err := e.dir.WriteFile(file, body, 0o644); err != nil {
-		return err
+		return archive.ErrCannotWrite.New(err, "cannot write a page of the export in %s", e.dir.Name())
 	}
 	e.result.Files++
 	e.result.Bytes += int64(len(body))
@@ -153,7 +168,7 @@ func fileOf(address string) string {
 	file := strings.Join(parts, "/")
 	switch {
 	case address == "/":
-		return "index.html"
+		return StartPage
 	case partOf(parts) == "icon": // icons of files are PNG
 		return file + ".png"
 	case fileExtensions[path.Ext(last)] && isFile(parts):

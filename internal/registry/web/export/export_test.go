@@ -1,6 +1,8 @@
 package export_test
 
 import (
+	"context"
+	"errors"
 	"io/fs"
 	"net/url"
 	"os"
@@ -16,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/web/folder"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/webtest"
 	"github.com/xpkg-dev/xpkg/internal/testing/browser"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
 // write exports the packages of package webtest, and returns the folder.
@@ -43,6 +46,39 @@ func write(t *testing.T) string {
 		t.Errorf("result %+v", result)
 	}
 	return dir
+}
+
+// TestAnInterruptedExportHasNoStartPage ends an export after each of its first files, and on a folder that cannot be written.
+func TestAnInterruptedExportHasNoStartPage(t *testing.T) {
+	source, err := folder.New(webtest.Packages(t), webtest.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := web.New(source, web.Options{Name: "Acme packages", Static: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for after := range 5 {
+		dir := t.TempDir()
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err = export.Write(ctx, h, root, func(done, _ int) {
+			if done > after {
+				cancel()
+			}
+		})
+		cancel()
+		if !errors.Is(err, context.Canceled) || exists(filepath.Join(dir, export.StartPage)) {
+			t.Errorf("after %d files: %v, and the folder has the start page", after, err)
+		}
+		_ = root.Close()
+		if _, err := export.Write(t.Context(), h, root, nil); !errors.Is(err, archive.ErrCannotWrite) {
+			t.Errorf("a folder that cannot be written: %v", err)
+		}
+	}
 }
 
 // TestEveryLinkLeadsToAFile follows every link of every page.
