@@ -226,6 +226,60 @@ func TestIndexIsTheSameOnTwoMachinesAndWithoutIndexLayers(t *testing.T) {
 }
 
 // A mirror keeps the content of a version that its publisher has removed, and has its status.
+// TestAnUnreadableVersionHasItsStatus builds and updates an index of a package with versions that cannot be read, because they have no layers or no image.
+func TestAnUnreadableVersionHasItsStatus(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "one", "v1.0.0", true, "Bucket")
+	m := newMachine(t, nil)
+	for tag, raw := range map[string]string{
+		"v1.1.0": `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","size":2},"layers":[]}`,
+		"v1.2.0": `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`,
+	} {
+		s.pushArtifact(t, s.ref("one", tag), unreadable(raw))
+	}
+	before := build(t, m, s.config("one"))
+	check := func(what string, c *catalog.Catalog) {
+		t.Helper()
+		for _, v := range c.History(s.ref("one", "v1.0.0").Name()).Versions {
+			if isUnreadable := v.Tag != "v1.0.0"; isUnreadable != (v.Status != nil && v.Status.State == catalog.Yanked) || isUnreadable != (v.Error != nil) {
+				t.Errorf("%s: %s has the status %+v and the error %+v", what, v.Tag, v.Status, v.Error)
+			}
+		}
+	}
+	for _, tag := range []string{"v1.1.0", "v1.2.0"} {
+		if _, err := packagestatus.Write(t.Context(), m.Remote, s.ref("one", tag), catalog.Status{State: catalog.Yanked, Reason: catalog.Broken}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	built := build(t, newMachine(t, nil), s.config("one"))
+	check("built", &built)
+	updated, _, err := NewBuilder(m.Options).Update(t.Context(), &before, before.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("updated", &updated)
+}
+
+// unreadable is a manifest that is no package.
+type unreadable string
+
+// Root implements [oci.Artifact].
+func (u unreadable) Root() oci.Descriptor {
+	mediaType := oci.MediaTypeOCIIndex
+	if strings.Contains(string(u), string(oci.MediaTypeOCIManifest)) {
+		mediaType = oci.MediaTypeOCIManifest
+	}
+	return oci.Descriptor{MediaType: mediaType, Digest: oci.DigestOf([]byte(u)), Size: int64(len(u))}
+}
+
+// Open implements [oci.Artifact].
+func (u unreadable) Open(_ context.Context, d oci.Descriptor) (io.ReadCloser, error) {
+	if d.Digest == u.Root().Digest {
+		return io.NopCloser(strings.NewReader(string(u))), nil
+	}
+	return io.NopCloser(strings.NewReader("{}")), nil
+}
+
 func TestARemovedVersionWhoseTagExistsHasItsStatus(t *testing.T) {
 	s := newServer(t)
 	s.push(t, "one", "v1.0.0", true, "Bucket")

@@ -55,10 +55,11 @@ func applyStatuses(repository string, facts []catalog.Facts, statuses []catalog.
 		found := false
 		for i := range facts {
 			v := &facts[i].Version
+			isIt := v.Digest == s.Digest || v.Digest.IsZero() && v.Tag == s.Tag // The digest of a version that cannot be read may not be known.
 			switch {
-			case v.Digest == s.Digest && s.State == catalog.Removed:
+			case isIt && s.State == catalog.Removed:
 				facts[i] = removed(repository, v.Tag, s)
-			case v.Digest == s.Digest:
+			case isIt:
 				v.Status = s.Normalize()
 			case v.Tag != s.Tag:
 				continue

@@ -47,13 +47,44 @@ func Write(ctx context.Context, client *remote.Client, version oci.Reference, st
 	if status.Since.IsZero() {
 		status.Since = time.Now()
 	}
-	a, err := NewArtifact(subject, catalog.VersionStatus{Status: status, Tag: version.Tag, Digest: subject.Digest})
+	return subject.Digest, put(ctx, client, version, subject, catalog.VersionStatus{Status: status, Tag: version.Tag, Digest: subject.Digest})
+}
+
+// put pushes the status of a subject.
+func put(ctx context.Context, client *remote.Client, version oci.Reference, subject oci.Descriptor, s catalog.VersionStatus) error {
+	a, err := NewArtifact(subject, s)
 	if err != nil {
-		return oci.Digest{}, err
+		return err
 	}
 	if _, err := client.Attach(ctx, version, a); err != nil {
-		return oci.Digest{}, err
+		return err
 	}
 	_, err = client.Push(ctx, version.WithTag(catalog.StatusTag(subject.Digest)), a)
-	return subject.Digest, err
+	return err
+}
+
+// SetRemoved changes the status of a version that was deleted, with the digest of a reference, to removed. It keeps the reason. It does nothing if the version
+// has no status.
+func SetRemoved(ctx context.Context, client *remote.Client, version oci.Reference, since time.Time) error {
+	tagged := version.WithTag(catalog.StatusTag(version.Digest))
+	a, err := client.Artifact(ctx, tagged)
+	if errors.Is(err, remote.ErrTagNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s, err := FromArtifact(ctx, a, version.Digest)
+	if err != nil || s.State == catalog.Removed {
+		return err
+	}
+	_, doc, err := oci.ReadDocument(ctx, a, a.Root(), oci.Limits{})
+	if err != nil {
+		return err
+	}
+	if s.State == catalog.Available {
+		s.Reason = catalog.Other
+	}
+	s.State, s.Since = catalog.Removed, since
+	return put(ctx, client, version.WithTag(s.Tag), *doc.Subject, s)
 }

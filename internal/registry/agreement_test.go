@@ -20,6 +20,7 @@ import (
 	"github.com/olareg/olareg/config"
 	"pgregory.net/rapid"
 
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -95,11 +96,11 @@ func (x toFleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// matters reports whether the order of a request among those of other servers matters: it is a list of repositories or tags, or reads or writes a
-// tag.
+// matters reports whether the order of a request among those of other servers matters: it is a list of repositories or tags, reads or writes a
+// tag, or asks for or deletes a manifest.
 func matters(r *http.Request) bool {
 	_, reference, isManifest := strings.Cut(r.URL.Path, "/manifests/")
-	return r.URL.Path == listPath || strings.HasSuffix(r.URL.Path, "/tags/list") || isManifest && !strings.Contains(reference, ":")
+	return r.URL.Path == listPath || strings.HasSuffix(r.URL.Path, "/tags/list") || isManifest && (!strings.Contains(reference, ":") || r.Method == http.MethodHead || r.Method == http.MethodDelete)
 }
 
 // listPath is the path of the list of repositories.
@@ -157,6 +158,8 @@ func newFleet(t *testing.T, n int, deletes bool) *fleet {
 // pushing is a push through a server.
 type pushing struct {
 	repository, tag, content string
+	// send sends another request than a push of the content, and returns the status of the response.
+	send func(context.Context, *server) int
 
 	cancel context.CancelFunc
 	failed bool
@@ -192,7 +195,12 @@ func (f *fleet) race(ctx context.Context, pushes []*pushing, choose func(n int, 
 		var own context.Context
 		own, p.cancel = context.WithCancel(ctx)
 		go func() {
-			status := f.servers[i].pushManifest(own, p.repository, p.tag, p.content)
+			var status int
+			if p.send != nil {
+				status = p.send(own, f.servers[i])
+			} else {
+				status = f.servers[i].pushManifest(own, p.repository, p.tag, p.content)
+			}
 			if !p.failed {
 				p.status = status
 			}
@@ -450,6 +458,46 @@ func (f *fleet) checkNames(t *testing.T, rt *rapid.T, names []string, pushes []*
 		}
 	}
 	f.checkClaims(t, rt, tagged[0])
+}
+
+// TestADeletedVersionStaysRemoved yanks and deletes a version through two servers, whose requests the registry serves in any order.
+func TestADeletedVersionStaysRemoved(t *testing.T) {
+	f := newFleet(t, 2, true)
+	n, deleted := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		ref := oci.MustParseReference(fmt.Sprintf("%s/acme/boat%d:v1.0.0", host, n))
+		content := build(t, packageYAML("boat", fmt.Sprintf("Boat%d", n)))
+		client := f.servers[0].client(t, f.servers[0].admin)
+		if _, err := client.Push(t.Context(), ref, content); err != nil {
+			rt.Fatal(err)
+		}
+		ref = ref.WithDigest(content.Root().Digest)
+		yank := func(ctx context.Context, s *server) int {
+			if _, err := packagestatus.Write(ctx, s.client(t, s.admin), ref, catalog.Status{State: catalog.Yanked}); err != nil {
+				return http.StatusConflict
+			}
+			return http.StatusCreated
+		}
+		remove := func(ctx context.Context, s *server) int {
+			if err := s.client(t, s.admin).Delete(ctx, ref); err != nil {
+				return http.StatusConflict
+			}
+			return http.StatusAccepted
+		}
+		choose := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(rt, what) }
+		f.race(t.Context(), []*pushing{{send: yank}, {send: remove}}, choose, 0)
+		if err := client.Exists(t.Context(), ref); err == nil {
+			return
+		}
+		deleted++
+		if s, err := packagestatus.Read(t.Context(), client, ref); err != nil || s == nil || s.State != catalog.Removed {
+			rt.Fatalf("the status of the deleted version is %+v, %v", s, err)
+		}
+	})
+	if deleted == 0 {
+		t.Error("no race deleted the version")
+	}
 }
 
 // noIndexer indexes nothing.

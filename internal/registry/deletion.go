@@ -42,7 +42,32 @@ func (p *push) checkDeletion(ctx context.Context) error {
 	case len(versions) > 1:
 		return ErrPublished.New(nil, "several versions of %s have this content: %s", p.api.repository, wording.Few(versions, 5, ", "))
 	}
+	p.withStatus = target
 	return p.leaveStatus(ctx, ref.WithTag(versions[0]), target)
+}
+
+// keepRemoved writes the status of the version of a change again if the version does not exist any more and has another status: through another server in
+// front of the registry, a client can change the status while this one deletes the version, or the other way round. The server whose change is the last one
+// sees both.
+func (p *push) keepRemoved(ctx context.Context) {
+	if p.options.Backend == nil || p.withStatus.IsZero() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearingTime)
+	defer cancel()
+	exists, err := p.images.digest(ctx, p.api.repository, p.withStatus.String())
+	if err == nil && !exists.IsZero() {
+		return
+	}
+	if err == nil {
+		var ref oci.Reference
+		if ref, err = p.packages.reference(p.api.repository); err == nil {
+			err = packagestatus.SetRemoved(ctx, p.packages.client, ref.WithDigest(p.withStatus), p.now())
+		}
+	}
+	if err != nil {
+		p.log.Error("cannot write that a version was deleted", "repository", p.api.repository, "digest", p.withStatus, "error", err)
+	}
 }
 
 // target returns the digest of the content to delete; zero if it does not exist.

@@ -33,6 +33,8 @@ type push struct {
 	subject access.Subject
 	// isNew means that the repository has no tags.
 	isNew bool
+	// withStatus is the version, which exists, whose status the push changes, or that it deletes.
+	withStatus oci.Digest
 }
 
 // actions returns the actions of which one must be allowed for a request, before its body is read, and nil for a method that the
@@ -125,6 +127,7 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 		p.images.ServeHTTP(answer, forward)
 	}
 	if answer.status < http.StatusMultipleChoices {
+		p.keepRemoved(r.Context())
 		p.changed(p.api.repository)
 	}
 }
@@ -187,6 +190,11 @@ func (p *push) checkTombstones(ctx context.Context, tags []string, digest oci.Di
 		if !isStatus {
 			continue
 		}
+		version, err := p.images.digest(ctx, p.api.repository, subject.String())
+		if err != nil {
+			return err
+		}
+		p.withStatus = version
 		current, err := p.images.digest(ctx, p.api.repository, tag)
 		if err != nil {
 			return err
