@@ -10,6 +10,7 @@ package packagediff
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,6 +76,9 @@ func Compare(from, to *xpkg.Package) (Diff, error) {
 		return Diff{}, err
 	}
 	if d.XRDs, err = compareXRDs(a.xrds, b.xrds); err != nil {
+		return Diff{}, err
+	}
+	if err := errors.Join(addLabels(&d.CRDs, a.crds, b.crds), addLabels(&d.XRDs, a.xrds, b.xrds)); err != nil {
 		return Diff{}, err
 	}
 	d.Class = max(d.CRDs.Class(), d.XRDs.Class())

@@ -1,6 +1,7 @@
 package packagediff_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,6 +121,44 @@ func TestEveryPartOfAPackageIsCompared(t *testing.T) {
 				t.Errorf("class %s, want %s", d.Class, worst)
 			}
 		})
+	}
+}
+
+// TestLabels compares the labels and annotations of a CRD and of an XRD.
+func TestLabels(t *testing.T) {
+	for name, text := range map[string]string{"XRD": configuration, "CRD": provider} {
+		marker := map[string]string{"XRD": "kind: CompositeResourceDefinition\nmetadata: {", "CRD": "kind: CustomResourceDefinition\nmetadata: {"}[name]
+		if !strings.Contains(text, marker) {
+			t.Fatalf("%s has no metadata", name)
+		}
+		with := func(metadata string) *xpkg.Package {
+			return parse(t, strings.Replace(text, marker, marker+metadata, 1))
+		}
+		for _, tc := range []struct {
+			from, to string
+			want     []string
+		}{
+			{"labels: {a: x}, ", "labels: {a: x}, ", nil},
+			{"", "labels: {a: x}, ", []string{"safe label a"}},
+			{"labels: {a: x}, ", "", []string{"needs care label a"}},
+			{"labels: {a: x, b: 1}, ", "labels: {a: z, b: 1}, annotations: {c: d}, ", []string{"needs care label a", "safe annotation c"}},
+			{"annotations: {c: d}, ", "annotations: {c: e}, ", []string{"safe annotation c"}},
+			{"annotations: {controller-gen.kubebuilder.io/version: v1}, ", "annotations: {controller-gen.kubebuilder.io/version: v2}, ", nil},
+		} {
+			d, err := packagediff.Compare(with(tc.from), with(tc.to))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range slices.Concat(d.CRDs.Changed, d.XRDs.Changed) {
+				for _, change := range c.Changes {
+					got = append(got, change.Class.String()+" "+change.Subject)
+				}
+			}
+			if !slices.Equal(got, tc.want) || d.Empty() != (len(tc.want) == 0) {
+				t.Errorf("%s: from %q to %q: %q, want %q", name, tc.from, tc.to, got, tc.want)
+			}
+		}
 	}
 }
 
