@@ -1,9 +1,9 @@
 // Package mirror copies the packages of an index to another registry, with their statuses and all other artifacts that refer to them, and
 // the index itself, byte for byte.
 //
-// The state of the index whose packages were copied is copied last, whatever the source has published since. Every run compares all versions
-// with the target and copies those that are missing, so a run after an interruption continues, and content that the target lost is copied
-// again. If both registries are servers of xpkg, which state when a repository changes, a run skips the repositories in which a former run has found nothing to
+// The state of the index whose packages were copied is copied last, whatever the source has published since. Every run compares the digests of all versions
+// with the target and copies those that are missing, so a run after an interruption continues, and versions that the target lost are copied
+// again. Blobs are not compared, except by a run that verifies: it reads everything in the target. If both registries are servers of xpkg, which state when a repository changes, a run skips the repositories in which a former run has found nothing to
 // copy, and which have not changed since in either registry.
 package mirror
 
@@ -48,6 +48,8 @@ type Options struct {
 	// Records keeps the repositories that are complete, so that a later run skips them while they do not change; nil means that every run compares all
 	// versions.
 	Records *store.Store
+	// Verify reads everything in the target, and copies content that is missing or damaged there again.
+	Verify bool
 	// Progress, if set, is called after each version that was copied, one call at a time.
 	Progress func(reference string)
 }
@@ -212,7 +214,14 @@ func (m *mirror) copyVersions(ctx context.Context, g *errgroup.Group, r reposito
 // copyVersion copies a version unless the target has it, and its referrers. A version that was deleted since the state of the index leaves
 // its status only.
 func (m *mirror) copyVersion(ctx context.Context, from, to oci.Reference) error {
-	if current, err := m.Client.Resolve(ctx, to.WithTag(from.Tag)); err != nil || current.Digest != from.Digest {
+	current, err := m.Client.Resolve(ctx, to.WithTag(from.Tag))
+	isThere := err == nil && current.Digest == from.Digest
+	if isThere {
+		if isThere, err = m.isIntact(ctx, to.WithDigest(from.Digest)); err != nil {
+			return err
+		}
+	}
+	if !isThere {
 		a, err := m.Client.Artifact(ctx, from)
 		if errors.Is(err, oci.ErrManifestNotFound) && m.isRemoved(ctx, from) {
 			return nil
@@ -220,7 +229,7 @@ func (m *mirror) copyVersion(ctx context.Context, from, to oci.Reference) error 
 		if err != nil {
 			return err
 		}
-		if _, err := m.Client.Push(ctx, to.WithTag(from.Tag), a); err != nil {
+		if err := m.push(ctx, to.WithTag(from.Tag), a); err != nil {
 			return err
 		}
 		m.copiedVersion(from)
@@ -260,7 +269,13 @@ func (m *mirror) copyReferrers(ctx context.Context, from, to oci.Reference) erro
 			if len(subjects) > mostReferrers {
 				return oci.ErrManifestTooLarge.New(nil, "more than %d artifacts refer to %s", mostReferrers, from.Digest.Short())
 			}
-			if !hasDigest(there, d.Digest) {
+			isThere := hasDigest(there, d.Digest)
+			if isThere {
+				if isThere, err = m.isIntact(ctx, to.WithTag("").WithDigest(d.Digest)); err != nil {
+					return err
+				}
+			}
+			if !isThere {
 				if err := m.copyReferrer(ctx, from.WithTag("").WithDigest(d.Digest), to, subjects[i]); err != nil {
 					return err
 				}
@@ -296,7 +311,7 @@ func (m *mirror) copyReferrer(ctx context.Context, from, to oci.Reference, subje
 		return err
 	}
 	m.copied(from, from.Digest)
-	return nil
+	return m.checkPushed(ctx, to.WithTag("").WithDigest(from.Digest))
 }
 
 // copyTags starts a copy of the tags of a repository that belong to a status or a signature.
@@ -338,13 +353,15 @@ func (m *mirror) copyTag(ctx context.Context, from, to oci.Reference) error {
 		return err
 	}
 	if current, err := m.Client.Resolve(ctx, to); err == nil && current.Digest == there.Digest {
-		return nil
+		if isIntact, err := m.isIntact(ctx, to.WithDigest(there.Digest)); err != nil || isIntact {
+			return err
+		}
 	}
 	a, err := m.Client.Artifact(ctx, from.WithDigest(there.Digest))
 	if err != nil {
 		return err
 	}
-	if _, err := m.Client.Push(ctx, to, a); err != nil {
+	if err := m.push(ctx, to, a); err != nil {
 		return err
 	}
 	m.copied(from, there.Digest)
@@ -377,7 +394,9 @@ func (m *mirror) copyState(ctx context.Context, from, to oci.Reference, config c
 	current, err := m.Client.Resolve(ctx, to)
 	switch {
 	case err == nil && current.Digest == from.Digest:
-		return nil
+		if isIntact, err := m.isIntact(ctx, to.WithDigest(from.Digest)); err != nil || isIntact {
+			return err
+		}
 	case err == nil:
 		if there, err := indexer.ReadConfig(ctx, m.Client, to.WithDigest(current.Digest)); err == nil && there.Name == config.Name && there.Sequence > config.Sequence {
 			return indexer.ErrIndexChanged.New(nil, "the mirror has the state %d, which is newer than the state %d", there.Sequence, config.Sequence)
@@ -389,6 +408,5 @@ func (m *mirror) copyState(ctx context.Context, from, to oci.Reference, config c
 	if err != nil {
 		return err
 	}
-	_, err = m.Client.Push(ctx, to, a)
-	return err
+	return m.push(ctx, to, a)
 }

@@ -76,7 +76,7 @@ func (m *mirror) currents(ctx context.Context, repositories []repository) (map[s
 func (m *mirror) changed(ctx context.Context, repositories []repository, now map[string]record) []repository {
 	var changed []repository
 	for _, r := range repositories {
-		if is := now[recordName(r)]; !is.isKnown() || m.recorded(ctx, r) != is {
+		if is := now[recordName(r)]; m.Verify || !is.isKnown() || m.recorded(ctx, r) != is {
 			changed = append(changed, r)
 		}
 	}

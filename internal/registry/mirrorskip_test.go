@@ -1,9 +1,14 @@
 package registry_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -94,6 +99,88 @@ func TestAMirrorComparesOnlyWhatHasChanged(t *testing.T) {
 	}
 	run("a run with damaged records", 0, 0, all)
 	run("a run after that", 0, 0, 2*each)
+}
+
+// TestAMirrorThatVerifies damages each file of a version in a mirror. A run that verifies copies the version again, also if records state that the repository
+// has not changed, and fails if the registry keeps the damage.
+func TestAMirrorThatVerifies(t *testing.T) {
+	const target = "mirror.example.org"
+	source := start(t, nil)
+	copies := start(t, func(o *registry.Options) { o.Host = target })
+	reader := newReader(t, source)
+	source.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	source.waitUntil(t, "the package is published", func() bool { return slices.Equal(reader.kinds(t), []string{"Boat"}) })
+	ref := oci.MustParseReference(host + "/acme/provider-boats:v1.0.0")
+	if _, err := packagestatus.Write(t.Context(), source.client(t, source.admin), ref, catalog.Status{State: catalog.Deprecated}); err != nil {
+		t.Fatal(err)
+	}
+	records, err := store.Open(t.TempDir(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = records.Close() })
+	requests := &hosts{servers: map[string]direct{host: {source, source.admin}, target: {copies, copies.admin}}}
+	o := mirror.Options{Client: remote.New(remote.Options{Transport: requests, Attempts: 1}), Target: target, Records: records}
+	t.Cleanup(o.Client.Close)
+	run := func(verify bool) (mirror.Result, error) {
+		current := reader.catalog(t)
+		o.Verify = verify
+		return mirror.Run(t.Context(), o, &current)
+	}
+	for range 2 {
+		if _, err := run(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := filepath.Join(copies.dir, "registry", "acme", "provider-boats", "blobs", "sha256")
+	contents, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range contents {
+		path := filepath.Join(dir, content.Name())
+		original, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(original), `"mediaType":"`+string(oci.MediaTypeOCIIndex)) {
+			continue // A list of referrers, which the server has in memory.
+		}
+		for name, damage := range map[string]func() error{
+			"missing":   func() error { return os.Remove(path) },
+			"truncated": func() error { return os.Truncate(path, int64(len(original)/2)) },
+			"flipped": func() error {
+				flipped := slices.Clone(original)
+				flipped[len(flipped)/2] ^= 1
+				return os.WriteFile(path, flipped, 0o600)
+			},
+		} {
+			if err := damage(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := run(true)
+			if err != nil || got.Versions+got.Artifacts == 0 {
+				t.Errorf("%s is %s: copied %+v, %v", content.Name(), name, got, err)
+			}
+			if repaired, err := os.ReadFile(path); err != nil || !slices.Equal(repaired, original) {
+				t.Errorf("%s is %s after the run: %v", content.Name(), name, err)
+			}
+			if got, err := run(true); err != nil || got.Versions+got.Artifacts != 0 {
+				t.Errorf("a run after that: copied %+v, %v", got, err)
+			}
+		}
+	}
+	keeping := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") {
+			_, _ = io.WriteString(w, "damaged")
+			return
+		}
+		copies.ServeHTTP(w, r)
+	})
+	requests.servers[target] = direct{keeping, copies.admin}
+	if _, err := run(true); !errors.Is(err, oci.ErrDigestMismatch) {
+		t.Errorf("a registry that keeps damaged content: %v", err)
+	}
 }
 
 // must returns a function that ends the test if there is an error.

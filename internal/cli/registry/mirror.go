@@ -13,9 +13,10 @@ import (
 )
 
 type mirrorCmd struct {
-	Index string   `arg:"" help:"Index of the packages, for example registry.example.org/index:main."`
-	To    string   `required:"" placeholder:"HOST[/PREFIX]" help:"Registry of the mirror, with an optional prefix of its repositories."`
-	Kinds []string `placeholder:"KIND" help:"Copy only packages that define one of these kinds, such as Bucket or Bucket.s3.aws.upbound.io. The index is not copied then."`
+	Index  string   `arg:"" help:"Index of the packages, for example registry.example.org/index:main."`
+	To     string   `required:"" placeholder:"HOST[/PREFIX]" help:"Registry of the mirror, with an optional prefix of its repositories."`
+	Kinds  []string `placeholder:"KIND" help:"Copy only packages that define one of these kinds, such as Bucket or Bucket.s3.aws.upbound.io. The index is not copied then."`
+	Verify bool     `help:"Read everything in the mirror, and copy content again that is missing or damaged there."`
 	content.IndexKeyFlag
 	flags.RegistryFlags
 	flags.CacheFlags
@@ -40,7 +41,7 @@ func (c *mirrorCmd) Run(env *terminal.Env) (err error) {
 	defer client.Close()
 	task := terminal.StartTask(env.Stderr, "copying packages to %s", c.To)
 	defer task.End()
-	o := mirror.Options{Client: client, Target: c.To, Kinds: c.Kinds, Records: p.Store(), Progress: func(reference string) { task.Set("%s", reference) }}
+	o := mirror.Options{Client: client, Target: c.To, Kinds: c.Kinds, Verify: c.Verify, Records: p.Store(), Progress: func(reference string) { task.Set("%s", reference) }}
 	keys, err := c.Keys(env.Context)
 	if err != nil {
 		return err
