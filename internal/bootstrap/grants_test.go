@@ -56,6 +56,9 @@ var sometimes = map[string]string{
 	"get configurationrevisions": "an inactive revision releases objects that the active one does not contain",
 	"get clusterrolebindings":    "an object is read again if the response to its write was lost",
 	"get rolebindings":           "an object is read again if the response to its write was lost",
+
+	"get validatingwebhookconfigurations": "a single configuration is read if its watch does not show it as written",
+	"get mutatingwebhookconfigurations":   "a single configuration is read if its watch does not show it as written",
 }
 
 // The manager installs, upgrades and corrects packages of every kind with the permissions
