@@ -57,6 +57,9 @@ type Request struct {
 	// versions of a lock file, or the installed ones. Their dependencies are trusted and
 	// require no request.
 	Locked []lockfile.Package
+	// Upgrade lets locked packages change if a higher version of a package that is not locked needs other versions of them. Otherwise,
+	// all locked versions are kept if they are a solution.
+	Upgrade bool
 	// Provides maps kinds to the dependencies on the packages that were selected for them before, in addition to those of Locked. They
 	// stay selected, also if Locked does not contain the package, and keep their constraint if no source knows one.
 	Provides map[dependency.KindRef]dependency.Dependency
@@ -88,7 +91,7 @@ type Result struct {
 // of solver.Solve, with the error of a root that names an unavailable version, or with
 // IndexMismatch for a package whose index layer differs from its package.yaml.
 //
-// It keeps all locked versions if they are a solution. It uses the tags of the first location
+// It keeps all locked versions if they are a solution, unless the request is an upgrade. It uses the tags of the first location
 // of a repository that lists any, and the tags of the next location if there is no solution.
 func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -121,7 +124,7 @@ func (s *source) resolve(q Request) (Result, error) {
 	if q.Roots, err = s.virtualRoots(q.Roots); err != nil {
 		return Result{Notes: s.sortedNotes()}, err
 	}
-	if len(q.Locked) > 0 {
+	if len(q.Locked) > 0 && !q.Upgrade {
 		if solution, err := s.solve(q, true); err == nil {
 			return s.result(q, solution)
 		} else if !unsolvable(err) {

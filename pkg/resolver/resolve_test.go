@@ -2,6 +2,7 @@ package resolver_test
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -107,6 +108,61 @@ func TestLockedVersionsMoveOnlyAsAllowed(t *testing.T) {
 			}
 			if s := r.summary(got.File); err != nil || s != c.want {
 				t.Errorf("%s, %v", s, err)
+			}
+		})
+	}
+}
+
+// An upgrade selects the newest version of a package that is not locked, and changes only the locked packages that it needs newer.
+func TestUpgradeMovesLockedPackagesThatMustMove(t *testing.T) {
+	const packages = "top v1.0.0: mid >=v1, <v2; side >=v1\ntop v2.0.0: mid >=v2; side >=v1\ntop v3.0.0: low <v1; side >=v1\n" +
+		"mid v1.0.0: leaf >=v1, <v2\nmid v2.0.0: leaf >=v2\nleaf v1.0.0\nleaf v2.0.0\nside v1.0.0: low >=v0.1\nside v1.1.0: low >=v0.1\nlow v0.9.0\nlow v1.0.0"
+	for name, c := range map[string]struct {
+		locked, free string
+		moves        solver.Moves
+		unreachable  string
+		want, note   string
+	}{
+		"Dependencies":           {"top v1.0.0; mid v1.0.0; leaf v1.0.0; side v1.0.0; low v1.0.0", "top", solver.Upward, "", "leaf v2.0.0; low v1.0.0; mid v2.0.0; side v1.0.0; top v2.0.0", ""},
+		"ADowngradeIsAllowed":    {"top v1.0.0; mid v1.0.0; leaf v1.0.0; side v1.0.0; low v1.0.0", "top", solver.Freely, "", "low v0.9.0; side v1.0.0; top v3.0.0", ""},
+		"HeldByItsDependent":     {"top v1.0.0; mid v1.0.0; leaf v1.0.0; side v1.0.0; low v1.0.0", "mid", solver.Upward, "", "leaf v1.0.0; low v1.0.0; mid v1.0.0; side v1.0.0; top v1.0.0", ""},
+		"OthersAreNotReachable":  {"top v1.0.0; mid v1.0.0; leaf v1.0.0; side v1.0.0; low v1.0.0", "side", solver.Upward, "leaf", "leaf v1.0.0; low v1.0.0; mid v1.0.0; side v1.1.0; top v1.0.0", "leaf stays at v1.0.0: its versions are unknown: "},
+		"ALockedOneWasNotListed": {"top v1.0.0; mid v1.0.0; leaf v1.5.0; side v1.0.0; low v1.0.0", "side", solver.Upward, "", "leaf v1.5.0; low v1.0.0; mid v1.0.0; side v1.1.0; top v1.0.0", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRegistry(t, 0)
+			r.have(t, packages)
+			q := resolver.Request{Roots: []dependency.Root{r.root("top", "<v4")}, Moves: c.moves, Upgrade: true}
+			for one := range strings.SplitSeq(c.locked, "; ") {
+				pkg, pin, _ := strings.Cut(one, " ")
+				if pkg != c.free {
+					got, err := newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root(pkg, strings.Replace(pin, "5", "0", 1))}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					p, _ := got.Find(r.address + "/" + pkg)
+					p.Version = pin
+					q.Locked = append(q.Locked, p)
+				}
+			}
+			if c.unreachable != "" {
+				r.does(func(w http.ResponseWriter, req *http.Request) bool {
+					if !strings.Contains(req.URL.Path, "/"+c.unreachable+"/") {
+						return false
+					}
+					w.WriteHeader(http.StatusForbidden)
+					return true
+				})
+			}
+			got, err := newResolver(t, nil).Resolve(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := r.summary(got.File); s != c.want {
+				t.Errorf("%s, want %s", s, c.want)
+			}
+			if notes := strings.Join(got.Notes, "\n"); c.note == "" && strings.Contains(notes, "stays at") || !strings.Contains(notes, c.note) {
+				t.Errorf("notes %q, want %q", notes, c.note)
 			}
 		})
 	}

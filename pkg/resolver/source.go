@@ -3,6 +3,7 @@ package resolver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -41,6 +42,8 @@ type source struct {
 	withdrawn map[string]bool // the notes about versions with a status
 	// names are the canonical names of all repositories of the problem.
 	names map[string]bool
+	// upgrade reports whether the request is an upgrade.
+	upgrade bool
 	// mirrorErr is the error of a location that may list more versions than a mirror.
 	mirrorErr error
 }
@@ -56,7 +59,7 @@ type requirement struct {
 
 func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *source {
 	s := &source{
-		ctx: ctx, resolver: r, aliases: known, named: namedVersions(q.Roots), locked: map[string]lockfile.Package{},
+		ctx: ctx, resolver: r, aliases: known, upgrade: q.Upgrade, named: namedVersions(q.Roots), locked: map[string]lockfile.Package{},
 		lists: map[string]*task[Versions]{}, versions: map[versionKey]*task[Metadata]{},
 		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, withdrawn: map[string]bool{}, names: map[string]bool{}, virtual: map[string]*virtualPackage{},
 	}
@@ -94,13 +97,23 @@ func (s *source) Versions(pkg string) ([]string, error) {
 	t := s.list(pkg)
 	s.wait()
 	list, err := t.wait()
-	tags := list.Tags
-	if at := slices.Index(tags, locked.Version); at >= 0 && ok {
-		// A locked tag keeps its content, even if the tag has moved.
-		tags = slices.Clone(tags)
-		tags[at] = locked.Pin()
+	if err != nil || !ok {
+		if ok && s.upgrade {
+			s.note(fmt.Sprintf("%s stays at %s: its versions are unknown: %v", pkg, locked.ShortVersion(), err))
+			return []string{locked.Pin()}, nil
+		}
+		return list.Tags, err
 	}
-	return tags, err
+	tags := slices.Clone(list.Tags)
+	switch at := slices.Index(tags, locked.Version); {
+	case at >= 0:
+		// A locked tag keeps its content, even if the tag has moved.
+		tags[at] = locked.Pin()
+	case s.upgrade:
+		// An upgrade of other packages keeps a version that the registry no longer lists.
+		tags = append(tags, locked.Pin())
+	}
+	return tags, nil
 }
 
 // Dependencies implements [solver.Source].

@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
 // ErrLockStale is the code for an outdated lock file that must not be changed.
@@ -35,7 +36,7 @@ type ResolveCmd struct {
 	Lock           string   `placeholder:"FILE" help:"Lock file to write, or - for standard output. Locked packages keep their versions as long as these are allowed."`
 	Frozen         bool     `help:"Check that the lock file satisfies the request, and fail if it does not. Nothing is changed."`
 	Upgrade        bool     `help:"Upgrade all packages to the highest allowed versions."`
-	UpgradePackage []string `placeholder:"NAME" help:"Upgrade this package to the highest allowed version. The value is a repository or its last part."`
+	UpgradePackage []string `placeholder:"NAME" help:"Upgrade this package to the highest allowed version, and of the other packages only those that it needs newer. The value is a repository or its last part."`
 	AllowDowngrade bool     `help:"Allow --upgrade and --upgrade-package to lock older versions, for example if the registry no longer lists a locked one."`
 	Manifests      bool     `help:"Print the objects that install everything, for a GitOps repository."`
 	content.KindIndexFlag
@@ -91,7 +92,10 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	if c.Frozen {
 		return c.frozen(env, before, roots)
 	}
-	q := resolver.Request{Roots: roots, Provides: before.ProvidersOfKinds()}
+	q := resolver.Request{Roots: roots, Provides: before.ProvidersOfKinds(), Upgrade: c.UpgradePackage != nil}
+	if q.Upgrade && !c.AllowDowngrade {
+		q.Moves = solver.Upward
+	}
 	if q.Locked, err = c.kept(before); err != nil {
 		return err
 	}
