@@ -143,6 +143,9 @@ func (s *source) resolve(q Request) (Result, error) {
 		s.deprecated = true
 		solution, err = s.solve(q, false)
 	}
+	if unsolvable(err) && s.unlisted != nil {
+		err = s.unlisted // Another version of the package may be a solution.
+	}
 	if unsolvable(err) && s.mirrorErr != nil {
 		err = fmt.Errorf("%w (another endpoint may list more versions, and could not be reached: %w)", err, s.mirrorErr)
 	}

@@ -167,3 +167,52 @@ func TestUpgradeMovesLockedPackagesThatMustMove(t *testing.T) {
 		})
 	}
 }
+
+// Packages of a registry that cannot be reached keep their locked versions. Without a solution, the failure is that of the registry.
+func TestUnreachablePackagesKeepTheirLockedVersions(t *testing.T) {
+	const packages = "top v1.0.0: mid >=v1, <v2\ntop v2.0.0: mid >=v2\nmid v1.0.0\nmid v2.0.0\nalien v1.0.0: visitor >=v1\nvisitor v1.0.0"
+	for name, c := range map[string]struct{ roots, unreachable, want, fails string }{
+		"OthersMove":          {"top v2.0.0; alien v1.0.0", "alien visitor", "alien v1.0.0; mid v2.0.0; top v2.0.0; visitor v1.0.0", ""},
+		"OthersMoveInARange":  {"top >=v2; alien >=v1", "alien visitor", "alien v1.0.0; mid v2.0.0; top v2.0.0; visitor v1.0.0", ""},
+		"TheyWouldHaveToMove": {"top v2.0.0; alien v1.0.0", "mid", "", "Unauthorized"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRegistry(t, 0)
+			r.have(t, packages)
+			before, err := newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("top", "v1.0.0"), r.root("alien", "v1.0.0")}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var q resolver.Request
+			for ask := range strings.SplitSeq(c.roots, "; ") {
+				pkg, constraint, _ := strings.Cut(ask, " ")
+				q.Roots = append(q.Roots, r.root(pkg, constraint))
+			}
+			for _, p := range before.Packages {
+				if p.Repository != r.address+"/top" {
+					q.Locked = append(q.Locked, p)
+				}
+			}
+			r.does(func(w http.ResponseWriter, req *http.Request) bool {
+				for name := range strings.FieldsSeq(c.unreachable) {
+					if strings.Contains(req.URL.Path, "/"+name+"/") {
+						w.WriteHeader(http.StatusForbidden)
+						return true
+					}
+				}
+				return false
+			})
+			got, err := newResolver(t, nil).Resolve(t.Context(), q)
+			if c.fails != "" {
+				checkFailure(t, err, c.fails, "cannot list the tags")
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := r.summary(got.File); s != c.want {
+				t.Errorf("%s, want %s", s, c.want)
+			}
+		})
+	}
+}

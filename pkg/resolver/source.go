@@ -44,6 +44,10 @@ type source struct {
 	names map[string]bool
 	// upgrade reports whether the request is an upgrade.
 	upgrade bool
+	// pinned are the packages for which a root names the locked version. No other version can be selected, but an explanation can name one.
+	pinned map[string]bool
+	// unlisted is the error of a locked package whose versions could not be listed.
+	unlisted error
 	// mirrorErr is the error of a location that may list more versions than a mirror.
 	mirrorErr error
 }
@@ -59,7 +63,7 @@ type requirement struct {
 
 func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *source {
 	s := &source{
-		ctx: ctx, resolver: r, aliases: known, upgrade: q.Upgrade, named: namedVersions(q.Roots), locked: map[string]lockfile.Package{},
+		ctx: ctx, resolver: r, aliases: known, upgrade: q.Upgrade, pinned: map[string]bool{}, named: namedVersions(q.Roots), locked: map[string]lockfile.Package{},
 		lists: map[string]*task[Versions]{}, versions: map[versionKey]*task[Metadata]{},
 		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, withdrawn: map[string]bool{}, names: map[string]bool{}, virtual: map[string]*virtualPackage{},
 	}
@@ -74,12 +78,18 @@ func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *sour
 	}
 	for _, p := range q.Locked {
 		s.locked[p.Repository] = p
+		s.pinned[p.Repository] = slices.ContainsFunc(q.Roots, func(r dependency.Root) bool { return r.Package == p.Repository && isPinned(r) && r.Accepts(p.Pin()) })
 		s.names[p.Repository] = true
 		for _, d := range p.Dependencies {
 			s.names[d.Package] = true
 		}
 	}
 	return s
+}
+
+// isPinned reports whether a root names one version.
+func isPinned(r dependency.Root) bool {
+	return !r.Optional && (r.Exact || version.ParseConstraint(r.Constraint).Pinned() != "")
 }
 
 // wait waits until no request is in progress.
@@ -97,12 +107,16 @@ func (s *source) Versions(pkg string) ([]string, error) {
 	t := s.list(pkg)
 	s.wait()
 	list, err := t.wait()
-	if err != nil || !ok {
-		if ok && s.upgrade {
-			s.note(fmt.Sprintf("%s stays at %s: its versions are unknown: %v", pkg, locked.ShortVersion(), err))
-			return []string{locked.Pin()}, nil
-		}
+	switch {
+	case !ok:
 		return list.Tags, err
+	case err != nil:
+		// The locked version needs no request.
+		s.unlisted = err
+		if !s.pinned[pkg] {
+			s.note(fmt.Sprintf("%s stays at %s: its versions are unknown: %v", pkg, locked.ShortVersion(), err))
+		}
+		return []string{locked.Pin()}, nil
 	}
 	tags := slices.Clone(list.Tags)
 	switch at := slices.Index(tags, locked.Version); {
@@ -179,7 +193,7 @@ func (s *source) prefetchDependency(pkg, constraint string, exact bool) {
 				s.prefetchDependency(d.Package, d.Constraint, false)
 			}
 		}
-		if s.lockedOnly {
+		if s.lockedOnly || s.pinned[pkg] {
 			return
 		}
 	}
