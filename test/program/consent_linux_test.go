@@ -2,11 +2,13 @@ package program_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -74,5 +76,44 @@ func TestConsentOnTerminal(t *testing.T) {
 	code, lines = p.answer(t, "Y\n", "uninstall", "provider", name, "--wait", "1m")
 	if code != 0 || p.installed(t, name) || !slices.Contains(lines, "provider/consent gone") {
 		t.Errorf("exit code %d, and on the screen:\n%s", code, strings.Join(lines, "\n"))
+	}
+}
+
+// showsInput reports whether the terminal shows what is typed.
+func (term *terminal) showsInput(t *testing.T) (shows bool) {
+	t.Helper()
+	raw, err := term.master.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state *unix.Termios
+	failed := raw.Control(func(fd uintptr) { state, err = unix.IoctlGetTermios(int(fd), unix.TCGETS) })
+	if err := errors.Join(failed, err); err != nil {
+		t.Fatal(err)
+	}
+	return state.Lflag&unix.ECHO != 0
+}
+
+// Ctrl-C ends the prompts for a name and a password, and the terminal shows its input again.
+func TestCtrlCEndsThePromptsOfLogin(t *testing.T) {
+	w := newWorkshop(t)
+	for prompt, args := range map[string][]string{
+		"Username: ": {"login", "registry.example.org"},
+		"Password: ": {"login", "registry.example.org", "--username", "ann"},
+	} {
+		t.Run(prompt, func(t *testing.T) {
+			term := startTerminal(t, 120, plane{workshop: w}, args...)
+			until(t, "the command asks", func(context.Context) (string, bool) {
+				said := term.output.String()
+				return said, strings.Contains(said, prompt) && term.showsInput(t) == (prompt == "Username: ")
+			})
+			if _, err := term.master.WriteString("\x03"); err != nil {
+				t.Fatal(err)
+			}
+			code, lines := term.wait(t)
+			if code != 130 || !strings.Contains(strings.Join(lines, "\n"), "error: Interrupted: ") || !term.showsInput(t) {
+				t.Errorf("exit code %d\n%s", code, strings.Join(lines, "\n"))
+			}
+		})
 	}
 }

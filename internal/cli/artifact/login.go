@@ -143,19 +143,19 @@ func (c *LoginCmd) credentials(env *terminal.Env, registry string) (user, secret
 	user = c.Username
 	if user == "" {
 		fmt.Fprint(env.Stderr, "Username: ")
-		line, err := bufio.NewReader(console).ReadString('\n')
+		line, err := bufio.NewReader(env.Input()).ReadString('\n')
 		if err != nil {
 			return "", "", location.ErrReadFile.New(err, "cannot read the name")
 		}
 		user = strings.TrimSpace(line)
 	}
 	fmt.Fprint(env.Stderr, "Password: ")
-	typed, err := term.ReadPassword(int(console.Fd()))
+	typed, err := env.ReadPassword(console)
 	fmt.Fprintln(env.Stderr)
 	if err != nil {
 		return "", "", location.ErrReadFile.New(err, "cannot read the password")
 	}
-	return user, string(typed), notEmpty(user, string(typed))
+	return user, typed, notEmpty(user, typed)
 }
 
 // maxSecret is the maximum size of a password or token. Tokens of cloud registries have a few thousand bytes.
@@ -176,7 +176,8 @@ func readSecret(r io.Reader) (string, error) {
 func notEmpty(values ...string) error {
 	for _, v := range values {
 		if v == "" {
-			return terminal.ErrUsage.New(nil, "the name or the password is empty")
+			return terminal.ErrUsage.New(nil, "the name or the password is empty").
+				WithDo("Pass the name with --username, and type the password at the prompt or pass it on standard input with --password-stdin.")
 		}
 	}
 	return nil

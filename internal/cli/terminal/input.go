@@ -2,7 +2,11 @@ package terminal
 
 import (
 	"context"
+	"errors"
 	"io"
+	"os"
+
+	"golang.org/x/term"
 
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 )
@@ -38,4 +42,22 @@ func (e *Env) context() context.Context {
 		return context.Background()
 	}
 	return e.Context
+}
+
+// ReadPassword reads a line from a terminal without showing it. It ends with the error of the context when the command is
+// interrupted, and the terminal shows its input again.
+func (e *Env) ReadPassword(console *os.File) (string, error) {
+	ctx, fd := e.context(), int(console.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", err
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	typed, err := fileutil.Await(ctx, func() ([]byte, error) { return term.ReadPassword(fd) })
+	if ctx.Err() != nil {
+		return "", errors.Join(ctx.Err(), term.Restore(fd, before))
+	}
+	return string(typed), err
 }
