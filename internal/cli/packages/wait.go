@@ -81,14 +81,19 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 	kind := p.GetObjectKind().GroupVersionKind()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
+	var health packageHealth
 	for {
 		if err := cluster.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil && ctx.Err() == nil {
 			return connection.Classify(err, "read %s", inventory.ShortName(p))
 		}
 		p.GetObjectKind().SetGroupVersionKind(kind)
-		health, err := checkHealth(ctx, cluster, p)
-		if err != nil || health.ready {
+		now, err := checkHealth(ctx, cluster, p)
+		if err != nil || now.ready {
 			return err
+		}
+		// The check that the end of the time cuts off knows less than the one before.
+		if health.of == nil || ctx.Err() == nil || now.isReported {
+			health = now
 		}
 		if health.isReported {
 			progress.Set("%s: %s", inventory.ShortName(p), health.message)
@@ -98,7 +103,7 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()
 			}
-			return adviseRuntime(p, ErrWait.New(errors.New(strings.TrimSuffix(health.message, ".")), "%s is not healthy", inventory.ShortName(p)))
+			return adviseRuntime(health.of, ErrWait.New(errors.New(strings.TrimSuffix(health.message, ".")), "%s is not healthy", inventory.ShortName(p)))
 		case <-tick.C:
 		}
 	}
@@ -107,6 +112,8 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 // packageHealth is the result of one check of a package and its dependencies.
 type packageHealth struct {
 	ready bool
+	// of is the package that is not healthy: the one that is waited for, or a dependency.
+	of v1.Package
 	// message is the reason why the package is not ready.
 	message string
 	// isReported reports whether the manager has reported the message for the current spec.
@@ -118,7 +125,7 @@ type packageHealth struct {
 func checkHealth(ctx context.Context, cluster client.Client, p v1.Package) (packageHealth, error) {
 	health := p.GetCondition(v1.TypeHealthy)
 	if health.ObservedGeneration != p.GetGeneration() {
-		return packageHealth{message: inventory.HealthMessage(p), isReported: inventory.Paused(p)}, nil
+		return packageHealth{of: p, message: inventory.HealthMessage(p), isReported: inventory.Paused(p)}, nil
 	}
 	if health.Status == corev1.ConditionTrue {
 		return checkDependencies(ctx, cluster, p)
@@ -128,7 +135,7 @@ func checkHealth(ctx context.Context, cluster client.Client, p v1.Package) (pack
 			return packageHealth{}, err
 		}
 	}
-	return packageHealth{message: inventory.HealthMessage(p), isReported: health.Message != "" || inventory.Paused(p)}, nil
+	return packageHealth{of: p, message: inventory.HealthMessage(p), isReported: health.Message != "" || inventory.Paused(p)}, nil
 }
 
 // checkDependencies returns the health of a healthy package from the packages that it requires. A package is not ready
@@ -138,9 +145,9 @@ func checkDependencies(ctx context.Context, cluster client.Client, p v1.Package)
 	switch {
 	case dependency != nil:
 		message := fmt.Sprintf("its dependency %s is not healthy: %s", inventory.ShortName(dependency), inventory.HealthMessage(dependency))
-		return packageHealth{message: message, isReported: true}, nil
+		return packageHealth{of: dependency, message: message, isReported: true}, nil
 	case ctx.Err() != nil:
-		return packageHealth{message: inventory.HealthMessage(p)}, nil
+		return packageHealth{of: p, message: "its dependencies were not read in time"}, nil
 	}
 	return packageHealth{ready: err == nil}, err
 }

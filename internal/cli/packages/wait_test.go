@@ -60,6 +60,64 @@ func TestWaitIncludesDependencies(t *testing.T) {
 	}
 }
 
+// ending is a cluster whose last read of packages fails because the time of a wait has passed.
+type ending struct {
+	client.Client
+	lists int
+	end   context.CancelFunc
+}
+
+// An expiring context reports that its time has passed when it is canceled.
+type expiring struct{ context.Context }
+
+// Err implements context.Context.
+func (e expiring) Err() error {
+	if e.Context.Err() != nil {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// List implements client.Reader.
+func (e *ending) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, ok := list.(*v1.ProviderList); ok {
+		if e.lists++; e.lists > 1 {
+			e.end()
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return e.Client.List(ctx, list, opts...)
+}
+
+// A wait whose time ends during a check reports what the check before found: the dependency that is not healthy, with the advice for
+// its runtime.
+func TestWaitReportsTheLastCompleteCheck(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop, mail := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "mail"}}
+	shop.Spec.Package, shop.Status.CurrentRevision = "registry.example.com/shop:v1", "shop-1"
+	mail.Spec.Package, mail.Status.CurrentRevision, mail.Status.LastHealthyRevision = "registry.example.com/mail:v2", "mail-2", "mail-1"
+	shop.SetConditions(metav1.Time{}, v1.Healthy())
+	mail.SetConditions(metav1.Time{}, v1.Unhealthy("its readiness probe fails"), v1.Condition{
+		Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: v1.ConditionReason(runtime.ReasonNotServing),
+	})
+	lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}, Packages: []v1beta1.LockPackage{{
+		Name: "shop-1", Source: "registry.example.com/shop", Version: "v1", Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/mail"}},
+	}}}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	cluster := &ending{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(shop, mail, lock).Build(), end: end}
+	f := errcode.From(waitHealthy(expiring{ctx}, cluster, shop.DeepCopy(), terminal.NewProgress(io.Discard)))
+	want := "configuration/shop is not healthy: its dependency provider/mail is not healthy: its readiness probe fails"
+	if f.Code.Name != ErrWait.Name || f.Error() != want || !strings.Contains(f.Do, "`xpkg logs provider/mail`") || !strings.Contains(f.Do, "`xpkg rollback provider/mail`") {
+		t.Errorf("%s: %s\n%s", f.Code.Name, f.Error(), f.Do)
+	}
+}
+
 // Ctrl-C during --wait is an interruption, and not a package that is not healthy in time.
 //
 // hardening: L3
