@@ -50,15 +50,31 @@ func (c *SearchCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	return c.with(env, func(_ *access, set indexer.Set) error {
-		hits, err := set.Search(q, c.Limit)
+		limit := 0
+		if c.Limit > 0 {
+			limit = c.Limit + 1 // One more shows that there are more.
+		}
+		hits, err := set.Search(q, limit)
 		if err != nil {
 			return err
 		}
 		if len(hits) == 0 {
 			return c.nothing(set)
 		}
+		if limit > 0 && len(hits) == limit {
+			hits = hits[:c.Limit]
+			fmt.Fprintf(env.Stderr, "note: %s; --limit 0 shows all\n", cutOff(c.Limit))
+		}
 		return c.Print(env.Stdout, listOf(hits))
 	})
+}
+
+// cutOff returns the note about results beyond a limit.
+func cutOff(limit int) string {
+	if limit == 1 {
+		return "only the best result is shown"
+	}
+	return fmt.Sprintf("only the best %d results are shown", limit)
 }
 
 // query returns the query of the words and the flags.
