@@ -44,7 +44,7 @@ func MayPull(p corev1.PullPolicy) bool { return p != corev1.PullNever }
 
 // Back returns the name of the revision to which another one is rolled back: the last healthy one
 // before it, regardless of later attempts or, if that is unknown, the revision that was active
-// before. It returns "" if there is none, and for the last healthy revision itself.
+// before and has not failed. It returns "" if there is none, and for the last healthy revision itself.
 func Back(p v1.Package, name string, revisions []v1.PackageRevision) string {
 	status := p.PackageStatus()
 	last := status.LastHealthyRevision
@@ -57,7 +57,7 @@ func Back(p v1.Package, name string, revisions []v1.PackageRevision) string {
 	if slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == last }) {
 		return last
 	}
-	return Previous(name, States(revisions, name))
+	return Previous(name, States(slices.DeleteFunc(slices.Clone(revisions), hasFailed), name))
 }
 
 // States returns the states of revisions for Decide. They include the current revision even if it

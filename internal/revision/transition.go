@@ -57,6 +57,7 @@ func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevi
 	t.own(p, name)
 	for _, n := range t.Deactivate {
 		rev := t.copyOf(n)
+		recordHealth(p, rev)
 		rev.RevisionSpec().DesiredState = v1.RevisionInactive
 		t.add(Deactivate, rev)
 	}
@@ -70,12 +71,12 @@ func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevi
 	return t
 }
 
-// failed returns the revisions of a package whose runtimes were not healthy when they last ran. The health of an inactive
+// failed returns the revisions of a package that, or whose runtimes, were not healthy when they last ran. The health of an inactive
 // revision's objects is not considered: it describes their release, which is retried.
 func failed(p v1.Package, revisions []v1.PackageRevision) []string {
 	var out []string
 	for _, rev := range revisions {
-		if rev.GetName() != p.PackageStatus().LastHealthyRevision && rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionFalse {
+		if rev.GetName() != p.PackageStatus().LastHealthyRevision && (hasFailed(rev) || rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionFalse) {
 			out = append(out, rev.GetName())
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -86,6 +87,54 @@ func TestHistoryConsidersTheHealthOfRuntimes(t *testing.T) {
 		got := Next(p, xpkg.Meta{}, digest("c"), all).Collect
 		if want := []string{all[test.collected].GetName()}; !slices.Equal(got, want) {
 			t.Errorf("%s %s: collects %v, want %v", test.condition.Type, test.condition.Status, got, want)
+		}
+	}
+}
+
+// A revision that was rolled back, or that never became healthy, stays unhealthy when it is inactive: no rollback selects it. One that was
+// healthy before stays healthy.
+func TestInactiveRevisionKeepsItsHealth(t *testing.T) {
+	digest := func(c string) string { return "sha256:" + strings.Repeat(c, 64) }
+	for name, tc := range map[string]struct {
+		status func(*v1.PackageStatus, string)
+		// condition is a condition of the active revision, and before its annotation.
+		condition v1.Condition
+		before    string
+		want      string
+	}{
+		"rolled back": {func(s *v1.PackageStatus, rev string) {
+			s.Rollback = &v1.Rollback{From: rev}
+			s.Activation = &v1.Activation{Revision: rev, Healthy: true}
+		}, v1.RevisionHealthy(), "true", "false"},
+		"was healthy":             {func(s *v1.PackageStatus, rev string) { s.Activation = &v1.Activation{Revision: rev, Healthy: true} }, v1.RevisionUnhealthy("lost"), "", "true"},
+		"last healthy":            {func(s *v1.PackageStatus, rev string) { s.LastHealthyRevision = rev }, v1.RevisionUnhealthy("lost"), "false", "true"},
+		"never healthy":           {func(s *v1.PackageStatus, rev string) { s.Activation = &v1.Activation{Revision: rev} }, v1.RevisionUnknownHealth(""), "", "false"},
+		"waits for permissions":   {func(*v1.PackageStatus, string) {}, v1.RevisionUnhealthy("waits"), "", "false"},
+		"healthy before":          {func(s *v1.PackageStatus, rev string) { s.Activation = &v1.Activation{Revision: rev} }, v1.RevisionUnknownHealth(""), "true", "true"},
+		"healthy, of Crossplane":  {func(*v1.PackageStatus, string) {}, v1.RevisionHealthy(), "", "true"},
+		"not known, of a backup":  {func(*v1.PackageStatus, string) {}, v1.RevisionUnknownHealth(""), "", ""},
+		"another was rolled back": {func(s *v1.PackageStatus, _ string) { s.Rollback = &v1.Rollback{From: "other"} }, v1.RevisionHealthy(), "", "true"},
+	} {
+		p := provider("uid", "registry.example.com/boats:v2")
+		p.Name = "boats"
+		old := Current(p, xpkg.Meta{}, digest("a"), Name(p, digest("a"), nil), nil, Decision{})
+		old.RevisionSpec().Revision, old.RevisionSpec().DesiredState = 1, v1.RevisionActive
+		old.SetConditions(metav1.Time{}, tc.condition)
+		if tc.before != "" {
+			old.SetAnnotations(map[string]string{AnnotationHealthy: tc.before})
+		}
+		tc.status(&p.Status.PackageStatus, old.GetName())
+		next := Next(p, xpkg.Meta{}, digest("b"), []v1.PackageRevision{old})
+		inactive := next.find(old.GetName())
+		inactive.SetConditions(metav1.Time{}, v1.RevisionHealthy()) // Its objects are released.
+		if got := inactive.GetAnnotations()[AnnotationHealthy]; IsActive(inactive) || got != tc.want {
+			t.Errorf("%s: %s is %s with the health %q, want %q", name, inactive.GetName(), inactive.RevisionSpec().DesiredState, got, tc.want)
+		}
+		if isFailed := tc.want == "false"; isFailed != (HealthOf(inactive) == corev1.ConditionFalse) || isFailed != slices.Contains(failed(provider("", ""), next.After), old.GetName()) {
+			t.Errorf("%s: the health is %s, and failed are %v", name, HealthOf(inactive), failed(provider("", ""), next.After))
+		}
+		if back := Back(provider("", ""), next.Current.GetName(), next.After); (back == "") != (tc.want == "false") {
+			t.Errorf("%s: a rollback selects %q", name, back)
 		}
 	}
 }
