@@ -69,20 +69,38 @@ func (pl *Planner) recordDependents(ctx context.Context, s *clusterState, out *P
 	if err := pl.lostKinds(ctx, s, s.live, nil, graph.Node{}, out); err != nil {
 		return err
 	}
+	var installs []packagesv1alpha1.Install
 	if len(out.Breaks) > 0 {
-		installs, err := state.ListServedInstalls(ctx, pl.Cluster, pl.Reader)
-		if err != nil {
+		var err error
+		if installs, err = state.ListServedInstalls(ctx, pl.Cluster, pl.Reader); err != nil {
 			out.warn(fmt.Sprintf("The install objects that use the packages are not known: %v.", err))
 		}
 		out.Remedy = pl.uninstallRemedy(ctx, s, others, installs, out)
 	}
 	pl.recordOrphans(ctx, s, others, nil, nil, out)
-	// A PackageInstall shares a Provider that an administrator installs.
-	by := slices.IndexFunc(out.Breaks, func(b Broken) bool { return b.Kind != packagesv1alpha1.PackageInstallKind })
-	if _, installs := s.lock.Annotations[graph.AnnotationUpgrades]; installs && by >= 0 {
-		out.warn(fmt.Sprintf("The package manager installs it again: %s.", out.Breaks[by]))
+	if _, runs := s.lock.Annotations[graph.AnnotationUpgrades]; runs {
+		out.warn(out.installedAgain(installs)...)
 	}
 	return nil
+}
+
+// installedAgain returns a warning if the manager installs the deleted package again: for a package that requires it, and for an install object
+// that records a package for its kind, or if the indexes of the manager have one. A PackageInstall shares a Provider that an administrator
+// installs.
+func (p *Plan) installedAgain(installs []packagesv1alpha1.Install) []string {
+	isInstall := func(b Broken) bool { return b.Kind == packagesv1alpha1.ClusterPackageInstallKind }
+	by := slices.IndexFunc(p.Breaks, func(b Broken) bool {
+		return b.isPackage() || isInstall(b) && slices.ContainsFunc(installs, func(in packagesv1alpha1.Install) bool {
+			return in.PackageKind() == b.Kind && in.GetNamespace()+"/"+in.GetName() == b.Name && len(graph.KindProviders(in)) > 0
+		})
+	})
+	if by >= 0 {
+		return []string{fmt.Sprintf("The package manager installs it again: %s.", p.Breaks[by])}
+	}
+	if by = slices.IndexFunc(p.Breaks, isInstall); by < 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("The package manager installs a package again only if its indexes have one for the kind: %s.", p.Breaks[by])}
 }
 
 // metadataIgnoringMissingKinds reads metadata kind by kind, and ignores kinds that the cluster does
