@@ -75,6 +75,9 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 	return &migration.Plan{Steps: append(steps, m.activationStep(s), m.remainsStep(s)), Notes: append(m.notes(s), m.unrecorded(ctx, s)...)}, nil
 }
 
+// maxStacks limits the Stacks in a note.
+const maxStacks = 10
+
 // notes returns the sentences that a user has to know.
 func (m *Migration) notes(s *snapshot) []string {
 	var out []string
@@ -87,6 +90,10 @@ func (m *Migration) notes(s *snapshot) []string {
 	}
 	if n := len(s.installs); n > 0 {
 		out = append(out, wording.Count(n, "installation")+" of packages.crossplane.io go on. `xpkg convert` makes packages of today from their images, and the file of --replace names them for this command.")
+	}
+	if n := len(s.stacks); n > 0 {
+		out = append(out, fmt.Sprintf("%s without an install object will not be moved, and nothing maintains the controllers: %s. For each, create a Package of %s with its spec, and delete the Stack with its Deployment.",
+			wording.Count(n, "Stack"), wording.Few(s.stacks, maxStacks, ", "), packagesv1alpha1.Group))
 	}
 	return append(out, "The roles with which the former package manager let users write custom resources stay.")
 }

@@ -40,6 +40,8 @@ func TestInstallObjectsOfBothGroupsAreReadAndReplaced(t *testing.T) {
 	objects := []client.Object{
 		former(earlier, "ClusterStackInstall", "system", "wide", map[string]any{"source": "r.example.org", "package": "acme/wide:v1"}),
 		former(earlier, "Stack", "system", "wide", map[string]any{"title": "wide"}),
+		former(earlier, "Stack", "team", "redis", map[string]any{"title": "of a user"}),
+		former(group, "PackageInstall", "team", "redis", map[string]any{"package": "r.example.org/acme/redis:v1"}),
 		former(earlier, "StackInstall", "team", "narrow", map[string]any{"package": "r.example.org/acme/narrow:v1"}),
 		former(group, "ClusterPackageInstall", "system", "kind", map[string]any{"crd": "things.kind.example.org/v1"}),
 		former(group, "PackageInstall", "team", "moved", map[string]any{"package": "r.example.org/acme/moved:v1"}),
@@ -65,13 +67,17 @@ func TestInstallObjectsOfBothGroupsAreReadAndReplaced(t *testing.T) {
 		"narrow": {"PackageInstall", "r.example.org/acme/narrow:v1", "acme-narrow", false, false},
 		"kind":   {"ClusterPackageInstall", "new.example.org/acme/kind:v2", "kind", false, true},
 		"moved":  {"PackageInstall", "r.example.org/acme/moved:v1", "acme-moved", true, false},
+		"redis":  {"PackageInstall", "r.example.org/acme/redis:v1", "acme-redis", false, false},
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %+v, want %+v", name, got[name], want)
 		}
 	}
-	if len(s.problems) > 0 || len(got) != 4 {
+	if len(s.problems) > 0 || len(got) != 5 {
 		t.Errorf("%d objects, the problems %v", len(got), s.problems)
+	}
+	if notes := strings.Join(m.notes(s), "\n"); !strings.Contains(notes, "1 Stack without an install object will not be moved, and nothing maintains the controllers: team/redis.") {
+		t.Errorf("the notes do not name the Stack of a user:\n%s", notes)
 	}
 
 	// The plan names an object by its reference. A replacement that an interrupted migration has already made is in the spec.

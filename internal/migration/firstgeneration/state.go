@@ -36,6 +36,8 @@ type snapshot struct {
 	// manager is the Deployment of the manager, or nil.
 	manager  *appsv1.Deployment
 	installs []*install
+	// stacks are the Stacks that users created, as NAMESPACE/NAME.
+	stacks []string
 	// providers are the Providers by name.
 	providers map[string]*v1.Provider
 	// converted reports that the CRDs of packages.crossplane.io are those of the manager.
@@ -78,6 +80,9 @@ func (in *install) target() string {
 	}
 	return in.kind
 }
+
+// kindStack is the kind of records in stacks.crossplane.io.
+const kindStack = "Stack"
 
 func (in *install) isEarlier() bool { return in.group == packagesv1alpha1.EarlierGroup }
 
@@ -147,7 +152,7 @@ func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments [
 		group, record string
 		kinds         []string
 	}{
-		{packagesv1alpha1.EarlierGroup, "Stack", []string{"ClusterStackInstall", "StackInstall"}},
+		{packagesv1alpha1.EarlierGroup, kindStack, []string{"ClusterStackInstall", "StackInstall"}},
 		{packagesv1alpha1.Group, packagesv1alpha1.PackageKind, packagesv1alpha1.InstallKinds()},
 	} {
 		for _, kind := range g.kinds {
@@ -174,6 +179,18 @@ func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments [
 				m.resolve(s, in)
 				s.installs = append(s.installs, in)
 			}
+		}
+	}
+	stacks, err := m.list(ctx, packagesv1alpha1.EarlierGroup, kindStack)
+	if err != nil {
+		return err
+	}
+	for i := range stacks {
+		isRecord := func(in *install) bool {
+			return in.isEarlier() && in.namespace == stacks[i].GetNamespace() && in.name == stacks[i].GetName()
+		}
+		if !slices.ContainsFunc(s.installs, isRecord) {
+			s.stacks = append(s.stacks, stacks[i].GetNamespace()+"/"+stacks[i].GetName())
 		}
 	}
 	s.problems = append(s.problems, m.unusedReplacements(s)...)
