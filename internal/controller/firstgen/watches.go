@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -86,7 +87,8 @@ func (b *Base) enqueueInstalls(kind string) handler.EventHandler {
 			out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: o.GetName()}})
 		}
 		for _, in := range all {
-			if s := in.InstallStatus(); s.Provider == o.GetName() || s.Provider == "" || b.providerName(in) == o.GetName() {
+			isReady := in.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue
+			if !isReady || in.InstallStatus().Provider == o.GetName() || b.providerName(in) == o.GetName() {
 				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(in)})
 			}
 		}
