@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -147,6 +148,9 @@ func writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
 		status, code = http.StatusBadRequest, codeManifest
 	case errcode.Unavailable.Name:
 		status = http.StatusServiceUnavailable
+	}
+	if errors.Is(err, claim.ErrReserved) {
+		code = claim.RefusalCode
 	}
 	if errors.Is(err, ErrDamaged) {
 		status, code = http.StatusInternalServerError, codeDamaged // A repetition does not help.

@@ -202,3 +202,35 @@ func TestAServerInFrontOfAServerFindsItsPackages(t *testing.T) {
 		t.Errorf("found %q", got)
 	}
 }
+
+// A server in front of another server publishes versions, of which the other one alone decides the content.
+func TestAServerInFrontOfAServerPublishes(t *testing.T) {
+	s := start(t, nil)
+	address := strings.TrimPrefix(port.Serve(t, s).URL, "http://")
+	var fronts []*server
+	for range 2 {
+		front := start(t, func(o *registry.Options) {
+			o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Remote: remote.Options{Keychain: credentialsOf(s.admin)}}
+		})
+		fronts = append(fronts, front)
+		address = strings.TrimPrefix(port.Serve(t, front).URL, "http://")
+		s = front
+	}
+	fronts[0].mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	fronts[1].mustPush(t, "acme/provider-boats:v1.1.0", "Boat")
+	fronts[1].mustPush(t, "acme/provider-planes:v1.0.0", "Plane")
+	if err := fronts[1].push(t, fronts[1].admin, "acme/provider-boats:v1.0.0", "Barge"); err == nil || !strings.Contains(err.Error(), "409") {
+		t.Errorf("other content of a version was not refused: %v", err)
+	}
+	if status := fronts[0].pushManifest(t.Context(), "acme/provider_boats", "v1.0.0", "similar"); status != http.StatusConflict {
+		t.Errorf("a similar name: status %d", status)
+	}
+}
+
+// credentialsOf are the credentials of a token for all registries.
+type credentialsOf string
+
+// Resolve implements [authn.Keychain].
+func (token credentialsOf) Resolve(authn.Resource) (authn.Authenticator, error) {
+	return authn.FromConfig(authn.AuthConfig{Username: "token", Password: string(token)}), nil
+}

@@ -238,7 +238,7 @@ func (p *push) checkAction(doc *oci.Document, tags []string) error {
 	isStatus := doc.ArtifactType == catalog.StatusArtifactType && doc.Subject != nil
 	for _, tag := range tags {
 		if claim.IsTag(tag) {
-			return oci.ErrInvalidManifest.New(nil, "the tag %s is reserved for the servers of the registry", tag)
+			return claim.ErrReserved.New(nil, "the tag %s is reserved for the servers of the registry", tag)
 		}
 		subject, ok := catalog.ParseStatusTag(tag)
 		if ok && (!isStatus || subject != doc.Subject.Digest) {

@@ -43,7 +43,8 @@ type agreement struct {
 	published func(context.Context) (oci.Digest, error)
 }
 
-// decide returns the value that is in effect, or must take effect: the wanted one, or the one of another server. The claims of the wanted value have the
+// decide returns the value that is in effect, or must take effect: the wanted one, or the one of another server; the wanted one if the registry decides
+// itself. The claims of the wanted value have the
 // annotations, and those of another value the ones of the server that proposed it, because every server writes the same claim for it.
 func (a agreement) decide(ctx context.Context, wanted oci.Digest, annotations map[string]string) (oci.Digest, error) {
 	value := wanted
@@ -63,6 +64,9 @@ func (a agreement) decide(ctx context.Context, wanted oci.Digest, annotations ma
 			}
 		}
 		proposals, err := a.add(ctx, element{round, proposed, value}, stated)
+		if remote.ResponseCode(err) == RefusalCode {
+			return wanted, nil
+		}
 		if err != nil {
 			return oci.Digest{}, err
 		}

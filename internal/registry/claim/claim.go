@@ -17,6 +17,9 @@
 // The decision depends on no clock and no time limit, and a server that fails at any point leaves claims with which the others
 // continue. The registry must show a tag in each list and read that starts after its write has ended. Claims are deleted once the version has
 // its tag: a server that misses deleted claims finds the tag, because it looks for the tag after it has listed the claims.
+//
+// A registry that is such a server itself refuses claims with [RefusalCode]. It decides alone, so the servers in front of it need not agree: each pushes
+// its own content, and the registry accepts one.
 package claim
 
 import (
@@ -35,8 +38,18 @@ var ErrContended = errcode.Code{
 	Fix:   "Push again.",
 }
 
+// ErrReserved is the code for a claim of a client.
+var ErrReserved = errcode.Code{
+	Name: "ReservedTag", Class: errcode.Invalid,
+	Cause: "The tag has the form of the tags with which registry servers in front of one registry agree on the content of a version.",
+	Fix:   "Push under another tag.",
+}
+
+// RefusalCode is the error code in the response of a registry that refuses a claim.
+const RefusalCode = "CLAIM_REFUSED"
+
 // Codes returns the error codes that this package defines.
-func Codes() []errcode.Code { return []errcode.Code{ErrContended} }
+func Codes() []errcode.Code { return []errcode.Code{ErrContended, ErrReserved} }
 
 // Version is a version in a repository of the registry.
 type Version struct {

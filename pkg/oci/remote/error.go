@@ -194,7 +194,23 @@ func registryWords(resp *http.Response) error {
 		return nil
 	}
 	first := body.Errors[0]
-	return errors.New(text.ClipTo(printable(strings.Trim(first.Code+": "+first.Message, ": ")), maxMessage))
+	return &responseError{first.Code, text.ClipTo(printable(strings.Trim(first.Code+": "+first.Message, ": ")), maxMessage)}
+}
+
+// responseError is the first error in a response of a registry.
+type responseError struct{ code, text string }
+
+// Error returns the code and the message, without characters that could affect a terminal.
+func (e *responseError) Error() string { return e.text }
+
+// ResponseCode returns the error code in the response of a registry (OCI distribution specification, "Error Codes"), such as DENIED, or "" if err has
+// none. Registries can define codes of their own.
+func ResponseCode(err error) string {
+	var e *responseError
+	if errors.As(err, &e) {
+		return e.code
+	}
+	return ""
 }
 
 // printable removes control characters.
