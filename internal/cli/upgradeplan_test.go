@@ -51,8 +51,10 @@ func TestPlanOfMoves(t *testing.T) {
 	plan.prints(t, "^moved with it:$", "^  provider/moves-leaf  v1.0.0 → v2.0.0  for .*/moves/root$", "Objects are changed when these have arrived: .*/moves/leaf >=v2.0.0")
 	b.must(t, 2, "plan", "update", "root", "v2.0.0", "-o", "json").prints(t, `"name": "moves-leaf"`, `"from": ".*/moves/leaf:v1.0.0"`)
 	b.must(t, 9, "plan", "update", "root", "v2.0.0", "--dependency-upgrades", "None").prints(t, "^  incompatible +.*moves/leaf >=v2.0.0 +installed is ",
-		"Objects are changed only when these are installed", "^error: DependencyVersion: provider/root would not become healthy: ", "Update them together with `xpkg update provider/root@v2.0.0 provider/moves-leaf@v2.0.0`, or pass --yes")
-	b.must(t, 9, "update", "root", "v2.0.0", "--dependency-upgrades", "None").prints(t, "^error: DependencyVersion: ")
+		"Objects are changed only when these are installed", "^error: DependencyVersion: provider/root would not become healthy: ", "Update them together with `xpkg update provider/root@v2.0.0 provider/moves-leaf@v2.0.0`\\..* To continue anyway, use --yes with `xpkg update`\\.$")
+	b.must(t, 9, "plan", "update", "root", "v2.0.0", "--dependency-upgrades", "None", "--out", filepath.Join(t.TempDir(), "none.json")).prints(t,
+		"^saved as .*none.json; apply it with `xpkg apply .*none.json --yes`$", " To continue anyway, run `xpkg apply .*none.json --yes`\\.$")
+	b.must(t, 9, "update", "root", "v2.0.0", "--dependency-upgrades", "None").prints(t, "^error: DependencyVersion: ", " To continue anyway, use --yes\\.$")
 
 	t.Run("what moves must be as it was", func(t *testing.T) {
 		b.patch(t, b.provider(t, "moves-leaf"), `{"spec":{"package":"`+leaf+`:v2.1.0"}}`)

@@ -104,7 +104,7 @@ func (pl *Planner) findRemedy(ctx context.Context, s *clusterState, p v1.Package
 	automatic := ""
 	if waits {
 		automatic = " To let the manager update dependencies, restart it with " + wording.RestartManager("--dependency-upgrades=Upgrade") + "."
-		out.Remedy = "Update the dependency with `xpkg update`, or pass --yes to let the package wait for it." + automatic
+		out.Remedy = "Update the dependency with `xpkg update`." + automatic
 	}
 	if pl.Registry == nil {
 		return
@@ -112,9 +112,9 @@ func (pl *Planner) findRemedy(ctx context.Context, s *clusterState, p v1.Package
 	command := pl.updateTogether(ctx, s, p, g)
 	switch {
 	case command != "" && s.live != nil:
-		out.Remedy = "Update them together with " + command + ", or pass --yes to continue anyway." + automatic
+		out.Remedy = "Update them together with " + command + "." + automatic
 	case command != "":
-		out.Remedy = "Run " + command + " first, or pass --yes to let the package wait for that." + automatic
+		out.Remedy = "Run " + command + " first." + automatic
 	case waits:
 		_, _, err := g.Resolve(ctx, g.Resolver(pl.Registry, pl.finder(), p), p.PackageKind(), p.GetName(), graph.UpgradeOrDowngrade)
 		if err == nil {

@@ -20,7 +20,7 @@ import (
 var ErrDependentsBroken = errcode.Code{
 	Name: "DependentsBroken", Class: errcode.Conflict,
 	Cause: "Another package requires a version of this one, or a kind that it provides, and the operation replaces or removes it.",
-	Fix:   "Update the dependents first, to versions that accept it. To continue anyway, use --yes.",
+	Fix:   "Update the dependents first, to versions that accept it.",
 }
 
 // Broken is a package whose dependencies would no longer be satisfied, or an install object without the provider of its kind.
@@ -138,7 +138,7 @@ func (pl *Planner) uninstallRemedy(ctx context.Context, s *clusterState, others 
 	if len(names) > 1 {
 		text = append(text, fmt.Sprintf("Uninstall the dependents too, with `xpkg uninstall %s`.", strings.Join(names, " ")))
 	}
-	return strings.Join(append(text, "To continue anyway, use --yes."), " ")
+	return strings.Join(text, " ")
 }
 
 // removedTogether returns the graph of all packages before the operation, and the nodes of the packages that are removed with a

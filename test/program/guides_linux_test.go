@@ -50,7 +50,7 @@ func sharedGuides(t testing.TB, registry, dependencies string) []*guide.Guide {
 				"xpkg plan update platform": "xpkg plan update --dependency-upgrades Upgrade platform", "xpkg autoremove --wait": "xpkg autoremove --yes --wait",
 				"xpkg uninstall platform": "xpkg uninstall platform --yes",
 			},
-			Exits:  map[string]int{"xpkg resolve xpkg": 9, "xpkg plan": 2, "xpkg plan update acme-wires": 9},
+			Exits:  map[string]int{"xpkg resolve xpkg": 9, "xpkg plan": 2, "xpkg plan update acme-wires": 9, "xpkg autoremove --dry-run": 2},
 			Before: map[string]string{"xpkg outdated": ". ../publish.sh && publish ../later", "xpkg plan update platform": ". ../publish.sh && publish ../next"},
 		},
 		{

@@ -51,7 +51,7 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 		fmt.Fprintln(env.Stderr, "the plan is already applied")
 		return c.finish(env, pl, p, live, plannedDeletion(p), false)
 	}
-	if err := p.ConsentError(); err != nil && !c.Yes {
+	if err := consentError(p); err != nil && !c.Yes {
 		return err
 	}
 	if err := c.compare(env, pl, p); err != nil {

@@ -9,13 +9,12 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/graph"
 )
 
 // AutoremoveCmd implements `xpkg autoremove`.
 type AutoremoveCmd struct {
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until each package and its objects are deleted."`
-	DryRun bool          `help:"List the packages that would be removed without removing them."`
+	DryRun bool          `help:"Show the deletions without making them. Exits with code 2 if there are any."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
@@ -38,38 +37,17 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	orphans := g.Orphans()
-	if len(orphans) == 0 || c.DryRun {
-		return c.list(env.Stdout, orphans)
+	if len(orphans) == 0 {
+		return c.Print(env.Stdout, []string{}, func(w io.Writer) error {
+			_, err := fmt.Fprintln(w, "Nothing to remove: every dependency is still needed.")
+			return err
+		})
 	}
 	remove := UninstallCmd{
-		Wait: c.Wait, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
+		Wait: c.Wait, DryRun: c.DryRun, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
 	}
 	for _, o := range orphans {
 		remove.Names = append(remove.Names, inventory.Name(strings.ToLower(o.Kind)+"/"+o.Name))
 	}
-	return remove.Run(env)
-}
-
-// orphanView is a package that no package requires.
-type orphanView struct {
-	Kind    string `json:"kind"`
-	Name    string `json:"name"`
-	Package string `json:"package"`
-}
-
-func (c *AutoremoveCmd) list(w io.Writer, orphans []graph.Node) error {
-	views := []orphanView{}
-	for _, o := range orphans {
-		views = append(views, orphanView{o.Kind, o.Name, o.Reference()})
-	}
-	return c.Print(w, views, func(w io.Writer) error {
-		if len(views) == 0 {
-			_, err := fmt.Fprintln(w, "Nothing to remove: every dependency is still needed.")
-			return err
-		}
-		for _, v := range views {
-			fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(v.Kind), v.Name, terminal.Safe(v.Package))
-		}
-		return nil
-	})
+	return remove.runSeveral(env, remove.Names)
 }

@@ -11,10 +11,22 @@ import (
 // consentTo asks for confirmation of a plan. Without a terminal, it fails if the plan breaks
 // dependents.
 func consentTo(f terminal.ConsentFlag, env *terminal.Env, p *planner.Plan, what string) error {
-	if err := p.ConsentError(); err != nil && !f.Yes && !env.Interactive() {
+	if err := consentError(p); err != nil && !f.Yes && !env.Interactive() {
 		return err
 	}
 	return adviseDryRun(env, f.Consent(env, what))
+}
+
+// consentError returns the error of a plan that can be applied only with --yes, or nil, for a command with this flag.
+func consentError(p *planner.Plan) error { return adviseYes(p.ConsentError(), "use --yes") }
+
+// adviseYes adds to a missing consent how the user continues without a remedy.
+func adviseYes(err error, how string) error {
+	if err == nil {
+		return nil
+	}
+	f := errcode.From(err)
+	return f.WithDo("%s To continue anyway, %s.", f.Do, how)
 }
 
 // adviseDryRun adds to a missing confirmation the command that shows the changes: the command of the user with --dry-run.

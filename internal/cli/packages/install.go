@@ -171,7 +171,7 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	if err := p.RefusalError(); err != nil {
 		return err
 	}
-	if err := p.ConsentError(); err != nil && !c.Yes && !ask {
+	if err := consentError(p); err != nil && !c.Yes && !ask {
 		return err
 	}
 	planned, err := p.Wanted()

@@ -104,7 +104,7 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 			err = p.RefusalError()
 		}
 		if err == nil && !o.Yes && !o.dryRun && !env.Interactive() {
-			err = p.ConsentError()
+			err = consentError(p)
 		}
 		if err == nil && s.locked != nil {
 			err = truthful(s, p)
@@ -147,7 +147,7 @@ func (o operation) preview(env *terminal.Env, steps []*step) error {
 		if s.plan != nil {
 			plans = append(plans, s.plan)
 			if broken == nil {
-				broken = s.plan.ConsentError()
+				broken = consentError(s.plan)
 			}
 		}
 	}

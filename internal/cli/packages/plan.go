@@ -77,10 +77,13 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 		return err
 	}
 	refused := p.RefusalError()
+	needs, how := p.ConsentError(), fmt.Sprintf("use --yes with `xpkg %s`", p.Operation)
 	if o.Out != "" && refused == nil {
-		if err := keepPlan(env, o.Out, p, raw); err != nil {
+		apply, err := keepPlan(env, o.Out, p, raw, needs != nil)
+		if err != nil {
 			return err
 		}
+		how = "run `" + apply + "`"
 	}
 	err = o.print(env.Messages(o.Out), p, raw)
 	switch {
@@ -88,8 +91,8 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 		return err
 	case refused != nil:
 		return refused
-	case p.ConsentError() != nil:
-		return p.ConsentError()
+	case needs != nil:
+		return adviseYes(needs, how)
 	case p.HasChanges():
 		return terminal.ChangesPending
 	}
@@ -97,21 +100,25 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 }
 
 // keepPlan writes a plan to a file, or to a folder under a name that is derived from its
-// content.
-func keepPlan(env *terminal.Env, file string, p *planner.Plan, raw []byte) error {
+// content. It returns the command that applies the plan, with --yes if the plan needs consent.
+func keepPlan(env *terminal.Env, file string, p *planner.Plan, raw []byte, consent bool) (apply string, err error) {
 	info, err := os.Stat(file)
 	if err == nil && info.IsDir() && !fileutil.IsStdout(file) || strings.HasSuffix(file, string(os.PathSeparator)) {
 		file = filepath.Join(file, p.FileName())
+	}
+	apply = "xpkg apply " + wording.ShellWord(file)
+	if consent {
+		apply += " --yes"
 	}
 	err = env.WriteOutput(file, ErrPlanWrite, func(w io.Writer) error {
 		_, err := w.Write(raw)
 		return err
 	})
 	if err != nil || fileutil.IsStdout(file) {
-		return err
+		return apply, err
 	}
-	_, err = fmt.Fprintf(env.Stderr, "saved as %s; apply it with `xpkg apply %s`\n", terminal.Safe(file), terminal.Safe(wording.ShellWord(file)))
-	return err
+	_, err = fmt.Fprintf(env.Stderr, "saved as %s; apply it with `%s`\n", terminal.Safe(file), terminal.Safe(apply))
+	return apply, err
 }
 
 // run computes a plan and shows it.

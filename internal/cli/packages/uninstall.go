@@ -231,7 +231,7 @@ func (c *UninstallCmd) ask(env *terminal.Env, one uninstallArgs) (p *planner.Pla
 		}
 		return p, env.Confirm()
 	}
-	if err := p.ConsentError(); err != nil {
+	if err := consentError(p); err != nil {
 		return nil, err
 	}
 	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
