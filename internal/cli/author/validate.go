@@ -60,7 +60,7 @@ func (c *ValidateCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	v := &resourceValidation{allowUnknown: c.AllowUnknownKinds}
-	if err := c.addSchemas(env, v); err != nil {
+	if err := c.addSchemas(env, v, docs); err != nil {
 		return err
 	}
 	resources := v.read(docs)
@@ -90,7 +90,7 @@ func (c *ValidateCmd) packages() []string {
 }
 
 // addSchemas adds the schemas of the package API, of the packages and of their dependencies.
-func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation) error {
+func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs []xpkg.Document) error {
 	own, err := crds.Packages()
 	if err != nil {
 		return err
@@ -117,7 +117,10 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation) error
 		if err != nil {
 			return err
 		}
-		pkg, err := xpkg.Read(folder.Stream(), xpkg.ReadOptions{File: p, Limits: c.StreamLimits(), Policy: xpkg.PolicyBuild()})
+		if err := omitResources(folder, p, docs); err != nil {
+			return err
+		}
+		pkg, err := folder.Package(xpkg.ReadOptions{Limits: c.StreamLimits(), Policy: xpkg.PolicyBuild()})
 		if err != nil {
 			return err
 		}
@@ -135,6 +138,35 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation) error
 		}
 	}
 	return nil
+}
+
+// omitResources removes the resources that are checked from the folder of a package: they are resources for its kinds, which the
+// package need not allow as its content. The definitions among them define their kinds in any case.
+func omitResources(folder *xpkg.Folder, dir string, docs []xpkg.Document) error {
+	checked := map[string]bool{}
+	for _, d := range docs {
+		path, err := filepath.Abs(filepath.FromSlash(d.File))
+		if err != nil {
+			return err
+		}
+		checked[path] = true
+	}
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	folder.Documents = slices.DeleteFunc(folder.Documents, func(d xpkg.Document) bool {
+		return checked[filepath.Join(root, filepath.FromSlash(d.File))] && !isPackageMetadata(d)
+	})
+	return nil
+}
+
+// isPackageMetadata reports whether a document is the metadata of a package.
+func isPackageMetadata(d xpkg.Document) bool {
+	var of struct {
+		APIVersion string `json:"apiVersion"`
+	}
+	return d.Decode(&of) == nil && strings.HasPrefix(of.APIVersion, "meta.pkg.")
 }
 
 // documents reads the documents of all arguments, or the compositions and the examples of the package in this folder.
