@@ -85,8 +85,11 @@ func checkFence(name string, f Facts) []Finding {
 	switch {
 	case f.Fenced:
 		return []Finding{ok(name, "a policy protects the manager from package runtimes")}
+	case f.WithoutRuntimes:
+		return []Finding{ok(name, "the manager starts no package runtimes")}
 	case f.installed():
-		return []Finding{warn(name, "the policy "+fence.RuntimesName+" is missing, so a package runtime may take over the manager", "Run `xpkg bootstrap --apply`, or restart the manager.")}
+		return []Finding{warn(name, "the policy "+fence.RuntimesName+" is missing, so a package runtime may take over the manager",
+			"Restart the manager, which writes the policy, with "+wording.RestartManager()+".")}
 	}
 	return []Finding{ok(name, "not installed yet")}
 }

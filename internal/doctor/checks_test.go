@@ -50,6 +50,7 @@ func TestCheck(t *testing.T) {
 		"elsewhere":    {func(f *Facts) { f.Namespace = "mine" }, Fail, "manager", []string{"--namespace crossplane-system"}, errcode.Conflict.Exit},
 		"no manager":   {func(f *Facts) { f.Leases = nil }, Warn, "manager", []string{"kubectl get pods --namespace crossplane-system"}, 0},
 		"no fence":     {func(f *Facts) { f.Fenced = false }, Warn, "runtime fence", []string{"xpkg-runtime-fence", "xpkg bootstrap --apply"}, 0},
+		"no runtimes":  {func(f *Facts) { f.Fenced, f.WithoutRuntimes = false, true }, OK, "", nil, 0},
 		"foreign API":  {func(f *Facts) { f.Definitions[0].IsOwn = false }, Fail, "package API", []string{"providers.pkg.crossplane.io", "--take-over"}, errcode.Conflict.Exit},
 		"older API":    {func(f *Facts) { f.Definitions[1].IsCurrent = false }, Warn, "package API", []string{"locks.pkg.crossplane.io", "xpkg bootstrap --apply"}, 0},
 		"missing CRD":  {func(f *Facts) { f.Definitions[1] = Definition{Name: "locks.pkg.crossplane.io"} }, Warn, "package API", []string{"missing: locks.pkg.crossplane.io"}, 0},

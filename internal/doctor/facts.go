@@ -26,6 +26,8 @@ type Facts struct {
 	Now time.Time
 	// Fenced reports that the policy exists that protects the manager from package runtimes.
 	Fenced bool
+	// WithoutRuntimes reports that the manager has announced that it starts no runtime of any package.
+	WithoutRuntimes bool
 	// Definitions are the CRDs of the package API.
 	Definitions []Definition
 	// Webhooks are the webhooks that call a Service.

@@ -26,11 +26,13 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/crds"
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -170,8 +172,16 @@ func (r Reader) readLeases(ctx context.Context, f *Facts) error {
 	return nil
 }
 
-// readFence reads the policy for runtimes and its binding. An API server without policies has none.
+// readFence reads whether the manager starts runtimes, and the policy for runtimes and its binding. An API server without policies
+// has none.
 func (r Reader) readFence(ctx context.Context, f *Facts) error {
+	var lock v1beta1.Lock
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("read the Lock: %w", err)
+	}
+	// Managers of former versions announce no runtimes.
+	choice, err := runtime.ParseChoice(lock.Annotations[runtime.AnnotationChoice], runtime.None)
+	f.WithoutRuntimes = err == nil && !slices.ContainsFunc(runtime.Names(), func(n runtime.Name) bool { return n != runtime.None && choice.Uses(n) })
 	key := client.ObjectKey{Name: fence.RuntimesName}
 	for _, o := range []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}} {
 		err := r.Client.Get(ctx, key, o)

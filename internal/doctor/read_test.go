@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -11,6 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/apis"
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -48,5 +51,27 @@ func TestReadFirstGeneration(t *testing.T) {
 	}
 	if !slices.Equal(f.FirstGeneration, want) {
 		t.Errorf("the facts are %+v, want %+v", f.FirstGeneration, want)
+	}
+}
+
+// The fence of runtimes is needed unless the manager has announced that it runs none; managers of former versions announce nothing.
+func TestReadFence(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admissionv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for announced, want := range map[string]bool{"": false, "None": true, "Process": false, "Provider=None;Function=None": true, "Provider/hello=Deployment;Function=None;Provider=None": false} {
+		lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}}
+		if announced != "" {
+			lock.Annotations = map[string]string{runtime.AnnotationChoice: announced}
+		}
+		var f Facts
+		r := Reader{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lock).Build()}
+		if err := r.readFence(t.Context(), &f); err != nil || f.WithoutRuntimes != want || f.Fenced {
+			t.Errorf("%q: without runtimes is %t, want %t; %v", announced, f.WithoutRuntimes, want, err)
+		}
 	}
 }
