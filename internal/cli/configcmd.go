@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -29,11 +30,11 @@ type setting struct {
 	Variable string `json:"variable"`
 }
 
-// Run prints the settings.
+// Run prints the settings, and fails after that if the file is invalid.
 func (c configViewCmd) Run(env *terminal.Env) error {
-	file, err := readConfig(env)
-	if err != nil {
-		return err
+	file, invalid := readConfig(env)
+	if invalid != nil && !errors.Is(invalid, config.ErrInvalid) {
+		return invalid
 	}
 	flags, err := configurable()
 	if err != nil {
@@ -56,10 +57,10 @@ func (c configViewCmd) Run(env *terminal.Env) error {
 		}
 		table.Rows = append(table.Rows, []string{name, text, s.Origin, s.Variable, flags[name].Help})
 	}
-	if _, err := os.Stat(file.Path); err != nil && c.Output == "" {
+	if _, err := os.Stat(file.Path); err != nil && c.Output == "" && invalid == nil {
 		fmt.Fprintf(env.Stderr, "note: no configuration file exists; it would be %s\n", terminal.Safe(cmp.Or(file.Path, "in a home folder")))
 	}
-	return c.Print(env.Stdout, terminal.List{Value: settings, Names: names, Table: table})
+	return cmp.Or(c.Print(env.Stdout, terminal.List{Value: settings, Names: names, Table: table}), invalid)
 }
 
 // configurable returns the flags that the configuration can set, by name.
@@ -93,7 +94,7 @@ func readConfig(env *terminal.Env) (config.File, error) {
 	if err != nil {
 		return file, err
 	}
-	return file, file.Check(slices.Sorted(maps.Keys(flags)))
+	return file, file.Check(flags)
 }
 
 // configOf returns the configuration of a command. The manager takes its configuration only from its flags: it runs for a
@@ -102,5 +103,9 @@ func configOf(env *terminal.Env, args []string) (config.File, error) {
 	if len(args) > 0 && slices.Contains([]string{"manager", "runtime-init", "__complete", "__completeNoDesc"}, args[0]) {
 		return config.File{}, nil
 	}
-	return readConfig(env)
+	file, err := readConfig(env)
+	if errors.Is(err, config.ErrInvalid) && len(args) > 1 && args[0] == "config" {
+		return config.File{}, nil // The command shows the keys and the error.
+	}
+	return file, err
 }

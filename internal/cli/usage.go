@@ -41,11 +41,15 @@ func usageError(err error, program string, args []string) error {
 // withOrigin returns the message of an error with the variable that has set a flag, if the flag is not on the command line.
 func withOrigin(why string, args []string) string {
 	flag, rest, _ := strings.Cut(why, " ")
+	flag, colon := strings.CutSuffix(flag, ":")
 	name, isLong := strings.CutPrefix(flag, "--")
 	variable := config.VariableOf(name)
 	typed := slices.ContainsFunc(args, func(arg string) bool { return arg == flag || strings.HasPrefix(arg, flag+"=") })
 	if !isLong || typed || os.Getenv(variable) == "" {
 		return why
+	}
+	if colon {
+		variable += ":"
 	}
 	return variable + " " + rest
 }

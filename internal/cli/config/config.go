@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -75,6 +77,9 @@ func Read(ctx context.Context) (File, error) {
 	if errors.Is(err, fs.ErrNotExist) && os.Getenv(Variable) == "" {
 		return f, nil
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, ErrInvalid.New(err, "cannot read the configuration").WithDo("Create the file, or unset the variable %s, which names it.", Variable)
+	}
 	if err != nil {
 		return f, ErrInvalid.New(err, "cannot read the configuration")
 	}
@@ -121,10 +126,14 @@ func Parse(raw []byte) (map[string]any, error) {
 	return values, nil
 }
 
-// Check returns an error for a key that is not in keys.
-func (f File) Check(keys []string) error {
-	for key := range f.Values {
-		if slices.Contains(keys, key) {
+// Check returns an error for a key that is not the name of one of the flags, and for a value that its flag does not accept.
+func (f File) Check(flags map[string]*kong.Flag) error {
+	keys := slices.Sorted(maps.Keys(flags))
+	for _, key := range slices.Sorted(maps.Keys(f.Values)) {
+		if flag := flags[key]; flag != nil {
+			if err := checkValue(flag, f.Values[key]); err != nil {
+				return ErrInvalid.New(err, "%s has an invalid value of the key %s", f.Path, key)
+			}
 			continue
 		}
 		err := ErrInvalid.New(nil, "%s contains the unknown key %s", f.Path, key)
@@ -132,6 +141,21 @@ func (f File) Check(keys []string) error {
 			return err.WithDo("Did you mean %s? %s", strings.Join(meant, " or "), ErrInvalid.Fix)
 		}
 		return err
+	}
+	return nil
+}
+
+// checkValue returns an error for a value that a flag does not accept. An empty value stands for the default.
+func checkValue(flag *kong.Flag, value any) error {
+	if value == "" {
+		return nil
+	}
+	if allowed := strings.Split(flag.Enum, ","); flag.Enum != "" && !slices.Contains(allowed, Text(value)) {
+		return fmt.Errorf("%q is not one of %s", Text(value), strings.Join(slices.DeleteFunc(allowed, func(s string) bool { return s == "" }), ", "))
+	}
+	err := flag.Parse(kong.Scan().PushTyped(value, kong.FlagValueToken), reflect.New(flag.Target.Type()).Elem())
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "--"+flag.Name+": "))
 	}
 	return nil
 }

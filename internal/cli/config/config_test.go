@@ -87,7 +87,7 @@ func TestInvalidFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	err := File{Path: path, Values: map[string]any{"insecur": "a"}}.Check([]string{"insecure", "color"})
+	err := File{Path: path, Values: map[string]any{"insecur": "a"}}.Check(map[string]*kong.Flag{"insecure": nil, "color": nil})
 	if !errors.Is(err, ErrInvalid) || !strings.HasPrefix(errcode.From(err).Do, "Did you mean insecure?") {
 		t.Errorf("an unknown key: %v", err)
 	}
