@@ -29,7 +29,8 @@ func packagesServer(t *testing.T) *httptest.Server {
 		return fmt.Sprintf(`{"apiVersion":"pkg.crossplane.io/v1","kind":%q,"metadata":{"name":%q},"status":{"currentRevision":%q}}`, kind, name, revision)
 	}
 	back := `{"apiVersion":"pkg.crossplane.io/v1","kind":"Provider","metadata":{"name":"back"},"status":{"currentRevision":"hello-old","activation":{"revision":"hello-0123456789ab","number":3,"since":"2026-01-02T03:04:05Z"}}}` +
-		`,{"apiVersion":"pkg.crossplane.io/v1","kind":"Provider","metadata":{"name":"waits"},"status":{"currentRevision":"hello-next","lastHealthyRevision":"hello-0123456789ab"}}`
+		`,{"apiVersion":"pkg.crossplane.io/v1","kind":"Provider","metadata":{"name":"waits"},"status":{"currentRevision":"hello-next","lastHealthyRevision":"hello-0123456789ab"}}` +
+		`,{"apiVersion":"pkg.crossplane.io/v1","kind":"Provider","metadata":{"name":"failed"},"status":{"currentRevision":"failed-2","lastHealthyRevision":"hello-0123456789ab","activation":{"revision":"failed-2","number":2,"since":"2026-01-02T03:04:05Z"}}}`
 	lists := map[string]string{
 		"providers":      item("Provider", "hello", "hello-0123456789ab") + "," + item("Provider", "new", "") + "," + back,
 		"functions":      item("Function", "hello", "hello-ba9876543210") + "," + item("Function", "quiet", "quiet-0123456789ab"),
@@ -119,6 +120,7 @@ func TestLogs(t *testing.T) {
 		"unknown":              {here, "absent", 5, "", []string{"PackageNotFound"}},
 		"brought back":         {here, "back --tail 1", 0, "two\tcolumns\n", nil},
 		"waits for rights":     {here, "waits --tail 1", 0, "two\tcolumns\n", nil},
+		"not started yet":      {here, "failed --tail 1", 0, "two\tcolumns\n", []string{"note: failed-2 has no log; this is the log of hello-0123456789ab, the last healthy revision"}},
 		"never started":        {here, "quiet", 5, "", []string{"NoLogs", "quiet has no log"}},
 		"no revision":          {here, "new", 5, "", []string{"NoLogs", "no revision yet"}},
 		"no program":           {here, "platform", 5, "", []string{"NoLogs", "Configuration"}},

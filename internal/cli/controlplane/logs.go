@@ -60,7 +60,7 @@ type LogsCmd struct {
 
 // Run prints the log of a package runtime.
 func (c *LogsCmd) Run(env *terminal.Env) error {
-	log, err := c.open(env.Context)
+	log, err := c.open(env)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,8 @@ func (c *LogsCmd) Run(env *terminal.Env) error {
 
 // open returns the log of a local revision, even if it was replaced or does not run, and otherwise the log of
 // the package's runtime.
-func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
+func (c *LogsCmd) open(env *terminal.Env) (io.ReadCloser, error) {
+	ctx := env.Context
 	c.PlaneDir = c.DataDir
 	dirs := c.Candidates(c.Kubeconfig)
 	for _, dir := range dirs {
@@ -92,10 +93,16 @@ func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 		return nil, c.elsewhere(runs)
 	}
 	log, err := logs.Open(ctx, programsDir(dirs[local]), runs.process, c.Follow, c.Tail)
-	if errors.Is(err, logs.ErrNoLog) {
-		return nil, c.noLog(ctx, runs, err)
+	if !errors.Is(err, logs.ErrNoLog) {
+		return log, err
 	}
-	return log, err
+	if former := runs.former(); former != "" {
+		if log, err := logs.Open(ctx, programsDir(dirs[local]), former, c.Follow, c.Tail); err == nil {
+			fmt.Fprintf(env.Stderr, "note: %s has no log; this is the log of %s, the last healthy revision\n", runs.process, former)
+			return log, nil
+		}
+	}
+	return nil, c.noLog(ctx, runs, err)
 }
 
 // noLog returns the error of a runtime without a log: that the manager runs no runtime for the package, if this is the reason.
@@ -120,6 +127,15 @@ type logged struct {
 	process, namespace, deployment string
 	// of is the package with the runtime, or nil for an object of the first generation.
 	of v1.Package
+}
+
+// former returns the last healthy revision if that is not the one whose runtime should run, or "". Its runtime runs until the other
+// one can be started.
+func (l logged) former() string {
+	if l.of == nil || l.of.PackageStatus().LastHealthyRevision == l.process {
+		return ""
+	}
+	return l.of.PackageStatus().LastHealthyRevision
 }
 
 // find returns the program of the package, or of the object of the first generation, with the name.

@@ -30,3 +30,15 @@ func TestFailureOfACondition(t *testing.T) {
 		}
 	}
 }
+
+// The failure of an update names the command that brings back the version that was healthy.
+func TestFailureOfAnUpdateNamesTheRollback(t *testing.T) {
+	p := v1.NewPackage(v1.ProviderKind)
+	p.SetName("x")
+	p.PackageStatus().CurrentRevision, p.PackageStatus().LastHealthyRevision = "x-2", "x-1"
+	p.SetConditions(metav1.Now(), v1.Condition{Type: v1.TypeHealthy, Status: corev1.ConditionFalse, Message: "NoMeta: cannot read a. Run `xpkg lint a`."})
+	f := errcode.From(finalFailure(p))
+	if f.Error() != "provider/x cannot be updated: cannot read a" || f.Do != "Run `xpkg lint a`. `xpkg rollback provider/x` returns to the last healthy version, x-1." {
+		t.Errorf("%s\n%s", f.Error(), f.Do)
+	}
+}

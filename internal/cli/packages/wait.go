@@ -68,9 +68,9 @@ func adviseRuntime(p v1.Package, failed *errcode.Error) error {
 	if !runtime.IsRuntimeFailure(string(p.GetCondition(v1.TypeReady).Reason)) {
 		return failed
 	}
-	name, status := inventory.ShortName(p), p.PackageStatus()
+	name := inventory.ShortName(p)
 	do := fmt.Sprintf("Read the log of its runtime with `xpkg logs %s`.", name)
-	if healthy := status.LastHealthyRevision; healthy != "" && healthy != status.CurrentRevision {
+	if healthy := formerOf(p); healthy != "" {
 		do += fmt.Sprintf(" The manager rolls back to %s at the activation deadline; `xpkg rollback %s` does so at once.", healthy, name)
 	}
 	return failed.WithDo("%s", do)
@@ -195,7 +195,11 @@ func outcomeWith(env *terminal.Env, p v1.Package, printed map[string]bool) strin
 // finalFailure returns the permanent failure of a package, or nil.
 func finalFailure(p v1.Package) error {
 	code, what, do, _ := failureOf(p)
+	former := formerOf(p)
 	outcome := "cannot be installed"
+	if former != "" {
+		outcome = "cannot be updated"
+	}
 	switch code.Class.Name {
 	case errcode.Invalid.Name, errcode.Usage.Name, errcode.NotFound.Name, errcode.Unauthorized.Name,
 		errcode.Untrusted.Name, errcode.Limit.Name, errcode.Unsupported.Name:
@@ -203,9 +207,21 @@ func finalFailure(p v1.Package) error {
 		if code.Name != revision.ErrRolledBack.Name {
 			return nil
 		}
-		outcome = "does not run the requested version"
+		return code.New(errors.New(what), "%s does not run the requested version", inventory.ShortName(p)).WithDo("%s", do)
+	}
+	if former != "" {
+		do += fmt.Sprintf(" `xpkg rollback %s` returns to the last healthy version, %s.", inventory.ShortName(p), former)
 	}
 	return code.New(errors.New(what), "%s %s", inventory.ShortName(p), outcome).WithDo("%s", do)
+}
+
+// formerOf returns the last healthy revision of a package whose current one is another, or "".
+func formerOf(p v1.Package) string {
+	status := p.PackageStatus()
+	if status.LastHealthyRevision == status.CurrentRevision {
+		return ""
+	}
+	return status.LastHealthyRevision
 }
 
 // failureOf parses the failure in the message of the condition Healthy: the code, the failure
