@@ -15,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 const discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -40,8 +38,16 @@ type discovery struct {
 	resources map[schema.GroupResource]bool
 	// kinds maps API groups to their kinds, ordered by plural.
 	kinds map[string][]ServedKind
-	// names maps API groups to the names of their kinds.
-	names map[string][]plan.Names
+}
+
+// serves reports whether the API server serves one of some groups.
+func (d discovery) serves(groups map[string]bool) bool {
+	for group := range groups {
+		if _, ok := d.kinds[group]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *Cluster) readServed(ctx context.Context) (discovery, error) {
@@ -49,7 +55,7 @@ func (c *Cluster) readServed(ctx context.Context) (discovery, error) {
 	if err != nil {
 		return discovery{}, err
 	}
-	out := discovery{map[schema.GroupResource]bool{}, map[string][]ServedKind{}, namesOf(doc)}
+	out := discovery{map[schema.GroupResource]bool{}, map[string][]ServedKind{}}
 	for _, group := range doc.Items {
 		kinds := kindSet{}
 		for _, version := range group.Versions {

@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -319,11 +317,11 @@ func compositeDefinition(ref plan.Ref, d plan.Definition) plan.Definition {
 // the cluster.
 const fewGroups = 3
 
-// names returns the names of the kinds that the API server serves, by group: those of some groups at least. A recent
-// read that others have shared is used if this process has written no definition in the groups meanwhile.
+// names returns the names of the kinds that the API server serves, by group: those of some groups at least. It sends no request if a recent
+// read that others have shared shows none of the groups, and this process has written no definition in them meanwhile.
 func (c *Cluster) names(ctx context.Context, groups map[string]bool) (map[string][]plan.Names, error) {
-	if d, ok := c.served.Last(Recent); ok && c.definitions.isQuiet(groups) {
-		return maps.Clone(d.names), nil
+	if d, ok := c.served.Last(Recent); ok && c.definitions.isQuiet(groups) && !d.serves(groups) {
+		return map[string][]plan.Names{}, nil
 	}
 	if len(groups) <= fewGroups {
 		served, err := c.anyServed(ctx, groups)
@@ -335,11 +333,6 @@ func (c *Cluster) names(ctx context.Context, groups map[string]bool) (map[string
 	if err != nil {
 		return nil, err
 	}
-	return namesOf(doc), nil
-}
-
-// namesOf returns the names of the kinds in a discovery document, by group.
-func namesOf(doc *apidiscovery.APIGroupDiscoveryList) map[string][]plan.Names {
 	out := map[string][]plan.Names{}
 	for _, group := range doc.Items {
 		for _, version := range group.Versions {
@@ -354,7 +347,7 @@ func namesOf(doc *apidiscovery.APIGroupDiscoveryList) map[string][]plan.Names {
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // anyServed reports whether the API server serves one of some groups.
