@@ -143,7 +143,7 @@ func dnsName(name string) string {
 // firstObjects are the objects of an installed package, without the text of annotations, which belongs to the authors.
 type firstObjects struct {
 	CRDs        []firstCRD          `json:"crds"`
-	Permissions []rbacv1.PolicyRule `json:"permissions"`
+	Permissions []rbacv1.PolicyRule `json:"permissions,omitempty"`
 	Deployment  *firstDeployment    `json:"deployment,omitempty"`
 }
 
@@ -165,7 +165,7 @@ type firstDeployment struct {
 	Env      []string          `json:"env"`
 }
 
-// installFirst installs a package, returns its objects, and removes it.
+// installFirst installs a package, returns its objects, and removes it. A package without a runtime (none) has no Deployment and no role for it.
 func installFirst(t *testing.T, e *env.Env, pkg *firstgen.Package, ref string, none bool) firstObjects {
 	t.Helper()
 	p := env.NewProvider(oci.FriendlyID(dnsName(pkg.App.Title), fmt.Sprintf("%x", sha256.Sum256([]byte(ref)))), ref)
@@ -201,12 +201,13 @@ func installFirst(t *testing.T, e *env.Env, pkg *firstgen.Package, ref string, n
 		out.CRDs = append(out.CRDs, summarizeCRD(crd))
 	}
 	role := &rbacv1.ClusterRole{}
-	if err := e.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane:provider:" + revision + ":system"}, role); err != nil {
-		t.Error(err)
+	err := e.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane:provider:" + revision + ":system"}, role)
+	if (err != nil) != none {
+		t.Errorf("role of the runtime: %v", err)
 	}
 	out.Permissions = role.Rules
 	deployment := &appsv1.Deployment{}
-	err := e.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: revision}, deployment)
+	err = e.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: revision}, deployment)
 	if (err != nil) != none {
 		t.Errorf("Deployment: %v", err)
 	}
