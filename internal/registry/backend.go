@@ -240,10 +240,7 @@ func (b *backend) hasTags(ctx context.Context, repository string) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	tags, err := b.client.Tags(ctx, ref)
-	if errors.Is(err, remote.ErrRepositoryNotFound) {
-		err = nil
-	}
+	tags, err := b.client.ExistingTags(ctx, ref)
 	return slices.ContainsFunc(tags, func(tag string) bool { return !claim.IsTag(tag) }), err
 }
 

@@ -141,11 +141,8 @@ func (p *Packages) published(ctx context.Context, repository string, selects fun
 	if err != nil {
 		return nil, err
 	}
-	tags, err := p.client.Tags(ctx, ref)
+	tags, err := p.client.ExistingTags(ctx, ref)
 	if err != nil {
-		if errors.Is(err, remote.ErrRepositoryNotFound) {
-			err = nil
-		}
 		return nil, err
 	}
 	found := map[string]oci.Digest{}

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -81,11 +79,8 @@ func (p *push) target(ctx context.Context) (oci.Digest, error) {
 // versionsOf returns the tags of the versions with a digest. It fails if the content is a part of a version, or the status of one that was
 // deleted.
 func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Digest) ([]string, error) {
-	tags, err := p.packages.client.Tags(ctx, ref)
+	tags, err := p.packages.client.ExistingTags(ctx, ref)
 	if err != nil {
-		if errors.Is(err, remote.ErrRepositoryNotFound) {
-			err = nil
-		}
 		return nil, err
 	}
 	var versions []string

@@ -10,7 +10,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // indexBlobs selects the blobs of the published index that clients may read: those of its current state, of the former states that remain, and of
@@ -52,11 +51,8 @@ func (b *indexBlobs) manifestsOf(ctx context.Context, blob oci.Digest) ([]oci.Di
 	if err != nil {
 		return nil, err
 	}
-	tags, err := b.packages.client.Tags(ctx, ref)
+	tags, err := b.packages.client.ExistingTags(ctx, ref)
 	if err != nil {
-		if errors.Is(err, remote.ErrRepositoryNotFound) {
-			err = nil
-		}
 		return nil, err
 	}
 	current, err := b.images.digest(ctx, indexRepository, indexTag)

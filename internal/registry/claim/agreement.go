@@ -128,10 +128,8 @@ func (a agreement) add(ctx context.Context, e element, annotations map[string]st
 
 // put writes a claim.
 func put(ctx context.Context, client *remote.Client, repository oci.Reference, tag string, annotations map[string]string) error {
-	all := maps.Clone(annotations)
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, annotations)
 	all[claimAnnotation] = tag
 	_, err := client.Push(ctx, repository.WithTag(tag), annotated.New(artifactType, all))
 	return err
@@ -154,7 +152,7 @@ func (a agreement) list(ctx context.Context) (claims, error) {
 	}
 	var found claims
 	for _, repository := range repositories {
-		tags, err := tagsOf(ctx, a.client, repository)
+		tags, err := a.client.ExistingTags(ctx, repository)
 		if err != nil {
 			return nil, err
 		}
@@ -165,15 +163,6 @@ func (a agreement) list(ctx context.Context) (claims, error) {
 		}
 	}
 	return found, nil
-}
-
-// tagsOf returns the tags of a repository; none if it does not exist.
-func tagsOf(ctx context.Context, client *remote.Client, repository oci.Reference) ([]string, error) {
-	tags, err := client.Tags(ctx, repository)
-	if errors.Is(err, remote.ErrRepositoryNotFound) {
-		err = nil
-	}
-	return tags, err
 }
 
 // values returns the values of the claims of a round in a state, in ascending order.
@@ -202,7 +191,7 @@ func (all claims) repositories(value oci.Digest) []oci.Reference {
 // clearClaims deletes the claims in a repository with the selected keys. Published has the keys of the versions that have a tag.
 func clearClaims(ctx context.Context, client *remote.Client, repository oci.Reference, selects func(key string, published map[string]bool) bool) error {
 	selected := func() ([]string, error) {
-		tags, err := tagsOf(ctx, client, repository)
+		tags, err := client.ExistingTags(ctx, repository)
 		if err != nil {
 			return nil, err
 		}

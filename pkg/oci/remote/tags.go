@@ -34,6 +34,15 @@ const (
 	maxTagPages = 100
 )
 
+// ExistingTags returns the tags of a repository as Tags does, and none for a repository that does not exist.
+func (r *Client) ExistingTags(ctx context.Context, repository oci.Reference) ([]string, error) {
+	tags, err := r.Tags(ctx, repository)
+	if errors.Is(err, ErrRepositoryNotFound) {
+		return nil, nil
+	}
+	return tags, err
+}
+
 // Tags returns the tags of a repository in byte order, without duplicates. It omits names
 // that are not valid tags. It reads at most 100 pages, from the registry's own host only.
 func (r *Client) Tags(ctx context.Context, repository oci.Reference) ([]string, error) {
