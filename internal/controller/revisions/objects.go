@@ -78,9 +78,9 @@ func (r *Reconciler) planObjects(ctx context.Context, in *install) error {
 // revision is reconciled again; an object that another client has just created is not overwritten. So neither the first installation
 // of many packages nor a restart of the manager reads the objects one by one.
 func (r *Reconciler) liveObjects(ctx context.Context, desired []plan.Desired, known map[plan.Ref]plan.Written, who plan.Requester) (map[plan.Ref]plan.Live, error) {
-	settled, rest := map[plan.Ref]plan.Live{}, []plan.Ref(nil)
+	settled, rest, watchedKinds := map[plan.Ref]plan.Live{}, []plan.Ref(nil), r.watchedKinds()
 	for _, d := range desired {
-		l, exists, watched := r.watchedObject(ctx, d.Ref)
+		l, exists, watched := r.watchedObject(ctx, watchedKinds, d.Ref)
 		_, written := known[d.Ref]
 		switch {
 		case exists && plan.IsSettled(d, l, known, who):
@@ -98,10 +98,10 @@ func (r *Reconciler) liveObjects(ctx context.Context, desired []plan.Desired, kn
 	return live, nil
 }
 
-// watchedObject returns the metadata of an object, without managed fields, from the watch of its kind, if the manager watches it.
-func (r *Reconciler) watchedObject(ctx context.Context, ref plan.Ref) (l plan.Live, exists, watched bool) {
+// watchedObject returns the metadata of an object, without managed fields, from the watch of its kind, if it is one of the watched kinds.
+func (r *Reconciler) watchedObject(ctx context.Context, kinds []schema.GroupVersionKind, ref plan.Ref) (l plan.Live, exists, watched bool) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	if !slices.Contains(r.watchedKinds(), gvk) {
+	if !slices.Contains(kinds, gvk) {
 		return plan.Live{}, false, false
 	}
 	o := watch.Metadata(gvk)
