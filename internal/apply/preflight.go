@@ -21,6 +21,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/pause"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
 
 // readsAtOnce is the maximum number of concurrent reads of definitions.
@@ -304,12 +305,7 @@ func decodeDefinition(ref plan.Ref, raw []byte) (plan.Definition, error) {
 // compositeDefinition returns a definition with the fields of an XRD. No objects are stored in its versions, and it is immutable from the start.
 func compositeDefinition(ref plan.Ref, d plan.Definition) plan.Definition {
 	d.Established, d.Plural, d.Kind = true, "", ""
-	if d.Scope == "" {
-		d.Scope = "LegacyCluster"
-		if strings.HasSuffix(ref.APIVersion, "/v2") {
-			d.Scope = "Namespaced"
-		}
-	}
+	d.Scope = string(crd.ScopeOfXRD(ref.APIVersion, apiextensionsv1.ResourceScope(d.Scope)))
 	return d
 }
 

@@ -28,7 +28,7 @@ func compositeCRDs(text []byte) ([][]byte, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &xrd); err != nil {
 		return nil, err
 	}
-	if d.Spec.Scope != "LegacyCluster" {
+	if d.Spec.Scope != crd.LegacyCluster {
 		out, err := withFields(d, modernFields)
 		return [][]byte{out}, err
 	}

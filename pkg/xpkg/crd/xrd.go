@@ -7,6 +7,21 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
+// LegacyCluster is the scope of XRDs whose composite resources are cluster-scoped and can have claims.
+const LegacyCluster crdv1.ResourceScope = "LegacyCluster"
+
+// ScopeOfXRD returns the scope of a CompositeResourceDefinition: the one that it states, or the default of its API version.
+func ScopeOfXRD(apiVersion string, stated crdv1.ResourceScope) crdv1.ResourceScope {
+	switch {
+	case stated != "":
+		return stated
+	case apiVersion == "apiextensions.crossplane.io/v2":
+		return crdv1.NamespaceScoped
+	default:
+		return LegacyCluster
+	}
+}
+
 // FromXRD returns the JSON of a CRD with the kind, the scope and the schemas of a CompositeResourceDefinition, without the
 // fields that a composition engine adds. The scope is that of the XRD: Namespaced, Cluster or LegacyCluster. An XRD without
 // a scope has the default of its API version.
@@ -31,14 +46,8 @@ func FromXRD(text []byte) ([]byte, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &xrd); err != nil {
 		return nil, err
 	}
-	if xrd.Spec.Scope == "" {
-		xrd.Spec.Scope = "LegacyCluster"
-		if xrd.APIVersion == "apiextensions.crossplane.io/v2" {
-			xrd.Spec.Scope = crdv1.NamespaceScoped
-		}
-	}
 	out := crdv1.CustomResourceDefinition{}
-	out.Spec.Group, out.Spec.Scope, out.Spec.Names, out.Spec.Conversion = xrd.Spec.Group, xrd.Spec.Scope, xrd.Spec.Names, xrd.Spec.Conversion
+	out.Spec.Group, out.Spec.Scope, out.Spec.Names, out.Spec.Conversion = xrd.Spec.Group, ScopeOfXRD(xrd.APIVersion, xrd.Spec.Scope), xrd.Spec.Names, xrd.Spec.Conversion
 	for _, v := range xrd.Spec.Versions {
 		out.Spec.Versions = append(out.Spec.Versions, crdv1.CustomResourceDefinitionVersion{
 			Name: v.Name, Served: v.Served, Storage: v.Referenceable, Deprecated: v.Deprecated, Schema: v.Schema,
