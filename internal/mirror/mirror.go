@@ -215,11 +215,9 @@ func (m *mirror) copyVersions(ctx context.Context, g *errgroup.Group, r reposito
 // its status only.
 func (m *mirror) copyVersion(ctx context.Context, from, to oci.Reference) error {
 	current, err := m.Client.Resolve(ctx, to.WithTag(from.Tag))
-	isThere := err == nil && current.Digest == from.Digest
-	if isThere {
-		if isThere, err = m.isIntact(ctx, to.WithDigest(from.Digest)); err != nil {
-			return err
-		}
+	isThere, err := m.isIntact(ctx, to.WithDigest(from.Digest), err == nil && current.Digest == from.Digest)
+	if err != nil {
+		return err
 	}
 	if !isThere {
 		a, err := m.Client.Artifact(ctx, from)
@@ -269,11 +267,9 @@ func (m *mirror) copyReferrers(ctx context.Context, from, to oci.Reference) erro
 			if len(subjects) > mostReferrers {
 				return oci.ErrManifestTooLarge.New(nil, "more than %d artifacts refer to %s", mostReferrers, from.Digest.Short())
 			}
-			isThere := hasDigest(there, d.Digest)
-			if isThere {
-				if isThere, err = m.isIntact(ctx, to.WithTag("").WithDigest(d.Digest)); err != nil {
-					return err
-				}
+			isThere, err := m.isIntact(ctx, to.WithTag("").WithDigest(d.Digest), hasDigest(there, d.Digest))
+			if err != nil {
+				return err
 			}
 			if !isThere {
 				if err := m.copyReferrer(ctx, from.WithTag("").WithDigest(d.Digest), to, subjects[i]); err != nil {
@@ -352,10 +348,9 @@ func (m *mirror) copyTag(ctx context.Context, from, to oci.Reference) error {
 	if err != nil {
 		return err
 	}
-	if current, err := m.Client.Resolve(ctx, to); err == nil && current.Digest == there.Digest {
-		if isIntact, err := m.isIntact(ctx, to.WithDigest(there.Digest)); err != nil || isIntact {
-			return err
-		}
+	current, err := m.Client.Resolve(ctx, to)
+	if isThere, err := m.isIntact(ctx, to.WithDigest(there.Digest), err == nil && current.Digest == there.Digest); err != nil || isThere {
+		return err
 	}
 	a, err := m.Client.Artifact(ctx, from.WithDigest(there.Digest))
 	if err != nil {
@@ -394,7 +389,7 @@ func (m *mirror) copyState(ctx context.Context, from, to oci.Reference, config c
 	current, err := m.Client.Resolve(ctx, to)
 	switch {
 	case err == nil && current.Digest == from.Digest:
-		if isIntact, err := m.isIntact(ctx, to.WithDigest(from.Digest)); err != nil || isIntact {
+		if isThere, err := m.isIntact(ctx, to.WithDigest(from.Digest), true); err != nil || isThere {
 			return err
 		}
 	case err == nil:

@@ -7,10 +7,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// isIntact reports whether the target has everything of an artifact, by its digest. It is true if the run does not verify.
-func (m *mirror) isIntact(ctx context.Context, target oci.Reference) (bool, error) {
-	if !m.Verify {
-		return true, nil
+// isIntact reports whether an artifact that is listed in the target, by its digest, is there with all of its content. Without verification, it is if
+// it is listed.
+func (m *mirror) isIntact(ctx context.Context, target oci.Reference, isListed bool) (bool, error) {
+	if !m.Verify || !isListed {
+		return isListed, nil
 	}
 	a, err := m.Client.Artifact(ctx, target)
 	if err == nil {
@@ -57,7 +58,7 @@ func (m *mirror) push(ctx context.Context, to oci.Reference, a oci.Artifact) err
 
 // checkPushed fails if content that was pushed is still missing or damaged: registries keep a damaged blob which they have under its digest.
 func (m *mirror) checkPushed(ctx context.Context, target oci.Reference) error {
-	isIntact, err := m.isIntact(ctx, target)
+	isIntact, err := m.isIntact(ctx, target, true)
 	if err != nil || isIntact {
 		return err
 	}
