@@ -102,21 +102,9 @@ func (c *contents) isDamaged(repository string, d oci.Digest) bool {
 
 // damaged returns the number of files that were found damaged and are not repaired.
 func (c *contents) damaged() int {
-	c.mu.Lock()
-	var found []contentKey
-	for key, last := range c.checked {
-		if last.isDamaged {
-			found = append(found, key)
-		}
-	}
-	c.mu.Unlock()
-	n := 0
-	for _, key := range found {
-		if c.isDamaged(key.repository, key.digest) {
-			n++
-		}
-	}
-	return n
+	return countDamaged(&c.mu, c.checked, func(last contentCheck) bool { return last.isDamaged }, func(key contentKey) bool {
+		return c.isDamaged(key.repository, key.digest)
+	})
 }
 
 // removeDamaged removes the file of a digest that a client pushes if it is damaged: olareg would keep it.

@@ -88,11 +88,8 @@ func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 // ServeHTTP implements images.
 func (f *folder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	api, ok := parseRequest(r.URL.Path)
-	if ok && api.repository != "" {
-		if err := f.layouts.check(api.repository); err != nil {
-			writeRefusal(w, r, err)
-			return
-		}
+	if ok && f.layouts.refuse(w, r, api.repository) {
+		return
 	}
 	if ok && isRead(r) && api.repository != "" && !f.exists(api.repository) {
 		// olareg would remember every name of a repository that does not exist.

@@ -58,14 +58,19 @@ func NewLayouts(root string, log *slog.Logger) *Layouts {
 func (l *Layouts) Handler(images http.Handler) http.Handler {
 	l.checkAll()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if api, ok := parseRequest(r.URL.Path); ok && api.repository != "" {
-			if err := l.check(api.repository); err != nil {
-				writeRefusal(w, r, err)
-				return
-			}
+		if api, ok := parseRequest(r.URL.Path); !ok || !l.refuse(w, r, api.repository) {
+			images.ServeHTTP(w, r)
 		}
-		images.ServeHTTP(w, r)
 	})
+}
+
+// refuse responds to a request to a damaged repository, and reports whether it did. It accepts requests without a repository ("").
+func (l *Layouts) refuse(w http.ResponseWriter, r *http.Request, repository string) bool {
+	err := l.check(repository)
+	if err != nil {
+		writeRefusal(w, r, err)
+	}
+	return err != nil
 }
 
 // Log returns the log for the registry of olareg that serves the layouts. olareg reports there that it is going to collect the garbage of a repository,
@@ -113,17 +118,22 @@ func (c collections) WithGroup(name string) slog.Handler {
 
 // damaged returns the number of repositories whose layouts were found damaged and are not repaired.
 func (l *Layouts) damaged() int {
-	l.mu.Lock()
-	var found []string
-	for repository, last := range l.checked {
-		if last.err != nil {
-			found = append(found, repository)
+	return countDamaged(&l.mu, l.checked, func(last layoutCheck) bool { return last.err != nil }, func(repository string) bool { return l.check(repository) != nil })
+}
+
+// countDamaged returns the number of entries of a map of checks, which a mutex protects, that were damaged and are damaged now.
+func countDamaged[K comparable, C any](mu *sync.Mutex, checked map[K]C, wasDamaged func(C) bool, isDamaged func(K) bool) int {
+	mu.Lock()
+	var found []K
+	for key, last := range checked {
+		if wasDamaged(last) {
+			found = append(found, key)
 		}
 	}
-	l.mu.Unlock()
+	mu.Unlock()
 	n := 0
-	for _, repository := range found {
-		if l.check(repository) != nil {
+	for _, key := range found {
+		if isDamaged(key) {
 			n++
 		}
 	}
