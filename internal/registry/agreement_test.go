@@ -270,32 +270,38 @@ func (f *fleet) race(ctx context.Context, pushes []*pushing, choose func(n int, 
 	}
 }
 
-// TestOneOfSeveralContentsOfAVersionIsAccepted pushes several contents of one version through servers in front of one registry, whose
-// requests are served in any order, and of which some end at any request.
-func TestOneOfSeveralContentsOfAVersionIsAccepted(t *testing.T) {
+// checkRaces checks a property of races in numbered runs, with a registry that deletes and one that does not. The function choose draws a number below n.
+func checkRaces(t *testing.T, check func(t *testing.T, rt *rapid.T, f *fleet, run int, choose func(n int, what string) int)) {
+	t.Helper()
 	for name, deletes := range map[string]bool{"registry that deletes": true, "registry that does not delete": false} {
 		t.Run(name, func(t *testing.T) {
-			f := newFleet(t, 4, deletes)
-			n := 0
+			f, run := newFleet(t, 4, deletes), 0
 			rapid.Check(t, func(rt *rapid.T) {
-				n++
-				repository, spellings := fmt.Sprintf("acme/provider-boat%d", n), []string{"v1.2.0", "1.2.0", "v1.02.0"}
-				choose := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(rt, what) }
-				var pushes []*pushing
-				for range 2 + choose(2, "pushes") {
-					pushes = append(pushes, &pushing{
-						repository: repository, tag: spellings[max(0, choose(6, "spelling")-3)], content: strconv.Itoa(choose(3, "content")),
-					})
-				}
-				failures := choose(3, "failures")
-				f.race(t.Context(), pushes, choose, failures)
-				f.check(t, rt, repository, spellings, pushes)
+				run++
+				check(t, rt, f, run, func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(rt, what) })
 			})
 			if f.ordered == 0 {
 				t.Error("the races chose the order of no request")
 			}
 		})
 	}
+}
+
+// TestOneOfSeveralContentsOfAVersionIsAccepted pushes several contents of one version through servers in front of one registry, whose
+// requests are served in any order, and of which some end at any request.
+func TestOneOfSeveralContentsOfAVersionIsAccepted(t *testing.T) {
+	checkRaces(t, func(t *testing.T, rt *rapid.T, f *fleet, n int, choose func(n int, what string) int) {
+		repository, spellings := fmt.Sprintf("acme/provider-boat%d", n), []string{"v1.2.0", "1.2.0", "v1.02.0"}
+		var pushes []*pushing
+		for range 2 + choose(2, "pushes") {
+			pushes = append(pushes, &pushing{
+				repository: repository, tag: spellings[max(0, choose(6, "spelling")-3)], content: strconv.Itoa(choose(3, "content")),
+			})
+		}
+		failures := choose(3, "failures")
+		f.race(t.Context(), pushes, choose, failures)
+		f.check(t, rt, repository, spellings, pushes)
+	})
 }
 
 // check checks the results of a race, and that a later push gets the same result.
@@ -384,38 +390,27 @@ var firstTags = []string{"v1.0.0", "v1.1.0"}
 // TestOneOfSeveralSimilarNamesIsAccepted creates several repositories with similar names through servers in front of one registry, whose
 // requests are served in any order, and of which some end at any request.
 func TestOneOfSeveralSimilarNamesIsAccepted(t *testing.T) {
-	for name, deletes := range map[string]bool{"registry that deletes": true, "registry that does not delete": false} {
-		t.Run(name, func(t *testing.T) {
-			f := newFleet(t, 4, deletes)
-			n := 0
-			rapid.Check(t, func(rt *rapid.T) {
-				n++
-				var names []string
-				for _, separator := range []string{"-", "_", "."} {
-					names = append(names, fmt.Sprintf("acme/boat%sx%d", separator, n))
-				}
-				choose := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(rt, what) }
-				var pushes []*pushing
-				for range 2 + choose(2, "pushes") {
-					pushes = append(pushes, &pushing{
-						repository: names[choose(len(names), "name")], tag: firstTags[choose(len(firstTags), "tag")], content: strconv.Itoa(choose(2, "content")),
-					})
-				}
-				// The clients have uploaded the blobs.
-				f.mu.Lock()
-				for _, p := range pushes {
-					f.repositories[p.repository] = true
-				}
-				f.mu.Unlock()
-				failures := choose(3, "failures")
-				f.race(t.Context(), pushes, choose, failures)
-				f.checkNames(t, rt, names, pushes)
+	checkRaces(t, func(t *testing.T, rt *rapid.T, f *fleet, n int, choose func(n int, what string) int) {
+		var names []string
+		for _, separator := range []string{"-", "_", "."} {
+			names = append(names, fmt.Sprintf("acme/boat%sx%d", separator, n))
+		}
+		var pushes []*pushing
+		for range 2 + choose(2, "pushes") {
+			pushes = append(pushes, &pushing{
+				repository: names[choose(len(names), "name")], tag: firstTags[choose(len(firstTags), "tag")], content: strconv.Itoa(choose(2, "content")),
 			})
-			if f.ordered == 0 {
-				t.Error("the races chose the order of no request")
-			}
-		})
-	}
+		}
+		// The clients have uploaded the blobs.
+		f.mu.Lock()
+		for _, p := range pushes {
+			f.repositories[p.repository] = true
+		}
+		f.mu.Unlock()
+		failures := choose(3, "failures")
+		f.race(t.Context(), pushes, choose, failures)
+		f.checkNames(t, rt, names, pushes)
+	})
 }
 
 // checkNames checks that one of several similar names has tags, and that it is free for later pushes.

@@ -33,6 +33,20 @@ func (h *hosts) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.servers[r.URL.Host].RoundTrip(r)
 }
 
+// mirrorOptions returns the options of a mirror with records from one server to another one with the host target, and the transport of its requests.
+func mirrorOptions(t *testing.T, source, copies *server, target string) (mirror.Options, *hosts) {
+	t.Helper()
+	records, err := store.Open(t.TempDir(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = records.Close() })
+	requests := &hosts{servers: map[string]direct{host: {source, source.admin}, target: {copies, copies.admin}}}
+	o := mirror.Options{Client: remote.New(remote.Options{Transport: requests, Attempts: 1}), Target: target, Records: records}
+	t.Cleanup(o.Client.Close)
+	return o, requests
+}
+
 // TestAMirrorComparesOnlyWhatHasChanged counts the requests of runs between two servers.
 func TestAMirrorComparesOnlyWhatHasChanged(t *testing.T) {
 	const target = "mirror.example.org"
@@ -46,14 +60,7 @@ func TestAMirrorComparesOnlyWhatHasChanged(t *testing.T) {
 	source.mustPush(t, "acme/provider-rafts:v1.0.0", "Raft")
 	wanted := []string{fmt.Sprintf("Boat%d", versions-1), "Raft"}
 	source.waitUntil(t, "the packages are published", func() bool { return slices.Equal(client.kinds(t), wanted) })
-	records, err := store.Open(t.TempDir(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = records.Close() })
-	requests := &hosts{servers: map[string]direct{host: {source, source.admin}, target: {copies, copies.admin}}}
-	o := mirror.Options{Client: remote.New(remote.Options{Transport: requests, Attempts: 1}), Target: target, Records: records}
-	t.Cleanup(o.Client.Close)
+	o, requests := mirrorOptions(t, source, copies, target)
 	run := func(what string, wantVersions, wantArtifacts, mostRequests int) {
 		t.Helper()
 		current := client.catalog(t)
@@ -91,9 +98,9 @@ func TestAMirrorComparesOnlyWhatHasChanged(t *testing.T) {
 	}
 	run("a run after a loss in the mirror", 1, 0, 2*each+10)
 
-	for _, kept := range must(records.Records(t.Context(), "mirror"))(t) {
+	for _, kept := range must(o.Records.Records(t.Context(), "mirror"))(t) {
 		kept.Data = []byte("{")
-		if err := records.PutRecord(kept); err != nil {
+		if err := o.Records.PutRecord(kept); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,14 +121,7 @@ func TestAMirrorThatVerifies(t *testing.T) {
 	if _, err := packagestatus.Write(t.Context(), source.client(t, source.admin), ref, catalog.Status{State: catalog.Deprecated}); err != nil {
 		t.Fatal(err)
 	}
-	records, err := store.Open(t.TempDir(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = records.Close() })
-	requests := &hosts{servers: map[string]direct{host: {source, source.admin}, target: {copies, copies.admin}}}
-	o := mirror.Options{Client: remote.New(remote.Options{Transport: requests, Attempts: 1}), Target: target, Records: records}
-	t.Cleanup(o.Client.Close)
+	o, requests := mirrorOptions(t, source, copies, target)
 	run := func(verify bool) (mirror.Result, error) {
 		current := reader.catalog(t)
 		o.Verify = verify
