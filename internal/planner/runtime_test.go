@@ -190,7 +190,7 @@ func TestPlanRefusesAMissingRuntimeConfig(t *testing.T) {
 	}
 }
 
-// A plan asks the API server with a dry run whether it accepts the Deployment. Without the permission it says that it did not.
+// A plan asks the API server with a dry run whether it accepts the Deployment. Without the permission, it warns that the check was not made.
 func TestPlanAsksAboutTheDeployment(t *testing.T) {
 	e, s := env.New(t), newFakeContent()
 	const ref = "registry.example.com/boats:v1"
