@@ -57,7 +57,7 @@ func CurrentDigest(p v1.Package) oci.Digest {
 	return d
 }
 
-// LockEntry returns the Lock entry of a package, if there is one.
+// LockEntry returns the Lock entry of the current content of a package, if there is one.
 func LockEntry(p v1.Package, lock []v1beta1.LockPackage) (v1beta1.LockPackage, bool) {
 	back := revision.PolicyOf(p).Back
 	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
@@ -68,7 +68,7 @@ func LockEntry(p v1.Package, lock []v1beta1.LockPackage) (v1beta1.LockPackage, b
 		if back != "" {
 			return l.Name == back
 		}
-		return l.Source == ref.Name() && (l.Version == ref.Tag || l.Version == ref.Digest.String())
+		return l.Name == p.PackageStatus().CurrentRevision && l.Source == ref.Name() && (l.Version == ref.Tag || l.Version == ref.Digest.String())
 	})
 	if at < 0 {
 		return v1beta1.LockPackage{}, false

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +19,18 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+const (
+	// unlistedTimeout limits the time in which a plan reads the content of packages that the Lock does not list.
+	unlistedTimeout = 10 * time.Second
+	// concurrentReads is the maximum number of packages that are read concurrently.
+	concurrentReads = 8
 )
 
 // clusterState is the state of a cluster that the plan for one package depends on.
@@ -36,6 +49,8 @@ type clusterState struct {
 	// contents and graph are those of the packages after the operation, without the packages that are installed or moved for it.
 	contents state.KnownContents
 	graph    *graph.Graph
+	// unlisted are the contents of the packages that the Lock does not list, by the names of the packages.
+	unlisted map[string]unlistedContent
 }
 
 // read returns the state of the cluster for a plan of p.
@@ -61,6 +76,7 @@ func (pl *Planner) read(ctx context.Context, p v1.Package) (*clusterState, error
 	if err := pl.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &s.lock); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the Lock: %w", err)
 	}
+	pl.readUnlisted(ctx, &s)
 	if s.place, err = pl.finder().Rewrites(ctx); err != nil {
 		return nil, err
 	}
@@ -83,7 +99,7 @@ func (pl *Planner) listRevisions(ctx context.Context, kind string, names ...stri
 	return list.Revisions(), nil
 }
 
-// nodes returns the nodes of all other packages, with their dependencies from the Lock. It reads
+// nodes returns the nodes of all other packages, with their dependencies. It reads
 // revisions only for packages whose repository isNeeded, because their running versions matter, and
 // for packages that were rolled back, because their running versions differ from their specs.
 func (pl *Planner) nodes(ctx context.Context, s *clusterState, isNeeded func(repository string) bool) ([]graph.Node, error) {
@@ -115,7 +131,7 @@ func (pl *Planner) nodes(ctx context.Context, s *clusterState, isNeeded func(rep
 
 // node returns the node of a package with its revisions.
 func (s *clusterState) node(x v1.Package, revisions []v1.PackageRevision) (graph.Node, bool) {
-	return graph.NodeFromRevisions(x, revisions, graph.DependenciesInLock(s.lock.Packages))
+	return graph.NodeFromRevisions(x, revisions, s.dependenciesOf(x))
 }
 
 // liveNode returns the node of the current package, and false if it does not exist.
@@ -192,4 +208,116 @@ func recordedDigest(p v1.Package) string {
 		return ""
 	}
 	return p.PackageStatus().ResolvedDigest
+}
+
+// unlistedContent is the content of a package that the Lock does not list yet, or the reason why it cannot be read.
+type unlistedContent struct {
+	pkg *xpkg.Package
+	err error
+}
+
+// isListed reports whether the Lock lists the current content of a package. The manager writes the Lock a short time after it has
+// installed a package.
+func (s *clusterState) isListed(p v1.Package) bool {
+	_, listed := graph.LockEntry(p, s.lock.Packages)
+	return listed
+}
+
+// dependenciesOf returns a function that returns the dependencies of a package: from the Lock or, if it does not list the current
+// content yet, from the content.
+func (s *clusterState) dependenciesOf(p v1.Package) graph.Dependencies {
+	return func(image string, content oci.Digest) []dependency.Dependency {
+		if needs, listed := graph.LockedDependencies(p, s.lock.Packages); listed {
+			return needs
+		}
+		if pkg := s.unlisted[holderName(p)].pkg; pkg != nil {
+			return pkg.Meta.Dependencies()
+		}
+		return graph.DependenciesInLock(s.lock.Packages)(image, content)
+	}
+}
+
+// readUnlisted reads the content of the packages that the Lock does not list.
+func (pl *Planner) readUnlisted(ctx context.Context, s *clusterState) {
+	s.unlisted = map[string]unlistedContent{}
+	if pl.Source == nil {
+		return
+	}
+	packages := s.others
+	if s.live != nil {
+		packages = append(slices.Clone(packages), s.live)
+	}
+	packages = slices.DeleteFunc(slices.Clone(packages), func(x v1.Package) bool { return x.GetDeletionTimestamp() != nil || s.isListed(x) })
+	contents := make([]unlistedContent, len(packages))
+	ctx, cancel := context.WithTimeout(ctx, unlistedTimeout)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(concurrentReads)
+	for i, x := range packages {
+		group.Go(func() error {
+			contents[i].pkg, contents[i].err = pl.readCurrent(ctx, x)
+			return nil
+		})
+	}
+	_ = group.Wait() // Each content has its own error.
+	for i, x := range packages {
+		s.unlisted[holderName(x)] = contents[i]
+	}
+}
+
+// readCurrent reads the content of the reference of an installed package or, if it was rolled back, of the revision to which it was.
+func (pl *Planner) readCurrent(ctx context.Context, p v1.Package) (*xpkg.Package, error) {
+	packages := pl.packages()
+	if back := revision.PolicyOf(p).Back; back != "" {
+		rev := p.NewRevision()
+		if err := pl.Reader.Get(ctx, client.ObjectKey{Name: back}, rev); err != nil {
+			return nil, fmt.Errorf("read the revision %s: %w", back, err)
+		}
+		pkg, _, err := packages.ReadRevision(ctx, rev)
+		return pkg, err
+	}
+	spec := p.PackageSpec()
+	res, err := packages.Resolve(ctx, p, nil, state.ResolveOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return packages.Read(ctx, res.Origin, res.Digest, spec.Package, spec.PackagePullPolicy)
+}
+
+// reserved returns a refusal for each object that does not exist yet and that the manager reserves for another package: an older
+// one that the Lock does not list yet, and that does not wait for other packages.
+func (s *clusterState) reserved(p v1.Package, refs []plan.Ref, live map[plan.Ref]plan.Live) ([]plan.Refusal, error) {
+	holders := plan.Holders{}
+	for _, x := range s.others {
+		pkg := s.unlisted[holderName(x)].pkg
+		created := x.GetCreationTimestamp()
+		isOlder := p.GetUID() == "" || created.Before(new(p.GetCreationTimestamp()))
+		isInstalling := slices.Contains([]v1.ConditionReason{"", v1.ReasonProgressing}, x.GetCondition(v1.TypeReady).Reason)
+		if pkg == nil || !isOlder || !isInstalling || v1.IsPaused(x) || x.PackageSpec().RevisionActivationPolicy == v1.ManualActivation {
+			continue
+		}
+		objects, err := desired.Of(pkg, desired.Options{Package: x.GetName()})
+		if err != nil {
+			continue // The manager refuses the package.
+		}
+		composed, err := objects.ComposedCRDs()
+		if err != nil {
+			return nil, err
+		}
+		holders.Take(holderName(x), slices.Concat(objects.Refs(), composed))
+	}
+	absent := slices.DeleteFunc(slices.Clone(refs), func(r plan.Ref) bool {
+		_, exists := live[r]
+		return exists
+	})
+	return holders.Take(holderName(p), absent), nil
+}
+
+// warnOfUnknown adds a warning for each other package whose dependencies are not known.
+func (s *clusterState) warnOfUnknown(out *Plan) {
+	for _, x := range s.others {
+		if err := s.unlisted[holderName(x)].err; err != nil {
+			out.warn(fmt.Sprintf("The dependencies of %s are not known: %v.", Package{Kind: x.PackageKind(), Name: x.GetName()}.Short(), err))
+		}
+	}
 }

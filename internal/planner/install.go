@@ -106,6 +106,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 		return nil, err
 	}
 	out.warn(notes(p, t, out)...)
+	s.warnOfUnknown(out)
 	pl.warnOfTags(ctx, p, res, pinned, out)
 	pl.warnOfStatus(ctx, p, res, out)
 	return out, nil

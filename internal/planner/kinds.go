@@ -11,6 +11,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -300,17 +301,21 @@ func (pl *Planner) installsOf(ctx context.Context, live v1.Package, out *Plan) [
 
 // contentsWith returns the content of a package that is planned, and of the installed packages that do not work yet.
 func (pl *Planner) contentsWith(s *clusterState, p v1.Package, pkg *xpkg.Package) state.KnownContents {
+	waiting := &waitingContents{packages: pl.packages(), cluster: s, known: map[string]*xpkg.Package{}}
+	for name, content := range s.unlisted {
+		waiting.known[name] = content.pkg
+	}
 	return state.KnownContents{
-		ContentReader: &waitingContents{pl.packages(), s.others, map[string]*xpkg.Package{}},
+		ContentReader: waiting,
 		Known:         map[string]*xpkg.Package{oci.RepositoryName(p.PackageSpec().Package): pkg},
 	}
 }
 
-// waitingContents reads the content of packages that are not healthy. A package whose content cannot be read requires and defines
-// nothing.
+// waitingContents reads the content of packages that are not healthy, or that the Lock does not list. A package whose content cannot
+// be read requires and defines nothing.
 type waitingContents struct {
 	packages state.Packages
-	others   []v1.Package
+	cluster  *clusterState
 	// known are the contents that were read, by the names of their packages.
 	known map[string]*xpkg.Package
 }
@@ -319,7 +324,7 @@ type waitingContents struct {
 func (c *waitingContents) Requires(ctx context.Context, n graph.Node) []dependency.KindRef {
 	waits := []string{provide.ErrNoProvider.Name, graph.ErrDependencyComing.Name, graph.ErrDependencyMissing.Name, solver.ErrCycle.Name}
 	p := c.find(n)
-	if p == nil || !slices.Contains(waits, string(p.GetCondition(v1.TypeReady).Reason)) {
+	if p == nil || !slices.Contains(waits, string(p.GetCondition(v1.TypeReady).Reason)) && c.cluster.isListed(p) {
 		return nil
 	}
 	if pkg := c.read(ctx, p, n); pkg != nil {
@@ -331,7 +336,7 @@ func (c *waitingContents) Requires(ctx context.Context, n graph.Node) []dependen
 // Defines implements [state.ContentReader].
 func (c *waitingContents) Defines(ctx context.Context, n graph.Node, kind dependency.KindRef) bool {
 	p := c.find(n)
-	if p == nil || p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue {
+	if p == nil || p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue && c.cluster.isListed(p) {
 		return false
 	}
 	pkg := c.read(ctx, p, n)
@@ -339,11 +344,11 @@ func (c *waitingContents) Defines(ctx context.Context, n graph.Node, kind depend
 }
 
 func (c *waitingContents) find(n graph.Node) v1.Package {
-	i := slices.IndexFunc(c.others, func(p v1.Package) bool { return p.PackageKind() == n.Kind && p.GetName() == n.Name })
+	i := slices.IndexFunc(c.cluster.others, func(p v1.Package) bool { return p.PackageKind() == n.Kind && p.GetName() == n.Name })
 	if i < 0 {
 		return nil
 	}
-	return c.others[i]
+	return c.cluster.others[i]
 }
 
 // read returns the content of a package, or nil.
@@ -355,6 +360,7 @@ func (c *waitingContents) read(ctx context.Context, p v1.Package, n graph.Node) 
 	spec := p.PackageSpec()
 	origin, _, err := c.packages.Origins.Locate(ctx, n.Reference(), spec.PackagePullSecrets, spec.PackagePullPolicy)
 	if err == nil {
+		origin.Lenient = revision.LenientContent(p)
 		c.known[name], err = c.packages.Read(ctx, origin, n.Digest, n.Reference(), spec.PackagePullPolicy)
 	}
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -285,10 +284,6 @@ func TestACycleOfKindsIsRefused(t *testing.T) {
 		e.CreateTemporary(t, second)
 		for _, x := range []*v1.Provider{first, second} {
 			e.WaitCondition(t, x, v1.TypeHealthy, corev1.ConditionFalse, solver.ErrCycle.Name+": ")
-		}
-		// Plans know the dependencies of installed packages from the Lock, which the manager writes later.
-		for _, x := range []*v1.Provider{first, second} {
-			untilLock(t, e.Client, "lists the package", x, func(v1beta1.LockPackage) bool { return true })
 		}
 		refuses(pair[0])
 		e.Delete(t, first)

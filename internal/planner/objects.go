@@ -77,6 +77,15 @@ func (pl *Planner) establish(ctx context.Context, s *clusterState, p v1.Package,
 		return nil, err
 	}
 	established := plan.Establish(wanted.Desired(), live, revision.Written(t.After), revision.Requester(p, active, t.After))
+	composed, err := wanted.ComposedCRDs()
+	if err != nil {
+		return nil, err
+	}
+	reserved, err := s.reserved(p, slices.Concat(wanted.Refs(), composed), live)
+	if err != nil {
+		return nil, err
+	}
+	established.Refusals = append(established.Refusals, reserved...)
 	out.Objects, err = pl.Cluster.Preflight(ctx, established, wanted.Content)
 	if !s.hasRuntime(p, pkg) {
 		out.Objects = withoutWebhooks(out.Objects, live, revision.Requester(p, active, t.After))

@@ -55,6 +55,7 @@ func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 	if out.CustomResources, err = pl.Cluster.CountCustomResources(ctx, deletedDefinitions(out.Objects)); err != nil {
 		return nil, err
 	}
+	s.warnOfUnknown(out)
 	return out, pl.recordDependents(ctx, s, out)
 }
 

@@ -25,9 +25,9 @@ func TestAutoremoveAppliesImageConfigs(t *testing.T) {
 		RewriteImage: &v1beta1.ImageRewrite{Prefix: "mirror.example.com/"},
 	}}
 	cable := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "cable", Labels: map[string]string{graph.LabelAutoInstalled: "true"}}}
-	cable.Spec.Package = "mirror.example.com/cable:v1.0.0"
+	cable.Spec.Package, cable.Status.CurrentRevision = "mirror.example.com/cable:v1.0.0", "cable-1"
 	base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "base"}}
-	base.Spec.Package = "mirror.example.com/base:v1.0.0"
+	base.Spec.Package, base.Status.CurrentRevision = "mirror.example.com/base:v1.0.0", "base-1"
 	lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}, Packages: []v1beta1.LockPackage{
 		{Name: "cable-1", Source: "mirror.example.com/cable", Version: "v1.0.0"},
 		{Name: "base-1", Source: "mirror.example.com/base", Version: "v1.0.0", Dependencies: []v1beta1.Dependency{

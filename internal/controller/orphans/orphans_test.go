@@ -42,6 +42,10 @@ func (c lateCache) List(ctx context.Context, list client.ObjectList, opts ...cli
 // emptyContent has packages without dependencies and without objects.
 type emptyContent struct{ state.Content }
 
+func (emptyContent) Resolve(context.Context, fetch.Origin, time.Duration) (oci.Digest, error) {
+	return oci.DigestOf(nil), nil
+}
+
 func (emptyContent) Read(context.Context, fetch.Origin, oci.Digest, bool) (*xpkg.Package, error) {
 	return &xpkg.Package{Meta: xpkg.Meta{Kind: xpkg.Provider}}, nil
 }
