@@ -255,6 +255,18 @@ func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 	allow("")
 	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
 	untilValidating(t, s, name, false)
+
+	// A pause does not keep them.
+	allow("validate CREATE,DELETE core/nothing")
+	reportHealth(t, s, p, v1.RuntimeHealthy())
+	untilSettled(t, s, p)
+	untilValidating(t, s, name, true)
+	for _, rev := range s.Revisions(t, p) {
+		annotate(t, s, rev, `{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`)
+	}
+	allow("")
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
+	untilValidating(t, s, name, false)
 	remove(t, s, p)
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/command"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
@@ -191,6 +192,58 @@ func TestWithdrawnSharingStopsTheControllersOfNamespaces(t *testing.T) {
 					metav1.SetMetaDataAnnotation(&p.ObjectMeta, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
 				})
 			}
+		})
+	}
+}
+
+// A pause does not keep the controller of a PackageInstall whose Provider is not shared any more, or is deleted.
+func TestWithdrawnSharingStopsPausedInstallObjects(t *testing.T) {
+	s := newSuite(t, nil)
+	for name, withdraw := range map[string]func(t *testing.T, p *v1.Provider){
+		"paused-withdrawn": func(t *testing.T, p *v1.Provider) {
+			env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations = nil })
+		},
+		"paused-deleted": func(t *testing.T, p *v1.Provider) {
+			s.Delete(t, p)
+			s.WaitGone(t, p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			team := s.newNamespace(t, name+"-team")
+			ref := s.publish(t, name, "v1.0.0", "Namespaced")
+			p := s.share(t, name, ref)
+			in := newInstall(packagesv1alpha1.PackageInstallKind, team, name, ref).(*packagesv1alpha1.PackageInstall)
+			s.Create(t, in)
+			s.waitFor(t, in, corev1.ConditionTrue, "Available")
+			record, d := s.record(t, in), s.deployment(t, team, name)
+			role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "crossplane:package:" + name + ":system"}}
+			if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
+				t.Fatal(err)
+			}
+			pause := func(o object, annotations map[string]string) {
+				t.Helper()
+				env.Update(t, s.Env, o, func(o object) { o.SetAnnotations(annotations) })
+			}
+			paused := map[string]string{v1.AnnotationPaused: "true"}
+			pause(in, paused)
+			pause(record, map[string]string{v1.AnnotationPaused: "true", state.AnnotationInstalledBy: record.Annotations[state.AnnotationInstalledBy]})
+			withdraw(t, p)
+			for _, o := range []client.Object{record, d, role} {
+				s.WaitGone(t, o)
+			}
+			s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
+			if synced := in.GetCondition(v1.TypeSynced); synced.Reason != v1.ReasonPaused || in.Status.PackageRecord != nil {
+				t.Errorf("the paused object has the condition %+v, and the record %+v", synced, in.Status.PackageRecord)
+			}
+			pause(in, nil)
+			if name == "paused-deleted" {
+				s.share(t, name, ref)
+			} else {
+				env.Update(t, s.Env, p, func(p *v1.Provider) {
+					metav1.SetMetaDataAnnotation(&p.ObjectMeta, revision.AnnotationNamespacedInstalls, revision.AllowInstalls)
+				})
+			}
+			s.waitFor(t, in, corev1.ConditionTrue, "Available")
 		})
 	}
 }
@@ -597,10 +650,13 @@ func TestWithdrawnNamespaceStopsItsClusterControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := s.deployment(t, team, "wide")
+	// A pause does not keep it.
+	env.Update(t, s.Env, p, func(p *packagesv1alpha1.Package) { p.Annotations = map[string]string{v1.AnnotationPaused: "true"} })
 	s.restart(t, func(o *controller.Options) { o.FirstGeneration.ClusterNamespaces = nil })
 	s.waitFor(t, p, corev1.ConditionFalse, firstgen.ErrNamespace.Name)
 	s.WaitGone(t, role)
 	s.WaitGone(t, d)
+	env.Update(t, s.Env, p, func(p *packagesv1alpha1.Package) { p.Annotations = nil })
 	s.restart(t, func(o *controller.Options) { o.FirstGeneration.ClusterNamespaces = []string{team} })
 	s.waitFor(t, p, corev1.ConditionTrue, "Available")
 }

@@ -8,8 +8,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -25,7 +27,7 @@ func policyOf(t *testing.T, s *suite, name, text string) *corev1.ConfigMap {
 const readsPods = `{apiGroups: [""], resources: [pods], verbs: [get, list]}`
 
 // A request above the maximum stops an install before its first write. When the maximum is raised,
-// the install continues. When it is lowered, granted permissions are removed. While it cannot be read,
+// the install continues. When it is lowered, granted permissions are removed, also of a paused revision. While it cannot be read,
 // nothing is granted.
 func TestPolicy(t *testing.T) {
 	s := newSuite(t)
@@ -57,6 +59,14 @@ func TestPolicy(t *testing.T) {
 		t.Errorf("the role lacks %v", missing)
 	}
 
+	pause := func(value string) {
+		t.Helper()
+		rev := s.Revisions(t, p)[0]
+		if err := s.Client.Patch(t.Context(), rev, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1.AnnotationPaused+`":`+value+`}}}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pause(`"true"`)
 	change(map[string]string{rbac.PolicyKey: "deny: [{name: no-pods, resources: [pods]}]"})
 	if message := s.waits(t, p, rbac.ErrPermissionDenied.Name); !strings.Contains(message, "no-pods") {
 		t.Errorf("the refusal does not name the rule: %s", message)
@@ -67,6 +77,11 @@ func TestPolicy(t *testing.T) {
 	if rbac.Missing(role.Rules, asked) == nil {
 		t.Error("the role still has permissions that the policy denies")
 	}
+
+	if c := s.Revisions(t, p)[0].GetCondition(v1.TypeSynced); c.Reason != v1.ReasonPaused {
+		t.Errorf("the paused revision reports %+v", c)
+	}
+	pause("null")
 
 	change(map[string]string{"another": "key"})
 	if message := s.waits(t, p, rbac.ErrPolicyUnreadable.Name); !strings.Contains(message, rbac.PolicyKey) {

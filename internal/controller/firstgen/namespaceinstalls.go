@@ -46,9 +46,33 @@ func (r *NamespaceInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	ctx = contention.WithCause(ctx, causeOf(in))
 	ctx = logging.With(ctx, "kind", in.Kind, "namespace", in.Namespace, "name", in.Name)
-	return r.API.Status.Report(ctx, in, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
+	return r.API.Status.ReportRevocable(ctx, in, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
 		return r.reconcile(ctx, in)
+	}, func(ctx context.Context) error {
+		return r.revoke(ctx, in)
 	}, failedConditions)
+}
+
+// revoke deletes the record of a paused install object, so that its controller stops, and returns the reason, if the Provider that it uses
+// does not exist, or is not shared with namespaces.
+func (r *NamespaceInstalls) revoke(ctx context.Context, in *packagesv1alpha1.PackageInstall) error {
+	name := in.Status.Provider
+	p, err := r.usedProvider(ctx, in)
+	switch {
+	case err != nil || name == "":
+		return err
+	case p == nil:
+		err = ErrNotAllowed.New(nil, "the Provider %s, whose CRDs this object uses, does not exist", name).
+			WithDo("Remove the annotation %s, so that the object is reconciled.", v1.AnnotationPaused)
+	case revision.IsShared(p):
+		return nil
+	default:
+		err = r.notAllowed(ctx, p.Spec.Package, p)
+	}
+	if failed := r.deleteRecord(ctx, in); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // reconcile installs a package. An object that is not allowed, or not any more, or whose Provider does not exist, has no record, so that its

@@ -77,8 +77,10 @@ func (r *Packages) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	ctx = contention.WithCause(ctx, causeOf(p))
 	ctx = logging.With(ctx, "kind", packagesv1alpha1.PackageKind, "namespace", p.Namespace, "name", p.Name)
-	return r.API.Status.Report(ctx, p, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
+	return r.API.Status.ReportRevocable(ctx, p, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
 		return r.reconcile(ctx, p)
+	}, func(ctx context.Context) error {
+		return r.revokeOutOfScope(ctx, p)
 	}, failedConditions)
 }
 
@@ -87,11 +89,7 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 		// It was restored without its owner reference, before its install object or after it.
 		return ctrl.Result{}, creating("The record waits for its install object %s.", p.Annotations[state.AnnotationInstalledBy]), r.stop(ctx, client.ObjectKeyFromObject(p))
 	}
-	if err := r.checkScope(p); err != nil {
-		// The scope was allowed before, or the Package had another one.
-		if revokeErr := r.revoke(ctx, p); revokeErr != nil {
-			return ctrl.Result{}, revision.Summary{}, revokeErr
-		}
+	if err := r.revokeOutOfScope(ctx, p); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	if err := cmp.Or(checkName(p), checkController(p)); err != nil {
@@ -133,6 +131,19 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	return r.run(ctx, p, by, w)
+}
+
+// revokeOutOfScope stops the controller of a Package whose scope is not allowed, and returns the reason. The scope was allowed before, or the
+// Package had another one.
+func (r *Packages) revokeOutOfScope(ctx context.Context, p *packagesv1alpha1.Package) error {
+	err := r.checkScope(p)
+	if err == nil {
+		return nil
+	}
+	if failed := r.revoke(ctx, p); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // revoke stops the controller of a Package that is not accepted any more, and deletes its cluster roles.

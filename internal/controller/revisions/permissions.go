@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -116,6 +117,35 @@ func (r *Reconciler) revokePermissions(ctx context.Context, in *install) error {
 		return err
 	}
 	return r.applyRoles(ctx, change)
+}
+
+// revokeDenied revokes the permissions of a paused active revision that the policy does not allow any more, and deletes its webhook
+// configurations if the consent to them was withdrawn. It returns the reason.
+func (r *Reconciler) revokeDenied(ctx context.Context, p v1.Package, rev v1.PackageRevision) error {
+	if !revision.IsActive(rev) || !revision.IsEstablished(rev) || revision.IsTerminating(p) {
+		return nil
+	}
+	siblings, err := state.RevisionsOf(ctx, r.API.Client, p)
+	if err != nil {
+		return err
+	}
+	in := &install{Set: revision.Set{Revision: rev, Package: p, Siblings: siblings}}
+	if in.pkg, in.source, err = r.Packages.ReadRevision(ctx, rev); err != nil {
+		return nil //nolint:nilerr // Content that cannot be read is not a reason to stop anything, and is reported after the pause.
+	}
+	if in.objects, err = r.Packages.Desired(in.pkg, rev); err != nil {
+		return err
+	}
+	if r.Checks.Permissions != nil {
+		input, err := r.permissionInput(ctx, in)
+		if err == nil {
+			_, err = r.checkPolicy(ctx, in.Set, input)
+		}
+		if err != nil && !errors.Is(err, rbac.ErrPolicyUnreadable) {
+			return err
+		}
+	}
+	return r.checkWebhooks(ctx, in)
 }
 
 // permissionInput returns the facts from which the permissions of a revision are derived. A revision without a runtime gets none, and

@@ -58,12 +58,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ctx = contention.WithCause(ctx, revision.Cause(p))
 	ctx = logging.With(ctx, "kind", r.Kind, "package", p.GetName(), "revision", rev.GetName(), "reference", spec.Image, "digest", spec.Digest)
 	unhealthy := v1.RevisionUnhealthy
-	return r.API.Status.Report(ctx, rev, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
+	return r.API.Status.ReportRevocable(ctx, rev, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
 		in, err := r.reconcile(ctx, p, rev)
 		if isRuntimeError(err) {
 			unhealthy = v1.RuntimeUnhealthy
 		}
 		return in.result, in.summary, err
+	}, func(ctx context.Context) error {
+		return r.revokeDenied(ctx, p, rev)
 	}, func(message string) []v1.Condition {
 		return []v1.Condition{unhealthy(message)}
 	})

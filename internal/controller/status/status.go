@@ -45,14 +45,19 @@ type Reconcile func(ctx context.Context) (ctrl.Result, revision.Summary, error)
 // failure in the conditions Ready, Reconciling and Stalled, and in the conditions that unhealthy returns for
 // its message. The class of the failure determines whether and when the reconciliation is retried.
 func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, unhealthy func(message string) []v1.Condition) (ctrl.Result, error) {
+	return r.ReportRevocable(ctx, o, reconcile, func(context.Context) error { return nil }, unhealthy)
+}
+
+// ReportRevocable is like Report, for an object that may lose its permission to run. A pause does not defend against that: revoke is called for a
+// paused object, stops what is not allowed any more, and returns the reason.
+func (r *Reporter) ReportRevocable(ctx context.Context, o Object, reconcile Reconcile, revoke func(context.Context) error, unhealthy func(message string) []v1.Condition) (ctrl.Result, error) {
 	if r.Writes.IsBehind(o) {
 		return ctrl.Result{RequeueAfter: expectations.Pause}, nil
 	}
 	before := o.DeepCopyObject().(Object)
 	// A paused package can be deleted.
 	if v1.IsPaused(o) && o.GetDeletionTimestamp() == nil {
-		o.SetConditions(r.now(), paused(o))
-		return afterPublish(ctx, r.publish(ctx, before, o))
+		return r.reportPaused(ctx, before, o, revoke(ctx), unhealthy)
 	}
 	if o.GetCondition(v1.TypeSynced).Reason == v1.ReasonPaused {
 		o.SetConditions(r.now(), v1.Synced())
@@ -83,6 +88,31 @@ func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, un
 	}
 	r.CountFailure(errcode.From(err).Code.Name)
 	return requeue.OnError(ctx, err)
+}
+
+// reportPaused reports a paused object, and the reason why what it ran was stopped, or nil.
+func (r *Reporter) reportPaused(ctx context.Context, before, o Object, revoked error, unhealthy func(message string) []v1.Condition) (ctrl.Result, error) {
+	if requeue.IsStale(revoked) {
+		return requeue.Soon(), nil
+	}
+	if ctx.Err() != nil {
+		return ctrl.Result{}, ctx.Err()
+	}
+	o.SetConditions(r.now(), paused(o))
+	if revoked != nil {
+		summary := Failed(revoked)
+		for _, c := range unhealthy(summary.Message) {
+			if c.Type != v1.TypeSynced {
+				o.SetConditions(r.now(), c)
+			}
+		}
+		Set(o, r.now(), summary)
+	}
+	if err := r.publish(ctx, before, o); err != nil || revoked == nil {
+		return afterPublish(ctx, err)
+	}
+	r.CountFailure(errcode.From(revoked).Code.Name)
+	return requeue.OnError(ctx, revoked)
 }
 
 // reportBlocked reports an object that is not reconciled. Its installed objects stay, and so do its
