@@ -30,8 +30,9 @@ var ErrInvalidPackageObject = errcode.Code{
 // objectChecker checks one object.
 type objectChecker struct {
 	*checker
-	object   xpkg.Object
-	lines    yamldoc.Locator
+	object xpkg.Object
+	lines  yamldoc.Locator
+	// text is the JSON of the object. It is nil after the check, so that the checks of a large package do not hold all texts.
 	text     []byte
 	crd      partialCRD // of a CRD, an XRD or an MRD
 	findings []xpkg.Finding
@@ -55,6 +56,7 @@ type partialClient struct {
 
 func (c *objectChecker) check() {
 	c.text, _ = c.object.JSON() // It was read before.
+	defer func() { c.text = nil }()
 	var p partial
 	// Fields of the wrong type are rejected by the API server; the fields that can be
 	// decoded are checked anyway.
