@@ -12,7 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 )
 
-// restartRequests bounds the requests of a manager until it is ready, without watches and without those of leader election.
+// restartRequests bounds the requests of a manager until it is ready and has read its CA, without watches and without those of
+// leader election.
 const restartRequests = 10
 
 // A manager that finds nothing to change becomes ready after a few requests, none of which is a write.

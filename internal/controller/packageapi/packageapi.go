@@ -5,6 +5,7 @@ package packageapi
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -52,23 +53,26 @@ type Options struct {
 // kinds of composition belong to Crossplane: where they do not exist, Install creates permissive
 // CRDs in their place, so that Configurations can be installed without Crossplane.
 func Install(ctx context.Context, cluster *apply.Cluster, o Options) (Installed, error) {
-	firstGeneration, err := wantsFirstGeneration(ctx, cluster, o)
+	every, err := definitions(true)
 	if err != nil {
 		return Installed{}, err
+	}
+	// One list shows which CRDs exist, those of the first generation included.
+	live, err := cluster.Metadata(ctx, every.Refs())
+	if err != nil {
+		return Installed{}, err
+	}
+	firstGeneration := o.FirstGeneration
+	if !firstGeneration {
+		if firstGeneration, err = hasFirstGeneration(live); err != nil {
+			return Installed{}, err
+		}
 	}
 	own, err := ownCRDs(firstGeneration)
 	if err != nil {
 		return Installed{}, err
 	}
-	foreign, err := optionalCRDs(firstGeneration)
-	if err != nil {
-		return Installed{}, err
-	}
-	set, err := desired.Definitions(append(append([]*apiextensionsv1.CustomResourceDefinition{}, own...), foreign...))
-	if err != nil {
-		return Installed{}, err
-	}
-	live, err := cluster.Metadata(ctx, set.Refs())
+	set, err := definitions(firstGeneration)
 	if err != nil {
 		return Installed{}, err
 	}
@@ -139,34 +143,39 @@ func optionalCRDs(firstGeneration bool) ([]*apiextensionsv1.CustomResourceDefini
 	return append(all, earlier), err
 }
 
-// wantsFirstGeneration reports whether the manager installs and maintains the CRDs of the first generation: if the options
-// require it, or if a manager has installed them. A cluster with CRDs of another package manager does not count, also while a
-// migration replaces them.
-func wantsFirstGeneration(ctx context.Context, cluster *apply.Cluster, o Options) (bool, error) {
-	if o.FirstGeneration {
-		return true, nil
+// definitions returns the CRDs that the manager owns, followed by the optional ones.
+func definitions(firstGeneration bool) (*desired.Objects, error) {
+	own, err := ownCRDs(firstGeneration)
+	if err != nil {
+		return nil, err
 	}
-	more, err := crds.FirstGeneration()
+	optional, err := optionalCRDs(firstGeneration)
+	if err != nil {
+		return nil, err
+	}
+	return desired.Definitions(slices.Concat(own, optional))
+}
+
+// hasFirstGeneration reports whether a manager has installed the CRDs of the first generation, which the manager then maintains.
+// CRDs of another package manager do not count, also while a migration replaces them.
+func hasFirstGeneration(live map[plan.Ref]plan.Live) (bool, error) {
+	all, err := crds.FirstGeneration()
 	if err != nil {
 		return false, err
 	}
-	// Most clusters have none of them, which one call shows.
-	for _, part := range [][]*apiextensionsv1.CustomResourceDefinition{more[:1], more[1:]} {
-		set, err := desired.Definitions(part)
-		if err != nil {
-			return false, err
-		}
-		live, err := cluster.Metadata(ctx, set.Refs())
-		if err != nil || len(live) == 0 {
-			return false, err
-		}
-		for _, l := range live {
-			if l.Annotations[plan.ContentDigestAnnotation] == "" {
-				return false, nil
-			}
-		}
+	set, err := desired.Definitions(all)
+	if err != nil {
+		return false, err
 	}
-	return true, nil
+	found := false
+	for _, ref := range set.Refs() {
+		l, exists := live[ref]
+		if exists && l.Annotations[plan.ContentDigestAnnotation] == "" {
+			return false, nil
+		}
+		found = found || exists
+	}
+	return found, nil
 }
 
 // ownAnnotations returns the annotations that the manager writes to a CRD: the live ones, with its
