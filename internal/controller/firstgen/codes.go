@@ -41,8 +41,8 @@ var (
 	}
 	ErrRecordExists = errcode.Code{
 		Name: "PackageRecordNotOwned", Class: errcode.Conflict,
-		Cause: "A Package with the name of an install object exists, and is not the record of this object.",
-		Fix:   "Rename the install object or the Package.",
+		Cause: "A Package or a StackDefinition with the name of an install object exists, and is not the record of this object. It is not changed.",
+		Fix:   "Rename the install object, or the Package or StackDefinition.",
 	}
 	ErrController = errcode.Code{
 		Name: "InvalidPackageController", Class: errcode.Invalid,

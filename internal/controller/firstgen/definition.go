@@ -3,6 +3,7 @@ package firstgen
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +15,8 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
 )
 
 const definitionResource = "stackdefinitions"
@@ -43,9 +46,42 @@ func controls(in packagesv1alpha1.Install, o metav1.Object) bool {
 	return c != nil && c.Kind == in.PackageKind() && c.Name == in.GetName()
 }
 
+// isDefinitionOf reports whether a StackDefinition is that of an install object. Without its owners, as in a backup, the
+// annotation tells.
+func isDefinitionOf(d metav1.Object, in packagesv1alpha1.Install) bool {
+	if c := metav1.GetControllerOf(d); c != nil && !controls(in, d) {
+		return false
+	}
+	return d.GetAnnotations()[state.AnnotationInstalledBy] == state.InstalledBy(in) ||
+		slices.ContainsFunc(d.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.Kind == in.PackageKind() && r.Name == in.GetName() })
+}
+
+// checkDefinition fails with PackageRecordNotOwned if a user has created a StackDefinition with the name of an install object.
+func (b *Base) checkDefinition(ctx context.Context, in packagesv1alpha1.Install) error {
+	for _, group := range definitionGroups() {
+		live := newDefinition(in, group)
+		err := b.API.Live.Get(ctx, client.ObjectKeyFromObject(live), live)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read the StackDefinition %s: %w", live.GetName(), err)
+		}
+		// A former package manager owns its StackDefinitions, which are migrated.
+		if len(live.GetOwnerReferences()) == 0 && !isDefinitionOf(live, in) {
+			return definitionExists(live)
+		}
+	}
+	return nil
+}
+
+func definitionExists(d *unstructured.Unstructured) error {
+	return ErrRecordExists.New(nil, "the StackDefinition %s of %s exists, and is not that of this object", d.GetName(), d.GroupVersionKind().Group)
+}
+
 // ensureDefinition creates the StackDefinition of an install object in each group, or restores it, and returns the one of
-// packages.crossplane.io as the controller of other objects. It fails with PackageRecordNotOwned if another object controls
-// the StackDefinition.
+// packages.crossplane.io as the controller of other objects. It fails with PackageRecordNotOwned if the StackDefinition is
+// that of a user or of another object.
 func (b *Base) ensureDefinition(ctx context.Context, in packagesv1alpha1.Install, spec packagesv1alpha1.StackDefinitionSpec) (metav1.OwnerReference, error) {
 	content, err := normalized(spec)
 	if err != nil {
@@ -55,6 +91,7 @@ func (b *Base) ensureDefinition(ctx context.Context, in packagesv1alpha1.Install
 	for _, group := range definitionGroups() {
 		want := newDefinition(in, group)
 		want.SetOwnerReferences([]metav1.OwnerReference{ownerReference(in, true)})
+		want.SetAnnotations(map[string]string{state.AnnotationInstalledBy: state.InstalledBy(in)})
 		want.Object["spec"] = content
 		uid, err := b.ensureDefinitionIn(ctx, in, want)
 		switch {
@@ -93,15 +130,16 @@ func (b *Base) ensureDefinitionIn(ctx context.Context, in packagesv1alpha1.Insta
 		return "", fmt.Errorf("read the StackDefinition %s: %w", want.GetName(), err)
 	}
 	switch {
-	case metav1.GetControllerOf(live) != nil && !controls(in, live):
-		return "", ErrRecordExists.New(nil, "the StackDefinition %s exists, and another object controls it", live.GetName())
+	case !isDefinitionOf(live, in):
+		return "", definitionExists(live)
 	case live.GetDeletionTimestamp() != nil:
 		return "", requeue.ErrStale
-	case controls(in, live) && sameJSON(live.Object["spec"], want.Object["spec"]):
+	case controls(in, live) && live.GetAnnotations()[state.AnnotationInstalledBy] != "" && sameJSON(live.Object["spec"], want.Object["spec"]):
 		return live.GetUID(), nil
 	}
 	live.Object["spec"] = want.Object["spec"]
 	live.SetOwnerReferences(want.GetOwnerReferences())
+	live.SetAnnotations(desired.Overlay(live.GetAnnotations(), want.GetAnnotations()))
 	if err := b.API.Client.Update(ctx, live); err != nil {
 		return "", fmt.Errorf("restore the StackDefinition %s: %w", live.GetName(), err)
 	}

@@ -181,12 +181,14 @@ func (b *Base) ensureRecord(ctx context.Context, in packagesv1alpha1.Install, wa
 	return changed, nil
 }
 
-// checkRecord fails with PackageRecordNotOwned if the record of an install object cannot be written, before anything is installed. It
-// reads from the API server until there is a record.
+// checkRecord fails with PackageRecordNotOwned if the record of an install object, or the StackDefinition of a package with templates,
+// cannot be written, before anything is installed. It reads from the API server until there is a record.
 func (b *Base) checkRecord(ctx context.Context, in packagesv1alpha1.Install) error {
 	reader := b.API.Live
 	if in.InstallStatus().PackageRecord != nil {
 		reader = b.API.Client
+	} else if err := b.checkDefinition(ctx, in); err != nil {
+		return err
 	}
 	live := &packagesv1alpha1.Package{}
 	err := reader.Get(ctx, client.ObjectKeyFromObject(in), live)

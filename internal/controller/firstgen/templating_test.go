@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
@@ -65,7 +67,9 @@ func recordedDefinition(t *testing.T, c content) *packagesv1alpha1.StackDefiniti
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &packagesv1alpha1.StackDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mine"}}
+	d := &packagesv1alpha1.StackDefinition{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: "mine", Annotations: map[string]string{state.AnnotationInstalledBy: state.InstalledBy(newInstall(packagesv1alpha1.PackageInstallKind))},
+	}}
 	if image := templating.Source.Image; image != "" {
 		d.Spec.Behavior.Source.Image = oci.MustParseReference("r.example.org/" + image).WithDigest(templatesDigest).String()
 	}
@@ -214,14 +218,52 @@ func TestVersionWithoutTemplatesDeletesTheStackDefinitions(t *testing.T) {
 	}
 }
 
-// A StackDefinition that another object controls is not taken over.
+// A StackDefinition of a user or of another object is neither changed nor deleted, and is found before anything is installed unless a
+// former package manager may own it. One of the install object is restored also without its owners, as a backup restores it.
 func TestStackDefinitionOfAnotherObjectIsKept(t *testing.T) {
-	foreign := &packagesv1alpha1.StackDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mine", OwnerReferences: []metav1.OwnerReference{{
-		APIVersion: "example.org/v1", Kind: "Other", Name: "other", UID: "o", Controller: new(true),
-	}}}}
 	c := withTemplates(t, `{"source":{"path":"chart"},"crd":{"kind":"Thing","apiVersion":"a.example.org/v1"},"engine":{"type":"helm3"}}`)
-	b := newBase(t, foreign)
-	if _, err := b.ensureContent(t.Context(), newInstall(packagesv1alpha1.PackageInstallKind), c); !errors.Is(err, ErrRecordExists) {
-		t.Errorf("error %v", err)
+	in := newInstall(packagesv1alpha1.PackageInstallKind)
+	owned := func(apiVersion, kind, name string, controls bool) metav1.ObjectMeta {
+		return metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "o", Controller: new(controls)}}}
 	}
+	for name, tt := range map[string]struct {
+		meta metav1.ObjectMeta
+		// early means that the conflict is found before the installation.
+		own, early bool
+	}{
+		"of a user":             {early: true},
+		"of another object":     {meta: owned("example.org/v1", "Other", "other", true)},
+		"of a former manager":   {meta: owned("stacks.crossplane.io/v1alpha1", "StackInstall", "mine", true)},
+		"owned by something":    {meta: owned("v1", "ConfigMap", "mine", false)},
+		"of another install":    {meta: metav1.ObjectMeta{Annotations: map[string]string{state.AnnotationInstalledBy: "PackageInstall/team/other"}}, early: true},
+		"restored from backup":  {meta: metav1.ObjectMeta{Annotations: map[string]string{state.AnnotationInstalledBy: state.InstalledBy(in)}}, own: true},
+		"annotated and foreign": {meta: withAnnotation(owned("example.org/v1", "Other", "other", true), state.AnnotationInstalledBy, state.InstalledBy(in))},
+		"without the control":   {meta: owned(packagesv1alpha1.GroupVersion.String(), packagesv1alpha1.PackageInstallKind, "mine", false), own: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := &packagesv1alpha1.StackDefinition{ObjectMeta: *tt.meta.DeepCopy()}
+			live.Namespace, live.Name = in.GetNamespace(), in.GetName()
+			live.Spec.Title = "of a user"
+			b := newBase(t, live)
+			if err := b.checkRecord(t.Context(), in); errors.Is(err, ErrRecordExists) != tt.early {
+				t.Errorf("before the installation: %v", err)
+			}
+			_, err := b.ensureContent(t.Context(), in, c)
+			if errors.Is(err, ErrRecordExists) == tt.own || tt.own && err != nil {
+				t.Errorf("error %v", err)
+			}
+			if err := b.deleteRecord(t.Context(), in); err != nil {
+				t.Error(err)
+			}
+			err = b.API.Live.Get(t.Context(), client.ObjectKeyFromObject(live), live)
+			if tt.own != apierrors.IsNotFound(err) || !tt.own && live.Spec.Title != "of a user" {
+				t.Errorf("after the deletion of the install object, the StackDefinition is %+v (%v)", live, err)
+			}
+		})
+	}
+}
+
+func withAnnotation(m metav1.ObjectMeta, key, value string) metav1.ObjectMeta {
+	m.Annotations = map[string]string{key: value}
+	return m
 }
