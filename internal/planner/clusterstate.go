@@ -51,6 +51,8 @@ type clusterState struct {
 	graph    *graph.Graph
 	// unlisted are the contents of the packages that the Lock does not list, by the names of the packages.
 	unlisted map[string]unlistedContent
+	// released are the dependencies for kinds whose CRDs their packages do not contain any more.
+	released []dependency.Dependency
 }
 
 // read returns the state of the cluster for a plan of p.

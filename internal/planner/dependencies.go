@@ -54,6 +54,9 @@ func (pl *Planner) planDependencies(ctx context.Context, s *clusterState, p v1.P
 		if d.State != graph.Missing && d.State != graph.Absent {
 			x.Installed = d.Installed.Reference()
 		}
+		if x.State == graph.Satisfied && slices.Contains(s.released, all[i]) {
+			x.State = graph.NotProvided
+		}
 		out.Dependencies = append(out.Dependencies, x)
 	}
 	if err := pl.checkSolvable(ctx, s, p, node, out); named && err != nil {

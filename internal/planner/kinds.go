@@ -41,6 +41,9 @@ func (pl *Planner) bindKinds(ctx context.Context, s *clusterState, p v1.Package,
 		return nil, err
 	}
 	graph.SetKindProviders(p, found.Selected)
+	if s.released, err = state.ReleasedKinds(ctx, pl.Cluster, found.Selected); err != nil {
+		return nil, err
+	}
 	if len(found.Missing) == 0 {
 		return found.Selected, nil
 	}

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -36,8 +38,13 @@ func notes(p v1.Package, t revision.Transition, out *Plan) []string {
 	default:
 		all = append(all, fmt.Sprintf("The revisionActivationPolicy is Manual: the revision %s waits until a user sets its spec.desiredState to Active.", t.Current.GetName()))
 	}
-	if out.WaitsForDependencies() {
-		all = append(all, "Objects are changed only when these are installed: "+strings.Join(out.unsatisfied(), ", ")+".")
+	if waits := out.unsatisfied(); len(waits) > 0 {
+		all = append(all, "Objects are changed only when these are installed: "+strings.Join(waits, ", ")+".")
+	}
+	for _, d := range out.Dependencies {
+		if d.State == graph.NotProvided && !out.moves(d.Package) {
+			all = append(all, fmt.Sprintf("Objects are changed only when %s provides %s. %s", d.Package, d.CRD, state.SelectAgain))
+		}
 	}
 	if coming := out.coming(); len(coming) > 0 && !out.WaitsForDependencies() {
 		all = append(all, "Objects are changed when these have arrived: "+strings.Join(coming, ", ")+".")

@@ -268,7 +268,9 @@ func (p *Plan) HasChanges() bool {
 
 // WaitsForDependencies reports whether objects have to wait for a dependency that the manager does not install with the
 // package.
-func (p *Plan) WaitsForDependencies() bool { return len(p.unsatisfied()) > 0 }
+func (p *Plan) WaitsForDependencies() bool {
+	return len(p.unsatisfied()) > 0 || slices.ContainsFunc(p.Dependencies, func(d Dependency) bool { return d.State == graph.NotProvided && !p.moves(d.Package) })
+}
 
 // unsatisfied returns the dependencies that are neither installed nor added with the package.
 func (p *Plan) unsatisfied() []string {

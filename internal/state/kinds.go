@@ -10,8 +10,10 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -22,12 +24,16 @@ type KindReader interface {
 	Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error)
 }
 
-// A HeldKind is a kind that the API server serves, with the package that holds its CRD.
+// A HeldKind is a kind that the API server serves, with the package that holds its CRD: the package that controls it, or
+// that controls the XRD or MRD from which Crossplane created it.
 type HeldKind struct {
 	apply.ServedKind
 	Group string
 	// PackageKind and PackageName are the kind and the name of the package; empty if no package holds the CRD.
 	PackageKind, PackageName string
+	// Released reports that no package holds the CRD, and that a package did: its active revision does not contain the
+	// CRD. The package keeps the objects and reconciles none of them.
+	Released bool
 }
 
 // KindRef returns the kind with the API version of a reference.
@@ -73,42 +79,48 @@ func crdRef(name string) plan.Ref {
 	return plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: name}
 }
 
-// setHolder sets the package among owners, or the package that owns the XRD among them.
+// setHolder sets the package that holds the CRD with the owners, or the XRD or MRD among them.
 func (h *HeldKind) setHolder(ctx context.Context, cluster KindReader, owners []metav1.OwnerReference) error {
-	if o := packageOwner(owners); o != nil {
-		h.PackageKind, h.PackageName = o.Kind, o.Name
-		return nil
+	if at := slices.IndexFunc(owners, isDefinition); at >= 0 {
+		definition := plan.Ref{APIVersion: owners[at].APIVersion, Kind: owners[at].Kind, Name: owners[at].Name}
+		live, err := cluster.Metadata(ctx, []plan.Ref{definition})
+		if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
+			return err
+		}
+		owners = slices.Concat(owners, live[definition].Owners)
 	}
-	at := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return o.Kind == "CompositeResourceDefinition" })
-	if at < 0 {
-		return nil
-	}
-	xrd := plan.Ref{APIVersion: owners[at].APIVersion, Kind: owners[at].Kind, Name: owners[at].Name}
-	live, err := cluster.Metadata(ctx, []plan.Ref{xrd})
-	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
-		return err
-	}
-	if o := packageOwner(live[xrd].Owners); o != nil {
-		h.PackageKind, h.PackageName = o.Kind, o.Name
+	packages := slices.DeleteFunc(slices.Clone(owners), func(o metav1.OwnerReference) bool { return !isPackage(o) })
+	if at := slices.IndexFunc(packages, isController); at >= 0 {
+		h.PackageKind, h.PackageName = packages[at].Kind, packages[at].Name
+	} else if len(packages) > 0 {
+		h.setFormerHolder(packages[0], owners)
 	}
 	return nil
 }
 
-// packageOwner returns the package among owners, the controller first.
-func packageOwner(owners []metav1.OwnerReference) *metav1.OwnerReference {
-	var found *metav1.OwnerReference
-	for i, o := range owners {
-		if !strings.HasPrefix(o.APIVersion, v1.Group+"/") || !slices.Contains(v1.PackageKinds(), o.Kind) {
-			continue
-		}
-		if o.Controller != nil && *o.Controller {
-			return &owners[i]
-		}
-		if found == nil {
-			found = &owners[i]
-		}
+// setFormerHolder sets the package that owns a CRD without controlling it. With another package manager, revisions control
+// objects, and the package is an owner.
+func (h *HeldKind) setFormerHolder(owner metav1.OwnerReference, owners []metav1.OwnerReference) {
+	if slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return isController(o) && isRevision(o) }) {
+		h.PackageKind, h.PackageName = owner.Kind, owner.Name
+		return
 	}
-	return found
+	h.Released = true
+}
+
+func isController(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller }
+
+func isPackage(o metav1.OwnerReference) bool {
+	return strings.HasPrefix(o.APIVersion, v1.Group+"/") && slices.Contains(v1.PackageKinds(), o.Kind)
+}
+
+func isRevision(o metav1.OwnerReference) bool {
+	return strings.HasPrefix(o.APIVersion, v1.Group+"/") && slices.Contains(v1.PackageKinds(), strings.TrimSuffix(o.Kind, "Revision"))
+}
+
+// isDefinition reports whether an owner is an object from which Crossplane creates a CRD.
+func isDefinition(o metav1.OwnerReference) bool {
+	return strings.HasPrefix(o.APIVersion, "apiextensions.crossplane.io/") && slices.Contains([]string{"CompositeResourceDefinition", "ManagedResourceDefinition"}, o.Kind)
 }
 
 // A KindBinding are the packages that satisfy the kinds that a package requires.
@@ -120,7 +132,8 @@ type KindBinding struct {
 }
 
 // BindKinds returns the packages that provide the required kinds: the recorded ones, and otherwise the packages that hold
-// the CRDs. It selects no other package. A kind whose CRD no package holds, or that the package itself defines, needs none.
+// the CRDs. It selects no other package. A kind of a CRD that never belonged to a package, or that the package itself defines,
+// needs none; the kind of a released CRD is missing.
 // Repository returns the repository of an installed package, or "".
 func BindKinds(ctx context.Context, cluster KindReader, pkg *xpkg.Package, recorded []dependency.Dependency, repository func(kind, name string) string) (KindBinding, error) {
 	var out KindBinding
@@ -137,7 +150,7 @@ func BindKinds(ctx context.Context, cluster KindReader, pkg *xpkg.Package, recor
 		if err != nil {
 			return KindBinding{}, err
 		}
-		if len(held) == 0 && len(own) == 0 {
+		if len(own) == 0 && !slices.ContainsFunc(held, func(h HeldKind) bool { return !h.Released }) {
 			out.Missing = append(out.Missing, ref)
 		}
 		for _, h := range held {
@@ -181,6 +194,48 @@ func recordedFor(ref dependency.KindRef, recorded []dependency.Dependency) []dep
 		}
 	}
 	return out
+}
+
+// ReleasedKinds returns the selected dependencies whose kinds the API server serves although no package contains their CRDs any
+// more: nothing reconciles the objects.
+func ReleasedKinds(ctx context.Context, cluster KindReader, selected []dependency.Dependency) ([]dependency.Dependency, error) {
+	var out []dependency.Dependency
+	for _, d := range selected {
+		kind, err := dependency.ParseKindRef(d.CRD)
+		if err != nil {
+			continue
+		}
+		held, err := FindKinds(ctx, cluster, kind)
+		if err != nil {
+			return nil, err
+		}
+		if len(held) > 0 && !slices.ContainsFunc(held, func(h HeldKind) bool { return !h.Released }) {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+// SelectAgain is the remedy for a selected package that does not provide its kind.
+const SelectAgain = "Update the package that provides the kind to a version that serves it, with `xpkg update`, or remove the annotation " +
+	graph.AnnotationKindProviders + " to select another package."
+
+// KindReleased returns the error KindNotProvided for a dependency of ReleasedKinds.
+func KindReleased(d dependency.Dependency) *errcode.Error {
+	return provide.ErrNotProvided.New(nil, "%s was selected for %s, and its installed version does not contain the kind", d.Package, d.CRD).WithDo(SelectAgain)
+}
+
+// KindNotServed returns the error KindNotProvided for a kind that the API server does not serve although packages were
+// selected for kinds.
+func KindNotServed(kind dependency.KindRef, selected []dependency.Dependency) *errcode.Error {
+	var texts []string
+	for _, d := range selected {
+		texts = append(texts, d.Package+" was selected for "+d.CRD)
+	}
+	if len(texts) == 0 {
+		texts = []string{"no package holds it"}
+	}
+	return provide.ErrNotProvided.New(errors.New(strings.Join(texts, "; ")), "the API server does not serve %s", kind).WithDo(SelectAgain)
 }
 
 // UnservedKinds returns the required kinds that the API server does not serve in the required version.

@@ -65,7 +65,8 @@ func (c *installArgs) selectProvider(env *terminal.Env, f planFlags, cluster con
 	return nil, c.chooseProvider(env, pl, all, kind)
 }
 
-// findHolder returns the package that provides a kind in the cluster, or nil if the kind is not served. It fails if the kind
+// findHolder returns the package that provides a kind in the cluster, or nil if the kind is not served, or no package contains its
+// CRD any more. It fails if the kind
 // is served in other versions only, if no package holds its CRD, or if the package is not healthy.
 func findHolder(ctx context.Context, pl *clusterPlanner, all *inventory.Inventory, kind dependency.KindRef) (v1.Package, error) {
 	found, err := state.FindKinds(ctx, pl.Cluster, kind)
@@ -91,6 +92,8 @@ func checkHolder(holder v1.Package, held state.HeldKind, kind dependency.KindRef
 	case holder == nil && rbac.Reserved(schema.GroupResource{Group: held.Group, Resource: held.Plural}):
 		return nil, provide.ErrKindHeld.New(nil, "%s belongs to Kubernetes, Crossplane or the package manager, and no package can define it", held.KindRef(kind.Version)).
 			WithDo("The API server serves the kind: no package is needed.")
+	case held.Released:
+		return nil, nil // Any package may take it over.
 	case holder == nil:
 		return nil, provide.ErrKindHeld.New(nil, "the API server serves %s already, and no package holds its CRD", held.KindRef(kind.Version)).
 			WithDo("To let a package adopt the CRD, install the package by its name with the flag --adopt.")

@@ -257,6 +257,8 @@ func stateText(d planner.Dependency) string {
 		return fmt.Sprintf("optional; xpkg install %s %s:TAG turns it on", cmp.Or(strings.ToLower(d.Kind), "KIND"), d.Package)
 	case graph.Progressing:
 		return "requested is " + d.Installed
+	case graph.NotProvided:
+		return d.Installed + " does not contain the kind"
 	}
 	return ""
 }

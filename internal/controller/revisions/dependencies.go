@@ -389,22 +389,17 @@ func (r *Reconciler) checkKinds(ctx context.Context, in *install, g *graph.Graph
 		}
 	}
 	missing, err := state.UnservedKinds(ctx, r.API.Cluster, required)
-	if err != nil || len(missing) == 0 {
+	if err != nil {
 		return err
 	}
-	return provide.ErrNotProvided.New(errors.New(describeSelected(selected)), "the API server does not serve %s", missing[0]).
-		WithDo("Update the package that provides the kind to a version that serves it, with `xpkg update`, or remove the annotation %s to select another package.", graph.AnnotationKindProviders)
-}
-
-func describeSelected(selected []dependency.Dependency) string {
-	var texts []string
-	for _, d := range selected {
-		texts = append(texts, d.Package+" was selected for "+d.CRD)
+	if len(missing) > 0 {
+		return state.KindNotServed(missing[0], selected)
 	}
-	if len(texts) == 0 {
-		return "no package holds it"
+	released, err := state.ReleasedKinds(ctx, r.API.Cluster, selected)
+	if err != nil || len(released) == 0 {
+		return err
 	}
-	return strings.Join(texts, "; ")
+	return state.KindReleased(released[0])
 }
 
 // isHealthy reports whether a package is healthy.

@@ -54,12 +54,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.Objects.written.Forget(rev.GetUID())
 		return ctrl.Result{}, cmp.Or(err, r.releaseDeleted(ctx, rev))
 	}
+	siblings, err := state.RevisionsOf(ctx, r.API.Client, p)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	set := revision.Set{Revision: rev, Package: p, Siblings: siblings}
+	if isReplaced(set) {
+		return ctrl.Result{}, nil
+	}
 	spec := rev.RevisionSpec()
 	ctx = contention.WithCause(ctx, revision.Cause(p))
 	ctx = logging.With(ctx, "kind", r.Kind, "package", p.GetName(), "revision", rev.GetName(), "reference", spec.Image, "digest", spec.Digest)
 	unhealthy := v1.RevisionUnhealthy
 	return r.API.Status.ReportRevocable(ctx, rev, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
-		in, err := r.reconcile(ctx, p, rev)
+		in, err := r.reconcile(ctx, set)
 		if isRuntimeError(err) {
 			unhealthy = v1.RuntimeUnhealthy
 		}
@@ -71,19 +79,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	})
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, p v1.Package, rev v1.PackageRevision) (*install, error) {
-	in := &install{}
-	siblings, err := state.RevisionsOf(ctx, r.API.Client, p)
-	if err != nil {
-		return in, err
-	}
-	in.Set = revision.Set{Revision: rev, Package: p, Siblings: siblings}
+func (r *Reconciler) reconcile(ctx context.Context, set revision.Set) (*install, error) {
+	in, p, rev := &install{Set: set}, set.Package, set.Revision
 	switch {
 	case revision.IsActive(rev) && revision.IsTerminating(p):
 		return in, r.reconcileTerminating(ctx, in)
 	case revision.IsActive(rev):
 		return in, r.reconcileActive(ctx, in)
-	case revision.IsTerminating(p), isReplaced(p, siblings):
+	case revision.IsTerminating(p):
 		return in, in.run(ctx)
 	}
 	return in, in.run(ctx, r.releaseObjects, r.revokePermissions, r.stopRuntime)
@@ -119,11 +122,14 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 
 // isReplaced reports whether another revision is about to replace an inactive one: an active
 // revision that has not established its objects yet, or the one that the package is about to
-// activate. The inactive revision then releases its objects later, once the other revision is
-// established.
-func isReplaced(p v1.Package, siblings []v1.PackageRevision) bool {
-	if i := slices.IndexFunc(siblings, revision.IsActive); i >= 0 {
-		return !revision.IsEstablished(siblings[i])
+// activate. The inactive revision is reconciled once the other revision is established, and its
+// status shows with the observed generation that it has released its objects.
+func isReplaced(s revision.Set) bool {
+	if revision.IsActive(s.Revision) || revision.IsTerminating(s.Package) {
+		return false
 	}
-	return revision.PolicyOf(p).Automatic
+	if i := slices.IndexFunc(s.Siblings, revision.IsActive); i >= 0 {
+		return !revision.IsEstablished(s.Siblings[i])
+	}
+	return revision.PolicyOf(s.Package).Automatic
 }

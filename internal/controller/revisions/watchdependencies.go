@@ -25,11 +25,13 @@ import (
 func (r *Reconciler) watchDependencies(b *builder.Builder) {
 	c := r.API.Client
 	dependents := enqueueDependents(c, r.Dependencies.Known, r.Packages.Origins, r.Kind)
+	users := enqueueKindUsers(c, r.Packages.Origins, r.Kind)
 	for _, kind := range v1.PackageKinds() {
 		p := v1.NewPackage(kind)
 		b.Watches(p, enqueueWaiting(c, r.Kind)).
 			Watches(p, dependents, builder.WithPredicates(specOrDeletionChanged(r.Dependencies.Known))).
-			Watches(p.NewRevision(), dependents, builder.WithPredicates(activationChanged()))
+			Watches(p.NewRevision(), dependents, builder.WithPredicates(activationChanged())).
+			Watches(p.NewRevision(), users, builder.WithPredicates(kindsChanged()))
 	}
 }
 
@@ -50,6 +52,17 @@ func enqueueDependents(c client.Reader, known *state.Dependencies, origins state
 			needs := lockfile.Dependencies(known.Of(ctx, rev.RevisionSpec().Image, rev.RevisionSpec().Digest))
 			needs = append(needs, kindProvidersOf(ctx, c, rev)...)
 			return slices.ContainsFunc(needs, func(d dependency.Dependency) bool { return rewrites(d.Package) == place })
+		})
+	})
+}
+
+// enqueueKindUsers enqueues the active revisions of a kind for whose required kinds a package was selected.
+func enqueueKindUsers(c client.Reader, origins state.Origins, kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		rewrites := state.Rewrites(ctx, origins)
+		place := rewrites(repositoryOf(o))
+		return activeRevisions(ctx, c, kind, func(rev v1.PackageRevision) bool {
+			return slices.ContainsFunc(kindProvidersOf(ctx, c, rev), func(d dependency.Dependency) bool { return rewrites(d.Package) == place })
 		})
 	})
 }
@@ -85,6 +98,23 @@ func activationChanged() predicate.Predicate {
 			return revision.IsActive(now) && (!revision.IsActive(old) || old.RevisionSpec().Image != now.RevisionSpec().Image)
 		},
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// kindsChanged admits revisions after which the package can provide other kinds: active ones that have established their
+// objects, and inactive ones that have released theirs.
+func kindsChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			old, now := e.ObjectOld.(v1.PackageRevision), e.ObjectNew.(v1.PackageRevision)
+			if revision.IsActive(now) {
+				return revision.IsEstablished(now) && !revision.IsEstablished(old)
+			}
+			return old.RevisionStatus().ObservedGeneration != now.RevisionStatus().ObservedGeneration
+		},
+		DeleteFunc:  func(e event.DeleteEvent) bool { return !revision.IsActive(e.Object.(v1.PackageRevision)) },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
