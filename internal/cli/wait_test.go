@@ -71,8 +71,8 @@ func TestWaitForARolledBackPackage(t *testing.T) {
 	if code := cli.Main(t.Context(), []string{"xpkg", "list", "--kubeconfig", b.kubeconfig}, env); code != 0 {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
-	checkMatches(t, out.String(), regexp.QuoteMeta(first)+` \(rolled back: the update to `+regexp.QuoteMeta(second)+` failed\)`)
-	checkMatches(t, b.must(t, 0, "tree", "dependent").out, `^provider/dependent  v1  Healthy=False  RolledBack: `)
+	checkMatches(t, out.String(), `provider/dependent +RolledBack +False +`+regexp.QuoteMeta(second)+` \(v1 runs\) `)
+	checkMatches(t, b.must(t, 0, "tree", "dependent").out, `^provider/dependent  v2 \(v1 runs\)  Healthy=False  RolledBack: `)
 	b.must(t, 0, "uninstall", "provider", "dependent", "--yes", "--wait", "1m")
 }
 

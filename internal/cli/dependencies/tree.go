@@ -47,6 +47,8 @@ type node struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
 	Healthy  string `json:"healthy"`
+	// Running is the version that runs in place of the requested one, which is not healthy.
+	Running *inventory.Running `json:"running,omitempty"`
 	// Deleting reports whether the package is being deleted.
 	Deleting bool                    `json:"deleting,omitempty"`
 	Reason   inventory.InstallReason `json:"reason"`
@@ -58,6 +60,8 @@ type node struct {
 	// InstallObjects are the objects of the first generation that use the package.
 	InstallObjects []inventory.InstallObject `json:"installObjects,omitempty"`
 
+	// requested is the version that the package requests.
+	requested string
 	// dependents are the names of InstalledFor in text.
 	dependents string
 }
@@ -150,13 +154,15 @@ type packageTree struct {
 	all *inventory.Inventory
 	// running maps packages to the revision that runs: the active one, or the newest if none is active.
 	running map[string]v1.PackageRevision
-	seen    map[string]bool
+	// revisions maps packages to all of their revisions.
+	revisions map[string][]v1.PackageRevision
+	seen      map[string]bool
 	// installs are the install objects of the first generation.
 	installs []packagesv1alpha1.Install
 }
 
 func newPackageTree(all *inventory.Inventory) *packageTree {
-	return &packageTree{all: all, running: map[string]v1.PackageRevision{}, seen: map[string]bool{}}
+	return &packageTree{all: all, running: map[string]v1.PackageRevision{}, revisions: map[string][]v1.PackageRevision{}, seen: map[string]bool{}}
 }
 
 // readPackageTree reads everything that a tree shows, at once.
@@ -181,19 +187,21 @@ func readPackageTree(ctx context.Context, c client.Client) (*packageTree, error)
 	}
 	t := newPackageTree(all)
 	t.installs = installs
-	t.setRunning(revisions)
+	t.setRevisions(revisions)
 	return t, nil
 }
 
-// setRunning sets the active revisions of packages. They differ from the specs while a revision waits for
+// setRevisions sets the revisions of packages, and those that are active. They differ from the specs while a revision waits for
 // activation or cannot be fetched.
-func (t *packageTree) setRunning(lists []v1.PackageRevisionList) {
+func (t *packageTree) setRevisions(lists []v1.PackageRevisionList) {
 	byName := map[string]v1.PackageRevision{}
 	for i, kind := range v1.PackageKinds() {
 		for _, rev := range lists[i].Revisions() {
 			byName[kind+"/"+rev.GetName()] = rev
+			of := strings.ToLower(kind) + "/" + rev.GetLabels()[v1.LabelPackage]
+			t.revisions[of] = append(t.revisions[of], rev)
 			if rev.RevisionSpec().DesiredState == v1.RevisionActive {
-				t.running[strings.ToLower(kind)+"/"+rev.GetLabels()[v1.LabelPackage]] = rev
+				t.running[of] = rev
 			}
 		}
 	}
@@ -291,6 +299,7 @@ func (t *packageTree) alone(p v1.Package) *node {
 		Kind: p.PackageKind(), Name: p.GetName(), Version: inventory.ShortVersion(image), Healthy: inventory.Status(p, v1.TypeHealthy),
 		Reason: inventory.ReasonOf(p), InstalledFor: graph.RequiredBy(p), Deleting: inventory.IsDeleting(p),
 		dependents: t.all.DependentNames(graph.RequiredBy(p)),
+		Running:    inventory.RunningInstead(p, t.revisions[inventory.ShortName(p)]), requested: inventory.ShortVersion(p.PackageSpec().Package),
 	}
 }
 
@@ -316,7 +325,11 @@ func (n *node) title() string {
 	if n.Reason == inventory.Dependency {
 		health += "  (installed for " + n.dependents + ")"
 	}
-	return terminal.Safe(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(n.Kind), n.Name, n.Version, health))
+	version := n.Version
+	if n.Running != nil {
+		version = n.requested + " (" + n.Running.String() + ")"
+	}
+	return terminal.Safe(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(n.Kind), n.Name, version, health))
 }
 
 // write writes n and the nodes below it, with the prefix first on the first line and rest on all others.

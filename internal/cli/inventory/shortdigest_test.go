@@ -13,7 +13,7 @@ func TestShortenDigests(t *testing.T) {
 	digest := "@sha256:0123456789ab" + strings.Repeat("c", 52)
 	for text, want := range map[string]string{
 		"r.example/a:v1" + digest: "r.example/a:v1@sha256:0123456789ab",
-		"r.example/a" + digest + " (rolled back: the update to " + "r.example/a:v2" + digest + " failed)": "r.example/a@sha256:0123456789ab (rolled back: the update to r.example/a:v2@sha256:0123456789ab failed)",
+		"r.example/a" + digest + " r.example/a:v2" + digest + " (v1 runs)": "r.example/a@sha256:0123456789ab r.example/a:v2@sha256:0123456789ab (v1 runs)",
 		"r.example/a:v1":                  "r.example/a:v1",
 		"r.example/a@sha256:0123456789ab": "r.example/a@sha256:0123456789ab",
 	} {

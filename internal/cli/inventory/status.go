@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
 // HealthNote returns the message of a healthy package, such as that the XRDs of a Configuration
@@ -15,10 +16,14 @@ func HealthNote(p v1.Package) string {
 	return p.GetCondition(v1.TypeReady).Message
 }
 
-// InstalledStatus returns the status of the condition Installed, or Deleting for a package that is being deleted.
+// InstalledStatus returns the status of the condition Installed, Deleting for a package that is being deleted, or RolledBack for a
+// package whose update failed.
 func InstalledStatus(p v1.Package) string {
-	if IsDeleting(p) {
+	switch {
+	case IsDeleting(p):
 		return "Deleting"
+	case revision.PolicyOf(p).Back != "":
+		return "RolledBack"
 	}
 	return Status(p, v1.TypeInstalled)
 }

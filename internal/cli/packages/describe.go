@@ -164,15 +164,16 @@ type description struct {
 	Package string `json:"package"`
 	// Presentation describes the package to users, from the metadata of the revision that runs.
 	Presentation xpkg.Presentation `json:"presentation,omitzero"`
-	// Running is the package that runs instead of the requested one after a rollback. Resolved and Digest
-	// refer to it.
-	Running    string                  `json:"running,omitempty"`
-	Resolved   string                  `json:"resolved,omitempty"`
-	Digest     string                  `json:"digest,omitempty"`
-	Created    time.Time               `json:"created"`
-	Reason     inventory.InstallReason `json:"installReason"`
-	RolledBack string                  `json:"rolledBack,omitempty"`
-	Deleting   *deletion               `json:"deleting,omitempty"`
+	// Running is the package that runs instead of the requested one, which is not healthy, and RunningRevision its revision. After a
+	// rollback, Resolved and Digest refer to it.
+	Running         string                  `json:"running,omitempty"`
+	RunningRevision string                  `json:"runningRevision,omitempty"`
+	Resolved        string                  `json:"resolved,omitempty"`
+	Digest          string                  `json:"digest,omitempty"`
+	Created         time.Time               `json:"created"`
+	Reason          inventory.InstallReason `json:"installReason"`
+	RolledBack      string                  `json:"rolledBack,omitempty"`
+	Deleting        *deletion               `json:"deleting,omitempty"`
 	// Conditions are the conditions of the package and of the revision that runs.
 	Conditions         []conditionView     `json:"conditions"`
 	RevisionConditions []conditionView     `json:"revisionConditions"`
@@ -247,10 +248,13 @@ func describe(all *inventory.Inventory, p v1.Package, revisions []v1.PackageRevi
 		Created: p.GetCreationTimestamp().Time, Reason: inventory.ReasonOf(p), Conditions: conditionViews(status.Conditions),
 		RolledBack: revision.PolicyOf(p).Back, Objects: map[string][]string{}, Dependencies: []requirement{}, Revisions: revisionViews(revisions), Events: []eventView{},
 	}
+	if running := inventory.RunningInstead(p, revisions); running != nil {
+		d.Running, d.RunningRevision = running.Package, running.Revision
+	}
 	if i := slices.IndexFunc(revisions, revision.IsActive); i >= 0 {
 		d.addRevision(all, p, revisions[i])
-		if spec := revisions[i].RevisionSpec(); d.RolledBack != "" {
-			d.Running, d.Resolved, d.Digest = spec.Image, revisions[i].RevisionStatus().ResolvedImage, spec.Digest
+		if d.RolledBack != "" {
+			d.Resolved, d.Digest = revisions[i].RevisionStatus().ResolvedImage, revisions[i].RevisionSpec().Digest
 		}
 	} else if len(revisions) > 0 {
 		d.RevisionConditions = conditionViews(revisions[0].RevisionStatus().Conditions)
@@ -350,10 +354,18 @@ func objectsOf(revisions []v1.PackageRevision) []client.Object {
 	return out
 }
 
+// runningText returns the package that runs instead of the requested one, with its revision, or "".
+func (d *description) runningText() string {
+	if d.Running == "" {
+		return ""
+	}
+	return d.Running + " (revision " + d.RunningRevision + ")"
+}
+
 // write writes the description in sections. It omits empty sections.
 func (d *description) write(w io.Writer) error {
 	head := [][2]string{
-		{"Name", strings.ToLower(d.Kind) + "/" + d.Name}, {"Package", d.Package}, {"Running", d.Running}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
+		{"Name", strings.ToLower(d.Kind) + "/" + d.Name}, {"Package", d.Package}, {"Running", d.runningText()}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
 		{"Title", d.Presentation.Title}, {"Summary", firstLine(d.Presentation.Summary)},
 		{"Category", d.Presentation.Category}, {"Website", d.Presentation.Website}, {"Maintainers", firstLine(d.Presentation.Maintainers)},
 		{"Installed", terminal.Age(d.Created, time.Now()) + " ago, " + string(d.Reason)}, {"Capabilities", strings.Join(d.Capabilities, ", ")},

@@ -22,7 +22,7 @@ func TestDescriptionAfterARollback(t *testing.T) {
 	const requested, running, digest = "registry.example.com/boats:v2", "registry.example.com/boats:v1", "sha256:1"
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", Generation: 2}}
 	p.Spec.Package = requested
-	p.Status.ResolvedPackage, p.Status.ResolvedDigest = requested, "sha256:2"
+	p.Status.ResolvedPackage, p.Status.ResolvedDigest, p.Status.CurrentRevision = requested, "sha256:2", "boats-2"
 	p.Status.Rollback = &v1.Rollback{From: "boats-2", To: "boats-1", Generation: 2}
 	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1"}}
 	rev.Spec.DesiredState, rev.Spec.Image, rev.Spec.Digest = v1.RevisionActive, running, digest
@@ -34,7 +34,7 @@ func TestDescriptionAfterARollback(t *testing.T) {
 	if err := d.write(&text); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "Running:      "+running) {
+	if !strings.Contains(text.String(), "Running:      "+running+" (revision boats-1)\n") {
 		t.Errorf("the text does not name the running package:\n%s", text.String())
 	}
 }

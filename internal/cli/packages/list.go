@@ -19,7 +19,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -90,7 +89,7 @@ func (c *ListCmd) row(ctx context.Context, cluster client.Client, o inventory.Ob
 func (c *ListCmd) packageRow(ctx context.Context, cluster client.Client, p v1.Package) []string {
 	title, category := c.presentation(ctx, cluster, p)
 	return []string{
-		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), c.shortened(c.runningPackage(ctx, cluster, p)),
+		inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), c.packageCell(ctx, cluster, p),
 		age(p), string(inventory.ReasonOf(p)),
 		p.PackageStatus().CurrentRevision, p.PackageStatus().ResolvedDigest, title, category,
 	}
@@ -160,20 +159,18 @@ func (c *ListCmd) presentation(ctx context.Context, cluster client.Client, p v1.
 	return firstLine(shown.Title), firstLine(shown.Category)
 }
 
-// runningPackage returns the reference of the content that a package runs. After a rollback
-// that is not spec.package, and the failed update is named beside it.
-func (*ListCmd) runningPackage(ctx context.Context, cluster client.Client, p v1.Package) string {
-	asked, back := p.PackageSpec().Package, revision.PolicyOf(p).Back
-	if back == "" {
-		return asked
+// packageCell returns the reference that a package requests, and the version that runs in its place if it is not healthy.
+func (c *ListCmd) packageCell(ctx context.Context, cluster client.Client, p v1.Package) string {
+	cell := c.shortened(p.PackageSpec().Package)
+	if !inventory.MayRunAnother(p) {
+		return cell
 	}
-	rev := p.NewRevision()
-	running := "revision " + back
 	// A user may read packages only.
-	if cluster.Get(ctx, client.ObjectKey{Name: back}, rev) == nil && rev.RevisionSpec().Image != "" {
-		running = rev.RevisionSpec().Image
+	revisions, _ := ReadRevisions(ctx, cluster, p)
+	if running := inventory.RunningInstead(p, revisions); running != nil {
+		cell += " (" + running.String() + ")"
 	}
-	return running + " (rolled back: the update to " + asked + " failed)"
+	return cell
 }
 
 // ageColumn is the column of packageTable that changes without a change of the object.
