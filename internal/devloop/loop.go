@@ -1,7 +1,10 @@
 // Package devloop deploys a package again whenever its files change.
 package devloop
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Loop deploys the content of folders.
 type Loop struct {
@@ -30,7 +33,7 @@ func (l Loop) Run(ctx context.Context) {
 			}
 		case now == seen && now != deployed:
 			deployed, failure = now, ""
-			if err := l.Deploy(ctx); err != nil && ctx.Err() == nil {
+			if err := l.Deploy(ctx); err != nil && !errors.Is(err, context.Canceled) && ctx.Err() == nil {
 				l.Failed(err)
 			}
 		}

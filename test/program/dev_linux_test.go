@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -126,6 +127,7 @@ func TestDevPrintsTheLogOfAVersionThatCrashes(t *testing.T) {
 	var printed output
 	cmd := exec.Command(p.program(), "dev", filepath.Join(folder, "package"), "--embed-go-program", folder, "--data-dir", p.DataDir, "--wait", "20s")
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(p.env, "GOFLAGS=-buildvcs=false"), &printed, &printed
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -141,10 +143,17 @@ func TestDevPrintsTheLogOfAVersionThatCrashes(t *testing.T) {
 	write("main.go", "package main\n\nimport \"os\"\n\nfunc main() {\n\tprintln(\"barges: cannot read the settings\")\n\tos.Exit(7)\n}\n")
 	prints("barges: cannot read the settings", "is installed and not healthy, and `xpkg logs provider/dev-barges --data-dir "+p.DataDir+"` prints the log of its runtime")
 
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+	// An interrupt while a version is waited for is no error. It reaches all processes, as from a terminal.
+	write("main.go", "package main\n\nimport \"os\"\n\nfunc main() {\n\tprintln(\"barges: cannot read the charts\")\n\tos.Exit(7)\n}\n")
+	prints("barges: cannot read the charts")
+	before := len(printed.String())
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, &printed)
+	}
+	if after := printed.String()[before:]; strings.Contains(after, "error: ") {
+		t.Errorf("the interrupt is an error:\n%s", after)
 	}
 }

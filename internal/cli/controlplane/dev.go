@@ -28,6 +28,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -194,19 +195,53 @@ func moduleOf(dir string) string {
 // runner runs a command of xpkg, and writes its standard output to out.
 type runner func(ctx context.Context, out io.Writer, args ...string) error
 
-// ownProgram returns a runner in a process of its own, which prints its errors.
+// ownProgram returns a runner in a process of its own, which prints its errors, except that it was interrupted: an interrupt is the
+// usual end of `xpkg dev`, and reaches all of its processes.
 func ownProgram(env *terminal.Env) runner {
 	return func(ctx context.Context, out io.Writer, args ...string) error {
 		cmd := exec.CommandContext(ctx, env.Executable, args...)
 		// A command whose messages are not for a terminal prints complete lines, between those of the runtime.
-		cmd.Stdout, cmd.Stderr = out, struct{ io.Writer }{env.Stderr}
+		messages := &heldError{to: env.Stderr}
+		cmd.Stdout, cmd.Stderr = out, messages
 		if out == nil {
 			cmd.Stdout = env.Stdout
 		}
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.WaitDelay = 10 * time.Second
-		return cmd.Run()
+		err := cmd.Run()
+		if exited := (*exec.ExitError)(nil); errors.As(err, &exited) && exited.ExitCode() == errcode.Interrupted.Exit {
+			return context.Canceled
+		}
+		return errors.Join(err, messages.release())
 	}
+}
+
+// heldError writes the messages of a command, and holds back its error, which is the last message.
+type heldError struct {
+	to   io.Writer
+	held []byte
+}
+
+// Write writes the complete lines before the error.
+func (h *heldError) Write(p []byte) (int, error) {
+	h.held = append(h.held, p...)
+	for {
+		end := bytes.IndexByte(h.held, '\n') + 1
+		if end == 0 || bytes.HasPrefix(h.held, []byte("error: ")) {
+			return len(p), nil
+		}
+		if _, err := h.to.Write(h.held[:end]); err != nil {
+			return 0, err
+		}
+		h.held = h.held[end:]
+	}
+}
+
+// release writes what is held back.
+func (h *heldError) release() error {
+	_, err := h.to.Write(h.held)
+	h.held = nil
+	return err
 }
 
 // deployment deploys the versions of a package.

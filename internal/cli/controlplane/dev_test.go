@@ -152,3 +152,19 @@ func TestDevPrintsTheLogOfEachRevisionFromItsStart(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Messages are written at once, and an error when it is released.
+func TestHeldError(t *testing.T) {
+	var out strings.Builder
+	h := &heldError{to: &out}
+	for _, step := range []struct{ write, want string }{
+		{"waiting", ""}, {" for a\nnext", "waiting for a\n"}, {"\nerror: X: failed\n  Try", "waiting for a\nnext\n"}, {" again.\n", "waiting for a\nnext\n"},
+	} {
+		if n, err := h.Write([]byte(step.write)); n != len(step.write) || err != nil || out.String() != step.want {
+			t.Errorf("after %q: %q, %d, %v", step.write, out.String(), n, err)
+		}
+	}
+	if err := h.release(); err != nil || out.String() != "waiting for a\nnext\nerror: X: failed\n  Try again.\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
