@@ -56,7 +56,7 @@ var examples = map[string][]string{
 	"tree":                  {"tree", "tree provider/boats", "tree -l team=ships", "tree --lock xpkg.lock"},
 	"why":                   {"why boats", "why boats --lock xpkg.lock"},
 	"versions":              {"versions ghcr.io/acme/boats", "versions ghcr.io/acme/boats --all"},
-	"outdated":              {"outdated", "outdated --lock xpkg.lock --all", "outdated -l team=ships"},
+	"outdated":              {"outdated", "outdated provider/boats", "outdated --lock xpkg.lock --all", "outdated -l team=ships"},
 	"cache ls":              {"cache ls"},
 	"cache add":             {"cache add boats.xpkg --as ghcr.io/acme/boats:v1.0.0"},
 	"cache verify":          {"cache verify"},

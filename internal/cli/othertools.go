@@ -117,7 +117,6 @@ var habits = []habit{
 	{"config set", "unexpected argument", "Edit the configuration file, which `xpkg config view` names."},
 	{"init", "is not provider, configuration or function", "Write the kind before the name, as in `xpkg init function NAME`."},
 	{"install", "is not provider, configuration or function", "Write the kind or the reference first, as in `xpkg install ghcr.io/acme/boats:v1.0.0 boats` or `xpkg install provider ghcr.io/acme/boats:v1.0.0 boats`."},
-	{"outdated", "unexpected argument", "Use `xpkg outdated` for all packages, or `xpkg versions NAME` for one."},
 	{"registry login", "unexpected argument", "Use `xpkg login HOST`."},
 	{"registry logout", "unexpected argument", "Use `xpkg logout HOST`."},
 	{"show", "unexpected argument", "Use `xpkg inspect PACKAGE`."},

@@ -62,7 +62,7 @@ func otherTools() []tool {
 		}},
 		{"cargo, uv, npm", "cargo, uv and npm", []toolCommand{
 			{"new boats", "init provider boats"}, {"init provider boats", ""}, {"add " + boats, "install " + boats}, {"remove boats", "uninstall boats"}, {"rm boats", "uninstall boats"}, {"install " + boats, ""}, {"install " + boats + " --locked", "install --lock xpkg.lock"},
-			{"update", "update --all"}, {"update boats", ""}, {"update boats@v2.0.0 rafts", ""}, {"upgrade boats", ""}, {"outdated", ""}, {"tree", ""}, {"why boats", ""}, {"lock", "resolve --lock xpkg.lock"}, {"sync --lock xpkg.lock", ""}, {"ci", "sync --lock xpkg.lock --prune"},
+			{"update", "update --all"}, {"update boats", ""}, {"update boats@v2.0.0 rafts", ""}, {"upgrade boats", ""}, {"outdated", ""}, {"outdated boats", ""}, {"tree", ""}, {"why boats", ""}, {"lock", "resolve --lock xpkg.lock"}, {"sync --lock xpkg.lock", ""}, {"ci", "sync --lock xpkg.lock --prune"},
 			{"build", ""}, {"check", "lint"}, {"test", "validate"}, {"run", "up"}, {"publish", "push " + boats}, {"info boats", "inspect " + boats}, {"fetch", "pull " + boats}, {"vendor", "deps vendor --lock xpkg.lock --to packages"}, {"clean", "cache prune"}, {"freeze", "resolve --lock xpkg.lock"},
 			{"login ghcr.io", ""}, {"logout ghcr.io", ""}, {"--version", ""}, {"help install", ""}, {"--color never list", ""}, {"-q list", ""}, {"list --quiet", ""},
 		}},

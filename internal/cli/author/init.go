@@ -33,8 +33,8 @@ var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9._~
 
 // Run writes the files of the package.
 func (c *InitCmd) Run(env *terminal.Env) error {
-	if problems := validation.IsDNS1123Subdomain(c.Name); len(problems) > 0 {
-		return terminal.ErrUsage.New(nil, "%.80q is not a name of a package: %s", c.Name, problems[0])
+	if err := inventory.CheckNewName(c.Name); err != nil {
+		return err
 	}
 	kind := strings.ToLower(string(c.Kind))
 	p := scaffold.Package{

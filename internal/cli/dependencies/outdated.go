@@ -38,18 +38,22 @@ var ErrNoVersion = errcode.Code{
 
 // OutdatedCmd implements `xpkg outdated`.
 type OutdatedCmd struct {
-	All       bool   `help:"Also show packages that are up to date."`
-	Namespace string `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the pull secrets."`
+	Names     []string `arg:"" optional:"" name:"name" complete:"package" help:"Packages, each as NAME, KIND/NAME or KIND NAME, or as a repository. With --lock, packages of the lock file, each as its repository or the end of it. Default is all packages."`
+	All       bool     `help:"Also show packages that are up to date."`
+	Namespace string   `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the pull secrets."`
 	TreeFlags
 	inventory.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
 }
 
-// Validate returns an error for a selector with a lock file.
+// Validate returns an error for a selector with a lock file or with names.
 func (c *OutdatedCmd) Validate() error {
 	if c.Selector != "" && c.Lock != "" {
 		return errors.New("--selector selects installed packages, and cannot be used with --lock")
+	}
+	if len(c.Names) > 0 {
+		return c.Check(len(c.Names))
 	}
 	return nil
 }
@@ -94,7 +98,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	defer terminal.Close(&err, r)
-	packages, err := c.selected(env, f.Packages)
+	packages, err := c.selected(env, f)
 	if err != nil {
 		return err
 	}
@@ -125,6 +129,9 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		names = append(names, x.Package)
 	}
 	table := terminal.Table{Header: []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, Empty: "All packages are up to date."}
+	if len(c.Names) > 0 {
+		table.Empty = strings.Join(c.Names, ", ") + ": up to date."
+	}
 	together := false
 	for _, x := range shown {
 		table.Rows = append(table.Rows, []string{x.Package, x.Installed, cmp.Or(x.Compatible, "-"), cmp.Or(x.Newest, "-"), x.held()})
@@ -151,24 +158,54 @@ func (v outdatedView) held() string {
 	return strings.Join(reasons, ", ")
 }
 
-// selected returns the packages of a closure that the selector selects, or all without one.
-func (c *OutdatedCmd) selected(env *terminal.Env, packages []lockfile.Package) ([]lockfile.Package, error) {
-	if c.Selector == "" {
-		return packages, nil
+// selected returns the packages of a closure that the names or the selector select, or all without one.
+func (c *OutdatedCmd) selected(env *terminal.Env, f lockfile.File) ([]lockfile.Package, error) {
+	if len(c.Names) == 0 && c.Selector == "" {
+		return f.Packages, nil
 	}
+	repositories := map[string]bool{}
+	if c.Lock != "" {
+		for _, name := range c.Names {
+			p, err := findLocked(f, name)
+			if err != nil {
+				return nil, err
+			}
+			repositories[p.Repository] = true
+		}
+	} else {
+		selected, err := c.selectedInstalled(env)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range selected {
+			repositories[inventory.RepositoryOf(p)] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(f.Packages), func(p lockfile.Package) bool { return !repositories[p.Repository] }), nil
+}
+
+// selectedInstalled returns the installed packages that the names or the selector select.
+func (c *OutdatedCmd) selectedInstalled(env *terminal.Env) ([]v1.Package, error) {
 	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
 		return nil, err
 	}
-	selected, err := c.Select(all.Packages)
-	if err != nil {
-		return nil, err
+	if c.Selector != "" {
+		return c.Select(all.Packages)
 	}
-	repositories := map[string]bool{}
-	for _, p := range selected {
-		repositories[inventory.RepositoryOf(p)] = true
+	var out []v1.Package
+	for _, name := range c.Names {
+		targets, err := inventory.ParseTargets([]string{name}, nil)
+		if err != nil {
+			return nil, terminal.ErrUsage.New(err, "cannot select %s", name)
+		}
+		p, err := all.Target(targets[0])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
 	}
-	return slices.DeleteFunc(slices.Clone(packages), func(p lockfile.Package) bool { return !repositories[p.Repository] }), nil
+	return out, nil
 }
 
 // open returns a resolver that asks the registry only once for each version.

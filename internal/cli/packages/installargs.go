@@ -55,8 +55,12 @@ func (c *installArgs) object() (v1.Package, error) {
 	if err != nil {
 		return nil, err
 	}
+	name := cmp.Or(c.Name, oci.ToDNSLabel(repository))
+	if err := inventory.CheckNewName(name); err != nil {
+		return nil, err
+	}
 	p := v1.NewPackage(cmp.Or(string(c.Kind), v1.ProviderKind))
-	p.SetName(cmp.Or(c.Name, oci.ToDNSLabel(repository)))
+	p.SetName(name)
 	p.PackageSpec().Package = image
 	c.configure(p)
 	c.recordKind(p)
