@@ -32,7 +32,7 @@ type accepted struct {
 func (s *Source) keepAccepted(ctx context.Context, d oci.Digest, pkg *xpkg.Package) error {
 	out := []accepted{}
 	for _, f := range pkg.Accepted() {
-		out = append(out, accepted{f.Code.Name, f.Message, f.Fix, f.Kind, f.Name, f.Line, f.Document})
+		out = append(out, accepted{f.Code.Name, f.Text(), f.Fix, f.Kind, f.Name, f.Line, f.Document})
 	}
 	raw, err := json.Marshal(out)
 	if err != nil {

@@ -96,7 +96,7 @@ func Convert(p *Package, opts ConvertOptions) (*Conversion, error) {
 		c.lose(ReasonScope, appFile, "permissionScope", "a Provider has the permissions of its package in every namespace; a PackageInstall confines them to its own")
 	}
 	for _, f := range p.Findings {
-		c.lose(Reason(f.Code.Name), f.File, "", "%s", f.Message)
+		c.lose(Reason(f.Code.Name), f.File, "", "%s", f.Text())
 	}
 	sortLosses(c.Losses)
 	return c, nil

@@ -100,8 +100,10 @@ func (r *reader) placeCRDs(f file, m *metadata, taken map[string][]byte) map[str
 func PlaceFindings(folder string, findings []xpkg.Finding) []xpkg.Finding {
 	out := slices.Clone(findings)
 	for i := range out {
-		if out[i].File != "" {
-			out[i].File = folder + "/" + out[i].File
+		for _, file := range []*string{&out[i].File, &out[i].Other.File} {
+			if *file != "" {
+				*file = folder + "/" + *file
+			}
 		}
 	}
 	return out

@@ -115,12 +115,12 @@ func (a *assembler) meta() {
 	if len(metas) == 0 {
 		// The metadata can be in a document that could not be read.
 		if a.unread == 0 {
-			a.add(Document{}, header{}, &yamldoc.Fault{Code: ErrNoMeta, What: a.noMeta()})
+			a.add(Document{}, header{}, a.noMeta())
 		}
 		return
 	}
 	for _, e := range metas[1:] {
-		a.add(e.doc, e.header, &yamldoc.Fault{Code: ErrManyMetas, What: fmt.Sprintf("another metadata object; the first is at %s:%d", metas[0].doc.File, metas[0].doc.contentLine())})
+		a.add(e.doc, e.header, refersTo(metas[0].doc, ErrManyMetas, "another metadata object; the first is"))
 	}
 	first := metas[0]
 	meta, faults := readMeta(first.doc, first.header, &a.limits)
@@ -134,18 +134,22 @@ func (a *assembler) meta() {
 }
 
 // noMeta describes the missing metadata object, and the document or file that is probably meant to be the metadata.
-func (a *assembler) noMeta() string {
+func (a *assembler) noMeta() *yamldoc.Fault {
 	text := "no metadata object " + among(a.entries)
 	for _, e := range a.entries {
 		if gvk := e.header.gvk(); allowed[Kind(gvk.Kind)] != nil {
-			return fmt.Sprintf("%s; the %s at %s:%d has the apiVersion %.100q instead of meta.pkg.crossplane.io/v1",
-				text, gvk.Kind, e.doc.File, e.doc.contentLine(), e.header.apiVersion)
+			return refersTo(e.doc, ErrNoMeta, fmt.Sprintf("%s; the apiVersion is %.100q instead of meta.pkg.crossplane.io/v1 in the %s", text, e.header.apiVersion, gvk.Kind))
 		}
 	}
 	if len(a.omitted) > 0 {
 		text += "; " + strings.Join(a.omitted[:min(3, len(a.omitted))], ", ")
 	}
-	return text
+	return &yamldoc.Fault{Code: ErrNoMeta, What: text}
+}
+
+// refersTo returns a fault whose description ends with the place of a document.
+func refersTo(other Document, code errcode.Code, what string) *yamldoc.Fault {
+	return &yamldoc.Fault{Code: code, What: what, OtherFile: other.File, OtherLine: other.contentLine()}
 }
 
 // objects adds the objects of the package, except objects of kinds that are not allowed. If the kind
@@ -162,7 +166,7 @@ func (a *assembler) objects() {
 		}
 		key := o.GVK.GroupKind().String() + "/" + o.Name
 		if first, twice := seen[key]; twice && o.Name != "" {
-			a.add(e.doc, e.header, &yamldoc.Fault{Code: ErrDuplicateObject, What: fmt.Sprintf("the same object is at %s:%d", first.File, first.contentLine())})
+			a.add(e.doc, e.header, refersTo(first, ErrDuplicateObject, "the same object is"))
 			continue
 		}
 		seen[key] = e.doc

@@ -144,7 +144,7 @@ func (d Document) faultFinding(err error) Finding {
 		f = &yamldoc.Fault{Code: errcode.From(err).Code, What: err.Error()}
 	}
 	finding := d.Finding(f.Code, f.Line, f.What)
-	finding.Excerpt = f.Excerpt
+	finding.Excerpt, finding.Other = f.Excerpt, Place{f.OtherFile, f.OtherLine}
 	return finding
 }
 
@@ -201,5 +201,5 @@ func documents(raw []yamldoc.Document, file string, first int, reader *yamldoc.R
 
 // placed returns the finding for a fault whose line counts from the start of file.
 func placed(f *yamldoc.Fault, file string) Finding {
-	return Finding{Code: f.Code, Severity: Error, Message: f.What, Fix: f.Code.Fix, File: file, Line: f.Line}
+	return Finding{Code: f.Code, Severity: Error, Message: f.What, Other: Place{f.OtherFile, f.OtherLine}, Fix: f.Code.Fix, File: file, Line: f.Line}
 }

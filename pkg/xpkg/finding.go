@@ -34,6 +34,8 @@ type Finding struct {
 	// Message describes the problem, in lower case and without a full stop. Text from the
 	// package is quoted in it, so that it is safe to print.
 	Message string
+	// Other is the place of another document that Message refers to at its end. It is empty if there is none.
+	Other Place
 	// File is the path within the folder, or the name of the stream.
 	File string
 	// Line counts from 1; 0 if the finding refers to no particular line.
@@ -49,6 +51,23 @@ type Finding struct {
 	Excerpt string
 }
 
+// Place is a line of a file.
+type Place struct {
+	// File is the path within the folder, or the name of the stream.
+	File string
+	// Line counts from 1; 0 if it is not known.
+	Line int
+}
+
+// String returns the place as "file:line", or as much of it as is known, in one line.
+func (p Place) String() string {
+	file := strings.ReplaceAll(p.File, "\n", `\n`)
+	if file != "" && p.Line > 0 {
+		return fmt.Sprintf("%s:%d", file, p.Line)
+	}
+	return file
+}
+
 // String returns one line: position, severity, code, message.
 func (f Finding) String() string {
 	var b strings.Builder
@@ -60,12 +79,14 @@ func (f Finding) String() string {
 }
 
 // Place returns the position as "file:line", or as much of it as is known, in one line.
-func (f Finding) Place() string {
-	file := strings.ReplaceAll(f.File, "\n", `\n`)
-	if file != "" && f.Line > 0 {
-		return fmt.Sprintf("%s:%d", file, f.Line)
+func (f Finding) Place() string { return Place{f.File, f.Line}.String() }
+
+// Text returns the message with the place that it refers to.
+func (f Finding) Text() string {
+	if f.Other.File == "" {
+		return f.Message
 	}
-	return file
+	return f.Message + " at " + f.Other.String()
 }
 
 // Description returns the message after the number of the document and the kind and name of
@@ -82,9 +103,9 @@ func (f Finding) Description() string {
 		subject = append(subject, fmt.Sprintf("%.260q", f.Name))
 	}
 	if len(subject) == 0 {
-		return f.Message
+		return f.Text()
 	}
-	return strings.Join(subject, ", ") + ": " + f.Message
+	return strings.Join(subject, ", ") + ": " + f.Text()
 }
 
 // safe returns s unchanged if it is a plain word, and otherwise quoted and truncated.
@@ -108,7 +129,7 @@ func (f Finding) MarshalJSON() ([]byte, error) {
 		Name     string `json:"name,omitempty"`
 		Fix      string `json:"fix,omitempty"`
 		Excerpt  string `json:"excerpt,omitempty"`
-	}{f.Code.Name, f.Severity.String(), f.Message, f.File, f.Line, f.Document, f.Kind, f.Name, f.Fix, f.Excerpt})
+	}{f.Code.Name, f.Severity.String(), f.Text(), f.File, f.Line, f.Document, f.Kind, f.Name, f.Fix, f.Excerpt})
 }
 
 // A Refusal is the cause of the error for a refused package. It holds all findings,

@@ -136,7 +136,7 @@ func TestMissingMetaNamesTheLikelyFile(t *testing.T) {
 		"symbolic link":   {fstest.MapFS{"crossplane.yaml": {Data: []byte("other"), Mode: fs.ModeSymlink}}, FolderOptions{}, `"crossplane.yaml" is a symbolic link`},
 		"extension":       {fstest.MapFS{"crossplane.json": {Data: []byte(text)}}, FolderOptions{}, `"crossplane.json" does not have the extension .yaml or .yml`},
 		"ignored":         {fstest.MapFS{"crossplane.yaml": {Data: []byte(text)}}, FolderOptions{Ignore: []string{"*.yaml"}}, `"crossplane.yaml" is ignored`},
-		"another group":   {fstest.MapFS{"crossplane.yaml": {Data: []byte(strings.Replace(text, "meta.", "", 1))}}, FolderOptions{}, `the Provider at crossplane.yaml:1 has the apiVersion "pkg.crossplane.io/v1" instead of meta.pkg.crossplane.io/v1`},
+		"another group":   {fstest.MapFS{"crossplane.yaml": {Data: []byte(strings.Replace(text, "meta.", "", 1))}}, FolderOptions{}, `the apiVersion is "pkg.crossplane.io/v1" instead of meta.pkg.crossplane.io/v1 in the Provider at crossplane.yaml:1`},
 		"nothing like it": {fstest.MapFS{"notes.txt": {Data: []byte(text)}}, FolderOptions{}, "no metadata object and no other document"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestMissingMetaNamesTheLikelyFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = folder.Package(ReadOptions{})
-			if !slices.ContainsFunc(Findings(err), func(f Finding) bool { return f.Code.Name == "NoMeta" && strings.Contains(f.Message, c.want) }) {
+			if !slices.ContainsFunc(Findings(err), func(f Finding) bool { return f.Code.Name == "NoMeta" && strings.Contains(f.Text(), c.want) }) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})

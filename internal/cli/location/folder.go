@@ -68,15 +68,17 @@ func (f FolderFlags) Place(dir string, findings []xpkg.Finding) []xpkg.Finding {
 	if err != nil {
 		examples = ""
 	}
-	for i, found := range findings {
-		if found.File == "" {
-			continue
+	for i := range findings {
+		for _, file := range []*string{&findings[i].File, &findings[i].Other.File} {
+			if *file == "" {
+				continue
+			}
+			in := dir
+			if _, err := os.Lstat(filepath.Join(dir, *file)); err != nil && examples != "" {
+				in = examples
+			}
+			*file = path.Clean(filepath.ToSlash(filepath.Join(relative(in), *file)))
 		}
-		in := dir
-		if _, err := os.Lstat(filepath.Join(dir, found.File)); err != nil && examples != "" {
-			in = examples
-		}
-		findings[i].File = path.Clean(filepath.ToSlash(filepath.Join(relative(in), found.File)))
 	}
 	return findings
 }

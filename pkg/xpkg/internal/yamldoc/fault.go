@@ -10,6 +10,9 @@ type Fault struct {
 	Line int
 	// What describes the problem, in lower case and without a full stop.
 	What string
+	// OtherFile and OtherLine are the place of another document that What refers to at its end; empty if there is none.
+	OtherFile string
+	OtherLine int
 	// Excerpt shows the position within the source text; it may be empty.
 	Excerpt string
 }
