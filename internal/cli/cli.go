@@ -251,7 +251,7 @@ func commandGroups() kong.Option {
 
 func run(env *terminal.Env, name string) error {
 	exit := -1
-	args := expandShorthand(globalsLast(env.Args))
+	args := expandShorthand(leadingLast(env.Args))
 	file, err := configOf(env, args)
 	if err != nil {
 		return err
@@ -263,7 +263,7 @@ func run(env *terminal.Env, name string) error {
 		kong.Description("The package manager for Crossplane control planes."),
 		kong.Writers(env.Stdout, env.Stderr),
 		kong.Exit(func(code int) { exit = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: min(100, terminal.ColumnsOf(env.Stdout))}),
 		commandGroups(),
 	)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
@@ -29,14 +30,27 @@ func (g GlobalFlags) apply(env *terminal.Env) {
 	}
 }
 
-// globalsLast returns the arguments with the global flags before the command at the end, or before "--".
-func globalsLast(args []string) []string {
+// leadingFlags are the flags that may precede the command: those of every command, those that select a cluster or a format, and flags
+// that users of kubectl and Helm write there, for which the command reports the replacement.
+type leadingFlags struct {
+	GlobalFlags
+	connection.ClusterFlags
+	Output        string `short:"o"`
+	NoHeaders     bool
+	Yes           bool `short:"y"`
+	DataDir       string
+	Namespace     string `short:"n"`
+	AllNamespaces bool   `short:"A"`
+	KubeContext   string
+	Debug         bool
+}
+
+// leadingLast returns the arguments with the leading flags at the end, or before "--".
+func leadingLast(args []string) []string {
 	if len(args) == 0 || !isFlag(args[0]) {
 		return args
 	}
-	app, err := kong.New(&struct {
-		Global GlobalFlags `embed:""`
-	}{})
+	app, err := kong.New(&leadingFlags{})
 	if err != nil {
 		return args
 	}

@@ -50,7 +50,7 @@ func namesCommand(stderr string, command []string) bool {
 // accepted returns the error of the grammar for a command line.
 func accepted(t *testing.T, words []string) error {
 	t.Helper()
-	words = expandShorthand(globalsLast(words))
+	words = expandShorthand(leadingLast(words))
 	exited := false
 	parser, err := kong.New(&grammar{}, kong.Name("xpkg"), kong.Exit(func(int) { exited = true }), kong.Writers(discard{}, discard{}))
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/config"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
+	"github.com/xpkg-dev/xpkg/internal/spelling"
 )
 
 // usageError returns the error of an invalid command line, with the syntax of the command.
@@ -19,12 +21,20 @@ func usageError(err error, program string, args []string) error {
 	why = withOrigin(why, args)
 	failed := terminal.ErrUsage.New(errors.New(why), "%s %s", program, strings.Join(args, " "))
 	var at *kong.ParseError
-	if !errors.As(err, &at) || at.Context.Selected() == nil {
+	if !errors.As(err, &at) {
 		return failed.WithDo("See the commands with `%s --help`.", program)
 	}
 	command := at.Context.Selected()
+	why = withSuggestions(why, at.Context.Model, command)
+	if command == nil {
+		failed = terminal.ErrUsage.New(errors.New(why), "%s %s", program, strings.Join(args, " "))
+		if strings.HasPrefix(why, unknownFlag) {
+			return failed.WithDo("Write flags after the command. See the commands with `%s --help`.", program)
+		}
+		return failed.WithDo("See the commands with `%s --help`.", program)
+	}
 	failed = terminal.ErrUsage.New(errors.New(withoutCommand(why, command)), "%s %s", program, strings.Join(args, " "))
-	if fix := replacedFlag(wordsOf(command), args); fix != "" && strings.Contains(why, "unknown flag") {
+	if fix := replacedFlag(wordsOf(command), args); fix != "" && strings.Contains(why, unknownFlag) {
 		return failed.WithDo("%s", namedAs(program, fix))
 	}
 	if fix := replacedUse(why, args); fix != "" {
@@ -36,6 +46,58 @@ func usageError(err error, program string, args []string) error {
 		do += ", such as `" + lines[0] + "`"
 	}
 	return failed.WithDo("%s. See more with `%s --help`.", do, name)
+}
+
+// unknownFlag and unexpectedArgument begin the messages of the parser about words that it does not know.
+const unknownFlag, unexpectedArgument = "unknown flag", "unexpected argument"
+
+// parserSuggestion is the suggestion in a message of the parser. It suggests flags of one letter, and words that are hardly similar.
+var parserSuggestion = lazyregexp.New(`, did you mean (one of )?"[^?]*"\?`)
+
+// withSuggestions returns a message of the parser with the similar flags or commands that exist. The command is nil before the parser
+// has found one.
+func withSuggestions(why string, app *kong.Application, command *kong.Node) string {
+	why = parserSuggestion().ReplaceAllString(why, "")
+	if command == nil {
+		command = app.Node
+	}
+	var known []string
+	word, found := afterLast(why, unknownFlag+" ")
+	if found {
+		for _, f := range flagsOf(command) {
+			if f.Hidden {
+				continue
+			}
+			known = append(known, "--"+f.Name)
+			if f.Tag.Negatable != "" {
+				known = append(known, "--no-"+f.Name)
+			}
+		}
+	} else if word, found = afterLast(why, unexpectedArgument+" "); found {
+		for _, c := range command.Children {
+			if !c.Hidden {
+				known = append(append(known, c.Name), c.Aliases...)
+			}
+		}
+	}
+	similar := spelling.Typo(word, known)
+	switch len(similar) {
+	case 0:
+		return why
+	case 1:
+		return why + ", did you mean " + similar[0] + "?"
+	}
+	return why + ", did you mean one of " + strings.Join(similar, ", ") + "?"
+}
+
+// afterLast returns the first word after the last occurrence of a text.
+func afterLast(s, text string) (word string, ok bool) {
+	i := strings.LastIndex(s, text)
+	if i < 0 {
+		return "", false
+	}
+	word, _, _ = strings.Cut(s[i+len(text):], " ")
+	return word, true
 }
 
 // withOrigin returns the message of an error with the variable that has set a flag, if the flag is not on the command line.

@@ -44,3 +44,15 @@ func TestReferencesWithASimilarEndAreFound(t *testing.T) {
 		}
 	}
 }
+
+func TestTyposResembleFewWords(t *testing.T) {
+	words := []string{"--as", "--all", "--context", "--cache-dir", "list", "ls", "tree", "up", "update", "upgrade"}
+	for word, want := range map[string][]string{
+		"--contxt": {"--context"}, "--cont": {"--context"}, "lst": {"list", "ls"}, "tere": {"tree"}, "upgarde": {"upgrade"}, "updat": {"update"},
+		"--yes": nil, "-n": nil, "pip": nil, "--aas": {"--as"}, "--al": nil, "--quite": nil,
+	} {
+		if got := Typo(word, words); !slices.Equal(got, want) {
+			t.Errorf("Typo(%q) = %q, want %q", word, got, want)
+		}
+	}
+}

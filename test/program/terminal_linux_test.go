@@ -83,6 +83,26 @@ func TestClosedTerminalStopsTheControlPlane(t *testing.T) {
 	}
 }
 
+// The help of a command fits a narrow terminal: only a single word can be wider than its column.
+func TestHelpFitsTheTerminal(t *testing.T) {
+	const columns = 60
+	term := startTerminal(t, columns, shared(t), "tree", "--help")
+	if code, _ := term.wait(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	_, flags, found := strings.Cut(term.output.String(), "Flags:")
+	if !found {
+		t.Fatalf("the help is\n%s", term.output.String())
+	}
+	for line := range strings.Lines(flags) {
+		line = strings.TrimRight(line, "\r\n")
+		text := line[strings.LastIndex(line, "  ")+1:]
+		if len(line) > columns && strings.Contains(strings.TrimSpace(text), " ") {
+			t.Errorf("the line has %d characters: %s", len(line), line)
+		}
+	}
+}
+
 // openTerminal opens both ends of a new pseudo terminal: see pty(7).
 func openTerminal(columns uint16) (master, slave *os.File, err error) {
 	// Close must end a pending read, which it does for a non-blocking file only.

@@ -195,11 +195,12 @@ func (c *OutdatedCmd) selectedInstalled(env *terminal.Env) ([]v1.Package, error)
 	}
 	var out []v1.Package
 	for _, name := range c.Names {
-		targets, err := inventory.ParseTargets([]string{name}, nil)
-		if err != nil {
-			return nil, terminal.ErrUsage.New(err, "cannot select %s", name)
+		from := slices.IndexFunc(all.Packages, func(p v1.Package) bool { return inventory.RepositoryOf(p) == oci.RepositoryName(name) })
+		if from >= 0 {
+			out = append(out, all.Packages[from])
+			continue
 		}
-		p, err := all.Target(targets[0])
+		p, err := all.Find(inventory.Name(name))
 		if err != nil {
 			return nil, err
 		}

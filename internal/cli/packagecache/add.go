@@ -1,6 +1,7 @@
 package packagecache
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
 type cacheAddCmd struct {
@@ -44,7 +47,12 @@ func (c *cacheAddCmd) Run(env *terminal.Env) (err error) {
 func (c *cacheAddCmd) add(env *terminal.Env, p *cache.Cache) (_ cache.Entry, err error) {
 	path := strings.TrimPrefix(c.File, location.LayoutPrefix)
 	if !location.IsStream(path) {
-		return p.Add(env.Context, path, c.As...)
+		e, err := p.Add(env.Context, path, c.As...)
+		if ref, invalid := flags.ParseReference(c.File); invalid == nil && errors.Is(err, archive.ErrArchiveNotFound) {
+			f := errcode.From(err)
+			return e, f.WithDo("%s is no file. Pull the package first, with `xpkg pull %s -o package.xpkg`, and add it with `xpkg cache add package.xpkg --as %s`.", c.File, wording.ShellWord(c.File), wording.ShellWord(ref.String()))
+		}
+		return e, err
 	}
 	if len(c.As) == 0 {
 		return cache.Entry{}, terminal.ErrUsage.New(nil, "the package from %s has no name", c.File).

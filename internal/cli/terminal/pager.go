@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"os/exec"
@@ -21,17 +22,32 @@ func (w *CheckedWriter) show(text string) error {
 	return err
 }
 
-// rowsOf returns the number of rows of a terminal. Other files have room for every text.
+// unlimited is the size of a file that is no terminal, and has room for every text.
+const unlimited = 1 << 30
+
+// rowsOf returns the number of rows of a terminal.
 func rowsOf(w io.Writer) int {
-	const unlimited = 1 << 30
+	_, rows := sizeOf(w)
+	return rows
+}
+
+// ColumnsOf returns the number of columns of a terminal, which is very large for other files.
+func ColumnsOf(w io.Writer) int {
+	columns, _ := sizeOf(w)
+	return columns
+}
+
+// sizeOf returns the size of a terminal, which can be known in one direction only.
+func sizeOf(w io.Writer) (columns, rows int) {
 	f, ok := fileOf(w)
 	if !ok || !IsTerminal(w) {
-		return unlimited
+		return unlimited, unlimited
 	}
-	if _, rows, err := term.GetSize(int(f.Fd())); err == nil && rows > 0 {
-		return rows
+	columns, rows, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return unlimited, unlimited
 	}
-	return unlimited
+	return cmp.Or(columns, unlimited), cmp.Or(rows, unlimited)
 }
 
 // page shows text in the pager. It returns false if the pager cannot be started.

@@ -102,10 +102,8 @@ func (p *Progress) draw(stop chan struct{}, frame string) bool {
 // columnsOf returns the number of columns of a terminal.
 func columnsOf(w io.Writer) int {
 	const usual = 80
-	if f, ok := fileOf(w); ok {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			return columns
-		}
+	if columns := ColumnsOf(w); columns != unlimited {
+		return columns
 	}
 	return usual
 }
