@@ -42,6 +42,8 @@ type Candidate struct {
 	Role                          Role
 	// Type is the kind of the package: Provider or Configuration.
 	Type string
+	// Removed reports that the newest version of the package does not define the kind.
+	Removed bool
 	// Publisher is the name of the publisher. It is a claim of the author unless Verified is true.
 	Publisher string
 	Verified  bool
@@ -112,6 +114,7 @@ func (c Candidate) compare(d Candidate) int {
 		-compareBool(c.OwnsGroup, d.OwnsGroup),
 		-compareBool(c.Verified, d.Verified),
 		compareBool(c.Version == "", d.Version == ""),
+		compareBool(c.Removed, d.Removed),
 		cmp.Compare(c.Cost, d.Cost),
 		compareBool(c.Deprecated, d.Deprecated),
 		-cmp.Compare(c.Updated, d.Updated),

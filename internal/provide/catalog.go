@@ -41,6 +41,70 @@ func (s Catalog) Candidates(kind dependency.KindRef) []Candidate {
 			out = append(out, c)
 		}
 	}
+	return append(out, s.removedKinds(kind)...)
+}
+
+// removedKinds returns the candidates of a kind that only other versions of packages than the newest define.
+func (s Catalog) removedKinds(kind dependency.KindRef) []Candidate {
+	if kind.IsAll() {
+		return nil // It means the kinds that are there now.
+	}
+	var out []Candidate
+	for i := range s.Histories {
+		h := &s.Histories[i]
+		for _, k := range h.Kinds {
+			plural, isNamed := nameOf(kind, k)
+			if !isNamed || s.isCurrent(h.Repository, k) || len(intervalsOf(h, k.Group, k.Kind, kind.Version)) == 0 {
+				continue
+			}
+			c := s.candidate(&catalog.Kind{Repository: h.Repository, Kind: k.Kind, Group: k.Group, Plural: plural})
+			if c.Type == v1.FunctionKind {
+				continue // Its kinds are inputs.
+			}
+			c.Removed = true
+			s.selectVersion(&c, kind.Version)
+			c.Served = servedBy(h, k, c.Version)
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// nameOf reports whether a reference names a kind in a history, which does not have the names of the resource, and returns the plural name
+// if the reference has it. The content of the package is read before it is selected, and decides.
+func nameOf(kind dependency.KindRef, k catalog.KindHistory) (plural string, isNamed bool) {
+	if kind.Group != k.Group || kind.Name == "" || k.Kind == "" {
+		return "", false
+	}
+	if strings.EqualFold(kind.Name, k.Kind) {
+		return "", true
+	}
+	stem, last := k.Kind[:len(k.Kind)-1], k.Kind[len(k.Kind)-1:]
+	for _, ending := range []string{last + "s", last + "es", "ies"} {
+		isRegular := ending != "ies" || strings.EqualFold(last, "y")
+		at := len(stem)
+		if isRegular && len(kind.Name) == at+len(ending) && strings.EqualFold(kind.Name[:at], stem) && strings.EqualFold(kind.Name[at:], ending) {
+			return strings.ToLower(kind.Name), true
+		}
+	}
+	return "", false
+}
+
+// isCurrent reports whether the newest version of a package has a kind, in any role.
+func (s Catalog) isCurrent(repository string, k catalog.KindHistory) bool {
+	return slices.ContainsFunc(s.Catalog.Kinds, func(c catalog.Kind) bool {
+		return c.Repository == repository && c.Kind == k.Kind && c.Group == k.Group
+	})
+}
+
+// servedBy returns the API versions of a kind that a version of a package serves.
+func servedBy(h *catalog.History, k catalog.KindHistory, tag string) []string {
+	var out []string
+	for _, i := range k.Intervals {
+		if within(h, []catalog.Interval{i}, tag) {
+			out = append(out, i.Version)
+		}
+	}
 	return out
 }
 

@@ -341,3 +341,58 @@ func TestFormerKindsAndOwnersCountAmongThePublishersOfAGroup(t *testing.T) {
 		}
 	}
 }
+
+// A package whose newest version does not define the kind is a candidate with the versions that do. It is selected alone only if no other
+// package, and no other publisher, provides the kind.
+func TestAKindThatOnlyOlderVersionsDefineHasACandidate(t *testing.T) {
+	const moved = "acme/gr v1.0.0: Box.gr.example.org/v1beta1; v1.1.0: Box.gr.example.org/v1beta1 Box.gr.example.org/v1; v2.0.0: Box.gr2.example.org/v1"
+	for name, tc := range map[string]struct {
+		packages []string
+		owner    string
+		kind     string
+		// selects is the first candidate, with its constraint; empty if the package has no candidate. IsSure reports that it is selected alone.
+		selects, constraint string
+		isSure              bool
+	}{
+		"by its kind":              {[]string{moved}, "", "Box.gr.example.org", "xpkg.test/acme/gr:v1.1.0", ">=v1.0.0, <v2.0.0 || >=v1.1.0, <v2.0.0", true},
+		"by its plural":            {[]string{moved}, "", "boxes.gr.example.org/v1", "xpkg.test/acme/gr:v1.1.0", ">=v1.1.0, <v2.0.0", true},
+		"by its singular":          {[]string{moved}, "", "box.gr.example.org", "xpkg.test/acme/gr:v1.1.0", ">=v1.0.0, <v2.0.0 || >=v1.1.0, <v2.0.0", true},
+		"in a version":             {[]string{moved}, "", "Box.gr.example.org/v2", "", "", false},
+		"a plural with ies":        {[]string{"acme/gr v1.0.0: Proxy.gr.example.org/v1 Policy.gr.example.org/v1; v2.0.0: Other.gr2.example.org/v1"}, "", "policies.gr.example.org", "xpkg.test/acme/gr:v1.0.0", ">=v1.0.0, <v2.0.0", true},
+		"all kinds of the group":   {[]string{moved}, "", "*.gr.example.org", "", "", false},
+		"beside a squatter":        {[]string{moved, "evil/squat v1.0.0: Box.gr.example.org/v1"}, "", "Box.gr.example.org", "xpkg.test/evil/squat:v1.0.0", ">=v1.0.0", false},
+		"of the owner":             {[]string{moved, "evil/squat v1.0.0: Box.gr.example.org/v1"}, "xpkg.test/acme", "Box.gr.example.org", "xpkg.test/acme/gr:v1.1.0", ">=v1.0.0, <v2.0.0 || >=v1.1.0, <v2.0.0", false},
+		"moved to another package": {[]string{"acme/boxes v1.0.0: Box.gr.example.org/v1", moved}, "", "Box.gr.example.org", "xpkg.test/acme/boxes:v1.0.0", ">=v1.0.0", true},
+		"in two packages":          {[]string{moved, "acme/old v1.0.0: Box.gr.example.org/v1; v2.0.0: Box.gr3.example.org/v1"}, "", "Box.gr.example.org", "xpkg.test/acme/", "", false},
+	} {
+		index := indexOf(t, tc.packages...)
+		if tc.owner != "" {
+			index.Config.Owners = []catalog.GroupOwner{{Group: "gr.example.org", Owner: tc.owner}}
+		}
+		f := &Finder{Sources: []Source{Catalog{Catalog: index, Name: "test"}}}
+		kind := kindRef(t, tc.kind)
+		if kind.IsAll() {
+			if got := f.Sources[0].Candidates(kind); len(got) > 0 {
+				t.Errorf("%s: the candidates are %+v", name, got)
+			}
+			continue
+		}
+		r, err := f.Rank(t.Context(), Request{Kind: kind})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		err = f.Err(t.Context(), r)
+		if tc.selects == "" {
+			if !errors.Is(err, ErrNoProvider) {
+				t.Errorf("%s: the order is %+v (%v)", name, r.Order, err)
+			}
+			continue
+		}
+		if len(r.Order) == 0 || !strings.HasPrefix(r.Order[0].Ref(), tc.selects) || tc.constraint != "" && r.Order[0].Constraint != tc.constraint {
+			t.Errorf("%s: the order is %+v, want %s %s", name, r.Order, tc.selects, tc.constraint)
+		}
+		if (err == nil) != tc.isSure || err != nil && !errors.Is(err, ErrAmbiguous) {
+			t.Errorf("%s: selects %v because %q (%v)", name, r.Order, r.Decided, err)
+		}
+	}
+}

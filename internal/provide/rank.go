@@ -100,6 +100,7 @@ func Rank(q Request, candidates []Candidate) Ranking {
 		}
 		usable = append(usable, g.with(first))
 	}
+	usable = q.dropRemoved(usable, &out)
 	slices.SortStableFunc(usable, func(a, b group) int {
 		return cmp.Or(-compareBool(q.isPresent(a), q.isPresent(b)), a[0].compare(b[0]))
 	})
@@ -111,6 +112,23 @@ func Rank(q Request, candidates []Candidate) Ranking {
 	out.publishers = slices.Compact(publishers)
 	q.decide(&out, usable, out.publishers)
 	return out
+}
+
+// dropRemoved drops the packages that do not define the kind any more if another package of the publisher does: the kind has moved to it.
+func (q Request) dropRemoved(usable []group, out *Ranking) []group {
+	return slices.DeleteFunc(slices.Clone(usable), func(g group) bool {
+		if !g[0].Removed || q.isPresent(g) || g[0].Repository == q.Recorded {
+			return false
+		}
+		at := slices.IndexFunc(usable, func(other group) bool {
+			return len(other) > 0 && !other[0].Removed && other[0].publisher() == g[0].publisher()
+		})
+		if at < 0 {
+			return false
+		}
+		out.Dropped = append(out.Dropped, Dropped{g[0], "its newest version does not define the kind, and " + usable[at][0].Repository + " of the same publisher does"})
+		return true
+	})
 }
 
 // maxCandidates limits the candidates for one kind. Names are compared in pairs.
@@ -201,7 +219,7 @@ func (q Request) decide(out *Ranking, usable []group, publishers []string) {
 	case q.isPresent(usable[0]):
 		// Two packages that are required by name define the same CRD. Their conflict is reported where it occurs.
 		out.Decided = Present
-	case first.OwnsGroup:
+	case first.OwnsGroup && !first.Removed:
 		out.Decided = OwnsGroup
 		for _, g := range usable[1:] {
 			if g[0].OwnsGroup && g[0].publisher() == first.publisher() {

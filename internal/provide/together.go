@@ -257,7 +257,7 @@ func (t *together) selectSet(part []int, s *setSearch) {
 				}
 			}
 		}
-		if r.Decided == "" && len(kept) == 1 && len(r.Order) > 1 && !kept[0].Downloaded && s.complete() && (len(r.publishers) == 1 || t.pinned[kept[0].Repository]) {
+		if r.Decided == "" && len(kept) == 1 && len(r.Order) > 1 && !kept[0].Downloaded && !kept[0].Removed && s.complete() && (len(r.publishers) == 1 || t.pinned[kept[0].Repository]) {
 			r.Decided = OnlyTogether
 		}
 		t.keep(r, kept, best)
