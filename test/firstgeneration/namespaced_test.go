@@ -2,6 +2,7 @@ package firstgeneration
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
@@ -707,6 +710,72 @@ func TestNamespacesCannotReachEachOther(t *testing.T) {
 	}
 	if err := runtimeA.Delete(t.Context(), thing("isolated", b, "mine")); !apierrors.IsForbidden(err) {
 		t.Errorf("the runtime of %s deletes a custom resource of %s: %v", a, b, err)
+	}
+}
+
+// A user with permissions in one namespace lists and describes the objects of the namespace. The packages that they use belong to the whole
+// cluster, and are named in a note.
+func TestUsersOfANamespaceSeeTheirObjects(t *testing.T) {
+	s := newSuite(t, nil)
+	team, other := s.newNamespace(t, "seen-team"), s.newNamespace(t, "unseen-team")
+	ref := s.publish(t, "seen", "v1.0.0", "Namespaced")
+	s.share(t, "seen", ref)
+	for _, namespace := range []string{team, other} {
+		in := newInstall(packagesv1alpha1.PackageInstallKind, namespace, "seen", ref)
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+	}
+	grant := func(user string, resources ...string) (kubeconfig string) {
+		t.Helper()
+		meta := metav1.ObjectMeta{Namespace: team, Name: user}
+		s.Create(t, &corev1.ServiceAccount{ObjectMeta: meta}, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{packagesv1alpha1.Group}, Resources: resources, Verbs: []string{"get", "list", "watch"}},
+		}}, &rbacv1.RoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: team, Name: user}},
+		})
+		file := filepath.Join(t.TempDir(), "kubeconfig")
+		if err := clientcmd.WriteToFile(clientcmdapi.Config{
+			Clusters:  map[string]*clientcmdapi.Cluster{"a": {Server: s.Config.Host, CertificateAuthorityData: s.Config.CAData, CertificateAuthority: s.Config.CAFile}},
+			AuthInfos: map[string]*clientcmdapi.AuthInfo{"a": {Token: s.Token(t, team, user)}},
+			Contexts:  map[string]*clientcmdapi.Context{"a": {Cluster: "a", AuthInfo: "a"}}, CurrentContext: "a",
+		}, file); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	all, some, none := grant("all", "packageinstalls", "clusterpackageinstalls", "packages"), grant("some", "packageinstalls"), grant("none", "stacks")
+	const name, note = "packageinstall/seen-team/seen", "note: the package that packageinstall/seen-team/seen uses is not shown: "
+	for _, tc := range []struct {
+		kubeconfig, command string
+		code                int
+		// stdout and stderr are parts of the output. An empty stderr means none.
+		stdout, stderr []string
+	}{
+		{all, "list -n " + team, 0, []string{name + "   True        True      " + ref}, nil},
+		{all, "list -n " + team + " -o name", 0, []string{"packageinstall.packages.crossplane.io/seen"}, nil},
+		{all, "list -n " + team + " -o wide", 0, []string{name}, []string{"note: the columns of the packages are empty: "}},
+		{some, "list -n " + team, 0, []string{name}, []string{"note: the list is not complete: "}},
+		{all, "list -n " + other, 6, nil, []string{"error: Forbidden: "}},
+		{none, "list -n " + team, 6, nil, []string{"error: Forbidden: "}},
+		{all, "list", 6, nil, []string{"error: Forbidden: ", "use `xpkg list --namespace NAMESPACE`"}},
+		{all, "describe " + name, 0, []string{"Package:      " + ref, "Title of seen", "Ready=True Available", "Thing of seen.example.org/v1"}, []string{note}},
+		{some, "describe " + name, 0, []string{"Package:      " + ref, "Ready=True Available"}, []string{note}},
+		{all, "describe packageinstall/unseen-team/seen", 6, nil, []string{"error: Forbidden: "}},
+		{all, "describe seen", 6, nil, []string{"error: Forbidden: "}},
+		{all, "tree " + name, 0, []string{name + "  v1.0.0  Healthy=True", "1 CustomResourceDefinition"}, []string{note}},
+		{all, "tree " + name + " -o json", 0, []string{`"kind": "PackageInstall"`}, []string{note}},
+		{all, "logs " + name, 13, nil, []string{"kubectl logs deployment/seen --namespace " + team}},
+		{cluster.Kubeconfig(t), "tree " + name, 0, []string{"provider/seen  v1.0.0  Healthy=True", "used by PackageInstall seen-team/seen"}, nil},
+		{cluster.Kubeconfig(t), "list -n " + team, 0, []string{name + "   True"}, nil},
+	} {
+		code, stdout, stderr := command.Output(t, append(strings.Fields(tc.command), "--kubeconfig", tc.kubeconfig)...)
+		isOther := func(text string, parts []string) bool {
+			return slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+		}
+		if code != tc.code || isOther(stdout, tc.stdout) || isOther(stderr, tc.stderr) || tc.stderr == nil && stderr != "" || tc.code == 0 && strings.Count(stderr, "\n") != len(tc.stderr) {
+			t.Errorf("%s: exit code %d, want %d\n%s%s", tc.command, code, tc.code, stdout, stderr)
+		}
 	}
 }
 

@@ -140,13 +140,22 @@ func (l logged) former() string {
 
 // find returns the program of the package, or of the object of the first generation, with the name.
 func (c *LogsCmd) find(ctx context.Context) (logged, error) {
-	cluster, all, err := inventory.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
+	cluster, err := c.Client(ctx)
 	if err != nil {
 		return logged{}, err
 	}
 	name := inventory.Name(c.Name)
 	if inventory.IsObjectName(name) {
-		return c.findOf(ctx, cluster, all, name)
+		return c.findOf(ctx, cluster, name)
+	}
+	return c.findPackage(ctx, cluster, name)
+}
+
+// findPackage returns the program of the package with a name.
+func (c *LogsCmd) findPackage(ctx context.Context, cluster client.Client, name inventory.Name) (logged, error) {
+	all, err := inventory.LoadPackages(ctx, cluster)
+	if err != nil {
+		return logged{}, err
 	}
 	p, err := all.Find(name)
 	if err != nil {
@@ -155,8 +164,9 @@ func (c *LogsCmd) find(ctx context.Context) (logged, error) {
 	return c.ofPackage(p)
 }
 
-// findOf returns the program of an object of the first generation: that of its Package, unless a Provider runs it.
-func (c *LogsCmd) findOf(ctx context.Context, cluster client.Client, all *inventory.Inventory, name inventory.Name) (logged, error) {
+// findOf returns the program of an object of the first generation: that of its Package, unless a Provider runs it. Without a Provider,
+// permissions in the namespace of the object are sufficient.
+func (c *LogsCmd) findOf(ctx context.Context, cluster client.Client, name inventory.Name) (logged, error) {
 	o, err := inventory.ReadObject(ctx, cluster, name)
 	if err != nil {
 		return logged{}, err
@@ -177,11 +187,7 @@ func (c *LogsCmd) findOf(ctx context.Context, cluster client.Client, all *invent
 		return logged{}, ErrNoLogs.New(errors.New(o.GetCondition(v1.TypeReady).Message), "%s runs no controller yet", name).
 			WithDo("Check with `xpkg list` whether it is ready.")
 	case by.Kind == v1.ProviderKind:
-		provider, err := all.Find(inventory.Name(path.Join(v1.ProviderKind, by.Name)))
-		if err != nil {
-			return logged{}, err
-		}
-		return c.ofPackage(provider)
+		return c.findPackage(ctx, cluster, inventory.Name(path.Join(v1.ProviderKind, by.Name)))
 	}
 	owner := plan.Owner{Kind: packagesv1alpha1.PackageKind, Name: p.Name}
 	return logged{processruntime.ProcessName(p.Namespace, owner), p.Status.ControllerRef.Namespace, p.Status.ControllerRef.Name, nil}, nil

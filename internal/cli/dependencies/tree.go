@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -25,7 +27,7 @@ import (
 
 // TreeCmd implements `xpkg tree`.
 type TreeCmd struct {
-	Name string `arg:"" optional:"" complete:"package" help:"Package to show, as NAME, KIND/NAME or KIND NAME. Default is every package that no other package needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve accepts it."`
+	Name string `arg:"" optional:"" complete:"package" help:"Package to show, as NAME, KIND/NAME or KIND NAME, or an object of the first generation as KIND/NAMESPACE/NAME. Default is every package that no other package needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve accepts it."`
 	TreeFlags
 	inventory.SelectorFlag
 	connection.ClusterFlags
@@ -89,14 +91,18 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	t, err := readPackageTree(env.Context, cluster)
+	name := inventory.Name(c.Name)
+	if inventory.IsObjectName(name) && (err == nil || errors.Is(err, apply.ErrForbidden)) {
+		return c.runObject(env, cluster, t, err)
+	}
 	if err != nil {
 		return err
 	}
 	all, roots := t.all, t.roots()
 	if c.Name != "" {
-		p, err := all.Find(inventory.Name(c.Name))
+		p, err := all.Find(name)
 		if err != nil {
-			return inventory.ExplainAbsent(err, t.installs, inventory.Name(c.Name))
+			return inventory.ExplainAbsent(err, t.installs, name)
 		}
 		roots = []v1.Package{p}
 	}
@@ -112,7 +118,50 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 	for _, p := range roots {
 		nodes = append(nodes, t.grow(p))
 	}
-	return c.Print(env.Stdout, terminal.List{Value: nodes, Names: t.names(), Text: func(w io.Writer) error {
+	return c.print(env, nodes, t.names())
+}
+
+// runObject prints the tree of the package that an object of the first generation uses. If the user is not allowed to read packages,
+// or the object uses none, it prints the object with its kinds.
+func (c *TreeCmd) runObject(env *terminal.Env, cluster client.Client, t *packageTree, forbidden error) error {
+	o, err := inventory.ReadObject(env.Context, cluster, inventory.Name(c.Name))
+	if err != nil {
+		return err
+	}
+	record, _ := o.(*packagesv1alpha1.Package)
+	n := &node{
+		Kind: o.PackageKind(), Name: path.Join(o.GetNamespace(), o.GetName()), Healthy: inventory.Status(o, v1.TypeReady), Reason: inventory.Explicit,
+		Deleting: o.GetDeletionTimestamp() != nil, Message: o.GetCondition(v1.TypeReady).Message, Objects: map[string]int{},
+	}
+	if in, ok := o.(packagesv1alpha1.Install); ok {
+		if forbidden == nil {
+			p, err := t.all.Used(in)
+			if err != nil {
+				return err
+			}
+			return c.print(env, []*node{t.grow(p)}, t.names())
+		}
+		fmt.Fprintf(env.Stderr, "note: the package that %s uses is not shown: %s\n", inventory.ShortName(in), terminal.Safe(forbidden.Error()))
+		n.Version = inventory.ShortVersion(inventory.RequestedPackage(in))
+		if r := in.InstallStatus().PackageRecord; r != nil {
+			record = &packagesv1alpha1.Package{}
+			if err := cluster.Get(env.Context, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, record); err != nil {
+				record = nil // The user may read install objects only.
+			}
+		}
+	}
+	if record != nil {
+		n.Version = cmp.Or(n.Version, record.Spec.Version)
+		if defined := len(record.Spec.CRDs); defined > 0 {
+			n.Objects["CustomResourceDefinition"] = defined
+		}
+	}
+	return c.print(env, []*node{n}, inventory.ResourceNames([]packagesv1alpha1.Object{o}))
+}
+
+// print prints trees, which contain the objects with the names.
+func (c *TreeCmd) print(env *terminal.Env, nodes []*node, names []string) error {
+	return c.Print(env.Stdout, terminal.List{Value: nodes, Names: names, Text: func(w io.Writer) error {
 		for _, n := range nodes {
 			n.write(w, "", "")
 		}

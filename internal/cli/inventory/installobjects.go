@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -58,6 +60,33 @@ func ReadObjects(ctx context.Context, cluster client.Client) []packagesv1alpha1.
 		}
 	}
 	return out
+}
+
+// ReadNamespace returns the objects of the first generation of a namespace, and the error of the first kind that the user is not allowed to
+// read. It fails if the user is not allowed to read any of them.
+func ReadNamespace(ctx context.Context, cluster client.Client, namespace string) (found []packagesv1alpha1.Object, forbidden, err error) {
+	isAllowed := false
+	for _, kind := range packagesv1alpha1.Kinds() {
+		all, err := state.ListObjects(ctx, cluster, kind, client.InNamespace(namespace))
+		switch failed := connection.Classify(err, "list the objects of kind %s in the namespace %s", kind, namespace); {
+		case errors.Is(failed, connection.ErrNoPackageAPI):
+			continue
+		case errors.Is(failed, apply.ErrForbidden):
+			forbidden = cmp.Or(forbidden, failed)
+			continue
+		case failed != nil:
+			return nil, nil, failed
+		}
+		isAllowed = true
+		for _, o := range all {
+			o.GetObjectKind().SetGroupVersionKind(packagesv1alpha1.GroupVersion.WithKind(kind))
+			found = append(found, o)
+		}
+	}
+	if !isAllowed {
+		return nil, nil, forbidden
+	}
+	return found, forbidden, nil
 }
 
 // ListInstalls returns the install objects of all namespaces, and none in a cluster without them. Unlike [ReadInstalls], it

@@ -5,6 +5,7 @@ package inventory
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/spelling"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -36,6 +38,8 @@ var (
 type Inventory struct {
 	Packages []v1.Package
 	Lock     *v1beta1.Lock
+	// Forbidden is the reason why the packages are not known, or nil; see [LoadAllowed].
+	Forbidden error
 	// place returns the location from which a repository is read.
 	place func(repository string) string
 	// byRepository and entries are built by the first lookup.
@@ -69,6 +73,16 @@ func Load(ctx context.Context, c client.Client) (*Inventory, error) {
 	}
 	out.Lock = &lock
 	return out, nil
+}
+
+// LoadAllowed loads the packages with a function, for a command that shows objects of the first generation. Such objects are in a
+// namespace, and a user may have no permission to read packages, which belong to the whole cluster: the inventory is empty then.
+func LoadAllowed(ctx context.Context, c client.Client, load func(context.Context, client.Client) (*Inventory, error)) (*Inventory, error) {
+	out, err := load(ctx, c)
+	if errors.Is(err, apply.ErrForbidden) {
+		return &Inventory{Lock: &v1beta1.Lock{}, Forbidden: err}, nil
+	}
+	return out, err
 }
 
 // LoadPackages reads only the packages, for callers without permission to read the Lock.

@@ -36,6 +36,8 @@ type Watch struct {
 	Cluster  client.WithWatch
 	Kind     schema.GroupVersionKind
 	Selector labels.Selector
+	// Namespace restricts the objects to a namespace, unless it is empty.
+	Namespace string
 
 	// known are the objects that exist, and version the version of the list after which changes are watched.
 	known   map[client.ObjectKey]Object
@@ -69,7 +71,7 @@ func (w *Watch) List(ctx context.Context) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.Cluster.List(ctx, list, client.MatchingLabelsSelector{Selector: w.Selector}); err != nil {
+	if err := w.Cluster.List(ctx, list, client.MatchingLabelsSelector{Selector: w.Selector}, client.InNamespace(w.Namespace)); err != nil {
 		return nil, err
 	}
 	w.version = list.GetResourceVersion()
@@ -146,7 +148,7 @@ func (w *Watch) follow(ctx context.Context, events chan<- Event) error {
 	if err != nil {
 		return err
 	}
-	changes, err := w.Cluster.Watch(ctx, list, &client.ListOptions{LabelSelector: w.Selector, Raw: &metav1.ListOptions{ResourceVersion: w.version}})
+	changes, err := w.Cluster.Watch(ctx, list, &client.ListOptions{LabelSelector: w.Selector, Namespace: w.Namespace, Raw: &metav1.ListOptions{ResourceVersion: w.version}})
 	if err != nil {
 		return err
 	}

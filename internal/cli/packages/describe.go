@@ -44,7 +44,17 @@ func (c *DescribeCmd) Validate() error {
 // Run prints the details of packages: their versions, conditions, objects, permissions, dependencies and revisions,
 // and the latest events. With -o, several packages are a list.
 func (c *DescribeCmd) Run(env *terminal.Env) error {
-	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	cluster, err := c.Client(env.Context)
+	if err != nil {
+		return err
+	}
+	load := inventory.LoadNamed
+	if c.Selector == "" && !slices.ContainsFunc(c.Names, func(n inventory.Name) bool { return !inventory.IsObjectName(n) }) {
+		load = func(ctx context.Context, cluster client.Client) (*inventory.Inventory, error) {
+			return inventory.LoadAllowed(ctx, cluster, inventory.LoadNamed)
+		}
+	}
+	all, err := load(env.Context, cluster)
 	if err != nil {
 		return err
 	}
@@ -73,6 +83,9 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 		case *packagesv1alpha1.Package:
 			d = describeOwn(o)
 			d.Events = readEvents(env.Context, cluster, []client.Object{o})
+		case packagesv1alpha1.Install:
+			notePartial(env, "the package that "+inventory.ShortName(o)+" uses is not shown", all.Forbidden)
+			d = describeInstall(env.Context, cluster, o)
 		case v1.Package:
 			if d, err = c.describe(env.Context, cluster, all, o); err != nil {
 				return err
@@ -99,7 +112,7 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 }
 
 // described returns the object that a name of a command line describes: a package, for an install object the package that it
-// uses, or a Package of the first generation. It fails with PackageNotFound, and with the state of the install objects with the
+// uses, or the install object itself if the user may not read packages, or a Package of the first generation. It fails with PackageNotFound, and with the state of the install objects with the
 // name.
 func described(ctx context.Context, cluster client.Client, all *inventory.Inventory, name inventory.Name, installs []packagesv1alpha1.Install) (inventory.Object, error) {
 	if !inventory.IsObjectName(name) {
@@ -114,6 +127,9 @@ func described(ctx context.Context, cluster client.Client, all *inventory.Invent
 		return nil, err
 	}
 	if in, ok := o.(packagesv1alpha1.Install); ok {
+		if all.Forbidden != nil {
+			return in, nil
+		}
 		p, err := all.Used(in)
 		if err != nil {
 			return nil, err
@@ -140,6 +156,19 @@ func describeOwn(p *packagesv1alpha1.Package) *description {
 	for _, k := range p.Spec.CRDs {
 		d.Kinds = append(d.Kinds, k.Kind+" of "+k.APIVersion)
 	}
+	return d
+}
+
+// describeInstall returns the description of an install object, from its record.
+func describeInstall(ctx context.Context, cluster client.Client, in packagesv1alpha1.Install) *description {
+	record, objects := &packagesv1alpha1.Package{}, []client.Object{in}
+	if r := in.InstallStatus().PackageRecord; r != nil && cluster.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, record) == nil {
+		objects = append(objects, record)
+	}
+	d := describeOwn(record)
+	d.Kind, d.Name, d.Package = in.PackageKind(), in.GetNamespace()+"/"+in.GetName(), inventory.RequestedPackage(in)
+	d.Created, d.Conditions = in.GetCreationTimestamp().Time, conditionViews(in.InstallStatus().ConditionedStatus.ConditionedStatus.Conditions)
+	d.Events = readEvents(ctx, cluster, objects)
 	return d
 }
 
@@ -401,7 +430,7 @@ func (d *description) write(w io.Writer) error {
 	writeSection(w, "Dependencies", lines)
 	writeSection(w, "Dependents", d.Dependents)
 	writeSection(w, "Install objects", inventory.InstallLines(d.InstallObjects))
-	if d.Kind != packagesv1alpha1.PackageKind {
+	if slices.Contains(v1.PackageKinds(), d.Kind) {
 		fmt.Fprintln(w, "\nRevisions:")
 		revisions := revisionTable(d.Revisions)
 		if err := terminal.WriteTable(w, revisions.Header, revisions.Rows); err != nil {

@@ -11,11 +11,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -24,7 +26,8 @@ import (
 
 // ListCmd implements `xpkg list`.
 type ListCmd struct {
-	Watch bool `short:"w" help:"Print the list, and then a line for each change of an object, until interrupted."`
+	Namespace string `short:"n" placeholder:"NAMESPACE" help:"Print only the objects of the first generation in this namespace. This requires permissions in the namespace only."`
+	Watch     bool   `short:"w" help:"Print the list, and then a line for each change of an object, until interrupted."`
 	inventory.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
@@ -39,16 +42,18 @@ func (c *ListCmd) Run(env *terminal.Env) error {
 	if c.Watch {
 		return c.watch(env, selector)
 	}
+	if c.Namespace != "" {
+		return c.runNamespace(env, selector)
+	}
 	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
-		return err
+		return adviseNamespace(err)
 	}
-	return c.Print(env.Stdout, c.list(env, cluster, all, selector))
+	return c.Print(env.Stdout, c.list(env, cluster, all, allObjects(env.Context, cluster, all), selector))
 }
 
-// list returns the packages and the objects of the first generation with the selected labels.
-func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.Inventory, selector labels.Selector) terminal.List {
-	ctx := env.Context
+// allObjects returns the packages, and the objects of the first generation of all namespaces.
+func allObjects(ctx context.Context, cluster client.Client, all *inventory.Inventory) []inventory.Object {
 	var found []inventory.Object
 	for _, p := range all.Packages {
 		found = append(found, p)
@@ -56,8 +61,58 @@ func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.
 	for _, o := range inventory.ReadObjects(ctx, cluster) {
 		found = append(found, o)
 	}
+	return found
+}
+
+// adviseNamespace adds to the error of a user who may not read packages how the objects of a namespace are listed.
+func adviseNamespace(err error) error {
+	if !errors.Is(err, apply.ErrForbidden) {
+		return err
+	}
+	failed := errcode.From(err)
+	return failed.WithDo("%s With permissions in one namespace, use `xpkg list --namespace NAMESPACE`.", failed.Do)
+}
+
+// runNamespace prints the objects of the first generation of a namespace. It reads the packages that they use if it may.
+func (c *ListCmd) runNamespace(env *terminal.Env, selector labels.Selector) error {
+	cluster, err := c.Client(env.Context)
+	if err != nil {
+		return err
+	}
+	objects, forbidden, err := inventory.ReadNamespace(env.Context, cluster, c.Namespace)
+	if err != nil {
+		return err
+	}
+	all, err := inventory.LoadAllowed(env.Context, cluster, inventory.LoadPackages)
+	if err != nil {
+		return err
+	}
+	if forbidden != nil {
+		notePartial(env, "the list is not complete", forbidden)
+	}
+	if all.Forbidden != nil && c.Output == "wide" {
+		notePartial(env, "the columns of the packages are empty", all.Forbidden)
+	}
+	found := make([]inventory.Object, len(objects))
+	for i, o := range objects {
+		found[i] = o
+	}
+	return c.Print(env.Stdout, c.list(env, cluster, all, found, selector))
+}
+
+// notePartial prints a note about a part of an answer that the user is not allowed to read.
+func notePartial(env *terminal.Env, missing string, forbidden error) {
+	fmt.Fprintf(env.Stderr, "note: %s: %s\n", missing, terminal.Safe(forbidden.Error()))
+}
+
+// list returns those of some packages and objects of the first generation that have the selected labels.
+func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.Inventory, found []inventory.Object, selector labels.Selector) terminal.List {
+	ctx := env.Context
 	found = inventory.Selected(found, selector)
 	table := packageTable
+	if c.Namespace != "" {
+		table.Empty = fmt.Sprintf("No objects of the first generation are in the namespace %s.", c.Namespace)
+	}
 	if !selector.Empty() {
 		table.Empty = fmt.Sprintf("No installed package has the labels %s.", selector)
 	}
@@ -104,6 +159,8 @@ func (c *ListCmd) installRow(ctx context.Context, cluster client.Client, in pack
 		installed = deletingStatus
 	case used != nil:
 		installed = inventory.InstalledStatus(used)
+	case in.InstallStatus().PackageRecord != nil:
+		installed = string(corev1.ConditionTrue) // The user may not read the package.
 	}
 	row := []string{
 		inventory.ShortName(in), installed, inventory.Status(in, v1.TypeReady), inventory.RequestedPackage(in), age(in), string(inventory.Explicit),
@@ -232,11 +289,17 @@ func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 
 // startWatches lists the objects of every kind, and returns the watches of their changes. Kinds of the first generation that
 // the cluster does not serve, or that the user is not allowed to read, are left out, as in the list.
-func (*ListCmd) startWatches(ctx context.Context, cluster client.WithWatch, selector labels.Selector) (watches []*inventory.Watch, found []inventory.Event, err error) {
+func (c *ListCmd) startWatches(ctx context.Context, cluster client.WithWatch, selector labels.Selector) (watches []*inventory.Watch, found []inventory.Event, err error) {
 	for _, kind := range inventory.WatchedKinds() {
-		w := &inventory.Watch{Cluster: cluster, Kind: kind, Selector: selector}
+		if c.Namespace != "" && kind.Group != packagesv1alpha1.Group {
+			continue
+		}
+		w := &inventory.Watch{Cluster: cluster, Kind: kind, Selector: selector, Namespace: c.Namespace}
 		all, err := w.List(ctx)
-		if err != nil && kind.Group == packagesv1alpha1.Group {
+		if c.Namespace != "" && apierrors.IsForbidden(err) && kind.Kind == packagesv1alpha1.ClusterPackageInstallKind {
+			continue
+		}
+		if err != nil && kind.Group == packagesv1alpha1.Group && c.Namespace == "" {
 			return watches, found, nil
 		}
 		if err != nil {

@@ -167,7 +167,7 @@ func listed(t *testing.T, cluster client.Client, output, selector string) string
 	}
 	c, out := &ListCmd{}, &strings.Builder{}
 	c.Output = terminal.ListFormat(output)
-	if err := c.Print(out, c.list(&terminal.Env{Context: t.Context(), Stderr: out}, cluster, all, labels)); err != nil {
+	if err := c.Print(out, c.list(&terminal.Env{Context: t.Context(), Stderr: out}, cluster, all, allObjects(t.Context(), cluster, all), labels)); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
