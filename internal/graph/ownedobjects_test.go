@@ -11,6 +11,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -144,6 +145,25 @@ func TestFitProperties(t *testing.T) {
 			r.Fatalf("%d bytes of %d: names of %d bytes were omitted without need", len(raw), limit, smallest)
 		}
 	})
+}
+
+func TestExplainSwitchNamesTheAnnotation(t *testing.T) {
+	p := &v1.Configuration{}
+	p.SetName("plat")
+	SetKindProviders(p, []dependency.Dependency{{Package: "registry.example.com/kites", Constraint: ">=v1.0.0", CRD: "kites.sky.example.org"}})
+	crd := func(name string) plan.Ref {
+		return plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: plan.DefinitionKind, Name: name}
+	}
+	holders := plan.Holders{}
+	holders.Take("Provider/kites", []plan.Ref{crd("kites.sky.example.org"), crd("ropes.land.example.org")})
+	refusals := append(holders.Take("registry.example.com/kites", []plan.Ref{crd("kites.sky.example.org"), crd("ropes.land.example.org")}),
+		holders.Take("registry.example.com/other", []plan.Ref{crd("kites.sky.example.org")})...)
+	ExplainSwitch(p, refusals)
+	for i, want := range []string{"to let configuration/plat use the kinds of Provider/kites, run `kubectl annotate configurations.pkg.crossplane.io plat xpkg.dev/kind-providers-`", "", ""} {
+		if refusals[i].Fix != want {
+			t.Errorf("the fix of %s is %q, want %q", refusals[i].Reason, refusals[i].Fix, want)
+		}
+	}
 }
 
 func TestHolders(t *testing.T) {

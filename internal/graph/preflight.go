@@ -2,10 +2,12 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -46,6 +48,23 @@ func (c Change) ExplainAdoption(refusals []plan.Refusal) {
 		if refusals[i].Cause == plan.NeedsAdoption {
 			refusals[i].Fix = fmt.Sprintf("review the objects, and run `xpkg install %s %s %s --adopt` first to let the package adopt them, or delete them",
 				strings.ToLower(string(c.To.Kind)), c.Reference(), c.Names()[0])
+		}
+	}
+}
+
+// ExplainSwitch makes the refusals of kinds that another package holds name the command with which a package uses that package for its kinds:
+// it requires the package that was selected for them before.
+func ExplainSwitch(p v1.Package, refusals []plan.Refusal) {
+	selected := KindProviders(p)
+	for i := range refusals {
+		_, group, _ := strings.Cut(refusals[i].Ref.Name, ".")
+		isSelected := slices.ContainsFunc(selected, func(d dependency.Dependency) bool {
+			kind, err := dependency.ParseKindRef(d.CRD)
+			return err == nil && kind.Group == group && strings.Contains(refusals[i].Reason, d.Package)
+		})
+		if isSelected && refusals[i].Holder != "" {
+			refusals[i].Fix = fmt.Sprintf("to let %s use the kinds of %s, run `kubectl annotate %ss.%s %s %s-`",
+				revision.ObjectName(p), refusals[i].Holder, strings.ToLower(p.PackageKind()), v1.Group, p.GetName(), AnnotationKindProviders)
 		}
 	}
 }

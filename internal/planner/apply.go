@@ -39,7 +39,7 @@ func MovedError(p *Plan, moved []Difference) error {
 	return ErrPlanMoved.New(few(reasons), "the plan to %s %s is stale", p.Operation, p.Package.Short())
 }
 
-// RefusalError returns the error of a plan whose objects cannot be established, or nil if they can.
+// RefusalError returns the error of a plan whose objects cannot be established, or that an install object would undo, otherwise nil.
 func (p *Plan) RefusalError() error {
 	if p.Incompatible != "" {
 		return xpkg.ErrIncompatible.New(errors.New(p.Incompatible), "%s cannot be established", p.Package.Short())
@@ -57,6 +57,9 @@ func (p *Plan) RefusalError() error {
 		return webhooks.NotAllowed(p.Package.Short(), rules, p.commandToAllow())
 	}
 	if len(p.Objects.Refusals) == 0 {
+		if p.Maintained != nil {
+			return p.Maintained.Err()
+		}
 		return nil
 	}
 	err := apply.Refused(p.Objects.Refusals, "%s cannot be established", p.Package.Short())

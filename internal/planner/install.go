@@ -34,7 +34,11 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := CheckMaintained(ctx, pl.Reader, s.live, p); err != nil {
+	maintained, err := maintenanceOf(ctx, pl.Reader, s.live, p)
+	if err == nil && maintained != nil && !pl.ShowMaintained {
+		err = maintained.Err()
+	}
+	if err != nil {
 		return nil, err
 	}
 	packages := pl.packages()
@@ -72,6 +76,9 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	out, err := s.startInstall(p, res)
 	if err != nil {
 		return nil, err
+	}
+	if out.Maintained = maintained; maintained != nil {
+		out.warn(fmt.Sprintf("An install object would undo the update: %s. To make these changes, run `%s`.", maintained.Maintainer, maintained.Command))
 	}
 	if revision.LenientContent(p) {
 		out.warn(fmt.Sprintf("The package is read with the lenient policy of its annotation %s; `xpkg lint %s` reports what is accepted.", revision.AnnotationContentPolicy, p.PackageSpec().Package))

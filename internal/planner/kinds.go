@@ -299,7 +299,10 @@ func (pl *Planner) installsOf(ctx context.Context, live v1.Package, out *Plan) [
 	if err != nil {
 		out.warn(fmt.Sprintf("The install objects that use the package are not known: %v.", err))
 	}
-	return slices.DeleteFunc(all, func(in packagesv1alpha1.Install) bool { return in.InstallStatus().Provider != live.GetName() })
+	return slices.DeleteFunc(all, func(in packagesv1alpha1.Install) bool {
+		isMaintainer := out.Maintained != nil && live.GetAnnotations()[state.AnnotationInstalledBy] == state.InstalledBy(in)
+		return in.InstallStatus().Provider != live.GetName() || isMaintainer
+	})
 }
 
 // contentsWith returns the content of a package that is planned, and of the installed packages that do not work yet.

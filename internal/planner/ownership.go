@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -25,35 +26,62 @@ var ErrMaintained = errcode.Code{
 	Fix:   "Change or delete the install object. The message has the command.",
 }
 
+// Maintenance is the install object that maintains a package, and would undo a change of the package.
+type Maintenance struct {
+	// Maintainer describes the install object and the package.
+	Maintainer string `json:"maintainer"`
+	// Command changes or deletes the install object, so that the package changes.
+	Command string `json:"command"`
+
+	effect string
+}
+
+// Err returns the error MaintainedByInstall.
+func (m *Maintenance) Err() error {
+	return ErrMaintained.New(nil, "%s", m.Maintainer).WithDo("Run `%s` to %s the package.", m.Command, cmp.Or(m.effect, "change"))
+}
+
 // CheckMaintained fails with MaintainedByInstall if an install object would undo the change of the live package to p, or
 // its deletion if p is nil.
 func CheckMaintained(ctx context.Context, reader client.Reader, live, p v1.Package) error {
+	m, err := maintenanceOf(ctx, reader, live, p)
+	if err == nil && m != nil {
+		err = m.Err()
+	}
+	return err
+}
+
+// maintenanceOf returns the install object that would undo the change of the live package to p, or its deletion if p is nil; nil if there
+// is none.
+func maintenanceOf(ctx context.Context, reader client.Reader, live, p v1.Package) (*Maintenance, error) {
 	if live == nil {
-		return nil
+		return nil, nil
 	}
 	by := live.GetAnnotations()[state.AnnotationInstalledBy]
 	if by == "" {
-		return nil
+		return nil, nil
 	}
 	if p != nil && p.PackageSpec().Package == live.PackageSpec().Package {
-		return nil // All settings that the install object does not determine belong to users.
+		return nil, nil // All settings that the install object does not determine belong to users.
 	}
 	in, err := state.ReadInstall(ctx, reader, by)
 	if err != nil {
-		return fmt.Errorf("read the install object %s: %w", by, err)
+		return nil, fmt.Errorf("read the install object %s: %w", by, err)
 	}
 	if in == nil || in.GetDeletionTimestamp() != nil {
-		return nil
+		return nil, nil
 	}
 	command := func(verb string, more ...string) string {
 		return state.InstallCommand(verb, in.PackageKind(), in.GetNamespace(), in.GetName(), more...)
 	}
-	failed := ErrMaintained.New(nil, "the %s %s in the namespace %s maintains the %s %s", in.PackageKind(), in.GetName(), in.GetNamespace(), live.PackageKind(), live.GetName())
+	out := &Maintenance{Maintainer: fmt.Sprintf("the %s %s in the namespace %s maintains the %s %s", in.PackageKind(), in.GetName(), in.GetNamespace(), live.PackageKind(), live.GetName())}
 	if p == nil {
-		return failed.WithDo("Run `%s` to uninstall the package.", command("delete"))
+		out.Command, out.effect = command("delete"), "uninstall"
+		return out, nil
 	}
 	patch := wording.ShellWord(installPatch(in.InstallSpec(), p.PackageSpec().Package))
-	return failed.WithDo("Run `%s` to change the package.", command("patch", "--type", "merge", "-p", patch))
+	out.Command = command("patch", "--type", "merge", "-p", patch)
+	return out, nil
 }
 
 // installPatch returns the patch of an install object that selects a package.

@@ -67,6 +67,9 @@ type Plan struct {
 	Incompatible string `json:"incompatible,omitempty"`
 	// Permissions are the changes to the permissions of the runtime, or nil if there are none.
 	Permissions *Permissions `json:"permissions,omitempty"`
+	// Maintained is the install object that would undo the operation, or nil. If it is set, no object is changed, and a command
+	// changes the install object instead.
+	Maintained *Maintenance `json:"maintained,omitempty"`
 	// Runtime is the reason why the manager refuses the runtime, or nil.
 	Runtime *RuntimeRefusal `json:"runtime,omitempty"`
 	// Webhooks are the rules for resources that the package does not define, or nil if there are

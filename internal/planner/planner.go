@@ -80,6 +80,9 @@ type Planner struct {
 	ChangedTogether map[string]bool
 	// RemovedTogether are the packages that the same operation deletes.
 	RemovedTogether []v1.Package
+	// ShowMaintained makes the plan of a package that an install object maintains show the changes. The plan is refused; see
+	// [Plan.Maintained].
+	ShowMaintained bool
 	// Pin makes the plan write the reference with the digest that it was resolved to, so
 	// that applying the plan later installs exactly the same content.
 	Pin bool

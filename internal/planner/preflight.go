@@ -79,7 +79,9 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 	for _, r := range out.Objects.Refusals {
 		known[r.Ref] = true
 	}
-	for _, r := range graph.Conflicts(holders, out.Package.Short(), slices.Concat(own.Refs(), composed), changes, reserved) {
+	conflicts := graph.Conflicts(holders, out.Package.Short(), slices.Concat(own.Refs(), composed), changes, reserved)
+	graph.ExplainSwitch(p, conflicts)
+	for _, r := range conflicts {
 		if !known[r.Ref] {
 			known[r.Ref] = true
 			out.Objects.Refusals = append(out.Objects.Refusals, r)

@@ -137,6 +137,11 @@ func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Packa
 	if err := pl.checkPrivileges(ctx, s, by, objects); err != nil {
 		return err
 	}
+	if *objects.Deployment.Spec.Replicas > 0 {
+		if err := deployment.CheckService(ctx, pl.Reader, objects); err != nil {
+			return err
+		}
+	}
 	other := cmp.Or(manifests.ConfiguredImage(config), pkg.Meta.ControllerImage)
 	if pl.Images == nil || other != "" || !revision.MayPull(p.PackageSpec().PackagePullPolicy) {
 		// The manager resolves an image outside of the package.
@@ -155,7 +160,7 @@ func (pl *Planner) checkDeployment(ctx context.Context, s *clusterState, w runti
 	if err := cmp.Or(objects.CheckDeploymentMetadata(), objects.CheckMetadata()); err != nil {
 		return err
 	}
-	if err := pl.checkPrivileges(ctx, s, runtime.Deployment, objects); err != nil || pl.DryRun == nil {
+	if err := cmp.Or(pl.checkPrivileges(ctx, s, runtime.Deployment, objects), deployment.CheckService(ctx, pl.Reader, objects)); err != nil || pl.DryRun == nil {
 		return err
 	}
 	// A revision that does not exist has no UID, and the API server accepts no owner without one.

@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -121,6 +122,9 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 		{Name: "LIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
 	}}}}
 	foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "crossplane-system", Name: "cluster-admin"}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "crossplane-system", Name: "boats"}}
+	stopped := configured(corev1.PodSpec{}, "")
+	stopped.Spec.DeploymentTemplate.Spec.Replicas = new(int32(0))
 	for name, tc := range map[string]struct {
 		lock    *v1beta1.Lock
 		image   imageConfig
@@ -146,6 +150,10 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 		"foreign account":             {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, manifests.ErrPrivileges, "the ServiceAccount cluster-admin"},
 		"foreign account, as process": {announced("Process", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, manifests.ErrPrivileges, "the ServiceAccount cluster-admin"},
 		"foreign account allowed":     {announced("Deployment", "ServiceAccount"), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, errcode.Code{}, ""},
+		"foreign Service":             {announced("Deployment", ""), program, []client.Object{service}, deployment.ErrNameConflict, "Service crossplane-system/boats exists"},
+		"foreign Service, as process": {announced("Process", ""), program, []client.Object{service}, deployment.ErrNameConflict, "Service crossplane-system/boats exists"},
+		"foreign Service, stopped":    {announced("Process", ""), program, []client.Object{service, stopped}, errcode.Code{}, ""},
+		"foreign Service, external":   {announced("External", ""), program, []client.Object{service}, errcode.Code{}, ""},
 		"account that is created":     {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, "boats")}, errcode.Code{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -90,6 +90,29 @@ func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
 		_, err = s.planner(t).Uninstall(t.Context(), p)
 		wantFix(t, err, "`kubectl delete --namespace "+managerNamespace+" clusterpackageinstalls.packages.crossplane.io maintained`")
 	})
+	t.Run("PlansOfUpdatesShowTheChanges", func(t *testing.T) {
+		s.publish(t, "maintained", "v2.0.0", "Cluster")
+		patch := "kubectl patch --namespace " + managerNamespace + " clusterpackageinstalls.packages.crossplane.io maintained --type merge -p '{\"spec\":{\"package\":\"first/maintained:v2.0.0\"}}'"
+		file := filepath.Join(t.TempDir(), "plan.json")
+		for _, tc := range []struct {
+			args    string
+			code    int
+			refused bool
+		}{
+			{"plan update maintained v2.0.0", 2, false}, {"plan update maintained v2.0.0 -o markdown", 2, false}, {"update maintained v2.0.0 --dry-run", 2, false},
+			{"update maintained v2.0.0 --yes", 9, true}, {"plan update maintained v2.0.0 --out " + file, 9, true},
+		} {
+			code, stdout, stderr := command.Output(t, append(strings.Fields(tc.args), "--kubeconfig", cluster.Kubeconfig(t), "--cache-dir", filepath.Join(t.TempDir(), "cache"))...)
+			text := stdout + stderr
+			if code != tc.code || !strings.Contains(text, ":v2.0.0") || !strings.Contains(text, patch) || !strings.Contains(text, "An install object would undo the update: ") ||
+				strings.Contains(text, "breaks") || strings.Contains(stderr, planner.ErrMaintained.Name) != tc.refused {
+				t.Errorf("%s: exit code %d, want %d\n%s%s", tc.args, code, tc.code, stdout, stderr)
+			}
+		}
+		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a plan that cannot be applied is saved: %v", err)
+		}
+	})
 	t.Run("UninstallsAreRefused", func(t *testing.T) {
 		uid := p.UID
 		for _, args := range [][]string{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -78,6 +79,9 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 	}
 	refused := p.RefusalError()
 	needs, how := p.ConsentError(), fmt.Sprintf("use --yes with `xpkg %s`", p.Operation)
+	if p.Maintained != nil {
+		how = "run `" + p.Maintained.Command + "`"
+	}
 	if o.Out != "" && refused == nil {
 		apply, err := keepPlan(env, o.Out, p, raw, needs != nil)
 		if err != nil {
@@ -89,7 +93,7 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 	switch {
 	case err != nil:
 		return err
-	case refused != nil:
+	case refused != nil && (o.Out != "" || !errors.Is(refused, planner.ErrMaintained)):
 		return refused
 	case needs != nil:
 		return adviseYes(needs, how)

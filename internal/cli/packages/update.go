@@ -66,6 +66,7 @@ func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Pla
 		return nil, err
 	}
 	c.assume(pl)
+	pl.ShowMaintained = true
 	out, err := pl.Install(ctx, p)
 	return out, planError(err, "update "+inventory.ShortName(p))
 }
@@ -265,6 +266,9 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 		return err
 	}
 	if err := p.RefusalError(); err != nil {
+		if errors.Is(err, planner.ErrMaintained) {
+			err = cmp.Or(showPlan(env, p), err)
+		}
 		return err
 	}
 	if !p.WritesPackage() {

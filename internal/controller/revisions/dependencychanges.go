@@ -55,6 +55,7 @@ func (r *Reconciler) preflightChanges(ctx context.Context, in *install, seen *gr
 	}
 	name := revision.ObjectName(in.Package)
 	refusals := graph.Conflicts(holders, name, slices.Concat(own, composed), changes, reserved)
+	graph.ExplainSwitch(in.Package, refusals)
 	for i, c := range changes {
 		refused, err := r.refuseObjects(ctx, in.Package, c, added[i])
 		if err != nil {

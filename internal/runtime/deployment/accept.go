@@ -23,7 +23,7 @@ func (r *Runtime) CheckAccepted(ctx context.Context, o manifests.Objects) error 
 	}
 	exists := live.UID != ""
 	if !exists {
-		if err := r.CheckService(ctx, o); err != nil {
+		if err := CheckService(ctx, r.Client, o); err != nil {
 			return err
 		}
 	}
@@ -53,8 +53,8 @@ func (r *Runtime) CheckAccepted(ctx context.Context, o manifests.Objects) error 
 }
 
 // CheckService fails with NameConflict if the Service of a runtime belongs to another owner.
-func (r *Runtime) CheckService(ctx context.Context, o manifests.Objects) error {
-	_, err := r.readService(ctx, o)
+func CheckService(ctx context.Context, reader client.Reader, o manifests.Objects) error {
+	_, err := readService(ctx, reader, o)
 	return err
 }
 

@@ -52,7 +52,7 @@ type Runtime struct {
 // with NameConflict if the Deployment or the Service belongs to another owner, and then
 // writes nothing.
 func (r *Runtime) Ensure(ctx context.Context, o manifests.Objects) (runtime.State, error) {
-	service, err := r.readService(ctx, o)
+	service, err := readService(ctx, r.Client, o)
 	if err != nil {
 		return runtime.State{}, err
 	}
@@ -120,7 +120,7 @@ func (r *Runtime) EnsureAccount(ctx context.Context, o manifests.Objects) error 
 // makes the revision the controller of the Service. It fails with NameConflict if the Service
 // belongs to another owner.
 func (r *Runtime) EnsureService(ctx context.Context, o manifests.Objects) error {
-	live, err := r.readService(ctx, o)
+	live, err := readService(ctx, r.Client, o)
 	if err != nil {
 		return err
 	}
@@ -129,12 +129,12 @@ func (r *Runtime) EnsureService(ctx context.Context, o manifests.Objects) error 
 
 // readService reads the Service of the package. It fails with NameConflict if the Service belongs
 // to another owner.
-func (r *Runtime) readService(ctx context.Context, o manifests.Objects) (*corev1.Service, error) {
+func readService(ctx context.Context, reader client.Reader, o manifests.Objects) (*corev1.Service, error) {
 	live := &corev1.Service{}
 	if o.Service == nil {
 		return live, nil
 	}
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.Service), live)
+	err := reader.Get(ctx, client.ObjectKeyFromObject(o.Service), live)
 	if apierrors.IsNotFound(err) {
 		return &corev1.Service{}, nil
 	}

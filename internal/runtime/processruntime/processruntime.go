@@ -101,7 +101,7 @@ func (p *Runtime) Obtain(ctx context.Context, program runtime.Workload) error {
 		return err
 	}
 	if !p.isStarted(program.Owner) && *objects.Deployment.Spec.Replicas > 0 {
-		if err := p.objects.CheckService(ctx, objects); err != nil {
+		if err := deployment.CheckService(ctx, p.opts.Client, objects); err != nil {
 			return err
 		}
 	}
