@@ -96,12 +96,15 @@ func (s *clusterState) choice() (runtime.Choice, bool) {
 	return choice, err == nil
 }
 
-// hasRuntime reports whether a package has a runtime that the manager or another system runs. It is true if the manager does not
-// announce its configuration.
+// hasRuntime reports whether a package has a runtime that the manager or another system runs. A manager that does not announce its
+// configuration runs those of all packages that have one.
 func (s *clusterState) hasRuntime(p v1.Package, pkg *xpkg.Package) bool {
 	choice, known := s.choice()
+	if !known {
+		choice = runtime.Everywhere(runtime.Deployment)
+	}
 	by, _, err := choice.Select(p, pkg.Meta)
-	return !known || err != nil || by != runtime.None
+	return err != nil || by != runtime.None
 }
 
 func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest) error {

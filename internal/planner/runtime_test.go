@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
@@ -89,6 +90,25 @@ webhooks:
 		t.Fatal(err)
 	}
 	checkLeftOut(t, "no runtime in the content", got, "the content of provider/bare has no runtime that serves them")
+}
+
+// The plan of a Provider that shares its CRDs with namespaces lists no permissions: it has no runtime, whatever the manager announces.
+func TestPlanOfASharedProviderListsNoPermissions(t *testing.T) {
+	s := newFakeContent()
+	const ref = "registry.example.com/boats:v1"
+	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
+	for _, choice := range []string{"Deployment", "Process", ""} {
+		for _, isShared := range []bool{false, true} {
+			p := env.NewProvider("boats", ref)
+			if isShared {
+				p.Annotations = map[string]string{revision.AnnotationNamespacedInstalls: revision.AllowInstalls}
+			}
+			got, err := fakePlanner(t, s, announced(choice, "")).Install(t.Context(), p)
+			if err != nil || (got.Permissions == nil) != isShared {
+				t.Errorf("%q, shared %t: the permissions are %+v: %v", choice, isShared, got.Permissions, err)
+			}
+		}
+	}
 }
 
 // checkLeftOut checks that a plan leaves out the webhook configuration of its package for a reason, or nothing if the reason is empty.

@@ -744,6 +744,7 @@ func TestUsersOfANamespaceSeeTheirObjects(t *testing.T) {
 		}
 		return file
 	}
+	s.publish(t, "seen", "v2.0.0", "Namespaced")
 	all, some, none := grant("all", "packageinstalls", "clusterpackageinstalls", "packages"), grant("some", "packageinstalls"), grant("none", "stacks")
 	const name, note = "packageinstall/seen-team/seen", "note: the package that packageinstall/seen-team/seen uses is not shown: "
 	for _, tc := range []struct {
@@ -767,11 +768,15 @@ func TestUsersOfANamespaceSeeTheirObjects(t *testing.T) {
 		{all, "tree " + name + " -o json", 0, []string{`"kind": "PackageInstall"`}, []string{note}},
 		{all, "logs " + name, 13, nil, []string{"kubectl logs deployment/seen --namespace " + team}},
 		{cluster.Kubeconfig(t), "tree " + name, 0, []string{"provider/seen  v1.0.0  Healthy=True", "used by PackageInstall seen-team/seen"}, nil},
+		{cluster.Kubeconfig(t), "plan update seen v2.0.0 --cache-dir " + t.TempDir(), 9, []string{"breaks", "packageinstall/seen-team/seen    needs", "packageinstall/unseen-team/seen  needs"}, []string{"DependentsBroken"}},
 		{cluster.Kubeconfig(t), "list -n " + team, 0, []string{name + "   True"}, nil},
 	} {
 		code, stdout, stderr := command.Output(t, append(strings.Fields(tc.command), "--kubeconfig", tc.kubeconfig)...)
 		isOther := func(text string, parts []string) bool {
 			return slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+		}
+		if strings.Contains(stdout, "permissions of the runtime") {
+			t.Errorf("%s: a shared Provider has no runtime, and the plan lists permissions:\n%s", tc.command, stdout)
 		}
 		if code != tc.code || isOther(stdout, tc.stdout) || isOther(stderr, tc.stderr) || tc.stderr == nil && stderr != "" || tc.code == 0 && strings.Count(stderr, "\n") != len(tc.stderr) {
 			t.Errorf("%s: exit code %d, want %d\n%s%s", tc.command, code, tc.code, stdout, stderr)
