@@ -56,7 +56,10 @@ func (r *NamespaceInstalls) Reconcile(ctx context.Context, req ctrl.Request) (ct
 // revoke deletes the record of a paused install object, so that its controller stops, and returns the reason, if the Provider that it uses
 // does not exist, or is not shared with namespaces.
 func (r *NamespaceInstalls) revoke(ctx context.Context, in *packagesv1alpha1.PackageInstall) error {
-	name := in.Status.Provider
+	record, name := &packagesv1alpha1.Package{}, in.Status.Provider
+	if err := r.API.Client.Get(ctx, client.ObjectKeyFromObject(in), record); err != nil {
+		return client.IgnoreNotFound(err) // Nothing runs.
+	}
 	p, err := r.usedProvider(ctx, in)
 	switch {
 	case err != nil || name == "":
