@@ -23,7 +23,7 @@ func (c *components) setupFirstGeneration() error {
 		return nil
 	}
 	o := c.options
-	base := firstgen.Base{API: c.api, Packages: c.packages, Options: o.FirstGeneration, Namespace: o.namespace(), Sources: o.KindSources, Crossplane: c.crossplane(), Choosing: &keyedmutex.Mutex[string]{}}
+	base := firstgen.Base{API: c.api, Kinds: c.api.Cluster, Packages: c.packages, Options: o.FirstGeneration, Namespace: o.namespace(), Sources: o.KindSources, Crossplane: c.crossplane(), Choosing: &keyedmutex.Mutex[string]{}}
 	p := &firstgen.Packages{Base: base, NewRuntime: c.namespaceRuntime, SettleTime: o.Settle}
 	if o.Permissions != nil {
 		p.Held = &permission.ManagerRules{Client: c.api.Client, Log: o.Log}

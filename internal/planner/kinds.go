@@ -82,6 +82,7 @@ func (pl *Planner) selectProviders(ctx context.Context, s *clusterState, bound s
 	if finder == nil {
 		finder = &provide.Finder{}
 	}
+	installed := s.repositories()
 	kinds, recorded := slices.Clone(bound.Missing), map[dependency.KindRef]string{}
 	for _, d := range bound.Selected {
 		if k, err := dependency.ParseKindRef(d.CRD); err == nil {
@@ -89,7 +90,7 @@ func (pl *Planner) selectProviders(ctx context.Context, s *clusterState, bound s
 			recorded[k] = d.Package
 		}
 	}
-	rankings, err := finder.RankTogether(ctx, kinds, provide.Request{Present: s.repositories(), RecordedKinds: recorded})
+	rankings, err := finder.RankTogether(ctx, kinds, provide.Request{Present: installed, RecordedKinds: recorded})
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +102,25 @@ func (pl *Planner) selectProviders(ctx context.Context, s *clusterState, bound s
 		if err := finder.Err(ctx, r); err != nil {
 			return nil, err
 		}
+		if err := pl.checkInstalledProvides(s, r); err != nil {
+			return nil, err
+		}
 		out = append(out, dependency.Dependency{Package: r.Order[0].Repository, Constraint: r.Order[0].Constraint, CRD: r.Kind.String()})
 	}
 	return out, nil
+}
+
+// checkInstalledProvides fails with KindHeld if the package that is selected for a kind is installed. Its installed version does not
+// define the kind: otherwise, the package would be bound to it. A package that is changed together with the planned one can.
+func (pl *Planner) checkInstalledProvides(s *clusterState, r provide.Ranking) error {
+	first := r.Order[0]
+	for _, x := range s.others {
+		own := Package{Kind: x.PackageKind(), Name: x.GetName()}
+		if s.sameRepository(oci.RepositoryName(x.PackageSpec().Package), first.Repository) && !pl.ChangedTogether[own.Short()] {
+			return provide.OtherVersion(own.Short(), r)
+		}
+	}
+	return nil
 }
 
 // warnOfKinds adds a warning for each kind that an added package requires and that no package provides: the manager selects none.

@@ -184,6 +184,31 @@ func TestTheProviderOfAKindIsRecordedOnThePackage(t *testing.T) {
 	}
 }
 
+// A package that is installed in a version without a kind is not selected for it: the plan fails before anything is recorded, and names the
+// update.
+func TestAnInstalledPackageWithoutTheKindIsNotSelected(t *testing.T) {
+	e := env.New(t)
+	const group = "former.kinds.test"
+	s := kindsContent(group)
+	s.put(kindsAt+"wheels:v2.0.0", provider("wheels", "", crd(group, "Tyre", "one")))
+	e.RunManager(t, controller.Options{Content: s, Dependencies: &controller.Dependencies{Registry: s}})
+	wheels := env.NewProvider("former-wheels", kindsAt+"wheels:v2.0.0")
+	e.CreateTemporary(t, wheels)
+	settled(t, e.Client, wheels)
+	pl := newPlanner(t, e.Config, s)
+	pl.Registry = s
+	pl.Kinds = &provide.Finder{Sources: []provide.Source{sourceOf(t, s, "wheels:v1.0.0")}, Held: pl.HeldKinds}
+	_, err := pl.Install(t.Context(), env.NewProvider("former-car", kindsAt+"car:v1.0.0"))
+	if !errors.Is(err, provide.ErrKindHeld) || !strings.Contains(errcode.Message(err), "`xpkg update provider/former-wheels v1.0.0`") {
+		t.Errorf("the plan fails with %v", err)
+	}
+	// Together with the update, it can be planned.
+	pl.ChangedTogether = map[string]bool{"provider/former-wheels": true}
+	if _, err := pl.Install(t.Context(), env.NewProvider("former-car", kindsAt+"car:v1.0.0")); err != nil {
+		t.Errorf("together with the update: %v", err)
+	}
+}
+
 // expectBreaks checks that a plan breaks the users of kinds, and needs consent.
 func expectBreaks(t *testing.T, p *planner.Plan, err error, users []string, after string) {
 	t.Helper()

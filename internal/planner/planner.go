@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -95,6 +97,21 @@ func (pl *Planner) packages() state.Packages {
 
 func (pl *Planner) finder() origin.Finder {
 	return origin.Finder{Reader: pl.Reader, Namespace: pl.Namespace}
+}
+
+// HeldKinds returns the CRDs of an API group with the packages that hold them, for [provide.Finder].
+func (pl *Planner) HeldKinds(ctx context.Context, group string) (map[string]string, error) {
+	packages := map[string]string{}
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackageList(kind)
+		if err := pl.Reader.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("list packages: %w", err)
+		}
+		for _, p := range list.Packages() {
+			packages[kind+"/"+p.GetName()] = oci.RepositoryName(p.PackageSpec().Package)
+		}
+	}
+	return state.GroupHolders(ctx, pl.Cluster, group, func(kind, name string) string { return packages[kind+"/"+name] })
 }
 
 // CrossplaneConstraints returns a function that reports whether a constraint accepts the version of Crossplane in the cluster,

@@ -1,6 +1,7 @@
 package provide
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -138,5 +139,37 @@ func TestDownloadedContentIsOfferedAndNotSelected(t *testing.T) {
 	}
 	if kinds, err := (&Finder{Sources: []Source{Packages{All: []Package{downloaded}}}}).Expand(t.Context(), kindRef(t, "*.s3.example.org/v1"), nil); err != nil || len(kinds) != 1 {
 		t.Errorf("the kinds of the group are %v, %v", kinds, err)
+	}
+}
+
+// The packages of a cluster that hold CRDs of the group, and CRDs that no package holds, count among the publishers of the group.
+func TestKindsOfTheClusterCountAsKindsOfTheGroup(t *testing.T) {
+	provider := contentOf(t, "Provider", "Bucket", "{type: object}")
+	source := Packages{Name: "index", All: []Package{{Repository: "xpkg.test/acme/s3", Version: "v1.0.0", Digest: oci.DigestOf([]byte("1")), Content: provider}}}
+	for name, tt := range map[string]struct {
+		held    map[string]string
+		decided bool
+	}{
+		"none":                         {nil, true},
+		"of the same publisher":        {map[string]string{"queues.s3.example.org": "xpkg.test/acme/sqs"}, true},
+		"of another publisher":         {map[string]string{"queues.s3.example.org": "xpkg.test/other/sqs"}, false},
+		"of another registry":          {map[string]string{"queues.s3.example.org": "mirror.test/acme/sqs"}, false},
+		"of no package":                {map[string]string{"queues.s3.example.org": ""}, false},
+		"of no package, and of a peer": {map[string]string{"a.s3.example.org": "", "queues.s3.example.org": "xpkg.test/acme/sqs"}, false},
+	} {
+		f := Finder{Sources: []Source{source}, Held: func(_ context.Context, group string) (map[string]string, error) {
+			if group != "s3.example.org" {
+				t.Errorf("%s: the group %s is asked for", name, group)
+			}
+			return tt.held, nil
+		}}
+		r, err := f.Rank(t.Context(), Request{Kind: kindRef(t, "Bucket.s3.example.org")})
+		if err != nil || (r.Decided != "") != tt.decided {
+			t.Errorf("%s: decided %q (%v)", name, r.Decided, err)
+		}
+	}
+	failing := Finder{Sources: []Source{source}, Held: func(context.Context, string) (map[string]string, error) { return nil, errors.New("broken") }}
+	if _, err := failing.Rank(t.Context(), Request{Kind: kindRef(t, "Bucket.s3.example.org")}); err == nil {
+		t.Error("kinds of a cluster that cannot be read do not count")
 	}
 }

@@ -41,6 +41,10 @@ type Finder struct {
 	// Crossplane returns a function that reports whether a constraint accepts the version of Crossplane that runs, or nil to
 	// accept every constraint, at the first use. It may be nil.
 	Crossplane func(ctx context.Context) (fits func(constraint string) bool, err error)
+	// Held returns the names of the CRDs of an API group that exist in the cluster, with the repositories of the packages that
+	// hold them, or "" for a CRD that no package holds. It may be nil. The publishers of the packages count among those of the
+	// group, and a CRD that no package holds counts as another publisher.
+	Held func(ctx context.Context, group string) (map[string]string, error)
 	// Holders and Present are as in Request.
 	Holders map[string]string
 	Present map[string]bool
@@ -120,7 +124,32 @@ func (f *Finder) Rank(ctx context.Context, q Request) (Ranking, error) {
 		all, group = kept, withoutDownloads(group, q)
 	}
 	q.GroupPublishers = Publishers(group)
+	if f.Held != nil {
+		held, err := f.Held(ctx, q.Kind.Group)
+		if err != nil {
+			return Ranking{}, err
+		}
+		q.GroupPublishers = append(q.GroupPublishers, holders(held, slices.Concat(group, all))...)
+	}
 	return Rank(q, all), nil
+}
+
+// holders returns the publishers of the packages that hold CRDs, and the CRDs that no package holds. A repository that is among the
+// candidates has their publisher.
+func holders(held map[string]string, known []Candidate) []string {
+	var out []string
+	for crd, repository := range held {
+		at := slices.IndexFunc(known, func(c Candidate) bool { return c.Repository == repository })
+		switch {
+		case repository == "":
+			out = append(out, "the CRD "+crd)
+		case at >= 0:
+			out = append(out, known[at].publisher())
+		default:
+			out = append(out, Candidate{Repository: repository}.publisher())
+		}
+	}
+	return out
 }
 
 // withoutDownloads returns the candidates that an index or a user has named, or that are present or recorded. Content that was

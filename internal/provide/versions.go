@@ -85,3 +85,10 @@ func withoutDigest(ref oci.Reference) string {
 	}
 	return ref.String()
 }
+
+// OtherVersion returns the error KindHeld for a ranking whose first candidate is an installed package in a version that does not provide
+// the kind. Installed is the package as KIND/NAME.
+func OtherVersion(installed string, r Ranking) error {
+	return ErrKindHeld.New(nil, "%s, which is installed, provides %s only in another version, or is not established yet", installed, r.Canonical()).
+		WithDo("Run `xpkg describe %s`, or update the package with `xpkg update %s %s`.", installed, installed, r.Order[0].Version)
+}

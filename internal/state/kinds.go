@@ -123,6 +123,24 @@ func isDefinition(o metav1.OwnerReference) bool {
 	return strings.HasPrefix(o.APIVersion, "apiextensions.crossplane.io/") && slices.Contains([]string{"CompositeResourceDefinition", "ManagedResourceDefinition"}, o.Kind)
 }
 
+// GroupHolders returns the CRDs of an API group that exist in the cluster by their names, with the repositories of the packages that
+// hold them, for [provide.Finder]. Repository returns the repository of an installed package, or "".
+func GroupHolders(ctx context.Context, cluster KindReader, group string, repository func(kind, name string) string) (map[string]string, error) {
+	held, err := FindKinds(ctx, cluster, dependency.KindRef{Name: dependency.AllKinds, Group: group})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, h := range held {
+		name := ""
+		if h.PackageName != "" {
+			name = repository(h.PackageKind, h.PackageName)
+		}
+		out[h.Plural+"."+group] = name
+	}
+	return out, nil
+}
+
 // A KindBinding are the packages that satisfy the kinds that a package requires.
 type KindBinding struct {
 	// Selected are dependencies on the packages, each with its kind.

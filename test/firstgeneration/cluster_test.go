@@ -296,6 +296,45 @@ func TestClusterPackageInstallReleasesTheProviderThatItNoLongerUses(t *testing.T
 	}
 }
 
+// An install object that is deleted without its dependents, as with kubectl delete --cascade=orphan, leaves the Provider with its custom
+// resources to the user, also if the manager does not run while the garbage collector carries that out.
+func TestClusterPackageInstallDeletedWithoutItsDependents(t *testing.T) {
+	s := newSuite(t, nil)
+	for name, stopped := range map[string]bool{"orphaning": false, "orphaned": true} {
+		in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, name, s.publish(t, name, "v1.0.0", "Cluster"))
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionTrue, "Available")
+		thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": name + ".example.org/v1", "kind": "Thing"}}
+		thing.SetNamespace(managerNamespace)
+		thing.SetName("kept")
+		s.Create(t, thing)
+		if stopped {
+			s.manager.Stop()
+		}
+		if err := s.Client.Delete(t.Context(), in, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+			t.Fatal(err)
+		}
+		if stopped {
+			wait.Until(t, env.Limit, "the garbage collector has orphaned the record", func() (string, bool) {
+				err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(in), in)
+				return fmt.Sprint(in.GetFinalizers(), err), err == nil && !slices.Contains(in.GetFinalizers(), metav1.FinalizerOrphanDependents)
+			})
+			s.manager = s.RunManager(t, s.options)
+		}
+		record := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: managerNamespace, Name: name}}
+		s.WaitGone(t, in)
+		s.WaitGone(t, record)
+		p := env.NewProvider(name, "")
+		for _, x := range []client.Object{p, thing} {
+			if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(x), x); err != nil || x.GetDeletionTimestamp() != nil || x.GetAnnotations()[state.AnnotationInstalledBy] != "" {
+				t.Errorf("%T %s is deleted, or not released: %v %v", x, x.GetName(), x.GetAnnotations(), err)
+			}
+		}
+		s.Delete(t, p)
+		s.WaitGone(t, p)
+	}
+}
+
 // While a Provider waits for the deletion of its custom resources, its install objects and their records are not ready. The record of an
 // object whose Provider does not exist any more is deleted.
 func TestRecordsFollowTheDeletionOfTheirProviders(t *testing.T) {

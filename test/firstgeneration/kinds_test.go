@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -118,6 +120,35 @@ func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
 			t.Errorf("the recorded choice is %+v", c)
 		}
 	})
+}
+
+// A kind of an API group that another publisher's package has in the cluster, or a user, is in doubt, also if the sources know only one
+// package for it.
+func TestInstallByKindCountsTheKindsOfTheCluster(t *testing.T) {
+	s, sources := newKindSuite(t)
+	squatter := func(group string) provide.Candidate {
+		c := candidate(group, "elsewhere.example.org/evil/"+group)
+		c.Kind, c.Plural = "Trap", "traps"
+		return c
+	}
+	sources.Store(&known{squatter("held"), squatter("mine")})
+	held := env.NewProvider("held", s.publish(t, "held", "v1.0.0", "Cluster"))
+	s.Create(t, held)
+	s.WaitReady(t, held)
+	crd := &unstructured.Unstructured{}
+	_, definition, _ := strings.Cut(content("mine", "v1.0.0", "Cluster"), "\n---\n")
+	if err := yaml.Unmarshal([]byte(definition), &crd.Object); err != nil {
+		t.Fatal(err)
+	}
+	s.Create(t, crd)
+	for _, group := range []string{"held", "mine"} {
+		in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "trap-"+group, "")
+		in.InstallSpec().CRD = "traps." + group + ".example.org/v1"
+		s.audit.Reset("")
+		s.Create(t, in)
+		s.waitFor(t, in, corev1.ConditionFalse, provide.ErrAmbiguous.Name)
+		s.checkNoWrites(t, "trap-"+group)
+	}
 }
 
 // A package that was selected for a kind that it does not define is refused before anything of it is installed, also in place

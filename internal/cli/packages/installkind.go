@@ -133,9 +133,7 @@ func (c *installArgs) chooseProvider(env *terminal.Env, pl *clusterPlanner, all 
 	}
 	chosen := r.Order[0]
 	if q.Present[chosen.Repository] {
-		p := all.FromRepository(chosen.Repository)
-		return provide.ErrKindHeld.New(nil, "%s, which is installed, provides %s only in another version, or is not established yet", inventory.ShortName(p), r.Canonical()).
-			WithDo("Run `xpkg describe %s`, or update the package with `xpkg update %s %s`.", inventory.ShortName(p), inventory.ShortName(p), chosen.Version)
+		return provide.OtherVersion(inventory.ShortName(all.FromRepository(chosen.Repository)), r)
 	}
 	c.Ref, c.Kind, c.selected = chosen.Ref(), inventory.Kind(chosen.Type), kind
 	c.cached = chosen.Source == content.CacheSource

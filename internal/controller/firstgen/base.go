@@ -31,6 +31,8 @@ type Base struct {
 	// Sources returns the sources in which packages that provide kinds are found, in a state that is at most maxAge old. It may be
 	// nil.
 	Sources func(ctx context.Context, maxAge time.Duration) ([]provide.Source, error)
+	// Kinds reads the kinds of the cluster, which count when a package is selected for another kind of their group.
+	Kinds state.KindReader
 	// Crossplane is the version of Crossplane that runs. It may be nil.
 	Crossplane *crossplane.Checker
 	// Choosing serializes the selection of packages for the kinds of an API group, so that several objects with the same kind

@@ -13,6 +13,7 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -21,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -72,6 +74,13 @@ func apiWith(scheme *runtime.Scheme, objects ...client.Object) kube.API {
 	return kube.API{Client: c, Live: c}
 }
 
+// noKinds is a cluster that serves no kinds.
+type noKinds struct{}
+
+func (noKinds) Kinds(context.Context, string) ([]apply.ServedKind, error) { return nil, nil }
+
+func (noKinds) Metadata(context.Context, []plan.Ref) (map[plan.Ref]plan.Live, error) { return nil, nil }
+
 func TestThePackageOfAKindIsChosenOnlyWithoutDoubt(t *testing.T) {
 	const one, other = "r.example.org/one/thing", "r.example.org/other/thing"
 	record := func(repository, constraint string) map[string]string {
@@ -111,7 +120,7 @@ func TestThePackageOfAKindIsChosenOnlyWithoutDoubt(t *testing.T) {
 			if err := errors.Join(v1.AddToScheme(scheme), packagesv1alpha1.AddToScheme(scheme)); err != nil {
 				t.Fatal(err)
 			}
-			b := &Base{API: apiWith(scheme, tc.objects...), Namespace: "crossplane-system"}
+			b := &Base{API: apiWith(scheme, tc.objects...), Kinds: noKinds{}, Namespace: "crossplane-system"}
 			if tc.source != nil {
 				b.Sources = func(context.Context, time.Duration) ([]provide.Source, error) {
 					return []provide.Source{tc.source}, nil
@@ -158,7 +167,7 @@ spec: {crossplane: {version: ">=v2.0.0"}}
 	in.InstallSpec().CRD = thingCRD
 	for running, want := range map[string]string{"v2.1.0": "", "v1.20.0": "r.example.org/one/thing: its version v1.0.0 requires Crossplane >=v2.0.0"} {
 		b := &Base{
-			API: apiWith(scheme), Crossplane: &crossplane.Checker{Configured: running},
+			API: apiWith(scheme), Kinds: noKinds{}, Crossplane: &crossplane.Checker{Configured: running},
 			Sources: func(context.Context, time.Duration) ([]provide.Source, error) { return []provide.Source{source}, nil },
 		}
 		in.InstallStatus().ChosenPackage = nil
@@ -191,7 +200,7 @@ func TestAllKindsOfAGroupAreInstalledFromOnePackage(t *testing.T) {
 			if err := errors.Join(v1.AddToScheme(scheme), packagesv1alpha1.AddToScheme(scheme)); err != nil {
 				t.Fatal(err)
 			}
-			b := &Base{API: apiWith(scheme), Namespace: "crossplane-system"}
+			b := &Base{API: apiWith(scheme), Kinds: noKinds{}, Namespace: "crossplane-system"}
 			if tc.source != nil {
 				b.Sources = func(context.Context, time.Duration) ([]provide.Source, error) {
 					return []provide.Source{tc.source}, nil
@@ -237,7 +246,7 @@ func TestAnUndecidedSelectionReadsTheSourcesAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reads := 0
-			b := &Base{API: apiWith(scheme), Namespace: "crossplane-system"}
+			b := &Base{API: apiWith(scheme), Kinds: noKinds{}, Namespace: "crossplane-system"}
 			b.Sources = func(_ context.Context, maxAge time.Duration) ([]provide.Source, error) {
 				reads++
 				if maxAge < sourceAge {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -187,16 +188,40 @@ func (r *ClusterInstalls) releaseUnused(ctx context.Context, in *packagesv1alpha
 	return r.releaseProvider(ctx, in)
 }
 
+// orphansDependents reports whether an install object is deleted without its dependents, as with kubectl delete --cascade=orphan. The
+// garbage collector removes the finalizer of such a deletion soon, and leaves a record without the object as its owner.
+func (r *ClusterInstalls) orphansDependents(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) (bool, error) {
+	if controllerutil.ContainsFinalizer(in, metav1.FinalizerOrphanDependents) {
+		return true, nil
+	}
+	record := &packagesv1alpha1.Package{}
+	err := r.API.Live.Get(ctx, client.ObjectKeyFromObject(in), record)
+	return err == nil && isRecordOf(record, in) && state.IsOwnerlessRecord(record), client.IgnoreNotFound(err)
+}
+
 // reconcileDelete deletes the Provider of an install object, and removes the finalizer when the Provider is gone. A Provider
-// of another client, and one that the object does not use any more, stay.
+// of another client, and one that the object does not use any more, stay, and so does the Provider of an object that is deleted
+// without its dependents.
 func (r *ClusterInstalls) reconcileDelete(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) (ctrl.Result, revision.Summary, error) {
-	if err := r.releaseUnused(ctx, in); err != nil {
+	orphans, err := r.orphansDependents(ctx, in)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if orphans {
+		err = r.releaseProvider(ctx, in)
+		if err == nil {
+			err = r.deleteRecord(ctx, in) // The Provider shows its content, and no object maintains the record.
+		}
+	} else {
+		err = r.releaseUnused(ctx, in)
+	}
+	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	name := r.providerName(in)
 	summary := deleting("The Provider %s is being deleted.", name)
 	p := &v1.Provider{}
-	err := r.API.Live.Get(ctx, types.NamespacedName{Name: name}, p)
+	err = r.API.Live.Get(ctx, types.NamespacedName{Name: name}, p)
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
