@@ -14,7 +14,7 @@ func FirstGenerationRules() []rbacv1.PolicyRule {
 	const group = packagesv1alpha1.Group
 	return []rbacv1.PolicyRule{
 		rule(group, words("clusterpackageinstalls", "packageinstalls"), slices.Concat(read, words("update"))),
-		rule(group, words("packages"), slices.Concat(read, words("create", "update"))),
+		rule(group, words("packages"), slices.Concat(read, words("create", "update", "delete"))),
 		rule(group, words("clusterpackageinstalls/status", "packageinstalls/status", "packages/status"), words("update")),
 		rule(group, words("clusterpackageinstalls/finalizers", "packageinstalls/finalizers", "packages/finalizers"), words("update")),
 		// The manager reads StackDefinitions in both groups, and grants this to templating controllers.
@@ -29,4 +29,9 @@ func FirstGenerationRules() []rbacv1.PolicyRule {
 		rule(rbacv1.GroupName, words("roles", "rolebindings"), words("get", "list", "create", "update", "patch")),
 		rule("events.k8s.io", words("events"), words("create", "patch")),
 	}
+}
+
+// anyPackageInNamespaces lets the manager grant the controllers of namespaces any permission there.
+func anyPackageInNamespaces() rbacv1.PolicyRule {
+	return rule(rbacv1.GroupName, words("roles"), words("escalate", "bind"))
 }

@@ -44,10 +44,14 @@ func (o Options) Grants() []Grant {
 		})
 	}
 	if o.FirstGeneration {
+		rules := FirstGenerationRules()
+		if slices.Contains(o.PackageGroups, rbacv1.APIGroupAll) {
+			rules = append(rules, anyPackageInNamespaces())
+		}
 		all = append(all, Grant{
 			Name: "first-generation", Scope: Everywhere,
 			Reason: "Serve the API packages.crossplane.io: maintain Providers for ClusterPackageInstalls, and run the controllers of PackageInstalls and Packages in their namespaces, with the pull secrets there.",
-			Rules:  FirstGenerationRules(),
+			Rules:  rules,
 		})
 	}
 	if o.PermissionPolicy != "" {

@@ -12,12 +12,15 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
@@ -54,7 +57,7 @@ func newSuite(t *testing.T, change func(*suite, *controller.Options)) *suite {
 	s.EnsureCreated(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: managerNamespace}})
 	s.StartKubelet(t, managerNamespace)
 	o := env.OpenContent(t, t.TempDir(), fetch.Options{}).Options()
-	o.Config, o.Namespace, o.Settle = s.audit.Wrap(s.Config), managerNamespace, time.Second
+	o.Config, o.Namespace, o.Settle = s.audit.Wrap(s.managerAccount(t)), managerNamespace, time.Second
 	o.Runtimes, o.Permissions = runtime.Everywhere(runtime.Deployment), &controller.Permissions{}
 	o.FirstGeneration = firstgen.Options{Enabled: true}
 	if change != nil {
@@ -62,6 +65,17 @@ func newSuite(t *testing.T, change func(*suite, *controller.Options)) *suite {
 	}
 	s.manager, s.options = s.RunManager(t, o), o
 	return s
+}
+
+// managerAccount returns a client configuration with the permissions that the manifests of the manager grant.
+func (s *suite) managerAccount(t *testing.T) *rest.Config {
+	t.Helper()
+	o := bootstrap.Options{Version: "test", Namespace: managerNamespace, FirstGeneration: true, PackageGroups: []string{rbacv1.APIGroupAll}}
+	s.EnsureCreated(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: managerNamespace, Name: bootstrap.Name}})
+	for _, role := range bootstrap.RolesOf(o.Grants(), managerNamespace) {
+		s.EnsureCreated(t, role)
+	}
+	return s.ServiceAccount(t, managerNamespace, bootstrap.Name)
 }
 
 // restart restarts the manager with other options.

@@ -141,6 +141,10 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 			bootstrap.Options{Version: version, FirstGeneration: true, Indexes: []string{"registry.example.org/index:v1,10", "registry.example.org/other@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}},
 			`{"firstGeneration": true, "indexes": ["registry.example.org/index:v1,10", "registry.example.org/other@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"]}`,
 		},
+		"FirstGenerationAnyPackage": {
+			bootstrap.Options{Version: version, FirstGeneration: true, PackageGroups: []string{"*"}},
+			`{"firstGeneration": true, "permissions": {"packageGroups": ["*"]}}`,
+		},
 		"SignedIndexes": {
 			bootstrap.Options{Version: version, Indexes: []string{"registry.example.org/index:v1"}, IndexKeys: "-----BEGIN PUBLIC KEY-----\nMCow\n-----END PUBLIC KEY-----\n"},
 			`{"indexes": ["registry.example.org/index:v1"], "indexKeys": "-----BEGIN PUBLIC KEY-----\nMCow\n-----END PUBLIC KEY-----\n"}`,

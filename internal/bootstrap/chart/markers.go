@@ -47,7 +47,7 @@ var replacements = map[string][]replacement{
 	"templates/rbac.yaml": {
 		{heldRules("  - xpkgchartgroup.example.org\n"), "{{- if not .Values.namespaced }}\n" + packageGroups("clusterroles") + "{{- end }}\n"},
 		{orphansRule, "{{- if eq .Values.dependencyRemoval \"Orphans\" }}\n" + orphansRule + "{{- end }}\n"},
-		{firstGenerationRules(), "{{- if .Values.firstGeneration }}\n" + firstGenerationRules() + "{{- end }}\n"},
+		{firstGenerationRules(), "{{- if .Values.firstGeneration }}\n" + firstGenerationRules() + anyPackageInNamespaces + "{{- end }}\n"},
 		{
 			policyRule("xpkgchartpolicy"), "{{- if .Values.namespaced }}\n" + packageGroups("roles") + "{{- end }}\n" +
 				"{{- with .Values.permissions.policy }}\n" + policyRule("{{ . | quote }}") + "{{- end }}\n",
@@ -169,6 +169,10 @@ func firstGenerationRules() string {
 	}
 	return b.String()
 }
+
+// anyPackageInNamespaces lets the manager grant the controllers of namespaces any permission there, if it may grant any package all of them.
+const anyPackageInNamespaces = "{{- if has \"*\" .Values.permissions.packageGroups }}\n" +
+	"- apiGroups:\n  - rbac.authorization.k8s.io\n  resources:\n  - roles\n  verbs:\n  - escalate\n  - bind\n{{- end }}\n"
 
 // policyRule lets the manager read the policy of a name.
 func policyRule(name string) string {
