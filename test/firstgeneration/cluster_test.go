@@ -251,7 +251,7 @@ func TestClusterPackageInstallByKindUsesTheInstalledProvider(t *testing.T) {
 }
 
 // An object whose spec changes to a CRD of another Provider no longer owns the Provider that it maintained: its deletion deletes
-// nothing. For a CRD of the Provider that it maintained, it uses that one without owning it.
+// nothing. For a CRD of the Provider that it maintained, it uses that one without owning it. For a CRD that no package has, it uses none.
 func TestClusterPackageInstallReleasesTheProviderThatItNoLongerUses(t *testing.T) {
 	s := newSuite(t, nil)
 	other := env.NewProvider("released-other", s.publish(t, "released-other", "v1.0.0", "Cluster"))
@@ -273,6 +273,7 @@ func TestClusterPackageInstallReleasesTheProviderThatItNoLongerUses(t *testing.T
 		waits bool
 	}{
 		"released": {other.Name, true}, "released-at-once": {other.Name, false}, "released-own": {"released-own", true}, "released-own-at-once": {"released-own-at-once", false},
+		"released-none": {"released-nowhere", false},
 	} {
 		in, p := install(name)
 		env.Update(t, s.Env, in, func(in *packagesv1alpha1.ClusterPackageInstall) {

@@ -287,6 +287,27 @@ func TestWithdrawnSharingOfAnAllowedRepository(t *testing.T) {
 	s.WaitGone(t, d)
 }
 
+// A second Provider of the repository that is shared, and that has no CRDs because the first one has them, does not keep the controllers.
+func TestWithdrawnSharingBesideASharedProviderWithoutDefinitions(t *testing.T) {
+	s := newSuite(t, nil)
+	team := s.newNamespace(t, "second-team")
+	first := s.share(t, "doubled", s.publish(t, "doubled", "v1.0.0", "Namespaced"))
+	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "doubled", first.Spec.Package)
+	s.Create(t, in)
+	s.waitFor(t, in, corev1.ConditionTrue, "Available")
+	record, d := s.record(t, in), s.deployment(t, team, "doubled")
+	second := env.NewProvider("doubled-second", first.Spec.Package)
+	second.Annotations = map[string]string{revision.AnnotationNamespacedInstalls: revision.AllowInstalls}
+	s.Create(t, second)
+	s.WaitCondition(t, second, v1.TypeReady, corev1.ConditionFalse, "ForeignOwner")
+	env.Update(t, s.Env, first, func(p *v1.Provider) { delete(p.Annotations, revision.AnnotationNamespacedInstalls) })
+	s.waitFor(t, in, corev1.ConditionFalse, firstgen.ErrNotAllowed.Name)
+	s.WaitGone(t, record)
+	s.WaitGone(t, d)
+	s.Delete(t, second)
+	s.WaitGone(t, second)
+}
+
 // A Provider whose sharing starts loses its runtime, and one whose sharing ends gets it back.
 func TestSharingStopsTheRuntimeOfAProvider(t *testing.T) {
 	s := newSuite(t, nil)

@@ -165,8 +165,8 @@ func (r *ClusterInstalls) ensureFinalizer(ctx context.Context, in *packagesv1alp
 	return nil
 }
 
-// releaseUnused releases the own Provider of an install object that names a CRD of another one, or a CRD of its own Provider after the
-// package of that Provider.
+// releaseUnused releases the own Provider of an install object that names a CRD, unless the Provider was selected for this CRD: the object
+// uses another Provider or none, or named the package of its Provider before.
 func (r *ClusterInstalls) releaseUnused(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall) error {
 	crd, ok := firstgen.ParseCRDReference(in.Spec.CRD)
 	if !ok || in.Spec.Package != "" {
@@ -178,11 +178,7 @@ func (r *ClusterInstalls) releaseUnused(ctx context.Context, in *packagesv1alpha
 	}
 	recorded := recordedChoice(in, crd, own)
 	other, err := r.installedOther(ctx, crd, own, recorded)
-	unused := other != ""
-	if err == nil && recorded == "" && !unused {
-		unused, err = r.heldByOwn(ctx, crd, own)
-	}
-	if err != nil || !unused {
+	if err != nil || other == "" && recorded != "" {
 		return err
 	}
 	return r.releaseProvider(ctx, in)

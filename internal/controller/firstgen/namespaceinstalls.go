@@ -184,16 +184,33 @@ func (r *NamespaceInstalls) sharedProvider(ctx context.Context, in *packagesv1al
 	return p, checkVersion(ref, p, revisions)
 }
 
-// findProvider returns the Provider of a repository that shares its CRDs, or else one that does not, or nil.
+// findProvider returns the Provider of a repository that has objects, because the CRDs belong to it, or else one that has none, or nil.
+// Of several such Providers, one that shares its CRDs takes precedence.
 func (r *NamespaceInstalls) findProvider(ctx context.Context, ref oci.Reference) (*v1.Provider, error) {
 	all := &v1.ProviderList{}
 	if err := r.API.Client.List(ctx, all); err != nil {
 		return nil, err
 	}
 	var found *v1.Provider
+	foundRank := -1
 	for i := range all.Items {
-		if p := &all.Items[i]; sameRepository(p.Spec.Package, ref) && (found == nil || revision.IsShared(p) && !revision.IsShared(found)) {
-			found = p
+		p := &all.Items[i]
+		if !sameRepository(p.Spec.Package, ref) {
+			continue
+		}
+		revisions, err := state.RevisionsOf(ctx, r.API.Client, p)
+		if err != nil {
+			return nil, err
+		}
+		rank := 0
+		if slices.ContainsFunc(revisions, hasObjects) {
+			rank += 2
+		}
+		if revision.IsShared(p) {
+			rank++
+		}
+		if rank > foundRank {
+			found, foundRank = p, rank
 		}
 	}
 	return found, nil
