@@ -11,7 +11,7 @@ import (
 var (
 	ErrRefused = errcode.Code{
 		Name: "MigrationRefused", Class: errcode.Conflict,
-		Cause: "The state of the cluster does not allow the migration. Nothing was changed.",
+		Cause: "The state of the cluster does not allow the migration. Nothing was changed, unless the migration had started: it then continues when the command runs again.",
 		Fix:   "Follow the message, which lists all reasons with their remedies, and run the command again.",
 	}
 	ErrNoCore = errcode.Code{

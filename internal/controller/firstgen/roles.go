@@ -92,8 +92,8 @@ func refusedRule(rule rbacv1.PolicyRule) string {
 	return ""
 }
 
-// roleName returns the name of the role of a Package in its namespace.
-func roleName(p *packagesv1alpha1.Package) string { return "crossplane:package:" + p.Name + ":system" }
+// RoleName returns the name of the role of the Package with a name in its namespace.
+func RoleName(name string) string { return "crossplane:package:" + name + ":system" }
 
 // clusterRoleName returns the name of the role of a Package in the whole cluster. Namespaces contain no colons.
 func clusterRoleName(p *packagesv1alpha1.Package) string {
@@ -116,7 +116,7 @@ func (r *Packages) ensureRoles(ctx context.Context, p *packagesv1alpha1.Package,
 	if err := r.deleteClusterRoles(ctx, p); err != nil {
 		return err
 	}
-	meta := metav1.ObjectMeta{Namespace: p.Namespace, Name: roleName(p)}
+	meta := metav1.ObjectMeta{Namespace: p.Namespace, Name: RoleName(p.Name)}
 	set := rbac.Set{
 		Roles: []rbacv1.Role{{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"}, ObjectMeta: meta, Rules: rules}},
 		RoleBindings: []rbacv1.RoleBinding{{

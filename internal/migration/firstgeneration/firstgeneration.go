@@ -57,9 +57,6 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 		return nil, err
 	}
 	m.readContents(ctx, s)
-	if err := migration.Refuse(s.findings()); err != nil {
-		return nil, err
-	}
 	m.Manager.FirstGeneration = true
 	for _, namespace := range s.otherNamespaces() {
 		m.Manager.Args = append(m.Manager.Args, "--cluster-install-namespace="+namespace)
@@ -68,7 +65,13 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := []*migration.Step{m.managersStep(s), m.controllersStep(s), m.apiStep(s), m.installsStep(s), m.definitionsStep(s)}
+	if err := m.checkManifests(ctx, s, manifests); err != nil {
+		return nil, err
+	}
+	if err := migration.Refuse(s.findings()); err != nil {
+		return nil, err
+	}
+	steps := []*migration.Step{m.managersStep(s), m.controllersStep(s), m.apiStep(s, manifests), m.installsStep(s), m.definitionsStep(s)}
 	if !m.WithoutManager {
 		steps = append(steps, m.startStep(s, manifests))
 	}

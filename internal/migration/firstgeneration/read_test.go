@@ -27,6 +27,12 @@ func former(group, kind, namespace, name string, spec map[string]any) client.Obj
 	return o
 }
 
+// labelled adds the labels with which the former package manager names a parent.
+func labelled(o client.Object, kind string) client.Object {
+	o.SetLabels(map[string]string{labelParentKind: kind, labelParentNamespace: o.GetNamespace(), labelParentName: o.GetName()})
+	return o
+}
+
 // The install objects and records of both API groups are read, and packages and kinds are replaced as a user states it.
 func TestInstallObjectsOfBothGroupsAreReadAndReplaced(t *testing.T) {
 	scheme, err := apis.NewScheme()
@@ -39,13 +45,13 @@ func TestInstallObjectsOfBothGroupsAreReadAndReplaced(t *testing.T) {
 	earlier, group := packagesv1alpha1.EarlierGroup, packagesv1alpha1.Group
 	objects := []client.Object{
 		former(earlier, "ClusterStackInstall", "system", "wide", map[string]any{"source": "r.example.org", "package": "acme/wide:v1"}),
-		former(earlier, "Stack", "system", "wide", map[string]any{"title": "wide"}),
+		labelled(former(earlier, "Stack", "system", "wide", map[string]any{"title": "wide"}), "ClusterStackInstall"),
 		former(earlier, "Stack", "team", "redis", map[string]any{"title": "of a user"}),
 		former(group, "PackageInstall", "team", "redis", map[string]any{"package": "r.example.org/acme/redis:v1"}),
 		former(earlier, "StackInstall", "team", "narrow", map[string]any{"package": "r.example.org/acme/narrow:v1"}),
 		former(group, "ClusterPackageInstall", "system", "kind", map[string]any{"crd": "things.kind.example.org/v1"}),
 		former(group, "PackageInstall", "team", "moved", map[string]any{"package": "r.example.org/acme/moved:v1"}),
-		former(group, "Package", "team", "moved", map[string]any{"title": "moved"}),
+		labelled(former(group, "Package", "team", "moved", map[string]any{"title": "moved"}), "PackageInstall"),
 	}
 	replacements := map[string]string{"acme/wide:v1": "new.example.org/acme/wide:v2", "things.kind.example.org/v1": "new.example.org/acme/kind:v2"}
 	m := &Migration{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Replacements: replacements}

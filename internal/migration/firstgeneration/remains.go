@@ -22,12 +22,6 @@ import (
 
 var crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// Labels with which the former package manager marked the roles of a controller.
-const (
-	labelParentName      = "core.crossplane.io/parent-name"
-	labelParentNamespace = "core.crossplane.io/parent-namespace"
-)
-
 // remainsStep deletes the controllers of the former package manager, their cluster roles, and the objects of
 // stacks.crossplane.io. The CRDs of stacks.crossplane.io stay.
 func (m *Migration) remainsStep(s *snapshot) *migration.Step {
@@ -133,10 +127,10 @@ func (m *Migration) deleteRoles(ctx context.Context, in *install) error {
 		for i := range list.Items {
 			o := &list.Items[i]
 			o.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
-			if kind == "ClusterRole" && !strings.HasSuffix(o.Name, ":system") {
+			if kind == "ClusterRole" && !strings.HasSuffix(o.Name, ":system") || !in.created(o) {
 				continue
 			}
-			if err := client.IgnoreNotFound(m.Client.Delete(ctx, o)); err != nil {
+			if err := client.IgnoreNotFound(m.Client.Delete(ctx, o, client.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion})); err != nil {
 				return fmt.Errorf("delete %s %s: %w", kind, o.Name, err)
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +22,7 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	controllers "github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/migration"
@@ -62,6 +65,8 @@ type install struct {
 	successor *install
 	// record is the Package or Stack, or nil.
 	record *unstructured.Unstructured
+	// kept are the record in packages.crossplane.io and the StackDefinitions of both groups, which the manager goes on using.
+	kept []*unstructured.Unstructured
 	// deployments are the Deployments that the former package manager created for the record.
 	deployments []appsv1.Deployment
 	// crds are the CRDs of the package that exist.
@@ -149,11 +154,11 @@ func ignoreNotServed(err error) error {
 func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments []appsv1.Deployment, crds []apiextensionsv1.CustomResourceDefinition) error {
 	seen := map[string]*install{}
 	for _, g := range []struct {
-		group, record string
-		kinds         []string
+		group string
+		kinds []string
 	}{
-		{packagesv1alpha1.EarlierGroup, kindStack, []string{"ClusterStackInstall", "StackInstall"}},
-		{packagesv1alpha1.Group, packagesv1alpha1.PackageKind, packagesv1alpha1.InstallKinds()},
+		{packagesv1alpha1.EarlierGroup, []string{"ClusterStackInstall", "StackInstall"}},
+		{packagesv1alpha1.Group, packagesv1alpha1.InstallKinds()},
 	} {
 		for _, kind := range g.kinds {
 			list, err := m.list(ctx, g.group, kind)
@@ -165,20 +170,24 @@ func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments [
 				if err := in.readSpec(); err != nil {
 					return err
 				}
-				if in.record, err = m.get(ctx, g.group, g.record, in.namespace, in.name); err != nil {
-					return err
-				}
-				key := in.target() + "/" + in.namespace + "/" + in.name
-				if earlier := seen[key]; earlier != nil {
-					// It was created from the earlier object.
+				if earlier := seen[in.installedBy()]; earlier != nil {
+					s.report(earlier.copyFinding(in.object))
 					earlier.successor = in
 					continue
 				}
-				seen[key] = in
-				in.readObjects(deployments, crds)
-				m.resolve(s, in)
+				seen[in.installedBy()] = in
+				if err := m.readOwn(ctx, s, in); err != nil {
+					return err
+				}
 				s.installs = append(s.installs, in)
 			}
+		}
+	}
+	for _, in := range s.installs {
+		in.readObjects(s, deployments, crds)
+		m.resolve(s, in)
+		if err := m.checkRuntime(ctx, s, in); err != nil {
+			return err
 		}
 	}
 	stacks, err := m.list(ctx, packagesv1alpha1.EarlierGroup, kindStack)
@@ -234,16 +243,58 @@ func (in *install) readSpec() error {
 	return nil
 }
 
-// readObjects finds the Deployments and the CRDs of the record.
-func (in *install) readObjects(deployments []appsv1.Deployment, crds []apiextensionsv1.CustomResourceDefinition) {
-	if in.record == nil {
-		return
+// readOwn reads the record and the StackDefinitions of an install object, and reports those with its name that are not its own.
+func (m *Migration) readOwn(ctx context.Context, s *snapshot, in *install) error {
+	if in.isEarlier() {
+		stack, err := m.get(ctx, in.group, kindStack, in.namespace, in.name)
+		if err != nil {
+			return err
+		}
+		in.record = stack
+		s.report(in.ownFinding(stack))
 	}
-	controller, _, _ := unstructured.NestedString(in.record.Object, "status", "controllerRef", "name")
+	for _, k := range keptKinds() {
+		o, err := m.get(ctx, k.Group, k.Kind, in.namespace, in.name)
+		if err != nil {
+			return err
+		}
+		if o == nil {
+			continue
+		}
+		s.report(in.ownFinding(o))
+		in.kept = append(in.kept, o)
+		if k.Kind == packagesv1alpha1.PackageKind && !in.isEarlier() {
+			in.record = o
+		}
+	}
+	return nil
+}
+
+// keptKinds returns the kinds of the objects with the name of an install object that the manager goes on using.
+func keptKinds() []schema.GroupKind {
+	return []schema.GroupKind{
+		{Group: packagesv1alpha1.Group, Kind: packagesv1alpha1.PackageKind}, {Group: packagesv1alpha1.Group, Kind: packagesv1alpha1.StackDefinitionKind},
+		{Group: packagesv1alpha1.EarlierGroup, Kind: packagesv1alpha1.StackDefinitionKind},
+	}
+}
+
+// report records a problem, if there is one.
+func (s *snapshot) report(f *migration.Finding) {
+	if f != nil {
+		s.problems = append(s.problems, *f)
+	}
+}
+
+// readObjects finds the Deployments and the CRDs of the record.
+func (in *install) readObjects(s *snapshot, deployments []appsv1.Deployment, crds []apiextensionsv1.CustomResourceDefinition) {
 	for _, d := range deployments {
-		if d.Namespace == in.namespace && (d.Name == controller || in.created(&d)) && d.Annotations[plan.ContentDigestAnnotation] == "" {
+		s.report(in.deploymentFinding(&d))
+		if in.record != nil && d.Namespace == in.namespace && in.created(&d) && d.Annotations[plan.ContentDigestAnnotation] == "" {
 			in.deployments = append(in.deployments, d)
 		}
+	}
+	if in.record == nil {
+		return
 	}
 	raw, err := json.Marshal(in.record.Object["spec"])
 	var spec packagesv1alpha1.PackageSpec
@@ -261,29 +312,13 @@ func (in *install) readObjects(deployments []appsv1.Deployment, crds []apiextens
 	}
 }
 
-// created reports whether the former package manager created an object of the namespace for the install object: the record owns
-// the object, or its labels name the install object, as in a backup that was restored without owners.
-func (in *install) created(o metav1.Object) bool {
-	labels := o.GetLabels()
-	namespace := cmp.Or(labels[labelParentNamespace], o.GetNamespace())
-	return slices.ContainsFunc(o.GetOwnerReferences(), in.owns) || labels[labelParentName] == in.name && namespace == in.namespace
-}
-
-// owns reports whether an owner reference names the record, or the install object.
-func (in *install) owns(r metav1.OwnerReference) bool {
-	group, _, _ := strings.Cut(r.APIVersion, "/")
-	return group == in.group && r.Name == in.name && (in.record != nil && r.Kind == in.record.GetKind() || r.Kind == in.kind)
-}
-
 // resolve determines the package and the Provider of an install object, and records problems.
 func (m *Migration) resolve(s *snapshot, in *install) {
 	problem := func(remedy, format string, args ...any) {
 		s.problems = append(s.problems, migration.Finding{Problem: in.describe() + " " + fmt.Sprintf(format, args...), Remedy: remedy})
 	}
-	if in.object.GetDeletionTimestamp() != nil {
-		if !in.isEarlier() {
-			problem("wait until it is deleted", "is being deleted")
-		}
+	if in.moved().GetDeletionTimestamp() != nil {
+		problem("wait until it is deleted", "is being deleted")
 	}
 	name := cmp.Or(in.spec.Package, in.spec.CRD)
 	if from, to := m.replacement(in); to != "" {
@@ -304,16 +339,108 @@ func (m *Migration) resolve(s *snapshot, in *install) {
 	if !in.isCluster() {
 		in.provider = s.sharedProvider(ref)
 	}
-	p := s.providers[in.provider]
-	if p != nil && in.isCluster() && p.Annotations[state.AnnotationInstalledBy] != in.installedBy() {
-		problem(fmt.Sprintf("run `kubectl annotate providers.%s %s %s=%s` if it is the same package", v1.Group, in.provider, state.AnnotationInstalledBy, in.installedBy()),
-			"needs the Provider %s, which exists", in.provider)
-	}
+	s.report(in.providerFinding(s.providers[in.provider]))
 	for _, crd := range in.crds {
-		if c := metav1.GetControllerOf(crd); c != nil && c.Name != in.provider && strings.HasPrefix(c.APIVersion, v1.Group+"/") {
-			problem("remove one of the two", "has the CRD %s, which belongs to %s %s", crd.Name, c.Kind, c.Name)
+		s.report(in.crdFinding(crd))
+	}
+}
+
+// checkRuntime reports the objects of users with the names of objects that the manager writes for an install object.
+func (m *Migration) checkRuntime(ctx context.Context, s *snapshot, in *install) error {
+	if in.isCluster() {
+		if in.spec.ServiceAccount == nil || len(in.spec.ServiceAccount.Annotations) == 0 || in.provider == "" {
+			return nil
+		}
+		config, err := m.metadata(ctx, v1beta1.GroupVersion.WithKind(v1beta1.DeploymentRuntimeConfigKind), client.ObjectKey{Name: in.provider})
+		if err == nil && config != nil && config.Annotations[state.AnnotationInstalledBy] != in.installedBy() {
+			annotate := fmt.Sprintf("kubectl annotate deploymentruntimeconfigs.%s %s %s=%s", v1beta1.GroupVersion.Group, in.provider, state.AnnotationInstalledBy, in.installedBy())
+			s.report(&migration.Finding{
+				Problem: fmt.Sprintf("%s needs the DeploymentRuntimeConfig %s, which exists", in.describe(), in.provider),
+				Remedy:  fmt.Sprintf("run `%s`, and the manager replaces its ServiceAccount, or create it again with another name and delete it", annotate),
+			})
+		}
+		return err
+	}
+	if m.WithoutManager {
+		return nil // Controllers are processes, or another client starts the manager.
+	}
+	for _, o := range []struct {
+		kind           schema.GroupVersionKind
+		resource, name string
+	}{
+		{corev1.SchemeGroupVersion.WithKind("ServiceAccount"), "serviceaccounts", in.name},
+		{rbacv1.SchemeGroupVersion.WithKind("Role"), "roles." + rbacv1.GroupName, controllers.RoleName(in.name)},
+		{rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "rolebindings." + rbacv1.GroupName, controllers.RoleName(in.name)},
+	} {
+		live, err := m.metadata(ctx, o.kind, client.ObjectKey{Namespace: in.namespace, Name: o.name})
+		if err != nil {
+			return err
+		}
+		if live != nil {
+			s.report(in.runtimeFinding(live, o.resource))
 		}
 	}
+	return nil
+}
+
+// checkManifests reports the objects of users, and the CRDs of another package manager, with the names of objects of the manager.
+func (m *Migration) checkManifests(ctx context.Context, s *snapshot, manifests []bootstrap.Object) error {
+	for _, want := range manifests {
+		kind, key := want.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(want)
+		isCRD, name := kind == crdKind, want.GetLabels()[labelName]
+		if !isCRD && (m.WithoutManager || name == "") {
+			continue
+		}
+		live, err := m.metadata(ctx, kind, key)
+		if err != nil {
+			return err
+		}
+		described := strings.TrimPrefix(key.String(), "/")
+		switch {
+		case live == nil:
+		case isCRD && live.Annotations[plan.ContentDigestAnnotation] == "":
+			s.report(&migration.Finding{
+				Problem: fmt.Sprintf("the CRD %s belongs to another package manager", described),
+				Remedy:  fmt.Sprintf("move its packages with `xpkg migrate from-core`, or run `kubectl delete crd %s` if it has no objects", described),
+			})
+		case !isCRD && live.Labels[labelName] != name:
+			label := fmt.Sprintf("kubectl label --overwrite %s %s %s=%s", strings.ToLower(kind.Kind), key.Name, labelName, name)
+			if key.Namespace != "" {
+				label += " --namespace " + key.Namespace
+			}
+			s.report(&migration.Finding{
+				Problem: fmt.Sprintf("the manager needs the name of the %s %s, which it does not own", kind.Kind, described),
+				Remedy:  fmt.Sprintf("if it belongs to the manager, run `%s`; otherwise create it again with another name, and delete it", label),
+			})
+		}
+	}
+	return nil
+}
+
+// refuseManifests fails with MigrationRefused if objects of the manager have the names of objects of users.
+func (m *Migration) refuseManifests(ctx context.Context, manifests []bootstrap.Object) error {
+	s := &snapshot{}
+	if err := m.checkManifests(ctx, s, manifests); err != nil {
+		return err
+	}
+	return migration.Refuse(s.problems)
+}
+
+// labelName is the label of the objects of the manager.
+const labelName = "app.kubernetes.io/name"
+
+// metadata returns the metadata of an object, or nil if it does not exist.
+func (m *Migration) metadata(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(kind)
+	err := m.Client.Get(ctx, key, o)
+	switch {
+	case err == nil:
+		return o, nil
+	case ignoreNotServed(err) == nil:
+		return nil, nil
+	}
+	return nil, fmt.Errorf("read %s %s: %w", kind.Kind, key.Name, err)
 }
 
 // sharedProvider returns the name of the Provider for the PackageInstalls of a repository: the first one that no other package has.

@@ -1,6 +1,7 @@
 package firstgeneration
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
-	controllers "github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -53,7 +53,7 @@ func (m *Migration) stopStep(title string, all []appsv1.Deployment) *migration.S
 	}
 	step.Run = func(ctx context.Context, report migration.Report) error {
 		for _, d := range all {
-			if err := m.stop(ctx, client.ObjectKeyFromObject(&d), report); err != nil {
+			if err := m.stop(ctx, &d, report); err != nil {
 				return err
 			}
 		}
@@ -66,11 +66,17 @@ func isStopped(d *appsv1.Deployment) bool {
 	return ptr.Deref(d.Spec.Replicas, 1) == 0 && d.Status.ObservedGeneration >= d.Generation && d.Status.Replicas == 0
 }
 
-// stop scales a Deployment to zero, and waits until it has no pods.
-func (m *Migration) stop(ctx context.Context, key client.ObjectKey, report migration.Report) error {
-	d := &appsv1.Deployment{}
-	if err := m.Client.Get(ctx, key, d); err != nil {
-		return client.IgnoreNotFound(err)
+// stop scales a Deployment to zero, and waits until it has no pods. Another Deployment that has its name meanwhile goes on.
+func (m *Migration) stop(ctx context.Context, planned *appsv1.Deployment, report migration.Report) error {
+	key := client.ObjectKeyFromObject(planned)
+	var d *appsv1.Deployment
+	read := func(ctx context.Context) (exists bool, err error) {
+		d = &appsv1.Deployment{}
+		err = m.Client.Get(ctx, key, d)
+		return err == nil && d.UID == planned.UID, client.IgnoreNotFound(err)
+	}
+	if exists, err := read(ctx); err != nil || !exists {
+		return err
 	}
 	if ptr.Deref(d.Spec.Replicas, 1) != 0 {
 		before := d.DeepCopy()
@@ -80,8 +86,8 @@ func (m *Migration) stop(ctx context.Context, key client.ObjectKey, report migra
 		}
 	}
 	return migration.Wait(ctx, m.poll(), report, func(ctx context.Context) (string, error) {
-		err := m.Client.Get(ctx, key, d)
-		if apierrors.IsNotFound(err) || err == nil && isStopped(d) {
+		exists, err := read(ctx)
+		if err == nil && (!exists || isStopped(d)) {
 			return "", nil
 		}
 		return fmt.Sprintf("Deployment %s has pods", key), err
@@ -89,11 +95,14 @@ func (m *Migration) stop(ctx context.Context, key client.ObjectKey, report migra
 }
 
 // apiStep makes the manager the owner of the CRDs of the package API.
-func (m *Migration) apiStep(s *snapshot) *migration.Step {
+func (m *Migration) apiStep(s *snapshot, manifests []bootstrap.Object) *migration.Step {
 	return &migration.Step{
 		Title: "Install the CRDs of the package API", Done: s.converted,
 		Details: []string{"the CRDs of packages.crossplane.io get the schemas of the manager; no object of them is lost"},
 		Run: func(ctx context.Context, _ migration.Report) error {
+			if err := m.refuseManifests(ctx, manifests); err != nil {
+				return err
+			}
 			_, err := packageapi.Install(ctx, m.Cluster, packageapi.Options{TakeOver: true, FirstGeneration: true})
 			return err
 		},
@@ -106,7 +115,7 @@ func (m *Migration) installsStep(s *snapshot) *migration.Step {
 	step := &migration.Step{Title: "Prepare the install objects", Done: true}
 	for _, in := range s.installs {
 		switch {
-		case in.successor != nil && !in.successor.needsPreparation():
+		case in.successor != nil && in.successor.spec.Package == in.spec.Package && !in.needsPreparation():
 			continue
 		case in.isEarlier():
 			step.Details = append(step.Details, fmt.Sprintf("%s becomes a %s", in.describe(), in.target()))
@@ -136,23 +145,45 @@ func (in *install) isReplaced() bool {
 	return was != in.spec.Package
 }
 
-func (in *install) needsPreparation() bool {
-	return len(formerFinalizers(in.object)) > 0 || in.record != nil && (len(formerFinalizers(in.record)) > 0 || !in.ownsRecord())
+// moved returns the object of packages.crossplane.io of an install object.
+func (in *install) moved() *unstructured.Unstructured {
+	if in.successor != nil {
+		return in.successor.object
+	}
+	return in.object
 }
 
-// ownsRecord reports whether the install object is an owner of its record.
-func (in *install) ownsRecord() bool {
-	return slices.ContainsFunc(in.record.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
-		return r.Kind == in.target() && r.Name == in.name && r.UID == in.object.GetUID()
+func (in *install) needsPreparation() bool {
+	return len(formerFinalizers(in.moved())) > 0 || slices.ContainsFunc(in.kept, func(o *unstructured.Unstructured) bool { return !in.isKeptBy(o, in.moved()) })
+}
+
+// isKeptBy reports whether the manager recognizes a record or a StackDefinition as that of an install object.
+func (in *install) isKeptBy(o, current *unstructured.Unstructured) bool {
+	return len(formerFinalizers(o)) == 0 && slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+		return r.Kind == in.target() && r.Name == in.name && r.UID == current.GetUID()
 	})
 }
 
-// formerFinalizers returns the finalizers of an object that no manager of xpkg wrote.
-func formerFinalizers(o client.Object) []string {
-	return slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == controllers.FinalizerProvider })
+// keep makes an install object the controller of a record or a StackDefinition. The owners that users have added stay.
+func (in *install) keep(o, current *unstructured.Unstructured) {
+	removeFormerFinalizers(o)
+	o.SetOwnerReferences(append(slices.DeleteFunc(o.GetOwnerReferences(), isFirstGeneration), metav1.OwnerReference{
+		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: in.target(), Name: in.name, UID: current.GetUID(), Controller: new(true), BlockOwnerDeletion: new(true),
+	}))
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[state.AnnotationInstalledBy] = in.installedBy()
+	o.SetAnnotations(annotations)
 }
 
-// prepare prepares one install object and its record.
+// formerFinalizers returns the finalizers of an object that no manager of xpkg and no user wrote.
+func formerFinalizers(o client.Object) []string {
+	return slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return !strings.Contains(f, "crossplane.io") })
+}
+
+// prepare prepares one install object, and what it keeps.
 func (m *Migration) prepare(ctx context.Context, in *install) error {
 	current, err := m.ensureInstall(ctx, in)
 	if err != nil {
@@ -174,16 +205,32 @@ func (m *Migration) prepare(ctx context.Context, in *install) error {
 	if err := m.patch(ctx, before, current); err != nil {
 		return err
 	}
-	record, err := m.get(ctx, packagesv1alpha1.Group, packagesv1alpha1.PackageKind, in.namespace, in.name)
-	if err != nil || record == nil {
-		return err
+	for _, k := range keptKinds() {
+		o, err := m.get(ctx, k.Group, k.Kind, in.namespace, in.name)
+		if err != nil {
+			return err
+		}
+		if err := refuse(in.ownFinding(o)); err != nil {
+			return err
+		}
+		if o == nil || in.isKeptBy(o, current) {
+			continue
+		}
+		before := o.DeepCopy()
+		in.keep(o, current)
+		if err := m.patch(ctx, before, o); err != nil {
+			return err
+		}
 	}
-	before = record.DeepCopy()
-	removeFormerFinalizers(record)
-	record.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: in.target(), Name: in.name, UID: current.GetUID(), Controller: new(true), BlockOwnerDeletion: new(true),
-	}})
-	return m.patch(ctx, before, record)
+	return nil
+}
+
+// refuse returns the error for a problem that arose after the plan, or nil.
+func refuse(f *migration.Finding) error {
+	if f == nil {
+		return nil
+	}
+	return migration.Refuse([]migration.Finding{*f})
 }
 
 func removeFormerFinalizers(o client.Object) {
@@ -194,8 +241,14 @@ func removeFormerFinalizers(o client.Object) {
 // ensureInstall returns the install object of packages.crossplane.io, and creates it for one of stacks.crossplane.io.
 func (m *Migration) ensureInstall(ctx context.Context, in *install) (*unstructured.Unstructured, error) {
 	current, err := m.get(ctx, packagesv1alpha1.Group, in.target(), in.namespace, in.name)
-	if err != nil || current != nil {
-		return current, err
+	if err != nil {
+		return nil, err
+	}
+	if current != nil {
+		return current, in.checkMoved(current)
+	}
+	if !in.isEarlier() {
+		return nil, fmt.Errorf("%s was deleted meanwhile: run the command again", in.describe())
 	}
 	current = &unstructured.Unstructured{Object: map[string]any{}}
 	current.SetGroupVersionKind(packagesv1alpha1.GroupVersion.WithKind(in.target()))
@@ -203,7 +256,11 @@ func (m *Migration) ensureInstall(ctx context.Context, in *install) (*unstructur
 	current.SetName(in.name)
 	current.SetLabels(in.object.GetLabels())
 	annotations := in.object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
 	delete(annotations, corev1.LastAppliedConfigAnnotation) // It describes the former object.
+	annotations[annotationMovedFrom] = string(in.object.GetUID())
 	current.SetAnnotations(annotations)
 	raw, err := json.Marshal(in.spec)
 	if err != nil {
@@ -216,14 +273,24 @@ func (m *Migration) ensureInstall(ctx context.Context, in *install) (*unstructur
 	current.Object["spec"] = spec
 	err = m.Client.Create(ctx, current, fieldManager)
 	if apierrors.IsAlreadyExists(err) {
-		if other, readErr := m.get(ctx, packagesv1alpha1.Group, in.target(), in.namespace, in.name); readErr != nil || other != nil {
-			return other, readErr
+		if other, readErr := m.get(ctx, packagesv1alpha1.Group, in.target(), in.namespace, in.name); readErr != nil {
+			return nil, readErr
+		} else if other != nil {
+			return other, in.checkMoved(other)
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create %s %s/%s: %w", in.target(), in.namespace, in.name, err)
 	}
 	return current, nil
+}
+
+// checkMoved fails with MigrationRefused if an object of packages.crossplane.io is neither an install object that stays nor its copy.
+func (in *install) checkMoved(current *unstructured.Unstructured) error {
+	if in.isEarlier() {
+		return refuse(in.copyFinding(current))
+	}
+	return nil
 }
 
 // patch writes the difference of two states of an object, if there is one.
@@ -291,6 +358,9 @@ func (m *Migration) handOver(ctx context.Context, in *install) error {
 		if controls(current.OwnerReferences, p.Name) {
 			continue
 		}
+		if err := refuse(in.crdFinding(current)); err != nil {
+			return err
+		}
 		before := current.DeepCopy()
 		current.OwnerReferences = append(slices.DeleteFunc(current.OwnerReferences, isFirstGeneration), owner)
 		removeFormerFinalizersOfCRD(current)
@@ -299,12 +369,6 @@ func (m *Migration) handOver(ctx context.Context, in *install) error {
 		}
 	}
 	return nil
-}
-
-// isFirstGeneration reports whether an owner reference names an object of the first generation, or any other controller.
-func isFirstGeneration(r metav1.OwnerReference) bool {
-	group, _, _ := strings.Cut(r.APIVersion, "/")
-	return group == packagesv1alpha1.Group || group == packagesv1alpha1.EarlierGroup || r.Controller != nil && *r.Controller
 }
 
 // removeFormerFinalizersOfCRD removes the finalizers with which a former package manager kept a CRD. The finalizer of the API
@@ -319,7 +383,7 @@ func removeFormerFinalizersOfCRD(crd *metav1.PartialObjectMetadata) {
 func (m *Migration) ensureProvider(ctx context.Context, in *install) (*v1.Provider, error) {
 	p, err := m.provider(ctx, in.provider)
 	if err != nil || p != nil {
-		return p, err
+		return p, cmp.Or(err, refuse(in.providerFinding(p)))
 	}
 	p = &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: in.provider, Annotations: map[string]string{v1.AnnotationPaused: "true", annotationMoving: "true"}}}
 	p.Spec.Package = in.reference.String()
@@ -331,7 +395,7 @@ func (m *Migration) ensureProvider(ctx context.Context, in *install) (*v1.Provid
 	err = m.Client.Create(ctx, p, fieldManager)
 	if apierrors.IsAlreadyExists(err) {
 		if current, readErr := m.provider(ctx, in.provider); readErr != nil || current != nil {
-			return current, readErr
+			return current, cmp.Or(readErr, refuse(in.providerFinding(current)))
 		}
 	}
 	if err != nil {
@@ -366,6 +430,9 @@ func (m *Migration) startStep(s *snapshot, manifests []bootstrap.Object) *migrat
 		step.Details = []string{fmt.Sprintf("Deployment %s/%s with --first-generation; `xpkg bootstrap --first-generation` prints all objects", s.namespace, bootstrap.Name)}
 	}
 	step.Run = func(ctx context.Context, report migration.Report) error {
+		if err := m.refuseManifests(ctx, manifests); err != nil {
+			return err
+		}
 		if err := rollout.Apply(ctx, m.Client, manifests, func(name string) error { report("applied %s", name); return nil }); err != nil {
 			return err
 		}

@@ -2,7 +2,9 @@ package firstgeneration
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,7 +30,9 @@ func TestAnObjectThatTheManagerCreatesFirstIsUsed(t *testing.T) {
 	}
 	race := interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 		other := o.DeepCopyObject().(client.Object)
-		other.SetAnnotations(map[string]string{"example.org/creator": "manager"})
+		annotations := maps.Clone(other.GetAnnotations())
+		annotations["example.org/creator"] = "manager"
+		other.SetAnnotations(annotations)
 		if err := c.Create(ctx, other); err != nil {
 			return err
 		}
@@ -37,7 +41,7 @@ func TestAnObjectThatTheManagerCreatesFirstIsUsed(t *testing.T) {
 	m := &Migration{Client: fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(race).Build()}
 	in := &install{
 		group: packagesv1alpha1.EarlierGroup, kind: "ClusterStackInstall", namespace: "system", name: "boats", provider: "boats",
-		object: &unstructured.Unstructured{Object: map[string]any{}}, reference: oci.MustParseReference("registry.example.org/acme/boats:v1.0.0"),
+		object: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"uid": "u"}}}, reference: oci.MustParseReference("registry.example.org/acme/boats:v1.0.0"),
 	}
 	provider, err := m.ensureProvider(t.Context(), in)
 	if err != nil {
@@ -68,41 +72,51 @@ func TestMovedObjectKeepsItsMetadata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := object.GetAnnotations(); object.GetLabels()["team"] != "ships" || len(a) != 1 || a["note"] != "keep" {
+	if a := object.GetAnnotations(); object.GetLabels()["team"] != "ships" || len(a) != 2 || a["note"] != "keep" {
 		t.Errorf("the labels %v and the annotations %v", object.GetLabels(), a)
 	}
 }
 
-// The Deployment of a controller belongs to the install object if the former package manager recorded it in the status, or if its
-// labels name the install object, also without an owner. What remains of it is deleted.
-func TestRecordedControllerIsStopped(t *testing.T) {
-	deployment := func(namespace, name string) appsv1.Deployment {
-		return appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+// The Deployment of a controller belongs to the install object if its labels name the object, also without an owner. What remains of it
+// is deleted. A Deployment of a user with the name of the controller, which the former package manager used, is reported and stays.
+func TestControllerOfTheFormerPackageManagerIsStopped(t *testing.T) {
+	deployment := func(namespace, name string, labels ...string) appsv1.Deployment {
+		d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{}}}
+		for i := 0; i < len(labels); i += 2 {
+			d.Labels[labels[i]] = labels[i+1]
+		}
+		return d
 	}
-	in := &install{namespace: "system", name: "boats", record: &unstructured.Unstructured{Object: map[string]any{
-		"status": map[string]any{"controllerRef": map[string]any{"kind": "Deployment", "namespace": "system", "name": "boats"}},
-	}}}
-	labelled, foreign := deployment("system", "labelled"), deployment("system", "foreign")
-	labelled.Labels = map[string]string{labelParentName: "boats", labelParentNamespace: "system"}
-	foreign.Labels = map[string]string{labelParentName: "boats", labelParentNamespace: "elsewhere"}
-	all := []appsv1.Deployment{deployment("system", "boats"), deployment("system", "other"), deployment("elsewhere", "boats"), labelled, foreign}
+	in := &install{
+		group: packagesv1alpha1.Group, kind: packagesv1alpha1.ClusterPackageInstallKind, namespace: "system", name: "boats",
+		object: &unstructured.Unstructured{Object: map[string]any{}},
+		record: &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"controllerRef": map[string]any{"kind": "Deployment", "namespace": "system", "name": "boats"}}}},
+	}
+	all := []appsv1.Deployment{
+		deployment("system", "boats"), deployment("system", "other"), deployment("elsewhere", "boats"),
+		deployment("system", "labelled", labelParentName, "boats", labelParentNamespace, "system"),
+		deployment("system", "foreign", labelParentName, "boats", labelParentNamespace, "elsewhere"),
+		deployment("system", "kind", labelParentName, "boats", labelParentNamespace, "system", labelParentKind, "PackageInstall"),
+	}
 	objects := make([]client.Object, len(all))
 	for i := range all {
 		all[i].UID = types.UID(all[i].Namespace + all[i].Name)
 		objects[i] = &all[i]
 	}
-	in.readObjects(all, nil)
-	if len(in.deployments) != 2 || in.deployments[0].Name != "boats" || in.deployments[1].Name != "labelled" {
+	s := &snapshot{}
+	in.readObjects(s, all, nil)
+	if len(in.deployments) != 1 || in.deployments[0].Name != "labelled" {
 		t.Errorf("the controllers are %v", in.deployments)
+	}
+	if len(s.problems) != 1 || !strings.Contains(s.problems[0].Problem, "deployments.apps system/boats") {
+		t.Errorf("the problems are %+v", s.problems)
 	}
 	m := &Migration{Client: fake.NewClientBuilder().WithScheme(kubernetes.Scheme).WithObjects(objects...).Build()}
 	if err := m.deleteOwned(t.Context(), in, appsv1.SchemeGroupVersion.WithKind("Deployment")); err != nil {
 		t.Fatal(err)
 	}
 	left := &appsv1.DeploymentList{}
-	if err := m.Client.List(t.Context(), left); err != nil || len(left.Items) != 3 || slices.ContainsFunc(left.Items, func(d appsv1.Deployment) bool {
-		return d.Name == "labelled" || d.Namespace == "system" && d.Name == "boats"
-	}) {
+	if err := m.Client.List(t.Context(), left); err != nil || len(left.Items) != len(all)-1 || slices.ContainsFunc(left.Items, func(d appsv1.Deployment) bool { return d.Name == "labelled" }) {
 		t.Errorf("the Deployments %v are left (%v)", left.Items, err)
 	}
 }

@@ -91,6 +91,7 @@ func (f *former) installFormerAPI(t *testing.T) {
 	t.Helper()
 	for _, k := range []struct{ group, kind string }{
 		{packagesv1alpha1.Group, "ClusterPackageInstall"}, {packagesv1alpha1.Group, "PackageInstall"}, {packagesv1alpha1.Group, "Package"},
+		{packagesv1alpha1.Group, "StackDefinition"}, {packagesv1alpha1.EarlierGroup, "StackDefinition"},
 		{packagesv1alpha1.EarlierGroup, "ClusterStackInstall"}, {packagesv1alpha1.EarlierGroup, "StackInstall"}, {packagesv1alpha1.EarlierGroup, "Stack"},
 	} {
 		plural := strings.ToLower(k.kind) + "s"
@@ -347,15 +348,8 @@ var errInterrupted = errors.New("interrupted")
 
 // migrate plans and carries out the migration as a new process. It stops after a number of steps.
 func (f *former) migrate(t *testing.T, cfg *rest.Config, steps int, withManager bool) error {
-	c, err := apply.NewCluster(cfg)
-	if err != nil {
-		return err
-	}
-	m := &firstgeneration.Migration{
-		Client: env.NewClient(t, cfg), Cluster: c, Poll: 50 * time.Millisecond,
-		Manager: bootstrap.Options{Namespace: namespace, Version: "v1.0.0", Replicas: 1}, WithoutManager: !withManager,
-	}
-	p, err := m.Plan(t.Context())
+	t.Helper()
+	p, err := f.plan(t, cfg, withManager)
 	if err != nil {
 		return err
 	}
