@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // A GroupOwner is the owner of an API group: the repository, or the prefix of repositories, whose packages may define its kinds. The
@@ -37,6 +39,11 @@ func SortOwners(owners []GroupOwner) ([]GroupOwner, error) {
 	owners = slices.Clone(owners)
 	slices.SortFunc(owners, func(a, b GroupOwner) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Owner, b.Owner)) })
 	owners = slices.Compact(owners)
+	for _, o := range owners {
+		if len(validation.IsDNS1123Subdomain(o.Group)) > 0 {
+			return nil, ErrInvalidOwner.New(nil, "%.150q is not an API group", o.Group)
+		}
+	}
 	return owners, checkOwners(owners)
 }
 

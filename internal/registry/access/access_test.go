@@ -88,18 +88,60 @@ func TestTheRuleWithTheLongestPrefixDecides(t *testing.T) {
 
 func TestMisspelledRulesAreErrors(t *testing.T) {
 	for name, document := range map[string]string{
-		"unknown field":     "rules: [{prefix: a, privat: true}]",
-		"upper case prefix": "rules: [{prefix: Acme}]",
-		"prefix with slash": "rules: [{prefix: acme/, private: true}]",
-		"two rules":         "rules: [{prefix: a}, {prefix: a, private: true}]",
-		"empty owner":       `rules: [{prefix: a, owners: [""]}]`,
-		"no audience":       "issuers: [{url: 'https://a'}]",
-		"no claims":         "issuers: [{url: 'https://a', audience: b, identities: [{repository: a}]}]",
-		"unknown action":    "issuers: [{url: 'https://a', audience: b, identities: [{repository: a, claims: {b: c}, actions: [rule]}]}]",
-		"no YAML":           "{",
+		"unknown field":        "rules: [{prefix: a, privat: true}]",
+		"upper case prefix":    "rules: [{prefix: Acme}]",
+		"prefix with slash":    "rules: [{prefix: acme/, private: true}]",
+		"two rules":            "rules: [{prefix: a}, {prefix: a, private: true}]",
+		"empty owner":          `rules: [{prefix: a, owners: [""]}]`,
+		"no audience":          "issuers: [{url: 'https://a'}]",
+		"no claims":            "issuers: [{url: 'https://a', audience: b, identities: [{repository: a}]}]",
+		"unknown action":       "issuers: [{url: 'https://a', audience: b, identities: [{repository: a, claims: {b: c}, actions: [rule]}]}]",
+		"two owners":           "groups: [{group: a.org, owner: a}, {group: a.org, owner: b}]",
+		"group in capitals":    "groups: [{group: A.org, owner: a}]",
+		"group with a dot":     "groups: [{group: a.org., owner: a}]",
+		"all groups":           "groups: [{group: '*.org', owner: a}]",
+		"users of two issuers": "issuers: [{url: 'https://a', audience: b, userClaim: sub}, {url: 'https://c', audience: b, userClaim: email}]",
+		"one without a name":   "issuers: [{url: 'https://a', audience: b, userClaim: sub}, {name: c, url: 'https://c', audience: b, userClaim: sub}]",
+		"one with a name":      "issuers: [{name: a, url: 'https://a', audience: b, userClaim: sub}, {url: 'https://c', audience: b, userClaim: sub}]",
+		"two with one name":    "issuers: [{name: a, url: 'https://a', audience: b, userClaim: sub}, {name: a, url: 'https://c', audience: b, userClaim: sub}]",
+		"users of two claims":  "issuers: [{url: 'https://a', audience: b, userClaim: sub}, {url: 'https://a', audience: c, userClaim: email}]",
+		"name with a slash":    "issuers: [{name: a/b, url: 'https://a', audience: b, userClaim: sub}]",
+		"issuer without TLS":   "issuers: [{url: 'http://a', audience: b}]",
+		"no YAML":              "{",
 	} {
 		if _, err := access.Parse([]byte(document)); !errors.Is(err, access.ErrPolicy) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestUsersOfIssuersHaveDifferentNames has issuers that name a user and a group alike.
+func TestUsersOfIssuersHaveDifferentNames(t *testing.T) {
+	p, err := access.Parse([]byte(`
+rules:
+- {prefix: acme, owners: ["oidc:corp/alice", "group:corp/ships"]}
+issuers:
+- {name: corp, url: 'https://a', audience: b, userClaim: sub, groupsClaim: groups}
+- {name: other, url: 'http://127.0.0.1:1', audience: b, userClaim: sub, groupsClaim: groups}
+- {url: 'https://ci', audience: b, identities: [{claims: {sub: x}, repository: acme/boats}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		issuer int
+		claims map[string]any
+		want   bool
+	}{
+		"the user":                    {0, map[string]any{"sub": "alice"}, true},
+		"a member of the group":       {0, map[string]any{"sub": "bob", "groups": []any{"ships"}}, true},
+		"the user of another":         {1, map[string]any{"sub": "alice"}, false},
+		"a qualified user of another": {1, map[string]any{"sub": "corp/alice"}, false},
+		"a member of another's group": {1, map[string]any{"sub": "bob", "groups": []any{"ships", "corp/ships"}}, false},
+	} {
+		s, ok := p.Issuers[c.issuer].Subject(c.claims)
+		if got := p.May(s, "acme/boats", access.Publish); !ok || got != c.want || !p.Accepts(s) {
+			t.Errorf("%s: %+v: %v", name, s, got)
 		}
 	}
 }
@@ -158,7 +200,7 @@ func TestSimilarAndReservedNamesCannotBeCreated(t *testing.T) {
 	for name, allowed := range map[string]bool{
 		"acme/provider-boats": true, "acme/provider_boats": false, "acme/provider__boats": false, "acme/provider--boats": false,
 		"acme/a-b": false, "acme/ab": false, "acme/providerboats": false, "acme/pro-vider-boats": false, "acmeprovider/boats": true,
-		"acme/v12": true, "acme/v1.2": false, "acme/v-1-2": false, "acme/v1": true, "v2/x": false, "index": false, "crossplane/x": false, "acme/index": true,
+		"acme/v12": true, "acme/v1.2": false, "acme/v-1-2": false, "acme/v1": true, "v2/x": false, "index": false, "crossplane/x": false, "cross-plane": false, "acme/index": true, "in-dex/x": false,
 	} {
 		if err := p.CheckNew(name, existing); (err == nil) != allowed {
 			t.Errorf("%s: %v", name, err)
@@ -181,6 +223,11 @@ func TestAnIdentityNeedsAllClaims(t *testing.T) {
 		"a list":           {map[string]any{"repository": []any{"acme/boats"}, "ref": "main"}, false, 0, ""},
 		"a user":           {map[string]any{"email": "a@example.org", "email_verified": true}, true, 0, "oidc:a@example.org"},
 		"unverified email": {map[string]any{"email": "a@example.org", "email_verified": false}, false, 0, ""},
+		"verified as text": {map[string]any{"email": "a@example.org", "email_verified": "true"}, true, 0, "oidc:a@example.org"},
+		"false as text":    {map[string]any{"email": "a@example.org", "email_verified": "false"}, false, 0, ""},
+		"a number":         {map[string]any{"email": "a@example.org", "email_verified": 0.0}, false, 0, ""},
+		"null":             {map[string]any{"email": "a@example.org", "email_verified": nil}, false, 0, ""},
+		"not stated":       {map[string]any{"email": "a@example.org"}, true, 0, "oidc:a@example.org"},
 		"nothing":          {nil, false, 0, ""},
 	} {
 		s, ok := issuer.Subject(c.claims)

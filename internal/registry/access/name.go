@@ -49,12 +49,14 @@ var reservedNames = []string{
 	"static", "token", "v2",
 }
 
-// CheckNew returns an error if no repository with a name can be created: the name is reserved, or it differs from an
-// existing one only by case, or by "-", "_" and ".".
+// CheckNew returns an error if no repository with a name can be created: it differs from a reserved or an
+// existing one at most by case, or by "-", "_" and ".".
 func (p *Policy) CheckNew(name string, existing []string) error {
 	first, _, _ := strings.Cut(name, "/")
-	if slices.Contains(reservedNames, first) || slices.Contains(p.ReservedNames, first) {
-		return ErrReservedName.New(nil, "the repository %s cannot be created: names that begin with %q are reserved", name, first)
+	for _, reserved := range slices.Concat(reservedNames, p.ReservedNames) {
+		if Fold(reserved) == Fold(first) {
+			return ErrReservedName.New(nil, "the repository %s cannot be created: names that begin with %q are reserved", name, reserved)
+		}
 	}
 	for _, other := range existing {
 		if Similar(other, name) {

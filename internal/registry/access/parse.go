@@ -4,10 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"net/netip"
 	"net/url"
 	"slices"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
 const (
@@ -60,15 +63,56 @@ func (p *Policy) check() error {
 			return ErrPolicy.New(nil, "rules[%d]: a name of a user is empty", i)
 		}
 	}
-	for i, g := range p.Groups {
-		if g.Group == "" || !ValidRepository(g.Owner) {
-			return ErrPolicy.New(nil, "groups[%d]: an API group and a repository are required", i)
-		}
+	if err := p.checkGroups(); err != nil {
+		return err
 	}
 	for i, issuer := range p.Issuers {
 		if err := issuer.check(); err != nil {
 			return ErrPolicy.New(err, "issuers[%d] is not valid", i)
 		}
+	}
+	return p.checkNamesOfIssuers()
+}
+
+// checkGroups checks the owners of API groups, because an index cannot have others.
+func (p *Policy) checkGroups() error {
+	owners := make([]catalog.GroupOwner, 0, len(p.Groups))
+	for i, g := range p.Groups {
+		if g.Group == "" || !ValidRepository(g.Owner) {
+			return ErrPolicy.New(nil, "groups[%d]: an API group and a repository are required", i)
+		}
+		owners = append(owners, catalog.GroupOwner{Group: g.Group, Owner: "localhost/" + g.Owner})
+	}
+	if _, err := catalog.SortOwners(owners); err != nil {
+		return ErrPolicy.New(err, "groups are not valid")
+	}
+	return nil
+}
+
+// checkNamesOfIssuers checks that users of different issuers have different names: otherwise a user of one issuer would be the user with the same name of another
+// one.
+func (p *Policy) checkNamesOfIssuers() error {
+	type source struct{ url, claim string }
+	names := map[string]source{}
+	for i, issuer := range p.Issuers {
+		if issuer.UserClaim == "" {
+			continue
+		}
+		this := source{issuer.URL, issuer.UserClaim}
+		other, known := names[issuer.Name]
+		if !known {
+			other, known = names[""]
+		}
+		if !known && issuer.Name == "" {
+			for _, other = range names {
+				known = true
+			}
+		}
+		if known && other != this {
+			return ErrPolicy.New(nil, "issuers[%d]: its users could have the names of users of %s: give each issuer with a userClaim a name of its own, such as name: corp; "+
+				"rules then name its users as oidc:corp/USER, and its groups as group:corp/GROUP", i, other.url)
+		}
+		names[issuer.Name] = this
 	}
 	return nil
 }
@@ -77,6 +121,12 @@ func (i Issuer) check() error {
 	u, err := url.Parse(i.URL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return ErrPolicy.New(nil, "url: %q is not the address of an issuer", i.URL)
+	}
+	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		return ErrPolicy.New(nil, "url: %q is not protected by TLS, so any machine on the way could replace the keys of the issuer", i.URL)
+	}
+	if i.Name != "" && !validPart(i.Name) {
+		return ErrPolicy.New(nil, "name: %q is not a name of lower-case letters, digits and single separators", i.Name)
 	}
 	if i.Audience == "" {
 		return ErrPolicy.New(nil, "an audience is required: without it, a token for another service would be accepted")
@@ -121,18 +171,42 @@ func (i Issuer) Subject(claims map[string]any) (Subject, bool) {
 	if i.UserClaim == "" || name == "" {
 		return Subject{}, false
 	}
-	if i.UserClaim == "email" && claims["email_verified"] == false {
+	if i.UserClaim == emailClaim && !isVerified(claims) {
 		return Subject{}, false
 	}
-	s.User = IssuedPrefix + name
+	s.User = IssuedPrefix + i.qualified(name)
 	s.Origins = []Origin{i.origin(Identity{})}
 	groups, _ := claims[i.GroupsClaim].([]any)
 	for _, g := range groups {
 		if group, ok := g.(string); ok {
-			s.Groups = append(s.Groups, group)
+			s.Groups = append(s.Groups, i.qualified(group))
 		}
 	}
 	return s, true
+}
+
+// qualified returns the name of a user or of a group in rules: NAME/USER for an issuer with a name. The name of an issuer has no slash, so the names of
+// different issuers differ.
+func (i Issuer) qualified(name string) string {
+	if i.Name == "" {
+		return name
+	}
+	return i.Name + "/" + name
+}
+
+// emailClaim is the claim that identifies users only if the issuer has verified it.
+const emailClaim = "email"
+
+// isVerified reports whether claims have an address that the issuer has verified, or do not state it: some issuers only have verified ones. Some
+// issuers state it as a string.
+func isVerified(claims map[string]any) bool {
+	verified, stated := claims["email_verified"]
+	return !stated || verified == true || verified == "true"
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // Origin identifies an entry of a policy that accepts identities of an issuer, by the hash of its content.

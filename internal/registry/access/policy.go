@@ -45,6 +45,8 @@ type Group struct {
 type Issuer struct {
 	// URL is the issuer in the tokens; it serves the discovery document.
 	URL string `json:"url"`
+	// Name is part of the names of its users and groups in rules, "oidc:NAME/USER" and "group:NAME/GROUP". Of several issuers with users, each needs one.
+	Name string `json:"name,omitempty"`
 	// Audience is the required audience of the tokens.
 	Audience string `json:"audience"`
 	// Identities map tokens of CI systems to repositories.
