@@ -25,6 +25,9 @@ const (
 	longestBearer = 16 << 10
 )
 
+// errTooManyGroups is the error for a subject whose bearer token would be longer than the server accepts.
+var errTooManyGroups = errors.New("the identity has too many groups; let the issuer leave out those that the rules of the server do not name")
+
 // bearerTokens issues and verifies bearer tokens: claims with an authentication code. Servers that share the key accept the
 // tokens of each other.
 type bearerTokens struct {
@@ -47,14 +50,22 @@ type bearerClaims struct {
 	Token string `json:"token,omitempty"`
 }
 
-// issue returns a bearer token for a subject.
-func (b *bearerTokens) issue(s access.Subject, life time.Duration, token string) (string, error) {
-	raw, err := json.Marshal(bearerClaims{s.User, s.Groups, s.Grants, s.Limits, s.Origins, s.Requested, b.now().Add(life).Unix(), token})
+// issue returns a bearer token for a subject, and the time for which it is valid: at most as long as the login.
+func (b *bearerTokens) issue(l login, life time.Duration) (string, time.Duration, error) {
+	if left := l.expires.Sub(b.now()).Truncate(time.Second); !l.expires.IsZero() && left < life {
+		life = left
+	}
+	s := l.subject
+	raw, err := json.Marshal(bearerClaims{s.User, s.Groups, s.Grants, s.Limits, s.Origins, s.Requested, b.now().Add(life).Unix(), l.token})
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	claims := base64.RawURLEncoding.EncodeToString(raw)
-	return claims + "." + b.code(claims), nil
+	bearer := claims + "." + b.code(claims)
+	if len(bearer) > longestBearer {
+		return "", 0, errTooManyGroups
+	}
+	return bearer, life, nil
 }
 
 func (b *bearerTokens) code(claims string) string {
@@ -63,23 +74,23 @@ func (b *bearerTokens) code(claims string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// verify returns the subject of a bearer token, and false if the token is not valid now. The function exists reports
+// verify returns the subject and the end of a bearer token, and false if the token is not valid now. The function exists reports
 // whether the token with a hash still exists.
-func (b *bearerTokens) verify(bearer string, exists func(hash string) bool, policy *access.Policy) (access.Subject, bool) {
+func (b *bearerTokens) verify(bearer string, exists func(hash string) bool, policy *access.Policy) (access.Subject, time.Time, bool) {
 	claims, code, ok := strings.Cut(bearer, ".")
 	if !ok || len(bearer) > longestBearer || !hmac.Equal([]byte(code), []byte(b.code(claims))) {
-		return access.Subject{}, false
+		return access.Subject{}, time.Time{}, false
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(claims)
 	if err != nil {
-		return access.Subject{}, false
+		return access.Subject{}, time.Time{}, false
 	}
 	var c bearerClaims
 	if json.Unmarshal(raw, &c) != nil || b.now().Unix() >= c.Expires || c.Token != "" && !exists(c.Token) {
-		return access.Subject{}, false
+		return access.Subject{}, time.Time{}, false
 	}
 	s := access.Subject{User: c.User, Groups: c.Groups, Grants: c.Grants, Limits: c.Limits, Origins: c.Origins, Requested: c.Requested}
-	return s, policy.Accepts(s)
+	return s, time.Unix(c.Expires, 0), policy.Accepts(s)
 }
 
 // loadKey returns the key in a file, which it creates if it does not exist.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
+	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 )
 
@@ -31,11 +34,25 @@ const (
 type issuers struct {
 	client *http.Client
 	now    func() time.Time
+	log    *slog.Logger
 
-	mu        sync.Mutex
-	providers map[string]*oidc.Provider
-	// failures are the times at which issuers did not respond.
+	// discovering is by issuer, so that one that does not respond delays the tokens of no other.
+	discovering keyedmutex.Mutex[string]
+	mu          sync.Mutex
+	providers   map[string]*oidc.Provider
+	// failures are the times at which the discovery of issuers failed.
 	failures map[string]time.Time
+}
+
+// newIssuers returns issuers whose documents a client reads.
+func newIssuers(client *http.Client, now func() time.Time, log *slog.Logger) *issuers {
+	limited := *client
+	next := client.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	limited.Transport = &issuerDocuments{next: next, now: now, log: log, documents: map[string]issuerDocument{}}
+	return &issuers{client: &limited, now: now, log: log, providers: map[string]*oidc.Provider{}, failures: map[string]time.Time{}}
 }
 
 // serveExchange exchanges the token of an OIDC issuer, the field "token" of a JSON object, for a bearer token: for 15 minutes and
@@ -54,8 +71,12 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, http.StatusBadRequest, codeUnsupported, `the body must be a JSON object with the field "token"`)
 		return
 	}
-	subject, ok := s.issuers.verify(r.Context(), s.policy(), body.Token)
-	if !ok {
+	subject, err := s.issuers.verify(r.Context(), s.policy(), body.Token)
+	switch {
+	case errors.Is(err, errIssuer):
+		writeError(w, r, http.StatusServiceUnavailable, codeUnknown, "the issuer of the token cannot be reached, or its documents are not valid; the log of the server has the cause")
+		return
+	case err != nil:
 		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "no issuer and identity of the configuration matches the token, or it has expired")
 		return
 	}
@@ -63,8 +84,12 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 	if len(subject.Grants) > 0 {
 		life = grantLife
 	}
-	bearer, err := s.identifier.bearer.issue(subject, life, "")
-	if err != nil {
+	bearer, life, err := s.identifier.bearer.issue(login{subject: subject}, life)
+	switch {
+	case errors.Is(err, errTooManyGroups):
+		writeError(w, r, http.StatusBadRequest, codeUnsupported, err.Error())
+		return
+	case err != nil:
 		s.log.Error("cannot issue a bearer token", "error", err)
 		w.WriteHeader(http.StatusInternalServerError)
 		return
@@ -73,10 +98,18 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, r, http.StatusOK, map[string]any{"token": bearer, "expires_in": int(life / time.Second)})
 }
 
-// verify returns the subject of a token of an OIDC issuer, and false if it is not valid or has no identity in the policy.
-func (i *issuers) verify(ctx context.Context, policy *access.Policy, token string) (access.Subject, bool) {
+// errIssuer is the error for a token whose issuer cannot be asked for its keys, and errToken that for a token that is not valid or has no identity in the
+// policy.
+var (
+	errIssuer = errors.New("the issuer cannot be asked")
+	errToken  = errors.New("the token is not valid")
+)
+
+// verify returns the subject of a token of an OIDC issuer. It fails with errToken or errIssuer.
+func (i *issuers) verify(ctx context.Context, policy *access.Policy, token string) (access.Subject, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, i.client), issuerTime)
 	defer cancel()
+	ctx, unavailable := withUnavailable(ctx)
 	claimed := claimedIssuer(token)
 	for _, issuer := range policy.Issuers {
 		if issuer.URL != claimed {
@@ -84,7 +117,7 @@ func (i *issuers) verify(ctx context.Context, policy *access.Policy, token strin
 		}
 		provider, err := i.provider(ctx, issuer.URL)
 		if err != nil {
-			continue
+			return access.Subject{}, errIssuer
 		}
 		verified, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: issuer.Audience, Now: i.now}).Verify(ctx, token)
 		if err != nil {
@@ -95,29 +128,45 @@ func (i *issuers) verify(ctx context.Context, policy *access.Policy, token strin
 			continue
 		}
 		if subject, ok := issuer.Subject(claims); ok {
-			return subject, true
+			return subject, nil
 		}
 	}
-	return access.Subject{}, false
+	if unavailable.Load() {
+		return access.Subject{}, errIssuer
+	}
+	return access.Subject{}, errToken
 }
 
-// provider returns the keys and the endpoints of an issuer. The discovery document of an issuer is read once.
+// provider returns the keys and the endpoints of an issuer. The discovery document of an issuer is read once, also if the client of the server has gone.
 func (i *issuers) provider(ctx context.Context, url string) (*oidc.Provider, error) {
+	unlock, err := i.discovering.Lock(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if p, err := i.discovered(url); p != nil || err != nil {
+		return p, err
+	}
+	p, err := oidc.NewProvider(context.WithoutCancel(ctx), url)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if p, ok := i.providers[url]; ok {
-		return p, nil
-	}
-	if failed, ok := i.failures[url]; ok && i.now().Sub(failed) < issuerPause {
-		return nil, ErrServer.New(nil, "the issuer %s did not respond", url)
-	}
-	p, err := oidc.NewProvider(ctx, url)
 	if err != nil {
+		i.log.Warn("an issuer of the configuration cannot be used", "issuer", url, "error", err)
 		i.failures[url] = i.now()
 		return nil, err
 	}
 	i.providers[url] = p
 	return p, nil
+}
+
+// discovered returns a known issuer, an error for one whose discovery has just failed, and neither for another one.
+func (i *issuers) discovered(url string) (*oidc.Provider, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if failed, ok := i.failures[url]; ok && i.now().Sub(failed) < issuerPause {
+		return nil, errIssuer
+	}
+	return i.providers[url], nil
 }
 
 // claimedIssuer returns the issuer in a token that is not verified yet, so that only that issuer is asked for its keys.

@@ -5,10 +5,13 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -186,6 +189,90 @@ func TestTheEndOfAnIssuerEndsItsBearerTokens(t *testing.T) {
 			return http.StatusText(status), status == http.StatusUnauthorized
 		})
 	}
+}
+
+// configure writes the configuration of a server.
+func (s *server) configure(t testing.TB, document string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, "access.yaml"), []byte(document), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAnIssuerDoesNotDisturbOthers has issuers whose documents do not come, are too large, or are of another issuer.
+func TestAnIssuerDoesNotDisturbOthers(t *testing.T) {
+	good := startIssuer(t)
+	asked, release := make(chan struct{}), make(chan struct{})
+	var keys atomic.Int64
+	mux := http.NewServeMux()
+	var address string
+	document := func(name string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			_ = json.NewEncoder(w).Encode(map[string]any{"issuer": address + name, "jwks_uri": address + name + "/keys"}) // The client reports a failure.
+		}
+	}
+	mux.HandleFunc("/slow/.well-known/openid-configuration", func(http.ResponseWriter, *http.Request) {
+		close(asked)
+		<-release
+	})
+	mux.HandleFunc("/large/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.Copy(w, io.LimitReader(repeated{}, 64<<20)) // The client closes the connection.
+	})
+	mux.HandleFunc("/other/.well-known/openid-configuration", document("/evil"))
+	mux.HandleFunc("/counted/.well-known/openid-configuration", document("/counted"))
+	mux.HandleFunc("/counted/keys", func(w http.ResponseWriter, _ *http.Request) {
+		keys.Add(1)
+		_, _ = io.WriteString(w, `{"keys": []}`) // The client reports a failure.
+	})
+	address = port.Serve(t, mux).URL
+	t.Cleanup(sync.OnceFunc(func() { close(release) }))
+	s := start(t, nil)
+	configuration := policy + "issuers:\n"
+	for name, url := range map[string]string{"good": good.url, "slow": address + "/slow", "large": address + "/large", "other": address + "/other", "counted": address + "/counted"} {
+		configuration += "- {name: " + name + ", url: '" + url + "', audience: " + host + ", userClaim: sub}\n"
+	}
+	s.configure(t, configuration)
+	token := func(issuer string) string {
+		return good.token(t, map[string]any{"iss": issuer, "aud": host, "sub": "x", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix()})
+	}
+	s.waitPolicy(t, token(good.url))
+	for _, name := range []string{"/large", "/other"} {
+		if status, _, _ := s.exchange(t, token(address+name)); status != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", name, status)
+		}
+	}
+	for range 5 {
+		if status, _, _ := s.exchange(t, token(address+"/counted")); status != http.StatusUnauthorized {
+			t.Errorf("an unknown key: %d", status)
+		}
+	}
+	if keys.Load() != 1 {
+		t.Errorf("unknown keys caused %d requests", keys.Load())
+	}
+	slow := token(address + "/slow")
+	ended := make(chan int, 1)
+	go func() {
+		status, _, _ := s.exchange(t, slow)
+		ended <- status
+	}()
+	<-asked
+	if status, _, _ := s.exchange(t, token(good.url)); status != http.StatusOK {
+		t.Errorf("while another issuer does not respond: %d", status)
+	}
+	release <- struct{}{}
+	if status := <-ended; status != http.StatusServiceUnavailable {
+		t.Errorf("the issuer that does not respond: %d", status)
+	}
+}
+
+// repeated is an endless document.
+type repeated struct{}
+
+func (repeated) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
 }
 
 // waitPolicy waits until the server uses a changed policy.

@@ -3,6 +3,7 @@ package registry
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
@@ -24,49 +25,55 @@ type Identifier struct {
 	policy func() *access.Policy
 }
 
-// Subject returns the subject of a request. Wrong credentials are an anonymous subject for the caller that ignores the second
+// login is an identity that can request bearer tokens: that of a token of the store, or of the password that an exchange has returned.
+type login struct {
+	subject access.Subject
+	// token is the hash of the token of the store, and empty for a password.
+	token string
+	// expires is the time until which a password is valid, and zero for a token of the store, which is looked up for each request.
+	expires time.Time
+}
+
+// subject returns the subject of a request. Wrong credentials are an anonymous subject for the caller that ignores the second
 // result, and never more.
 func (i *Identifier) subject(r *http.Request) (access.Subject, credentials) {
+	if scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		if s, _, ok := i.bearer.verify(secret, i.tokens.Valid, i.policy()); ok {
+			return s, validCredentials
+		}
+	}
+	l, found := i.login(r)
+	return l.subject, found
+}
+
+// login returns the identity of a request for a bearer token. A bearer token is none: it has the scope and the lifetime that its client requested,
+// and must not be exchanged for another one.
+func (i *Identifier) login(r *http.Request) (login, credentials) {
 	if _, password, ok := r.BasicAuth(); ok {
 		// Clients without credentials send an empty password; skopeo does.
-		return i.subjectOf(password)
+		return i.loginOf(password)
 	}
 	header := r.Header.Get("Authorization")
 	scheme, secret, _ := strings.Cut(header, " ")
 	switch {
 	case header == "":
-		return access.Anonymous(), noCredentials
+		return login{subject: access.Anonymous()}, noCredentials
 	case !strings.EqualFold(scheme, "Bearer"):
-		return access.Anonymous(), wrongCredentials
+		return login{subject: access.Anonymous()}, wrongCredentials
 	}
-	if s, ok := i.bearer.verify(secret, i.tokens.Valid, i.policy()); ok {
-		return s, validCredentials
-	}
-	return i.subjectOf(secret)
+	return i.loginOf(secret)
 }
 
-// subjectOf returns the subject of a token of the store, or of a bearer token that an exchange has returned.
-func (i *Identifier) subjectOf(secret string) (access.Subject, credentials) {
+// loginOf returns the identity of a token of the store, or of the password that an exchange has returned.
+func (i *Identifier) loginOf(secret string) (login, credentials) {
 	if secret == "" {
-		return access.Anonymous(), noCredentials
+		return login{subject: access.Anonymous()}, noCredentials
 	}
 	if t, ok, err := i.tokens.Lookup(secret); err == nil && ok {
-		return t.Subject(), validCredentials
+		return login{subject: t.Subject(), token: t.Hash}, validCredentials
 	}
-	if s, ok := i.bearer.verify(secret, i.tokens.Valid, i.policy()); ok {
-		return s, validCredentials
+	if s, expires, ok := i.bearer.verify(secret, i.tokens.Valid, i.policy()); ok && s.Requested == nil {
+		return login{subject: s, expires: expires}, validCredentials
 	}
-	return access.Anonymous(), wrongCredentials
-}
-
-// tokenHash returns the hash of the token of the store with which a request authenticates, and "" for other credentials.
-func (i *Identifier) tokenHash(r *http.Request) string {
-	_, password, ok := r.BasicAuth()
-	if !ok {
-		_, password, _ = strings.Cut(r.Header.Get("Authorization"), " ")
-	}
-	if t, ok, err := i.tokens.Lookup(password); err == nil && ok {
-		return t.Hash
-	}
-	return ""
+	return login{subject: access.Anonymous()}, wrongCredentials
 }

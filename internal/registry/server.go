@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
-
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
@@ -106,7 +104,7 @@ func New(o Options) (*Server, error) {
 		options: o, log: o.Log, now: o.Now,
 		identifier: &Identifier{tokens: tokens.Open(o.Dir, o.Now), bearer: &bearerTokens{key: key, now: o.Now}},
 		policies:   &policyFileReader{path: filepath.Join(o.Dir, policyFile), log: o.Log, now: time.Now},
-		issuers:    &issuers{client: o.Issuers, now: o.Now, providers: map[string]*oidc.Provider{}, failures: map[string]time.Time{}},
+		issuers:    newIssuers(o.Issuers, o.Now, o.Log),
 		metrics:    newMetrics(),
 	}
 	s.identifier.policy = s.policy

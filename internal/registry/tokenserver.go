@@ -73,7 +73,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "get tokens with GET")
 		return
 	}
-	subject, found := s.identifier.subject(r)
+	identity, found := s.identifier.login(r)
 	if found == wrongCredentials {
 		w.Header().Set("WWW-Authenticate", `Basic realm="xpkg"`)
 		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "the token is wrong, expired or revoked; create one with `xpkg registry token create`")
@@ -84,7 +84,8 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, http.StatusBadRequest, codeDenied, fmt.Sprintf("at most %d scopes are allowed", mostScopes))
 		return
 	}
-	bearer, err := s.identifier.bearer.issue(subject.WithRequested(parseScopes(requested)), bearerLife, s.identifier.tokenHash(r))
+	identity.subject = identity.subject.WithRequested(parseScopes(requested))
+	bearer, life, err := s.identifier.bearer.issue(identity, bearerLife)
 	if err != nil {
 		s.log.Error("cannot issue a bearer token", "error", err)
 		w.WriteHeader(http.StatusInternalServerError)
@@ -92,7 +93,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	writeJSON(w, r, http.StatusOK, map[string]any{
-		"token": bearer, "access_token": bearer, "expires_in": int(bearerLife / time.Second), "issued_at": s.now().UTC().Format(time.RFC3339),
+		"token": bearer, "access_token": bearer, "expires_in": int(life / time.Second), "issued_at": s.now().UTC().Format(time.RFC3339),
 	})
 }
 
