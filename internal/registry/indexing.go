@@ -62,9 +62,7 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 	if !next.SharesRows(previous) {
 		next.Config.Sequence++
 	}
-	if next.Config.Owners, err = x.owners(partition, &next); err != nil {
-		return nil, err
-	}
+	next.Config.Owners = x.owners(partition, &next)
 	if partition == "" && x.publication != nil {
 		x.publish(ctx, &next, repositories)
 	}
@@ -72,19 +70,27 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 	return &next, nil
 }
 
-// owners returns the owners of API groups in the policy, as far as they have packages in the public catalog.
-func (x *LocalIndexer) owners(partition string, c *catalog.Catalog) ([]catalog.GroupOwner, error) {
+// owners returns the owners of API groups in the policy that every client may know: those in public parts of the registry, also if they have no package yet or
+// any more, and those with public packages. Without its owner, a group would belong to anyone. An index with former owners is better than none, because the
+// next one may lack a package that is private now.
+func (x *LocalIndexer) owners(partition string, c *catalog.Catalog) []catalog.GroupOwner {
 	if x.policy == nil || partition != "" {
-		return nil, nil
+		return nil
 	}
 	var out []catalog.GroupOwner
-	for _, g := range x.policy().Groups {
+	policy := x.policy()
+	for _, g := range policy.Groups {
 		owner := catalog.GroupOwner{Group: g.Group, Owner: x.packages.host + "/" + g.Owner}
-		if slices.ContainsFunc(c.Packages, func(p catalog.Package) bool { return owner.Covers(p.Repository) }) {
+		if policy.Partition(g.Owner) == "" || slices.ContainsFunc(c.Packages, func(p catalog.Package) bool { return owner.Covers(p.Repository) }) {
 			out = append(out, owner)
 		}
 	}
-	return catalog.SortOwners(out)
+	sorted, err := catalog.SortOwners(out)
+	if err != nil {
+		x.log.Error("the index keeps its former owners of API groups", "error", err)
+		return c.Config.Owners
+	}
+	return sorted
 }
 
 // names returns the names of repositories with the host.

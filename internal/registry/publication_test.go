@@ -284,7 +284,7 @@ func buildIndex(t testing.TB, s *server) catalog.Catalog {
 	builder := indexer.NewBuilder(indexer.Options{Remote: s.client(t, ""), Source: source, Store: cache, Texts: true})
 	c, err := builder.Build(t.Context(), catalog.Config{
 		Name: host, Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: host}},
-		Owners: []catalog.GroupOwner{{Group: "boats.example.org", Owner: host + "/acme"}},
+		Owners: []catalog.GroupOwner{{Group: "boats.example.org", Owner: host + "/acme"}, {Group: "cars.example.org", Owner: host + "/other"}},
 	})
 	if err != nil {
 		t.Fatal(err)
