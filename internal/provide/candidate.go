@@ -92,6 +92,11 @@ func (c Candidate) publisher() string {
 	if c.Verified {
 		return "verified " + c.Publisher
 	}
+	return c.organisation()
+}
+
+// organisation returns the host and the first part of the path of the repository.
+func (c Candidate) organisation() string {
 	host, path, _ := strings.Cut(c.Repository, "/")
 	organisation, _, _ := strings.Cut(path, "/")
 	return host + "/" + organisation

@@ -150,6 +150,45 @@ func TestTheOwnerInAnIndexDecidesAContestedKind(t *testing.T) {
 	}
 }
 
+// TestAnIndexCannotTakeAGroupFromTheOwnerInAnother has an index of an organisation, and one that states another owner for the group.
+func TestAnIndexCannotTakeAGroupFromTheOwnerInAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		priority int // of the other index
+		owner    string
+		bucket   Reason
+	}{
+		"a lower priority":                    {2, "xpkg.test/evil", OwnsGroup},
+		"the same priority":                   {1, "xpkg.test/evil", ""},
+		"the same priority, the same owner":   {1, "xpkg.test/acme", OwnsGroup},
+		"the same priority, and everything":   {1, "xpkg.test", ""},
+		"a lower priority, without an owner":  {2, "", OwnsGroup},
+		"a higher priority, without an owner": {0, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := Catalog{Catalog: indexOf(t, "acme/s3 v1.0.0: Bucket.s3.example.org/v1"), Name: "own", Priority: 1}
+			own.Config.Owners = []catalog.GroupOwner{{Group: "s3.example.org", Owner: "xpkg.test/acme"}}
+			other := Catalog{Catalog: indexOf(t, "evil/s3 v9.0.0: Bucket.s3.example.org/v1 Object.s3.example.org/v1"), Name: "other", Priority: c.priority}
+			if c.owner != "" {
+				other.Config.Owners = []catalog.GroupOwner{{Group: "s3.example.org", Owner: c.owner}}
+			}
+			for _, sources := range [][]Source{{own, other}, {other, own}} {
+				finder := &Finder{Sources: sources}
+				r, err := finder.Rank(t.Context(), Request{Kind: kindRef(t, "Bucket.s3.example.org")})
+				if err != nil || r.Decided != c.bucket || r.Decided != "" && r.Order[0].Repository != "xpkg.test/acme/s3" {
+					t.Errorf("%q: %+v, %v", r.Decided, r.Order, err)
+				}
+				if r, err = finder.Rank(t.Context(), Request{Kind: kindRef(t, "Object.s3.example.org")}); err != nil || r.Decided != "" {
+					t.Errorf("a kind that only the other has: %q: %+v, %v", r.Decided, r.Order, err)
+				}
+				all, err := finder.Expand(t.Context(), kindRef(t, "*.s3.example.org/v1"), nil)
+				if isDecided := slices.Equal(all, []dependency.KindRef{kindRef(t, "Bucket.s3.example.org/v1")}); err != nil || isDecided != (c.bucket != "") {
+					t.Errorf("all kinds: %v, %v", all, err)
+				}
+			}
+		})
+	}
+}
+
 func TestIndexesAreSourcesOfTheFinder(t *testing.T) {
 	first := Catalog{Catalog: indexOf(t, "acme/s3 v1.0.0: Bucket.s3.example.org/v1 Object.s3.example.org/v1"), Name: "first"}
 	second := Catalog{Catalog: indexOf(t, "evil/s3 v9.0.0: Bucket.s3.example.org/v1"), Name: "second", Priority: 1}

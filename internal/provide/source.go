@@ -113,6 +113,7 @@ func (f *Finder) Rank(ctx context.Context, q Request) (Ranking, error) {
 		all = append(all, s.Candidates(q.Kind)...)
 		group = append(group, s.Group(q.Kind.Group)...)
 	}
+	settleOwners(group, all, group)
 	if q.Holders == nil {
 		q.Holders = f.Holders
 	}
@@ -355,6 +356,7 @@ func (f *Finder) Expand(ctx context.Context, ref dependency.KindRef, recorded ma
 	for _, s := range sources {
 		group = append(group, s.Group(ref.Group)...)
 	}
+	settleOwners(group, group)
 	group = slices.DeleteFunc(group, func(c Candidate) bool {
 		return c.Role != Defines || ref.Version != "" && !slices.Contains(c.Served, ref.Version)
 	})
@@ -380,6 +382,39 @@ func (f *Finder) Expand(ctx context.Context, ref dependency.KindRef, recorded ma
 	}
 	slices.SortFunc(out, func(a, b dependency.KindRef) int { return strings.Compare(a.String(), b.String()) })
 	return slices.Compact(out), nil
+}
+
+// settleOwners removes the ownership of an API group from the candidates in lists that the sources with the highest priority of those that know an owner do not
+// confirm: another source cannot claim the group. If these sources name different owners, none is proven. The candidates of the group are those of all sources.
+func settleOwners(group []Candidate, lists ...[]Candidate) {
+	owners := slices.DeleteFunc(slices.Clone(group), func(c Candidate) bool { return !c.OwnsGroup })
+	if len(owners) == 0 {
+		return
+	}
+	highest := slices.MinFunc(owners, func(a, b Candidate) int { return cmp.Compare(a.Priority, b.Priority) }).Priority
+	named := map[string]map[string]bool{} // Organisations by source.
+	for _, c := range owners {
+		if c.Priority != highest {
+			continue
+		}
+		if named[c.Source] == nil {
+			named[c.Source] = map[string]bool{}
+		}
+		named[c.Source][c.organisation()] = true
+	}
+	confirmed := func(c Candidate) bool {
+		for _, organisations := range named {
+			if !organisations[c.organisation()] {
+				return false
+			}
+		}
+		return true
+	}
+	for _, list := range lists {
+		for i := range list {
+			list[i].OwnsGroup = list[i].OwnsGroup && confirmed(list[i])
+		}
+	}
 }
 
 // ownership returns a function that reports whether a candidate is a package of the owner of the group, or nil if the owner is not
