@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -48,6 +49,42 @@ func Write(ctx context.Context, client *remote.Client, version oci.Reference, st
 		status.Since = time.Now()
 	}
 	return subject.Digest, put(ctx, client, version, subject, catalog.VersionStatus{Status: status, Tag: version.Tag, Digest: subject.Digest})
+}
+
+// Delete deletes the version at a reference with a tag, and returns its digest. It writes the status that the version is removed first, so that an interrupted
+// deletion leaves the reason. If the registry refuses the deletion, the version has its former status again.
+func Delete(ctx context.Context, client *remote.Client, version oci.Reference, removed catalog.Status) (oci.Digest, error) {
+	if version.Tag == "" {
+		return oci.Digest{}, oci.ErrInvalidReference.New(nil, "reference %s has no tag", version)
+	}
+	image, err := client.Artifact(ctx, version.WithTag(version.Tag))
+	if err != nil {
+		return oci.Digest{}, err
+	}
+	subject := image.Root()
+	former, err := Read(ctx, client, version.WithDigest(subject.Digest))
+	if err != nil && errcode.From(err).Code.Class != errcode.Invalid {
+		return subject.Digest, err
+	}
+	if _, err := Write(ctx, client, version.WithTag(version.Tag), removed); err != nil {
+		return subject.Digest, err
+	}
+	err = client.Delete(ctx, version.WithDigest(subject.Digest))
+	if err == nil || !isRefusal(err) {
+		return subject.Digest, err
+	}
+	if former == nil {
+		former = &catalog.VersionStatus{Status: catalog.Status{State: catalog.Available, Since: time.Now()}, Tag: version.Tag, Digest: subject.Digest}
+	}
+	if restored := put(ctx, client, version, subject, *former); restored != nil {
+		return subject.Digest, errors.Join(err, restored)
+	}
+	return subject.Digest, err
+}
+
+// isRefusal reports whether a registry has refused a deletion: then it has not happened, and does not happen later.
+func isRefusal(err error) bool {
+	return errors.Is(err, remote.ErrRefused) || errors.Is(err, remote.ErrUnauthorized)
 }
 
 // put pushes the status of a subject.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/retention"
@@ -76,7 +78,7 @@ func TestRetentionKeepsWhatPrivatePackagesRequire(t *testing.T) {
 	reader := s.client(t, s.token(t, "eve", []string{"acme/*"}, access.Read))
 	for i, want := range []bool{false, true, true, false} {
 		ref := oci.MustParseReference(fmt.Sprintf("%s/acme/provider-boats:v1.0.0-rc.%d", host, i))
-		for name, client := range map[string]*remote.Client{"administrator": s.client(t, s.admin), "owner": owner, "reader": reader, "anonymous": s.client(t, "")} {
+		for name, client := range map[string]*remote.Client{"administrator": s.client(t, s.admin), "owner": owner, "reader": reader, "anonymous": s.plainClient(t, nil)} {
 			got, err := client.IsRequired(t.Context(), ref)
 			if mayKnow := name == "administrator" || name == "owner"; err != nil || got != (want && mayKnow) {
 				t.Errorf("%s: %s is required: %t, %v", name, ref, got, err)
@@ -91,6 +93,65 @@ func TestRetentionKeepsWhatPrivatePackagesRequire(t *testing.T) {
 		})
 		if err != nil || (needed != "") != want {
 			t.Errorf("the retention keeps %s because %q: %v", ref, needed, err)
+		}
+	}
+}
+
+// The question whether a version is required needs credentials also for a repository that every client reads, to which clients send none.
+func TestTheQuestionForARequiredVersionIsAskedWithCredentials(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0-rc.1", "Boat")
+	stream := bytes.Replace(packageYAML("provider-plans", "Plan"), []byte("spec:\n"), []byte("spec:\n  dependsOn: [{provider: "+host+"/acme/provider-boats, version: '=v1.0.0-rc.1'}]\n"), 1)
+	if _, err := s.client(t, s.admin).Push(t.Context(), oci.MustParseReference(host+"/acme/secret/provider-plans:v1.0.0"), build(t, stream)); err != nil {
+		t.Fatal(err)
+	}
+	s.waitUntil(t, "all packages are indexed", func() bool { return s.indexed(t) == 2 })
+	client := s.plainClient(t, password(s.admin))
+	ref := oci.MustParseReference(host + "/acme/provider-boats:v1.0.0-rc.1")
+	if required, err := client.IsRequired(t.Context(), ref); err != nil || !required {
+		t.Errorf("required: %v, %v", required, err)
+	}
+}
+
+// plainClient returns a client that sends the credentials of a keychain when the server asks for them, to addresses without TLS.
+func (s *server) plainClient(t testing.TB, keychain authn.Keychain) *remote.Client {
+	t.Helper()
+	c := remote.New(remote.Options{Transport: direct{handler: s}, Attempts: 1, Hosts: map[string]remote.HostOptions{host: {PlainHTTP: true}}, Keychain: keychain})
+	t.Cleanup(c.Close)
+	return c
+}
+
+// password is a keychain with one password.
+type password string
+
+// Resolve implements [authn.Keychain].
+func (p password) Resolve(authn.Resource) (authn.Authenticator, error) {
+	return &authn.Basic{Username: "any", Password: string(p)}, nil
+}
+
+// A deletion that the server refuses changes nothing, although the status is written before it.
+func TestARefusedDeletionKeepsTheStatus(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.mustPush(t, "acme/provider-boats:v1.1.0", "Raft")
+	stream := bytes.Replace(packageYAML("provider-plans", "Plan"), []byte("spec:\n"), []byte("spec:\n  dependsOn: [{provider: "+host+"/acme/provider-boats, version: '>=v1.0.0'}]\n"), 1)
+	if _, err := s.client(t, s.admin).Push(t.Context(), oci.MustParseReference(host+"/acme/secret/provider-plans:v1.0.0"), build(t, stream)); err != nil {
+		t.Fatal(err)
+	}
+	s.waitUntil(t, "all packages are indexed", func() bool { return s.indexed(t) == 2 })
+	owner := s.client(t, s.token(t, "alice", []string{"acme/*"}, access.Yank, access.Delete))
+	yanked := oci.MustParseReference(host + "/acme/provider-boats:v1.1.0")
+	if _, err := packagestatus.Write(t.Context(), owner, yanked, catalog.Status{State: catalog.Yanked, Reason: catalog.Broken, Message: "loses data"}); err != nil {
+		t.Fatal(err)
+	}
+	for ref, want := range map[oci.Reference]catalog.State{oci.MustParseReference(host + "/acme/provider-boats:v1.0.0"): catalog.Available, yanked: catalog.Yanked} {
+		digest, err := packagestatus.Delete(t.Context(), owner, ref, catalog.Status{State: catalog.Removed, Reason: catalog.Licence})
+		if !errors.Is(err, remote.ErrRefused) {
+			t.Errorf("%s: %v", ref, err)
+		}
+		got, err := packagestatus.Read(t.Context(), owner, ref.WithDigest(digest))
+		if err != nil || got == nil || got.State != want {
+			t.Errorf("the status of %s is %+v, %v", ref, got, err)
 		}
 	}
 }

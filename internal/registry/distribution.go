@@ -48,6 +48,12 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, api apiRequest, su
 		s.challenge(w, r, "the bearer token is for another repository")
 		return
 	}
+	asksRequired := api.endpoint == manifestEndpoint && r.Header.Get(remote.RequiredHeader) != ""
+	if asksRequired && found == noCredentials {
+		// The answer depends on the credentials, which clients do not send to a repository that every client reads.
+		s.challenge(w, r, "log in, or get an anonymous token from "+tokenPath)
+		return
+	}
 	if found == noCredentials {
 		w = &challengeMissing{ResponseWriter: w, challenge: func(w http.ResponseWriter) {
 			s.challenge(w, r, "the repository does not exist, or requires credentials")
@@ -65,7 +71,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, api apiRequest, su
 		s.images.serveAbsent(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}), api.repository)
 		return
 	}
-	if api.endpoint == manifestEndpoint && r.Header.Get(remote.RequiredHeader) != "" && policy.May(subject.WithoutRequested(), api.repository, access.Delete) &&
+	if asksRequired && policy.May(subject.WithoutRequested(), api.repository, access.Delete) &&
 		s.fullView().Requires(api.repository, api.reference) {
 		w.Header().Set(remote.RequiredHeader, "true")
 	}

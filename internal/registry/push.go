@@ -232,10 +232,23 @@ func (p *push) tags(r *http.Request) ([]string, error) {
 	return tags, nil
 }
 
+// isStatusType reports whether the referrers of a subject list a document as the status of a version: by its artifact type, or by the media type of its
+// configuration, which counts if there is no artifact type. Readers do not all compare media types alike.
+func isStatusType(doc *oci.Document) bool {
+	artifactType := doc.ArtifactType
+	if artifactType == "" && doc.Config != nil {
+		artifactType = string(doc.Config.MediaType)
+	}
+	return strings.EqualFold(artifactType, catalog.StatusArtifactType)
+}
+
 // checkAction checks that the subject may push this kind of content: the status of a version, or anything else.
 func (p *push) checkAction(doc *oci.Document, tags []string) error {
 	action := access.Publish
 	isStatus := doc.ArtifactType == catalog.StatusArtifactType && doc.Subject != nil
+	if !isStatus && isStatusType(doc) {
+		return oci.ErrInvalidManifest.New(nil, "the status of a version has the artifact type %s in the field artifactType, and a subject", catalog.StatusArtifactType)
+	}
 	for _, tag := range tags {
 		if claim.IsTag(tag) {
 			return claim.ErrReserved.New(nil, "the tag %s is reserved for the servers of the registry", tag)

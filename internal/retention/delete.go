@@ -111,16 +111,13 @@ func needs(ctx context.Context, client *remote.Client, tag oci.Reference, d oci.
 	return false, nil
 }
 
-// Delete deletes a version that [Check] has found to be unneeded. It writes the status first, so that an interrupted deletion leaves the
-// reason.
+// Delete deletes a version that [Check] has found to be unneeded.
 func Delete(ctx context.Context, client *remote.Client, v Candidate) error {
 	ref, err := referenceOf(v)
 	if err != nil {
 		return err
 	}
 	status := catalog.Status{State: catalog.Removed, Reason: catalog.Other, Message: "the retention of prereleases has deleted the version"}
-	if _, err := packagestatus.Write(ctx, client, ref.WithTag(v.Tag), status); err != nil {
-		return err
-	}
-	return client.Delete(ctx, ref)
+	_, err = packagestatus.Delete(ctx, client, ref.WithTag(v.Tag), status)
+	return err
 }

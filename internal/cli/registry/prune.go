@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -93,6 +94,7 @@ func dateOf(t time.Time) string {
 // prune checks each candidate immediately before it is deleted, because the registry is in use.
 func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []retention.Candidate) error {
 	count := 0
+	var refused error
 	for _, v := range candidates {
 		name := terminal.Safe(v.Repository + ":" + v.Tag)
 		needed, err := retention.Check(env.Context, client, v)
@@ -104,7 +106,13 @@ func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []
 			continue
 		}
 		if c.Yes {
-			if err := retention.Delete(env.Context, client, v); err != nil {
+			err := retention.Delete(env.Context, client, v)
+			if errors.Is(err, remote.ErrRefused) {
+				fmt.Fprintf(env.Stderr, "note: %s is kept: %s\n", name, terminal.Safe(err.Error()))
+				refused = err
+				continue
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -112,6 +120,9 @@ func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []
 		if _, err := fmt.Fprintf(env.Stdout, "%s  %s  %s\n", name, v.Digest.Short(), dateOf(v.Created)); err != nil {
 			return err
 		}
+	}
+	if count == 0 && refused != nil {
+		return refused // The registry may allow no deletion at all.
 	}
 	if c.Yes {
 		fmt.Fprintf(env.Stderr, "Deleted %s. The garbage collection of the registry frees the space.\n", wording.Count(count, "version"))

@@ -90,18 +90,15 @@ type deleteCmd struct {
 	reasonFlags
 }
 
-// Run deletes a version. The status is written first, so that an interrupted deletion leaves the reason.
+// Run deletes a version.
 func (c *deleteCmd) Run(env *terminal.Env) error {
 	ref, client, err := c.version(env)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	digest, err := packagestatus.Write(env.Context, client, ref, c.status(catalog.Removed))
+	digest, err := packagestatus.Delete(env.Context, client, ref, c.status(catalog.Removed))
 	if err != nil {
-		return err
-	}
-	if err := client.Delete(env.Context, ref.WithDigest(digest)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "Deleted %s (%s)\n", terminal.Safe(ref.String()), digest.Short())
