@@ -186,7 +186,7 @@ func (f *File) Match(name string) []Package {
 	return out
 }
 
-// Paths returns the shortest path from the roots to a package through each of its direct requirers. A path is a list
+// Paths returns the shortest path from each root to a package through each of its direct dependents. A path is a list
 // of repositories that starts with a root and ends with the package.
 func (f *File) Paths(repository string) [][]string {
 	var out [][]string
@@ -197,8 +197,10 @@ func (f *File) Paths(repository string) [][]string {
 			out = append(out, []string{repository})
 			continue
 		}
-		if path := g.Path(roots, by.Package, around); path != nil {
-			out = append(out, append(path, repository))
+		for _, root := range roots {
+			if path := g.Path([]string{root}, by.Package, around); path != nil {
+				out = append(out, append(path, repository))
+			}
 		}
 	}
 	slices.SortFunc(out, slices.Compare)

@@ -160,6 +160,24 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// Paths start at each root that requires a package, also through the same dependent.
+func TestPathsStartAtEachRoot(t *testing.T) {
+	needs := func(name string) []dependency.Dependency {
+		return []dependency.Dependency{{Package: "xpkg.test/a/" + name}}
+	}
+	f := &File{
+		Roots: []dependency.Root{{Package: "xpkg.test/a/one"}, {Package: "xpkg.test/a/two"}, {Package: "xpkg.test/a/none"}},
+		Packages: []Package{
+			{Repository: "xpkg.test/a/base"}, {Repository: "xpkg.test/a/mid", Dependencies: needs("base")}, {Repository: "xpkg.test/a/none"},
+			{Repository: "xpkg.test/a/one", Dependencies: needs("mid")}, {Repository: "xpkg.test/a/two", Dependencies: needs("mid")},
+		},
+	}
+	want := [][]string{{"xpkg.test/a/one", "xpkg.test/a/mid", "xpkg.test/a/base"}, {"xpkg.test/a/two", "xpkg.test/a/mid", "xpkg.test/a/base"}}
+	if diff := cmp.Diff(want, f.Paths("xpkg.test/a/base")); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestGraph(t *testing.T) {
 	f, err := Parse(Encode(example()))
 	if err != nil {
