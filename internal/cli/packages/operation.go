@@ -88,12 +88,16 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 			pl.RemovedTogether = append(pl.RemovedTogether, s.live)
 		}
 	}
-	for _, s := range steps {
+	// A new version can have a dependency that the installed one does not have, so a step that is refused is planned again after the
+	// others, until none of them can be planned.
+	var refused error
+	for next, deferred := 0, 0; next < len(steps); {
+		s := steps[next]
 		if s.same {
+			next++
 			continue
 		}
 		progress.Step(planned, pending, ": to "+s.String())
-		planned++
 		p, err := s.makePlan(env.Context, pl)
 		if err = planError(err, s.String()); isPlanUnavailable(err, s.want) && !o.needsPlan && !s.remove {
 			progress.End()
@@ -103,15 +107,27 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 		if err == nil {
 			err = p.RefusalError()
 		}
+		waits := err == nil && !s.remove && p.WaitsForDependencies()
 		if err == nil && !o.Yes && !o.dryRun && !env.Interactive() {
 			err = consentError(p)
 		}
 		if err == nil && s.locked != nil {
 			err = truthful(s, p)
 		}
-		if err != nil {
-			return err
+		if deferred == 0 {
+			refused = err
 		}
+		if (waits || err != nil && errcode.From(err).Code.Class.Name == errcode.Conflict.Name) && deferred < pending-planned-1 {
+			copy(steps[next:], steps[next+1:])
+			steps[len(steps)-1] = s
+			deferred++
+			continue
+		}
+		if err != nil {
+			return cmp.Or(refused, err)
+		}
+		planned++
+		next, deferred = next+1, 0
 		s.plan = p
 		if s.remove {
 			foreseen.removed = append(foreseen.removed, s.live)
