@@ -15,7 +15,7 @@ var ErrNoProgram = errcode.Code{
 }
 
 const (
-	rebuild = "Rebuild the package with --embed-runtime-image or --embed-runtime-image-tarball, or name the image in spec.controller.image of its metadata, or in install.yaml of a package of the first generation."
+	rebuild = "Rebuild the package with --embed-go-program, --embed-runtime-image or --embed-runtime-image-tarball, or name the image in spec.controller.image of its metadata, or in install.yaml of a package of the first generation."
 	flag    = "--package-runtime="
 )
 

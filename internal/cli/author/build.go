@@ -51,16 +51,20 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	}
 	p := terminal.StartTask(env.Stderr, "checking the package in %s", c.PackageRoot)
 	defer p.End()
-	folder, err := c.Read(c.PackageRoot, c.StreamLimits())
-	if err != nil {
-		return err
-	}
-	pkg, err := c.check(p, folder, kind)
-	if err != nil {
-		return err
-	}
-	stream := folder.Stream()
-	index, err := indexlayer.Build(stream, c.StreamLimits())
+	var folder *xpkg.Folder
+	var pkg *xpkg.Package
+	var index image.ExtraLayer
+	stream, err := terminal.Interruptible(env.Context, func() (stream []byte, err error) {
+		if folder, err = c.Read(c.PackageRoot, c.StreamLimits()); err != nil {
+			return nil, err
+		}
+		if pkg, err = c.check(p, folder, kind); err != nil {
+			return nil, err
+		}
+		stream = folder.Stream()
+		index, err = indexlayer.Build(stream, c.StreamLimits())
+		return stream, err
+	})
 	if err != nil {
 		return err
 	}

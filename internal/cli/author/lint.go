@@ -44,7 +44,7 @@ func (c *LintCmd) Run(env *terminal.Env) error {
 	if c.SARIF && c.Output != "" {
 		return terminal.ErrUsage.New(nil, "--sarif and --output cannot be used together")
 	}
-	findings, err := c.findings(env)
+	findings, err := terminal.Interruptible(env.Context, func() ([]xpkg.Finding, error) { return c.findings(env) })
 	if err != nil {
 		return err
 	}
