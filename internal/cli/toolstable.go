@@ -56,7 +56,7 @@ func otherTools() []tool {
 		{"kubectl", "kubectl", []toolCommand{
 			{"get providers", "list"}, {"describe provider boats", ""}, {"describe provider/boats", ""}, {"delete provider boats", "uninstall provider boats"},
 			{"logs boats -f --tail 20", ""}, {"list -o wide", ""}, {"list -o name", ""}, {"list -o yaml", ""}, {"list -o jsonpath={.items[*].metadata.name}", ""}, {"list -l team=ships --no-headers", ""}, {"list -w", ""},
-			{"list --as ann --as-group ships", ""}, {"list --context prod --kubeconfig config", ""}, {"--context prod list", ""}, {"--kubeconfig config list -o wide", ""}, {"-n crossplane-system list", "list"}, {"-o json list", ""}, {"list provider", "describe boats"}, {"list boats", "describe boats"}, {"wait provider boats", "list --watch"}, {"rollout status boats", "describe boats"}, {"rollout history boats", "history boats"},
+			{"list --as ann --as-group ships", ""}, {"list --context prod --kubeconfig config", ""}, {"--context prod list", ""}, {"--kubeconfig config list -o wide", ""}, {"-n crossplane-system list", ""}, {"-o json list", ""}, {"list provider", "describe boats"}, {"list boats", "describe boats"}, {"wait provider boats", "list --watch"}, {"rollout status boats", "describe boats"}, {"rollout history boats", "history boats"},
 			{"rollout undo boats", "rollback boats"}, {"edit provider boats", "update boats --revision-history-limit 3"}, {"explain Boat", "show Boat"}, {"auth can-i", "doctor"}, {"top pods", "kubectl"}, {"version", ""},
 			{"approve boats rafts", ""}, {"completion fish", ""},
 		}},
