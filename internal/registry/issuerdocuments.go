@@ -113,7 +113,7 @@ func (d *issuerDocuments) send(r *http.Request) (status int, header http.Header,
 	if err != nil {
 		return 0, nil, nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // Everything was read.
+	defer resp.Body.Close()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, largestDocument+1))
 	if err == nil && len(body) > largestDocument {
 		err = ErrServer.New(nil, "the document has more than %d bytes", largestDocument)
