@@ -176,7 +176,9 @@ func (s *Server) openSite() error {
 	}
 	distribution := http.HandlerFunc(s.serveDistribution)
 	limited := upload.Limit(s.options.MaxUpload, "start the server with a larger `xpkg registry serve --max-upload-size`", distribution)
-	s.handler = s.metrics.count(recovering(dropSlow(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	// A browser that has logged in sends its credentials with each request, also with those of the pages of other sites.
+	protection := http.NewCrossOriginProtection()
+	s.handler = s.metrics.count(recovering(dropSlow(protection.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
 		case path == tokenPath:
 			s.serveToken(w, r)
@@ -184,6 +186,8 @@ func (s *Server) openSite() error {
 			s.serveExchange(w, r)
 		case path == searchPath && s.options.Pages == nil:
 			s.serveSearch(w, r)
+		case path == LoginPath && s.options.Pages != nil:
+			s.serveLogin(w, r)
 		case path == "/healthz":
 			s.serveHealth(w, r)
 		case path == "/metrics":
@@ -193,7 +197,7 @@ func (s *Server) openSite() error {
 		default:
 			pages.ServeHTTP(w, r)
 		}
-	})), s.log))
+	}))), s.log))
 	return nil
 }
 

@@ -27,6 +27,8 @@ type Options struct {
 	Name string
 	// Registry is the host under which clients pull packages whose repositories have none; usually empty.
 	Registry string
+	// Login is the path on which browsers log in; empty means none.
+	Login string
 	// Static makes pages for a web server that only serves files: the page of the search lists everything.
 	Static bool
 	// Log receives errors of the source; nil discards them.
@@ -146,8 +148,9 @@ func (h *Handler) failure(r *request, err error) *response {
 	var known *errcode.Error
 	switch {
 	case errors.Is(err, ErrNotFound):
+		view.Login = h.options.Login
 	case errors.As(err, &known):
-		view = failureView{http.StatusUnprocessableEntity, "This cannot be shown", known.Error(), known.Code.Name}
+		view = failureView{Status: http.StatusUnprocessableEntity, Heading: "This cannot be shown", Text: known.Error(), Code: known.Code.Name}
 	case errors.Is(err, context.Canceled):
 		view = failureView{Status: 499, Heading: "Canceled"}
 	default:
@@ -168,6 +171,8 @@ func (h *Handler) failure(r *request, err error) *response {
 type failureView struct {
 	Status              int
 	Heading, Text, Code string
+	// Login is the path on which the client can log in, if that may help.
+	Login string
 }
 
 func (h *Handler) plainError(status int, text string) *response {
