@@ -64,13 +64,13 @@ func allObjects(ctx context.Context, cluster client.Client, all *inventory.Inven
 	return found
 }
 
-// adviseNamespace adds to the error of a user who may not read packages how the objects of a namespace are listed.
+// adviseNamespace adds to the error of a user without permissions for packages how the objects of a namespace are listed.
 func adviseNamespace(err error) error {
 	if !errors.Is(err, apply.ErrForbidden) {
 		return err
 	}
 	failed := errcode.From(err)
-	return failed.WithDo("%s With permissions in one namespace, use `xpkg list --namespace NAMESPACE`.", failed.Do)
+	return failed.WithDo("%s With permissions in one namespace, name it with --namespace.", failed.Do)
 }
 
 // runNamespace prints the objects of the first generation of a namespace. It reads the packages that they use if it may.
