@@ -5,6 +5,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -43,16 +44,43 @@ func CheckShared(p v1.Package, pkg *xpkg.Package) error {
 	if !IsShared(p) {
 		return nil
 	}
-	var served []string
-	for _, o := range pkg.Objects {
-		if o.CallsRuntime() {
-			served = append(served, o.GVK.Kind+" "+o.Name)
-		}
-	}
+	served := objectsOf(pkg, xpkg.Object.CallsRuntime)
 	if len(served) == 0 {
 		return nil
 	}
 	return ErrSharedWebhook.New(nil, "%s has a webhook in %s, and a Provider that shares its CRDs with namespaces has no runtime that serves it",
 		p.PackageSpec().Package, strings.Join(served, ", ")).
 		WithDo("Install the package for the whole cluster: with a ClusterPackageInstall, or with a Provider without the annotation %s.", AnnotationNamespacedInstalls)
+}
+
+// ErrConversionWithoutRuntime is the code for a package with a conversion webhook and without a runtime.
+var ErrConversionWithoutRuntime = errcode.Code{
+	Name: "ConversionWithoutRuntime", Class: errcode.Invalid,
+	Cause: "A CRD of a package has a conversion webhook, and the content of the package has no runtime that serves it: the API server could not read or write custom resources in another version than the stored one.",
+	Fix:   "Add the controller to the package, in install.yaml for a package of the first generation, or set the conversion strategy of the CRD to None.",
+}
+
+// checkConversions fails with ConversionWithoutRuntime for a package that declares that it has no runtime and has a conversion webhook. Its webhook
+// configurations are left out, which denies no request.
+func checkConversions(p v1.Package, pkg *xpkg.Package) error {
+	defaults, err := runtimedefaults.Parse(pkg.Meta.Annotations)
+	if err != nil || defaults == nil || !defaults.None {
+		return nil //nolint:nilerr // The runtime reports invalid defaults.
+	}
+	converted := objectsOf(pkg, func(o xpkg.Object) bool { return o.CallsRuntime() && !o.IsWebhookConfiguration() })
+	if len(converted) == 0 {
+		return nil
+	}
+	return ErrConversionWithoutRuntime.New(nil, "%s has a conversion webhook in %s, and no runtime that serves it", p.PackageSpec().Package, strings.Join(converted, ", "))
+}
+
+// objectsOf returns the objects of a package that satisfy a predicate, as KIND NAME.
+func objectsOf(pkg *xpkg.Package, satisfies func(xpkg.Object) bool) []string {
+	var out []string
+	for _, o := range pkg.Objects {
+		if satisfies(o) {
+			out = append(out, o.GVK.Kind+" "+o.Name)
+		}
+	}
+	return out
 }
