@@ -51,10 +51,11 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 		fmt.Fprintln(env.Stderr, "the plan is already applied")
 		return c.finish(env, pl, p, live, plannedDeletion(p), false)
 	}
-	if err := consentError(p); err != nil && !c.Yes {
+	// A consent is a matter of the plan only while it is current.
+	if err := c.compare(env, pl, p); err != nil {
 		return err
 	}
-	if err := c.compare(env, pl, p); err != nil {
+	if err := consentError(p); err != nil && !c.Yes {
 		return err
 	}
 	done, err := carryOut(env.Context, pl.client, p)
