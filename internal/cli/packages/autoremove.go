@@ -3,9 +3,11 @@ package packages
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -26,6 +28,10 @@ type AutoremoveCmd struct {
 func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
 	if err != nil {
+		return err
+	}
+	present := slices.DeleteFunc(slices.Clone(all.Packages), func(p v1.Package) bool { return p.GetDeletionTimestamp() != nil })
+	if all, err = awaitNeeds(env, cluster, all, present); err != nil {
 		return err
 	}
 	installs, err := inventory.ListInstalls(env.Context, cluster)
