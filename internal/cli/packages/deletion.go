@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
@@ -17,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -28,6 +30,8 @@ import (
 type deletionSummary struct {
 	objects   []plan.Ref
 	revisions []string
+	// users are the PackageInstalls that used the Provider before its deletion. Their statuses name no Provider for a moment after it.
+	users []types.UID
 }
 
 // owned reports whether an object still has an owner that is being deleted. The garbage collector removes
@@ -49,7 +53,25 @@ func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package
 		l.revisions = append(l.revisions, rev.GetName())
 		l.objects = append(l.objects, revision.Objects(rev)...)
 	}
+	for _, in := range packageInstalls(ctx, cluster, p) {
+		if in.InstallStatus().Provider == p.GetName() {
+			l.users = append(l.users, in.GetUID())
+		}
+	}
 	return l, nil
+}
+
+// packageInstalls returns the PackageInstalls of all namespaces, as far as the client may read them, if the package can be one that they
+// use.
+func packageInstalls(ctx context.Context, cluster client.Client, p v1.Package) []packagesv1alpha1.Install {
+	if p.PackageKind() != v1.ProviderKind {
+		return nil
+	}
+	all, err := state.ListInstalls(ctx, cluster, packagesv1alpha1.PackageInstallKind)
+	if err != nil {
+		return nil // The API of the first generation is not served, or the user has no permission.
+	}
+	return all
 }
 
 // waitGone waits until the package and the objects that only it owns are deleted.
@@ -81,7 +103,7 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 			if gone++; gone == 1 {
 				decided = time.Now().Add(decisionTime)
 			}
-			if gone > 1 && (time.Now().After(decided) || !undecided(ctx, cluster, p)) {
+			if gone > 1 && (time.Now().After(decided) || !with.undecided(ctx, cluster, p)) {
 				return nil
 			}
 		}
@@ -104,15 +126,13 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 // decisionTime is the time in which a manager that runs decides whether it creates a Provider again for PackageInstalls.
 const decisionTime = 10 * time.Second
 
-// undecided reports whether the manager may create a deleted Provider again for a PackageInstall that uses it: until the object is
-// refused because no administrator shares the Provider.
-func undecided(ctx context.Context, cluster client.Client, p v1.Package) bool {
-	if p.PackageKind() != v1.ProviderKind {
-		return false
-	}
-	all, err := state.ListInstalls(ctx, cluster, packagesv1alpha1.PackageInstallKind)
-	return err == nil && slices.ContainsFunc(all, func(in packagesv1alpha1.Install) bool {
-		return in.InstallStatus().Provider == p.GetName() && in.GetCondition(v1.TypeReady).Reason != v1.ConditionReason(firstgen.ErrNotAllowed.Name)
+// undecided reports whether the manager may create a deleted Provider again for a PackageInstall that uses it, or did before: until the
+// object is refused because no administrator shares the Provider, or because it finds no package for its kind.
+func (l deletionSummary) undecided(ctx context.Context, cluster client.Client, p v1.Package) bool {
+	refusals := []string{firstgen.ErrNotAllowed.Name, provide.ErrNoProvider.Name, provide.ErrAmbiguous.Name}
+	return slices.ContainsFunc(packageInstalls(ctx, cluster, p), func(in packagesv1alpha1.Install) bool {
+		uses := in.InstallStatus().Provider == p.GetName() || slices.Contains(l.users, in.GetUID())
+		return uses && !slices.Contains(refusals, string(in.GetCondition(v1.TypeReady).Reason))
 	})
 }
 

@@ -9,12 +9,19 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -49,5 +56,42 @@ func TestInterruptedUninstallNamesTheRest(t *testing.T) {
 	rest := errcode.From(notUninstalled(err, []*step{{live: base, remove: true}}))
 	if rest.Code.Name != terminal.ErrInterrupted.Name || !strings.Contains(rest.Do, "`xpkg uninstall provider/base`") {
 		t.Errorf("got %v (%s)", rest, rest.Do)
+	}
+}
+
+// A deleted Provider may come back as long as a PackageInstall that used it is neither refused nor gone, also while its status names no
+// Provider.
+func TestADeletedProviderMayComeBackForItsUsers(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := packagesv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	p := v1.NewPackage(v1.ProviderKind)
+	p.SetName("boats")
+	for name, tt := range map[string]struct {
+		provider, reason string
+		used, want       bool
+	}{
+		"it names the Provider":               {provider: "boats", reason: string(packagesv1alpha1.ReasonCreating), want: true},
+		"it names another Provider":           {provider: "rafts", reason: string(packagesv1alpha1.ReasonCreating)},
+		"it used the Provider and names none": {used: true, reason: string(packagesv1alpha1.ReasonCreating), want: true},
+		"it never used the Provider":          {reason: string(packagesv1alpha1.ReasonCreating)},
+		"it is not allowed any more":          {provider: "boats", used: true, reason: firstgen.ErrNotAllowed.Name},
+		"it finds no package":                 {used: true, reason: provide.ErrNoProvider.Name},
+	} {
+		in := packagesv1alpha1.NewInstall(packagesv1alpha1.PackageInstallKind)
+		in.SetNamespace("team")
+		in.SetName("boats")
+		in.SetUID("u")
+		in.InstallStatus().Provider = tt.provider
+		in.SetConditions(metav1.Now(), v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: v1.ConditionReason(tt.reason)})
+		with := deletionSummary{}
+		if tt.used {
+			with.users = []types.UID{"u"}
+		}
+		cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(in).Build()
+		if got := with.undecided(t.Context(), cluster, p); got != tt.want {
+			t.Errorf("%s: undecided %t, want %t", name, got, tt.want)
+		}
 	}
 }
