@@ -79,7 +79,7 @@ func (r *ClusterInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.Cl
 		if err := r.releaseProvider(ctx, in); err != nil {
 			return ctrl.Result{}, revision.Summary{}, err
 		}
-		return r.mirror(ctx, in, other)
+		return r.mirror(ctx, in, other, "")
 	}
 	if len(in.Spec.ImagePullSecrets) > 0 && in.Namespace != r.Namespace {
 		return ctrl.Result{}, revision.Summary{}, ErrPullSecret.New(nil, "spec.imagePullSecrets names Secrets of the namespace %s", in.Namespace)
@@ -94,11 +94,12 @@ func (r *ClusterInstalls) reconcile(ctx context.Context, in *packagesv1alpha1.Cl
 	if err := r.ensureProvider(ctx, in, ref); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
-	return r.mirror(ctx, in, r.providerName(in))
+	return r.mirror(ctx, in, r.providerName(in), ref.String())
 }
 
-// mirror maintains the record of an install object, and returns the state of its Provider.
-func (r *ClusterInstalls) mirror(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, provider string) (ctrl.Result, revision.Summary, error) {
+// mirror maintains the record of an install object, and returns the state of its Provider. Written is the package that the object has
+// written to the Provider, and "" for a Provider that it does not maintain.
+func (r *ClusterInstalls) mirror(ctx context.Context, in *packagesv1alpha1.ClusterPackageInstall, provider, written string) (ctrl.Result, revision.Summary, error) {
 	in.Status.Provider = provider
 	p := &v1.Provider{}
 	err := r.API.Client.Get(ctx, types.NamespacedName{Name: provider}, p)
@@ -109,6 +110,9 @@ func (r *ClusterInstalls) mirror(ctx context.Context, in *packagesv1alpha1.Clust
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	in.SetConditions(r.API.Time(), v1.Synced())
+	if written != "" && p.Spec.Package != written {
+		return ctrl.Result{}, creating("The Provider %s is updated.", provider), nil // The cache does not contain the write yet.
+	}
 	summary := summaryOf("The Provider "+provider, p, p.Status.ObservedGeneration)
 	c, exists, err := r.activeContent(ctx, p)
 	if err != nil && summary.Ready {
