@@ -141,6 +141,9 @@ func (p *runner) inject(t *testing.T, faults []fault.Fault, restart bool) (furth
 	}
 	p.until(t, "the packages have survived", instances, p.scenario.end())
 	p.waitIdle(t)
+	// A fault at a call after the outcome was reached delays the manager, which is idle until it tries again.
+	p.until(t, "the packages have recovered", instances, p.scenario.end())
+	p.waitIdle(t)
 	p.checkEnd(t, instances)
 	p.release(t, instances)
 	return further
