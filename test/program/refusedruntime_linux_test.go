@@ -23,7 +23,7 @@ func TestInstallPredictsRefusedRuntimes(t *testing.T) {
 	w := newWorkshop(t)
 	p := w.withRuntimes(t, "refused")
 	ref := p.publish(t, filepath.Join("..", "..", "examples", "provider-hello", "package"), "examples/provider-hello")
-	p.expectRefusedInstall(t, ref, 4, "NoProgram", "has neither an entrypoint nor a command", "Rebuild the package with --embed-runtime-image", "`xpkg down` and `xpkg up --detach --package-runtime=Provider/hello=None`")
+	p.expectRefusedInstall(t, ref, 4, "NoProgram", "has neither an entrypoint nor a command", "Rebuild the package with --embed-go-program, --embed-runtime-image", "`xpkg down` and `xpkg up --detach --package-runtime=Provider/hello=None`")
 
 	c := newClient(t, p.Kubeconfig)
 	config := &v1beta1.DeploymentRuntimeConfig{}
