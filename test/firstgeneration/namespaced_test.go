@@ -780,7 +780,7 @@ func TestUsersOfANamespaceSeeTheirObjects(t *testing.T) {
 		{some, "list -n " + team, 0, []string{name}, []string{"note: the list is not complete: "}},
 		{all, "list -n " + other, 6, nil, []string{"error: Forbidden: "}},
 		{none, "list -n " + team, 6, nil, []string{"error: Forbidden: "}},
-		{all, "list", 6, nil, []string{"error: Forbidden: ", "use `xpkg list --namespace NAMESPACE`"}},
+		{all, "list", 6, nil, []string{"error: Forbidden: ", "With permissions in one namespace, name it with --namespace."}},
 		{all, "describe " + name, 0, []string{"Package:      " + ref, "Title of seen", "Ready=True Available", "Thing of seen.example.org/v1"}, []string{note}},
 		{some, "describe " + name, 0, []string{"Package:      " + ref, "Ready=True Available"}, []string{note}},
 		{all, "describe packageinstall/unseen-team/seen", 6, nil, []string{"error: Forbidden: "}},
