@@ -37,14 +37,10 @@ func Has(tags []string, version oci.Digest) bool {
 // Write pushes the status of the version at a reference with a tag, and returns the digest of the version. The artifact is a referrer
 // of the version and has the tag of its status.
 func Write(ctx context.Context, client *remote.Client, version oci.Reference, status catalog.Status) (oci.Digest, error) {
-	if version.Tag == "" {
-		return oci.Digest{}, oci.ErrInvalidReference.New(nil, "reference %s has no tag", version)
-	}
-	image, err := client.Artifact(ctx, version.WithTag(version.Tag))
+	subject, err := subjectOf(ctx, client, version)
 	if err != nil {
 		return oci.Digest{}, err
 	}
-	subject := image.Root()
 	if status.Since.IsZero() {
 		status.Since = time.Now()
 	}
@@ -54,14 +50,10 @@ func Write(ctx context.Context, client *remote.Client, version oci.Reference, st
 // Delete deletes the version at a reference with a tag, and returns its digest. It writes the status that the version is removed first, so that an interrupted
 // deletion leaves the reason. If the registry refuses the deletion, the version has its former status again.
 func Delete(ctx context.Context, client *remote.Client, version oci.Reference, removed catalog.Status) (oci.Digest, error) {
-	if version.Tag == "" {
-		return oci.Digest{}, oci.ErrInvalidReference.New(nil, "reference %s has no tag", version)
-	}
-	image, err := client.Artifact(ctx, version.WithTag(version.Tag))
+	subject, err := subjectOf(ctx, client, version)
 	if err != nil {
 		return oci.Digest{}, err
 	}
-	subject := image.Root()
 	former, err := Read(ctx, client, version.WithDigest(subject.Digest))
 	if err != nil && errcode.From(err).Code.Class != errcode.Invalid {
 		return subject.Digest, err
@@ -80,6 +72,18 @@ func Delete(ctx context.Context, client *remote.Client, version oci.Reference, r
 		return subject.Digest, errors.Join(err, restored)
 	}
 	return subject.Digest, err
+}
+
+// subjectOf returns the descriptor of the version at a reference with a tag.
+func subjectOf(ctx context.Context, client *remote.Client, version oci.Reference) (oci.Descriptor, error) {
+	if version.Tag == "" {
+		return oci.Descriptor{}, oci.ErrInvalidReference.New(nil, "reference %s has no tag", version)
+	}
+	image, err := client.Artifact(ctx, version.WithTag(version.Tag))
+	if err != nil {
+		return oci.Descriptor{}, err
+	}
+	return image.Root(), nil
 }
 
 // isRefusal reports whether a registry has refused a deletion: then it has not happened, and does not happen later.
