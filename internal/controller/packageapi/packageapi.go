@@ -53,12 +53,12 @@ type Options struct {
 // kinds of composition belong to Crossplane: where they do not exist, Install creates permissive
 // CRDs in their place, so that Configurations can be installed without Crossplane.
 func Install(ctx context.Context, cluster *apply.Cluster, o Options) (Installed, error) {
-	every, err := definitions(true)
+	set, owned, err := definitions(true)
 	if err != nil {
 		return Installed{}, err
 	}
 	// One list shows which CRDs exist, those of the first generation included.
-	live, err := cluster.Metadata(ctx, every.Refs())
+	live, err := cluster.Metadata(ctx, set.Refs())
 	if err != nil {
 		return Installed{}, err
 	}
@@ -68,13 +68,10 @@ func Install(ctx context.Context, cluster *apply.Cluster, o Options) (Installed,
 			return Installed{}, err
 		}
 	}
-	own, err := ownCRDs(firstGeneration)
-	if err != nil {
-		return Installed{}, err
-	}
-	set, err := definitions(firstGeneration)
-	if err != nil {
-		return Installed{}, err
+	if !firstGeneration {
+		if set, owned, err = definitions(false); err != nil {
+			return Installed{}, err
+		}
 	}
 	specs, err := newSpecs(set)
 	if err != nil {
@@ -88,7 +85,7 @@ func Install(ctx context.Context, cluster *apply.Cluster, o Options) (Installed,
 	var p plan.Plan
 	for i, d := range set.Desired() {
 		l, exists := live[d.Ref]
-		optional := i >= len(own)
+		optional := i >= owned
 		written := l.Annotations[plan.ContentDigestAnnotation] != ""
 		switch {
 		case !exists:
@@ -143,17 +140,18 @@ func optionalCRDs(firstGeneration bool) ([]*apiextensionsv1.CustomResourceDefini
 	return append(all, earlier), err
 }
 
-// definitions returns the CRDs that the manager owns, followed by the optional ones.
-func definitions(firstGeneration bool) (*desired.Objects, error) {
+// definitions returns the CRDs that the manager owns, followed by the optional ones, and the number of the former.
+func definitions(firstGeneration bool) (set *desired.Objects, owned int, err error) {
 	own, err := ownCRDs(firstGeneration)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	optional, err := optionalCRDs(firstGeneration)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return desired.Definitions(slices.Concat(own, optional))
+	set, err = desired.Definitions(slices.Concat(own, optional))
+	return set, len(own), err
 }
 
 // hasFirstGeneration reports whether a manager has installed the CRDs of the first generation, which the manager then maintains.
