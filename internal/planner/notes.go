@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -42,7 +41,7 @@ func notes(p v1.Package, t revision.Transition, out *Plan) []string {
 		all = append(all, "Objects are changed only when these are installed: "+strings.Join(waits, ", ")+".")
 	}
 	for _, d := range out.Dependencies {
-		if d.State == graph.NotProvided && !out.moves(d.Package) {
+		if out.lacksKind(d) {
 			all = append(all, fmt.Sprintf("Objects are changed only when %s provides %s. %s", d.Package, d.CRD, state.SelectAgain))
 		}
 	}

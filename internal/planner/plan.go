@@ -272,7 +272,12 @@ func (p *Plan) HasChanges() bool {
 // WaitsForDependencies reports whether objects have to wait for a dependency that the manager does not install with the
 // package.
 func (p *Plan) WaitsForDependencies() bool {
-	return len(p.unsatisfied()) > 0 || slices.ContainsFunc(p.Dependencies, func(d Dependency) bool { return d.State == graph.NotProvided && !p.moves(d.Package) })
+	return len(p.unsatisfied()) > 0 || slices.ContainsFunc(p.Dependencies, p.lacksKind)
+}
+
+// lacksKind reports whether the package of a dependency does not contain the kind for which it was selected, and is not moved.
+func (p *Plan) lacksKind(d Dependency) bool {
+	return d.State == graph.NotProvided && !p.moves(d.Package)
 }
 
 // unsatisfied returns the dependencies that are neither installed nor added with the package.
