@@ -168,7 +168,7 @@ func BindKinds(ctx context.Context, cluster KindReader, pkg *xpkg.Package, recor
 		if err != nil {
 			return KindBinding{}, err
 		}
-		if len(own) == 0 && !slices.ContainsFunc(held, func(h HeldKind) bool { return !h.Released }) {
+		if len(own) == 0 && areReleased(held) {
 			out.Missing = append(out.Missing, ref)
 		}
 		for _, h := range held {
@@ -227,11 +227,16 @@ func ReleasedKinds(ctx context.Context, cluster KindReader, selected []dependenc
 		if err != nil {
 			return nil, err
 		}
-		if len(held) > 0 && !slices.ContainsFunc(held, func(h HeldKind) bool { return !h.Released }) {
+		if len(held) > 0 && areReleased(held) {
 			out = append(out, d)
 		}
 	}
 	return out, nil
+}
+
+// areReleased reports whether all of some kinds are released.
+func areReleased(held []HeldKind) bool {
+	return !slices.ContainsFunc(held, func(h HeldKind) bool { return !h.Released })
 }
 
 // SelectAgain is the remedy for a selected package that does not provide its kind.
