@@ -16,13 +16,13 @@ import (
 // published if it is a private part of the registry without public packages.
 func TestTheOwnerOfAGroupIsPublishedWithoutPackages(t *testing.T) {
 	s := start(t, func(o *registry.Options) {
-		groups := "groups: [{group: a.example.org, owner: nobody}, {group: b.example.org, owner: evil}, {group: s.example.org, owner: acme/secret}]\n"
+		groups := "groups: [{group: a.example.org, owner: later}, {group: b.example.org, owner: evil}, {group: s.example.org, owner: acme/secret}]\n"
 		if err := os.WriteFile(filepath.Join(o.Dir, "access.yaml"), []byte(policy+groups), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	})
 	s.mustPush(t, "evil/provider-boats:v1.0.0", "Boat")
-	want := []catalog.GroupOwner{{Group: "a.example.org", Owner: host + "/nobody"}, {Group: "b.example.org", Owner: host + "/evil"}}
+	want := []catalog.GroupOwner{{Group: "a.example.org", Owner: host + "/later"}, {Group: "b.example.org", Owner: host + "/evil"}}
 	s.waitUntil(t, "the index has the owners", func() bool {
 		var manifest struct{ Config struct{ Digest string } }
 		if json.NewDecoder(s.do(t, http.MethodGet, "/v2/index/manifests/main", "", nil).Body).Decode(&manifest) != nil {
