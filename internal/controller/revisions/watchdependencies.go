@@ -45,24 +45,26 @@ func enqueueWaiting(c client.Reader, kind string) handler.EventHandler {
 
 // enqueueDependents enqueues the active revisions of a kind that depend, also optionally, on a package.
 func enqueueDependents(c client.Reader, known *state.Dependencies, origins state.Origins, kind string) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		rewrites := state.Rewrites(ctx, origins)
-		place := rewrites(repositoryOf(o))
-		return activeRevisions(ctx, c, kind, func(rev v1.PackageRevision) bool {
-			needs := lockfile.Dependencies(known.Of(ctx, rev.RevisionSpec().Image, rev.RevisionSpec().Digest))
-			needs = append(needs, kindProvidersOf(ctx, c, rev)...)
-			return slices.ContainsFunc(needs, func(d dependency.Dependency) bool { return rewrites(d.Package) == place })
-		})
+	return enqueueNeeding(c, origins, kind, func(ctx context.Context, rev v1.PackageRevision) []dependency.Dependency {
+		needs := lockfile.Dependencies(known.Of(ctx, rev.RevisionSpec().Image, rev.RevisionSpec().Digest))
+		return append(needs, kindProvidersOf(ctx, c, rev)...)
 	})
 }
 
 // enqueueKindUsers enqueues the active revisions of a kind for whose required kinds a package was selected.
 func enqueueKindUsers(c client.Reader, origins state.Origins, kind string) handler.EventHandler {
+	return enqueueNeeding(c, origins, kind, func(ctx context.Context, rev v1.PackageRevision) []dependency.Dependency {
+		return kindProvidersOf(ctx, c, rev)
+	})
+}
+
+// enqueueNeeding enqueues the active revisions of a kind among whose needs a package is.
+func enqueueNeeding(c client.Reader, origins state.Origins, kind string, needs func(context.Context, v1.PackageRevision) []dependency.Dependency) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		rewrites := state.Rewrites(ctx, origins)
 		place := rewrites(repositoryOf(o))
 		return activeRevisions(ctx, c, kind, func(rev v1.PackageRevision) bool {
-			return slices.ContainsFunc(kindProvidersOf(ctx, c, rev), func(d dependency.Dependency) bool { return rewrites(d.Package) == place })
+			return slices.ContainsFunc(needs(ctx, rev), func(d dependency.Dependency) bool { return rewrites(d.Package) == place })
 		})
 	})
 }
