@@ -18,7 +18,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
-	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -121,15 +120,12 @@ func (r *Reconciler) revokePermissions(ctx context.Context, in *install) error {
 
 // revokeDenied revokes the permissions of a paused active revision that the policy does not allow any more, and deletes its webhook
 // configurations if the consent to them was withdrawn. It returns the reason.
-func (r *Reconciler) revokeDenied(ctx context.Context, p v1.Package, rev v1.PackageRevision) error {
-	if !revision.IsActive(rev) || !revision.IsEstablished(rev) || revision.IsTerminating(p) {
+func (r *Reconciler) revokeDenied(ctx context.Context, set revision.Set) (err error) {
+	rev := set.Revision
+	if !revision.IsEstablished(rev) || revision.IsTerminating(set.Package) {
 		return nil
 	}
-	siblings, err := state.RevisionsOf(ctx, r.API.Client, p)
-	if err != nil {
-		return err
-	}
-	in := &install{Set: revision.Set{Revision: rev, Package: p, Siblings: siblings}}
+	in := &install{Set: set}
 	if in.pkg, in.source, err = r.Packages.ReadRevision(ctx, rev); err != nil {
 		return nil //nolint:nilerr // Content that cannot be read is not a reason to stop anything, and is reported after the pause.
 	}

@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return in.result, in.summary, err
 	}, func(ctx context.Context) error {
-		return r.revokeDenied(ctx, p, rev)
+		return r.revokeDenied(ctx, set)
 	}, func(message string) []v1.Condition {
 		return []v1.Condition{unhealthy(message)}
 	})
