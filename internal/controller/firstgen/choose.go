@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
@@ -58,7 +56,7 @@ func (b *Base) chooseAt(ctx context.Context, in packagesv1alpha1.Install, crd fi
 		finder.Crossplane = b.Crossplane.Constraints
 	}
 	finder.Held = func(ctx context.Context, group string) (map[string]string, error) {
-		return state.GroupHolders(ctx, b.Kinds, group, func(kind, name string) string { return b.repositoryOf(ctx, kind, name) })
+		return state.GroupHolders(ctx, b.Kinds, group, func(kind, name string) string { return b.API.RepositoryOf(ctx, kind, name) })
 	}
 	installed := b.installed(ctx, own)
 	r, err := rankOne(ctx, finder, provide.Request{Kind: kind, Present: installed.repositories, Holders: installed.holders})
@@ -74,15 +72,6 @@ func (b *Base) chooseAt(ctx context.Context, in packagesv1alpha1.Install, crd fi
 			WithDo("Run `%s`.", provide.InstallCommand(first))
 	}
 	return first, nil
-}
-
-// repositoryOf returns the repository of an installed package, or "".
-func (b *Base) repositoryOf(ctx context.Context, kind, name string) string {
-	p := v1.NewPackage(kind)
-	if b.API.Client.Get(ctx, types.NamespacedName{Name: name}, p) != nil {
-		return ""
-	}
-	return oci.RepositoryName(p.PackageSpec().Package)
 }
 
 // withoutSources returns the error of a manager that knows no packages.

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // API reads from and writes to the API server.
@@ -44,6 +45,18 @@ func (a API) OwnerOf(ctx context.Context, rev v1.PackageRevision) (v1.Package, e
 		return nil, nil
 	}
 	return p, err
+}
+
+// RepositoryOf returns the repository of a package in the cache, or "" if there is none.
+func (a API) RepositoryOf(ctx context.Context, kind, name string) string {
+	if name == "" {
+		return ""
+	}
+	p := v1.NewPackage(kind)
+	if a.Client.Get(ctx, types.NamespacedName{Name: name}, p) != nil {
+		return ""
+	}
+	return oci.RepositoryName(p.PackageSpec().Package)
 }
 
 // Reread reads an object from the API server into live. It fails with requeue.ErrStale if the object

@@ -288,7 +288,7 @@ func (r *Reconciler) bindKinds(ctx context.Context, in *install) (state.KindBind
 		return state.KindBinding{}, nil
 	}
 	found, err := state.BindKinds(ctx, r.API.Cluster, in.pkg, graph.KindProviders(in.Package), func(kind, name string) string {
-		return r.repositoryOf(ctx, kind, name)
+		return r.API.RepositoryOf(ctx, kind, name)
 	})
 	if err != nil || len(found.Missing) > 0 {
 		return found, err
@@ -332,18 +332,6 @@ func noProvider(p v1.Package, missing []dependency.KindRef) error {
 		return failed.WithDo("Install packages that provide the kinds by their names; `xpkg search group:%s` finds them. The manager does not select one.", missing[0].Group)
 	}
 	return failed.WithDo("Run %s, or install a package that provides the kind. The manager does not select one.", strings.Join(commands, " and "))
-}
-
-// repositoryOf returns the repository of an installed package, or "".
-func (r *Reconciler) repositoryOf(ctx context.Context, kind, name string) string {
-	if name == "" {
-		return ""
-	}
-	p := v1.NewPackage(kind)
-	if r.API.Client.Get(ctx, client.ObjectKey{Name: name}, p) != nil {
-		return ""
-	}
-	return oci.RepositoryName(p.PackageSpec().Package)
 }
 
 // recordProviders writes the selected packages to the annotation of the package, if they are not recorded.
