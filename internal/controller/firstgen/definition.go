@@ -3,7 +3,6 @@ package firstgen
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,8 +51,7 @@ func isDefinitionOf(d metav1.Object, in packagesv1alpha1.Install) bool {
 	if c := metav1.GetControllerOf(d); c != nil && !controls(in, d) {
 		return false
 	}
-	return d.GetAnnotations()[state.AnnotationInstalledBy] == state.InstalledBy(in) ||
-		slices.ContainsFunc(d.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.Kind == in.PackageKind() && r.Name == in.GetName() })
+	return isMarked(d, in)
 }
 
 // checkDefinition fails with PackageRecordNotOwned if a user has created a StackDefinition with the name of an install object.

@@ -204,8 +204,13 @@ func recordExists(p *packagesv1alpha1.Package) error {
 
 // isRecordOf reports whether a Package is the record of an install object.
 func isRecordOf(p *packagesv1alpha1.Package, in packagesv1alpha1.Install) bool {
-	return p.Annotations[state.AnnotationInstalledBy] == state.InstalledBy(in) ||
-		slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == in.PackageKind() && r.Name == in.GetName() })
+	return isMarked(p, in)
+}
+
+// isMarked reports whether an annotation or an owner reference of an object names an install object.
+func isMarked(o metav1.Object, in packagesv1alpha1.Install) bool {
+	return o.GetAnnotations()[state.AnnotationInstalledBy] == state.InstalledBy(in) ||
+		slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.Kind == in.PackageKind() && r.Name == in.GetName() })
 }
 
 // deleteRecord deletes the record of an install object, and its StackDefinition.
