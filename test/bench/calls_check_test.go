@@ -21,7 +21,7 @@ func TestRequestsAreParsed(t *testing.T) {
 		"Page":      {"GET", definitions + "?continue=x", call{verb: verbList, group: "apiextensions.k8s.io", resource: "customresourcedefinitions", page: true}, aboutObjects},
 		"Get":       {"GET", definitions + "/a.b", call{verb: verbGet, group: "apiextensions.k8s.io", resource: "customresourcedefinitions", name: "a.b"}, aboutObjects},
 		"Create":    {"POST", definitions, call{verb: verbPost, group: "apiextensions.k8s.io", resource: "customresourcedefinitions"}, aboutObjects},
-		"Status":    {"PUT", "/apis/pkg.crossplane.io/v1/providers/a/status", call{verb: verbPut, group: "pkg.crossplane.io", resource: "providers", name: "a"}, aboutPackages},
+		"Status":    {"PUT", "/apis/pkg.crossplane.io/v1/providers/a/status", call{verb: verbPut, group: "pkg.crossplane.io", resource: "providers", name: "a", subresource: "status"}, aboutPackages},
 		"Watch":     {"GET", "/apis/pkg.crossplane.io/v1/providers?watch=true", call{verb: verbWatch, group: "pkg.crossplane.io", resource: "providers"}, aboutPackages},
 		"Event":     {"POST", "/apis/events.k8s.io/v1/namespaces/default/events", call{verb: verbPost, group: "events.k8s.io", resource: "events"}, aboutEvents},
 		"Namespace": {"GET", "/api/v1/namespaces/default", call{verb: verbGet, resource: "namespaces", name: "default"}, aboutOther},
@@ -62,10 +62,13 @@ func TestCallConcernsItsBundleOnly(t *testing.T) {
 }
 
 func TestCallsAreCounted(t *testing.T) {
-	c := calls{{verb: verbList, received: 5}, {verb: verbList, page: true}, {verb: verbGet}, {verb: verbPut, sent: 3}, {verb: verbWatch}}
+	c := calls{
+		{verb: verbList, resource: "locks", received: 5}, {verb: verbList, resource: "locks", page: true}, {verb: verbGet},
+		{verb: verbPut, resource: "providers", subresource: "status", sent: 3}, {verb: verbWatch},
+	}
 	sent, received := c.bytes()
-	got := []any{c.requests(), c.writes(), c.lists(), sent, received}
-	if diff := cmp.Diff([]any{4, 1, 1, int64(3), int64(5)}, got); diff != "" {
-		t.Errorf("requests, writes, lists, bytes sent and received (-want +got):\n%s", diff)
+	got := []any{c.requests(), c.writes(), c.lists(), sent, received, c.kinds()}
+	if diff := cmp.Diff([]any{4, 1, 1, int64(3), int64(5), "2 LIST locks, 1 GET discovery, 1 PUT providers/status"}, got); diff != "" {
+		t.Errorf("requests, writes, lists, bytes sent and received, kinds (-want +got):\n%s", diff)
 	}
 }

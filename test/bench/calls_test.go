@@ -1,7 +1,11 @@
 package bench_test
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,9 +26,9 @@ var verbs = []string{verbGet, verbList, verbPost, verbPut, verbPatch, verbDelete
 // A call is one request to the API server.
 type call struct {
 	verb string
-	// group, resource and name identify the target. They are empty for requests without an object,
+	// group, resource, name and subresource identify the target. They are empty for requests without an object,
 	// such as discovery.
-	group, resource, name string
+	group, resource, name, subresource string
 	// page marks a further page of a list.
 	page           bool
 	sent, received int64
@@ -34,7 +38,7 @@ type call struct {
 // parseCall returns the call of a request.
 func parseCall(r *http.Request) call {
 	c := call{verb: r.Method}
-	c.group, c.resource, c.name = object(strings.Split(strings.Trim(r.URL.Path, "/"), "/"))
+	c.group, c.resource, c.name, c.subresource = object(strings.Split(strings.Trim(r.URL.Path, "/"), "/"))
 	query := r.URL.Query()
 	switch {
 	case r.Method != http.MethodGet:
@@ -47,14 +51,14 @@ func parseCall(r *http.Request) call {
 }
 
 // object parses the path of a request (Kubernetes API concepts, "Resource URIs").
-func object(path []string) (group, resource, name string) {
+func object(path []string) (group, resource, name, subresource string) {
 	switch {
 	case len(path) > 2 && path[0] == "api":
 		path = path[2:]
 	case len(path) > 3 && path[0] == "apis":
 		group, path = path[1], path[3:]
 	default:
-		return "", "", ""
+		return "", "", "", ""
 	}
 	if len(path) > 2 && path[0] == "namespaces" {
 		path = path[2:]
@@ -62,7 +66,10 @@ func object(path []string) (group, resource, name string) {
 	if len(path) > 1 {
 		name = path[1]
 	}
-	return group, path[0], name
+	if len(path) > 2 {
+		subresource = path[2]
+	}
+	return group, path[0], name, subresource
 }
 
 // The categories of calls.
@@ -97,6 +104,17 @@ func (c call) concerns(b bundle) bool {
 		b.has(c.name) || c.resource == "customresourcedefinitions" && c.name == ""
 }
 
+// kind returns the verb and the resource of a call, with its subresource.
+func (c call) kind() string {
+	switch {
+	case c.resource == "":
+		return c.verb + " discovery"
+	case c.subresource != "":
+		return c.verb + " " + c.resource + "/" + c.subresource
+	}
+	return c.verb + " " + c.resource
+}
+
 // calls are the calls of one measurement.
 type calls []call
 
@@ -112,6 +130,21 @@ func (c calls) count(which func(call) bool) int {
 }
 
 func (c calls) verb(verb string) int { return c.count(func(one call) bool { return one.verb == verb }) }
+
+// kinds returns the number of calls of each kind except for watches, largest first.
+func (c calls) kinds() string {
+	counts := map[string]int{}
+	for _, one := range c {
+		if one.verb != verbWatch {
+			counts[one.kind()]++
+		}
+	}
+	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d %s", counts[kind], kind)
+	}
+	return strings.Join(kinds, ", ")
+}
 
 // requests counts all calls except for watches, which stay open.
 func (c calls) requests() int { return len(c) - c.verb(verbWatch) }

@@ -102,6 +102,7 @@ func printTable(w io.Writer, about string, rows []row) error {
 	for _, r := range rows {
 		if r.calls.requests() > 0 {
 			fmt.Fprintf(&out, targets, r.destinations()...)
+			fmt.Fprintf(&out, "    %s\n", r.calls.kinds())
 		}
 	}
 	out.WriteString(footnotes)
