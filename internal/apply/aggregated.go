@@ -24,27 +24,45 @@ func (f *preflight) aggregated(ctx context.Context, written []plan.Ref) error {
 	}
 	for _, ref := range written {
 		group := groupOf(ref)
-		if len(services[group]) == 0 {
+		if len(services.aggregated[group]) == 0 {
 			continue
 		}
 		want, err := f.wanted(ref)
 		if err != nil {
 			return err
 		}
-		f.refuse(plan.Aggregated(ref, want, services[group])...)
+		f.refuse(plan.Aggregated(ref, want, services.aggregated[group])...)
 	}
 	return nil
 }
 
-// apiServices returns the groups and versions that aggregated APIs serve, by group. An API server without the
-// aggregation layer has none.
-func (c *Cluster) apiServices(ctx context.Context) (map[string][]plan.APIService, error) {
+// apiServices are the APIServices of an API server.
+type apiServices struct {
+	// groups are all API groups that the API server or an aggregated API serves, those of CRDs included; nil if the API server has no
+	// aggregation layer.
+	groups map[string]bool
+	// aggregated are the groups and versions that aggregated APIs serve, by group.
+	aggregated map[string][]plan.APIService
+}
+
+// serves reports whether one of some groups is served, and false if the groups that are served are unknown.
+func (s apiServices) serves(groups map[string]bool) (served, known bool) {
+	for group := range groups {
+		if s.groups[group] {
+			return true, true
+		}
+	}
+	return false, s.groups != nil
+}
+
+// apiServices returns the APIServices. An API server without the aggregation layer has none.
+func (c *Cluster) apiServices(ctx context.Context) (apiServices, error) {
 	raw, err := c.get(ctx, runtime.ContentTypeJSON, nil, apiServicesPath)
 	if notServed(err) {
-		return nil, nil
+		return apiServices{}, nil
 	}
 	if err != nil {
-		return nil, classify(err, "list the APIServices")
+		return apiServices{}, classify(err, "list the APIServices")
 	}
 	var list struct {
 		Items []struct {
@@ -62,12 +80,13 @@ func (c *Cluster) apiServices(ctx context.Context) (map[string][]plan.APIService
 		} `json:"items"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, classify(err, "list the APIServices")
+		return apiServices{}, classify(err, "list the APIServices")
 	}
-	out := map[string][]plan.APIService{}
+	out := apiServices{map[string]bool{}, map[string][]plan.APIService{}}
 	for _, i := range list.Items {
+		out.groups[i.Spec.Group] = true
 		if s := i.Spec.Service; s != nil {
-			out[i.Spec.Group] = append(out[i.Spec.Group], plan.APIService{
+			out.aggregated[i.Spec.Group] = append(out.aggregated[i.Spec.Group], plan.APIService{
 				Name: i.Metadata.Name, Group: i.Spec.Group, Version: i.Spec.Version, Service: s.Namespace + "/" + s.Name,
 			})
 		}

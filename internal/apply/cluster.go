@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/xpkg-dev/xpkg/internal/sharedread"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 const (
@@ -32,7 +31,7 @@ type Cluster struct {
 	brake   Brake
 	// served, services and composites are the discovery document, the APIServices and the XRDs, which all packages read.
 	served      *sharedread.Read[discovery]
-	services    *sharedread.Read[map[string][]plan.APIService]
+	services    *sharedread.Read[apiServices]
 	composites  *sharedread.Read[[]partial]
 	definitions *definitionWrites
 }
@@ -63,7 +62,7 @@ func NewCluster(cfg *rest.Config) (*Cluster, error) {
 	}
 	return &Cluster{
 		rest: client, limiter: newLimiter(),
-		served: &sharedread.Read[discovery]{}, services: &sharedread.Read[map[string][]plan.APIService]{},
+		served: &sharedread.Read[discovery]{}, services: &sharedread.Read[apiServices]{},
 		composites: &sharedread.Read[[]partial]{}, definitions: &definitionWrites{},
 	}, nil
 }

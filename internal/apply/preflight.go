@@ -313,17 +313,12 @@ func compositeDefinition(ref plan.Ref, d plan.Definition) plan.Definition {
 // the cluster.
 const fewGroups = 3
 
-// names returns the names of the kinds that the API server serves, by group: those of some groups at least. It sends no request if a recent
-// read that others have shared shows none of the groups, and this process has written no definition in them meanwhile.
+// names returns the names of the kinds that the API server serves, by group: those of some groups at least. It only reads them if the API
+// server serves one of the groups.
 func (c *Cluster) names(ctx context.Context, groups map[string]bool) (map[string][]plan.Names, error) {
-	if d, ok := c.served.Last(Recent); ok && c.definitions.isQuiet(groups) && !d.serves(groups) {
-		return map[string][]plan.Names{}, nil
-	}
-	if len(groups) <= fewGroups {
-		served, err := c.anyServed(ctx, groups)
-		if err != nil || !served {
-			return map[string][]plan.Names{}, err
-		}
+	served, err := c.anyServed(ctx, groups)
+	if err != nil || !served {
+		return map[string][]plan.Names{}, err
 	}
 	doc, err := c.discover(ctx, "/apis")
 	if err != nil {
@@ -346,8 +341,22 @@ func (c *Cluster) names(ctx context.Context, groups map[string]bool) (map[string
 	return out, nil
 }
 
-// anyServed reports whether the API server serves one of some groups.
+// anyServed reports whether the API server serves one of some groups; it may report so without a read for many groups. Reads that
+// packages share show it, unless this process has just written a definition in one of the groups: the last discovery, or the
+// APIServices, of which the API server has one for each version of a group.
 func (c *Cluster) anyServed(ctx context.Context, groups map[string]bool) (bool, error) {
+	if c.definitions.isQuiet(groups) {
+		if d, ok := c.served.Last(Recent); ok && !d.serves(groups) {
+			return false, nil
+		}
+		services, err := c.services.Get(ctx, Recent, c.apiServices)
+		if served, known := services.serves(groups); err != nil || known {
+			return served, err
+		}
+	}
+	if len(groups) > fewGroups {
+		return true, nil
+	}
 	for group := range groups {
 		var doc metav1.APIGroup
 		if found, err := c.discoverGroup(ctx, &doc, "/apis/"+group); found || err != nil {
