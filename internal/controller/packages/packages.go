@@ -4,6 +4,7 @@
 package packages
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
 	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -98,6 +100,12 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, 
 		}
 		name = revision.Name(p, resolved.Digest.String(), revisions)
 	}
+	if live && len(revisions) == 0 {
+		// A revision may have been restored meanwhile.
+		if seen, err := state.RevisionsOf(ctx, r.API.Client, p); err != nil || len(seen) > 0 {
+			return ctrl.Result{}, revision.Summary{}, cmp.Or(err, requeue.ErrStale)
+		}
+	}
 	transition := revision.Next(p, pkg.Meta, resolved.Digest.String(), revisions)
 	if err := r.applyTransition(ctx, p, transition); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -115,10 +123,11 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, 
 // been restored from a backup together with revisions that the cache does not have yet, and it
 // keeps their digest even if its tag has moved.
 func (r *Reconciler) revisionsOf(ctx context.Context, p v1.Package) (revisions []v1.PackageRevision, live bool, err error) {
-	if p.PackageStatus().CurrentRevision == "" {
-		revisions, err = r.API.Revisions.Of(ctx, p)
-		return revisions, true, err
-	}
+	without := p.PackageStatus().CurrentRevision == ""
 	revisions, err = state.RevisionsOf(ctx, r.API.Client, p)
-	return revisions, false, err
+	if err != nil || !without || len(revisions) == 0 && r.API.Revisions.IsNew(p) {
+		return revisions, without, err
+	}
+	revisions, err = r.API.Revisions.Of(ctx, p)
+	return revisions, true, err
 }

@@ -56,7 +56,9 @@ func (r *Reconciler) collect(ctx context.Context, old revision.Set) error {
 // createRevision creates a revision. It fails with requeue.ErrStale if the revision exists and the
 // cache does not show it yet.
 func (r *Reconciler) createRevision(ctx context.Context, p v1.Package, rev v1.PackageRevision) error {
+	r.API.Revisions.Created(p)
 	err := r.API.Client.Create(ctx, rev)
+	r.API.Revisions.Created(p)
 	if apierrors.IsAlreadyExists(err) && r.missedRevision(ctx, p, rev.GetName()) {
 		return requeue.ErrStale
 	}
