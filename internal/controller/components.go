@@ -18,6 +18,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/controller/establishment"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/lock"
@@ -121,6 +122,10 @@ func (c *components) setupPackages(ctx context.Context) error {
 		Permissions: o.Permissions, Held: &permission.ManagerRules{Client: c.api.Client, Log: o.Log}, Poll: o.poll(),
 	}
 	dependencies := &revisions.Dependencies{Known: c.known, Options: o.Dependencies}
+	tracker := &establishment.Tracker{}
+	if err := tracker.Watch(ctx, c.manager.GetCache()); err != nil {
+		return err
+	}
 	for _, kind := range v1.PackageKinds() {
 		p := &packages.Reconciler{
 			Kind: kind, API: c.api, Resolver: &packages.Resolver{Packages: c.packages, Poll: o.poll()},
@@ -131,7 +136,7 @@ func (c *components) setupPackages(ctx context.Context) error {
 		}
 		r := &revisions.Reconciler{
 			Kind: kind, API: c.api, Packages: c.packages, Checks: checks, Dependencies: dependencies, APIChanges: c.overwritten.Changes(),
-			Objects: &revisions.Objects{Reservations: reserved, CountWrites: c.metrics.countWrites},
+			Objects: &revisions.Objects{Reservations: reserved, CountWrites: c.metrics.countWrites, Establishment: tracker},
 			Runtimes: &revisions.Runtimes{
 				Set: c.runtimes, Certificates: c.ca, Prober: webhooks.Prober{Reader: c.api.Live, Remote: o.Remote}, SettleTime: o.Settle,
 			},

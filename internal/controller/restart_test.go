@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,7 +62,13 @@ func (l *requestLog) record(next http.RoundTripper) http.RoundTripper {
 func (l *requestLog) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.requests
+	return slices.Clone(l.requests)
+}
+
+func (l *requestLog) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requests = nil
 }
 
 // roundTripper is a function that sends a request.

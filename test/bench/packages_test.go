@@ -88,6 +88,7 @@ func manyRows(b *testing.B, executable string) (rows []row, f *fleet, stop func(
 			met:  installed.wall.Seconds() <= 1.3*floor.wall.Seconds(), noise: max(installed.noise, floor.noise), relative: true,
 		},
 		{what: fmt.Sprintf("server CPU at most 1.3 × floor: %.2f", installed.server.Seconds()/floor.server.Seconds()), met: installed.server.Seconds() <= 1.3*floor.server.Seconds()},
+		callsGoal(installed, floor),
 		memoryGoal(installed, mostMemory),
 	}
 	// The unreachable packages are retried in intervals, which would count as calls.
@@ -98,6 +99,14 @@ func manyRows(b *testing.B, executable string) (rows []row, f *fleet, stop func(
 	}
 	f.packages = f.packages[badPackages:]
 	return append([]row{floor, installed}, f.unchangedRows(b)...), f, stop
+}
+
+// callsGoal bounds the calls beyond those of the floor: for each package, two roles for users, an event, and the status while the
+// package is being installed. Reads are shared.
+func callsGoal(r, floor row) goal {
+	const each, shared = 4, 150
+	more, most := r.calls.requests()-floor.calls.requests(), each*(manyPackages-badPackages)+shared
+	return goal{what: fmt.Sprintf("at most %d calls more than the floor: %d", most, more), met: more <= most}
 }
 
 // unchangedRows measures the manager with all packages when nothing or one package changes.

@@ -10,6 +10,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 const (
@@ -25,10 +26,14 @@ const (
 
 // waitEstablished waits for up to 20 seconds until the API server serves every kind that the
 // package defines. If a kind is not served by then, the revision is not healthy, and the
-// reconciliation stops and is repeated.
+// reconciliation stops and is repeated. The watch of CRDs shows when it is worth asking the API server.
 func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
 	deadline, stall, poll := r.API.Now().Add(establishedTimeout), stallDetector{}, pollInterval{}
+	names, created := in.objects.Missing(nil), createdDefinitions(in.changes)
 	for {
+		if err := r.Objects.Establishment.Wait(ctx, names, created, stallTimeout, deadline.Sub(r.API.Now())); err != nil {
+			return err
+		}
 		missing, err := r.missingKinds(ctx, in)
 		if err != nil {
 			return err
@@ -51,6 +56,17 @@ func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
 		case <-time.After(poll.next(len(missing), r.API.Now())):
 		}
 	}
+}
+
+// createdDefinitions returns the names of the CRDs that a plan creates.
+func createdDefinitions(p plan.Plan) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range p.Changes {
+		if c.Action == plan.Create && c.Ref.Kind == plan.DefinitionKind {
+			out[c.Ref.Name] = true
+		}
+	}
+	return out
 }
 
 // missingKinds returns the names of the CRDs whose kinds the API server does not serve yet.

@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/establishment"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
@@ -26,6 +27,8 @@ type Objects struct {
 	Reservations *reservations.Reservations
 	// CountWrites counts the changes of a plan that were carried out.
 	CountWrites func(plan.Plan, map[plan.Ref]plan.Written)
+	// Establishment follows the CRDs that the API server establishes.
+	Establishment *establishment.Tracker
 	// written holds the written objects that the statuses do not record yet.
 	written expectations.Cache[types.UID, map[plan.Ref]plan.Written]
 }
