@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -150,6 +151,17 @@ func mapPatch(put map[string]string, remove []string) map[string]any {
 		out[k] = v
 	}
 	return out
+}
+
+// DeleteAll deletes the objects of changes as Delete does, with concurrent calls. When a call fails, pending calls finish and no
+// others start.
+func (c *Cluster) DeleteAll(ctx context.Context, changes []plan.Change) error {
+	group, going := errgroup.WithContext(ctx)
+	group.SetLimit(maxLimit)
+	for _, ch := range changes {
+		group.Go(func() error { return c.Delete(going, ch.Ref, ch.UID, ch.ResourceVersion) })
+	}
+	return group.Wait()
 }
 
 // Delete deletes an object with the resourceVersion that was read: it fails with a conflict if the

@@ -56,6 +56,10 @@ func TestUninstallingAProviderCostsOneWriteForEachCRD(t *testing.T) {
 	if n := calls["DELETE customresourcedefinitions"]; n != definitions {
 		t.Errorf("%d deletions of CRDs, want %d", n, definitions)
 	}
+	// The watch shows the progress of the deletion.
+	if n := calls["LIST customresourcedefinitions"]; n > 3 {
+		t.Errorf("%d lists of CRDs", n)
+	}
 	for kind, n := range calls {
 		if n > definitions/2 && kind != "DELETE customresourcedefinitions" {
 			t.Errorf("%d calls %s for %d CRDs", n, kind, definitions)

@@ -7,12 +7,15 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -91,10 +94,10 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, p v1.Package) (ctrl.Re
 }
 
 // deletionPoll returns the pause before the next check of a deletion, between 250 ms and 10 s. It
-// grows with the duration of the deletion.
+// grows with the duration of the deletion. While CRDs are being deleted, a check makes no call but for the status.
 func (r *Reconciler) deletionPoll(p v1.Package) time.Duration {
 	const shortest, longest = 250 * time.Millisecond, 10 * time.Second
-	return min(longest, max(shortest, r.API.Now().Sub(p.GetDeletionTimestamp().Time)/4))
+	return min(longest, max(shortest, r.API.Now().Sub(p.GetDeletionTimestamp().Time)/8))
 }
 
 // deleteDefinitions deletes the CRDs that have no other owner than the package and its revisions,
@@ -104,23 +107,48 @@ func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisi
 	if !r.runsUntilDeleted(p) || !revision.AnyActive(revisions) {
 		return nil, nil
 	}
-	live, err := r.API.Cluster.Metadata(ctx, definitionsOf(revisions))
+	refs, who := definitionsOf(revisions), revision.Requester(p, p.NewRevision(), revisions)
+	if watched, err := r.watchedDefinitions(ctx, refs); err == nil {
+		if deletions, remaining := divideDeletions(watched, who); len(remaining) > 0 && len(deletions) == 0 {
+			// The API server deletes them. The watch shows when it has.
+			return remaining, nil
+		}
+	}
+	live, err := r.API.Cluster.Metadata(ctx, refs)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range plan.Uninstall(live, revision.Requester(p, p.NewRevision(), revisions)).Changes {
+	deletions, remaining := divideDeletions(live, who)
+	return remaining, r.API.Cluster.DeleteAll(ctx, deletions)
+}
+
+// watchedDefinitions returns the metadata of CRDs from their watch.
+func (r *Reconciler) watchedDefinitions(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
+	out := map[plan.Ref]plan.Live{}
+	for _, ref := range refs {
+		o := watch.Metadata(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+		switch err := r.API.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, o); {
+		case err == nil:
+			out[ref] = apply.Known(ref, o)
+		case !apierrors.IsNotFound(err):
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// divideDeletions returns the deletions that an uninstall still has to request, and the names of all objects that it deletes.
+func divideDeletions(live map[plan.Ref]plan.Live, who plan.Requester) (deletions []plan.Change, remaining []string) {
+	for _, c := range plan.Uninstall(live, who).Changes {
 		if c.Action != plan.Delete {
 			continue
 		}
 		remaining = append(remaining, c.Ref.Name)
-		if live[c.Ref].Deleting {
-			continue
-		}
-		if err := r.API.Cluster.Delete(ctx, c.Ref, c.UID, c.ResourceVersion); err != nil {
-			return nil, err
+		if !live[c.Ref].Deleting {
+			deletions = append(deletions, c)
 		}
 	}
-	return remaining, nil
+	return deletions, remaining
 }
 
 // releaseAdopted returns the adopted objects of a package to their users.
