@@ -29,6 +29,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/idlememory"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/restmapper"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
@@ -202,6 +203,9 @@ type ManagerOptions struct {
 // RunManager runs a manager with a package cache in a folder of this machine.
 func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	setGCPercent()
+	idle, stop := context.WithCancel(ctx)
+	defer stop()
+	go idlememory.Run(idle)
 	packages, err := cache.Open(o.CacheDir, cache.Options{Limit: int64(o.CacheLimit), LimitForAll: true, User: cmp.Or(o.DataDir, o.Config.Host)})
 	if err != nil {
 		return err
