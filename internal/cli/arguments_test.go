@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 )
 
 // TestPackageNameIsAcceptedInEveryForm checks that KIND NAME means KIND/NAME for every command that takes an
 // installed package, and that other arguments stay as they are.
 func TestPackageNameIsAcceptedInEveryForm(t *testing.T) {
+	race.SkipSequential(t)
 	for line, want := range map[string]string{
 		"uninstall provider hello":                         "uninstall provider/hello",
 		"uninstall providers hello --yes":                  "uninstall providers/hello --yes",

@@ -10,11 +10,13 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/completion"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 )
 
 // TestCompletionCoversTheGrammar checks that every visible command, flag and enumerated value of the grammar is
 // completed.
 func TestCompletionCoversTheGrammar(t *testing.T) {
+	race.SkipSequential(t)
 	parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
 	if err != nil {
 		t.Fatal(err)

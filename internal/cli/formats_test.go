@@ -5,11 +5,14 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 )
 
 // TestCommandsWithTextHaveTheFormatsOfObjects checks the formats of commands that print an object or a report, and that the error of another
 // one is worded as that of lists.
 func TestCommandsWithTextHaveTheFormatsOfObjects(t *testing.T) {
+	race.SkipSequential(t)
 	for _, command := range []string{"why boats", "doctor", "version", "inspect ghcr.io/acme/boats:v1.0.0", "cache verify", "resolve"} {
 		for _, format := range []string{"json", "yaml", "jsonpath={.name}", "xml", "name", "jsonpath={"} {
 			parser, err := kong.New(&grammar{}, kong.Name("xpkg"), kong.Exit(func(int) {}), kong.Writers(discard{}, discard{}))
@@ -45,6 +48,7 @@ func TestErrorsNameTheVariableOfAFlag(t *testing.T) {
 // TestReadingCommandsHaveTheFormatsOfKubectl checks that each command that only reads has the flag -o with the formats of
 // kubectl, and that a format that is none of them is an error.
 func TestReadingCommandsHaveTheFormatsOfKubectl(t *testing.T) {
+	race.SkipSequential(t)
 	commands := []string{
 		"list", "tree ghcr.io/acme/boats:v1.0.0", "status", "describe boats", "history boats", "outdated", "versions ghcr.io/acme/boats", "cache ls", "search boat", "show Boat", "config view",
 	}

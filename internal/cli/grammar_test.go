@@ -5,11 +5,14 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 )
 
 // TestGrammarOfOneCommand checks that a command line is read with the grammar of its command only, and that the help of the
 // command does not depend on that.
 func TestGrammarOfOneCommand(t *testing.T) {
+	race.SkipSequential(t)
 	model := func(grammar any) (*kong.Kong, *bytes.Buffer) {
 		var out bytes.Buffer
 		parser, err := kong.New(grammar, kong.Name("xpkg"), kong.Writers(&out, &out), kong.Exit(func(int) {}))

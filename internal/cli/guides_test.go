@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 )
 
 // The same folder has the same digest on every machine, so the digests in the guide are the
@@ -42,6 +43,7 @@ func TestGuideShowsTheOutputOfTheExample(t *testing.T) {
 // TestCommandsInDocumentsParse proves that the commands in the README and the guides exist with the arguments and
 // flags that the documents show.
 func TestCommandsInDocumentsParse(t *testing.T) {
+	race.SkipSequential(t)
 	pages, err := filepath.Glob("../../docs/guides/*.md")
 	if err != nil {
 		t.Fatal(err)

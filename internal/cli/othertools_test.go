@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 )
 
 // runCommand runs a command line, and returns its exit code and both outputs.
@@ -21,6 +23,7 @@ func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) 
 // A command of another tool is a usage error that names its replacement, and each replacement that is a command of
 // xpkg exists.
 func TestCommandsOfOtherToolsNameTheirReplacements(t *testing.T) {
+	race.SkipSequential(t)
 	parser, err := kong.New(&grammar{})
 	if err != nil {
 		t.Fatal(err)

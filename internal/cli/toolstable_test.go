@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 )
 
 // TestCommandsOfOtherToolsWorkOrNameTheReplacement types each command line of the table. One that works is accepted by the
 // grammar; another one ends with a usage error that names the command in the table, which the grammar accepts.
 func TestCommandsOfOtherToolsWorkOrNameTheReplacement(t *testing.T) {
+	race.SkipSequential(t)
 	checked := 0
 	for _, tool := range otherTools() {
 		for _, c := range tool.commands {
