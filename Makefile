@@ -28,7 +28,7 @@ build-xpkg:
 	CGO_ENABLED=0 $(GO) build -trimpath -gcflags=all=-dwarf=false -ldflags "-s -w -X github.com/xpkg-dev/xpkg/internal/version.Version=$(VERSION)" -o $(XPKG) ./cmd/xpkg
 	@ln -sf xpkg $(BIN)/kubectl-crossplane
 
-# The first build compiles Kubernetes, which takes about five minutes on 2 cores.
+# The first build compiles Kubernetes, which takes about four minutes on 2 cores.
 build-controlplane:
 	@mkdir -p $(BIN)
 	@sh controlplane/build.sh $(CONTROLPLANE)

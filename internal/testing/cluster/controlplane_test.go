@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	authv1 "k8s.io/api/authentication/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -80,6 +81,81 @@ func TestDeploymentMakesPods(t *testing.T) {
 	eventually(t, "a pod", func(ctx context.Context) bool {
 		pods, err := c.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
 		return err == nil && len(pods.Items) == 1
+	})
+}
+
+// A Job whose Pod has ended is complete, and is deleted when its time to live has passed.
+func TestFinishedJobIsDeleted(t *testing.T) {
+	c := newClient(t)
+	ns := namespace(t, c)
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec: batchv1.JobSpec{
+			TTLSecondsAfterFinished: new(int32),
+			Template: corev1.PodTemplateSpec{
+				Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+			},
+		},
+	}
+	if _, err := c.BatchV1().Jobs(ns).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a finished pod", func(ctx context.Context) bool {
+		pods, err := c.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
+		if err != nil || len(pods.Items) != 1 {
+			return false
+		}
+		pod := &pods.Items[0]
+		pod.Status.Phase = corev1.PodSucceeded
+		_, err = c.CoreV1().Pods(ns).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+		return err == nil
+	})
+	eventually(t, "no Job", func(ctx context.Context) bool {
+		_, err := c.BatchV1().Jobs(ns).Get(ctx, "a", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+}
+
+// A Pod that is ready is an endpoint of its Service.
+func TestServiceHasEndpoints(t *testing.T) {
+	c := newClient(t)
+	ns := namespace(t, c)
+	node, err := c.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"app": "a"}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels},
+		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+	}
+	pod, err = c.CoreV1().Pods(ns).Create(t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Status = corev1.PodStatus{
+		Phase:      corev1.PodRunning,
+		PodIP:      "192.0.2.1",
+		PodIPs:     []corev1.PodIP{{IP: "192.0.2.1"}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+	}
+	if _, err := c.CoreV1().Pods(ns).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	if _, err := c.CoreV1().Services(ns).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "an EndpointSlice with the address", func(ctx context.Context) bool {
+		slices, err := c.DiscoveryV1().EndpointSlices(ns).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=a"})
+		return err == nil && len(slices.Items) == 1 && len(slices.Items[0].Endpoints) == 1 && slices.Items[0].Endpoints[0].Addresses[0] == "192.0.2.1"
+	})
+	eventually(t, "Endpoints with the address", func(ctx context.Context) bool {
+		endpoints, err := c.CoreV1().Endpoints(ns).Get(ctx, "a", metav1.GetOptions{})
+		return err == nil && len(endpoints.Subsets) == 1 && len(endpoints.Subsets[0].Addresses) == 1
 	})
 }
 
