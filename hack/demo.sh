@@ -58,7 +58,8 @@ call() {
 	END
 }
 
-go build -C examples/function-greet -o "$work/call-function" ./cmd/call-function
+# The flags are those of the other programs, with which it shares compiled packages.
+CGO_ENABLED=0 go build -C examples/function-greet -trimpath -gcflags=all=-dwarf=false -ldflags "-s -w" -o "$work/call-function" ./cmd/call-function
 
 set -- --detach --data-dir "$work/data"
 [ -z "${XPKG_CORE:-}" ] || set -- "$@" --with-core "$XPKG_CORE"
