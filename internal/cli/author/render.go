@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
-	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/composition"
 	"github.com/xpkg-dev/xpkg/internal/function/protocol"
@@ -49,7 +48,6 @@ type RenderCmd struct {
 	Timeout           time.Duration         `default:"1m" placeholder:"DURATION" help:"Time in which the functions must start and answer. Default is 1m."`
 	Output            terminal.ObjectFormat `placeholder:"FORMAT" complete:"object-format" help:"Print a list in JSON, or with jsonpath= and a template, in place of a stream of YAML."`
 	dependencies.ContentsFlags
-	flags.LimitFlags
 }
 
 // Run renders a composite resource without a cluster, and prints the resources that Crossplane would apply.

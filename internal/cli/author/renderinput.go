@@ -174,7 +174,7 @@ func (c *RenderCmd) addSchemas(env *terminal.Env, v *resourceValidation) error {
 
 // addDefinitions adds the schemas of the packages, of the folders and of --xrd. It returns the documents of the folders.
 func (c *RenderCmd) addDefinitions(env *terminal.Env, v *resourceValidation, closure *dependencies.Closure) ([]xpkg.Document, error) {
-	for _, p := range closure.Contents {
+	for _, p := range closure.All() {
 		if err := v.addPackage(p.Package, p.Reference); err != nil {
 			return nil, err
 		}
@@ -185,7 +185,7 @@ func (c *RenderCmd) addDefinitions(env *terminal.Env, v *resourceValidation, clo
 	}
 	var own []xpkg.Document
 	for _, root := range c.roots() {
-		if !location.IsPath(root) {
+		if !location.IsPath(root) || location.IsPackageFile(root) {
 			continue
 		}
 		folder, err := (location.FolderFlags{}).Read(root, c.StreamLimits())
@@ -234,7 +234,7 @@ func (c *RenderCmd) selectComposition(env *terminal.Env, xr *unstructured.Unstru
 			return composition.Composition{}, err
 		}
 	}
-	for _, p := range closure.Contents {
+	for _, p := range closure.All() {
 		for _, o := range p.Objects {
 			raw, err := o.JSON()
 			if err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
-	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -47,7 +46,6 @@ type ValidateCmd struct {
 	dependencies.ContentsFlags
 	terminal.OutputFlag
 	location.FolderFlags
-	flags.LimitFlags
 }
 
 // Run validates resources without an API server, and fails if one is not valid.
@@ -106,11 +104,7 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs 
 	}
 	packages := c.packages()
 	for _, p := range packages {
-		if location.IsPackageFile(p) {
-			return terminal.ErrUsage.New(nil, "--package %s is a file, and not a folder or a reference", p).
-				WithDo("Name the folder of the package, or push the file and name its reference.")
-		}
-		if !location.IsPath(p) {
+		if !location.IsPath(p) || location.IsPackageFile(p) {
 			continue
 		}
 		folder, err := c.Read(p, c.StreamLimits())

@@ -3,9 +3,12 @@ package dependencies
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -18,9 +21,10 @@ import (
 
 // ContentsFlags select packages with their dependencies, whose content a command reads.
 type ContentsFlags struct {
-	Package []string `short:"p" sep:"none" placeholder:"PACKAGE" help:"Package whose kinds are known, with its dependencies: a folder with a crossplane.yaml, REPOSITORY:TAG or REPOSITORY@CONSTRAINT. Can be repeated. Default is this folder."`
+	Package []string `short:"p" sep:"none" placeholder:"PACKAGE" help:"Package whose kinds are known, with its dependencies: a folder with a crossplane.yaml, a .xpkg file, REPOSITORY:TAG or REPOSITORY@CONSTRAINT. Can be repeated. Default is this folder."`
 	Lock    string   `placeholder:"FILE" help:"Lock file with the packages whose kinds are known, at their locked digests."`
 	resolverFlags
+	flags.LimitFlags
 }
 
 // Content is a package of a dependency tree with its content.
@@ -36,10 +40,15 @@ type Content struct {
 
 // Closure is a dependency tree with the content of its packages. It must be closed.
 type Closure struct {
-	// Contents are the packages, ordered by reference.
+	// Contents are the packages of registries, ordered by reference.
 	Contents []Content
+	// Files are the packages in files. Their references are the paths.
+	Files    []Content
 	resolver *rootResolver
 }
+
+// All returns the packages in files and those of registries.
+func (c *Closure) All() []Content { return slices.Concat(c.Files, c.Contents) }
 
 // Close closes the source of the packages.
 func (c *Closure) Close() error {
@@ -65,15 +74,15 @@ func (c *Closure) Locate(ctx context.Context, ref oci.Reference) (fetch.Origin, 
 // readsAtOnce is the maximum number of packages that are read concurrently.
 const readsAtOnce = 4
 
-// Contents returns the packages of the lock file, or the packages of the flags with their dependencies, ordered by
-// reference. It accesses no registry for locked packages that the package cache contains. Roots are additional packages.
+// Contents returns the packages of the lock file, or the packages of the flags with their dependencies, and before them the
+// packages in files. It accesses no registry for locked packages that the package cache contains. Roots are additional packages.
 func (f ContentsFlags) Contents(env *terminal.Env, packages []string) (_ []Content, err error) {
 	c, err := f.Closure(env, packages)
 	if err != nil {
 		return nil, err
 	}
 	defer terminal.Close(&err, c)
-	return c.Contents, nil
+	return c.All(), nil
 }
 
 // Closure returns the packages of Contents with access to their images.
@@ -84,14 +93,12 @@ func (f ContentsFlags) Closure(env *terminal.Env, packages []string) (_ *Closure
 			return nil, err
 		}
 	}
-	var roots []dependency.Root
-	if f.Lock == "" && len(packages) > 0 {
-		if roots, err = (RootArgs{Packages: packages}).roots(f.DefaultRegistry); err != nil {
-			return nil, err
-		}
+	files, roots, err := f.roots(env, packages)
+	if err != nil {
+		return nil, err
 	}
 	if len(roots) == 0 && len(locked.Packages) == 0 {
-		return &Closure{}, nil
+		return &Closure{Files: files}, nil
 	}
 	r, err := f.open(env, nil)
 	if err != nil {
@@ -117,7 +124,44 @@ func (f ContentsFlags) Closure(env *terminal.Env, packages []string) (_ *Closure
 	for i := range contents {
 		contents[i].Name = names[contents[i].Locked.Repository]
 	}
-	return &Closure{contents, r}, nil
+	return &Closure{contents, files, r}, nil
+}
+
+// roots returns the packages in files, and, without a lock file, the roots of all packages.
+func (f ContentsFlags) roots(env *terminal.Env, packages []string) (files []Content, roots []dependency.Root, err error) {
+	for _, p := range packages {
+		var more []dependency.Root
+		switch {
+		case location.IsPackageFile(p):
+			var pkg *xpkg.Package
+			if pkg, err = f.readFile(env, p); err != nil {
+				return nil, nil, err
+			}
+			files = append(files, Content{Reference: p, Package: pkg})
+			more, err = metaRoots(pkg.Meta, f.DefaultRegistry)
+		case f.Lock == "":
+			more, err = rootsOf(env, p, f.DefaultRegistry)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		roots = append(roots, more...)
+	}
+	if f.Lock != "" {
+		roots = nil
+	}
+	return files, roots, nil
+}
+
+// readFile reads the package in a file.
+func (f ContentsFlags) readFile(env *terminal.Env, path string) (*xpkg.Package, error) {
+	p := terminal.StartTask(env.Stderr, "reading %s", path)
+	defer p.End()
+	stream, err := location.ReadStream(env, path, f.LimitFlags)
+	if err != nil {
+		return nil, err
+	}
+	return xpkg.Read(stream, xpkg.ReadOptions{Limits: f.StreamLimits()})
 }
 
 // contents reads packages concurrently.

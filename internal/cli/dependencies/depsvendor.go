@@ -75,12 +75,12 @@ func (c *depsVendorCmd) closure(env *terminal.Env, r *rootResolver) (lockfile.Fi
 		}
 		return ReadClosure(env, c.Lock)
 	}
-	roots, err := c.roots(c.DefaultRegistry)
+	roots, err := c.roots(env, c.DefaultRegistry)
 	if err != nil {
 		return lockfile.File{}, err
 	}
 	if roots == nil {
-		return lockfile.File{}, terminal.ErrUsage.New(nil, "no package is given, and this folder is not a package").WithDo("Name a package, a folder with a crossplane.yaml, or a lock file with --lock.")
+		return lockfile.File{}, terminal.ErrUsage.New(nil, "no package is given, and this folder is not a package").WithDo("Name a package, its file, a folder with a crossplane.yaml, or a lock file with --lock.")
 	}
 	got, err := r.resolve(env, resolver.Request{Roots: roots})
 	return got.File, err

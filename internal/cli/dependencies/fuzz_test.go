@@ -16,7 +16,7 @@ func FuzzRootsOf(f *testing.F) {
 		if location.IsPath(s) {
 			return // It is looked up on the disk.
 		}
-		roots, err := rootsOf(s, "")
+		roots, err := rootsOf(nil, s, "")
 		if err != nil {
 			return
 		}

@@ -79,7 +79,7 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	roots, err := c.allRoots()
+	roots, err := c.allRoots(env)
 	if err != nil {
 		return err
 	}

@@ -17,10 +17,10 @@ import (
 )
 
 // allRoots returns the roots that the arguments and --kind select. A kind alone does not select the current folder.
-func (c *ResolveCmd) allRoots() ([]dependency.Root, error) {
+func (c *ResolveCmd) allRoots(env *terminal.Env) ([]dependency.Root, error) {
 	var out []dependency.Root
 	if len(c.Packages) > 0 || len(c.Kind) == 0 {
-		roots, err := c.roots(c.DefaultRegistry)
+		roots, err := c.roots(env, c.DefaultRegistry)
 		if err != nil || len(c.Kind) == 0 {
 			return roots, err
 		}

@@ -16,13 +16,13 @@ import (
 
 // RootArgs select the packages to resolve.
 type RootArgs struct {
-	Packages []string `arg:"" optional:"" name:"package" help:"Packages to resolve: a folder with a crossplane.yaml, for its dependencies; REPOSITORY:TAG; REPOSITORY@CONSTRAINT such as xpkg.crossplane.io/crossplane-contrib/provider-nop@>=v0.4.0, or REPOSITORY@sha256:DIGEST. Default is this folder; if it is not a package, the roots of the lock file."`
+	Packages []string `arg:"" optional:"" name:"package" help:"Packages to resolve: a folder with a crossplane.yaml or a .xpkg file, for its dependencies; REPOSITORY:TAG; REPOSITORY@CONSTRAINT such as xpkg.crossplane.io/crossplane-contrib/provider-nop@>=v0.4.0, or REPOSITORY@sha256:DIGEST. Default is this folder; if it is not a package, the roots of the lock file."`
 }
 
 // roots returns the roots that the arguments select. It returns none if there are no
 // arguments and the current folder is not a package. A dependency in a folder without a
 // registry is in the default registry, if there is one.
-func (a RootArgs) roots(registry string) ([]dependency.Root, error) {
+func (a RootArgs) roots(env *terminal.Env, registry string) ([]dependency.Root, error) {
 	what := a.Packages
 	if len(what) == 0 {
 		if found, err := filepath.Glob("crossplane.yaml"); err != nil || len(found) == 0 {
@@ -32,7 +32,7 @@ func (a RootArgs) roots(registry string) ([]dependency.Root, error) {
 	}
 	var out []dependency.Root
 	for _, w := range what {
-		roots, err := rootsOf(w, registry)
+		roots, err := rootsOf(env, w, registry)
 		if err != nil {
 			return nil, err
 		}
@@ -42,8 +42,11 @@ func (a RootArgs) roots(registry string) ([]dependency.Root, error) {
 }
 
 // rootsOf returns the roots of one argument. Paths are those of locations.
-func rootsOf(s, registry string) ([]dependency.Root, error) {
-	if location.IsPath(s) {
+func rootsOf(env *terminal.Env, s, registry string) ([]dependency.Root, error) {
+	switch {
+	case location.IsPackageFile(s):
+		return fileRoots(env, s, registry)
+	case location.IsPath(s):
 		return folderRoots(s, registry)
 	}
 	name, constraint, constrained := strings.Cut(s, "@")
@@ -81,6 +84,24 @@ func folderRoots(dir, registry string) ([]dependency.Root, error) {
 	if err != nil {
 		return nil, err
 	}
+	return metaRoots(meta, registry)
+}
+
+// fileRoots returns the dependencies and optional dependencies of the package in a file.
+func fileRoots(env *terminal.Env, path, registry string) ([]dependency.Root, error) {
+	stream, err := location.ReadStream(env, path, flags.LimitFlags{})
+	if err != nil {
+		return nil, err
+	}
+	meta, err := xpkg.ReadMeta(stream, xpkg.ReadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return metaRoots(meta, registry)
+}
+
+// metaRoots returns the dependencies and optional dependencies of a package.
+func metaRoots(meta xpkg.Meta, registry string) ([]dependency.Root, error) {
 	out := []dependency.Root{}
 	for _, d := range meta.Dependencies() {
 		ref, err := oci.ParseReference(d.Package, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: registry})

@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -27,7 +28,7 @@ import (
 
 // TreeCmd implements `xpkg tree`.
 type TreeCmd struct {
-	Name string `arg:"" optional:"" complete:"package" help:"Package to show, as NAME, KIND/NAME or KIND NAME, or an object of the first generation as KIND/NAMESPACE/NAME. Default is every package that no other package needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve accepts it."`
+	Name string `arg:"" optional:"" complete:"package" help:"Package to show, as NAME, KIND/NAME or KIND NAME, or an object of the first generation as KIND/NAMESPACE/NAME. Default is every package that no other package needs. Without a cluster: a folder that starts with . or /, a .xpkg file, or a package as xpkg resolve accepts it."`
 	TreeFlags
 	inventory.SelectorFlag
 	connection.ClusterFlags
@@ -171,7 +172,7 @@ func (c *TreeCmd) print(env *terminal.Env, nodes []*node, names []string) error 
 
 // isClosure distinguishes arguments to resolve from names of installed packages.
 func isClosure(s string) bool {
-	return strings.ContainsAny(s, ":@") || strings.HasPrefix(s, ".") || strings.HasPrefix(s, "/")
+	return location.IsPackageFile(s) || strings.ContainsAny(s, ":@") || strings.HasPrefix(s, ".") || strings.HasPrefix(s, "/")
 }
 
 // runClosure prints the tree of a lock file, or of a new resolution.

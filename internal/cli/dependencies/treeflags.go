@@ -17,7 +17,7 @@ func (f TreeFlags) of(env *terminal.Env, what []string) (_ lockfile.File, err er
 	if f.Lock != "" {
 		return readLock(env, f.Lock)
 	}
-	roots, err := RootArgs{what}.roots(f.DefaultRegistry)
+	roots, err := RootArgs{what}.roots(env, f.DefaultRegistry)
 	if err != nil {
 		return lockfile.File{}, err
 	}

@@ -28,6 +28,24 @@ func OnePackageFile(dir string) (string, error) {
 	return "", terminal.ErrUsage.New(nil, "this folder contains %d .xpkg files: %s", len(found), strings.Join(found, ", ")).WithDo("Choose one with -f.")
 }
 
+// ReadStream reads the stream of objects of a package in a file or an OCI layout.
+func ReadStream(env *terminal.Env, path string, limits flags.LimitFlags) (_ []byte, err error) {
+	at, err := Parse(path)
+	if err != nil {
+		return nil, err
+	}
+	a, err := OpenPath(env, at, limits.ArchiveLimit(), limits.ImageLimits())
+	if err != nil {
+		return nil, err
+	}
+	defer terminal.Close(&err, a)
+	m, err := oci.FindManifest(env.Context, a, oci.Platform{}, limits.ImageLimits())
+	if err != nil {
+		return nil, err
+	}
+	return packagestream.Read(env.Context, a, m, packagestream.Options{Limits: limits.ImageLimits(), Format: limits.StreamLimits()})
+}
+
 // ReadPackage reads the package of an artifact with the policy of an install.
 func ReadPackage(ctx context.Context, a oci.Artifact, m oci.Manifest, flags flags.LimitFlags) (*xpkg.Package, []byte, error) {
 	text, err := packagestream.Read(ctx, a, m, packagestream.Options{Limits: flags.ImageLimits(), Format: flags.StreamLimits()})
