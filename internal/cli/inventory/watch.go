@@ -28,7 +28,12 @@ const watchRetry = time.Second
 type Event struct {
 	Object  Object
 	Deleted bool
+	// Unselected reports whether the object exists and has lost the selected labels.
+	Unselected bool
 }
+
+// IsGone reports whether the object is not among the selected ones any more.
+func (e Event) IsGone() bool { return e.Deleted || e.Unselected }
 
 // Watch watches the objects of a kind: packages, or objects of the first generation. It ignores Packages that record an install
 // object.
@@ -39,7 +44,7 @@ type Watch struct {
 	// Namespace restricts the objects to a namespace, unless it is empty.
 	Namespace string
 
-	// known are the objects that exist, and version the version of the list after which changes are watched.
+	// known are the selected objects, and version the version of the list after which changes are watched.
 	known   map[client.ObjectKey]Object
 	version string
 }
@@ -65,7 +70,7 @@ func (w *Watch) newList() (client.ObjectList, error) {
 	return list.(client.ObjectList), nil
 }
 
-// List reads the objects, and returns them with the known ones that do not exist any more.
+// List reads the objects, and returns them with the known ones that are not selected any more.
 func (w *Watch) List(ctx context.Context) ([]Event, error) {
 	list, err := w.newList()
 	if err != nil {
@@ -83,13 +88,13 @@ func (w *Watch) List(ctx context.Context) ([]Event, error) {
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		if o, ok := watched(item); ok {
 			delete(former, client.ObjectKeyFromObject(o))
-			out = append(out, w.note(o, false))
+			out = append(out, w.note(o))
 		}
 		return nil
 	})
 	gone := slices.SortedFunc(maps.Values(former), func(a, b Object) int { return cmp.Compare(ShortName(a), ShortName(b)) })
 	for _, o := range gone {
-		out = append(out, w.note(o, true))
+		out = append(out, w.remove(ctx, o))
 	}
 	return out, err
 }
@@ -103,14 +108,24 @@ func watched(item runtime.Object) (Object, bool) {
 	return o, ok
 }
 
-// note records an object as existing or deleted, and returns the event.
-func (w *Watch) note(o Object, deleted bool) Event {
+// note records a selected object, and returns the event.
+func (w *Watch) note(o Object) Event {
 	o.GetObjectKind().SetGroupVersionKind(w.Kind)
 	w.known[client.ObjectKeyFromObject(o)] = o
-	if deleted {
-		delete(w.known, client.ObjectKeyFromObject(o))
+	return Event{Object: o}
+}
+
+// remove forgets an object that is not selected any more, and returns the event. The API server reports an object that has lost the
+// selected labels as deleted, so the object is read.
+func (w *Watch) remove(ctx context.Context, o Object) Event {
+	o.GetObjectKind().SetGroupVersionKind(w.Kind)
+	delete(w.known, client.ObjectKeyFromObject(o))
+	live := o.DeepCopyObject().(Object)
+	if w.Selector.Empty() || w.Cluster.Get(ctx, client.ObjectKeyFromObject(o), live) != nil || live.GetUID() != o.GetUID() {
+		return Event{Object: o, Deleted: true}
 	}
-	return Event{o, deleted}
+	live.GetObjectKind().SetGroupVersionKind(w.Kind)
+	return Event{Object: live, Unselected: true}
 }
 
 // Run sends the changes of objects since List until ctx ends. It lists the objects again when the API server ends the watch.
@@ -161,7 +176,13 @@ func (w *Watch) follow(ctx context.Context, events chan<- Event) error {
 		if !ok {
 			continue
 		}
-		if err := send(ctx, events, w.note(o, e.Type == apiwatch.Deleted)); err != nil {
+		var event Event
+		if e.Type == apiwatch.Deleted {
+			event = w.remove(ctx, o)
+		} else {
+			event = w.note(o)
+		}
+		if err := send(ctx, events, event); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -94,5 +95,55 @@ func TestWatchReportsPackagesThatWereDeletedMeanwhile(t *testing.T) {
 	all, err := w.List(t.Context())
 	if err != nil || len(all) != 1 || all[0].Object.GetName() != "gone" || !all[0].Deleted || len(w.known) > 0 {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// A package that has lost the selected labels is not reported as deleted, by a watch and by a list.
+func TestWatchDistinguishesUnselectedFromDeletedPackages(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	selector := labels.SelectorFromSet(labels.Set{"team": "ships"})
+	current := apiwatch.NewFakeWithChanSize(3, false)
+	live, replaced := providerNamed("live"), providerNamed("replaced")
+	live.UID, replaced.UID = "1", "new"
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live, replaced).WithInterceptorFuncs(interceptor.Funcs{
+		Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (apiwatch.Interface, error) {
+			return current, nil
+		},
+	}).Build()
+	labeled := func(name, uid string) *v1.Provider {
+		p := providerNamed(name)
+		p.UID, p.Labels = types.UID(uid), map[string]string{"team": "ships"}
+		return p
+	}
+	former := []*v1.Provider{labeled("live", "1"), labeled("replaced", "old"), labeled("gone", "3")}
+	w := &Watch{Cluster: cluster, Kind: v1.GroupVersion.WithKind(v1.ProviderKind), Selector: selector, known: map[client.ObjectKey]Object{}}
+	for _, p := range former {
+		w.known[client.ObjectKeyFromObject(p)] = p
+		current.Delete(p)
+	}
+	current.Stop()
+	check := func(e Event) {
+		t.Helper()
+		name := e.Object.GetName()
+		if e.Unselected != (name == "live") || e.Deleted == e.Unselected || e.Unselected && e.Object.GetLabels() != nil {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+	all, err := w.List(t.Context())
+	if err != nil || len(all) != len(former) || len(w.known) > 0 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, e := range all {
+		check(e)
+	}
+	events := make(chan Event, len(former))
+	if err := w.follow(t.Context(), events); err != nil {
+		t.Fatal(err)
+	}
+	for range former {
+		check(<-events)
 	}
 }

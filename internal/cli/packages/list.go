@@ -322,10 +322,10 @@ func newWatchedList(cmd *ListCmd, cluster client.Client) *watchedList {
 	return &watchedList{cmd, cluster, map[string]inventory.Object{}, map[string][]string{}}
 }
 
-// note records an object that was read, changed or deleted.
+// note records an object that was read or changed, or that is not selected any more.
 func (l *watchedList) note(e inventory.Event) {
 	l.objects[inventory.ShortName(e.Object)] = e.Object
-	if e.Deleted {
+	if e.IsGone() {
 		delete(l.objects, inventory.ShortName(e.Object))
 	}
 }
@@ -335,9 +335,12 @@ func (l *watchedList) note(e inventory.Event) {
 func (l *watchedList) change(ctx context.Context, e inventory.Event) [][]string {
 	l.note(e)
 	var out [][]string
-	if e.Deleted {
+	if e.IsGone() {
 		name, row := inventory.ShortName(e.Object), l.row(ctx, e.Object)
 		row[1], row[2] = "Deleted", "-"
+		if e.Unselected {
+			row[1] = "Unselected"
+		}
 		delete(l.printed, name)
 		out = append(out, l.cmd.Cells(packageTable, row))
 	} else {

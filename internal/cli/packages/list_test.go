@@ -52,6 +52,9 @@ func TestWatchPrintsChangedRowsOnly(t *testing.T) {
 	if row := change(true); len(row) == 0 || row[1] != "Deleted" {
 		t.Errorf("deleted: %q", row)
 	}
+	if rows := list.change(t.Context(), inventory.Event{Object: p, Unselected: true}); len(rows) != 1 || rows[0][1] != "Unselected" || len(list.objects) > 0 {
+		t.Errorf("unselected: %q", rows)
+	}
 	if row := change(false); row == nil {
 		t.Error("a package that is created again is not printed")
 	}
