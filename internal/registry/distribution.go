@@ -113,6 +113,9 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, api apiRequest, s
 	s.images.ServeHTTP(w, withPath(r, api))
 }
 
+// changesNeedToken is the message for a change without an identity.
+const changesNeedToken = "pushes and deletes need a token; create one with `xpkg registry token create`, and log in with `xpkg login`"
+
 func (s *Server) mayAny(subject access.Subject, repository string, actions []access.Action) bool {
 	policy := s.policy()
 	return slices.ContainsFunc(actions, func(a access.Action) bool { return policy.May(subject, repository, a) })
@@ -123,7 +126,9 @@ func (s *Server) mayAny(subject access.Subject, repository string, actions []acc
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, api apiRequest, subject access.Subject, found credentials, actions []access.Action) {
 	switch {
 	case found == noCredentials, s.mayAny(subject.WithoutRequested(), api.repository, actions):
-		s.challenge(w, r, "pushes and deletes need a token; create one with `xpkg registry token create`, and log in with `xpkg login`")
+		s.challenge(w, r, changesNeedToken)
+	case subject.IsAnonymous():
+		writeError(w, r, http.StatusForbidden, codeDenied, changesNeedToken) // An anonymous bearer token.
 	default:
 		writeError(w, r, http.StatusForbidden, codeDenied, "the token does not allow this change of "+api.repository)
 	}

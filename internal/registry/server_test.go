@@ -124,6 +124,11 @@ func TestATokenAllowsOnlyItsScope(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
+	const upload = "/v2/acme/provider-boats/blobs/uploads/"
+	answer := s.do(t, http.MethodPost, upload, s.anonymousToken(t, upload), nil)
+	if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusForbidden || !strings.Contains(string(body), "xpkg registry token create") {
+		t.Errorf("an upload with an anonymous token: %d %s, %v", answer.StatusCode, body, err)
+	}
 	yanker := s.token(t, "alice", []string{"acme/*"}, access.Yank)
 	for _, token := range []string{everywhere, yanker} {
 		if got := s.do(t, http.MethodPost, "/v2/acme/provider-rafts/blobs/uploads/", token, nil).StatusCode; got != http.StatusForbidden {

@@ -20,7 +20,34 @@ import (
 var ErrUnauthorized = errcode.Code{
 	Name: "Unauthorized", Class: errcode.Unauthorized,
 	Cause: "A registry requires credentials, or rejects the given ones. Many registries respond in the same way for a repository that does not exist.",
-	Fix:   "Check the repository's name, and log in with `xpkg login`, or add a pull secret with read access to the package.",
+	Fix:   "Check the repository's name, and log in with `xpkg login`. A manager in a cluster needs a pull secret with read access to the package.",
+}
+
+// denied returns the error for a call that a registry or its token server does not allow, with advice for the action of the call.
+func (s *session) denied(c call, why error, format string, args ...any) error {
+	return ErrUnauthorized.New(why, format, args...).WithDo("%s", s.adviceFor(c))
+}
+
+// adviceFor returns the advice for a call that is not allowed. It depends on the action, and on whether credentials were sent.
+func (s *session) adviceFor(c call) string {
+	as := map[string]string{
+		pullActions:   "with read access to " + c.repository,
+		pushActions:   "who may push to " + c.repository,
+		deleteActions: "who may delete in " + c.repository,
+	}[c.actions]
+	advice := fmt.Sprintf("Check the repository's name, and log in with `xpkg login %s` as a user %s.", s.host, as)
+	switch c.actions {
+	case "":
+		advice = fmt.Sprintf("Log in with `xpkg login %s`.", s.host)
+	case pullActions:
+		advice += " A manager in a cluster needs a pull secret with read access to the package."
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.sent[c.scope()] {
+		return "No credentials were sent. " + advice
+	}
+	return advice
 }
 
 // errNoChallenge reports a 401 without a supported challenge.
@@ -47,6 +74,11 @@ func (s *session) authorize(ctx context.Context, resp *http.Response, c call, ho
 		}
 	}
 	authorization, err := s.answer(ctx, parseChallenges(resp.Header.Values("WWW-Authenticate")), c, creds)
+	if home && !errors.Is(err, errNoChallenge) {
+		s.mu.Lock()
+		s.sent[c.scope()] = *creds != authn.AuthConfig{}
+		s.mu.Unlock()
+	}
 	if err == nil && home {
 		s.mu.Lock()
 		s.tokens[c.scope()] = authorization
@@ -180,7 +212,7 @@ func (s *session) readToken(resp *http.Response, realm *url.URL, c call) (string
 	}
 	// The error must not include the content, which can contain a secret.
 	if err != nil || token == "" || strings.ContainsAny(token, "\r\n") {
-		return "", ErrUnauthorized.New(nil, "cannot %s: token server %s returned no token", c.what, realm.Host)
+		return "", s.denied(c, nil, "cannot %s: token server %s returned no token", c.what, realm.Host)
 	}
 	return token, nil
 }
@@ -198,7 +230,7 @@ func (s *session) tokenError(resp *http.Response, realm *url.URL, c call) error 
 	case resp.StatusCode >= http.StatusInternalServerError:
 		return ErrRegistryUnavailable.New(nil, "cannot %s: token server %s responded with %d", c.what, realm.Host, resp.StatusCode)
 	}
-	return ErrUnauthorized.New(errors.Join(registryWords(resp), s.skew(resp)), "cannot %s: token server %s responded with %d", c.what, realm.Host, resp.StatusCode)
+	return s.denied(c, errors.Join(registryWords(resp), s.skew(resp)), "cannot %s: token server %s responded with %d", c.what, realm.Host, resp.StatusCode)
 }
 
 // tokensThrottled returns an error while the token server's Retry-After is in the future.

@@ -24,7 +24,7 @@ func (r *Client) openBlob(ctx context.Context, ref oci.Reference, d oci.Descript
 	b := &blobReader{ctx: ctx, cancel: cancel, s: s, desc: d, call: call{
 		method:     http.MethodGet,
 		url:        s.url("/v2/" + ref.RepositoryPath() + "/blobs/" + d.Digest.String()),
-		repository: ref.RepositoryPath(), actions: "pull",
+		repository: ref.RepositoryPath(), actions: pullActions,
 		what: fmt.Sprintf("download %s of %s", d.Digest.Short(), ref.Name()),
 	}}
 	if err := b.connect(); err != nil {
@@ -108,7 +108,7 @@ func (b *blobReader) connect() error {
 	if resp.StatusCode == http.StatusNotFound {
 		return oci.ErrBlobMissing.New(nil, "cannot %s: registry %s does not have it", b.call.what, b.s.host)
 	}
-	return b.s.statusError(resp, b.call.what)
+	return b.s.statusError(resp, b.call)
 }
 
 // whole handles a response that starts at the first byte, whether that was requested or

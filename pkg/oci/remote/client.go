@@ -151,13 +151,14 @@ func (r *Client) Close() {
 // Ping checks that a registry accepts the keychain's credentials for it.
 func (r *Client) Ping(ctx context.Context, registry string) error {
 	s := r.session(oci.Reference{Registry: registry}.Host())
-	resp, err := s.do(ctx, call{method: http.MethodGet, url: s.url("/v2/"), what: "contact registry " + registry})
+	c := call{method: http.MethodGet, url: s.url("/v2/"), what: "contact registry " + registry}
+	resp, err := s.do(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer drain(resp)
 	if resp.StatusCode != http.StatusOK {
-		return s.statusError(resp, "contact registry "+registry)
+		return s.statusError(resp, c)
 	}
 	return nil
 }

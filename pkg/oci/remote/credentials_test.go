@@ -332,3 +332,53 @@ func TestRegistryThatRedirectsToAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// The advice for a refused call fits its action, and states whether credentials were sent.
+func TestAdviceForARefusedCall(t *testing.T) {
+	digest := oci.MustParseDigest(ocitest.EmptyDigest)
+	calls := map[string]struct {
+		call   func(context.Context, *Client, oci.Reference) error
+		advice string
+	}{
+		"read": {func(ctx context.Context, r *Client, ref oci.Reference) error {
+			_, err := r.Resolve(ctx, ref)
+			return err
+		},
+			"Check the repository's name, and log in with `xpkg login HOST` as a user with read access to acme/pkg. A manager in a cluster needs a pull secret with read access to the package."},
+		"push": {func(ctx context.Context, r *Client, ref oci.Reference) error {
+			_, err := r.Push(ctx, ref, ocitest.Hello(t))
+			return err
+		},
+			"Check the repository's name, and log in with `xpkg login HOST` as a user who may push to acme/pkg."},
+		"delete": {func(ctx context.Context, r *Client, ref oci.Reference) error {
+			return r.Delete(ctx, ref.WithDigest(digest))
+		},
+			"Check the repository's name, and log in with `xpkg login HOST` as a user who may delete in acme/pkg."},
+		"login": {func(ctx context.Context, r *Client, ref oci.Reference) error { return r.Ping(ctx, ref.Registry) },
+			"Log in with `xpkg login HOST`."},
+	}
+	for _, scheme := range []string{"Basic", "Bearer"} {
+		f := ocitest.NewRegistry(t)
+		tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"token":"weak"}`) }))
+		t.Cleanup(tokens.Close)
+		f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("WWW-Authenticate", scheme+` realm="`+tokens.URL+`"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		host, _, _ := net.SplitHostPort(f.Host())
+		for name, c := range calls {
+			for _, credentials := range []keychain{nil, {host: {Username: "me", Password: "secret"}, f.Host(): {Username: "me", Password: "secret"}}} {
+				err := c.call(t.Context(), testRemote(t, func(o *Options) { o.Keychain = credentials }), f.Ref("v1"))
+				ocitest.WantCode(t, err, ErrUnauthorized)
+				want := strings.ReplaceAll(c.advice, "HOST", f.Host())
+				if credentials == nil {
+					want = "No credentials were sent. " + want
+				}
+				if got := errcode.From(err).Do; got != want {
+					t.Errorf("%s, %s, credentials %v: %q, want %q", scheme, name, credentials != nil, got, want)
+				}
+			}
+		}
+	}
+}

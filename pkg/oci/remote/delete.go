@@ -16,10 +16,11 @@ func (r *Client) Delete(ctx context.Context, ref oci.Reference) error {
 	s := r.session(ref.Host())
 	ctx, cancel := s.deadline(ctx, 0)
 	defer cancel()
-	resp, err := s.do(ctx, call{
+	c := call{
 		method: http.MethodDelete, url: s.url("/v2/" + ref.RepositoryPath() + "/manifests/" + ref.Digest.String()),
-		repository: ref.RepositoryPath(), actions: "delete", what: "delete " + ref.String(),
-	})
+		repository: ref.RepositoryPath(), actions: deleteActions, what: "delete " + ref.String(),
+	}
+	resp, err := s.do(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -30,5 +31,5 @@ func (r *Client) Delete(ctx context.Context, ref oci.Reference) error {
 	case http.StatusNotFound:
 		return oci.ErrManifestNotFound.New(nil, "%s does not exist in %s", ref.Digest, ref.Name())
 	}
-	return s.statusError(resp, "delete "+ref.String())
+	return s.statusError(resp, c)
 }

@@ -141,17 +141,17 @@ func (s *session) skew(resp *http.Response) error {
 	return nil
 }
 
-// statusError returns the error for an unexpected response. It reads the body; the caller
+// statusError returns the error for an unexpected response to a call. It reads the body; the caller
 // closes it.
-func (s *session) statusError(resp *http.Response, what string) error {
-	why := registryWords(resp)
+func (s *session) statusError(resp *http.Response, c call) error {
+	what, why := c.what, registryWords(resp)
 	// The response to a HEAD request has no body: a TLS server sends only the status 400.
 	if errors.Is(why, errSpeaksTLS) || why == nil && resp.StatusCode == http.StatusBadRequest && s.scheme == "http" {
 		why = s.tlsHint()
 	}
 	switch code := resp.StatusCode; {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		return ErrUnauthorized.New(errors.Join(why, s.skew(resp)), "cannot %s: registry %s denies access", what, s.host)
+		return s.denied(c, errors.Join(why, s.skew(resp)), "cannot %s: registry %s denies access", what, s.host)
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
 		if err := s.throttled(what); err != nil {
 			return err

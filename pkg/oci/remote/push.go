@@ -40,8 +40,6 @@ func (d repository) Write(ctx context.Context, a oci.Artifact) (oci.Digest, erro
 	return d.remote.Push(ctx, d.ref, a)
 }
 
-const pushActions = "pull,push"
-
 type pusher struct {
 	remote   *Client
 	s        *session
@@ -120,17 +118,18 @@ func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) erro
 	}
 	ctx, cancel := p.s.deadline(ctx, d.Size)
 	defer cancel()
-	resp, err := p.s.once(ctx, call{
+	put := call{
 		method: http.MethodPut, url: withDigest(location, d.Digest), repository: p.ref.RepositoryPath(), actions: pushActions, what: what,
 		header: http.Header{"Content-Type": {"application/octet-stream"}}, size: d.Size,
 		body: func(ctx context.Context) (io.ReadCloser, error) { return p.open(ctx, d) },
-	})
+	}
+	resp, err := p.s.once(ctx, put)
 	if err != nil {
 		return err
 	}
 	defer drain(resp)
 	if resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusNoContent {
-		return p.s.statusError(resp, what)
+		return p.s.statusError(resp, put)
 	}
 	return nil
 }
@@ -165,7 +164,7 @@ func (p *pusher) call(ctx context.Context, c call, expected ...int) (*http.Respo
 			return resp, nil
 		}
 	}
-	return nil, p.s.statusError(resp, c.what)
+	return nil, p.s.statusError(resp, c)
 }
 
 // once sends a request without retries.

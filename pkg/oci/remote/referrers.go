@@ -52,7 +52,7 @@ func (r *Client) listReferrers(ctx context.Context, ref oci.Reference) (found []
 			return nil, true, ErrTagList.New(nil, "the list of the referrers of %s does not end after %d entries", ref, len(found))
 		}
 		ans, err := s.read(ctx, call{
-			method: http.MethodGet, url: next, repository: ref.RepositoryPath(), actions: "pull",
+			method: http.MethodGet, url: next, repository: ref.RepositoryPath(), actions: pullActions,
 			header: http.Header{"Accept": {string(oci.MediaTypeOCIIndex)}},
 			what:   "list the referrers of " + ref.String(),
 		}, r.opts.Limits.Manifest)

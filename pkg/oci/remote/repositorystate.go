@@ -22,7 +22,7 @@ func (r *Client) RepositoryState(ctx context.Context, repository oci.Reference) 
 	page := s.tagsURL(repository)
 	page.RawQuery = url.Values{"n": {"1"}}.Encode()
 	ans, err := s.read(ctx, call{
-		method: http.MethodGet, url: page, repository: repository.RepositoryPath(), actions: "pull",
+		method: http.MethodGet, url: page, repository: repository.RepositoryPath(), actions: pullActions,
 		what: "read the state of " + repository.Name(),
 	}, r.opts.Limits.Manifest)
 	if ans.Response != nil && ans.StatusCode == http.StatusNotFound {

@@ -27,6 +27,13 @@ type call struct {
 	what string
 }
 
+// Actions of scopes.
+const (
+	pullActions   = "pull"
+	pushActions   = "pull,push"
+	deleteActions = "delete"
+)
+
 // scope returns the token scope (CNCF distribution, "Token Scope").
 func (c call) scope() string {
 	if c.repository == "" {

@@ -129,7 +129,7 @@ func (s *session) manifestCall(ref oci.Reference, method string) call {
 		method:     method,
 		url:        s.url("/v2/" + ref.RepositoryPath() + "/manifests/" + ref.Identifier()),
 		header:     http.Header{"Accept": {strings.Join(accept, ", ")}},
-		repository: ref.RepositoryPath(), actions: "pull",
+		repository: ref.RepositoryPath(), actions: pullActions,
 		what: "read the manifest of " + ref.String(),
 	}
 }

@@ -27,12 +27,14 @@ type session struct {
 	mu sync.Mutex
 	// tokens are Authorization headers by scope.
 	tokens map[string]string
+	// sent reports, by scope, whether credentials of the keychain were sent to the registry or its token server.
+	sent map[string]bool
 	// tokensUntil is the end of the token server's Retry-After.
 	tokensUntil time.Time
 }
 
 func newSession(opts *Options, host string, named func(string) *session) *session {
-	s := &session{opts: opts, host: host, scheme: schemeOf(opts, host), guard: newDialPolicy(opts, host), named: named, tokens: map[string]string{}}
+	s := &session{opts: opts, host: host, scheme: schemeOf(opts, host), guard: newDialPolicy(opts, host), named: named, tokens: map[string]string{}, sent: map[string]bool{}}
 	own, other := s.transports()
 	s.own, s.other = opts.Health.transport(own), opts.Health.transport(other)
 	s.retries = &retryTransport{next: roundTripperFunc(s.follow), opts: opts}
@@ -147,7 +149,7 @@ func (s *session) read(ctx context.Context, c call, most int64) (answer, error) 
 	}
 	defer drain(resp)
 	if resp.StatusCode != http.StatusOK {
-		return answer{Response: resp}, s.statusError(resp, c.what)
+		return answer{Response: resp}, s.statusError(resp, c)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	if err != nil {

@@ -83,7 +83,7 @@ func (s *session) tagsURL(repository oci.Reference) *url.URL {
 
 func (r *Client) readTags(ctx context.Context, s *session, repository oci.Reference, page *url.URL) (tags []string, link string, err error) {
 	ans, err := s.read(ctx, call{
-		method: http.MethodGet, url: page, repository: repository.RepositoryPath(), actions: "pull",
+		method: http.MethodGet, url: page, repository: repository.RepositoryPath(), actions: pullActions,
 		what: "list the tags of " + repository.Name(),
 	}, r.opts.Limits.Manifest)
 	if ans.Response != nil && ans.StatusCode == http.StatusNotFound {
