@@ -36,7 +36,7 @@ func MovedError(p *Plan, moved []Difference) error {
 	for _, d := range moved {
 		reasons = append(reasons, d.String())
 	}
-	return ErrPlanMoved.New(few(reasons), "the plan to %s %s is stale", p.Operation, p.Package.Short())
+	return ErrPlanMoved.New(few(reasons), "the plan to %s %s is stale", p.Verb(), p.Package.Short())
 }
 
 // RefusalError returns the error of a plan whose objects cannot be established, or that an install object would undo, otherwise nil.

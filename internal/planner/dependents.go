@@ -102,7 +102,7 @@ func (p *Plan) BreakageError() error {
 	for _, b := range p.Breaks {
 		reasons = append(reasons, b.String())
 	}
-	err := ErrDependentsBroken.New(few(reasons), "to %s %s breaks %s", p.Operation, p.Package.Short(), p.brokenText())
+	err := ErrDependentsBroken.New(few(reasons), "to %s %s breaks %s", p.Verb(), p.Package.Short(), p.brokenText())
 	if p.Remedy != "" {
 		return err.WithDo("%s", p.Remedy)
 	}

@@ -45,6 +45,8 @@ type Plan struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
 	Operation  Operation `json:"operation"`
+	// RollsBack reports whether an update returns the package to a former revision.
+	RollsBack bool `json:"-"`
 	// Cluster identifies the cluster: the UID of its namespace kube-system. It is empty if the client may not read the
 	// namespace.
 	Cluster types.UID `json:"cluster,omitempty"`
@@ -101,6 +103,14 @@ type Plan struct {
 	KindChanges []crddiff.ChangedCRD `json:"kindChanges,omitempty"`
 	// Warnings are for users, and are not compared.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Verb returns the operation as a user names it.
+func (p *Plan) Verb() string {
+	if p.RollsBack {
+		return "roll back"
+	}
+	return string(p.Operation)
 }
 
 // Package is the package object that the operation writes or deletes.

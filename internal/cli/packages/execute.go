@@ -45,7 +45,7 @@ func carryOut(ctx context.Context, cluster client.Client, p *planner.Plan) (v1.P
 			err = updatePlanned(ctx, cluster, live, p)
 		}
 		if !apierrors.IsConflict(err) || try == attempts {
-			return live, connection.Classify(err, "%s %s", p.Operation, inventory.ShortName(live))
+			return live, connection.Classify(err, "%s %s", p.Verb(), inventory.ShortName(live))
 		}
 	}
 }

@@ -144,7 +144,7 @@ func (c *RollbackCmd) Run(env *terminal.Env) error {
 	}
 	update := UpdateCmd{
 		updateArgs: updateArgs{
-			Name: inventory.Name(inventory.ShortName(p)), Ref: contentOf(target), consents: c.consents, foreseenUpgradesFlag: c.foreseenUpgradesFlag,
+			Name: inventory.Name(inventory.ShortName(p)), Ref: contentOf(target), RollsBack: true, consents: c.consents, foreseenUpgradesFlag: c.foreseenUpgradesFlag,
 		},
 		Wait: c.Wait, DryRun: c.DryRun, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
 	}

@@ -214,7 +214,7 @@ func (c *planUpdateCmd) run(env *terminal.Env) error {
 	if err := c.selectVersion(env, c.planFlags, c.ClusterFlags); err != nil {
 		return err
 	}
-	return c.planOutput.run(env, "planning to update "+string(c.Name), func(pl *clusterPlanner) (*planner.Plan, error) {
+	return c.planOutput.run(env, "planning to "+c.verb()+" "+string(c.Name), func(pl *clusterPlanner) (*planner.Plan, error) {
 		return c.plan(env.Context, pl)
 	})
 }

@@ -41,6 +41,8 @@ type updateArgs struct {
 	// Name and Ref are the only package of an update, and its target version.
 	Name inventory.Name `kong:"-"`
 	Ref  string         `kong:"-"`
+	// RollsBack reports whether the target version is a former revision.
+	RollsBack bool `kong:"-"`
 }
 
 // wanted returns the installed package with the changes of the arguments.
@@ -68,7 +70,24 @@ func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Pla
 	c.assume(pl)
 	pl.ShowMaintained = true
 	out, err := pl.Install(ctx, p)
-	return out, planError(err, "update "+inventory.ShortName(p))
+	if err != nil {
+		return nil, planError(err, c.verb()+" "+inventory.ShortName(p))
+	}
+	out.RollsBack = c.RollsBack
+	return out, nil
+}
+
+// verb returns the operation as the user named it.
+func (c *updateArgs) verb() string {
+	return (&planner.Plan{Operation: planner.Update, RollsBack: c.RollsBack}).Verb()
+}
+
+// outcome returns the word for a package that was written.
+func (c *updateArgs) outcome() string {
+	if c.RollsBack {
+		return "rolled back"
+	}
+	return "updated"
 }
 
 // change applies the arguments to a package.
@@ -258,7 +277,7 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err := planWith(env, "planning to update "+string(c.Name), func() (*planner.Plan, error) { return c.plan(env.Context, pl) })
+	p, err := planWith(env, "planning to "+c.verb()+" "+string(c.Name), func() (*planner.Plan, error) { return c.plan(env.Context, pl) })
 	if isPlanUnavailable(err, nil) {
 		return c.updateWithoutPlan(env, pl, err)
 	}
@@ -284,7 +303,7 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 	if err := showPlan(env, p); err != nil {
 		return err
 	}
-	if err := consentTo(c.ConsentFlag, env, p, "update "+string(c.Name)); err != nil {
+	if err := consentTo(c.ConsentFlag, env, p, c.verb()+" "+string(c.Name)); err != nil {
 		return err
 	}
 	before, err := inventory.Get(env.Context, pl.client, p.Package.Kind, p.Package.Name)
@@ -295,13 +314,13 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.finish(env, pl.client, before, done, "updated")
+	return c.finish(env, pl.client, before, done, c.outcome())
 }
 
 // updateWithoutPlan updates without a plan, for a command without access to the content.
 func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why error) error {
 	printPlanUnavailable(env, why)
-	if err := c.Consent(env, "update "+string(c.Name)+" without a plan"); err != nil {
+	if err := c.Consent(env, c.verb()+" "+string(c.Name)+" without a plan"); err != nil {
 		return err
 	}
 	p, err := c.wanted(env.Context, pl.client)
@@ -316,9 +335,9 @@ func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why
 	err = pl.client.Update(env.Context, p, client.FieldOwner(plan.FieldManager))
 	p.GetObjectKind().SetGroupVersionKind(kind)
 	if err != nil {
-		return connection.Classify(err, "update %s", inventory.ShortName(p))
+		return connection.Classify(err, "%s %s", c.verb(), inventory.ShortName(p))
 	}
-	return c.finish(env, pl.client, before, p, "updated")
+	return c.finish(env, pl.client, before, p, c.outcome())
 }
 
 // finish waits for a package if requested, and prints it. Before is the package before the update.

@@ -35,7 +35,7 @@ type section struct {
 
 // pageOf returns the page of a plan.
 func pageOf(p *planner.Plan, most int) *page {
-	t := &page{heading: fmt.Sprintf("%s %s/%s", p.Operation, strings.ToLower(p.Package.Kind), p.Package.Name), summary: summary(p), most: most}
+	t := &page{heading: fmt.Sprintf("%s %s/%s", p.Verb(), strings.ToLower(p.Package.Kind), p.Package.Name), summary: summary(p), most: most}
 	t.version("from", p.Package.From)
 	t.version("to", p.Package.To)
 	t.fields("fields of the package", p.SpecChanges())
