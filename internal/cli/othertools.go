@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // replacement is a command of another command-line tool, and the command that replaces it.
@@ -110,34 +111,51 @@ var replacedFlags = map[[2]string]string{
 type habit struct {
 	// command are its words, and part is a part of the error.
 	command, part string
-	// fix is an imperative sentence with the replacement.
+	// fix is an imperative sentence with the replacement, in which FIRST and SECOND stand for the arguments.
 	fix string
+	// fits reports whether the arguments are those of the habit; nil stands for all arguments.
+	fits func(args []string) bool
 }
 
 var habits = []habit{
-	{"cache clean", unexpectedArgument, "Use `xpkg cache prune`."},
-	{"config set", unexpectedArgument, "Edit the configuration file, which `xpkg config view` names."},
-	{"init", "is not provider, configuration or function", "Write the kind before the name, as in `xpkg init function NAME`."},
-	{"install", "is not provider, configuration or function", "Write the kind or the reference first, as in `xpkg install ghcr.io/acme/boats:v1.0.0 boats` or `xpkg install provider ghcr.io/acme/boats:v1.0.0 boats`."},
-	{"list", unexpectedArgument, "Use `xpkg describe NAME` for one package, and `xpkg list` for all."},
-	{"ls", unexpectedArgument, "Use `xpkg describe NAME` for one package, and `xpkg list` for all."},
-	{"registry login", unexpectedArgument, "Use `xpkg login HOST`."},
-	{"registry logout", unexpectedArgument, "Use `xpkg logout HOST`."},
-	{"show", unexpectedArgument, "Use `xpkg inspect PACKAGE`."},
-	{"status", unexpectedArgument, "Use `xpkg describe NAME`."},
-	{"update", "no package is given", "Name packages, or use `xpkg update --all`."},
-	{"upgrade", "no package is given", "Name packages, or use `xpkg update --all`."},
+	{"cache clean", unexpectedArgument, "Use `xpkg cache prune`.", nil},
+	{"config set", unexpectedArgument, "Edit the configuration file, which `xpkg config view` names.", nil},
+	{"init", "is not provider, configuration or function", "Write the kind before the name, as in `xpkg init function NAME`.", nil},
+	{"install", "is not provider, configuration or function", "Write the kind or the reference first, as in `xpkg install ghcr.io/acme/boats:v1.0.0 boats` or `xpkg install provider ghcr.io/acme/boats:v1.0.0 boats`.", nil},
+	{"list", unexpectedArgument, "Use `xpkg describe NAME` for one package, and `xpkg list` for all.", nil},
+	{"ls", unexpectedArgument, "Use `xpkg describe NAME` for one package, and `xpkg list` for all.", nil},
+	{"registry login", unexpectedArgument, "Use `xpkg login HOST`.", nil},
+	{"registry logout", unexpectedArgument, "Use `xpkg logout HOST`.", nil},
+	{"show", unexpectedArgument, "Use `xpkg show FIRST --field SECOND`.", isField},
+	{"show", unexpectedArgument, "Use `xpkg inspect PACKAGE`.", nil},
+	{"status", unexpectedArgument, "Use `xpkg describe NAME`.", nil},
+	{"update", "no package is given", "Name packages, or use `xpkg update --all`.", nil},
+	{"upgrade", "no package is given", "Name packages, or use `xpkg update --all`.", nil},
 }
 
 // replacedUse returns the replacement for a command line of another tool that is an error of a command of xpkg, or "".
 func replacedUse(why string, args []string) string {
 	for _, h := range habits {
 		words := strings.Fields(h.command)
-		if len(args) >= len(words) && slices.Equal(args[:len(words)], words) && strings.Contains(why, h.part) {
+		if len(args) < len(words) || !slices.Equal(args[:len(words)], words) || !strings.Contains(why, h.part) {
+			continue
+		}
+		rest := args[len(words):]
+		if h.fits == nil {
 			return h.fix
+		}
+		if h.fits(rest) {
+			return strings.NewReplacer("FIRST", wording.ShellWord(rest[0]), "SECOND", wording.ShellWord(rest[1])).Replace(h.fix)
 		}
 	}
 	return ""
+}
+
+// isField reports whether arguments are a kind and the path of a field, as of `kubectl explain`. The first argument of `helm show` is a
+// part of a chart.
+func isField(args []string) bool {
+	return len(args) == 2 && !isFlag(args[0]) && !isFlag(args[1]) && !strings.ContainsAny(args[1], "/:@") &&
+		!slices.Contains([]string{"all", "chart", "crds", "readme", "values"}, args[0])
 }
 
 // replacedFlag returns the replacement for the first flag of another tool in the arguments of a command, or "".
