@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -87,6 +88,9 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 	if d.read, err = d.reader(env.Context); err != nil {
 		return err
 	}
+	if err := d.selectInstalled(env, meta.Name); err != nil {
+		return err
+	}
 	stop, err := d.follow(env)
 	if err != nil {
 		return err
@@ -105,6 +109,42 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 		fmt.Fprintf(env.Stderr, "%s stays installed; remove it with `xpkg uninstall %s %s`\n", d.object(), strings.ToLower(d.kind), d.name)
 	}
 	return nil
+}
+
+// selectInstalled selects the installed package of the repository. If there is none, it prints how a package with the same name from another
+// repository is developed in place: two packages cannot own the same objects.
+func (d *deployment) selectInstalled(env *terminal.Env, name string) error {
+	_, all, err := inventory.Read(env.Context, connection.ClusterFlags{Kubeconfig: d.state.Kubeconfig}, inventory.LoadPackages)
+	if err != nil {
+		return err
+	}
+	other := d.findInstalled(all.Packages, name)
+	if other == nil {
+		return nil
+	}
+	advice := fmt.Sprintf("uninstall it first with `xpkg uninstall %s`, which deletes its custom resources", inventory.ShortName(other))
+	if repository, local := strings.CutPrefix(inventory.RepositoryOf(other), d.state.Registry+"/"); local {
+		advice = fmt.Sprintf("to develop the installed package, use `%s`", env.CommandWith("--repository="+repository))
+	}
+	fmt.Fprintf(env.Stderr, "note: %s is installed from %s, and %s cannot have the same objects; %s\n",
+		inventory.ShortName(other), terminal.Safe(inventory.RepositoryOf(other)), d.object(), terminal.Safe(advice))
+	return nil
+}
+
+// findInstalled selects the installed package of the repository, or returns one of another repository with the name of the folder's package.
+func (d *deployment) findInstalled(all []v1.Package, name string) (other v1.Package) {
+	for _, p := range all {
+		repository := inventory.RepositoryOf(p)
+		switch {
+		case p.PackageKind() != d.kind:
+		case repository == d.state.Registry+"/"+d.Repository:
+			d.name = p.GetName()
+			return nil
+		case p.GetName() == name || path.Base(repository) == name:
+			other = p
+		}
+	}
+	return other
 }
 
 // failureText returns the line about a failed deployment: which version is active now. A command has reported its own error.

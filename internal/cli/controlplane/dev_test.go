@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
@@ -166,5 +167,32 @@ func TestHeldError(t *testing.T) {
 	}
 	if err := h.release(); err != nil || out.String() != "waiting for a\nnext\nerror: X: failed\n  Try again.\n" {
 		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+// A package that is installed from another repository is named, because its objects belong to it.
+func TestDevFindsTheInstalledPackage(t *testing.T) {
+	installed := func(kind, name, reference string) v1.Package {
+		p := v1.NewPackage(kind)
+		p.SetName(name)
+		p.PackageSpec().Package = reference
+		return p
+	}
+	for _, c := range []struct {
+		installed      v1.Package
+		name           string
+		inAnotherPlace bool
+	}{
+		{installed(v1.ProviderKind, "boats", "registry.example.org/acme/ships:v1"), "dev-boats", true},
+		{installed(v1.ProviderKind, "acme-boats", "registry.example.org/acme/boats:v1"), "dev-boats", true},
+		{installed(v1.ProviderKind, "dev-boats", "127.0.0.1:15000/dev/boats:v1"), "dev-boats", false},
+		{installed(v1.ProviderKind, "mine", "127.0.0.1:15000/dev/boats:v1"), "mine", false},
+		{installed(v1.FunctionKind, "boats", "registry.example.org/acme/boats:v1"), "dev-boats", false},
+		{installed(v1.ProviderKind, "rafts", "registry.example.org/acme/rafts:v1"), "dev-boats", false},
+	} {
+		d := &deployment{DevCmd: &DevCmd{Repository: "dev/boats"}, state: up.State{Registry: "127.0.0.1:15000"}, kind: v1.ProviderKind, name: "dev-boats"}
+		if other := d.findInstalled([]v1.Package{c.installed}, "boats"); (other != nil) != c.inAnotherPlace || d.name != c.name {
+			t.Errorf("%s %s: %v, %s", c.installed.PackageKind(), c.installed.GetName(), other, d.name)
+		}
 	}
 }
