@@ -684,6 +684,12 @@ func TestSetPrefersTheIndexWithTheHighestPriority(t *testing.T) {
 	if len(hits) != 2 || hits[0].Package.Title != "Preferred" {
 		t.Errorf("got %+v", hits)
 	}
+	// The hit of the second index for a package of the first one does not count for the limit.
+	for limit := 1; limit <= 3; limit++ {
+		if hits, err := set.Search(catalog.Query{Kind: "Bucket"}, limit); err != nil || len(hits) != min(limit, 2) {
+			t.Errorf("limit %d: %+v, %v", limit, hits, err)
+		}
+	}
 	kinds, err := set.Lookup("", "bucket")
 	if err != nil || len(kinds) != 2 {
 		t.Errorf("got %v, %v", kinds, err)

@@ -66,15 +66,11 @@ func (s Set) Lookup(group, kind string) ([]catalog.Kind, error) {
 func (s Set) Search(q catalog.Query, limit int) ([]catalog.Hit, error) {
 	var out []catalog.Hit
 	for i, index := range s {
-		hits, err := index.Search(q, limit)
+		hits, err := s.searchOwn(i, index, q, limit)
 		if err != nil {
 			return nil, err
 		}
-		for _, h := range hits {
-			if s.first(i, h.Package.Repository) {
-				out = append(out, h)
-			}
-		}
+		out = append(out, hits...)
 	}
 	if len(s) > 1 {
 		// Within one index the hits are in their order already.
@@ -84,6 +80,21 @@ func (s Set) Search(q catalog.Query, limit int) ([]catalog.Hit, error) {
 		out = out[:limit]
 	}
 	return out, nil
+}
+
+// searchOwn returns the best hits of an index for the packages that no index before it contains. The other hits do not count for the limit.
+func (s Set) searchOwn(i int, index Indexed, q catalog.Query, limit int) ([]catalog.Hit, error) {
+	for most := limit; ; most *= 2 {
+		hits, err := index.Search(q, most)
+		if err != nil {
+			return nil, err
+		}
+		found := len(hits)
+		own := slices.DeleteFunc(hits, func(h catalog.Hit) bool { return !s.first(i, h.Package.Repository) })
+		if most == 0 || found < most || len(own) >= limit {
+			return own, nil
+		}
+	}
 }
 
 // Package returns the row of a package and the index that contains it, or nil.
