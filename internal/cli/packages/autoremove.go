@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 )
 
 // AutoremoveCmd implements `xpkg autoremove`.
@@ -44,7 +45,12 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 	}
 	orphans := g.Orphans()
 	if len(orphans) == 0 {
-		return c.Print(env.Stdout, []string{}, func(w io.Writer) error {
+		// The output has the shape of an operation without packages.
+		nothing := inventory.List[v1.Package](nil)
+		if c.DryRun {
+			nothing = []*planner.Plan{}
+		}
+		return c.Print(env.Stdout, nothing, func(w io.Writer) error {
 			_, err := fmt.Fprintln(w, "Nothing to remove: every dependency is still needed.")
 			return err
 		})
