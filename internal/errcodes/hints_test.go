@@ -15,7 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/placeholder"
 )
 
-// TestHintsCanBePasted checks that no hint, neither of a code nor of a single error, has a placeholder in a command.
+// TestHintsCanBePasted checks that no hint, neither of a code nor of a single error, has a placeholder in a command, or a command without backquotes.
 func TestHintsCanBePasted(t *testing.T) {
 	for _, c := range append(errcodes.All(), cli.Codes()...) {
 		if found := placeholder.Find(c.Fix); found != nil {
@@ -51,6 +51,9 @@ func TestHintsCanBePasted(t *testing.T) {
 	for at, hint := range hints {
 		if found := placeholder.Find(hint); found != nil {
 			t.Errorf("%s: a hint contains %q: %s", at, found, hint)
+		}
+		if strings.Contains(hint, `"xpkg `) {
+			t.Errorf("%s: a hint has a command without backquotes: %s", at, hint)
 		}
 	}
 }

@@ -33,7 +33,7 @@ var (
 	ErrNotRunning = errcode.Code{
 		Name: "ControlPlaneNotRunning", Class: errcode.NotFound,
 		Cause: "No control plane runs with this data directory.",
-		Fix:   "Start one with \"xpkg up\", or name its directory with --data-dir.",
+		Fix:   "Start one with `xpkg up`, or name its directory with --data-dir.",
 	}
 	ErrNotStopped = errcode.Code{
 		Name: "ControlPlaneNotStopped", Class: errcode.Timeout,
