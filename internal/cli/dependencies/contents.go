@@ -161,7 +161,9 @@ func (f ContentsFlags) readFile(env *terminal.Env, path string) (*xpkg.Package, 
 	if err != nil {
 		return nil, err
 	}
-	return xpkg.Read(stream, xpkg.ReadOptions{Limits: f.StreamLimits()})
+	return terminal.Interruptible(env.Context, func() (*xpkg.Package, error) {
+		return xpkg.Read(stream, xpkg.ReadOptions{Limits: f.StreamLimits()})
+	})
 }
 
 // contents reads packages concurrently.
@@ -178,7 +180,8 @@ func (r *rootResolver) contents(env *terminal.Env, packages []lockfile.Package) 
 			return err
 		})
 	}
-	return out, group.Wait()
+	_, err := terminal.Interruptible(env.Context, func() (struct{}, error) { return struct{}{}, group.Wait() })
+	return out, err
 }
 
 func (r *rootResolver) read(ctx context.Context, p lockfile.Package) (*xpkg.Package, error) {

@@ -42,7 +42,8 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 			return err
 		}
 		builder, task := c.builder(env, a, true)
-		built, err := builder.Build(env.Context, catalog.Config{Name: cmp.Or(c.Name, ref.Name()), Sources: sources, Owners: owners})
+		config := catalog.Config{Name: cmp.Or(c.Name, ref.Name()), Sources: sources, Owners: owners}
+		built, err := terminal.Interruptible(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, config) })
 		task.End()
 		if err != nil {
 			return err
@@ -138,19 +139,26 @@ func (c *UpdateCmd) Run(env *terminal.Env) error {
 		}
 		c.Texts = c.Texts || len(content.Texts) > 0
 		builder, task := c.builder(env, a, c.Moved)
-		next, problems, err := builder.Update(env.Context, &content, before.Config())
+		type result struct {
+			next     catalog.Catalog
+			problems []indexer.Problem
+		}
+		got, err := terminal.Interruptible(env.Context, func() (r result, err error) {
+			r.next, r.problems, err = builder.Update(env.Context, &content, before.Config())
+			return r, err
+		})
 		task.End()
 		if err != nil {
 			return err
 		}
-		for _, p := range problems {
+		for _, p := range got.problems {
 			fmt.Fprintf(env.Stderr, "warning: %s keeps its former content: %s\n", p.Repository, terminal.Safe(p.Err.Error()))
 		}
-		if len(catalog.Diff(&content, &next)) == 0 && !indexer.RenewalIsDue(before.Config(), c.ValidFor) {
+		if len(catalog.Diff(&content, &got.next)) == 0 && !indexer.RenewalIsDue(before.Config(), c.ValidFor) {
 			fmt.Fprintf(env.Stdout, "%s is up to date\n", ref)
 			return nil
 		}
-		return c.publish(env, a, ref, &indexer.Publishing{Former: before, FormerCatalog: &content, Catalog: next})
+		return c.publish(env, a, ref, &indexer.Publishing{Former: before, FormerCatalog: &content, Catalog: got.next})
 	})
 }
 
@@ -176,7 +184,7 @@ func (c *VerifyCmd) Run(env *terminal.Env) error {
 		}
 		c.Texts = c.Texts || len(content.Texts) > 0
 		builder, task := c.builder(env, a, true)
-		built, err := builder.Build(env.Context, published.Config())
+		built, err := terminal.Interruptible(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, published.Config()) })
 		task.End()
 		if err != nil {
 			return err

@@ -46,12 +46,14 @@ func ReadStream(env *terminal.Env, path string, limits flags.LimitFlags) (_ []by
 	return packagestream.Read(env.Context, a, m, packagestream.Options{Limits: limits.ImageLimits(), Format: limits.StreamLimits()})
 }
 
-// ReadPackage reads the package of an artifact with the policy of an install.
+// ReadPackage reads the package of an artifact with the policy of an install. It ends at once when the command is interrupted.
 func ReadPackage(ctx context.Context, a oci.Artifact, m oci.Manifest, flags flags.LimitFlags) (*xpkg.Package, []byte, error) {
 	text, err := packagestream.Read(ctx, a, m, packagestream.Options{Limits: flags.ImageLimits(), Format: flags.StreamLimits()})
 	if err != nil {
 		return nil, nil, err
 	}
-	pkg, err := xpkg.Read(text, xpkg.ReadOptions{Limits: flags.StreamLimits()})
+	pkg, err := terminal.Interruptible(ctx, func() (*xpkg.Package, error) {
+		return xpkg.Read(text, xpkg.ReadOptions{Limits: flags.StreamLimits()})
+	})
 	return pkg, text, err
 }

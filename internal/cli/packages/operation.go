@@ -98,7 +98,7 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 			continue
 		}
 		progress.Step(planned, pending, ": to "+s.String())
-		p, err := s.makePlan(env.Context, pl)
+		p, err := terminal.Interruptible(env.Context, func() (*planner.Plan, error) { return s.makePlan(env.Context, pl) })
 		if err = planError(err, s.String()); isPlanUnavailable(err, s.want) && !o.needsPlan && !s.remove {
 			progress.End()
 			printPlanUnavailable(env, err)

@@ -145,7 +145,7 @@ func planWith(env *terminal.Env, what string, make func() (*planner.Plan, error)
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
 	progress.Set("%s", what)
-	return make()
+	return terminal.Interruptible(env.Context, make)
 }
 
 type planInstallCmd struct {

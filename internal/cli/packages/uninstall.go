@@ -221,7 +221,7 @@ func (c *UninstallCmd) ask(env *terminal.Env, one uninstallArgs) (p *planner.Pla
 		return nil, err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err = one.plan(env.Context, pl)
+	p, err = terminal.Interruptible(env.Context, func() (*planner.Plan, error) { return one.plan(env.Context, pl) })
 	if err != nil {
 		return nil, err
 	}
