@@ -35,11 +35,14 @@ const kindArgument = "kind"
 // help, and `xpkg --version` shows the version. The Crossplane CLI has its package commands below `xpkg`, so that
 // `kubectl crossplane xpkg build` is `kubectl crossplane build`, and has had its command render below others.
 func expandShorthand(args []string) []string {
+	if len(args) > 1 && args[1] == "xpkg" && slices.Contains([]string{"alpha", "beta"}, args[0]) {
+		args = args[1:]
+	}
 	if len(args) > 0 && args[0] == "xpkg" {
 		args = args[1:]
 	}
 	if len(args) > 1 && args[1] == "render" && slices.Contains([]string{"alpha", "beta", "composition"}, args[0]) {
-		args = args[1:]
+		args = renderOf(args)
 	}
 	switch {
 	case len(args) == 0:
@@ -50,6 +53,18 @@ func expandShorthand(args []string) []string {
 		return []string{"version"}
 	}
 	return args
+}
+
+// renderOf returns the arguments of `alpha render`, `beta render` or `composition render` as those of render. Rendering an Operation is a command
+// of its own.
+func renderOf(args []string) []string {
+	if args[0] != "alpha" || len(args) < 3 || args[2] != "op" && args[2] != "xr" {
+		return args[1:]
+	}
+	if args[2] == "op" {
+		return args
+	}
+	return slices.Concat(args[1:2], args[3:])
 }
 
 // normalize returns the arguments in the only form that the grammar accepts: with KIND/NAME for an installed package,

@@ -70,6 +70,7 @@ func WriteScript(w io.Writer, root *cobra.Command, shell string) error {
 	return fmt.Errorf("the shell %s is not supported", shell)
 }
 
+// command returns the command of a node. Its aliases are completed like it, and not offered, as by kubectl and Helm.
 func command(n *kong.Node, values map[string]Values) *cobra.Command {
 	c := &cobra.Command{Use: n.Name, Aliases: n.Aliases, Short: n.Help, Hidden: n.Hidden}
 	for _, f := range n.Flags {

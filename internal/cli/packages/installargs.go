@@ -196,7 +196,7 @@ func orSecond(installed, asked string) string {
 // needsPackage returns an error if no package is given.
 func (c *installArgs) needsPackage() error {
 	if c.Ref == "" {
-		return terminal.ErrUsage.New(nil, "no package is given").WithDo("Add the reference, for example `xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`.")
+		return terminal.ErrUsage.New(nil, "no package is given").WithDo("Add the reference, for example `xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`, or a lock file with --lock.")
 	}
 	return nil
 }
