@@ -109,21 +109,26 @@ func (p *Plan) BreakageError() error {
 	return err
 }
 
-// uninstallRemedy returns how everything that requires the deleted package is removed, too: install objects with kubectl, and
-// packages in one command with those that the operation deletes. Others are the nodes of the other packages, and all are the
-// install objects.
-func (pl *Planner) uninstallRemedy(ctx context.Context, s *clusterState, others []graph.Node, all []packagesv1alpha1.Install, out *Plan) string {
+// uninstallRemedy returns how everything that requires the deleted package is removed, too: install objects and Packages with kubectl,
+// and packages in one command with those that the operation deletes. Others are the nodes of the other packages.
+func (pl *Planner) uninstallRemedy(ctx context.Context, s *clusterState, others []graph.Node, uses state.Uses, out *Plan) string {
 	g, removed := pl.removedTogether(s, others, out)
 	packages := map[string]v1.Package{out.Package.Short(): s.live}
 	for _, x := range slices.Concat(s.others, pl.RemovedTogether) {
 		packages[Package{Kind: x.PackageKind(), Name: x.GetName()}.Short()] = x
 	}
-	var names, installs []string
+	var names, installs, objects []string
 	for _, n := range g.WithDependents(removed...) {
 		short := Package{Kind: n.Kind, Name: n.Name}.Short()
-		for _, in := range all {
+		for _, in := range uses.Installs {
 			if n.Kind == v1.ProviderKind && in.InstallStatus().Provider == n.Name {
 				installs = append(installs, "`"+state.InstallCommand("delete", in.PackageKind(), in.GetNamespace(), in.GetName())+"`")
+			}
+		}
+		for _, use := range uses.Kinds {
+			command := "`" + state.InstallCommand("delete", packagesv1alpha1.PackageKind, use.Package.Namespace, use.Package.Name) + "`"
+			if n.Kind == v1.ProviderKind && use.Provider == n.Name && !slices.Contains(objects, command) {
+				objects = append(objects, command)
 			}
 		}
 		// The manager deletes a maintained package with its install object.
@@ -134,6 +139,9 @@ func (pl *Planner) uninstallRemedy(ctx context.Context, s *clusterState, others 
 	var text []string
 	if len(installs) > 0 {
 		text = append(text, "Delete the install objects first, with "+wording.Few(installs, maxInstallsInText, " and ")+".")
+	}
+	if len(objects) > 0 {
+		text = append(text, "Delete the Packages that use its kinds, with "+wording.Few(objects, maxInstallsInText, " and ")+".")
 	}
 	if len(names) > 1 {
 		text = append(text, fmt.Sprintf("Uninstall the dependents too, with `xpkg uninstall %s`.", strings.Join(names, " ")))
@@ -174,23 +182,31 @@ func (pl *Planner) removedTogether(s *clusterState, others []graph.Node, out *Pl
 // maxInstallsInText limits the install objects in an advice.
 const maxInstallsInText = 5
 
-// isPackage reports whether a package is broken, and not an install object.
+// isPackage reports whether a package is broken, and not an object of the first generation.
 func (b Broken) isPackage() bool { return slices.Contains(v1.PackageKinds(), b.Kind) }
 
-// brokenText returns the number of packages and of install objects that the plan breaks.
+// brokenText returns the numbers of packages, of install objects and of Packages of users that the plan breaks.
 func (p *Plan) brokenText() string {
-	packages := 0
+	var packages, installs, objects int
 	for _, b := range p.Breaks {
-		if b.isPackage() {
+		switch {
+		case b.isPackage():
 			packages++
+		case b.Kind == packagesv1alpha1.PackageKind:
+			objects++
+		default:
+			installs++
 		}
 	}
 	var parts []string
 	if packages > 0 {
 		parts = append(parts, wording.Count(packages, "package"))
 	}
-	if n := len(p.Breaks) - packages; n > 0 {
-		parts = append(parts, wording.Count(n, "install object"))
+	if installs > 0 {
+		parts = append(parts, wording.Count(installs, "install object"))
+	}
+	if objects > 0 {
+		parts = append(parts, wording.Count(objects, "Package")+" of "+packagesv1alpha1.Group)
 	}
 	return strings.Join(parts, " and ")
 }

@@ -2,15 +2,18 @@ package planner
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -175,12 +178,20 @@ func TestAPackageIsBrokenOnceForAllOfItsKinds(t *testing.T) {
 	for _, in := range installs {
 		in.InstallStatus().Provider = "leaf"
 	}
-	p.Remedy = pl.uninstallRemedy(t.Context(), s, nodes, installs, p)
-	if n := len(p.Breaks); n != 3 || p.Breaks[2].String() != "packageinstall/team/leaf needs "+leaf+", and it would not be installed" {
+	// So are the Packages of users that use a kind of it.
+	byUser := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "tides"}}
+	tide := dependency.KindRef{Name: "Tide", Group: "reef.test", Version: "v1"}
+	uses := state.Uses{Installs: installs, Kinds: []state.UsedKind{{Package: byUser, Kind: tide, Provider: "leaf"}}}
+	if got := kindUsers(s, s.live, state.Uses{Kinds: uses.Kinds}); !slices.Contains(got, kindUser{packagesv1alpha1.PackageKind, "team/tides", tide}) {
+		t.Errorf("the users of kinds are %v", got)
+	}
+	p.addLostKind(Broken{Kind: packagesv1alpha1.PackageKind, Name: "team/tides", Requires: leaf}, tide)
+	p.Remedy = pl.uninstallRemedy(t.Context(), s, nodes, uses, p)
+	if n := len(p.Breaks); n != 4 || p.Breaks[2].String() != "packageinstall/team/leaf needs "+leaf+", and it would not be installed" {
 		t.Errorf("with install objects: %v", p.Breaks)
 	}
 	err = p.BreakageError()
-	for _, want := range []string{"breaks 1 package and 2 install objects", "`xpkg uninstall provider/root provider/leaf`", "`kubectl delete --namespace team packageinstalls.packages.crossplane.io leaf`"} {
+	for _, want := range []string{"breaks 1 package and 2 install objects and 1 Package of packages.crossplane.io", "`kubectl delete --namespace team packages.packages.crossplane.io tides`", "`xpkg uninstall provider/root provider/leaf`", "`kubectl delete --namespace team packageinstalls.packages.crossplane.io leaf`"} {
 		if text := errcode.Message(err); !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %s", want, text)
 		}

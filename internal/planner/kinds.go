@@ -174,18 +174,20 @@ func (pl *Planner) movedKinds(ctx context.Context, s *clusterState, c graph.Chan
 	return pl.lostKinds(ctx, s, live, content, node, out)
 }
 
-// lostKinds adds to the plan the packages and the install objects that use an installed package as the provider of a kind, if
+// lostKinds adds to the plan the packages and the objects of the first generation that use an installed package as the provider of a kind, if
 // the package does not provide the kind after the operation, or is another package then. The content is nil, and the node is
 // empty, if the operation deletes the package.
 func (pl *Planner) lostKinds(ctx context.Context, s *clusterState, live v1.Package, content *xpkg.Package, node graph.Node, out *Plan) error {
 	if live == nil {
 		return nil
 	}
-	installs := pl.installsOf(ctx, live, out)
+	uses := pl.usesOf(ctx, live, out)
+	installs := uses.Installs
 	repository, provided := oci.RepositoryName(live.PackageSpec().Package), map[dependency.KindRef]bool{}
-	for _, user := range kindUsers(s, live, installs) {
+	for _, user := range kindUsers(s, live, uses) {
 		defines := content != nil && provide.DefinesKind(content, user.crd)
-		switches := content != nil && !s.sameRepository(repository, node.Repository)
+		// A Package requires a kind, and no package.
+		switches := content != nil && !s.sameRepository(repository, node.Repository) && user.kind != packagesv1alpha1.PackageKind
 		if defines && !switches || pl.ChangedTogether[Package{Kind: user.kind, Name: user.name}.Short()] {
 			continue
 		}
@@ -282,9 +284,8 @@ type kindUser struct {
 	crd        dependency.KindRef
 }
 
-// kindUsers returns the other packages, and those of the install objects, that use an installed package as the provider of a
-// kind.
-func kindUsers(s *clusterState, live v1.Package, installs []packagesv1alpha1.Install) []kindUser {
+// kindUsers returns the other packages, and the objects among uses, that use an installed package as the provider of a kind.
+func kindUsers(s *clusterState, live v1.Package, uses state.Uses) []kindUser {
 	var users []kindUser
 	add := func(kind, name, crd string) {
 		if k, err := dependency.ParseKindRef(crd); err == nil {
@@ -299,27 +300,32 @@ func kindUsers(s *clusterState, live v1.Package, installs []packagesv1alpha1.Ins
 			}
 		}
 	}
-	for _, in := range installs {
+	for _, in := range uses.Installs {
 		if in.InstallSpec().CRD != "" {
 			add(in.PackageKind(), in.GetNamespace()+"/"+in.GetName(), in.InstallSpec().CRD)
 		}
 	}
+	for _, use := range uses.Kinds {
+		users = append(users, kindUser{packagesv1alpha1.PackageKind, use.Package.Namespace + "/" + use.Package.Name, use.Kind})
+	}
 	return users
 }
 
-// installsOf returns the install objects that use a package. It adds a warning if they cannot be read.
-func (pl *Planner) installsOf(ctx context.Context, live v1.Package, out *Plan) []packagesv1alpha1.Install {
+// usesOf returns the objects of the first generation that use a package. It adds a warning if they cannot be read.
+func (pl *Planner) usesOf(ctx context.Context, live v1.Package, out *Plan) state.Uses {
 	if live.PackageKind() != v1.ProviderKind {
-		return nil
+		return state.Uses{}
 	}
-	all, err := state.ListServedInstalls(ctx, pl.Cluster, pl.Reader)
+	uses, err := state.ReadUses(ctx, pl.Cluster, pl.Reader)
 	if err != nil {
-		out.warn(fmt.Sprintf("The install objects that use the package are not known: %v.", err))
+		out.warn(fmt.Sprintf("The install objects and Packages that use the package are not known: %v.", err))
 	}
-	return slices.DeleteFunc(all, func(in packagesv1alpha1.Install) bool {
+	uses.Installs = slices.DeleteFunc(uses.Installs, func(in packagesv1alpha1.Install) bool {
 		isMaintainer := out.Maintained != nil && live.GetAnnotations()[state.AnnotationInstalledBy] == state.InstalledBy(in)
 		return in.InstallStatus().Provider != live.GetName() || isMaintainer
 	})
+	uses.Kinds = slices.DeleteFunc(uses.Kinds, func(k state.UsedKind) bool { return k.Provider != live.GetName() })
+	return uses
 }
 
 // contentsWith returns the content of a package that is planned, and of the installed packages that do not work yet.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -24,21 +23,19 @@ type Orphan struct {
 // operation, or nil if the operation deletes it. The dependencies of other packages are read from the Lock; the manager
 // deletes no orphan before it knows all dependencies.
 func (pl *Planner) recordOrphans(ctx context.Context, s *clusterState, others []graph.Node, node *graph.Node, changes []graph.Change, out *Plan) {
-	out.Orphans = s.orphans(others, node, changes, nil)
+	out.Orphans = s.orphans(others, node, changes, state.Uses{})
 	if len(out.Orphans) == 0 {
 		return
 	}
-	installs, err := state.ListServedInstalls(ctx, pl.Cluster, pl.Reader)
+	uses, err := state.ReadUses(ctx, pl.Cluster, pl.Reader)
 	if err != nil {
-		out.warn(fmt.Sprintf("Install objects that use packages which are no longer required are not known: %v.", err))
+		out.warn(fmt.Sprintf("Install objects and Packages that use packages which are no longer required are not known: %v.", err))
 	}
-	if len(installs) > 0 {
-		out.Orphans = s.orphans(others, node, changes, installs)
-	}
+	out.Orphans = s.orphans(others, node, changes, uses)
 }
 
-// orphans returns the packages that become orphans by an operation, and that none of the install objects uses.
-func (s *clusterState) orphans(others []graph.Node, node *graph.Node, changes []graph.Change, installs []packagesv1alpha1.Install) []Orphan {
+// orphans returns the packages that become orphans by an operation, and that no object of the first generation uses.
+func (s *clusterState) orphans(others []graph.Node, node *graph.Node, changes []graph.Change, uses state.Uses) []Orphan {
 	if s.live == nil {
 		return nil
 	}
@@ -50,10 +47,10 @@ func (s *clusterState) orphans(others []graph.Node, node *graph.Node, changes []
 	if node != nil {
 		after = append(after, *node)
 	}
-	existing := s.orphanNodes(append(before, others...), installs)
+	existing := s.orphanNodes(append(before, others...), uses)
 	removed := s.lock.Annotations[graph.AnnotationRemovalPolicy] == string(graph.RemoveOrphans)
 	var out []Orphan
-	for _, n := range s.orphanNodes(after, installs) {
+	for _, n := range s.orphanNodes(after, uses) {
 		if !slices.ContainsFunc(existing, func(o graph.Node) bool { return o.Compare(n) == 0 }) {
 			out = append(out, Orphan{Kind: n.Kind, Name: n.Name, Reference: n.Reference(), Removed: removed})
 		}
@@ -78,11 +75,11 @@ func withChanges(nodes []graph.Node, changes []graph.Change) []graph.Node {
 	return out
 }
 
-// orphanNodes returns the orphans among nodes that none of the install objects uses. As in the manager, optional dependencies, and
+// orphanNodes returns the orphans among nodes that no object of the first generation uses. As in the manager, optional dependencies, and
 // dependencies whose resolution is skipped, count as required.
-func (s *clusterState) orphanNodes(nodes []graph.Node, installs []packagesv1alpha1.Install) []graph.Node {
+func (s *clusterState) orphanNodes(nodes []graph.Node, uses state.Uses) []graph.Node {
 	nodes = slices.Clone(nodes)
-	state.MarkUsed(nodes, installs)
+	uses.Mark(nodes)
 	for i := range nodes {
 		nodes[i].SkipDependencies, nodes[i].Dependencies = false, slices.Clone(nodes[i].Dependencies)
 		for j := range nodes[i].Dependencies {

@@ -8,6 +8,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
@@ -82,12 +83,15 @@ func TestOrphansOfAPlan(t *testing.T) {
 			}
 			in := packagesv1alpha1.NewInstall(packagesv1alpha1.PackageInstallKind)
 			in.InstallStatus().Provider = tc.used
-			for _, removed := range []bool{false, true} {
+			// A Package of a user uses a Provider as an install object does.
+			byKind := state.UsedKind{Package: &packagesv1alpha1.Package{}, Provider: tc.used}
+			for removed, uses := range map[bool]state.Uses{false: {Installs: []packagesv1alpha1.Install{in}}, true: {Kinds: []state.UsedKind{byKind}}} {
+				tc.s.lock.Annotations = nil
 				if removed {
 					tc.s.lock.Annotations = map[string]string{graph.AnnotationRemovalPolicy: "Orphans"}
 				}
 				var got []string
-				for _, o := range tc.s.orphans(others, tc.will, tc.changes, []packagesv1alpha1.Install{in}) {
+				for _, o := range tc.s.orphans(others, tc.will, tc.changes, uses) {
 					if got = append(got, o.Name); o.Removed != removed || o.Reference != orphanage+o.Name+":v1" {
 						t.Errorf("got %+v", o)
 					}

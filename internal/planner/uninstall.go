@@ -70,17 +70,17 @@ func (pl *Planner) recordDependents(ctx context.Context, s *clusterState, out *P
 	if err := pl.lostKinds(ctx, s, s.live, nil, graph.Node{}, out); err != nil {
 		return err
 	}
-	var installs []packagesv1alpha1.Install
+	var uses state.Uses
 	if len(out.Breaks) > 0 {
 		var err error
-		if installs, err = state.ListServedInstalls(ctx, pl.Cluster, pl.Reader); err != nil {
-			out.warn(fmt.Sprintf("The install objects that use the packages are not known: %v.", err))
+		if uses, err = state.ReadUses(ctx, pl.Cluster, pl.Reader); err != nil {
+			out.warn(fmt.Sprintf("The install objects and Packages that use the packages are not known: %v.", err))
 		}
-		out.Remedy = pl.uninstallRemedy(ctx, s, others, installs, out)
+		out.Remedy = pl.uninstallRemedy(ctx, s, others, uses, out)
 	}
 	pl.recordOrphans(ctx, s, others, nil, nil, out)
 	if _, runs := s.lock.Annotations[graph.AnnotationUpgrades]; runs {
-		out.warn(out.installedAgain(installs)...)
+		out.warn(out.installedAgain(uses.Installs)...)
 	}
 	return nil
 }

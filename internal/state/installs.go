@@ -12,8 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -87,32 +85,6 @@ func ListObjects(ctx context.Context, reader client.Reader, kind string, opts ..
 		if p := &list.Items[i]; !IsRecord(p) {
 			out = append(out, p)
 		}
-	}
-	return out, nil
-}
-
-// MarkUsed marks the nodes of the Providers that install objects use.
-func MarkUsed(nodes []graph.Node, installs []packagesv1alpha1.Install) {
-	for i := range nodes {
-		nodes[i].InUse = nodes[i].InUse || nodes[i].Kind == v1.ProviderKind && slices.ContainsFunc(installs, func(in packagesv1alpha1.Install) bool {
-			return in.InstallStatus().Provider == nodes[i].Name
-		})
-	}
-}
-
-// ListServedInstalls returns the install objects of the kinds that the API server serves.
-func ListServedInstalls(ctx context.Context, kinds KindReader, reader client.Reader) ([]packagesv1alpha1.Install, error) {
-	served, err := kinds.Kinds(ctx, packagesv1alpha1.Group)
-	if err != nil {
-		return nil, err
-	}
-	var out []packagesv1alpha1.Install
-	for _, k := range served {
-		all, err := ListInstalls(ctx, reader, k.Kind)
-		if err != nil {
-			return out, err
-		}
-		out = append(out, all...)
 	}
 	return out, nil
 }

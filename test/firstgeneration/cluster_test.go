@@ -21,6 +21,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -174,11 +175,15 @@ func (s *suite) isOrphan(t *testing.T, p v1.Package) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	installs, err := inventory.ListInstalls(t.Context(), s.Client)
+	kinds, err := apply.NewCluster(s.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := all.Graph(installs)
+	uses, err := state.ReadUses(t.Context(), kinds, s.Client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := all.Graph(uses)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -24,8 +23,8 @@ var ErrNeedsUnknown = errcode.Code{
 	Fix:   "Wait until the package is installed, or uninstall it. The manager updates the Lock.",
 }
 
-// Graph returns all packages with their dependencies in the Lock. The Providers that the install objects use are in use.
-func (i *Inventory) Graph(installs []packagesv1alpha1.Install) (*graph.Graph, error) {
+// Graph returns all packages with their dependencies in the Lock. The Providers that objects of the first generation use are in use.
+func (i *Inventory) Graph(uses state.Uses) (*graph.Graph, error) {
 	var nodes []graph.Node
 	for _, p := range i.Packages {
 		needs, known := graph.LockedDependencies(p, i.Lock.Packages)
@@ -38,7 +37,7 @@ func (i *Inventory) Graph(installs []packagesv1alpha1.Install) (*graph.Graph, er
 		}
 		nodes = append(nodes, n)
 	}
-	state.MarkUsed(nodes, installs)
+	uses.Mark(nodes)
 	return graph.New(nodes, nil), nil
 }
 

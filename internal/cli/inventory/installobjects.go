@@ -89,18 +89,19 @@ func ReadNamespace(ctx context.Context, cluster client.Client, namespace string)
 	return found, forbidden, nil
 }
 
-// ListInstalls returns the install objects of all namespaces, and none in a cluster without them. Unlike [ReadInstalls], it
-// fails if the user is not allowed to read them.
-func ListInstalls(ctx context.Context, cluster client.Client) ([]packagesv1alpha1.Install, error) {
-	var out []packagesv1alpha1.Install
-	for _, kind := range packagesv1alpha1.InstallKinds() {
-		all, err := state.ListInstalls(ctx, cluster, kind)
-		if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-			return nil, connection.Classify(err, "list the objects of kind %s", kind)
-		}
-		out = append(out, all...)
+// ReadUses returns the uses of Providers by objects of the first generation of all namespaces, and none in a cluster without them.
+// Unlike [ReadObjects], it fails if the user is not allowed to read them.
+func ReadUses(ctx context.Context, cluster client.Client, flags connection.ClusterFlags) (state.Uses, error) {
+	cfg, err := flags.Config(ctx)
+	if err != nil {
+		return state.Uses{}, err
 	}
-	return out, nil
+	kinds, err := apply.NewCluster(cfg)
+	if err != nil {
+		return state.Uses{}, err
+	}
+	uses, err := state.ReadUses(ctx, kinds, cluster)
+	return uses, connection.Classify(err, "read the objects of %s that use packages", packagesv1alpha1.Group)
 }
 
 // ReadInstalls returns the install objects among [ReadObjects].

@@ -24,7 +24,8 @@ type AutoremoveCmd struct {
 	terminal.OutputFlag
 }
 
-// Run uninstalls automatically installed packages that no package requires and no install object uses any more, dependents
+// Run uninstalls automatically installed packages that no package requires and no object of the first generation uses any
+// more, dependents
 // first.
 func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
@@ -35,11 +36,11 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 	if all, err = awaitNeeds(env, cluster, all, present); err != nil {
 		return err
 	}
-	installs, err := inventory.ListInstalls(env.Context, cluster)
+	uses, err := inventory.ReadUses(env.Context, cluster, c.ClusterFlags)
 	if err != nil {
 		return err
 	}
-	g, err := all.Graph(installs)
+	g, err := all.Graph(uses)
 	if err != nil {
 		return err
 	}

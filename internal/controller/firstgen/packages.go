@@ -34,8 +34,8 @@ import (
 const (
 	// definitionPoll is the pause between two checks of whether the CRDs of a Package are served.
 	definitionPoll = 5 * time.Second
-	// healthPoll is the pause between two checks of a runtime that is available: Deployments outside of the namespace of
-	// the manager are not watched.
+	// healthPoll is the pause between two checks of a Package that is available: neither Deployments outside of the namespace of
+	// the manager nor the served kinds are watched.
 	healthPoll = time.Minute
 	// startPoll is the pause between two checks of a runtime that is not.
 	startPoll = 2 * time.Second
@@ -113,7 +113,7 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 	by := r.used.use(client.ObjectKeyFromObject(p), r.NewRuntime)
 	if p.Spec.Controller.Deployment == nil || by == nil {
 		p.Status.ControllerRef, p.Status.RuntimeImage = nil, ""
-		return ctrl.Result{}, available, r.stop(ctx, client.ObjectKeyFromObject(p))
+		return ctrl.Result{RequeueAfter: requeue.Jitter(healthPoll)}, available, r.stop(ctx, client.ObjectKeyFromObject(p))
 	}
 	rules, err := rulesOf(p, resources)
 	if err != nil {

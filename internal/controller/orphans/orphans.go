@@ -98,11 +98,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	installs, err := state.ListServedInstalls(ctx, r.Cluster, r.Live)
+	uses, err := state.ReadUses(ctx, r.Cluster, r.Live)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	state.MarkUsed(live.nodes, installs)
+	uses.Mark(live.nodes)
 	if live.unknown != "" {
 		logging.FromContext(ctx).DebugContext(ctx, "deleting no orphans, because the dependencies of a package are not known", "package", live.unknown)
 		return ctrl.Result{RequeueAfter: requeue.Jitter(retainedPause)}, nil

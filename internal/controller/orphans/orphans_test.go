@@ -111,8 +111,8 @@ func reconcileOrphan(t *testing.T, cluster clusterWithResources, more ...client.
 	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", UID: "revision", Labels: map[string]string{v1.LabelPackage: "boats"}}}
 	rev.Spec.Image, rev.Spec.Digest, rev.Spec.DesiredState, rev.Spec.Revision = p.Spec.Package, digest, v1.RevisionActive, 1
 	rev.Status.ObjectRefs = []v1.TypedReference{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "boats.test", UID: "crd"}}
-	cluster.owner = metav1.OwnerReference{
-		APIVersion: v1.GroupVersion.String(), Kind: "ProviderRevision", Name: rev.Name, UID: rev.UID, Controller: new(true),
+	if cluster.owner.Kind == "" {
+		cluster.owner = metav1.OwnerReference{APIVersion: v1.GroupVersion.String(), Kind: "ProviderRevision", Name: rev.Name, UID: rev.UID, Controller: new(true)}
 	}
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(more, p, rev)...).WithStatusSubresource(p, rev).Build()
 	r = New(Config{
@@ -153,6 +153,19 @@ func TestAProviderOfAnInstallObjectIsNoOrphan(t *testing.T) {
 		served.Kind = packagesv1alpha1.PackageInstallKind
 		if _, _, exists := reconcileOrphan(t, clusterWithResources{served: []apply.ServedKind{served}}, in); exists != (used == "boats") {
 			t.Errorf("an install object uses %q: the orphan boats exists: %t", used, exists)
+		}
+	}
+}
+
+// A Provider that holds a kind of a Package of a user is no orphan either.
+func TestAProviderOfAPackageOfAUserIsNoOrphan(t *testing.T) {
+	served := []apply.ServedKind{{Kind: packagesv1alpha1.PackageKind}, {Kind: "Boat", Plural: "boats", Versions: []string{"v1"}}}
+	owner := metav1.OwnerReference{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: "boats", UID: "package", Controller: new(true)}
+	for kind, want := range map[string]bool{"Boat": true, "Raft": false} {
+		p := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "harbor"}}
+		p.Spec.CRDs = []packagesv1alpha1.Kind{{APIVersion: "sea.example.org/v1", Kind: kind}}
+		if _, _, exists := reconcileOrphan(t, clusterWithResources{served: served, owner: owner}, p); exists != want {
+			t.Errorf("a Package has the kind %s: the orphan boats exists: %t", kind, exists)
 		}
 	}
 }
