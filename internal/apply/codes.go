@@ -10,6 +10,7 @@ func Codes() []errcode.Code {
 		ErrDefinitionNotFound,
 		ErrDeleting,
 		ErrDenied,
+		ErrFieldsDropped,
 		ErrForbidden,
 		ErrImmutable,
 		ErrKindNotServed,

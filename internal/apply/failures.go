@@ -42,6 +42,11 @@ var (
 		Cause: "The package drops a version of a CRD in which custom resources can be stored.",
 		Fix:   "Rewrite the custom resources in the storage version with `xpkg migrate-storage --all`, and try again. Nothing was written.",
 	}
+	ErrFieldsDropped = errcode.Code{
+		Name: "FieldsDropped", Class: errcode.Conflict,
+		Cause: "Custom resources have fields that the storage version of their CRD does not describe. The API server drops the fields when it writes the custom resources.",
+		Fix:   "Save the values, or write them to fields that the storage version describes. Then rewrite the custom resources with `xpkg migrate-storage --drop-fields`.",
+	}
 	ErrDefinitionNotFound = errcode.Code{
 		Name: "CRDNotFound", Class: errcode.NotFound,
 		Cause: "The cluster has no CRD with that name.",

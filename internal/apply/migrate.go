@@ -41,6 +41,8 @@ type Migration struct {
 type MigrationOptions struct {
 	// DryRun counts the custom resources and writes nothing.
 	DryRun bool
+	// DropFields rewrites custom resources although the storage version drops fields of them.
+	DropFields bool
 	// OnRewrite is called after each custom resource is rewritten, by several goroutines. It may be nil.
 	OnRewrite func()
 }
@@ -70,12 +72,16 @@ func (c *Cluster) CRDs(ctx context.Context, matches func([]metav1.OwnerReference
 func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOptions) (Migration, error) {
 	ref := crdRef(crd)
 	m := Migration{CRD: crd}
-	live, exists, err := c.definition(ctx, ref)
+	raw, exists, err := c.object(ctx, ref)
 	switch {
 	case err != nil:
 		return m, classify(err, "read CustomResourceDefinition %s", crd)
 	case !exists:
 		return m, ErrDefinitionNotFound.New(nil, "CustomResourceDefinition %s does not exist", crd)
+	}
+	live, err := decodeDefinition(ref, raw)
+	if err != nil {
+		return m, err
 	}
 	m.Storage, m.Former = live.Storage, slices.DeleteFunc(slices.Clone(live.Stored), func(v string) bool { return v == live.Storage })
 	m.Migrated = len(m.Former) == 0
@@ -90,7 +96,13 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOpt
 	if slices.Contains(live.Served, live.Storage) {
 		version = live.Storage
 	}
-	if err := c.rewriteAll(ctx, live, version, o, &m); err != nil || o.DryRun {
+	var formers []formerSchema
+	if !o.DropFields {
+		if formers, err = formerSchemas(raw, live, m.Former); err != nil {
+			return m, err
+		}
+	}
+	if err := c.rewriteAll(ctx, live, version, formers, o, &m); err != nil || o.DryRun {
 		return m, err
 	}
 	if err := c.finishMigration(ctx, ref, live); err != nil {
@@ -100,29 +112,37 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOpt
 	return m, nil
 }
 
-// rewriteAll rewrites all custom resources, and returns the first error after all attempts. It stops if the
-// API server does not respond.
-func (c *Cluster) rewriteAll(ctx context.Context, d plan.Definition, version string, o MigrationOptions, m *Migration) error {
+// rewriteAll rewrites all custom resources except for those that would lose fields of former versions, and returns the first error
+// after all attempts. It stops if the API server does not respond.
+func (c *Cluster) rewriteAll(ctx context.Context, d plan.Definition, version string, formers []formerSchema, o MigrationOptions, m *Migration) error {
 	var mu sync.Mutex
-	var failed int
+	var failed, losing int
 	var first error
+	var firstLoss string
 	var unreachable atomic.Bool
 	group := errgroup.Group{}
 	group.SetLimit(rewritesAtOnce)
 	folder := "/apis/" + d.Group + "/" + version
 	err := c.each(ctx, folder+"/"+d.Plural, func(p partial) {
 		m.Resources++
-		if o.DryRun {
+		if o.DryRun && len(formers) == 0 {
 			return
 		}
 		group.Go(func() error {
 			var rewritten bool
+			var loss string
 			err := errNoAnswer
 			if !unreachable.Load() {
-				rewritten, err = c.rewrite(ctx, folder, d.Plural, p)
+				if loss, err = c.loss(ctx, d, p, formers); loss == "" && err == nil && !o.DryRun {
+					rewritten, err = c.rewrite(ctx, folder, d.Plural, p)
+				}
 			}
 			mu.Lock()
 			defer mu.Unlock()
+			if loss != "" {
+				losing++
+				firstLoss = cmp.Or(firstLoss, loss)
+			}
 			if rewritten {
 				m.Rewritten++
 				o.rewritten()
@@ -141,6 +161,9 @@ func (c *Cluster) rewriteAll(ctx context.Context, d plan.Definition, version str
 	if failed > 0 {
 		return classify(first, "rewrite %d of %d custom resources of %s.%s", failed, m.Resources, d.Plural, d.Group)
 	}
+	if losing > 0 {
+		return ErrFieldsDropped.New(nil, "%s does not describe fields of %d of %d custom resources of %s.%s: %s", d.Storage, losing, m.Resources, d.Plural, d.Group, firstLoss)
+	}
 	return nil
 }
 
@@ -153,10 +176,7 @@ func (o MigrationOptions) rewritten() {
 // rewrite makes the API server store an object in the storage version, with a patch that changes nothing. An
 // object that another client has written or created meanwhile is already stored in that version.
 func (c *Cluster) rewrite(ctx context.Context, folder, plural string, p partial) (bool, error) {
-	path := []string{folder, plural, p.Metadata.Name}
-	if p.Metadata.Namespace != "" {
-		path = []string{folder, "namespaces", p.Metadata.Namespace, plural, p.Metadata.Name}
-	}
+	path := p.pathIn(folder, plural)
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.Metadata.UID, "resourceVersion": p.Metadata.ResourceVersion}})
 	if err != nil {
 		return false, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -209,5 +210,60 @@ func TestMigrationStopsWithoutResponses(t *testing.T) {
 func TestMigrationOfAMissingCRD(t *testing.T) {
 	if _, err := newCluster(t, nil).MigrateStorage(t.Context(), "missing.migrate.test", apply.MigrationOptions{}); !errors.Is(err, apply.ErrDefinitionNotFound) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A custom resource with fields that the storage version does not describe is not rewritten without consent, and all others are. If a
+// former version is not served, its fields cannot be read, so that no custom resource is rewritten.
+func TestMigrationDropsFieldsOnlyWithConsent(t *testing.T) {
+	for group, served := range map[string]bool{"served.drop.migrate.test": true, "unserved.drop.migrate.test": false} {
+		t.Run(group, func(t *testing.T) {
+			c, ref, crd := newCluster(t, nil), definition("boats."+group), boats(group)
+			text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+			for i, fields := range []map[string]apiextensionsv1.JSONSchemaProps{{"sail": text, "oar": text}, {"sail": text}} {
+				crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{"spec": {Type: "object", Properties: fields}}
+			}
+			if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Create, Ref: ref}); err != nil {
+				t.Fatal(err)
+			}
+			settled(t, c, ref)
+			k := other(t)
+			boat := func(version, name string, spec map[string]any) *unstructured.Unstructured {
+				return &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": "Boat", "metadata": map[string]any{"name": name}, "spec": spec}}
+			}
+			for name, spec := range map[string]map[string]any{"both": {"sail": "red", "oar": "long"}, "sail": {"sail": "red"}} {
+				if err := k.Create(t.Context(), boat("v1beta1", name, spec)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
+			crd.Spec.Versions[0].Served = served
+			live := one(t, c, ref)
+			if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion}); err != nil {
+				t.Fatal(err)
+			}
+			want, rewritten := "1 of 2 custom resources of boats."+group+": both has .spec.oar", 1
+			if !served {
+				want, rewritten = "2 of 2 custom resources of boats."+group, 0
+			}
+			for _, dryRun := range []bool{true, false} {
+				m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{DryRun: dryRun})
+				if !errors.Is(err, apply.ErrFieldsDropped) || !strings.Contains(err.Error(), want) || m.Migrated || !dryRun && m.Rewritten != rewritten {
+					t.Errorf("dry run %t: %+v, %v", dryRun, m, err)
+				}
+				if versions := storedVersions(t, ref); len(versions) != 2 {
+					t.Errorf("the stored versions are %v", versions)
+				}
+			}
+			if served {
+				kept := boat("v1beta1", "both", nil)
+				if err := k.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil || fmt.Sprint(kept.Object["spec"]) != "map[oar:long sail:red]" {
+					t.Errorf("the custom resource is %v, %v", kept.Object, err)
+				}
+			}
+			if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{DropFields: true}); err != nil || !m.Migrated {
+				t.Errorf("with consent: %+v, %v", m, err)
+			}
+		})
 	}
 }

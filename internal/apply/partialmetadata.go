@@ -116,3 +116,11 @@ func keys(m map[string]json.RawMessage) []string {
 	slices.Sort(out)
 	return out
 }
+
+// pathIn returns the path of an object in the folder of its API version.
+func (m partial) pathIn(folder, plural string) []string {
+	if m.Metadata.Namespace != "" {
+		return []string{folder, "namespaces", m.Metadata.Namespace, plural, m.Metadata.Name}
+	}
+	return []string{folder, plural, m.Metadata.Name}
+}

@@ -55,6 +55,7 @@ const (
 	VersionNotDeprecated Type = "VersionNotDeprecated"
 	StorageMoved         Type = "StorageMoved"
 	StoredVersionRemoved Type = "StoredVersionRemoved"
+	StoredFieldDropped   Type = "StoredFieldDropped"
 
 	SubresourceAdded       Type = "SubresourceAdded"
 	SubresourceRemoved     Type = "SubresourceRemoved"

@@ -110,13 +110,15 @@ func (c *comparison) compareVersions(from, to *apiextensionsv1.CustomResourceDef
 			}
 		}
 	}
-	for _, b := range to.Spec.Versions {
+	for i := range to.Spec.Versions {
+		b := &to.Spec.Versions[i]
 		c.version = b.Name
 		if versionNamed(from, b.Name) == nil {
 			c.add(Safe, VersionAdded, "", "", "", "", "the version was added")
 		}
 		if was := versionNamed(from, b.Name); b.Storage && (was == nil || !was.Storage) {
 			c.add(Care, StorageMoved, "", "", storage(from), b.Name, "objects are stored in another version when they are written")
+			c.compareMovedStorage(from, to, stored, b)
 		}
 	}
 	c.version = ""

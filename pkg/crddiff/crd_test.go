@@ -2,6 +2,7 @@ package crddiff_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -185,7 +186,7 @@ func TestChangesOfTheCRDAreClassed(t *testing.T) {
 		"version not served":    {[]string{"v1alpha1, served: true", "v1alpha1, served: false"}, []string{"breaking VersionNotServed"}},
 		"version removed":       {[]string{"- {name: v1alpha1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n", ""}, []string{"breaking VersionRemoved"}},
 		"version added":         {[]string{"- name: v1\n", "- {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n- name: v1\n"}, []string{"safe VersionAdded"}},
-		"storage moved":         {[]string{"v1alpha1, served: true, storage: false", "v1alpha1, served: true, storage: true", "storage: true\n", "storage: false\n"}, []string{"needs care StorageMoved"}},
+		"storage moved":         {[]string{"v1alpha1, served: true, storage: false", "v1alpha1, served: true, storage: true", "storage: true\n", "storage: false\n"}, []string{"needs care StorageMoved", "breaking StoredFieldDropped .status"}},
 		"deprecated":            {[]string{"{name: v1alpha1,", "{name: v1alpha1, deprecated: true,"}, []string{"needs care VersionDeprecated"}},
 		"status subresource":    {[]string{"status: {}, ", ""}, []string{"breaking SubresourceRemoved"}},
 		"scale subresource":     {[]string{", scale: {specReplicasPath: .spec.ready, statusReplicasPath: .status.ready}", ""}, []string{"breaking SubresourceRemoved"}},
@@ -371,5 +372,53 @@ func TestSetsAreComparedByName(t *testing.T) {
 	}
 	if len(d.Changed) != 1 || d.Changed[0].Name != "b" || d.Unchanged != 2 || d.Class() != crddiff.Breaking {
 		t.Errorf("difference %+v", d)
+	}
+}
+
+// Objects lose the fields that the new storage version does not describe, unless it keeps unknown fields or a webhook converts them.
+func TestFieldsThatANewStorageVersionDropsAreBreaking(t *testing.T) {
+	const crd = `
+group: example.org
+scope: Namespaced
+names: {kind: Widget, plural: widgets}
+versions:
+- {name: v1alpha1, served: SERVED, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: FORMER}}}}
+- {name: v1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: LATTER}}}}
+`
+	for name, tc := range map[string]struct {
+		former, latter, conversion string
+		want                       []string
+	}{
+		"the same fields":           {former: "{type: object, properties: {a: {type: string}}}", latter: "{type: object, properties: {a: {type: string}}}"},
+		"more fields":               {former: "{type: object, properties: {a: {type: string}}}", latter: "{type: object, properties: {a: {type: string}, b: {type: string}}}"},
+		"tighter fields":            {former: "{type: object, properties: {a: {type: string}}}", latter: "{type: object, properties: {a: {type: string, maxLength: 2}}}"},
+		"fewer fields":              {former: "{type: object, properties: {a: {type: string}, b: {type: string}}}", latter: "{type: object, properties: {a: {type: string}}}", want: []string{"breaking StoredFieldDropped .spec.b"}},
+		"fewer fields in a list":    {former: "{type: object, properties: {a: {type: array, items: {type: object, properties: {b: {type: string}}}}}}", latter: "{type: object, properties: {a: {type: array, items: {type: object}}}}", want: []string{"breaking StoredFieldDropped .spec.a[*].b"}},
+		"fields without validation": {former: "{type: object, properties: {a: {type: string}}}", latter: "{type: object, x-kubernetes-preserve-unknown-fields: true}"},
+		"unknown fields":            {former: "{type: object, x-kubernetes-preserve-unknown-fields: true}", latter: "{type: object}", want: []string{"breaking StoredFieldDropped .spec"}},
+		"a map becomes a struct":    {former: "{type: object, additionalProperties: {type: string}}", latter: "{type: object, properties: {a: {type: string}}}", want: []string{"breaking StoredFieldDropped .spec"}},
+		"a webhook converts":        {former: "{type: object, properties: {a: {type: string}, b: {type: string}}}", latter: "{type: object}", conversion: "conversion: {strategy: Webhook}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, served := range []string{"true", "false"} {
+				from := decode(t, tc.conversion+strings.NewReplacer("SERVED", served, "FORMER", tc.former, "LATTER", tc.latter).Replace(crd))
+				to := from.DeepCopy()
+				to.Spec.Versions[0].Storage, to.Spec.Versions[1].Storage = false, true
+				if diff := cmp.Diff(append([]string{"needs care StorageMoved"}, tc.want...), summary(crddiff.CRD(from, to))); diff != "" {
+					t.Errorf("served %s (-want +got):\n%s", served, diff)
+				}
+				from.Spec.Versions = from.Spec.Versions[:1]
+				want := append([]string{"safe VersionAdded"}, append([]string{"needs care StorageMoved"}, tc.want...)...)
+				slices.Sort(want)
+				got := summary(crddiff.CRD(from, to))
+				slices.Sort(got)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("the version is new (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(append([]string{}, tc.want...), summary(crddiff.Dropped(to, "v1alpha1", "v1"))); diff != "" {
+					t.Errorf("Dropped (-want +got):\n%s", diff)
+				}
+			}
+		})
 	}
 }

@@ -36,6 +36,8 @@ type MigrateStorageCmd struct {
 	CRD     []string `name:"crd" placeholder:"NAME" help:"Migrate this CRD. Can be given more than once."`
 	All     bool     `help:"Migrate the CRDs of all packages."`
 	DryRun  bool     `help:"Count the custom resources without rewriting them."`
+	// DropFields is the consent to the loss of fields.
+	DropFields bool `help:"Also rewrite custom resources with fields that the storage version does not describe. The API server drops these fields."`
 	connection.ClusterFlags
 	terminal.OutputFlag
 }
@@ -98,7 +100,7 @@ func (c *MigrateStorageCmd) migrate(env *terminal.Env, cluster *apply.Cluster, n
 		}
 		task.Step(int(done.Load()), len(names), details)
 	}
-	o := apply.MigrationOptions{DryRun: c.DryRun, OnRewrite: func() { rewritten.Add(1); step() }}
+	o := apply.MigrationOptions{DryRun: c.DryRun, DropFields: c.DropFields, OnRewrite: func() { rewritten.Add(1); step() }}
 	var unreachable atomic.Bool
 	var group errgroup.Group
 	group.SetLimit(migrationsAtOnce)
