@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -20,6 +21,8 @@ type content struct {
 	// of is the first install object of the Provider.
 	of  *install
 	pkg *xpkg.Package
+	// refusals are the reasons why the Provider could not take over CRDs of the package.
+	refusals []plan.Refusal
 	// err is the reason why the package cannot be read here.
 	err error
 }
@@ -45,6 +48,12 @@ func (m *Migration) readContents(ctx context.Context, s *snapshot) {
 		s.problems = append(s.problems, c.problems(in)...)
 	}
 	s.problems = append(s.problems, s.shared()...)
+	for _, c := range s.contents {
+		if c.err == nil {
+			c.refusals, c.err = m.refusals(ctx, s, c)
+		}
+		s.problems = append(s.problems, s.refused(c)...)
+	}
 }
 
 // isRunning reports whether the manager runs a Provider, which is then not moved any more.
@@ -72,6 +81,28 @@ func (c *content) problems(in *install) []migration.Finding {
 				Remedy:  "name a package with the CRD in the file of --replace",
 			})
 		}
+	}
+	return out
+}
+
+// refused returns a problem for each CRD that the Provider of a package could not take over, even with the consent of a user: its
+// controller would be stopped, and never run again. CRDs that the package of another Provider contains are in the result of shared.
+func (s *snapshot) refused(c *content) []migration.Finding {
+	var out []migration.Finding
+	for _, r := range c.refusals {
+		isShared := slices.ContainsFunc(s.contents, func(x *content) bool {
+			return x != c && x.pkg != nil && slices.Contains(x.pkg.NamesOf(plan.DefinitionKind), r.Ref.Name)
+		})
+		if r.Cause == plan.NeedsAdoption || isShared {
+			continue
+		}
+		remedy := "name a package that fits the cluster in the file of --replace"
+		if fix := strings.TrimSuffix(r.Fix, "."); fix != "" {
+			remedy = strings.ToLower(fix[:1]) + fix[1:] + ", or " + remedy
+		}
+		out = append(out, migration.Finding{
+			Problem: fmt.Sprintf("%s has the package %s, which the manager would refuse: %s", c.of.describe(), c.of.reference, r.Reason), Remedy: remedy,
+		})
 	}
 	return out
 }

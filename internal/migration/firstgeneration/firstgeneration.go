@@ -75,7 +75,7 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 	if !m.WithoutManager {
 		steps = append(steps, m.startStep(s, manifests))
 	}
-	return &migration.Plan{Steps: append(steps, m.activationStep(s), m.remainsStep(s)), Notes: append(m.notes(s), m.unrecorded(ctx, s)...)}, nil
+	return &migration.Plan{Steps: append(steps, m.activationStep(s), m.remainsStep(s)), Notes: append(m.notes(s), m.unrecorded(s)...)}, nil
 }
 
 // maxStacks limits the Stacks in a note.

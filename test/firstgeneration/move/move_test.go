@@ -478,12 +478,30 @@ func TestPlanWarnsOfCRDsOutsideOfTheRecord(t *testing.T) {
 // Packages that the manager could not install are found before the former package manager stops.
 func TestPlanRefusesPackagesThatCannotReplaceTheInstallation(t *testing.T) {
 	f := newFormer(t, "prepared")
+	f.createDefinition(t, "foreign")
+	foreign := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things.foreign.example.org"}}
+	owner := &corev1.Namespace{}
+	if err := errors.Join(f.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign), f.Client.Get(t.Context(), client.ObjectKey{Name: f.team}, owner)); err != nil {
+		t.Fatal(err)
+	}
+	foreign.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID, Controller: new(true)}}
+	if err := f.Client.Update(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
 	both := content("prepared", "Cluster") + "---\n" + strings.SplitN(content("preparedstack", "Cluster"), "---\n", 2)[1]
 	source := env.OpenContent(t, t.TempDir(), fetch.Options{}).Source
 	for name, tc := range map[string]struct{ to, problem string }{
 		"missing":         {f.Registry + "/former/nosuch:v3.0.0", "which cannot be installed"},
 		"without its CRD": {f.Push(t, "former/other", "v1.0.0", content("other", "Cluster")), "has the CRD things.prepared.example.org, which the package"},
 		"CRD of two":      {f.Push(t, "former/both", "v1.0.0", both), "both contain the CRD things.preparedstack.example.org"},
+		"another scope": {
+			f.Push(t, "former/scope", "v1.0.0", strings.Replace(content("prepared", "Cluster"), "scope: Namespaced", "scope: Cluster", 1)),
+			"CustomResourceDefinition things.prepared.example.org: spec.scope is Namespaced and cannot change to Cluster",
+		},
+		"CRD of an object": {
+			f.Push(t, "former/foreign", "v1.0.0", content("prepared", "Cluster")+"---\n"+strings.SplitN(content("foreign", "Cluster"), "---\n", 2)[1]),
+			"CustomResourceDefinition things.foreign.example.org belongs to Namespace/" + f.team,
+		},
 	} {
 		c, err := apply.NewCluster(f.Config)
 		if err != nil {
