@@ -3,6 +3,7 @@ package packages
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -59,6 +61,21 @@ func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package
 		}
 	}
 	return l, nil
+}
+
+// noteDefinitions prints that Kubernetes deletes the CRDs of a package after the package, if a command does not wait for it. It can take
+// minutes for a large package.
+func (l deletionSummary) noteDefinitions(env *terminal.Env, p v1.Package) {
+	names := map[string]bool{}
+	for _, o := range l.objects {
+		if o.Kind == "CustomResourceDefinition" {
+			names[o.Name] = true
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(env.Stderr, "note: Kubernetes deletes %s of %s in the background; with --wait, the command ends when they are gone\n",
+			wording.Count(len(names), "CRD"), inventory.ShortName(p))
+	}
 }
 
 // packageInstalls returns the PackageInstalls of all namespaces, as far as the client may read them, if the package can be one that they

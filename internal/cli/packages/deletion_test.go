@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // interrupting is a cluster in which nothing happens, and whose first read interrupts the command.
@@ -92,6 +93,22 @@ func TestADeletedProviderMayComeBackForItsUsers(t *testing.T) {
 		cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(in).Build()
 		if got := with.undecided(t.Context(), cluster, p); got != tt.want {
 			t.Errorf("%s: undecided %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
+// An uninstall that does not wait names the CRDs that still exist, each once.
+func TestUninstallNamesTheDefinitionsThatRemain(t *testing.T) {
+	definition := func(name string) plan.Ref { return plan.Ref{Kind: "CustomResourceDefinition", Name: name} }
+	for want, objects := range map[string][]plan.Ref{
+		"": {{Kind: "Composition", Name: "a"}},
+		"note: Kubernetes deletes 2 CRDs of provider/base in the background; with --wait, the command ends when they are gone\n": {definition("a"), definition("b"), definition("a")},
+	} {
+		var out strings.Builder
+		base := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "base"}}
+		deletionSummary{objects: objects}.noteDefinitions(&terminal.Env{Stderr: &out}, base)
+		if out.String() != want {
+			t.Errorf("got %q, want %q", out.String(), want)
 		}
 	}
 }

@@ -291,8 +291,9 @@ type doneStep struct {
 	*step
 	object v1.Package
 	// word describes the result.
-	word     string
-	deletion deletionSummary
+	word string
+	// owned is what a deleted package owned, and deletion what the command waits for.
+	owned, deletion deletionSummary
 	// isGone reports whether the deleted package is known to be gone.
 	isGone bool
 }
@@ -305,9 +306,12 @@ func (o operation) write(env *terminal.Env, cluster client.Client, steps []*step
 			return out, notUninstalled(err, steps[i:])
 		}
 		d, err := &doneStep{step: s}, error(nil)
-		if s.remove && o.wait > 0 {
-			if d.deletion, err = newDeletionSummary(env.Context, cluster, s.live); err != nil {
+		if s.remove {
+			if d.owned, err = newDeletionSummary(env.Context, cluster, s.live); err != nil && o.wait > 0 {
 				return out, err
+			}
+			if o.wait > 0 {
+				d.deletion = d.owned
 			}
 		}
 		if d.object, d.word, err = s.carryOut(env.Context, cluster); err != nil {
@@ -360,6 +364,8 @@ func (o operation) waitFor(env *terminal.Env, cluster client.Client, done []*don
 	limit, outcome := o.limit(o.wait), outcomesOfWait(env)
 	for _, d := range done {
 		switch {
+		case limit == 0 && d.remove:
+			d.owned.noteDefinitions(env, d.object)
 		case limit == 0:
 		case d.isGone:
 			d.word = "gone"

@@ -108,11 +108,9 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	var with deletionSummary
-	if c.Wait > 0 {
-		if with, err = newDeletionSummary(env.Context, cluster, p); err != nil {
-			return err
-		}
+	with, err := newDeletionSummary(env.Context, cluster, p)
+	if err != nil && c.Wait > 0 {
+		return err
 	}
 	if err := c.remove(env, cluster, one, p); err != nil {
 		return err
@@ -123,6 +121,8 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 			return err
 		}
 		word = "gone"
+	} else {
+		with.noteDefinitions(env, p)
 	}
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s %s\n", inventory.ShortName(p), word)
