@@ -60,6 +60,9 @@ func drawKind(t *rapid.T, repository string) Kind {
 		Kind: kind, Group: rapid.SampledFrom(someGroups).Draw(t, "group"), Plural: strings.ToLower(kind) + "s", Singular: strings.ToLower(kind), Scope: "Cluster",
 		Role: Provides, Repository: repository,
 	}
+	if other := strings.ToLower(rapid.SampledFrom(someKinds).Draw(t, "short name")); other != k.Singular {
+		k.ShortNames = []string{other} // The name of another kind, too.
+	}
 	k.Served = rapid.SliceOfNDistinct(rapid.SampledFrom(someAPIs), 0, 3, rapid.ID[string]).Draw(t, "served")
 	if len(k.Served) == 0 {
 		k.Served = nil

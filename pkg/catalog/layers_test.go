@@ -147,7 +147,8 @@ func sameAnswers(t *rapid.T, c *Catalog, r *Reader) {
 			equalTo("lookup of "+name, c.Lookup(group, name), got)
 		}
 	}
-	for _, text := range []string{"bucket", "policy", "p1", "role kind:Role", "kind:buckets", "group:iam.*", "bukcet", "type:Provider", "provides:user", "a bucket", "users", "buckt", "polciy", "usres", "rolle"} {
+	for _, text := range []string{"bucket", "policy", "p1", "role kind:Role", "kind:buckets", "group:iam.*", "bukcet", "type:Provider", "provides:user", "a bucket", "users", "buckt", "polciy", "usres", "rolle",
+		"kind:bucket", "kind:role.iam.example.org", "kind:User." + someGroups[0], "bucket kind:user", "kind:role group:*" + someGroups[0]} {
 		q, err := ParseQuery(text)
 		if err != nil {
 			t.Fatal(err)

@@ -260,24 +260,19 @@ func (r *Reader) feed(s *searcher) error {
 	}, s.kind)
 }
 
-// feedNamed passes the kinds with a name, and those with another such name only if there are none.
+// feedNamed passes the kinds with a name, and those with another such name only if none of the former is a hit.
 func (r *Reader) feedNamed(s *searcher, name string) error {
-	found := false
-	take := func(k *Kind) {
-		found = true
-		s.kind(k)
-	}
 	err := r.each(func(l *kindsLayer, visit func(string) error) error { return l.find(name, visit) }, func(k *Kind) {
 		if strings.EqualFold(k.Kind, name) {
-			take(k)
+			s.kind(k)
 		}
 	})
-	if err != nil || found {
+	if err != nil || s.named {
 		return err
 	}
 	return r.each((*kindsLayer).scan, func(k *Kind) {
 		if k.hasName(name) {
-			take(k)
+			s.kind(k)
 		}
 	})
 }

@@ -74,6 +74,8 @@ type searcher struct {
 	limit int
 	// fuzzy accepts similar names.
 	fuzzy bool
+	// named reports whether a kind was found whose own name is Query.Kind.
+	named bool
 }
 
 // candidate is a package with what a search needs of it.
@@ -130,7 +132,7 @@ func (s *searcher) kind(k *Kind) {
 	}
 	p.kinds++
 	best, why, ok := s.scoreKind(k, p)
-	if !ok {
+	if !ok || !s.precedes(k) {
 		return
 	}
 	s.found = append(s.found, Hit{Kind: k, Package: p.Package, Score: best, Why: why, Fields: fields})
@@ -139,6 +141,22 @@ func (s *searcher) kind(k *Kind) {
 		clear(s.found[s.limit:])
 		s.found = s.found[:s.limit]
 	}
+}
+
+// precedes reports whether a kind that matches is a hit: a plural, singular or short name selects kinds only if no match has the name itself. It
+// drops the former hits when it sees the first kind that has the name itself.
+func (s *searcher) precedes(k *Kind) bool {
+	name, _ := splitKind(s.q.Kind)
+	if name == "" || strings.EqualFold(k.Kind, name) == s.named {
+		return true
+	}
+	if s.named {
+		return false
+	}
+	s.named = true
+	clear(s.found)
+	s.found = s.found[:0]
+	return true
 }
 
 // manyHits is the number of hits from which those beyond the limit are dropped during a search.

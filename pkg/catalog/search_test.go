@@ -109,6 +109,40 @@ func TestLookupFindsPluralsAndGroups(t *testing.T) {
 	}
 }
 
+// TestANameOfAKindHidesNoOtherKind searches for the plural and the short name of kinds, which another kind has as its name.
+func TestANameOfAKindHidesNoOtherKind(t *testing.T) {
+	f := Facts{Repository: "registry.example.org/acme/data", Version: Version{Tag: "v1.0.0"}, Head: &Head{Package: Package{Type: "Provider"}}}
+	for _, k := range []Kind{
+		{Kind: "Data", Group: "a.example.org", Plural: "datas", Singular: "data"},
+		{Kind: "Datum", Group: "b.example.org", Plural: "data", Singular: "datum"},
+		{Kind: "Disk", Group: "c.example.org", Plural: "disks", Singular: "disk", ShortNames: []string{"data"}},
+	} {
+		k.Role, k.Repository, k.Served = Provides, f.Repository, []string{"v1"}
+		f.Head.Kinds = append(f.Head.Kinds, k)
+	}
+	f.normalize()
+	c := numbered(build(t, []Facts{f}), 1)
+	b := blobs{}
+	r := open(t, b.add(t, encode(t, c)), b)
+	for query, want := range map[string]string{
+		"kind:data": "Data.a.example.org", "kind:data.b.example.org": "Datum.b.example.org", "kind:data.c.example.org": "Disk.c.example.org",
+		"kind:data group:*.example.org": "Data.a.example.org", "kind:data group:b.example.org": "Datum.b.example.org", "disk kind:data": "Disk.c.example.org",
+		"kind:datum": "Datum.b.example.org",
+	} {
+		q, err := ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits, err := r.Search(q, 0)
+		if got := names(hits); err != nil || !slices.Equal(got, []string{want}) {
+			t.Errorf("%q finds %q in the layers: %v", query, got, err)
+		}
+		if got := names(c.Search(q, 0)); !slices.Equal(got, []string{want}) {
+			t.Errorf("%q finds %q", query, got)
+		}
+	}
+}
+
 func TestCamelParts(t *testing.T) {
 	for name, want := range map[string]string{
 		"Bucket": "bucket", "BucketPolicy": "bucket policy", "VPCPeeringConnection": "vpc peering connection", "DBInstance": "db instance",
