@@ -228,6 +228,9 @@ type kindView struct {
 	Columns    []string
 	Command    []snippet
 	PackageTag string
+	// NewestURL is the page of the kind in the newest version of its first provider, and SchemaURL its JSON schema of the API version. They are empty
+	// if no newest version has them.
+	NewestURL, SchemaURL string
 }
 
 // An apiVersion is an API version of a kind.
@@ -317,7 +320,35 @@ func (h *Handler) fillKind(r *request, at release, v *kindView, d *definition, v
 	if v.Others, err = otherProviders(r, at, v.Kind, d); err != nil {
 		return err
 	}
+	if err := v.linkNewest(r, at, d); err != nil {
+		return err
+	}
 	v.Command = []snippet{{Title: "On a control plane", Text: "kubectl explain " + v.Kind.Plural + "." + v.Kind.Group + " --recursive"}}
+	return nil
+}
+
+// linkNewest sets the addresses of the kind and of its schema in the newest version of its first provider, as far as they exist.
+func (v *kindView) linkNewest(r *request, at release, d *definition) error {
+	row, err := firstProvider(r, v.Kind.Group, v.Kind.Kind)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v.NewestURL = kindURL(row.Group, row.Kind)
+	if !at.Newest || row.Repository != at.Repository() {
+		newest, err := releaseOf(r.ctx, r.view, row.Repository, "")
+		if err != nil {
+			return err
+		}
+		if d, err = definitionOf(r, newest, row); err != nil {
+			return err
+		}
+	}
+	if d.version(v.APIVersion) != nil {
+		v.SchemaURL = schemaURL(row.Group, row.Kind, v.APIVersion)
+	}
 	return nil
 }
 

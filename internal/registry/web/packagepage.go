@@ -88,10 +88,10 @@ func releaseOf(ctx context.Context, view View, repository, tag string) (release,
 	}
 	i := slices.IndexFunc(history.Versions, func(v catalog.Version) bool { return v.Tag == tag })
 	if i < 0 {
-		if at.base != packageURL(repository, "") || len(history.Versions) > 0 {
+		if tag != "" {
 			return release{}, ErrNotFound
 		}
-		return at, nil
+		return at, nil // It has no version, or all versions are excluded.
 	}
 	at.Version, at.Newest = history.Versions[i], tag == p.Latest
 	return at, nil
@@ -134,9 +134,11 @@ type kindGroup struct {
 // A versionRow is a version in the list of versions, newest first.
 type versionRow struct {
 	catalog.Version
-	// Former is the version before it; empty for the first.
+	// Former is the version before it that has content; empty for the first, and for a removed version.
 	Former  string
 	Current bool
+	// Removed reports that the version has no content, and therefore no page.
+	Removed bool
 }
 
 // overviewKinds is the number of kinds on the first page of a package.
@@ -236,17 +238,28 @@ func titleOf(p catalog.Package) string {
 
 // versionRows returns the versions, newest first.
 func versionRows(at release) []versionRow {
-	all := at.History.Versions
-	rows := make([]versionRow, 0, len(all))
-	for i, v := range all {
-		row := versionRow{Version: v, Current: v.Tag == at.Tag}
-		if i > 0 {
-			row.Former = all[i-1].Tag
+	rows := make([]versionRow, 0, len(at.History.Versions))
+	former := ""
+	for _, v := range at.History.Versions {
+		row := versionRow{Version: v, Current: v.Tag == at.Tag, Removed: v.Status != nil && v.Status.State == catalog.Removed}
+		if !row.Removed {
+			row.Former, former = former, v.Tag
 		}
 		rows = append(rows, row)
 	}
 	slices.Reverse(rows)
 	return rows
+}
+
+// Comparable returns the versions with content, newest first.
+func (v packageView) Comparable() []string {
+	var tags []string
+	for _, row := range v.Versions {
+		if !row.Removed {
+			tags = append(tags, row.Tag)
+		}
+	}
+	return tags
 }
 
 // groupKinds groups kinds by API group. At most most kinds are returned, with the number of the others.

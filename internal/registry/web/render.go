@@ -136,7 +136,6 @@ func (h *Handler) functions() template.FuncMap {
 		"packageKindURL": packageKindURL,
 		"groupURL":       groupURL,
 		"diffURL":        diffURL,
-		"schemaURL":      schemaURL,
 		"searchURL":      searchURL,
 		"feedURL":        feedURL,
 		"count": func(n int, noun string) string {
