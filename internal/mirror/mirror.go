@@ -142,6 +142,7 @@ func (m *mirror) copiedVersion(from oci.Reference) {
 // repositories returns the repositories of the packages to mirror.
 func (m *mirror) repositories(current *catalog.Catalog) ([]repository, error) {
 	var found []repository
+	sources := map[string]string{}
 	for i := range current.Packages {
 		name := current.Packages[i].Repository
 		h := current.History(name)
@@ -156,9 +157,19 @@ func (m *mirror) repositories(current *catalog.Catalog) ([]repository, error) {
 		if err != nil {
 			return nil, err
 		}
+		if other, taken := sources[to.Name()]; taken {
+			return nil, errSameTarget(to, other, name)
+		}
+		sources[to.Name()] = name
 		found = append(found, repository{h, from, to})
 	}
 	return found, nil
+}
+
+// errSameTarget refuses packages of two registries that would share a repository in the mirror, where the versions of one would replace those of the other.
+func errSameTarget(to oci.Reference, first, second string) error {
+	return ErrMirror.New(nil, "%s and %s would both be copied to %s", first, second, to.Name()).
+		WithDo("Mirror an index for each registry, each with its own prefix in --to. Nothing was copied.")
 }
 
 // lookup returns the kinds with a name, KIND or KIND.GROUP.
@@ -364,20 +375,36 @@ func (m *mirror) copyTag(ctx context.Context, from, to oci.Reference) error {
 }
 
 // CopyIndex copies a state of an index with its signatures under the tag of the index, after all of its packages. It does nothing for a
-// mirror of some kinds. It fails if the mirror has a newer state, which another run has copied.
-func CopyIndex(ctx context.Context, o Options, index oci.Reference, state *catalog.Reader) error {
+// mirror of some kinds. It fails if the mirror has a newer state, which another run has copied. It returns the reference of the index of the target if the
+// target does not accept another one in its place: a server that publishes an index of its packages itself.
+func CopyIndex(ctx context.Context, o Options, index oci.Reference, state *catalog.Reader) (own oci.Reference, err error) {
 	if len(o.Kinds) > 0 {
-		return nil
+		return oci.Reference{}, nil
 	}
 	m := &mirror{Options: o, packages: map[string]bool{}, artifacts: map[artifact]bool{}}
 	to, err := m.target(index)
 	if err != nil {
-		return err
+		return oci.Reference{}, err
 	}
-	if err := m.copyState(ctx, index.WithDigest(state.Manifest().Digest), to.WithTag(index.Tag), state.Config()); err != nil {
-		return ErrMirror.New(err, "cannot copy the index %s", index)
+	to = to.WithTag(index.Tag)
+	err = m.copyState(ctx, index.WithDigest(state.Manifest().Digest), to, state.Config())
+	if remote.ResponseCode(err) == "DENIED" && m.hasOwnIndex(ctx, to, state.Config()) {
+		return to, nil
 	}
-	return nil
+	if err != nil {
+		return oci.Reference{}, ErrMirror.New(err, "cannot copy the index %s", index)
+	}
+	return oci.Reference{}, nil
+}
+
+// hasOwnIndex reports whether the target has an index under a reference that is not a state of the source.
+func (m *mirror) hasOwnIndex(ctx context.Context, to oci.Reference, source catalog.Config) bool {
+	current, err := m.Client.Resolve(ctx, to)
+	if err != nil {
+		return false
+	}
+	there, err := indexer.ReadConfig(ctx, m.Client, to.WithDigest(current.Digest))
+	return err == nil && there.Name != source.Name
 }
 
 // copyState copies a state of an index after its signatures, so that no client finds the state without them.

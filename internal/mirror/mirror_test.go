@@ -75,7 +75,7 @@ func copyIndex(t *testing.T, client *remote.Client, o mirror.Options, from strin
 	index := oci.MustParseReference(from + "/index:main")
 	publishIndex(t, client, signer, index, c, nil)
 	state := openIndex(t, client, index, keys)
-	if err := mirror.CopyIndex(t.Context(), o, index, state); err != nil {
+	if _, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil {
 		t.Fatal(err)
 	}
 	if got := openIndex(t, client, mirrored(t, o, index), keys); got.Manifest().Digest != state.Manifest().Digest {
@@ -229,6 +229,26 @@ func TestAMirrorOfKindsHasOnlyTheirPackages(t *testing.T) {
 	}
 }
 
+// TestPackagesOfTwoRegistriesShareNoRepository mirrors two repositories with one path.
+func TestPackagesOfTwoRegistriesShareNoRepository(t *testing.T) {
+	first, second, to := registry(t), registry(t), registry(t)
+	client := remote.New(remote.Options{})
+	t.Cleanup(client.Close)
+	c := build(t, push(t, first, "provider-boats", "v1.0.0", "Boat"), push(t, second, "provider-boats", "v1.0.0", "Raft"))
+	got, err := mirror.Run(t.Context(), mirror.Options{Client: client, Target: to}, c)
+	if !errors.Is(err, mirror.ErrMirror) || !strings.Contains(err.Error(), "/acme/provider-boats would both be copied") {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := client.Resolve(t.Context(), oci.MustParseReference(to+"/acme/provider-boats:v1.0.0")); err == nil {
+		t.Error("a version was copied")
+	}
+	for _, kind := range []string{"Boat", "Raft"} {
+		if got, err := mirror.Run(t.Context(), mirror.Options{Client: client, Target: to + "/" + strings.ToLower(kind), Kinds: []string{kind}}, c); err != nil || got.Versions != 1 {
+			t.Errorf("%s alone: %+v, %v", kind, got, err)
+		}
+	}
+}
+
 // The source publishes another version while the mirror copies: the mirror has the state whose packages it copied, and the next run copies the
 // rest. A mirror with an index that lists more than it has, and one that lost content, is completed.
 func TestAMirrorHasThePackagesOfItsIndex(t *testing.T) {
@@ -256,14 +276,14 @@ func TestAMirrorHasThePackagesOfItsIndex(t *testing.T) {
 	run(first)
 	newer := push(t, from, "provider-boats", "v1.1.0", "Ferry")
 	publishIndex(t, client, signer, index, build(t, boats, newer), first)
-	if err := mirror.CopyIndex(t.Context(), o, index, first); err != nil {
+	if _, err := mirror.CopyIndex(t.Context(), o, index, first); err != nil {
 		t.Fatal(err)
 	}
 	if got := openIndex(t, client, mirrored(t, o, index), nil).Manifest().Digest; got != first.Manifest().Digest {
 		t.Errorf("the index in the mirror is %s instead of the state whose packages were copied", got.Short())
 	}
 	second := openIndex(t, client, index, nil)
-	if err := mirror.CopyIndex(t.Context(), o, index, second); err != nil {
+	if _, err := mirror.CopyIndex(t.Context(), o, index, second); err != nil {
 		t.Fatal(err)
 	}
 	if got := run(second); got.Versions != 1 {
@@ -279,7 +299,7 @@ func TestAMirrorHasThePackagesOfItsIndex(t *testing.T) {
 	if got := run(second); got != (mirror.Result{}) {
 		t.Errorf("a complete mirror: %+v", got)
 	}
-	if err := mirror.CopyIndex(t.Context(), o, index, first); !errors.Is(err, indexer.ErrIndexChanged) {
+	if _, err := mirror.CopyIndex(t.Context(), o, index, first); !errors.Is(err, indexer.ErrIndexChanged) {
 		t.Errorf("an older state replaces a newer one: %v", err)
 	}
 }

@@ -193,3 +193,28 @@ func must[T any](value T, err error) func(*testing.T) T {
 		return value
 	}
 }
+
+// TestAServerKeepsItsOwnIndex mirrors to a server with and without a prefix.
+func TestAServerKeepsItsOwnIndex(t *testing.T) {
+	const target = "mirror.example.org"
+	source := start(t, nil)
+	copies := start(t, func(o *registry.Options) { o.Host = target })
+	reader := newReader(t, source)
+	source.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	source.waitUntil(t, "the package is published", func() bool { return slices.Equal(reader.kinds(t), []string{"Boat"}) })
+	copies.waitUntil(t, "the mirror has an index", func() bool { return copies.Site().Healthy() == nil })
+	o, _ := mirrorOptions(t, source, copies, target)
+	index := oci.MustParseReference(host + "/index:main")
+	state := must(reader.client.Open(t.Context(), index))(t)
+	if own, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil || own.String() != target+"/index:main" {
+		t.Errorf("without a prefix: %s, %v", own, err)
+	}
+	o.Target += "/packages"
+	if own, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil || own.Tag != "" {
+		t.Errorf("with a prefix: %s, %v", own, err)
+	}
+	copied := must(o.Client.Resolve(t.Context(), oci.MustParseReference(target+"/packages/index:main")))(t)
+	if copied.Digest != state.Manifest().Digest {
+		t.Errorf("the mirror has the state %s", copied.Digest.Short())
+	}
+}

@@ -59,10 +59,14 @@ func (c *mirrorCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := mirror.CopyIndex(env.Context, o, ref, state); err != nil {
+	own, err := mirror.CopyIndex(env.Context, o, ref, state)
+	if err != nil {
 		return err
 	}
 	task.End()
+	if own.Tag != "" {
+		fmt.Fprintf(env.Stderr, "note: %s is the index that the registry publishes itself; the index of the source was not copied. Add a prefix to --to to copy it, too.\n", terminal.Safe(own.String()))
+	}
 	return describe(env, result, c.To)
 }
 
