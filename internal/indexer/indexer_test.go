@@ -711,3 +711,47 @@ func TestParseLocation(t *testing.T) {
 		}
 	}
 }
+
+// TestADamagedStateIsReplaced publishes a state whose configuration belongs to another snapshot, and then one that continues its sequence without its content.
+func TestADamagedStateIsReplaced(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "one", "v1.0.0", true, "Bucket")
+	m, ref := newMachine(t, nil), s.ref("index", "main")
+	if got := ReadReplaced(t.Context(), m.Remote, ref); got != (Replaced{}) {
+		t.Errorf("an index that does not exist: %+v", got)
+	}
+	content := build(t, m, s.config("one"))
+	first := publishAt(t, m, ref, content, nil, day(1), time.Time{})
+	damaged := (&Publishing{Former: first, Catalog: content, Created: day(1), Snapshot: true})
+	image, _, err := damaged.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := newArtifact(&image, nil).blobs
+	base := first.Config().Base
+	config := bytes.ReplaceAll(parts[image.Manifest.Config.Digest], []byte(base.Hex()), []byte(oci.DigestOf([]byte("other")).Hex()))
+	raw := bytes.ReplaceAll(image.Manifest.Raw, []byte(image.Manifest.Config.Digest.Hex()), []byte(oci.DigestOf(config).Hex()))
+	a := &artifact{blobs: parts}
+	a.add("", config)
+	a.root = a.add(oci.MediaTypeOCIManifest, raw)
+	digest := s.pushArtifact(t, ref, a)
+	if _, err := m.client().Open(t.Context(), ref); !errors.Is(err, catalog.ErrMixedIndex) {
+		t.Fatalf("the damaged state: %v", err)
+	}
+	replaced := ReadReplaced(t.Context(), m.Remote, ref)
+	if replaced != (Replaced{2, digest}) {
+		t.Fatalf("the damaged state has the place %+v", replaced)
+	}
+	next := Publishing{Replaced: replaced, Catalog: content, Created: day(1), Snapshot: true}
+	if image, _, err = next.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Publish(t.Context(), m.Remote, ref, &image, nil); err != nil {
+		t.Fatal(err)
+	}
+	// The machine has seen the first state, to which the chain leads.
+	r, err := m.client().Open(t.Context(), ref)
+	if err != nil || r.Config().Sequence != 3 || r.Config().Previous != digest {
+		t.Errorf("the next state: %+v, %v", r, err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -18,11 +19,33 @@ type Publishing struct {
 	Former *catalog.Reader
 	// FormerCatalog is the content of Former.
 	FormerCatalog *catalog.Catalog
-	Catalog       catalog.Catalog
+	// Replaced is the state that the catalog replaces without its content, because it is damaged; zero if there is none, or if Former is set.
+	Replaced Replaced
+	Catalog  catalog.Catalog
 	// Created and Expires are the times of the configuration. An Expires of zero means never.
 	Created, Expires time.Time
 	// Snapshot asks for a new snapshot instead of a longer journal.
 	Snapshot bool
+}
+
+// Replaced is a state of an index of which only the place among the states is known.
+type Replaced struct {
+	Sequence int64
+	Digest   oci.Digest
+}
+
+// ReadReplaced returns the state of an index that cannot be opened. It is zero if its configuration cannot be read either; clients then have to forget
+// the index.
+func ReadReplaced(ctx context.Context, client *remote.Client, ref oci.Reference) Replaced {
+	current, err := client.Resolve(ctx, ref)
+	if err != nil {
+		return Replaced{}
+	}
+	config, err := ReadConfig(ctx, client, ref.WithDigest(current.Digest))
+	if err != nil || config.Sequence == math.MaxInt64 {
+		return Replaced{}
+	}
+	return Replaced{config.Sequence, current.Digest}
 }
 
 // RenewalIsDue reports whether an index without changes has to be published again: because more than half of its time has
@@ -40,8 +63,8 @@ func RenewalIsDue(c catalog.Config, validFor time.Duration) bool {
 func (p *Publishing) Encode() (catalog.Image, []catalog.Event, error) {
 	c := p.Catalog
 	c.Config.Created, c.Config.Expires = p.Created.UTC().Truncate(time.Second), p.Expires.UTC().Truncate(time.Second)
-	c.Config.Sequence, c.Config.Previous = 1, oci.Digest{}
 	if p.Former == nil {
+		c.Config.Sequence, c.Config.Previous = p.Replaced.Sequence+1, p.Replaced.Digest
 		image, err := catalog.Encode(&c)
 		return image, nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"slices"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -88,6 +89,16 @@ func (s *Signer) Push(ctx context.Context, client *remote.Client, ref oci.Refere
 	}
 	_, err = client.Push(ctx, ref.WithTag(SignatureTag(d)), a)
 	return err
+}
+
+// HasSigned reports whether a state of an index has a signature by the key.
+func (s *Signer) HasSigned(ctx context.Context, client *remote.Client, ref oci.Reference, d oci.Digest) (bool, error) {
+	found, err := (&Client{Remote: client}).signatures(ctx, ref, d)
+	if errors.Is(err, ErrIndexSignature) {
+		return false, nil
+	}
+	keys := Keys{s.key.Public()}
+	return slices.ContainsFunc(found, func(made signature) bool { return keys.accept(made, d) }), err
 }
 
 // artifact returns the artifact with the signature of a manifest.

@@ -50,7 +50,7 @@ func TestOnlyAnIndexThatATrustedKeyHasSignedIsUsed(t *testing.T) {
 			s.push(t, "one", "v1.0.0", true, "Bucket")
 			m, ref := newMachine(t, nil), s.ref("index", "main")
 			own, public := newKey(t, private)
-			_, other := newKey(t, newKeys(t)[name])
+			otherKey, other := newKey(t, newKeys(t)[name])
 			signer, err := ParseSigner(own)
 			if err != nil {
 				t.Fatal(err)
@@ -69,8 +69,30 @@ func TestOnlyAnIndexThatATrustedKeyHasSignedIsUsed(t *testing.T) {
 			if err := open(false, public); !errors.Is(err, ErrIndexSignature) {
 				t.Errorf("an index without a signature: %v", err)
 			}
+			signed := func() bool {
+				t.Helper()
+				signed, err := signer.HasSigned(t.Context(), m.Remote, ref, first.Manifest().Digest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return signed
+			}
+			if signed() {
+				t.Error("an index without a signature is signed")
+			}
+			if foreign, err := ParseSigner(otherKey); err != nil {
+				t.Fatal(err)
+			} else if err := foreign.Push(t.Context(), m.Remote, ref, first.Manifest().Digest); err != nil {
+				t.Fatal(err)
+			}
+			if signed() {
+				t.Error("the signature of another key is one of the key")
+			}
 			if err := signer.Push(t.Context(), m.Remote, ref, first.Manifest().Digest); err != nil {
 				t.Fatal(err)
+			}
+			if !signed() {
+				t.Error("a signed index has no signature of the key")
 			}
 			if err := open(true, public); !errors.Is(err, ErrIndexSignature) {
 				t.Errorf("a signature that was never fetched, offline: %v", err)

@@ -38,6 +38,7 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 			return err
 		}
 		before, err := former(env, a, ref)
+		replaced, err := damaged(env, a, ref, err)
 		if err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
-		return c.publish(env, a, ref, &indexer.Publishing{Former: before, Catalog: built, Snapshot: true})
+		return c.publish(env, a, ref, &indexer.Publishing{Former: before, Replaced: replaced, Catalog: built, Snapshot: true})
 	})
 }
 
@@ -155,7 +156,15 @@ func (c *UpdateCmd) Run(env *terminal.Env) error {
 			fmt.Fprintf(env.Stderr, "warning: %s keeps its former content: %s\n", p.Repository, terminal.Safe(p.Err.Error()))
 		}
 		if len(catalog.Diff(&content, &got.next)) == 0 && !indexer.RenewalIsDue(before.Config(), c.ValidFor) {
-			fmt.Fprintf(env.Stdout, "%s is up to date\n", ref)
+			signed, err := c.signUnchanged(env, a, ref, before.Manifest().Digest)
+			switch {
+			case err != nil:
+				return err
+			case signed:
+				fmt.Fprintf(env.Stdout, "%s is up to date, and signed with the key now\n", ref)
+			default:
+				fmt.Fprintf(env.Stdout, "%s is up to date\n", ref)
+			}
 			return nil
 		}
 		return c.publish(env, a, ref, &indexer.Publishing{Former: before, FormerCatalog: &content, Catalog: got.next})

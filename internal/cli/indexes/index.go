@@ -3,6 +3,7 @@ package indexes
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
@@ -12,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -65,7 +67,7 @@ func (f *buildFlags) publish(env *terminal.Env, a *access, ref oci.Reference, p 
 	switch {
 	case f.ValidFor > 0:
 		p.Expires = p.Created.Add(f.ValidFor)
-	case p.Former != nil && !p.Former.Config().Expires.IsZero():
+	case p.Former != nil && p.Former.Config().Expires.After(p.Former.Config().Created):
 		c := p.Former.Config()
 		p.Expires = p.Created.Add(c.Expires.Sub(c.Created))
 	}
@@ -76,7 +78,7 @@ func (f *buildFlags) publish(env *terminal.Env, a *access, ref oci.Reference, p 
 	printEvents(env, events)
 	printProblems(env, p.Catalog.Packages)
 	if f.DryRun {
-		fmt.Fprintln(env.Stderr, "dry run: nothing was pushed")
+		fmt.Fprintln(env.Stderr, dryRun)
 		return nil
 	}
 	if err := f.sign(env, a, ref, image.Manifest.Digest); err != nil {
@@ -93,18 +95,57 @@ func (f *buildFlags) publish(env *terminal.Env, a *access, ref oci.Reference, p 
 
 // sign signs the next state of an index, if there is a key.
 func (f *buildFlags) sign(env *terminal.Env, a *access, ref oci.Reference, d oci.Digest) error {
-	if f.SignKey == "" {
-		return nil
-	}
-	text, err := fileutil.ReadFile(env.Context, f.SignKey)
-	if err != nil {
-		return err
-	}
-	signer, err := indexer.ParseSigner(text)
-	if err != nil {
+	signer, err := f.signer(env)
+	if signer == nil || err != nil {
 		return err
 	}
 	return signer.Push(env.Context, a.remote, ref, d)
+}
+
+// signer returns the signer with the key of the flags; nil if there is none.
+func (f *buildFlags) signer(env *terminal.Env) (*indexer.Signer, error) {
+	if f.SignKey == "" {
+		return nil, nil
+	}
+	text, err := fileutil.ReadFile(env.Context, f.SignKey)
+	if err != nil {
+		return nil, err
+	}
+	return indexer.ParseSigner(text)
+}
+
+// signUnchanged signs the published state of an index if there is a key that has not signed it, and reports whether it had to. A state can be older than the
+// key.
+func (f *buildFlags) signUnchanged(env *terminal.Env, a *access, ref oci.Reference, d oci.Digest) (bool, error) {
+	signer, err := f.signer(env)
+	if signer == nil || err != nil {
+		return false, err
+	}
+	if signed, err := signer.HasSigned(env.Context, a.remote, ref, d); signed || err != nil {
+		return false, err
+	}
+	if f.DryRun {
+		fmt.Fprintln(env.Stderr, dryRun)
+		return false, nil
+	}
+	return true, signer.Push(env.Context, a.remote, ref, d)
+}
+
+// dryRun is the note of a command that was asked to push nothing.
+const dryRun = "dry run: nothing was pushed"
+
+// damaged returns the place of an index among its states whose content cannot be read, with a warning; err is the reason. Other errors are returned.
+func damaged(env *terminal.Env, a *access, ref oci.Reference, err error) (indexer.Replaced, error) {
+	known := []errcode.Code{catalog.ErrInvalidIndex, catalog.ErrMixedIndex, catalog.ErrTruncatedIndex, oci.ErrBlobNotFound}
+	if err == nil || !slices.ContainsFunc(known, func(c errcode.Code) bool { return errors.Is(err, c) }) {
+		return indexer.Replaced{}, err
+	}
+	fmt.Fprintf(env.Stderr, "warning: the published state of %s is damaged and is replaced: %s\n", ref, terminal.Safe(err.Error()))
+	replaced := indexer.ReadReplaced(env.Context, a.remote, ref)
+	if replaced.Sequence == 0 {
+		fmt.Fprintf(env.Stderr, "warning: its sequence cannot be read. Clients that have used the index must run `xpkg index show %s --forget` once.\n", ref)
+	}
+	return replaced, nil
 }
 
 // printProblems prints the packages that could not be read.
