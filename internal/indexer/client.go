@@ -84,6 +84,12 @@ func (c *Client) open(ctx context.Context, ref oci.Reference, seen state, digest
 	if err := r.Prefetch(); err != nil {
 		return nil, err
 	}
+	// A state that is refused must not become the one that this machine has seen.
+	if seen.Digest != digest {
+		if err := r.Check(); err != nil {
+			return nil, err
+		}
+	}
 	return r, c.remember(ref, seen, state{config.Name, config.Sequence, digest})
 }
 

@@ -755,3 +755,34 @@ func TestADamagedStateIsReplaced(t *testing.T) {
 		t.Errorf("the next state: %+v, %v", r, err)
 	}
 }
+
+// TestARefusedStateIsNotRemembered publishes a state whose kinds contradict its configuration, and then a correct one in its place.
+func TestARefusedStateIsNotRemembered(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "one", "v1.0.0", true, "Bucket")
+	m, ref := newMachine(t, nil), s.ref("index", "main")
+	content := build(t, m, s.config("one"))
+	first := publishAt(t, m, ref, content, nil, day(1), time.Time{})
+	for _, kinds := range []int{1, 0} {
+		wrong := content
+		wrong.Config.Counts.Kinds += kinds
+		image, _, err := (&Publishing{Former: first, Catalog: wrong, Created: day(1), Snapshot: true}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.pushArtifact(t, ref, newArtifact(&image, nil))
+		r, err := m.client().Open(t.Context(), ref)
+		if kinds > 0 {
+			if !errors.Is(err, catalog.ErrInvalidIndex) {
+				t.Errorf("the wrong state: %v", err)
+			}
+			offline := m.client()
+			offline.Offline = true
+			if r, err := offline.Open(t.Context(), ref); err != nil || r.Config().Sequence != 1 {
+				t.Errorf("the state before it, offline: %v", err)
+			}
+		} else if err != nil || r.Config().Sequence != 2 {
+			t.Errorf("the state that replaces it: %v", err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -32,6 +33,41 @@ func (f *Facts) check() error {
 		return ErrUnindexable.New(nil, "the package has %d dependencies, at most %d are allowed", n, maxDependencies)
 	}
 	return nil
+}
+
+// check fails if the row does not have the form of the format.
+func (p *Package) check() error {
+	for _, text := range []struct {
+		value string
+		most  int
+	}{
+		{p.Title, maxTitle}, {p.Summary, maxSummary}, {p.Category, maxWord}, {p.License, maxWord}, {p.Website, maxSummary}, {p.SourceURL, maxSummary},
+		{p.Publisher, maxTitle}, {p.ReplacedBy, maxSummary},
+	} {
+		if text.value != clip(text.value, text.most) {
+			return fmt.Errorf("a text of %s is not one line of at most %d bytes", p.Repository, text.most)
+		}
+	}
+	switch {
+	case !slices.Contains([]string{"", "Provider", "Configuration", "Function"}, p.Type):
+		return fmt.Errorf("%s has the unknown type %.100q", p.Repository, p.Type)
+	case p.Latest != "" && !oci.ValidTag(p.Latest):
+		return fmt.Errorf("%.200q is not a tag", p.Latest)
+	case p.Rank < 0 || p.Kinds < 0:
+		return fmt.Errorf("%s has a negative number of dependents or kinds", p.Repository)
+	}
+	return nil
+}
+
+// checkRow fails if the status of a version in an index does not have the form of the format.
+func (s *Status) checkRow() error {
+	if s == nil {
+		return nil
+	}
+	if !slices.Contains([]State{Yanked, Retracted, Deprecated, Removed}, s.State) {
+		return fmt.Errorf("unknown state %.100q", s.State)
+	}
+	return s.checkReason()
 }
 
 // valid reports whether all names of the kind are valid.

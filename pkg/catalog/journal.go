@@ -79,6 +79,9 @@ func (w *wireEvent) event() (Event, error) {
 	}
 	if e.Package != nil {
 		e.Package.Updated = e.Package.Updated.UTC()
+		if err := e.Package.check(); err != nil {
+			return Event{}, err
+		}
 	}
 	for _, line := range w.Kinds {
 		k, _, err := parseKindLine(line)

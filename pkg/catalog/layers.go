@@ -100,11 +100,8 @@ func decodePackages(packed []byte) ([]Package, error) {
 		if n := len(out); !validRepository(p.Repository) || n > 0 && out[n-1].Repository >= p.Repository {
 			return fmt.Errorf("the packages are not sorted, or %.200q is not a repository", p.Repository)
 		}
-		if p.Latest != "" && !oci.ValidTag(p.Latest) {
-			return fmt.Errorf("%.200q is not a tag", p.Latest)
-		}
 		out = append(out, p)
-		return nil
+		return p.check()
 	})
 }
 

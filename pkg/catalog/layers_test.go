@@ -497,3 +497,43 @@ func FuzzParseStatus(f *testing.F) {
 		_, _ = ParseQuery(text)
 	})
 }
+
+// TestRowsThatContradictTheFormatAreRefused changes one row of an index at a time. The layers themselves are valid.
+func TestRowsThatContradictTheFormatAreRefused(t *testing.T) {
+	const repository = "registry.example.org/acme/provider-gcp"
+	read := func(change func(c *Catalog, p *Package, h *History)) error {
+		c := numbered(sample(t), 1)
+		change(&c, c.Package(repository), c.History(repository))
+		b := blobs{}
+		r, err := Open(b.add(t, encode(t, c)), b.fetch)
+		if err != nil {
+			return err
+		}
+		_, err = r.History(repository)
+		return errors.Join(err, r.Check())
+	}
+	if err := read(func(*Catalog, *Package, *History) {}); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(c *Catalog, p *Package, h *History){
+		"a title of two lines": func(_ *Catalog, p *Package, _ *History) { p.Title = "a\nb" },
+		"a long summary":       func(_ *Catalog, p *Package, _ *History) { p.Summary = strings.Repeat("a", 301) },
+		"a control character":  func(_ *Catalog, p *Package, _ *History) { p.Publisher = "\x1b[31m" },
+		"a format character":   func(_ *Catalog, p *Package, _ *History) { p.ReplacedBy = "a\u202eb" },
+		"another type":         func(_ *Catalog, p *Package, _ *History) { p.Type = "Boat" },
+		"a negative rank":      func(_ *Catalog, p *Package, _ *History) { p.Rank = -1 },
+		"a newest version":     func(_ *Catalog, p *Package, _ *History) { p.Latest = "v9.9.9" },
+		"another state":        func(_ *Catalog, _ *Package, h *History) { h.Versions[0].Status = &Status{State: "fine"} },
+		"an available version": func(_ *Catalog, _ *Package, h *History) { h.Versions[0].Status = &Status{State: Available} },
+		"a message of two lines": func(_ *Catalog, _ *Package, h *History) {
+			h.Versions[0].Status = &Status{State: Yanked, Message: "a\nb"}
+		},
+		"an unknown version":   func(_ *Catalog, _ *Package, h *History) { h.Kinds[0].Intervals[0].Since = "v7.0.0" },
+		"a number of kinds":    func(c *Catalog, _ *Package, _ *History) { c.Config.Counts.Kinds++ },
+		"a number of packages": func(c *Catalog, _ *Package, _ *History) { c.Config.Counts.Packages++ },
+	} {
+		if err := read(change); !errors.Is(err, ErrInvalidIndex) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

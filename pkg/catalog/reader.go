@@ -300,7 +300,8 @@ func (r *Reader) readTexts() ([]Text, error) {
 func (r *Reader) History(repository string) (*History, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if (&Catalog{Packages: r.packages}).exact(repository) == nil {
+	row := (&Catalog{Packages: r.packages}).exact(repository)
+	if row == nil {
 		return nil, nil
 	}
 	shard := shardOf(repository, len(r.manifest.Shards))
@@ -312,7 +313,8 @@ func (r *Reader) History(repository string) (*History, error) {
 	if h == nil {
 		h = &History{Repository: repository}
 	}
-	return applyHistory(*h, r.events), nil
+	h = applyHistory(*h, r.events)
+	return h, row.verifyHistory(h)
 }
 
 // shard returns the histories of a layer of the snapshot, and keeps them. The mutex is held.
@@ -427,6 +429,20 @@ func (r *Reader) Prefetch() error {
 	defer r.mutex.Unlock()
 	_, err := r.openKinds()
 	return err
+}
+
+// Check reads all kinds, which otherwise happens when they are needed, and compares their number with the configuration.
+func (r *Reader) Check() error {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	found := 0
+	if err := r.each((*kindsLayer).scan, func(*Kind) { found++ }); err != nil {
+		return err
+	}
+	if n := r.config.Counts.Kinds; n != found {
+		return ErrInvalidIndex.New(nil, "the index has %d kinds, its configuration states %d", found, n)
+	}
+	return nil
 }
 
 // OpenJournal returns the content of the last journal layer for [Append]; nil if there is none.

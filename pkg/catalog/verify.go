@@ -25,10 +25,16 @@ func (p *Package) verify(h *History, kinds int) error {
 	switch {
 	case h.Repository != p.Repository:
 		return ErrInvalidIndex.New(nil, "package %s has no history", p.Repository)
-	case p.Latest != "" && h.Find(p.Latest) == nil:
-		return ErrInvalidIndex.New(nil, "the newest version of %s, %.100q, is not in its history", p.Repository, p.Latest)
 	case kinds != p.Kinds:
 		return ErrInvalidIndex.New(nil, "the index has %d kinds of %s, its row states %d", kinds, p.Repository, p.Kinds)
+	}
+	return p.verifyHistory(h)
+}
+
+// verifyHistory fails with ErrInvalidIndex if the history of the package contradicts its row or itself.
+func (p *Package) verifyHistory(h *History) error {
+	if p.Latest != "" && h.Find(p.Latest) == nil {
+		return ErrInvalidIndex.New(nil, "the newest version of %s, %.100q, is not in its history", p.Repository, p.Latest)
 	}
 	_, err := h.served()
 	return err

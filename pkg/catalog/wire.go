@@ -58,7 +58,7 @@ func (w *wireVersion) version() (Version, error) {
 	case len(v.Dependencies) > maxDependencies || len(v.Crossplane) > maxConstraint || v.Kinds < 0 || v.Kinds > maxKinds:
 		return Version{}, errors.New("a version has too many dependencies or too long constraints")
 	}
-	return v, nil
+	return v, v.Status.checkRow()
 }
 
 // toUnix returns the seconds since 1970, and 0 for no time.
