@@ -30,6 +30,11 @@ type ExplainCmd struct {
 // Run prints the package or the kind.
 func (c *ExplainCmd) Run(env *terminal.Env) error {
 	return c.with(env, func(a *access, set indexer.Set) error {
+		if named, err := namesKind(set, c.Name); err != nil {
+			return err
+		} else if named {
+			return c.showKind(env, a, set)
+		}
 		name, version := splitVersion(c.Name)
 		row, in, err := findPackage(set, name)
 		if err != nil {
@@ -40,6 +45,17 @@ func (c *ExplainCmd) Run(env *terminal.Env) error {
 		}
 		return c.showKind(env, a, set)
 	})
+}
+
+// namesKind reports whether a name with an upper-case letter, which no repository has, is that of a kind. A package can have the same name in lower case.
+func namesKind(set indexer.Set, name string) (bool, error) {
+	if name == strings.ToLower(name) {
+		return false, nil
+	}
+	name, _, _ = strings.Cut(name, "/")
+	kind, group, _ := strings.Cut(name, ".")
+	found, err := set.Lookup(group, kind)
+	return slices.ContainsFunc(found, func(k catalog.Kind) bool { return k.Kind == kind }), err
 }
 
 // splitVersion returns the repository, and the tag or digest, of REPO:TAG, REPO@DIGEST or REPO@VERSION. A digest takes
