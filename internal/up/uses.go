@@ -89,10 +89,5 @@ func usesOf(p v1.Package, host string) []registry.Use {
 func isSameLoopback(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)
-	return errA == nil && errB == nil && portA == portB && isLoopbackName(hostA) && isLoopbackName(hostB)
-}
-
-func isLoopbackName(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return errA == nil && errB == nil && portA == portB && oci.IsLoopback(hostA) && oci.IsLoopback(hostB)
 }

@@ -4,13 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"net/netip"
 	"net/url"
 	"slices"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 const (
@@ -122,7 +122,7 @@ func (i Issuer) check() error {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return ErrPolicy.New(nil, "url: %q is not the address of an issuer", i.URL)
 	}
-	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+	if u.Scheme == "http" && !oci.IsLoopback(u.Hostname()) {
 		return ErrPolicy.New(nil, "url: %q is not protected by TLS, so any machine on the way could replace the keys of the issuer", i.URL)
 	}
 	if i.Name != "" && !validPart(i.Name) {
@@ -202,11 +202,6 @@ const emailClaim = "email"
 func isVerified(claims map[string]any) bool {
 	verified, stated := claims["email_verified"]
 	return !stated || verified == true || verified == "true"
-}
-
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // Origin identifies an entry of a policy that accepts identities of an issuer, by the hash of its content.

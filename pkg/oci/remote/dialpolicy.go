@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // ErrForbiddenAddress is the code for a registry that refers its client to an address
@@ -130,9 +131,9 @@ func newDialPolicy(opts *Options, host string) *dialPolicy {
 	if g.dial == nil {
 		g.dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
-	if addr, err := netip.ParseAddr(hostname(host)); err == nil {
+	if addr, err := netip.ParseAddr((&url.URL{Host: host}).Hostname()); err == nil {
 		g.learn(networkOf(addr))
-	} else if isLoopbackHost(host) {
+	} else if oci.IsLoopback(host) {
 		g.learn(loopbackNetwork)
 	}
 	return g
@@ -252,7 +253,7 @@ func (g *dialPolicy) checkURL(u *url.URL) error {
 	if err == nil && !g.allows(addr) {
 		return ErrForbiddenAddress.New(nil, "a registry referred its client to %s", addr)
 	}
-	if err != nil && isLoopbackHost(u.Hostname()) && !g.allows(netip.AddrFrom4([4]byte{127, 0, 0, 1})) {
+	if err != nil && oci.IsLoopback(u.Hostname()) && !g.allows(netip.AddrFrom4([4]byte{127, 0, 0, 1})) {
 		return ErrForbiddenAddress.New(nil, "a registry referred its client to %s", u.Hostname())
 	}
 	return nil

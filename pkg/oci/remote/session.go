@@ -59,7 +59,7 @@ func (s *session) transports() (own, other http.RoundTripper) {
 // schemeOf returns http or https. The scheme of a session never changes.
 func schemeOf(opts *Options, host string) string {
 	h, configured := opts.Hosts[host]
-	if h.PlainHTTP || (!configured && isLoopbackHost(host)) {
+	if h.PlainHTTP || (!configured && oci.IsLoopback(host)) {
 		return "http"
 	}
 	return "https"
