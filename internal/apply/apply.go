@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/xpkg-dev/xpkg/internal/apply/limiter"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -41,7 +42,7 @@ type run struct {
 func (r *run) stage(ctx context.Context, changes []plan.Change) error {
 	group, going := errgroup.WithContext(ctx)
 	// More calls cannot be in progress, so more workers are not needed.
-	group.SetLimit(maxLimit)
+	group.SetLimit(limiter.MaxLimit)
 	for _, ch := range changes {
 		group.Go(func() error { return r.one(going, ch) })
 	}

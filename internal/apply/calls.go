@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/xpkg-dev/xpkg/internal/apply/limiter"
 	"github.com/xpkg-dev/xpkg/internal/pause"
 )
 
@@ -25,7 +26,7 @@ type request func() (req *rest.Request, size int, err error)
 // reports whether an earlier attempt may have been carried out.
 //
 // A write that has started finishes after ctx is canceled; a read does not.
-func (c *Cluster) call(ctx context.Context, class callClass, r request) (raw []byte, doubt bool, err error) {
+func (c *Cluster) call(ctx context.Context, class limiter.Class, r request) (raw []byte, doubt bool, err error) {
 	var throttled, lost int
 	for {
 		var v verdict
@@ -42,7 +43,7 @@ func (c *Cluster) call(ctx context.Context, class callClass, r request) (raw []b
 			err = fmt.Errorf("%w: %w", errNoAnswer, err)
 		}
 		switch {
-		case v.after > maxPause:
+		case v.after > limiter.MaxPause:
 			return nil, doubt, fmt.Errorf("the API server rejects requests for %s: %w", v.after, err)
 		case throttled >= throttledTries, lost >= lostTries:
 			return nil, doubt, fmt.Errorf("after %d attempts: %w", throttled+lost, err)
@@ -56,27 +57,27 @@ func (c *Cluster) call(ctx context.Context, class callClass, r request) (raw []b
 }
 
 // attempt makes one attempt of a call.
-func (c *Cluster) attempt(ctx context.Context, class callClass, r request) ([]byte, verdict, error) {
-	t, err := c.limiter.acquire(ctx, class)
+func (c *Cluster) attempt(ctx context.Context, class limiter.Class, r request) ([]byte, verdict, error) {
+	t, err := c.limiter.Acquire(ctx, class)
 	if err != nil {
 		return nil, verdict{}, err
 	}
 	// The request is created now and not earlier, to limit the number of requests in memory.
 	req, size, err := r()
 	if err != nil {
-		c.limiter.cancel(class)
+		c.limiter.Cancel(class)
 		return nil, verdict{}, err
 	}
 	going := ctx
-	if class != readAny {
+	if class != limiter.Read {
 		going = context.WithoutCancel(ctx)
 	}
 	listening, h := hear(going)
 	began := time.Now()
 	raw, err := send(listening, req)
 	v := judge(err, *h, time.Now())
-	c.limiter.release(t, result{
-		class: class, size: size, took: time.Since(began), failed: err != nil, throttled: v.throttled, after: v.after,
+	c.limiter.Release(t, limiter.Result{
+		Class: class, Size: size, Took: time.Since(began), Failed: err != nil, Throttled: v.throttled, After: v.after,
 	})
 	if going.Err() != nil {
 		return nil, verdict{}, going.Err()
@@ -96,7 +97,7 @@ func send(ctx context.Context, req *rest.Request) ([]byte, error) {
 
 // get reads a path with the given media type.
 func (c *Cluster) get(ctx context.Context, accept string, params map[string]string, path ...string) ([]byte, error) {
-	raw, _, err := c.call(ctx, readAny, func() (*rest.Request, int, error) {
+	raw, _, err := c.call(ctx, limiter.Read, func() (*rest.Request, int, error) {
 		req := c.rest.Get().AbsPath(path...).SetHeader("Accept", accept)
 		for k, v := range params {
 			req = req.Param(k, v)

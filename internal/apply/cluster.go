@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/xpkg-dev/xpkg/internal/apply/limiter"
 	"github.com/xpkg-dev/xpkg/internal/sharedread"
 )
 
@@ -26,7 +27,7 @@ const (
 // measured limit of concurrent calls.
 type Cluster struct {
 	rest    rest.Interface
-	limiter *limiter
+	limiter *limiter.Limiter
 	dryRun  bool
 	brake   Brake
 	// served, services and composites are the discovery document, the APIServices and the XRDs, which all packages read.
@@ -61,7 +62,7 @@ func NewCluster(cfg *rest.Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cluster client: %w", err)
 	}
 	return &Cluster{
-		rest: client, limiter: newLimiter(),
+		rest: client, limiter: limiter.New(),
 		served: &sharedread.Read[discovery]{}, services: &sharedread.Read[apiServices]{},
 		composites: &sharedread.Read[[]partial]{}, definitions: &definitionWrites{},
 	}, nil

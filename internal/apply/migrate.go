@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/xpkg-dev/xpkg/internal/apply/limiter"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -184,7 +185,7 @@ func (c *Cluster) rewrite(ctx context.Context, folder, plural string, p partial)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	_, _, err = c.call(ctx, writeMetadata, func() (*rest.Request, int, error) {
+	_, _, err = c.call(ctx, limiter.WriteMetadata, func() (*rest.Request, int, error) {
 		req := c.rest.Patch(types.MergePatchType).AbsPath(path...).Param("fieldManager", plan.FieldManager)
 		return req.SetHeader("Accept", metadataObject).Body(body), len(body), nil
 	})
@@ -239,7 +240,7 @@ func (c *Cluster) setStoredVersions(ctx context.Context, folder, name string, ui
 	if err != nil {
 		return m, err
 	}
-	raw, _, err := c.call(ctx, writeObject, func() (*rest.Request, int, error) {
+	raw, _, err := c.call(ctx, limiter.WriteObject, func() (*rest.Request, int, error) {
 		req := c.rest.Patch(types.MergePatchType).AbsPath(folder, name, "status").Param("fieldManager", plan.FieldManager)
 		return req.SetHeader("Accept", metadataObject).Body(patch), len(patch), nil
 	})

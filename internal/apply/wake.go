@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/xpkg-dev/xpkg/internal/apply/limiter"
 )
 
 const (
@@ -56,7 +58,7 @@ func (c *Cluster) Wake(ctx context.Context, name string) error {
 	if err != nil {
 		return classify(err, "wake CustomResourceDefinition %s", name)
 	}
-	_, _, err = c.call(ctx, writeMetadata, func() (*rest.Request, int, error) {
+	_, _, err = c.call(ctx, limiter.WriteMetadata, func() (*rest.Request, int, error) {
 		req := c.rest.Patch(types.MergePatchType).AbsPath(definitionsPath, name, "status").SetHeader("Accept", metadataObject)
 		return req.Body(body), len(body), nil
 	})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/xpkg-dev/xpkg/internal/apply/limiter"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -45,9 +46,9 @@ func (c *Cluster) carryOut(ctx context.Context, ch plan.Change, content Content)
 			return plan.Written{}, "", err
 		}
 	}
-	s := writeObject
+	s := limiter.WriteObject
 	if ch.MetadataOnly {
-		s = writeMetadata
+		s = limiter.WriteMetadata
 	}
 	raw, doubt, err := c.call(ctx, s, func() (*rest.Request, int, error) {
 		body, err := body(ch, content, keep)
@@ -157,7 +158,7 @@ func mapPatch(put map[string]string, remove []string) map[string]any {
 // others start.
 func (c *Cluster) DeleteAll(ctx context.Context, changes []plan.Change) error {
 	group, going := errgroup.WithContext(ctx)
-	group.SetLimit(maxLimit)
+	group.SetLimit(limiter.MaxLimit)
 	for _, ch := range changes {
 		group.Go(func() error { return c.Delete(going, ch.Ref, ch.UID, ch.ResourceVersion) })
 	}
@@ -182,7 +183,7 @@ func (c *Cluster) Delete(ctx context.Context, ref plan.Ref, uid types.UID, resou
 	if err != nil {
 		return err
 	}
-	_, _, err = c.call(ctx, writeMetadata, func() (*rest.Request, int, error) {
+	_, _, err = c.call(ctx, limiter.WriteMetadata, func() (*rest.Request, int, error) {
 		req := c.rest.Delete().AbsPath(path, ref.Name).SetHeader("Accept", metadataObject).SetHeader("Content-Type", runtime.ContentTypeJSON)
 		return req.Body(options), len(options), nil
 	})

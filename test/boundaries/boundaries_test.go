@@ -104,7 +104,7 @@ func TestPackagesAreSmall(t *testing.T) {
 	for line := range strings.Lines(string(out)) {
 		pkg, count, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if n, err := strconv.Atoi(count); err != nil || n > most {
-			t.Errorf("%s has %s files,, at most %d are allowed", pkg, count, most)
+			t.Errorf("%s has %s files, at most %d are allowed", pkg, count, most)
 		}
 	}
 }

@@ -1,4 +1,6 @@
-package apply
+// Package limiter limits the concurrent calls to an API server: it admits as many as the server carries out without delay, which it learns
+// from the results of earlier ones.
+package limiter
 
 import (
 	"context"
@@ -7,8 +9,8 @@ import (
 	"time"
 )
 
-// limiter admits calls in the order of their requests, up to the limit. All calls of a Cluster share it.
-type limiter struct {
+// A Limiter admits calls in the order of their requests, up to the limit. It is safe for concurrent use.
+type Limiter struct {
 	mu          sync.Mutex
 	concurrency concurrency
 	writes      queue
@@ -21,24 +23,25 @@ type limiter struct {
 type queue struct {
 	// busy is the number of admitted calls that are not released.
 	busy    int
-	waiting []chan token
+	waiting []chan Token
 }
 
-// token admits one call. It is released with the result of the call.
-type token struct {
-	// epoch and saturated have the meaning of the fields of [result].
+// Token admits one call. It is released with the result of the call.
+type Token struct {
+	// epoch and saturated have the meaning of the fields of [Result].
 	epoch     int
 	saturated bool
 }
 
-func newLimiter() *limiter { return &limiter{concurrency: newConcurrency()} }
+// New returns a limiter without results.
+func New() *Limiter { return &Limiter{concurrency: newConcurrency()} }
 
-// acquire waits until a call is admitted, or for the end of ctx.
-func (l *limiter) acquire(ctx context.Context, class callClass) (token, error) {
+// Acquire waits until a call is admitted, or for the end of ctx.
+func (l *Limiter) Acquire(ctx context.Context, class Class) (Token, error) {
 	if err := ctx.Err(); err != nil {
-		return token{}, err
+		return Token{}, err
 	}
-	admitted := make(chan token, 1)
+	admitted := make(chan Token, 1)
 	l.mu.Lock()
 	queue := l.queue(class)
 	queue.waiting = append(queue.waiting, admitted)
@@ -49,22 +52,22 @@ func (l *limiter) acquire(ctx context.Context, class callClass) (token, error) {
 		return t, nil
 	case <-ctx.Done():
 		l.leave(queue, admitted)
-		return token{}, ctx.Err()
+		return Token{}, ctx.Err()
 	}
 }
 
-// release ends a call and records its result.
-func (l *limiter) release(t token, r result) {
+// Release ends a call and records its result.
+func (l *Limiter) Release(t Token, r Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.epoch, r.saturated = t.epoch, t.saturated
 	l.concurrency.record(time.Now(), r)
-	l.queue(r.class).busy--
+	l.queue(r.Class).busy--
 	l.advance()
 }
 
-// cancel releases the token of a call that was not made.
-func (l *limiter) cancel(class callClass) {
+// Cancel releases the token of a call that was not made.
+func (l *Limiter) Cancel(class Class) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue(class).busy--
@@ -72,7 +75,7 @@ func (l *limiter) cancel(class callClass) {
 }
 
 // leave removes a call that no longer waits from its queue. The call may have been admitted at the same moment.
-func (l *limiter) leave(queue *queue, admitted chan token) {
+func (l *Limiter) leave(queue *queue, admitted chan Token) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(queue.waiting, admitted); i >= 0 {
@@ -83,15 +86,15 @@ func (l *limiter) leave(queue *queue, admitted chan token) {
 	l.advance()
 }
 
-func (l *limiter) queue(class callClass) *queue {
-	if class == readAny {
+func (l *Limiter) queue(class Class) *queue {
+	if class == Read {
 		return &l.reads
 	}
 	return &l.writes
 }
 
 // advance admits waiting calls up to the limit. The mutex must be held.
-func (l *limiter) advance() {
+func (l *Limiter) advance() {
 	if len(l.writes.waiting)+len(l.reads.waiting) == 0 {
 		return
 	}
@@ -107,12 +110,12 @@ func (l *limiter) advance() {
 func (l *queue) advance(limit, epoch int) {
 	for l.busy < limit && len(l.waiting) > 0 {
 		l.busy++
-		l.waiting[0] <- token{epoch: epoch, saturated: l.busy == limit}
+		l.waiting[0] <- Token{epoch: epoch, saturated: l.busy == limit}
 		l.waiting = l.waiting[1:]
 	}
 }
 
-func (l *limiter) wakeAfter(pause time.Duration) {
+func (l *Limiter) wakeAfter(pause time.Duration) {
 	if l.timer != nil {
 		l.timer.Stop()
 	}

@@ -1,4 +1,4 @@
-package apply
+package limiter
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 // These tests run in a synctest bubble, where time passes when all goroutines wait.
 
 // wants requests a background token, and returns the channel that receives it.
-func wants(t *testing.T, l *limiter, s callClass) <-chan token {
+func wants(t *testing.T, l *Limiter, s Class) <-chan Token {
 	t.Helper()
-	out := make(chan token, 1)
+	out := make(chan Token, 1)
 	go func() {
-		if admitted, err := l.acquire(t.Context(), s); err == nil {
+		if admitted, err := l.Acquire(t.Context(), s); err == nil {
 			out <- admitted
 		}
 	}()
@@ -23,16 +23,16 @@ func wants(t *testing.T, l *limiter, s callClass) <-chan token {
 	return out
 }
 
-func came(c <-chan token) bool {
+func came(c <-chan Token) bool {
 	synctest.Wait()
 	return len(c) > 0
 }
 
-func full(t *testing.T, l *limiter) []token {
+func full(t *testing.T, l *Limiter) []Token {
 	t.Helper()
-	var out []token
+	var out []Token
 	for range startLimit {
-		admitted, err := l.acquire(t.Context(), writeObject)
+		admitted, err := l.Acquire(t.Context(), WriteObject)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,20 +43,20 @@ func full(t *testing.T, l *limiter) []token {
 
 func TestLimiterAdmitsCallsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter()
+		l := New()
 		tokens := full(t, l)
 		if tokens[0].saturated || !tokens[startLimit-1].saturated {
 			t.Error("only the last call reaches the limit")
 		}
-		first, second := wants(t, l, writeObject), wants(t, l, writeMetadata)
+		first, second := wants(t, l, WriteObject), wants(t, l, WriteMetadata)
 		if came(first) || came(second) {
 			t.Fatal("more calls than the limit")
 		}
-		l.release(tokens[0], result{class: writeObject})
+		l.Release(tokens[0], Result{Class: WriteObject})
 		if !came(first) || came(second) {
 			t.Error("the first waiting call is not admitted first")
 		}
-		l.cancel(writeObject)
+		l.Cancel(WriteObject)
 		if !came(second) {
 			t.Error("a canceled call does not release its token")
 		}
@@ -65,17 +65,17 @@ func TestLimiterAdmitsCallsInOrder(t *testing.T) {
 
 func TestReadsAreAdmittedWhileWritesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter()
+		l := New()
 		full(t, l)
 		for range 50 {
-			wants(t, l, writeObject)
+			wants(t, l, WriteObject)
 		}
 		for range startLimit / 2 {
-			if !came(wants(t, l, readAny)) {
+			if !came(wants(t, l, Read)) {
 				t.Fatal("a read waits for writes")
 			}
 		}
-		if came(wants(t, l, readAny)) {
+		if came(wants(t, l, Read)) {
 			t.Error("reads have no limit")
 		}
 	})
@@ -83,14 +83,14 @@ func TestReadsAreAdmittedWhileWritesWait(t *testing.T) {
 
 func TestLimiterPausesWhenThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter()
-		admitted, err := l.acquire(t.Context(), writeObject)
+		l := New()
+		admitted, err := l.Acquire(t.Context(), WriteObject)
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		l.release(admitted, result{class: writeObject, throttled: true, after: 7 * time.Second})
-		write, read := wants(t, l, writeObject), wants(t, l, readAny)
+		l.Release(admitted, Result{Class: WriteObject, Throttled: true, After: 7 * time.Second})
+		write, read := wants(t, l, WriteObject), wants(t, l, Read)
 		if came(write) || came(read) {
 			t.Fatal("a call begins within the pause")
 		}
@@ -105,14 +105,14 @@ func TestLimiterPausesWhenThrottled(t *testing.T) {
 // A further throttled response lengthens the pause, and never shortens it.
 func TestLongestPauseApplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter()
+		l := New()
 		tokens, began := full(t, l), time.Now()
-		l.release(tokens[0], result{class: writeObject, throttled: true, after: 5 * time.Second})
-		write := wants(t, l, writeObject)
-		l.release(tokens[1], result{class: writeObject, throttled: true, after: 9 * time.Second})
-		l.release(tokens[2], result{class: writeObject, throttled: true, after: time.Second})
+		l.Release(tokens[0], Result{Class: WriteObject, Throttled: true, After: 5 * time.Second})
+		write := wants(t, l, WriteObject)
+		l.Release(tokens[1], Result{Class: WriteObject, Throttled: true, After: 9 * time.Second})
+		l.Release(tokens[2], Result{Class: WriteObject, Throttled: true, After: time.Second})
 		for _, admitted := range tokens[3:] {
-			l.release(admitted, result{class: writeObject})
+			l.Release(admitted, Result{Class: WriteObject})
 		}
 		<-write
 		if waited := time.Since(began); waited != 9*time.Second {
@@ -123,12 +123,12 @@ func TestLongestPauseApplies(t *testing.T) {
 
 func TestCanceledCallReleasesItsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter()
+		l := New()
 		tokens := full(t, l)
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error, 1)
 		go func() {
-			_, err := l.acquire(ctx, writeObject)
+			_, err := l.Acquire(ctx, WriteObject)
 			left <- err
 		}()
 		synctest.Wait()
@@ -136,11 +136,11 @@ func TestCanceledCallReleasesItsToken(t *testing.T) {
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
-		if _, err := l.acquire(ctx, readAny); !errors.Is(err, context.Canceled) {
+		if _, err := l.Acquire(ctx, Read); !errors.Is(err, context.Canceled) {
 			t.Errorf("a context that was canceled before: %v", err)
 		}
-		next := wants(t, l, writeObject)
-		l.release(tokens[0], result{class: writeObject})
+		next := wants(t, l, WriteObject)
+		l.Release(tokens[0], Result{Class: WriteObject})
 		if !came(next) {
 			t.Error("the token of a call that no longer waits is lost")
 		}
@@ -149,7 +149,7 @@ func TestCanceledCallReleasesItsToken(t *testing.T) {
 
 // A token is not lost if its call is canceled at the moment of its admission.
 func TestLimiterLosesNoToken(t *testing.T) {
-	l := newLimiter()
+	l := New()
 	done := make(chan struct{})
 	for range 100 {
 		go func() {
@@ -157,8 +157,8 @@ func TestLimiterLosesNoToken(t *testing.T) {
 			for range 100 {
 				ctx, cancel := context.WithCancel(t.Context())
 				go cancel()
-				if admitted, err := l.acquire(ctx, writeObject); err == nil {
-					l.release(admitted, result{class: writeObject, failed: true})
+				if admitted, err := l.Acquire(ctx, WriteObject); err == nil {
+					l.Release(admitted, Result{Class: WriteObject, Failed: true})
 				}
 				cancel()
 			}

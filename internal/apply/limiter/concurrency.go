@@ -1,13 +1,13 @@
-package apply
+package limiter
 
 import "time"
 
 const (
 	// startLimit is the limit before the first result.
 	startLimit = 10
-	// minLimit and maxLimit bound the limit. More concurrent calls do not help: the API server processes CRDs one after
+	// MaxLimit and minLimit bound the limit. More concurrent calls do not help: the API server processes CRDs one after
 	// the other.
-	minLimit, maxLimit = 1, 32
+	MaxLimit, minLimit = 32, 1
 
 	// good and slow compare the cost of calls with the lowest recent cost. A window with a cost of up to good
 	// times the lowest raises the limit; one above slow times lowers it. In between, the limit does not
@@ -19,50 +19,50 @@ const (
 	// minWindow is the minimum number of responses in a window.
 	minWindow = 5
 
-	// defaultPause is the pause of new calls when a throttling server states no delay. maxPause bounds the delay that it
-	// states.
-	defaultPause, maxPause = time.Second, 30 * time.Second
+	// MaxPause bounds the pause that a throttling server states; defaultPause is the pause if it states none.
+	MaxPause, defaultPause = 30 * time.Second, time.Second
 	// ceilingLasts is the time before a limit that the server throttled is tried again.
 	ceilingLasts = time.Minute
 )
 
-// callClass is a class of calls with comparable costs.
-type callClass int
+// Class is a class of calls with comparable costs.
+type Class int
 
 const (
-	// writeObject is a write of a whole object. Its cost grows with the size.
-	writeObject callClass = iota
-	// writeMetadata is a write of metadata, which costs as much as a write of the object.
-	writeMetadata
-	// readAny is a read. Reads are few, and their costs differ too much to be compared.
-	readAny
+	// WriteObject is a write of a whole object. Its cost grows with the size.
+	WriteObject Class = iota
+	// WriteMetadata is a write of metadata, which costs as much as a write of the object.
+	WriteMetadata
+	// Read is a read. Reads are few, and their costs differ too much to be compared.
+	Read
 	// classes is the number of classes.
 	classes
 )
 
-// result is the result of one call for the limit.
-type result struct {
-	class callClass
+// Result is the result of one call for the limit.
+type Result struct {
+	Class Class
 	// epoch is the epoch of the limit when the call started.
 	epoch int
 	// saturated reports whether the limit delayed other calls during this one.
 	saturated bool
-	// size is the number of bytes sent.
-	size int
-	took time.Duration
-	// failed reports whether the call was not carried out, or its result is unknown.
-	failed bool
-	// throttled reports whether the server asked for fewer requests, and the delay before the next one; zero if it stated
+	// Size is the number of bytes sent.
+	Size int
+	// Took is the time from the request to the response.
+	Took time.Duration
+	// Failed reports whether the call was not carried out, or its result is unknown.
+	Failed bool
+	// Throttled reports whether the server asked for fewer requests, and After is the delay before the next one; zero if it stated
 	// none.
-	throttled bool
-	after     time.Duration
+	Throttled bool
+	After     time.Duration
 }
 
 // weight returns the work of a call in bytes. A call without a body has a weight, too.
-func (a result) weight() float64 {
+func (a Result) weight() float64 {
 	const call = 4096
-	if a.class == writeObject {
-		return float64(call + a.size)
+	if a.Class == WriteObject {
+		return float64(call + a.Size)
 	}
 	return call
 }
@@ -97,18 +97,18 @@ type window struct {
 	seconds, weight   [classes]float64
 }
 
-func newConcurrency() concurrency { return concurrency{limit: startLimit, ceiling: maxLimit} }
+func newConcurrency() concurrency { return concurrency{limit: startLimit, ceiling: MaxLimit} }
 
 // limits returns the limits of concurrent writes and of concurrent reads. Reads have a separate limit, so
 // they never wait for writes.
 func (c *concurrency) limits() (writes, reads int) { return c.limit, max(2, c.limit/2) }
 
 // record adds the result of a call.
-func (c *concurrency) record(now time.Time, a result) {
+func (c *concurrency) record(now time.Time, a Result) {
 	switch {
-	case a.throttled:
+	case a.Throttled:
 		c.throttle(now, a)
-	case a.class == readAny || a.epoch != c.epoch:
+	case a.Class == Read || a.epoch != c.epoch:
 	default:
 		c.window.add(a)
 		if c.window.results >= max(minWindow, c.limit) {
@@ -119,12 +119,12 @@ func (c *concurrency) record(now time.Time, a result) {
 
 // throttle pauses new calls. The server often throttles several concurrent calls at once; together they halve the
 // limit only once.
-func (c *concurrency) throttle(now time.Time, a result) {
-	after := a.after
+func (c *concurrency) throttle(now time.Time, a Result) {
+	after := a.After
 	if after <= 0 {
 		after = defaultPause
 	}
-	if until := now.Add(min(after, maxPause)); until.After(c.pausedUntil) {
+	if until := now.Add(min(after, MaxPause)); until.After(c.pausedUntil) {
 		c.pausedUntil = until
 	}
 	if a.epoch != c.epoch {
@@ -162,7 +162,7 @@ func (c *concurrency) decide(now time.Time) {
 }
 
 func (c *concurrency) raise(now time.Time) {
-	top := maxLimit
+	top := MaxLimit
 	if now.Before(c.ceilingUntil) {
 		top = c.ceiling
 	}
@@ -170,19 +170,19 @@ func (c *concurrency) raise(now time.Time) {
 }
 
 func (c *concurrency) set(limit int) {
-	limit = min(max(limit, minLimit), maxLimit)
+	limit = min(max(limit, minLimit), MaxLimit)
 	if limit != c.limit {
 		c.limit, c.window = limit, window{}
 		c.epoch++
 	}
 }
 
-func (w *window) add(a result) {
+func (w *window) add(a Result) {
 	w.results++
 	w.saturated = w.saturated || a.saturated
-	w.failed = w.failed || a.failed
-	w.seconds[a.class] += a.took.Seconds()
-	w.weight[a.class] += a.weight()
+	w.failed = w.failed || a.Failed
+	w.seconds[a.Class] += a.Took.Seconds()
+	w.weight[a.Class] += a.weight()
 }
 
 // ratio returns the cost of the calls in a window relative to the lowest cost.

@@ -1,4 +1,4 @@
-package apply
+package limiter
 
 import (
 	"testing"
@@ -19,11 +19,11 @@ func TestConcurrencySettlesNearTheCapacity(t *testing.T) {
 		s.uneven = rapid.Bool().Draw(t, "uneven")
 		s.run(learned)
 		limit, took := s.mean(learned)
-		if low, high := 0.9*float64(min(capacity, maxLimit)), 2*float64(capacity)+2; limit < low || limit > high {
+		if low, high := 0.9*float64(min(capacity, MaxLimit)), 2*float64(capacity)+2; limit < low || limit > high {
 			t.Errorf("the limit is %.1f, want it between %.1f and %.1f", limit, low, high)
 		}
 		// No server can do it faster than this.
-		best := time.Duration(float64(learned) / float64(min(capacity, maxLimit)) * float64(usualCost))
+		best := time.Duration(float64(learned) / float64(min(capacity, MaxLimit)) * float64(usualCost))
 		if took > best*5/4 {
 			t.Errorf("took %s, the server could have done it in %s", took, best)
 		}
@@ -68,7 +68,7 @@ func TestConcurrencyFallsUnderLoadAndRecovers(t *testing.T) {
 		before, _ := s.mean(500)
 		s.slowness = rapid.Float64Range(2, 10).Draw(t, "slowness")
 		lowest := before
-		for range 10 * maxLimit {
+		for range 10 * MaxLimit {
 			s.run(1)
 			lowest = min(lowest, float64(s.concurrency.limit))
 		}
@@ -89,16 +89,16 @@ func TestConcurrencyStaysWithinItsBounds(t *testing.T) {
 		p, now := newConcurrency(), time.Unix(0, 0)
 		for range rapid.IntRange(1, 500).Draw(t, "answers") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "passes")))
-			p.record(now, result{
-				class: rapid.SampledFrom([]callClass{writeObject, writeMetadata, readAny}).Draw(t, "sort"), epoch: p.epoch - rapid.IntRange(0, 1).Draw(t, "late"),
-				saturated: rapid.Bool().Draw(t, "saturated"), size: rapid.IntRange(0, 3<<20).Draw(t, "size"),
-				took: time.Duration(rapid.Int64Range(0, int64(requestTimeout)).Draw(t, "took")), failed: rapid.Bool().Draw(t, "failed"),
-				throttled: rapid.IntRange(0, 9).Draw(t, "throttled") == 0, after: time.Duration(rapid.Int64Range(-1, int64(time.Hour)).Draw(t, "after")),
+			p.record(now, Result{
+				Class: rapid.SampledFrom([]Class{WriteObject, WriteMetadata, Read}).Draw(t, "sort"), epoch: p.epoch - rapid.IntRange(0, 1).Draw(t, "late"),
+				saturated: rapid.Bool().Draw(t, "saturated"), Size: rapid.IntRange(0, 3<<20).Draw(t, "size"),
+				Took: time.Duration(rapid.Int64Range(0, int64(2*MaxPause)).Draw(t, "took")), Failed: rapid.Bool().Draw(t, "failed"),
+				Throttled: rapid.IntRange(0, 9).Draw(t, "throttled") == 0, After: time.Duration(rapid.Int64Range(-1, int64(time.Hour)).Draw(t, "after")),
 			})
-			if p.limit < minLimit || p.limit > maxLimit {
+			if p.limit < minLimit || p.limit > MaxLimit {
 				t.Fatalf("the limit is %d", p.limit)
 			}
-			if pause := p.pausedUntil.Sub(now); pause > maxPause {
+			if pause := p.pausedUntil.Sub(now); pause > MaxPause {
 				t.Fatalf("a pause of %s", pause)
 			}
 			if writes, reads := p.limits(); writes != p.limit || reads < 2 {
@@ -109,27 +109,27 @@ func TestConcurrencyStaysWithinItsBounds(t *testing.T) {
 }
 
 func TestConcurrencyFollowsResults(t *testing.T) {
-	good := result{class: writeObject, saturated: true, size: usualSize, took: usualCost}
-	with := func(change func(*result)) result {
+	good := Result{Class: WriteObject, saturated: true, Size: usualSize, Took: usualCost}
+	with := func(change func(*Result)) Result {
 		a := good
 		change(&a)
 		return a
 	}
 	tests := map[string]struct {
-		results []result
+		results []Result
 		want    int
 	}{
 		"start":                                   {nil, 10},
 		"a window that is not full":               {times(9, good), 10},
 		"a full window of good results":           {times(10, good), 11},
-		"no call waited":                          {times(10, with(func(a *result) { a.saturated = false })), 10},
-		"results of calls before the last change": {times(10, with(func(a *result) { a.epoch = -1 })), 10},
-		"reads do not count":                      {times(100, with(func(a *result) { a.class = readAny })), 10},
-		"one failed":                              {append(times(9, good), with(func(a *result) { a.failed = true })), 10},
-		"one throttled":                           {times(1, with(func(a *result) { a.throttled = true })), 5},
-		"a read throttled":                        {times(1, with(func(a *result) { a.throttled, a.class = true, readAny })), 5},
-		"several throttled at once":               {times(4, with(func(a *result) { a.throttled = true })), 5},
-		"costs are relative to the size":          {append(times(9, good), with(func(a *result) { a.size, a.took = 20*usualSize, 19*usualCost })), 11},
+		"no call waited":                          {times(10, with(func(a *Result) { a.saturated = false })), 10},
+		"results of calls before the last change": {times(10, with(func(a *Result) { a.epoch = -1 })), 10},
+		"reads do not count":                      {times(100, with(func(a *Result) { a.Class = Read })), 10},
+		"one failed":                              {append(times(9, good), with(func(a *Result) { a.Failed = true })), 10},
+		"one throttled":                           {times(1, with(func(a *Result) { a.Throttled = true })), 5},
+		"a read throttled":                        {times(1, with(func(a *Result) { a.Throttled, a.Class = true, Read })), 5},
+		"several throttled at once":               {times(4, with(func(a *Result) { a.Throttled = true })), 5},
+		"costs are relative to the size":          {append(times(9, good), with(func(a *Result) { a.Size, a.Took = 20*usualSize, 19*usualCost })), 11},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -144,8 +144,8 @@ func TestConcurrencyFollowsResults(t *testing.T) {
 	}
 }
 
-func times(n int, a result) []result {
-	out := make([]result, n)
+func times(n int, a Result) []Result {
+	out := make([]Result, n)
 	for i := range out {
 		out[i] = a
 	}
@@ -156,8 +156,8 @@ func times(n int, a result) []result {
 // the object that it changes.
 func TestConcurrencyComparesCallsOfOneClass(t *testing.T) {
 	p := newConcurrency()
-	object := result{class: writeObject, saturated: true, size: 1 << 20, took: 40 * time.Millisecond}
-	patch := result{class: writeMetadata, saturated: true, size: 200, took: 40 * time.Millisecond}
+	object := Result{Class: WriteObject, saturated: true, Size: 1 << 20, Took: 40 * time.Millisecond}
+	patch := Result{Class: WriteMetadata, saturated: true, Size: 200, Took: 40 * time.Millisecond}
 	for range 100 {
 		object.epoch, patch.epoch = p.epoch, p.epoch
 		p.record(time.Unix(0, 0), object)

@@ -1,4 +1,4 @@
-package apply
+package limiter
 
 import (
 	"math/rand/v2"
@@ -28,7 +28,7 @@ type simulation struct {
 }
 
 type simulated struct {
-	result result
+	result Result
 	began  time.Time
 	left   time.Duration
 }
@@ -62,7 +62,7 @@ func (s *simulation) fill() {
 	s.inFlight = s.inFlight[:s.refuseAbove:s.refuseAbove]
 	for _, c := range refused {
 		s.throttled++
-		c.result.throttled, c.result.failed = true, true
+		c.result.Throttled, c.result.Failed = true, true
 		s.concurrency.record(s.now, c.result)
 	}
 }
@@ -78,8 +78,8 @@ func (s *simulation) call() *simulated {
 	if s.uneven {
 		size, luck = 1<<10+int(s.rng.ExpFloat64()*usualSize), 0.7+0.6*s.rng.Float64()
 	}
-	c := &simulated{began: s.now, result: result{class: writeObject, epoch: s.concurrency.epoch, size: size}}
-	usual := result{class: writeObject, size: usualSize}
+	c := &simulated{began: s.now, result: Result{Class: WriteObject, epoch: s.concurrency.epoch, Size: size}}
+	usual := Result{Class: WriteObject, Size: usualSize}
 	c.left = time.Duration(float64(usualCost) * s.slowness * luck * c.result.weight() / usual.weight())
 	return c
 }
@@ -100,7 +100,7 @@ func (s *simulation) finish() {
 	}
 	s.now = s.now.Add(time.Duration(float64(work) * share))
 	s.inFlight = append(s.inFlight[:next], s.inFlight[next+1:]...)
-	done.result.took = s.now.Sub(done.began)
+	done.result.Took = s.now.Sub(done.began)
 	s.answered++
 	s.concurrency.record(s.now, done.result)
 }
