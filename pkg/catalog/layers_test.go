@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 	"github.com/xpkg-dev/xpkg/pkg/catalog/internal/frame"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -170,6 +171,7 @@ func sameAnswers(t *rapid.T, c *Catalog, r *Reader) {
 }
 
 func TestSnapshotIsDueWhenTheJournalIsLong(t *testing.T) {
+	race.SkipSequential(t)
 	b := blobs{}
 	facts := func(n int) []Facts {
 		var all []Facts

@@ -15,6 +15,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
@@ -332,6 +333,7 @@ func TestRuntimeSurvivesTheIndex(t *testing.T) {
 }
 
 func TestEveryAcceptedPackageIsConvertedDeterministically(t *testing.T) {
+	race.SkipSequential(t)
 	root := filepath.Join(corpus.Dir(t), "legacy-v1")
 	folders, err := os.ReadDir(root)
 	if err != nil {
