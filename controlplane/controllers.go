@@ -30,15 +30,11 @@ import (
 
 // The settings of the controllers are the defaults of kube-controller-manager.
 const (
-	controllerWorkers   = 5
-	namespaceWorkers    = 10
-	namespaceResync     = 5 * time.Minute
-	informerResync      = 12 * time.Hour
-	endpointsPerSlice   = 100
-	clientQPS           = 200
-	clientBurst         = 400
-	namespaceQPSFactor  = 20
-	namespaceBurstRatio = 100
+	namespaceResync   = 5 * time.Minute
+	informerResync    = 12 * time.Hour
+	endpointsPerSlice = 100
+	clientQPS         = 200
+	clientBurst       = 400
 )
 
 // A controllerManager runs the controllers of Kubernetes that packages need: they aggregate roles and create service accounts, pods and
@@ -70,67 +66,67 @@ func (m controllerManager) run(ctx context.Context) error {
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, informerResync, informers.WithTransform(dropManagedFields))
 
-	var running sync.WaitGroup
-	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var start []func()
 	for _, c := range controllers(factory, ca) {
-		config := rest.AddUserAgent(rest.CopyConfig(config), c.name)
 		ctx := klog.NewContext(ctx, klog.LoggerWithName(klog.FromContext(ctx), c.name))
-		run, err := c.create(ctx, config)
+		r, err := c.create(ctx, rest.AddUserAgent(rest.CopyConfig(config), c.name))
 		if err != nil {
 			return fmt.Errorf("cannot create the controller %s: %w", c.name, err)
 		}
-		start = append(start, func() { run(ctx) })
+		start = append(start, func() { r.Run(ctx, c.workers) })
 	}
 	// The informers that the controllers requested start before the controllers, which wait for them.
 	factory.Start(ctx.Done())
+	var running sync.WaitGroup
 	for _, run := range start {
 		running.Go(run)
 	}
-	<-ctx.Done()
 	running.Wait()
 	factory.Shutdown()
 	return nil
 }
 
-// A controller creates a controller of Kubernetes, with a client of its own, as a function that runs it until the context ends.
+// A controller is a controller of Kubernetes with the number of its workers. Create creates it with a client of its own.
 type controller struct {
-	name   string
-	create func(context.Context, *rest.Config) (func(context.Context), error)
+	name    string
+	workers int
+	create  func(context.Context, *rest.Config) (runner, error)
+}
+
+// A runner runs a controller until the context ends.
+type runner interface {
+	Run(ctx context.Context, workers int)
 }
 
 // controllers returns the controllers, which read from the informers of factory. The CA is published to every namespace.
 func controllers(factory informers.SharedInformerFactory, ca []byte) []controller {
 	core, apps, batch := factory.Core().V1(), factory.Apps().V1(), factory.Batch().V1()
 	return []controller{
-		withClient("clusterrole-aggregation-controller", func(ctx context.Context, client kubernetes.Interface) (runner, int, error) {
-			return clusterroleaggregation.NewClusterRoleAggregation(factory.Rbac().V1().ClusterRoles(), client.RbacV1()), controllerWorkers, nil
-		}),
-		withClient("cronjob-controller", func(ctx context.Context, client kubernetes.Interface) (runner, int, error) {
-			c, err := cronjob.NewControllerV2(ctx, batch.Jobs(), batch.CronJobs(), client)
-			return c, controllerWorkers, err
-		}),
-		withClient("deployment-controller", func(ctx context.Context, client kubernetes.Interface) (runner, int, error) {
-			c, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(), client)
-			return c, controllerWorkers, err
-		}),
-		withClient("endpointslice-controller", func(ctx context.Context, client kubernetes.Interface) (runner, int, error) {
+		{"clusterrole-aggregation-controller", 5, withClient(func(_ context.Context, client kubernetes.Interface) (runner, error) {
+			return clusterroleaggregation.NewClusterRoleAggregation(factory.Rbac().V1().ClusterRoles(), client.RbacV1()), nil
+		})},
+		{"cronjob-controller", 5, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
+			return cronjob.NewControllerV2(ctx, batch.Jobs(), batch.CronJobs(), client)
+		})},
+		{"deployment-controller", 5, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
+			return deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(), client)
+		})},
+		{"endpointslice-controller", 5, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
 			slices := factory.Discovery().V1().EndpointSlices()
-			return endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(), slices, endpointsPerSlice, client, 0), controllerWorkers, nil
-		}),
-		withClient("endpoint-controller", func(ctx context.Context, client kubernetes.Interface) (runner, int, error) {
-			return endpoint.NewEndpointController(ctx, core.Pods(), core.Services(), core.Endpoints(), client, 0), controllerWorkers, nil
-		}),
-		withClient("job-controller", func(ctx context.Context, client kubernetes.Interface) (runner, int, error) {
-			c, err := job.NewController(ctx, client, core.Pods(), batch.Jobs(), nil, nil)
-			return c, controllerWorkers, err
-		}),
-		{"namespace-controller", func(ctx context.Context, config *rest.Config) (func(context.Context), error) {
+			return endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(), slices, endpointsPerSlice, client, 0), nil
+		})},
+		{"endpoint-controller", 5, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
+			return endpoint.NewEndpointController(ctx, core.Pods(), core.Services(), core.Endpoints(), client, 0), nil
+		})},
+		{"job-controller", 5, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
+			return job.NewController(ctx, client, core.Pods(), batch.Jobs(), nil, nil)
+		})},
+		{"namespace-controller", 10, func(ctx context.Context, config *rest.Config) (runner, error) {
 			// It sends many requests for discovery and deletion.
-			config.QPS *= namespaceQPSFactor
-			config.Burst *= namespaceBurstRatio
+			config.QPS *= 20
+			config.Burst *= 100
 			client, err := kubernetes.NewForConfig(config)
 			if err != nil {
 				return nil, err
@@ -139,42 +135,32 @@ func controllers(factory informers.SharedInformerFactory, ca []byte) []controlle
 			if err != nil {
 				return nil, err
 			}
-			c := namespace.NewNamespaceController(ctx, client, objects, client.Discovery().ServerPreferredNamespacedResources, core.Namespaces(), namespaceResync, corev1.FinalizerKubernetes)
-			return func(ctx context.Context) { c.Run(ctx, namespaceWorkers) }, nil
+			resources := client.Discovery().ServerPreferredNamespacedResources
+			return namespace.NewNamespaceController(ctx, client, objects, resources, core.Namespaces(), namespaceResync, corev1.FinalizerKubernetes), nil
 		}},
-		withClient("replicaset-controller", func(ctx context.Context, client kubernetes.Interface) (runner, int, error) {
-			return replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), client, replicaset.BurstReplicas), controllerWorkers, nil
-		}),
-		withClient("root-ca-cert-publisher", func(ctx context.Context, client kubernetes.Interface) (runner, int, error) {
-			c, err := rootcacertpublisher.NewPublisher(core.ConfigMaps(), core.Namespaces(), client, ca)
-			return c, 1, err
-		}),
-		withClient("service-account-controller", func(ctx context.Context, client kubernetes.Interface) (runner, int, error) {
-			c, err := serviceaccount.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(), client, serviceaccount.DefaultServiceAccountsControllerOptions())
-			return c, 1, err
-		}),
-		withClient("ttl-after-finished-controller", func(ctx context.Context, client kubernetes.Interface) (runner, int, error) {
-			return ttlafterfinished.New(ctx, batch.Jobs(), client), controllerWorkers, nil
-		}),
+		{"replicaset-controller", 5, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
+			return replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), client, replicaset.BurstReplicas), nil
+		})},
+		{"root-ca-cert-publisher", 1, withClient(func(_ context.Context, client kubernetes.Interface) (runner, error) {
+			return rootcacertpublisher.NewPublisher(core.ConfigMaps(), core.Namespaces(), client, ca)
+		})},
+		{"service-account-controller", 1, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
+			options := serviceaccount.DefaultServiceAccountsControllerOptions()
+			return serviceaccount.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(), client, options)
+		})},
+		{"ttl-after-finished-controller", 5, withClient(func(ctx context.Context, client kubernetes.Interface) (runner, error) {
+			return ttlafterfinished.New(ctx, batch.Jobs(), client), nil
+		})},
 	}
 }
 
-// A runner is a controller of Kubernetes.
-type runner interface {
-	Run(ctx context.Context, workers int)
-}
-
-// withClient returns a controller that needs a client only. The number that create returns is that of its workers.
-func withClient(name string, create func(context.Context, kubernetes.Interface) (runner, int, error)) controller {
-	return controller{name, func(ctx context.Context, config *rest.Config) (func(context.Context), error) {
+// withClient adapts the creation of a controller that needs a typed client only.
+func withClient(create func(context.Context, kubernetes.Interface) (runner, error)) func(context.Context, *rest.Config) (runner, error) {
+	return func(ctx context.Context, config *rest.Config) (runner, error) {
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return nil, err
 		}
-		c, workers, err := create(ctx, client)
-		if err != nil {
-			return nil, err
-		}
-		return func(ctx context.Context) { c.Run(ctx, workers) }, nil
-	}}
+		return create(ctx, client)
+	}
 }
