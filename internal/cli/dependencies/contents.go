@@ -157,13 +157,7 @@ func (f ContentsFlags) roots(env *terminal.Env, packages []string) (files []Cont
 func (f ContentsFlags) readFile(env *terminal.Env, path string) (*xpkg.Package, error) {
 	p := terminal.StartTask(env.Stderr, "reading %s", path)
 	defer p.End()
-	stream, err := location.ReadStream(env, path, f.LimitFlags)
-	if err != nil {
-		return nil, err
-	}
-	return terminal.Interruptible(env.Context, func() (*xpkg.Package, error) {
-		return xpkg.Read(stream, xpkg.ReadOptions{Limits: f.StreamLimits()})
-	})
+	return location.ReadFile(env, path, f.LimitFlags)
 }
 
 // contents reads packages concurrently.

@@ -43,17 +43,34 @@ func ReadStream(env *terminal.Env, path string, limits flags.LimitFlags) (_ []by
 	if err != nil {
 		return nil, err
 	}
-	return packagestream.Read(env.Context, a, m, packagestream.Options{Limits: limits.ImageLimits(), Format: limits.StreamLimits()})
+	return readStream(env.Context, a, m, limits)
+}
+
+func readStream(ctx context.Context, a oci.Artifact, m oci.Manifest, limits flags.LimitFlags) ([]byte, error) {
+	return packagestream.Read(ctx, a, m, packagestream.Options{Limits: limits.ImageLimits(), Format: limits.StreamLimits()})
+}
+
+// ReadFile reads the package in a file or an OCI layout. It ends at once when the command is interrupted.
+func ReadFile(env *terminal.Env, path string, limits flags.LimitFlags) (*xpkg.Package, error) {
+	stream, err := ReadStream(env, path, limits)
+	if err != nil {
+		return nil, err
+	}
+	return parse(env.Context, stream, limits)
 }
 
 // ReadPackage reads the package of an artifact with the policy of an install. It ends at once when the command is interrupted.
 func ReadPackage(ctx context.Context, a oci.Artifact, m oci.Manifest, flags flags.LimitFlags) (*xpkg.Package, []byte, error) {
-	text, err := packagestream.Read(ctx, a, m, packagestream.Options{Limits: flags.ImageLimits(), Format: flags.StreamLimits()})
+	text, err := readStream(ctx, a, m, flags)
 	if err != nil {
 		return nil, nil, err
 	}
-	pkg, err := terminal.Interruptible(ctx, func() (*xpkg.Package, error) {
-		return xpkg.Read(text, xpkg.ReadOptions{Limits: flags.StreamLimits()})
-	})
+	pkg, err := parse(ctx, text, flags)
 	return pkg, text, err
+}
+
+func parse(ctx context.Context, stream []byte, limits flags.LimitFlags) (*xpkg.Package, error) {
+	return terminal.Interruptible(ctx, func() (*xpkg.Package, error) {
+		return xpkg.Read(stream, xpkg.ReadOptions{Limits: limits.StreamLimits()})
+	})
 }
