@@ -112,11 +112,7 @@ func TestAMirrorComparesOnlyWhatHasChanged(t *testing.T) {
 // has not changed, and fails if the registry keeps the damage.
 func TestAMirrorThatVerifies(t *testing.T) {
 	const target = "mirror.example.org"
-	source := start(t, nil)
-	copies := start(t, func(o *registry.Options) { o.Host = target })
-	reader := newReader(t, source)
-	source.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
-	source.waitUntil(t, "the package is published", func() bool { return slices.Equal(reader.kinds(t), []string{"Boat"}) })
+	source, copies, reader := startWithMirror(t, target)
 	ref := oci.MustParseReference(host + "/acme/provider-boats:v1.0.0")
 	if _, err := packagestatus.Write(t.Context(), source.client(t, source.admin), ref, catalog.Status{State: catalog.Deprecated}); err != nil {
 		t.Fatal(err)
@@ -183,6 +179,18 @@ func TestAMirrorThatVerifies(t *testing.T) {
 	}
 }
 
+// startWithMirror starts a server with the published package acme/provider-boats, an empty one with the name target, and returns both with a client of
+// the index of the first.
+func startWithMirror(t *testing.T, target string) (source, copies *server, client *reader) {
+	t.Helper()
+	source = start(t, nil)
+	copies = start(t, func(o *registry.Options) { o.Host = target })
+	client = newReader(t, source)
+	source.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	source.waitUntil(t, "the package is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat"}) })
+	return source, copies, client
+}
+
 // must returns a function that ends the test if there is an error.
 func must[T any](value T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
@@ -197,11 +205,7 @@ func must[T any](value T, err error) func(*testing.T) T {
 // TestAServerKeepsItsOwnIndex mirrors to a server with and without a prefix.
 func TestAServerKeepsItsOwnIndex(t *testing.T) {
 	const target = "mirror.example.org"
-	source := start(t, nil)
-	copies := start(t, func(o *registry.Options) { o.Host = target })
-	reader := newReader(t, source)
-	source.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
-	source.waitUntil(t, "the package is published", func() bool { return slices.Equal(reader.kinds(t), []string{"Boat"}) })
+	source, copies, reader := startWithMirror(t, target)
 	copies.waitUntil(t, "the mirror has an index", func() bool { return copies.Site().Healthy() == nil })
 	o, _ := mirrorOptions(t, source, copies, target)
 	index := oci.MustParseReference(host + "/index:main")
