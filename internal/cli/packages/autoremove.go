@@ -24,9 +24,8 @@ type AutoremoveCmd struct {
 	terminal.OutputFlag
 }
 
-// Run uninstalls automatically installed packages that no package requires and no object of the first generation uses any
-// more, dependents
-// first.
+// Run uninstalls automatically installed packages that no package requires and no object of the first generation uses any more,
+// dependents first.
 func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
 	if err != nil {

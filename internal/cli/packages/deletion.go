@@ -68,7 +68,7 @@ func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package
 func (l deletionSummary) noteDefinitions(env *terminal.Env, p v1.Package) {
 	names := map[string]bool{}
 	for _, o := range l.objects {
-		if o.Kind == "CustomResourceDefinition" {
+		if o.Kind == plan.DefinitionKind {
 			names[o.Name] = true
 		}
 	}
