@@ -100,3 +100,15 @@ func TestIssueRepairs(t *testing.T) {
 		})
 	}
 }
+
+// A CA that does not exist stays missing: no runtime needs a certificate.
+func TestKeepCreatesNoCA(t *testing.T) {
+	w := newSimulation(t)
+	if next := w.keep(); !next.IsZero() {
+		t.Errorf("the next step is due at %s", next)
+	}
+	var list corev1.SecretList
+	if err := w.client.List(t.Context(), &list); err != nil || len(list.Items) > 0 {
+		t.Errorf("%d Secrets, %v; want none", len(list.Items), err)
+	}
+}

@@ -18,7 +18,7 @@ type turn struct {
 	want  []Requirement
 	// leavesOnly is the field LeavesOnly of [Policy].
 	leavesOnly bool
-	// all is whether all leaves are read in any case.
+	// all is whether all leaves are read in any case, and whether a missing CA stays missing.
 	all bool
 	// written contains the Secrets that this call wrote, which a cache may not have yet.
 	written map[string]*corev1.Secret
@@ -27,6 +27,9 @@ type turn struct {
 // read reads the CA and the required Secrets, and all other Secrets only if they matter.
 func (t *turn) read(ctx context.Context) (*view, error) {
 	v := &view{now: t.store.Now(), secrets: map[string]*corev1.Secret{}}
+	if t.all {
+		return v, t.readAll(ctx, v)
+	}
 	names := []string{RootSecret}
 	for _, w := range t.want {
 		names = append(names, w.Secret)
@@ -44,12 +47,32 @@ func (t *turn) read(ctx context.Context) (*view, error) {
 	for i, w := range t.want {
 		v.leaves = append(v.leaves, readLeaf(w.Secret, v.secrets[w.Secret], &t.want[i], v.ca, v.now))
 	}
-	if t.all || v.lost() || !t.leavesOnly && v.changing() {
-		if err := t.readOthers(ctx, v); err != nil {
+	if v.lost() || !t.leavesOnly && v.changing() {
+		list, err := t.list(ctx)
+		if err != nil {
 			return nil, err
 		}
+		t.addOthers(v, list)
 	}
 	return v, nil
+}
+
+// readAll reads the CA and all certificates in use with one request.
+func (t *turn) readAll(ctx context.Context, v *view) error {
+	list, err := t.list(ctx)
+	if err != nil {
+		return err
+	}
+	var root *corev1.Secret
+	if i := slices.IndexFunc(list, func(s corev1.Secret) bool { return s.Name == RootSecret }); i >= 0 {
+		root = &list[i]
+	}
+	if root = t.newer(RootSecret, root); root != nil {
+		v.secrets[RootSecret] = root
+	}
+	v.ca = readCA(root, v.now)
+	t.addOthers(v, list)
+	return nil
 }
 
 func (t *turn) get(ctx context.Context, name string) (*corev1.Secret, error) {
@@ -97,19 +120,24 @@ func (v *view) some(is func(issuer *x509.Certificate) bool) bool {
 	return slices.ContainsFunc(v.leaves, func(l Leaf) bool { return l.Certificate != nil && !l.Foreign && is(l.Issuer) })
 }
 
-// readOthers adds the certificates in use that are not requested now.
-func (t *turn) readOthers(ctx context.Context, v *view) error {
+// list returns the Secrets of the namespace.
+func (t *turn) list(ctx context.Context) ([]corev1.Secret, error) {
 	var list corev1.SecretList
 	if err := t.store.Client.List(ctx, &list, client.InNamespace(t.store.Namespace)); err != nil {
-		return classify(err, "cannot list the Secrets in namespace %s", t.store.Namespace)
+		return nil, classify(err, "cannot list the Secrets in namespace %s", t.store.Namespace)
 	}
+	return list.Items, nil
+}
+
+// addOthers adds the certificates in use of a list of all Secrets that are not requested now.
+func (t *turn) addOthers(v *view, list []corev1.Secret) {
 	v.whole = true
-	for i := range list.Items {
-		name := list.Items[i].Name
+	for i := range list {
+		name := list[i].Name
 		if _, known := v.secrets[name]; known {
 			continue
 		}
-		secret := t.newer(name, &list.Items[i])
+		secret := t.newer(name, &list[i])
 		leaf := readLeaf(name, secret, nil, v.ca, v.now)
 		if leaf.Certificate == nil || leaf.Foreign {
 			continue
@@ -117,7 +145,6 @@ func (t *turn) readOthers(ctx context.Context, v *view) error {
 		v.secrets[name] = secret
 		v.leaves = append(v.leaves, leaf)
 	}
-	return nil
 }
 
 // carryOut makes one write. A conflict is not an error: the next turn reads the other write.

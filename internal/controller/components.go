@@ -167,7 +167,7 @@ func (c *components) setupRuntimes(ctx context.Context) error {
 	if len(c.runtimes.Used()) == 0 {
 		return nil
 	}
-	r := rootca.Reconciler{Live: c.api.Live, Certificates: c.ca, Namespace: c.options.namespace(), Now: time.Now}
+	r := rootca.Reconciler{Certificates: c.ca, Namespace: c.options.namespace(), Now: time.Now}
 	if err := r.SetupWithManager(c.manager, c.options.Log); err != nil {
 		return err
 	}

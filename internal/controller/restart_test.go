@@ -1,21 +1,28 @@
 package controller_test
 
 import (
+	"crypto/rand"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 )
 
-// restartRequests bounds the requests of a manager until it is ready and has read its CA, without watches and without those of
-// leader election.
+// restartRequests bounds the requests of a manager until it is ready and has read its CA, without
+// watches and without those of leader election.
 const restartRequests = 10
+
+// listSecrets is the request with which the manager reads its CA.
+const listSecrets = http.MethodGet + " /api/v1/namespaces/" + controller.DefaultNamespace + "/secrets"
 
 // A manager that finds nothing to change becomes ready after a few requests, none of which is a write.
 func TestRestartNeedsFewRequests(t *testing.T) {
@@ -26,11 +33,17 @@ func TestRestartNeedsFewRequests(t *testing.T) {
 		err := s.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock)
 		return err == nil && len(lock.Packages) == 0 && len(lock.Status.Conditions) == 0
 	})
+	ca := certificates.Store{Client: s.Client, Namespace: controller.DefaultNamespace, Now: time.Now, Random: rand.Reader}
+	if _, _, err := ca.Ensure(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
 	stop()
 	var sent requestLog
 	s.Config = rest.CopyConfig(s.Config)
 	s.Config.Wrap(sent.record)
-	s.start(t)()
+	stop = s.start(t)
+	eventually(t, "the manager has read its CA", func() bool { return slices.Contains(sent.all(), listSecrets) })
+	stop()
 	if all := sent.all(); len(all) == 0 || len(all) > restartRequests {
 		t.Errorf("%d requests, want at most %d:\n%s", len(all), restartRequests, strings.Join(all, "\n"))
 	}

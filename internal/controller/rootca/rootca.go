@@ -31,7 +31,6 @@ import (
 
 // Reconciler rotates the CA.
 type Reconciler struct {
-	Live         client.Reader
 	Certificates *certificates.Store
 	Namespace    string
 	Now          func() time.Time
@@ -49,12 +48,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 		Complete(r)
 }
 
-// Reconcile advances the rotation of the CA as far as possible. If the CA does not exist, no
-// runtime has needed a certificate yet, and Reconcile does nothing.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if err := r.Live.Get(ctx, req.NamespacedName, watch.Secrets()); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
+// Reconcile advances the rotation of the CA, if it exists, as far as possible.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	next, err := r.Certificates.Keep(ctx)
 	if err != nil {
 		return requeue.OnError(ctx, err)
