@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
@@ -249,6 +250,11 @@ func TestPauseCausesNoWar(t *testing.T) {
 	w.RunManager(t, w.options)
 	p := w.install(t, "paused")
 	w.WaitReady(t, p)
+	lock := &v1beta1.Lock{}
+	wait.Until(t, env.Limit, "the Lock has the package and its condition", func() (string, bool) {
+		err := w.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock)
+		return fmt.Sprint(err), err == nil && len(lock.Packages) == 1 && len(lock.Status.Conditions) == 1
+	})
 	env.Update(t, w.Env, p, func(p *v1.Provider) { p.Annotations = map[string]string{v1.AnnotationPaused: "true"} })
 	isPaused := func() bool { return p.GetCondition(v1.TypeSynced).Reason == v1.ReasonPaused }
 	w.WaitPackage(t, p, "is paused", isPaused)
