@@ -87,9 +87,10 @@ faults: build ## Inject every fault at every call of the manager and of a migrat
 test-short: ## Run the tests that need no control plane and no corpus
 	$(GO) test -short $(TEST_FLAGS) ./...
 
-# The race detector does not observe olareg v0.1.2, which reads the field dirRepo.exists without its lock.
+# The race detector does not observe olareg v0.1.2, which reads the field dirRepo.exists without its lock. Without the option, each
+# program that is built with the race detector waits a second before it exits, and the tests of commands start many.
 test-race: ## Run the short tests of all packages with goroutines or locks under the race detector
-	CGO_ENABLED=1 $(GOTEST) $(TEST_FLAGS) -race -timeout 40m -gcflags=all=-dwarf=false '-gcflags=github.com/olareg/olareg/...=-dwarf=false -race=false' \
+	GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GOTEST) $(TEST_FLAGS) -race -timeout 40m -gcflags=all=-dwarf=false '-gcflags=github.com/olareg/olareg/...=-dwarf=false -race=false' \
 		-short $$(sh hack/concurrent.sh)
 
 lint: ## Run gofmt, go vet, go mod tidy and golangci-lint, and check that no binary file but small screenshots is tracked

@@ -109,6 +109,8 @@ func setUp(env *testscript.Env) error {
 			tb.Errorf("the messages of %s (%v)", report, err)
 		}
 	})
+	// The options of the race detector, if the commands are built with it.
+	env.Setenv("GORACE", os.Getenv("GORACE"))
 	home := filepath.Join(env.WorkDir, "home")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
