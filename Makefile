@@ -67,9 +67,10 @@ screenshots: ## Write pictures of the web pages into docs/screenshots; it needs 
 site: ## Write the documentation site into dist/site
 	cd tools/site && $(GO) tool hugo --cleanDestinationDir --destination ../../dist/site
 
-# Some attacks on the sandbox need a program that is linked dynamically, as this test is with cgo.
+# The long tests of ./test run first, so that short ones use the processors at the end. Some attacks on the sandbox need a program that
+# is linked dynamically, as this test is with cgo.
 test: build build-kubectl build-node ## Run all required checks
-	$(GOTEST) $(TEST_FLAGS) -timeout 40m $$($(GO) list ./... | grep -v /internal/runtime/sandbox$$)
+	$(GOTEST) $(TEST_FLAGS) -timeout 40m $$($(GO) list ./test/... ./... | grep -v /internal/runtime/sandbox$$)
 	CGO_ENABLED=1 $(GOTEST) $(TEST_FLAGS) -timeout 40m ./internal/runtime/sandbox
 	@for module in $(MODULES); do (cd $$module && $(GO) test $(TEST_FLAGS) -timeout 30m ./...) || exit 1; done
 	sh hack/hostile.sh sh hack/demo.sh
