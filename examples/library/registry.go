@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
@@ -59,4 +60,9 @@ func (r registry) Metadata(ctx context.Context, version oci.Reference) (resolver
 // Verify implements resolver.Registry. Metadata does not read claims.
 func (r registry) Verify(ctx context.Context, version oci.Reference, _ oci.Digest) (resolver.Metadata, error) {
 	return r.Metadata(ctx, version)
+}
+
+// Status implements resolver.Registry. The example selects yanked versions, too.
+func (r registry) Status(context.Context, oci.Reference, []string) (*catalog.Status, error) {
+	return nil, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -465,6 +466,17 @@ func TestUnusualDependencies(t *testing.T) {
 		p := w.config(t, "yanked", w.push(t, "Configuration", "yanked:v1.0.0", "relay >=v3"))
 		w.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "which does not exist (versions: v1.0.0, v2.0.0)")
 		w.remove(t, p)
+	})
+	t.Run("a package whose newest version is yanked", func(t *testing.T) {
+		w.push(t, "Provider", "sunk:v1.0.0")
+		w.pushWith(t, "Provider", "sunk:v2.0.0", crd("sunk.test", "Hull", "one"))
+		w.registry.setStatus(t, "dep/sunk:v2.0.0", catalog.Status{State: catalog.Yanked})
+		p := w.config(t, "fleet", w.push(t, "Configuration", "fleet:v1.0.0", "sunk"))
+		w.WaitHealthy(t, p)
+		sunk := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-sunk"}}
+		w.waitInstalled(t, sunk, "v1.0.0")
+		w.remove(t, p)
+		w.remove(t, sunk)
 	})
 	t.Run("an older version of an installed package", func(t *testing.T) {
 		high := w.config(t, "high", w.push(t, "Configuration", "high:v1.0.0", "relay"))

@@ -11,7 +11,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 	ociimage "github.com/xpkg-dev/xpkg/pkg/oci/image"
@@ -136,6 +138,16 @@ func (r *registry) push(t testing.TB, name, stream string) (ref string, d oci.Di
 		t.Fatal(err)
 	}
 	return r.address + "/" + name, d
+}
+
+// setStatus publishes the status of a version, such as "acme/x:v1".
+func (r *registry) setStatus(t testing.TB, name string, status catalog.Status) {
+	t.Helper()
+	remote := remote.New(remote.Options{})
+	defer remote.Close()
+	if _, err := packagestatus.Write(t.Context(), remote, oci.MustParseReference(r.backend+"/"+name), status); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func image(t testing.TB, stream string) *ociimage.Image {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -29,6 +30,8 @@ type Lookup interface {
 	Describe(ctx context.Context, o Origin, d oci.Digest) (Description, error)
 	// Prove is like Describe, but reads only package.yaml.
 	Prove(ctx context.Context, o Origin, d oci.Digest) (Description, error)
+	// Status returns the status of the content with a digest, and nil if it has none.
+	Status(ctx context.Context, o Origin, d oci.Digest) (*catalog.VersionStatus, error)
 	resolver.Hints
 }
 

@@ -8,12 +8,6 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// StatusLookup is a Lookup that reads the status of versions.
-type StatusLookup interface {
-	// Status returns the status of the content with a digest, and nil if it has none.
-	Status(ctx context.Context, o Origin, d oci.Digest) (*catalog.VersionStatus, error)
-}
-
 // Status returns the status of the content with a digest from the first location that responds, and nil if it has none.
 func (s *Source) Status(ctx context.Context, o Origin, d oci.Digest) (*catalog.VersionStatus, error) {
 	return first(ctx, o, func(p Endpoint) (*catalog.VersionStatus, error) {
@@ -28,15 +22,14 @@ func (s *Source) Status(ctx context.Context, o Origin, d oci.Digest) (*catalog.V
 // Status returns the status of a version with a digest, and nil if it has none. It makes no request unless the tags of the repository
 // contain a status of the version.
 func (r *Registry) Status(ctx context.Context, version oci.Reference, tags []string) (*catalog.Status, error) {
-	lookup, ok := r.lookup.(StatusLookup)
-	if !ok || !packagestatus.Has(tags, version.Digest) {
+	if !packagestatus.Has(tags, version.Digest) {
 		return nil, nil
 	}
 	o, err := r.locate(ctx, version)
 	if err != nil {
 		return nil, classifyLookup(err, version)
 	}
-	status, err := limited(ctx, &r.hosts, o, func() (*catalog.VersionStatus, error) { return lookup.Status(ctx, o, version.Digest) })
+	status, err := limited(ctx, &r.hosts, o, func() (*catalog.VersionStatus, error) { return r.lookup.Status(ctx, o, version.Digest) })
 	if err != nil || status == nil {
 		return nil, err
 	}

@@ -34,6 +34,7 @@ const limit = 45 * time.Second
 // fakeContent is an in-memory source of packages.
 type fakeContent struct {
 	sourcetest.NoHints
+	sourcetest.NoStatuses
 	mu       sync.Mutex
 	tags     map[string]oci.Digest
 	packages map[oci.Digest]string

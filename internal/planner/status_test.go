@@ -51,7 +51,7 @@ func (w withdrawnLookup) Prove(ctx context.Context, o fetch.Origin, d oci.Digest
 	return w.Describe(ctx, o, d)
 }
 
-// Status implements [fetch.StatusLookup].
+// Status implements [fetch.Lookup].
 func (w withdrawnLookup) Status(_ context.Context, _ fetch.Origin, d oci.Digest) (*catalog.VersionStatus, error) {
 	if w.status == nil || w.status.Digest != d {
 		return nil, nil

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -33,6 +34,10 @@ func (m memory) Metadata(_ context.Context, version oci.Reference) (resolver.Met
 	}
 	meta := xpkg.Meta{Kind: xpkg.Configuration, Name: version.RepositoryPath(), DependsOn: deps}
 	return resolver.Metadata{Digest: oci.DigestOf([]byte(version.String())), Meta: meta}, nil
+}
+
+func (memory) Status(context.Context, oci.Reference, []string) (*catalog.Status, error) {
+	return nil, nil
 }
 
 func (m memory) Verify(ctx context.Context, version oci.Reference, _ oci.Digest) (resolver.Metadata, error) {

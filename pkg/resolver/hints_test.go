@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -96,6 +97,10 @@ func (w *world) Versions(_ context.Context, ref oci.Reference) (resolver.Version
 		return resolver.Versions{}, remote.ErrRepositoryNotFound.New(nil, "there is no %s", ref.Name())
 	}
 	return resolver.Versions{Tags: slices.Sorted(maps.Keys(tags)), From: ref}, nil
+}
+
+func (*world) Status(context.Context, oci.Reference, []string) (*catalog.Status, error) {
+	return nil, nil
 }
 
 func (w *world) Metadata(_ context.Context, ref oci.Reference) (resolver.Metadata, error) {

@@ -3,6 +3,7 @@ package resolver
 import (
 	"context"
 
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -25,6 +26,9 @@ type Registry interface {
 	// Verify returns the metadata of the content with a digest from its package.yaml, to
 	// verify claimed metadata.
 	Verify(ctx context.Context, version oci.Reference, digest oci.Digest) (Metadata, error)
+	// Status returns the status of a version with a digest, and nil if it has none or if the registry has no statuses. The tags are
+	// those of its repository, which show whether there is a status to read.
+	Status(ctx context.Context, version oci.Reference, tags []string) (*catalog.Status, error)
 }
 
 // Versions holds the tags of a repository, as listed by one location.

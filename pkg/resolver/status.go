@@ -19,13 +19,6 @@ var ErrWithdrawn = errcode.Code{
 	Fix:   "Use the replacement in the message, or request the version exactly.",
 }
 
-// A StatusReader is a Registry that knows the status of versions.
-type StatusReader interface {
-	// Status returns the status of a version with a digest, and nil if it has none. The tags are those of its repository, which
-	// show whether there is a status to read.
-	Status(ctx context.Context, version oci.Reference, tags []string) (*catalog.Status, error)
-}
-
 // withdrawn is the error for a version with a status. The solver selects another version.
 type withdrawn struct {
 	err    *errcode.Error
@@ -45,11 +38,10 @@ func (w *withdrawn) WhyNot() string { return "it is " + w.reason }
 // select, and reads the status only if the tags of the repository show that there is one. A version that a root names exactly can
 // always be selected. Deprecated versions can be selected if there is no other solution.
 func (s *source) checkStatus(pkg, pin string, m Metadata) error {
-	reader, ok := s.resolver.Registry.(StatusReader)
-	if !ok || m.Digest.IsZero() {
+	if m.Digest.IsZero() {
 		return nil
 	}
-	status, err := s.statusOf(reader, pkg, pin, m)
+	status, err := s.statusOf(pkg, pin, m)
 	if err != nil || status == nil {
 		return err
 	}
@@ -68,7 +60,7 @@ func (s *source) checkStatus(pkg, pin string, m Metadata) error {
 
 // statusOf returns the status of a version: from its status artifact, or from the retractions of the newest version if that was
 // read.
-func (s *source) statusOf(reader StatusReader, pkg, pin string, m Metadata) (*catalog.Status, error) {
+func (s *source) statusOf(pkg, pin string, m Metadata) (*catalog.Status, error) {
 	s.mu.Lock()
 	list := s.lists[pkg]
 	s.mu.Unlock()
@@ -83,7 +75,7 @@ func (s *source) statusOf(reader StatusReader, pkg, pin string, m Metadata) (*ca
 	if err != nil {
 		return nil, err
 	}
-	status, err := reader.Status(s.ctx, ref.WithDigest(m.Digest), tags.Tags)
+	status, err := s.resolver.Registry.Status(s.ctx, ref.WithDigest(m.Digest), tags.Tags)
 	if err != nil || status != nil {
 		return status, err
 	}
@@ -125,11 +117,10 @@ func retractionBy(newest Metadata, tag string) *catalog.Status {
 // retraction by the newest release of its repository. It returns nil if there is none, or if the registry has no statuses. The tags are
 // those of the repository.
 func StatusOf(ctx context.Context, registry Registry, of oci.Reference, tags []string) (*catalog.Status, error) {
-	reader, ok := registry.(StatusReader)
-	if !ok || of.Digest.IsZero() {
+	if of.Digest.IsZero() {
 		return nil, nil
 	}
-	status, err := reader.Status(ctx, of, tags)
+	status, err := registry.Status(ctx, of, tags)
 	if err != nil || status != nil {
 		return status, err
 	}

@@ -43,7 +43,7 @@ func (w *withdrawals) Verify(ctx context.Context, version oci.Reference, _ oci.D
 	return w.Metadata(ctx, version)
 }
 
-// Status implements [resolver.StatusReader].
+// Status implements [resolver.Registry].
 func (w *withdrawals) Status(_ context.Context, version oci.Reference, _ []string) (*catalog.Status, error) {
 	if s, ok := w.statuses[version.Tag]; ok {
 		w.asked = append(w.asked, version.Tag)

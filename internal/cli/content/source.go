@@ -93,7 +93,7 @@ func (s *LazySource) Prove(ctx context.Context, o fetch.Origin, d oci.Digest) (f
 	return withSource(ctx, s, func(c *fetch.Source) (fetch.Description, error) { return c.Prove(ctx, o, d) })
 }
 
-// Status implements fetch.StatusLookup.
+// Status implements fetch.Lookup.
 func (s *LazySource) Status(ctx context.Context, o fetch.Origin, d oci.Digest) (*catalog.VersionStatus, error) {
 	return withSource(ctx, s, func(c *fetch.Source) (*catalog.VersionStatus, error) { return c.Status(ctx, o, d) })
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -46,6 +47,11 @@ func (r *countingRegistry) Metadata(_ context.Context, version oci.Reference) (r
 		return resolver.Metadata{}, oci.ErrManifestNotFound.New(nil, "%s does not exist", version)
 	}
 	return resolver.Metadata{Digest: oci.DigestOf([]byte(version.Tag)), Meta: xpkg.Meta{DependsOn: dependencies}}, nil
+}
+
+// Status implements [resolver.Registry].
+func (*countingRegistry) Status(context.Context, oci.Reference, []string) (*catalog.Status, error) {
+	return nil, nil
 }
 
 // Verify implements [resolver.Registry].

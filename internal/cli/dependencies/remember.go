@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
@@ -17,8 +16,6 @@ type rememberingRegistry struct {
 	lists     results[resolver.Versions]
 	metadata  results[resolver.Metadata]
 }
-
-var _ resolver.StatusReader = (*rememberingRegistry)(nil)
 
 // Location implements [resolver.Registry].
 func (r *rememberingRegistry) Location(ctx context.Context, repository oci.Reference) (string, error) {
@@ -33,14 +30,6 @@ func (r *rememberingRegistry) Versions(ctx context.Context, repository oci.Refer
 // Metadata implements [resolver.Registry].
 func (r *rememberingRegistry) Metadata(ctx context.Context, version oci.Reference) (resolver.Metadata, error) {
 	return r.metadata.get(version.String(), func() (resolver.Metadata, error) { return r.Registry.Metadata(ctx, version) })
-}
-
-// Status implements [resolver.StatusReader].
-func (r *rememberingRegistry) Status(ctx context.Context, version oci.Reference, tags []string) (*catalog.Status, error) {
-	if reader, ok := r.Registry.(resolver.StatusReader); ok {
-		return reader.Status(ctx, version, tags)
-	}
-	return nil, nil
 }
 
 // results holds the results of successful requests.

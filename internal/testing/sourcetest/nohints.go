@@ -3,8 +3,11 @@ package sourcetest
 import (
 	"context"
 
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // NoHints is the part of a [fetch.Lookup] that predicts nothing, for lookups of tests.
@@ -15,3 +18,11 @@ func (NoHints) Dependencies(context.Context, string, string) []dependency.Depend
 
 // Remember implements [fetch.Lookup].
 func (NoHints) Remember(context.Context, []lockfile.Package) {}
+
+// NoStatuses is the part of a [fetch.Lookup] of packages whose versions have no statuses.
+type NoStatuses struct{}
+
+// Status implements [fetch.Lookup].
+func (NoStatuses) Status(context.Context, fetch.Origin, oci.Digest) (*catalog.VersionStatus, error) {
+	return nil, nil
+}
