@@ -63,6 +63,9 @@ type Site struct {
 	updated chan struct{} // closed and replaced after each update
 }
 
+// Log returns the log of the server.
+func (s *Site) Log() *slog.Logger { return s.log }
+
 // part is the index of a partition.
 type part struct {
 	catalog *catalog.Catalog

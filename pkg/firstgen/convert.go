@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
@@ -115,31 +114,13 @@ func (c *Conversion) add(name string, object map[string]any) error {
 	return nil
 }
 
-// marshal returns an object as a document of a package. Characters that must not be in a package stay escaped, in JSON: YAML encoders
-// write line separators as they are, and refuse other such characters.
+// marshal returns an object as a document of a package.
 func marshal(object map[string]any) ([]byte, error) {
-	text, err := json.MarshalIndent(object, "", "  ")
+	text, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
 	}
-	if !strings.Contains(string(text), `\u202`) && !strings.ContainsFunc(string(text), mustEscape) {
-		return yaml.Marshal(object)
-	}
-	var out strings.Builder
-	for _, r := range string(text) {
-		if mustEscape(r) {
-			fmt.Fprintf(&out, `\u%04x`, r)
-		} else {
-			out.WriteRune(r)
-		}
-	}
-	out.WriteByte('\n')
-	return []byte(out.String()), nil
-}
-
-// mustEscape reports whether a character that JSON encoders do not escape is only allowed as an escape in a package.
-func mustEscape(r rune) bool {
-	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
+	return xpkg.EncodeDocument(text)
 }
 
 // objectOf returns a typed object as a map of its JSON, without creationTimestamp.

@@ -30,7 +30,7 @@ const (
 func New(site *registry.Site, packages *registry.Packages) (http.Handler, error) {
 	return web.New(&source{
 		site: site, packages: packages, packs: recent.New[content, *pack](mostPacks), diffs: recent.New[compared, packagediff.Diff](mostDiffs),
-	}, web.Options{Login: registry.LoginPath})
+	}, web.Options{Login: registry.LoginPath, Log: site.Log()})
 }
 
 // source provides the content of the pages.

@@ -68,7 +68,11 @@ func (h *Handler) packageFeed(at release) (*response, error) {
 		if row.Status != nil {
 			summary = string(row.Status.State) + ": " + row.Status.Message
 		}
-		f.Entries = append(f.Entries, entryOf(at.Package, row.Tag, row.Created, summary))
+		entry := entryOf(at.Package, row.Tag, row.Created, summary)
+		if row.Removed {
+			entry.Link.Href = packageURL(at.Repository(), "") // A removed version has no page.
+		}
+		f.Entries = append(f.Entries, entry)
 		if len(f.Entries) == maxEntries {
 			break
 		}

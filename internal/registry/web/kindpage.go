@@ -9,13 +9,13 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web/fields"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/untrusted"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // maxRows is the maximum number of rows of kinds that a page of one kind considers.
@@ -161,7 +161,7 @@ func definitionOf(r *request, at release, row catalog.Kind) (*definition, error)
 
 // yaml returns the CRD as YAML.
 func (d *definition) yaml() (*response, error) {
-	text, err := yaml.JSONToYAML(d.CRD)
+	text, err := xpkg.EncodeDocument(d.CRD)
 	if err != nil {
 		return nil, err
 	}
@@ -212,12 +212,14 @@ type kindView struct {
 	Overview        string
 	Readme          template.HTML
 	GroupTitle      string
-	HasIcon         bool
-	Description     string
-	Storage         string
-	Conversion      string
-	Total           int
-	Fields          []*node
+	// GroupURL is the page of the API group, if it exists.
+	GroupURL    string
+	HasIcon     bool
+	Description string
+	Storage     string
+	Conversion  string
+	Total       int
+	Fields      []*node
 	// Subtree is the path of the field whose fields are shown; empty for all fields.
 	Subtree    string
 	Parents    []link
@@ -263,6 +265,9 @@ func (h *Handler) kindPage(r *request, at release, row catalog.Kind, d *definiti
 	v.Fields = outline(root, outliner{base: at.base + "/" + segment(version.Name) + "/fields", since: since, first: firstTag(at)})
 	v.Versions = apiVersions(at, row, d, version.Name)
 	v.describe(h, r, d)
+	if v.GroupURL, err = groupLink(r, at, row.Group); err != nil {
+		return nil, err
+	}
 	if subtree != "" {
 		v.Parents = parents(&tree, subtree, at.base+"/"+segment(version.Name))
 		return h.page(r, "fields-page", page{Title: row.Kind + subtree, Body: v, Crumbs: kindCrumbs(v)})
@@ -274,7 +279,10 @@ func (h *Handler) kindPage(r *request, at release, row catalog.Kind, d *definiti
 }
 
 func kindCrumbs(v kindView) []link {
-	crumbs := []link{{v.Repository(), packageURL(v.Repository(), tagUnlessNewest(v.release))}, {v.Kind.Group, groupURL(v.Kind.Group)}}
+	crumbs := []link{{v.Repository(), packageURL(v.Repository(), tagUnlessNewest(v.release))}}
+	if v.GroupURL != "" {
+		crumbs = append(crumbs, link{v.Kind.Group, v.GroupURL})
+	}
 	if v.Subtree != "" {
 		crumbs = append(crumbs, link{v.Kind.Kind, v.Base + "/" + segment(v.APIVersion)})
 	}

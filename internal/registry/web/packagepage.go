@@ -128,6 +128,8 @@ type packageView struct {
 // A kindGroup is an API group with kinds.
 type kindGroup struct {
 	Group string
+	// URL is the page of the group, if it exists.
+	URL   string
 	Kinds []catalog.Kind
 }
 
@@ -213,6 +215,9 @@ func (h *Handler) fillPart(r *request, at release, v *packageView, c *Content) (
 	case c == nil:
 	case v.Part == "overview":
 		v.Groups, v.MoreKinds = groupKinds(c.Kinds, overviewKinds)
+		if err := linkGroups(r, at, v.Groups); err != nil {
+			return err
+		}
 		if c.Readme != "" {
 			v.Readme = h.markdown.Markdown(c.Readme)
 		}
@@ -222,6 +227,7 @@ func (h *Handler) fillPart(r *request, at release, v *packageView, c *Content) (
 		v.Form = parseForm(c.Annotations[firstgen.AnnotationUISchema])
 	case v.Part == "kinds":
 		v.Groups, _ = groupKinds(c.Kinds, len(c.Kinds))
+		return linkGroups(r, at, v.Groups)
 	case v.Part == "trust":
 		v.Trust = trustSnippets(at)
 	}
@@ -260,6 +266,27 @@ func (v packageView) Comparable() []string {
 		}
 	}
 	return tags
+}
+
+// linkGroups sets the addresses of groups of kinds of a version.
+func linkGroups(r *request, at release, groups []kindGroup) (err error) {
+	for i := range groups {
+		if groups[i].URL, err = groupLink(r, at, groups[i].Group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// groupLink returns the page of the API group of a kind of a version; empty if there is none, because no newest version has kinds of the group.
+func groupLink(r *request, at release, group string) (string, error) {
+	if at.Tag != at.Latest {
+		kinds, err := r.view.Kinds(r.ctx, group, "", 1)
+		if err != nil || len(kinds) == 0 {
+			return "", err
+		}
+	}
+	return groupURL(group), nil
 }
 
 // groupKinds groups kinds by API group. At most most kinds are returned, with the number of the others.

@@ -134,7 +134,6 @@ func (h *Handler) functions() template.FuncMap {
 		"partURL":        partURL,
 		"kindURL":        kindURL,
 		"packageKindURL": packageKindURL,
-		"groupURL":       groupURL,
 		"diffURL":        diffURL,
 		"searchURL":      searchURL,
 		"feedURL":        feedURL,

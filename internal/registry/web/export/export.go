@@ -94,7 +94,8 @@ func (e *exporter) write(ctx context.Context, path string) error {
 		return err
 	}
 	file := e.files[path]
-	if strings.HasPrefix(mediaType, "text/html") {
+	switch mediaType, _, _ := strings.Cut(mediaType, ";"); mediaType {
+	case "text/html", "application/atom+xml", "image/svg+xml":
 		body = e.rewrite(body, path, file)
 	}
 	if file == StartPage {

@@ -19,7 +19,7 @@ func shorten(name string) string {
 	return name[:maxName-20] + "~" + hex.EncodeToString(sum[:8])
 }
 
-// rewrite makes the links of a page relative to its file, and schedules the pages that it links to.
+// rewrite makes the links of a page, a feed or a graph relative to its file, and schedules the pages that it links to.
 func (e *exporter) rewrite(body []byte, page, file string) []byte {
 	var out bytes.Buffer
 	z := html.NewTokenizer(bytes.NewReader(body))
