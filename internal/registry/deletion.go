@@ -33,6 +33,9 @@ func (p *push) checkDeletion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.checkStatusDeletion(ctx, ref.WithDigest(target)); err != nil {
+		return err
+	}
 	versions, err := p.versionsOf(ctx, ref, target)
 	switch {
 	case err != nil || len(versions) == 0:
@@ -42,6 +45,25 @@ func (p *push) checkDeletion(ctx context.Context) error {
 	}
 	p.withStatus = target
 	return p.leaveStatus(ctx, ref.WithTag(versions[0]), target)
+}
+
+// checkStatusDeletion checks that the subject may change statuses if the content to delete is the status of a version.
+func (p *push) checkStatusDeletion(ctx context.Context, content oci.Reference) error {
+	if p.policy().May(p.subject, p.api.repository, access.Yank) {
+		return nil
+	}
+	a, err := p.packages.client.Artifact(ctx, content)
+	if err != nil {
+		if class := errcode.From(err).Code.Class; class == errcode.Unavailable || class == errcode.Timeout || ctx.Err() != nil {
+			return err
+		}
+		return nil // It does not exist, or is no manifest that states a type.
+	}
+	_, doc, err := oci.ReadDocument(ctx, a, a.Root(), oci.Limits{})
+	if err != nil || !isStatusType(doc) {
+		return nil //nolint:nilerr // Content that is not valid is no status.
+	}
+	return p.forbidden(access.Yank)
 }
 
 // keepRemoved writes the status of the version of a change again if the version does not exist any more and has another status: through another server in

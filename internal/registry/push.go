@@ -64,7 +64,7 @@ func (p *push) checkRepository(ctx context.Context) error {
 	}
 	p.isNew = true
 	if !p.policy().May(p.subject, p.api.repository, access.Create) {
-		return ErrForbidden.New(nil, "the token does not allow the action %s on %s", access.Create, p.api.repository)
+		return p.forbidden(access.Create)
 	}
 	similar, err := p.similar(ctx)
 	if err != nil {
@@ -262,9 +262,14 @@ func (p *push) checkAction(doc *oci.Document, tags []string) error {
 		action = access.Yank
 	}
 	if !p.policy().May(p.subject, p.api.repository, action) {
-		return ErrForbidden.New(nil, "the token does not allow the action %s on %s", action, p.api.repository)
+		return p.forbidden(action)
 	}
 	return nil
+}
+
+// forbidden returns the error for an action that the subject may not perform on the repository.
+func (p *push) forbidden(action access.Action) error {
+	return ErrForbidden.New(nil, "the token does not allow the action %s on %s", action, p.api.repository)
 }
 
 // checkTag checks that a version is not published again with other content, under any spelling, such as 1.0.0 and v1.00.0 for v1.0.0.

@@ -255,6 +255,19 @@ func TestAStatusNeedsItsOwnPermission(t *testing.T) {
 	if err := s.push(t, s.admin, "acme/provider-boats:"+catalog.StatusTag(digest), "Boat"); !errors.Is(err, remote.ErrRefused) {
 		t.Errorf("a package under the tag of a status: %v", err)
 	}
+	status, err := yanker.Resolve(t.Context(), ref.WithTag(catalog.StatusTag(digest)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleter := s.token(t, "alice", []string{"acme/*"}, access.Delete)
+	for _, reference := range []string{status.Digest.String(), catalog.StatusTag(digest)} {
+		if got := s.do(t, http.MethodDelete, "/v2/acme/provider-boats/manifests/"+reference, deleter, nil).StatusCode; got != http.StatusForbidden {
+			t.Errorf("deletion of %s: %d", reference, got)
+		}
+	}
+	if got, err := packagestatus.Read(t.Context(), yanker, ref.WithDigest(digest)); err != nil || got == nil || got.State != catalog.Yanked {
+		t.Errorf("after its deletion was refused: %+v, %v", got, err)
+	}
 	if _, err := packagestatus.Write(t.Context(), yanker, ref, catalog.Status{State: catalog.Available}); err != nil {
 		t.Fatal(err)
 	}
