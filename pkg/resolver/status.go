@@ -96,11 +96,11 @@ func (s *source) retraction(pkg, pin string, tags []string) *catalog.Status {
 	if err != nil {
 		return nil
 	}
-	return retractionBy(newest, version.ParsePin(pin).Tag)
+	return RetractionBy(newest, version.ParsePin(pin).Tag)
 }
 
-// retractionBy returns the status of a tag by the retractions of the newest version, and nil if it has none.
-func retractionBy(newest Metadata, tag string) *catalog.Status {
+// RetractionBy returns the status of a tag by the retractions of the newest version, and nil if it has none.
+func RetractionBy(newest Metadata, tag string) *catalog.Status {
 	retractions, err := catalog.ParseRetractions(newest.Meta.Annotations[catalog.AnnotationRetract])
 	if err != nil {
 		return nil
@@ -132,7 +132,7 @@ func StatusOf(ctx context.Context, registry Registry, of oci.Reference, tags []s
 	if err != nil {
 		return nil, err
 	}
-	return retractionBy(newest, of.Tag), nil
+	return RetractionBy(newest, of.Tag), nil
 }
 
 // Describe returns a status for a message, such as "yanked (broken): loses data; use v1.1.1 instead".

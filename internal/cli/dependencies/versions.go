@@ -119,6 +119,7 @@ func (c *VersionsCmd) list(env *terminal.Env, withStatus bool) (_ []versionView,
 	views := versionViews(list.Tags, c.All)
 	if withStatus {
 		addStatuses(views, readStatuses(env.Context, r.content, origin, list.Tags))
+		addRetractions(env.Context, views, r.Registry, ref, list.Tags)
 	}
 	return views, nil
 }
@@ -154,6 +155,23 @@ func readStatuses(ctx context.Context, source *fetch.Source, origin fetch.Origin
 func addStatuses(views []versionView, statuses map[string]*catalog.Status) {
 	for i := range views {
 		views[i].Status = statuses[views[i].Tag]
+	}
+}
+
+// addRetractions adds the retractions by the newest release to the tags without a status. They are omitted if it cannot be read: they are only notes.
+func addRetractions(ctx context.Context, views []versionView, registry resolver.Registry, repository oci.Reference, tags []string) {
+	releases := version.ParseConstraint("*").Filter(tags)
+	if len(releases) == 0 {
+		return
+	}
+	newest, err := registry.Metadata(ctx, repository.WithTag(releases[0]))
+	if err != nil {
+		return
+	}
+	for i := range views {
+		if views[i].Status == nil && views[i].Unusable == "" {
+			views[i].Status = resolver.RetractionBy(newest, views[i].Tag)
+		}
 	}
 }
 
