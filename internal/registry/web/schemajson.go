@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kjson "sigs.k8s.io/json"
 )
 
 // schema returns a JSON schema for editors and other programs: /schemas/GROUP/KIND_VERSION.json, with the kind in lower case.
@@ -62,7 +63,7 @@ func schemaResponse(group, kind string, version *apiextensionsv1.CustomResourceD
 		if err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(text, &schema); err != nil {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &schema); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	kjson "sigs.k8s.io/json"
+
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -107,7 +109,7 @@ func crdOfXRD(text []byte, d xpkg.Definition) ([]byte, error) {
 		return nil, err
 	}
 	var object map[string]any
-	if err := json.Unmarshal(converted, &object); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(converted, &object); err != nil {
 		return nil, err
 	}
 	object["apiVersion"], object["kind"] = "apiextensions.k8s.io/v1", "CustomResourceDefinition"

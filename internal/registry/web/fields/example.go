@@ -1,12 +1,13 @@
 package fields
 
 import (
-	"encoding/json"
 	"maps"
 	"math"
 	"regexp"
 	"slices"
 	"strings"
+
+	kjson "sigs.k8s.io/json"
 )
 
 // maxExampleValues is the maximum number of values of an example.
@@ -117,9 +118,10 @@ func (e *exampler) value(s *props, want wanted, depth int) (any, bool) {
 	return map[string]any{}, keepsUnknown(s)
 }
 
+// decoded returns a JSON value, with integers as they are.
 func decoded(raw []byte) (any, bool) {
 	var out any
-	err := json.Unmarshal(raw, &out)
+	err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &out)
 	return out, err == nil
 }
 

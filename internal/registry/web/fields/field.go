@@ -219,8 +219,8 @@ func text(v *apiextensionsv1.JSON) string {
 	if v == nil {
 		return ""
 	}
-	var value any
-	if json.Unmarshal(v.Raw, &value) != nil {
+	value, ok := decoded(v.Raw)
+	if !ok {
 		return string(v.Raw)
 	}
 	out, err := json.Marshal(value)
