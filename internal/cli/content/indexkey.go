@@ -3,7 +3,7 @@ package content
 import (
 	"context"
 
-	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 )
 
@@ -23,7 +23,7 @@ func (f IndexKeyFlag) Keys(ctx context.Context) (indexer.Keys, error) {
 
 // ReadIndexKeys returns the content of a file with keys, and the keys.
 func ReadIndexKeys(ctx context.Context, file string) (text []byte, keys indexer.Keys, err error) {
-	if text, err = fileutil.ReadFile(ctx, file); err != nil {
+	if text, err = flags.ReadFile(ctx, "the keys of indexes", file); err != nil {
 		return nil, nil, err
 	}
 	keys, err = indexer.ParseKeys(text)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -57,7 +56,7 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 func (c *BuildCmd) sources(env *terminal.Env) ([]catalog.Source, error) {
 	repositories := slices.Clone(c.Repository)
 	if c.List != "" {
-		text, err := fileutil.ReadFile(env.Context, c.List)
+		text, err := flags.ReadFile(env.Context, "the list of repositories", c.List)
 		if err != nil {
 			return nil, err
 		}

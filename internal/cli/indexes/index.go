@@ -9,7 +9,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -107,7 +106,7 @@ func (f *buildFlags) signer(env *terminal.Env) (*indexer.Signer, error) {
 	if f.SignKey == "" {
 		return nil, nil
 	}
-	text, err := fileutil.ReadFile(env.Context, f.SignKey)
+	text, err := flags.ReadFile(env.Context, "the key that signs the index", f.SignKey)
 	if err != nil {
 		return nil, err
 	}

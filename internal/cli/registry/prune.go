@@ -8,11 +8,11 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/retention"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -70,13 +70,14 @@ func (c *pruneCmd) rules(env *terminal.Env) (retention.Rules, error) {
 		return rules, terminal.ErrUsage.New(nil, "--age and --keep cannot be negative")
 	}
 	for _, file := range c.Lock {
-		text, err := fileutil.ReadFile(env.Context, file)
+		text, err := flags.ReadFile(env.Context, "the lock file", file)
 		if err != nil {
 			return rules, err
 		}
 		f, err := lockfile.Parse(text)
 		if err != nil {
-			return rules, err
+			x := errcode.From(err)
+			return rules, x.Code.New(x.Why, "%s: %s", file, x.What).WithDo("%s", x.Do)
 		}
 		rules.Locks = append(rules.Locks, f)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/pages"
@@ -75,7 +74,7 @@ func (c *serveCmd) open(ctx context.Context, address string, log *slog.Logger) (
 		o.Backend = backend
 	}
 	if c.SignKey != "" {
-		text, err := fileutil.ReadFile(ctx, c.SignKey)
+		text, err := flags.ReadFile(ctx, "the key that signs the index", c.SignKey)
 		if err != nil {
 			return nil, err
 		}

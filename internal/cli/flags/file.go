@@ -1,0 +1,17 @@
+package flags
+
+import (
+	"context"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+)
+
+// ReadFile reads a file that a flag names. Content describes it in errors, such as "the lock file".
+func ReadFile(ctx context.Context, content, file string) ([]byte, error) {
+	text, err := fileutil.ReadFile(ctx, file)
+	if err != nil {
+		return nil, terminal.ErrUsage.New(err, "cannot read %s", content)
+	}
+	return text, nil
+}
