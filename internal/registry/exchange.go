@@ -28,6 +28,8 @@ const (
 	issuerTime = 10 * time.Second
 	// issuerPause is the time for which an issuer that did not respond is not asked again.
 	issuerPause = 30 * time.Second
+	// shortestKey is the least size of the RSA key of an issuer in bits.
+	shortestKey = 2048
 )
 
 // issuers verifies the tokens of OIDC issuers. It reads the discovery document of an issuer when its first token arrives.
@@ -123,6 +125,10 @@ func (i *issuers) verify(ctx context.Context, policy *access.Policy, token strin
 		if err != nil {
 			continue
 		}
+		if bits := rsaBits(token); bits > 0 && bits < shortestKey {
+			i.log.Warn("a token is refused because the RSA key of its issuer is too short", "issuer", issuer.URL, "bits", bits, "least", shortestKey)
+			continue
+		}
 		var claims map[string]any
 		if verified.Claims(&claims) != nil {
 			continue
@@ -167,6 +173,21 @@ func (i *issuers) discovered(url string) (*oidc.Provider, error) {
 		return nil, errIssuer
 	}
 	return i.providers[url], nil
+}
+
+// rsaBits returns the size of the RSA key that signed a token, which is the size of the signature; 0 for other keys.
+func rsaBits(token string) int {
+	encodedHeader, rest, _ := strings.Cut(token, ".")
+	_, encodedSignature, _ := strings.Cut(rest, ".")
+	var header struct {
+		Algorithm string `json:"alg"`
+	}
+	text, err := base64.RawURLEncoding.DecodeString(encodedHeader)
+	if err != nil || json.Unmarshal(text, &header) != nil || !strings.HasPrefix(header.Algorithm, "RS") && !strings.HasPrefix(header.Algorithm, "PS") {
+		return 0
+	}
+	const byteBits = 8
+	return base64.RawURLEncoding.DecodedLen(len(encodedSignature)) * byteBits
 }
 
 // claimedIssuer returns the issuer in a token that is not verified yet, so that only that issuer is asked for its keys.

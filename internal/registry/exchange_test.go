@@ -32,6 +32,11 @@ type issuer struct {
 func startIssuer(t testing.TB) *issuer {
 	t.Helper()
 	const bits = 2048
+	return startIssuerWithKey(t, bits)
+}
+
+func startIssuerWithKey(t testing.TB, bits int) *issuer {
+	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, bits)
 	if err != nil {
 		t.Fatal(err)
@@ -282,4 +287,25 @@ func (s *server) waitPolicy(t testing.TB, token string) {
 		status, _, _ := s.exchange(t, token)
 		return http.StatusText(status), status == http.StatusOK
 	})
+}
+
+// A signature of a short RSA key can be forged.
+func TestATokenOfAShortKeyIsRefused(t *testing.T) {
+	const bits = 1024
+	strong, short := startIssuer(t), startIssuerWithKey(t, bits)
+	s := start(t, nil)
+	configuration := policy + "issuers:\n"
+	for name, i := range map[string]*issuer{"strong": strong, "short": short} {
+		configuration += "- name: " + name + "\n  url: " + i.url + "\n  audience: " + host + "\n  userClaim: sub\n"
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "access.yaml"), []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	token := func(i *issuer) string {
+		return i.token(t, map[string]any{"iss": i.url, "aud": host, "sub": "alice", "exp": time.Now().Add(time.Minute).Unix(), "iat": time.Now().Unix()})
+	}
+	s.waitPolicy(t, token(strong))
+	if status, _, _ := s.exchange(t, token(short)); status != http.StatusUnauthorized {
+		t.Errorf("the token of a key with %d bits: %d", bits, status)
+	}
 }
