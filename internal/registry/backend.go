@@ -311,7 +311,7 @@ func nextPath(link string) string {
 }
 
 // damage implements images. The backend knows its damage.
-func (b *backend) damage() damage { return damage{} }
+func (b *backend) damage(func(repository string) bool) damage { return damage{} }
 
 // close implements images.
 func (b *backend) close() error {

@@ -100,10 +100,10 @@ func (c *contents) isDamaged(repository string, d oci.Digest) bool {
 	return isDamaged
 }
 
-// damaged returns the number of files that were found damaged and are not repaired.
-func (c *contents) damaged() int {
+// damaged returns the number of files of visible repositories that were found damaged and are not repaired.
+func (c *contents) damaged(visible func(repository string) bool) int {
 	return countDamaged(&c.mu, c.checked, func(last contentCheck) bool { return last.isDamaged }, func(key contentKey) bool {
-		return c.isDamaged(key.repository, key.digest)
+		return visible(key.repository) && c.isDamaged(key.repository, key.digest)
 	})
 }
 

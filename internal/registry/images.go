@@ -36,8 +36,8 @@ type images interface {
 	digest(ctx context.Context, repository, tag string) (oci.Digest, error)
 	// pushed returns the time at which a manifest was pushed; zero if it is not known.
 	pushed(repository string, d oci.Digest) time.Time
-	// damage returns what is known to be damaged.
-	damage() damage
+	// damage returns what is known to be damaged in visible repositories.
+	damage(visible func(repository string) bool) damage
 	// close releases the resources.
 	close() error
 }
@@ -179,7 +179,9 @@ func (f *folder) digest(ctx context.Context, repository, tag string) (oci.Digest
 }
 
 // damage implements images.
-func (f *folder) damage() damage { return damage{f.layouts.damaged(), f.contents.damaged()} }
+func (f *folder) damage(visible func(repository string) bool) damage {
+	return damage{f.layouts.damaged(visible), f.contents.damaged(visible)}
+}
 
 // close implements images.
 func (f *folder) close() error {

@@ -116,9 +116,11 @@ func (c collections) WithGroup(name string) slog.Handler {
 	return collections{c.Handler.WithGroup(name), c.layouts}
 }
 
-// damaged returns the number of repositories whose layouts were found damaged and are not repaired.
-func (l *Layouts) damaged() int {
-	return countDamaged(&l.mu, l.checked, func(last layoutCheck) bool { return last.err != nil }, func(repository string) bool { return l.check(repository) != nil })
+// damaged returns the number of visible repositories whose layouts were found damaged and are not repaired.
+func (l *Layouts) damaged(visible func(repository string) bool) int {
+	return countDamaged(&l.mu, l.checked, func(last layoutCheck) bool { return last.err != nil }, func(repository string) bool {
+		return visible(repository) && l.check(repository) != nil
+	})
 }
 
 // countDamaged returns the number of entries of a map of checks, which a mutex protects, that were damaged and are damaged now.

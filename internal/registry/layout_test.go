@@ -226,3 +226,19 @@ func TestMissingManifest(t *testing.T) {
 		t.Errorf("after a push of the same content: %d %s", status, body)
 	}
 }
+
+// TestHealthCountsNoPrivateRepository damages a repository that anonymous clients may not know.
+func TestHealthCountsNoPrivateRepository(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/secret/boats:v1.0.0", "Boat")
+	if err := os.WriteFile(filepath.Join(s.dir, "registry", "acme", "secret", "boats", "index.json"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := s.get(t, "/v2/acme/secret/boats/tags/list"); status != http.StatusInternalServerError {
+		t.Fatalf("the damaged repository: %d %s", status, body)
+	}
+	s.checkHealth(t, `"damagedRepositories":1`, "xpkg_registry_damaged_repositories 1")
+	if body, err := io.ReadAll(s.do(t, http.MethodGet, "/healthz", "", nil).Body); err != nil || strings.TrimSpace(string(body)) != `{"status":"ok"}` {
+		t.Errorf("the health for an anonymous client: %s, %v", body, err)
+	}
+}

@@ -117,7 +117,7 @@ func New(o Options) (*Server, error) {
 	// The indexer reads everything: the partitions of the index keep private packages apart.
 	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.images)
 	s.packages.digest = s.images.digest
-	s.metrics.observeDamage(s.images.damage)
+	s.metrics.observeDamage(func() damage { return s.images.damage(func(string) bool { return true }) })
 	s.indexBlobs = &indexBlobs{packages: s.packages, images: s.images, now: s.now}
 	if s.options.Indexer == nil {
 		s.options.Indexer = s.newIndexer()
@@ -230,8 +230,8 @@ func (s *Server) policy() *access.Policy { return s.policies.current() }
 // changed updates the index after a change of a repository. It does not wait.
 func (s *Server) changed(repository string) { s.site.Changed(repository) }
 
-// serveHealth reports whether the server can serve requests, and the number of damaged repositories and contents. A server with damage serves
-// everything else.
+// serveHealth reports whether the server can serve requests, and the number of damaged repositories and contents among those that the client may read. A
+// server with damage serves everything else.
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if err := s.site.Healthy(); err != nil {
 		s.log.Warn("not ready", "error", err)
@@ -239,7 +239,10 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := health{Status: "ok"}
-	if found := s.images.damage(); found != (damage{}) {
+	policy := s.policy()
+	subject, _ := s.identifier.subject(r)
+	visible := func(repository string) bool { return policy.May(subject, repository, access.Read) }
+	if found := s.images.damage(visible); found != (damage{}) {
 		answer = health{"damaged", found.Repositories, found.Contents}
 	}
 	writeJSON(w, r, http.StatusOK, answer)
