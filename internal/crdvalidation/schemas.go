@@ -3,7 +3,6 @@ package crdvalidation
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -24,6 +23,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/xpkg-dev/xpkg/internal/spelling"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
@@ -131,13 +131,27 @@ func (s *Schemas) Group(group string) bool {
 	return false
 }
 
-// Similar returns the kinds that a user might mean by a kind without a schema: its other versions, or kinds whose names
-// differ in the case of letters or by an s.
+// Similar returns the kinds that a user might mean by a kind without a schema: its other versions, and kinds whose names
+// differ in the case of letters or by an s. If there are none, it returns the kinds of the group whose spelling is similar.
 func (s *Schemas) Similar(kind schema.GroupVersionKind) []schema.GroupVersionKind {
 	plain := func(k string) string { return strings.TrimSuffix(strings.ToLower(k), "s") }
+	out := s.where(func(k schema.GroupVersionKind) bool { return plain(k.Kind) == plain(kind.Kind) })
+	if len(out) == 0 {
+		var names []string
+		for _, k := range s.where(func(k schema.GroupVersionKind) bool { return k.Group == kind.Group }) {
+			names = append(names, k.Kind)
+		}
+		alike := spelling.Alike(kind.Kind, names)
+		out = s.where(func(k schema.GroupVersionKind) bool { return k.Group == kind.Group && slices.Contains(alike, k.Kind) })
+	}
+	return out
+}
+
+// where returns the kinds for which a condition holds, in order.
+func (s *Schemas) where(is func(schema.GroupVersionKind) bool) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
-	for k := range maps.Keys(s.kinds) {
-		if plain(k.Kind) == plain(kind.Kind) {
+	for k := range s.kinds {
+		if is(k) {
 			out = append(out, k)
 		}
 	}

@@ -188,7 +188,7 @@ func similarFunction(env *terminal.Env, name string, closure *dependencies.Closu
 			continue
 		}
 		known = append(known, p.Name)
-		if p.Meta.Name == name || strings.HasSuffix(p.Locked.Repository, "/"+name) {
+		if slices.Contains(functionNames(p), name) {
 			found = append(found, p)
 		}
 	}

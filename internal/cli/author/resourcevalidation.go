@@ -18,6 +18,7 @@ import (
 // resourceValidation is the state of a validation.
 type resourceValidation struct {
 	schemas      crdvalidation.Schemas
+	functions    []knownFunction
 	allowUnknown bool
 	findings     []xpkg.Finding
 	// invalid, unchecked and unknown are numbers of resources.
@@ -146,7 +147,7 @@ func (v *resourceValidation) report(r resource, code errcode.Code, path, message
 	}
 	f := r.doc.Finding(code, r.doc.FieldLine(path), message)
 	f.Kind, f.Name = r.kind.Kind, r.name
-	if code.Name == ErrKindWithoutSchema.Name && v.allowUnknown {
+	if v.allowUnknown && (code.Name == ErrKindWithoutSchema.Name || code.Name == ErrFunctionUnknown.Name) {
 		f.Severity = xpkg.Warning
 	}
 	v.findings = append(v.findings, f)

@@ -41,7 +41,7 @@ var (
 // ValidateCmd implements `xpkg validate`.
 type ValidateCmd struct {
 	Resources         []string `arg:"" optional:"" name:"resources" help:"Files with resources in YAML or JSON, folders with files of YAML, or - for standard input. CRDs and XRDs among them define kinds too. Default is the compositions and the examples of the package in this folder."`
-	AllowUnknownKinds bool     `help:"Report resources of unknown kinds as warnings."`
+	AllowUnknownKinds bool     `help:"Report resources of unknown kinds, and unknown functions of Compositions, as warnings."`
 	SARIF             bool     `name:"sarif" help:"Print a SARIF report for code review tools."`
 	dependencies.ContentsFlags
 	terminal.OutputFlag
@@ -65,6 +65,7 @@ func (c *ValidateCmd) Run(env *terminal.Env) error {
 	if len(resources) == 0 && len(v.findings) == 0 {
 		return ErrNothingToValidate.New(nil, "%s: no resource was found", strings.Join(c.Resources, ", "))
 	}
+	v.addInstalledFunctions(resources)
 	for _, r := range resources {
 		v.validate(env, r)
 	}
@@ -121,6 +122,7 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs 
 		if err := v.addPackage(pkg, p); err != nil {
 			return err
 		}
+		v.addFunction(pkg, pkg.Meta.Name)
 	}
 	contents, err := c.Contents(env, packages)
 	if err != nil {
@@ -130,6 +132,7 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs 
 		if err := v.addPackage(p.Package, p.Reference); err != nil {
 			return err
 		}
+		v.addFunction(p.Package, functionNames(p)...)
 	}
 	return nil
 }
