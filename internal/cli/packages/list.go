@@ -21,6 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -112,6 +113,9 @@ func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.
 	table := packageTable
 	if c.Namespace != "" {
 		table.Empty = fmt.Sprintf("No objects of the first generation are in the namespace %s.", c.Namespace)
+		if n := len(all.Packages); n > 0 {
+			table.Empty += fmt.Sprintf(" Packages are in no namespace: run `xpkg list` to see %s.", wording.Count(n, "package"))
+		}
 	}
 	if !selector.Empty() {
 		table.Empty = fmt.Sprintf("No installed package has the labels %s.", selector)
