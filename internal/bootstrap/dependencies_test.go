@@ -26,6 +26,18 @@ func (s *testEnv) dependent(t *testing.T, name, needed, version string) v1.Packa
 	return env.NewPackage(v1.ConfigurationKind, name, s.Push(t, "bootstrap/"+name, "v1.0.0", text))
 }
 
+// needsKind installs a package that requires a kind of a Provider of everything. The manager records the Provider.
+func (s *testEnv) needsKind(t *testing.T) {
+	t.Helper()
+	text := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: needs-kind\nspec:\n  dependsOn:\n  - crd: kof10s.bootstrap.example.org/v1\n"
+	p := env.NewPackage(v1.ConfigurationKind, "needs-kind", s.Push(t, "bootstrap/needs-kind", "v1.0.0", text))
+	s.EnsureCreated(t, p)
+	s.WaitReady(t, p)
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || !strings.Contains(p.GetAnnotations()[graph.AnnotationKindProviders], "bootstrap/few-provider") {
+		t.Errorf("the annotations are %v (%v)", p.GetAnnotations(), err)
+	}
+}
+
 // deleteAll deletes packages, which orphans their dependencies.
 func (s *testEnv) deleteAll(t *testing.T, packages ...v1.Package) {
 	t.Helper()

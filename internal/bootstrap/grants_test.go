@@ -80,6 +80,7 @@ func TestManagerPermissionsAreSufficientAndMinimal(t *testing.T) {
 	}
 	s.deleteAll(t, dependents...)
 	s.waitOrphansRemoved(t)
+	s.needsKind(t)
 	stop()
 	for c := range seen.denials() {
 		t.Errorf("the manager may not %s %s %q of %q", c.verb, c.resource, c.name, c.group)

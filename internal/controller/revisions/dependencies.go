@@ -343,11 +343,10 @@ func (r *Reconciler) recordProviders(ctx context.Context, in *install, selected 
 	if err := r.API.RereadExisting(ctx, in.Package, live); err != nil {
 		return err
 	}
-	before := live.DeepCopyObject().(client.Object)
 	if !graph.SetKindProviders(live, selected) {
 		return nil
 	}
-	if err := r.API.Client.Patch(ctx, live, client.MergeFrom(before)); err != nil {
+	if err := r.API.Client.Update(ctx, live); err != nil {
 		return fmt.Errorf("record the providers of kinds: %w", err)
 	}
 	logging.FromContext(ctx).InfoContext(ctx, "providers of kinds recorded", "providers", live.GetAnnotations()[graph.AnnotationKindProviders])
