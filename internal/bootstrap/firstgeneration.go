@@ -23,10 +23,11 @@ func FirstGenerationRules() []rbacv1.PolicyRule {
 		rule(packages, words("providers"), words("delete")),
 		rule(packages, words("deploymentruntimeconfigs"), words("get", "create", "update", "delete")),
 		rule("apps", words("deployments"), slices.Concat(words("get", "list"), words("create", "update", "delete"))),
-		rule("", words("serviceaccounts"), words("get", "create", "update")),
+		// A Package without a controller keeps neither a ServiceAccount nor roles.
+		rule("", words("serviceaccounts"), words("get", "create", "update", "delete")),
 		rule("", words("pods"), words("list")),
 		rule("", words("secrets"), words("get")),
-		rule(rbacv1.GroupName, words("roles", "rolebindings"), words("get", "list", "create", "update", "patch")),
+		rule(rbacv1.GroupName, words("roles", "rolebindings"), words("get", "list", "create", "update", "patch", "delete")),
 		rule("events.k8s.io", words("events"), words("create", "patch")),
 	}
 }

@@ -1,6 +1,7 @@
 package firstgeneration
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -24,10 +25,17 @@ import (
 func (s *suite) publishTemplates(t *testing.T, name, scope string) string {
 	t.Helper()
 	s.Push(t, "acme/templating-controller", "v0.4.0", content("templating-controller", "v0.4.0", scope))
+	files := filesOf(name, scope)
+	files["behavior.yaml"] = fmt.Appendf(nil, "source: {path: helm-chart}\ncrd: {kind: Thing, apiVersion: %s.example.org/v1}\nengine: {type: helm3, controllerImage: acme/templating-controller:v0.4.0}\n", name)
+	ref, _ := publish.FirstGeneration(t, s.Registry, "first/"+name, "v1.0.0", files)
+	return ref
+}
+
+// filesOf returns the files of a package of the first generation with the kind Thing of NAME.example.org, and without a controller.
+func filesOf(name, scope string) map[string][]byte {
 	replace := strings.NewReplacer("NAME", name, "SCOPE", scope)
-	ref, _ := publish.FirstGeneration(t, s.Registry, "first/"+name, "v1.0.0", map[string][]byte{
-		"app.yaml":      []byte(replace.Replace("title: Title of NAME\npackageType: Stack\npermissionScope: SCOPE\ndependsOn: [{crd: mysqlinstances.database.crossplane.io/v1alpha1}]\n")),
-		"behavior.yaml": []byte(replace.Replace("source: {path: helm-chart}\ncrd: {kind: Thing, apiVersion: NAME.example.org/v1}\nengine: {type: helm3, controllerImage: acme/templating-controller:v0.4.0}\n")),
+	return map[string][]byte{
+		"app.yaml": []byte(replace.Replace("title: Title of NAME\npackageType: Stack\npermissionScope: SCOPE\ndependsOn: [{crd: mysqlinstances.database.crossplane.io/v1alpha1}]\n")),
 		"resources/thing.crd.yaml": []byte(replace.Replace(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: things.NAME.example.org}
@@ -38,8 +46,7 @@ spec:
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `)),
-	})
-	return ref
+	}
 }
 
 // definition returns the StackDefinition of a namespace in an API group.
@@ -106,6 +113,31 @@ func TestPackageWithTemplatesRunsItsTemplatingController(t *testing.T) {
 			s.WaitGone(t, d)
 			s.WaitGone(t, &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: tc.name}})
 			s.WaitGone(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: tc.name}})
+		})
+	}
+}
+
+// A package that has no templates any more leaves no permissions of its templating controller.
+func TestWithoutTemplatesNoPermissionsStay(t *testing.T) {
+	s := newSuite(t, nil)
+	for _, scope := range []string{"Cluster", "Namespaced"} {
+		t.Run(scope, func(t *testing.T) {
+			name := "templates-until-" + strings.ToLower(scope)
+			in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, name, s.publishTemplates(t, name, scope))
+			s.Create(t, in)
+			s.waitFor(t, in, corev1.ConditionTrue, "Available")
+			record := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: managerNamespace, Name: name}}
+			if granted := s.granted(t, record); len(granted) != 3 {
+				t.Errorf("the controller has %v", granted)
+			}
+			ref, _ := publish.FirstGeneration(t, s.Registry, "first/"+name, "v2.0.0", filesOf(name, scope))
+			env.Update(t, s.Env, in.(*packagesv1alpha1.ClusterPackageInstall), func(in *packagesv1alpha1.ClusterPackageInstall) { in.Spec.Package = ref })
+			wait.Until(t, env.Limit, "the controller has no permissions", func() (string, bool) {
+				left := s.granted(t, record)
+				return fmt.Sprint(left), len(left) == 0
+			})
+			s.waitFor(t, in, corev1.ConditionTrue, "Available")
+			s.WaitGone(t, &appsv1.Deployment{ObjectMeta: record.ObjectMeta})
 		})
 	}
 }

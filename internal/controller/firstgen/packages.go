@@ -73,7 +73,11 @@ func (r *Packages) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	if c := metav1.GetControllerOf(p); c != nil && c.Kind == packagesv1alpha1.ClusterPackageInstallKind {
 		// The Provider runs the controller. The record of a package with templates has another controller.
-		return ctrl.Result{}, r.stop(ctx, req.NamespacedName)
+		err := r.withdraw(ctx, p)
+		if requeue.IsStale(err) {
+			return requeue.Soon(), nil
+		}
+		return ctrl.Result{}, err
 	}
 	ctx = contention.WithCause(ctx, causeOf(p))
 	ctx = logging.With(ctx, "kind", packagesv1alpha1.PackageKind, "namespace", p.Namespace, "name", p.Name)
@@ -103,7 +107,7 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 	if missing != "" {
 		if p.Status.ControllerRef != nil {
 			// Its CRDs were deleted.
-			if err := r.stop(ctx, client.ObjectKeyFromObject(p)); err != nil {
+			if err := r.withdraw(ctx, p); err != nil {
 				return ctrl.Result{}, revision.Summary{}, err
 			}
 			p.Status.ControllerRef = nil
@@ -113,7 +117,7 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 	by := r.used.use(client.ObjectKeyFromObject(p), r.NewRuntime)
 	if p.Spec.Controller.Deployment == nil || by == nil {
 		p.Status.ControllerRef, p.Status.RuntimeImage = nil, ""
-		return ctrl.Result{RequeueAfter: requeue.Jitter(healthPoll)}, available, r.stop(ctx, client.ObjectKeyFromObject(p))
+		return ctrl.Result{RequeueAfter: requeue.Jitter(healthPoll)}, available, r.withdraw(ctx, p)
 	}
 	rules, err := rulesOf(p, resources)
 	if err != nil {
@@ -146,13 +150,21 @@ func (r *Packages) revokeOutOfScope(ctx context.Context, p *packagesv1alpha1.Pac
 	return err
 }
 
-// revoke stops the controller of a Package that is not accepted any more, and deletes its cluster roles.
+// revoke withdraws the controller of a Package that is not accepted any more.
 func (r *Packages) revoke(ctx context.Context, p *packagesv1alpha1.Package) error {
 	if p.Status.ControllerRef == nil && !controllerutil.ContainsFinalizer(p, FinalizerProvider) {
 		return nil
 	}
 	p.Status.ControllerRef, p.Status.RuntimeImage = nil, ""
-	return r.reconcileDelete(ctx, p)
+	return r.withdraw(ctx, p)
+}
+
+// withdraw stops the controller of a Package that has none any more, and deletes its ServiceAccount and its roles.
+func (r *Packages) withdraw(ctx context.Context, p *packagesv1alpha1.Package) error {
+	if err := r.reconcileDelete(ctx, p); err != nil {
+		return err
+	}
+	return r.deleteAccount(ctx, p)
 }
 
 // run runs the controller of a Package, and returns its state.

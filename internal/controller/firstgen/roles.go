@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,7 +112,10 @@ func (r *Packages) ensureRoles(ctx context.Context, p *packagesv1alpha1.Package,
 	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.Namespace, Name: account}}
 	if isClusterScoped(p) {
-		return r.ensureClusterRoles(ctx, p, rules, subjects)
+		if err := r.ensureClusterRoles(ctx, p, rules, subjects); err != nil {
+			return err
+		}
+		return r.deleteRoles(ctx, p)
 	}
 	if err := r.deleteClusterRoles(ctx, p); err != nil {
 		return err
@@ -218,6 +222,37 @@ func (r *Packages) deleteClusterRoles(ctx context.Context, p *packagesv1alpha1.P
 		return fmt.Errorf("remove the finalizer of %s: %w", p.Name, err)
 	}
 	p.Finalizers, p.ResourceVersion = changed.Finalizers, changed.ResourceVersion
+	return nil
+}
+
+// deleteAccount deletes the ServiceAccount of a Package, and its roles in its namespace, unless other clients created them.
+func (r *Packages) deleteAccount(ctx context.Context, p *packagesv1alpha1.Package) error {
+	if err := r.deleteRoles(ctx, p); err != nil {
+		return err
+	}
+	return r.deleteOwned(ctx, p, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}})
+}
+
+// deleteRoles deletes the roles of a Package in its namespace.
+func (r *Packages) deleteRoles(ctx context.Context, p *packagesv1alpha1.Package) error {
+	meta := metav1.ObjectMeta{Namespace: p.Namespace, Name: RoleName(p.Name)}
+	for _, o := range []client.Object{&rbacv1.RoleBinding{ObjectMeta: meta}, &rbacv1.Role{ObjectMeta: meta}} {
+		if err := r.deleteOwned(ctx, p, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteOwned deletes an object if it exists and a Package owns it.
+func (r *Packages) deleteOwned(ctx context.Context, p *packagesv1alpha1.Package, o client.Object) error {
+	err := r.API.Live.Get(ctx, client.ObjectKeyFromObject(o), o)
+	if err == nil && o.GetDeletionTimestamp() == nil && slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == p.UID }) {
+		err = r.API.Delete(ctx, o)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s, which belongs to the controller of the Package %s: %w", o.GetName(), p.Name, err)
+	}
 	return nil
 }
 
