@@ -19,6 +19,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // ErrForeignManager is the code for a cluster in which Crossplane core would write the same objects.
@@ -43,7 +44,8 @@ const (
 
 // Core describes the Crossplane core of a namespace.
 type Core struct {
-	// Runs reports that core has replicas, and RunsRBACManager that its RBAC manager has.
+	// Runs reports that a core with a package manager for pkg.crossplane.io has replicas, and RunsRBACManager that its RBAC
+	// manager has.
 	Runs, RunsRBACManager bool
 	// RunsRuntimes reports that core writes the Deployments of packages.
 	RunsRuntimes bool
@@ -154,7 +156,7 @@ func ReadCore(ctx context.Context, reader client.Reader, c client.Client, namesp
 		return Core{}, err
 	}
 	core := Core{
-		Runs: runs(d), RunsRBACManager: runs(rbac), RunsRuntimes: runsRuntimes(d),
+		Runs: runs(d) && !isFirstGeneration(d), RunsRBACManager: runs(rbac), RunsRuntimes: runsRuntimes(d),
 		Account: types.NamespacedName{Namespace: namespace, Name: d.Spec.Template.Spec.ServiceAccountName},
 	}
 	if !core.Runs {
@@ -168,6 +170,16 @@ func ReadCore(ctx context.Context, reader client.Reader, c client.Client, namesp
 		core.Writes, err = mayWrite(ctx, c, core.Account)
 	}
 	return core, err
+}
+
+// firstManager is the first version of core with a package manager for pkg.crossplane.io. Earlier ones had the package manager of the
+// first generation in a Deployment of its own.
+var firstManager = version.Parse("v0.14.0-0")
+
+// isFirstGeneration reports whether the Deployment of core is of a version that does not know pkg.crossplane.io.
+func isFirstGeneration(d appsv1.Deployment) bool {
+	v := version.Parse(versionOf(d))
+	return v.Usable() && v.Compare(&firstManager) < 0
 }
 
 // runs reports whether a Deployment exists and has replicas.

@@ -37,6 +37,11 @@ func withEnv(d *appsv1.Deployment, name, value string) *appsv1.Deployment {
 	return d
 }
 
+func withImage(d *appsv1.Deployment, image string) *appsv1.Deployment {
+	d.Spec.Template.Spec.Containers[0].Image = image
+	return d
+}
+
 // clusterWith returns a client of a cluster with objects, in which RBAC lets every account write packages,
 // or none.
 func clusterWith(t *testing.T, allowed bool, objects ...client.Object) client.Client {
@@ -95,6 +100,9 @@ func TestGuardFailsWhileCoreWouldWriteTheSameObjects(t *testing.T) {
 		"core runs the runtimes":                  {[]client.Object{core("start")}, false, Role{Permissions: true}, nil},
 		"the RBAC manager grants the permissions": {[]client.Object{core(external), running(RBACDeploymentName)}, false, Role{Runtimes: true}, nil},
 		"both grant permissions":                  {[]client.Object{core(external), running(RBACDeploymentName)}, false, full, []string{"RBAC manager"}},
+		"a core of the first generation":          {[]client.Object{withImage(core("--debug"), "crossplane/crossplane:v0.12.0")}, true, full, nil},
+		"a later core with a version":             {[]client.Object{withImage(core("start"), "crossplane/crossplane:v0.14.0")}, true, full, []string{"may write packages", "runs package runtimes"}},
+		"a core without a semantic version":       {[]client.Object{withImage(core("--debug"), "crossplane/crossplane:master")}, true, full, []string{"may write packages"}},
 		"an RBAC manager without replicas":        {[]client.Object{core(external), stopped(running(RBACDeploymentName))}, false, full, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -55,6 +56,34 @@ func TestPausedInstallObjectsCauseNoWrites(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// An install object that the manager does not reconcile has no condition that its next reconciliation does not maintain.
+func TestBlockedInstallObjectsHaveOnlyTheirOwnConditions(t *testing.T) {
+	for _, kind := range packagesv1alpha1.InstallKinds() {
+		t.Run(kind, func(t *testing.T) {
+			in := newInstall(kind)
+			in.InstallSpec().Package = "r.example.org/acme/thing:v1"
+			base, writes := countingBase(t, in)
+			base.API.Status.Blocked = func(context.Context, string) error { return crossplane.ErrForeignManager.New(nil, "core runs") }
+			reconcile := (&ClusterInstalls{base}).Reconcile
+			if kind == packagesv1alpha1.PackageInstallKind {
+				reconcile = (&NamespaceInstalls{base}).Reconcile
+			}
+			if _, err := reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(in)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := base.API.Client.Get(t.Context(), client.ObjectKeyFromObject(in), in); err != nil {
+				t.Fatal(err)
+			}
+			if ready := in.GetCondition(v1.TypeReady); string(ready.Reason) != crossplane.ErrForeignManager.Name || *writes > 0 {
+				t.Errorf("the condition is %+v, after %d writes", ready, *writes)
+			}
+			if healthy := in.GetCondition(v1.TypeHealthy); healthy.Status != corev1.ConditionUnknown {
+				t.Errorf("the object has the condition %+v", healthy)
+			}
+		})
 	}
 }
 

@@ -119,9 +119,10 @@ func (r *Reporter) reportPaused(ctx context.Context, before, o Object, revoked e
 // other conditions.
 func (r *Reporter) reportBlocked(ctx context.Context, before, o Object, err error) (ctrl.Result, error) {
 	summary := Failed(err)
-	if _, ok := o.(v1.PackageRevision); ok {
+	switch o.(type) {
+	case v1.PackageRevision:
 		o.SetConditions(r.now(), v1.RevisionUnhealthy(summary.Message))
-	} else {
+	case v1.Package:
 		o.SetConditions(r.now(), v1.Unhealthy(summary.Message))
 	}
 	Set(o, r.now(), summary)
