@@ -27,6 +27,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
@@ -881,7 +882,7 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 		"privileged": {func(p *packagesv1alpha1.Package) {
 			p.Spec.Controller.Deployment.Spec.Raw = []byte(`{"template": {"spec": {"hostNetwork": true, "containers": [{"name": "main", "image": "` + ref + `"}]}}}`)
 		}, "RuntimePrivileges"},
-		"default": {func(p *packagesv1alpha1.Package) { p.Name = "default" }, "RuntimePrivileges"},
+		"default": {func(p *packagesv1alpha1.Package) { p.Name = "default" }, deployment.ErrNameConflict.Name},
 		"garbage": {func(p *packagesv1alpha1.Package) {
 			p.Spec.Controller.Deployment.Spec.Raw = []byte(`{"replicas": "many", "template": []}`)
 		}, firstgen.ErrController.Name},
@@ -914,6 +915,57 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 			t.Errorf("removed annotations stay: %v (%v)", account.Annotations, err)
 		}
 	})
+	t.Run("WithoutAControllerNoPermissionsStay", func(t *testing.T) {
+		for _, tc := range []struct {
+			namespace, scope string
+			change           func(p *packagesv1alpha1.Package)
+			code             string
+		}{
+			{team, "Namespaced", func(p *packagesv1alpha1.Package) { p.Spec.Controller.Deployment = nil }, "Available"},
+			{managerNamespace, "Cluster", func(p *packagesv1alpha1.Package) { p.Spec.Controller.Deployment = nil }, "Available"},
+			{team, "Namespaced", func(p *packagesv1alpha1.Package) { p.Spec.PermissionScope = "Cluster" }, firstgen.ErrNamespace.Name},
+			{team, "Namespaced", func(p *packagesv1alpha1.Package) { p.Spec.CRDs[0].Kind = "Absent" }, "Creating"},
+		} {
+			p := newPackage(tc.namespace, "own-without-"+strings.ToLower(tc.scope+"-"+tc.code), "users", ref)
+			p.Spec.PermissionScope = tc.scope
+			s.Create(t, p)
+			s.waitFor(t, p, corev1.ConditionTrue, "Available")
+			granted := s.granted(t, p)
+			if len(granted) != 3 {
+				t.Errorf("the controller in %s has %v", tc.namespace, granted)
+			}
+			env.Update(t, s.Env, p, tc.change)
+			wait.Until(t, env.Limit, "the controller has no permissions", func() (string, bool) {
+				left := s.granted(t, p)
+				return fmt.Sprint(left), len(left) == 0
+			})
+			s.waitFor(t, p, map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[tc.code == "Available"], tc.code)
+			s.Delete(t, p)
+			s.WaitGone(t, p)
+		}
+	})
+	t.Run("AServiceAccountOfAnotherClientIsKept", func(t *testing.T) {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "own-account-of-a-user"}}
+		s.Create(t, account)
+		p := newPackage(team, account.Name, "users", ref)
+		s.Create(t, p)
+		s.waitFor(t, p, corev1.ConditionFalse, deployment.ErrNameConflict.Name)
+		if message := p.GetCondition(v1.TypeReady).Message; !strings.Contains(message, "kubectl delete --namespace "+team+" serviceaccount "+account.Name) {
+			t.Errorf("the message is %q", message)
+		}
+		s.Delete(t, account)
+		s.waitFor(t, p, corev1.ConditionTrue, "Available")
+
+		kept := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "own-kept"}}
+		s.Create(t, kept)
+		without := newPackage(team, kept.Name, "users", ref)
+		without.Spec.Controller.Deployment = nil
+		s.Create(t, without)
+		s.waitFor(t, without, corev1.ConditionTrue, "Available")
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil || kept.DeletionTimestamp != nil {
+			t.Errorf("the ServiceAccount of another client is deleted (%v)", err)
+		}
+	})
 	t.Run("ARoleOfAnotherClientIsKept", func(t *testing.T) {
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "crossplane:package:own-foreign:system", Labels: map[string]string{"of": "a-user"}}}
 		s.Create(t, role)
@@ -937,4 +989,26 @@ func TestPackagesOfUsersRunTheirControllers(t *testing.T) {
 		s.WaitGone(t, p)
 		s.WaitGone(t, role)
 	})
+}
+
+// granted returns the names of the objects with which the controller of a Package has permissions.
+func (s *suite) granted(t *testing.T, p *packagesv1alpha1.Package) []string {
+	t.Helper()
+	role := metav1.ObjectMeta{Namespace: p.Namespace, Name: firstgen.RoleName(p.Name)}
+	wide := metav1.ObjectMeta{Name: "crossplane:package:" + p.Namespace + ":" + p.Name + ":system"}
+	var out []string
+	for name, o := range map[string]client.Object{
+		"ServiceAccount": &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}},
+		"Role":           &rbacv1.Role{ObjectMeta: role}, "RoleBinding": &rbacv1.RoleBinding{ObjectMeta: role},
+		"ClusterRole": &rbacv1.ClusterRole{ObjectMeta: wide}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{ObjectMeta: wide},
+	} {
+		switch err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); {
+		case err == nil:
+			out = append(out, name)
+		case !apierrors.IsNotFound(err):
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -20,8 +21,11 @@ func kindOf(o client.Object) string {
 	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
 	}
-	if _, ok := o.(*appsv1.Deployment); ok {
+	switch o.(type) {
+	case *appsv1.Deployment:
 		return "Deployment"
+	case *corev1.ServiceAccount:
+		return "ServiceAccount"
 	}
 	return "object"
 }

@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
@@ -104,6 +106,10 @@ func CheckServiceAccount(ctx context.Context, reader client.Reader, namespace st
 	if err == nil {
 		foreign = !adoptable(live, o.Owner)
 	}
+	if foreign && o.Owner.Package.Kind == packagesv1alpha1.PackageKind {
+		// The manager chooses the name.
+		return belongs(live, "", o.Owner)
+	}
 	return o.CheckServiceAccount(foreign, allowed)
 }
 
@@ -142,10 +148,10 @@ func readService(ctx context.Context, reader client.Reader, o manifests.Objects)
 		return nil, classify(err, "read", o.Service)
 	}
 	if _, holder := manifests.Hold(live.OwnerReferences, o.Owner, nil); holder != "" {
-		return nil, belongs(o.Service, holder)
+		return nil, belongs(o.Service, holder, o.Owner)
 	}
 	if !adoptable(live, o.Owner) {
-		return nil, belongs(o.Service, "")
+		return nil, belongs(o.Service, "", o.Owner)
 	}
 	return live, nil
 }
@@ -177,9 +183,9 @@ func (r *Runtime) readDeployment(ctx context.Context, o manifests.Objects) (*app
 	case c != nil && !o.Owner.Revision.Is(*c) && o.Owner.IsSibling(*c):
 		return live, heldBy(live, c.Name), nil
 	case c != nil && !o.Owner.Revision.Is(*c):
-		return nil, runtime.State{}, belongs(o.Deployment, c.Kind+"/"+c.Name)
+		return nil, runtime.State{}, belongs(o.Deployment, c.Kind+"/"+c.Name, o.Owner)
 	case c == nil && !adoptable(live, o.Owner):
-		return nil, runtime.State{}, belongs(o.Deployment, "")
+		return nil, runtime.State{}, belongs(o.Deployment, "", o.Owner)
 	case live.DeletionTimestamp != nil:
 		return live, terminating(live), nil
 	case !sameSelector(live, o.Deployment):
@@ -202,11 +208,16 @@ func adoptable(o client.Object, who plan.Requester) bool {
 	return false
 }
 
-func belongs(o client.Object, holder string) error {
-	if holder == "" {
-		return ErrNameConflict.New(nil, "%s exists and was not made by xpkg", nameOf(o))
+// belongs returns the error for an object of a runtime whose name another object has: one of holder, or "" for one without a controller.
+func belongs(o client.Object, holder string, who plan.Requester) error {
+	err := ErrNameConflict.New(nil, "%s exists and was not made by xpkg", nameOf(o))
+	if holder != "" {
+		err = ErrNameConflict.New(nil, "%s belongs to %s", nameOf(o), holder)
 	}
-	return ErrNameConflict.New(nil, "%s belongs to %s", nameOf(o), holder)
+	if who.Package.Kind == packagesv1alpha1.PackageKind {
+		return err.WithDo("Run `kubectl delete --namespace %s %s %s`, or give the Package another name.", o.GetNamespace(), strings.ToLower(kindOf(o)), o.GetName())
+	}
+	return err
 }
 
 func (r *Runtime) ensureDeployment(ctx context.Context, o manifests.Objects, live *appsv1.Deployment) (*appsv1.Deployment, error) {
