@@ -75,7 +75,11 @@ func (m *Migration) Plan(ctx context.Context) (*migration.Plan, error) {
 	if !m.WithoutManager {
 		steps = append(steps, m.startStep(s, manifests))
 	}
-	return &migration.Plan{Steps: append(steps, m.activationStep(s), m.remainsStep(s)), Notes: append(m.notes(s), m.unrecorded(s)...)}, nil
+	remains, err := m.remainsStep(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return &migration.Plan{Steps: append(steps, m.activationStep(s), remains), Notes: append(m.notes(s), m.unrecorded(s)...)}, nil
 }
 
 // maxStacks limits the Stacks in a note.

@@ -17,18 +17,76 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/migration"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 var crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// remainsStep deletes the controllers of the former package manager, their cluster roles, and the objects of
+// remainingKinds are the kinds of what the former package manager created for a controller, in the order in which they are deleted:
+// permissions end first.
+var remainingKinds = []schema.GroupVersionKind{
+	rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+	rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), rbacv1.SchemeGroupVersion.WithKind("Role"),
+	corev1.SchemeGroupVersion.WithKind("ServiceAccount"), appsv1.SchemeGroupVersion.WithKind("Deployment"),
+}
+
+// remains returns what the former package manager created for the controller of each object with one.
+func (m *Migration) remains(ctx context.Context, s *snapshot) (map[*install][]metav1.PartialObjectMetadata, error) {
+	out := map[*install][]metav1.PartialObjectMetadata{}
+	for _, kind := range remainingKinds {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := m.Client.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("list %ss: %w", kind.Kind, err)
+		}
+		for _, o := range list.Items {
+			o.SetGroupVersionKind(kind)
+			for _, in := range s.withControllers() {
+				if in.isRemain(&o) {
+					out[in] = append(out[in], o)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// isRemain reports whether the former package manager created an object for the controller of an install object, and the manager has not
+// adopted it. The cluster roles of users stay.
+func (in *install) isRemain(o *metav1.PartialObjectMetadata) bool {
+	switch {
+	case o.Annotations[plan.ContentDigestAnnotation] != "":
+		return false
+	case o.Namespace == "":
+		labels := o.Labels
+		return labels[labelParentNamespace] == in.namespace && labels[labelParentName] == in.name && in.created(o) &&
+			(o.Kind != "ClusterRole" || strings.HasSuffix(o.Name, ":system"))
+	case o.Namespace != in.namespace:
+		return false
+	}
+	return in.created(o) || slices.ContainsFunc(in.deployments, func(d appsv1.Deployment) bool { return d.UID == o.UID })
+}
+
+// remainsStep deletes the controllers of the former package manager with their permissions, and the objects of
 // stacks.crossplane.io. The CRDs of stacks.crossplane.io stay.
-func (m *Migration) remainsStep(s *snapshot) *migration.Step {
-	step := &migration.Step{Title: "Delete the controllers of the former package manager", Done: true}
-	for _, in := range s.installs {
-		for _, d := range in.deployments {
-			step.Details = append(step.Details, fmt.Sprintf("Deployment %s/%s, which has no pods", d.Namespace, d.Name))
+func (m *Migration) remainsStep(ctx context.Context, s *snapshot) (*migration.Step, error) {
+	step := &migration.Step{Title: "Delete the controllers of the former package manager"}
+	remains, err := m.remains(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range s.withControllers() {
+		n := 0
+		for _, o := range remains[in] {
+			if o.Kind == "Deployment" {
+				step.Details = append(step.Details, fmt.Sprintf("Deployment %s/%s, which has no pods", o.Namespace, o.Name))
+			} else {
+				n++
+			}
+		}
+		if n > 0 {
+			step.Details = append(step.Details, fmt.Sprintf("%s with the permissions of the controller of %s", wording.Count(n, "object"), in.describe()))
 		}
 		if in.isEarlier() {
 			step.Details = append(step.Details, in.describe()+" and its record, which became objects of "+packagesv1alpha1.Group)
@@ -36,61 +94,34 @@ func (m *Migration) remainsStep(s *snapshot) *migration.Step {
 	}
 	step.Done = len(step.Details) == 0
 	step.Run = func(ctx context.Context, _ migration.Report) error {
-		for _, in := range s.installs {
-			if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return m.deleteRemains(ctx, in) }); err != nil {
-				return err
-			}
-		}
-		return nil
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return m.deleteRemains(ctx, s) })
 	}
-	return step
+	return step, nil
 }
 
-// deleteRemains deletes what the former package manager created for an install object.
-func (m *Migration) deleteRemains(ctx context.Context, in *install) error {
-	if err := m.deleteRoles(ctx, in); err != nil {
+// deleteRemains deletes what the former package manager created for controllers, and the objects of stacks.crossplane.io.
+func (m *Migration) deleteRemains(ctx context.Context, s *snapshot) error {
+	remains, err := m.remains(ctx, s)
+	if err != nil {
 		return err
 	}
-	for _, kind := range []schema.GroupVersionKind{
-		appsv1.SchemeGroupVersion.WithKind("Deployment"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
-		rbacv1.SchemeGroupVersion.WithKind("Role"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
-	} {
-		if err := m.deleteOwned(ctx, in, kind); err != nil {
-			return err
+	for _, in := range s.withControllers() {
+		for _, o := range remains[in] {
+			precondition := client.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}
+			if err := client.IgnoreNotFound(m.Client.Delete(ctx, &o, precondition, client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
+				return fmt.Errorf("delete %s %s: %w", o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), err)
+			}
 		}
-	}
-	if !in.isEarlier() {
-		return nil
-	}
-	for _, o := range []*unstructured.Unstructured{in.record, in.object} {
-		if o == nil {
+		if !in.isEarlier() {
 			continue
 		}
-		if err := m.deleteEarlier(ctx, in, o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// deleteOwned deletes the objects of a kind in the namespace of an install object that the former package manager created for it,
-// except for those that the manager has created or adopted.
-func (m *Migration) deleteOwned(ctx context.Context, in *install, kind schema.GroupVersionKind) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := m.Client.List(ctx, list, client.InNamespace(in.namespace)); err != nil {
-		return fmt.Errorf("list the %ss of %s: %w", kind.Kind, in.namespace, err)
-	}
-	for i := range list.Items {
-		o := &list.Items[i]
-		stopped := kind.Kind == "Deployment" && slices.ContainsFunc(in.deployments, func(d appsv1.Deployment) bool { return d.UID == o.UID })
-		if o.Annotations[plan.ContentDigestAnnotation] != "" || !stopped && !in.created(o) {
-			continue
-		}
-		o.SetGroupVersionKind(kind)
-		precondition := client.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}
-		if err := client.IgnoreNotFound(m.Client.Delete(ctx, o, precondition, client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
-			return fmt.Errorf("delete %s %s/%s: %w", kind.Kind, o.Namespace, o.Name, err)
+		for _, o := range []*unstructured.Unstructured{in.record, in.object} {
+			if o == nil {
+				continue
+			}
+			if err := m.deleteEarlier(ctx, in, o); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -111,29 +142,6 @@ func (m *Migration) deleteEarlier(ctx context.Context, in *install, o *unstructu
 	err = m.Client.Delete(ctx, current, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete %s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err)
-	}
-	return nil
-}
-
-// deleteRoles deletes the cluster roles of the controller of an install object. Those of users stay.
-func (m *Migration) deleteRoles(ctx context.Context, in *install) error {
-	parent := client.MatchingLabels{labelParentNamespace: in.namespace, labelParentName: in.name}
-	for _, kind := range []string{"ClusterRoleBinding", "ClusterRole"} {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind + "List"))
-		if err := m.Client.List(ctx, list, parent); err != nil {
-			return fmt.Errorf("list the %ss of %s: %w", kind, in.describe(), err)
-		}
-		for i := range list.Items {
-			o := &list.Items[i]
-			o.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
-			if kind == "ClusterRole" && !strings.HasSuffix(o.Name, ":system") || !in.created(o) {
-				continue
-			}
-			if err := client.IgnoreNotFound(m.Client.Delete(ctx, o, client.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion})); err != nil {
-				return fmt.Errorf("delete %s %s: %w", kind, o.Name, err)
-			}
-		}
 	}
 	return nil
 }

@@ -39,6 +39,8 @@ type snapshot struct {
 	// manager is the Deployment of the manager, or nil.
 	manager  *appsv1.Deployment
 	installs []*install
+	// packages are the Packages that users created. They stay, and the manager replaces their controllers.
+	packages []*install
 	// stacks are the Stacks that users created, as NAMESPACE/NAME.
 	stacks []string
 	// providers are the Providers by name.
@@ -53,7 +55,10 @@ type snapshot struct {
 	problems []migration.Finding
 }
 
-// install is an install object with what the former package manager created for it.
+// withControllers returns the objects for which the former package manager created controllers: install objects, and Packages of users.
+func (s *snapshot) withControllers() []*install { return slices.Concat(s.installs, s.packages) }
+
+// install is an install object, or a Package that a user created, with what the former package manager created for it.
 type install struct {
 	group, kind     string
 	namespace, name string
@@ -190,6 +195,9 @@ func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments [
 			return err
 		}
 	}
+	if err := m.readPackages(ctx, s, deployments); err != nil {
+		return err
+	}
 	stacks, err := m.list(ctx, packagesv1alpha1.EarlierGroup, kindStack)
 	if err != nil {
 		return err
@@ -206,6 +214,29 @@ func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments [
 	slices.SortFunc(s.installs, func(a, b *install) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.target(), b.target()))
 	})
+	return nil
+}
+
+// readPackages reads the Packages that users created: no install object owns them, or has their name.
+func (m *Migration) readPackages(ctx context.Context, s *snapshot, deployments []appsv1.Deployment) error {
+	list, err := m.list(ctx, packagesv1alpha1.Group, packagesv1alpha1.PackageKind)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		p := &list[i]
+		if metav1.GetControllerOf(p) != nil || p.GetAnnotations()[state.AnnotationInstalledBy] != "" ||
+			slices.ContainsFunc(p.GetOwnerReferences(), isFirstGeneration) ||
+			slices.ContainsFunc(s.installs, func(in *install) bool { return in.namespace == p.GetNamespace() && in.name == p.GetName() }) {
+			continue
+		}
+		in := &install{group: packagesv1alpha1.Group, kind: packagesv1alpha1.PackageKind, namespace: p.GetNamespace(), name: p.GetName(), object: p, record: p}
+		in.readDeployments(s, deployments)
+		if err := m.checkRuntime(ctx, s, in); err != nil {
+			return err
+		}
+		s.packages = append(s.packages, in)
+	}
 	return nil
 }
 
@@ -285,14 +316,19 @@ func (s *snapshot) report(f *migration.Finding) {
 	}
 }
 
-// readObjects finds the Deployments and the CRDs of the record.
-func (in *install) readObjects(s *snapshot, deployments []appsv1.Deployment, crds []apiextensionsv1.CustomResourceDefinition) {
-	for _, d := range deployments {
+// readDeployments finds the Deployments of the record.
+func (in *install) readDeployments(s *snapshot, all []appsv1.Deployment) {
+	for _, d := range all {
 		s.report(in.deploymentFinding(&d))
 		if in.record != nil && d.Namespace == in.namespace && in.created(&d) && d.Annotations[plan.ContentDigestAnnotation] == "" {
 			in.deployments = append(in.deployments, d)
 		}
 	}
+}
+
+// readObjects finds the Deployments and the CRDs of the record.
+func (in *install) readObjects(s *snapshot, deployments []appsv1.Deployment, crds []apiextensionsv1.CustomResourceDefinition) {
+	in.readDeployments(s, deployments)
 	if in.record == nil {
 		return
 	}

@@ -36,7 +36,7 @@ func (m *Migration) managersStep(s *snapshot) *migration.Step {
 // controllersStep stops the controllers that the former package manager started, before the manager starts new ones.
 func (m *Migration) controllersStep(s *snapshot) *migration.Step {
 	var all []appsv1.Deployment
-	for _, in := range s.installs {
+	for _, in := range s.withControllers() {
 		all = append(all, in.deployments...)
 	}
 	return m.stopStep("Stop the controllers of packages", all)
@@ -128,15 +128,37 @@ func (m *Migration) installsStep(s *snapshot) *migration.Step {
 		}
 		step.Done = false
 	}
+	for _, p := range s.packages {
+		if len(formerFinalizers(p.object)) > 0 {
+			step.Details = append(step.Details, p.describe()+" loses the finalizers of the former package manager")
+			step.Done = false
+		}
+	}
 	step.Run = func(ctx context.Context, _ migration.Report) error {
 		for _, in := range s.installs {
 			if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return m.prepare(ctx, in) }); err != nil {
 				return err
 			}
 		}
+		for _, p := range s.packages {
+			if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return m.preparePackage(ctx, p) }); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	return step
+}
+
+// preparePackage removes the finalizers of the former package manager from a Package of a user.
+func (m *Migration) preparePackage(ctx context.Context, p *install) error {
+	current, err := m.get(ctx, p.group, p.kind, p.namespace, p.name)
+	if err != nil || current == nil {
+		return err
+	}
+	before := current.DeepCopy()
+	removeFormerFinalizers(current)
+	return m.patch(ctx, before, current)
 }
 
 // isReplaced reports whether the install object must get another package.

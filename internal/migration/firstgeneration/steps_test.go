@@ -103,7 +103,7 @@ func TestControllerOfTheFormerPackageManagerIsStopped(t *testing.T) {
 		all[i].UID = types.UID(all[i].Namespace + all[i].Name)
 		objects[i] = &all[i]
 	}
-	s := &snapshot{}
+	s := &snapshot{installs: []*install{in}}
 	in.readObjects(s, all, nil)
 	if len(in.deployments) != 1 || in.deployments[0].Name != "labelled" {
 		t.Errorf("the controllers are %v", in.deployments)
@@ -112,7 +112,7 @@ func TestControllerOfTheFormerPackageManagerIsStopped(t *testing.T) {
 		t.Errorf("the problems are %+v", s.problems)
 	}
 	m := &Migration{Client: fake.NewClientBuilder().WithScheme(kubernetes.Scheme).WithObjects(objects...).Build()}
-	if err := m.deleteOwned(t.Context(), in, appsv1.SchemeGroupVersion.WithKind("Deployment")); err != nil {
+	if err := m.deleteRemains(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	left := &appsv1.DeploymentList{}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,51 @@ func (f *former) install(t *testing.T, group, kind, record, ns, name, scope stri
 			u.SetResourceVersion("")
 			_ = f.Client.Patch(context.Background(), u, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 		})
+	}
+}
+
+// createOwn creates a Package of a user with everything that the former package manager created for it.
+func (f *former) createOwn(t *testing.T, name string) *packagesv1alpha1.Package {
+	t.Helper()
+	p := object(packagesv1alpha1.Group, packagesv1alpha1.PackageKind, f.team, name)
+	p.SetFinalizers([]string{"finalizer." + packagesv1alpha1.Group, "example.org/kept"})
+	image := f.Push(t, "former/"+name, "v1.0.0", content(name, "Namespaced"))
+	pod := map[string]any{"containers": []any{map[string]any{"name": "controller", "image": image}}}
+	p.Object["spec"] = map[string]any{
+		"customresourcedefinitions": []any{map[string]any{"apiVersion": f.packages[0] + ".example.org/v1", "kind": "Thing"}},
+		"controller":                map[string]any{"deployment": map[string]any{"name": name + "-controller", "spec": map[string]any{"template": map[string]any{"spec": pod}}}},
+	}
+	f.Create(t, p)
+	owner := metav1.OwnerReference{APIVersion: p.GetAPIVersion(), Kind: p.GetKind(), Name: name, UID: p.GetUID(), Controller: new(true)}
+	meta := metav1.ObjectMeta{Namespace: f.team, Name: name, OwnerReferences: []metav1.OwnerReference{owner}}
+	f.Create(t, &corev1.ServiceAccount{ObjectMeta: meta},
+		&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
+	f.deploy(t, f.team, name+"-controller", &owner)
+	return &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: f.team, Name: name, UID: p.GetUID()}}
+}
+
+// checkOwn checks that a Package of a user stays, with a controller of the manager alone.
+func (f *former) checkOwn(t *testing.T, p *packagesv1alpha1.Package) {
+	t.Helper()
+	uid := p.UID
+	wait.Until(t, env.Limit, p.Name+" is ready", func() (string, bool) {
+		err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
+		return fmt.Sprintf("%+v %v", p.Status, err), err == nil && p.GetCondition("Ready").Status == corev1.ConditionTrue
+	})
+	if p.UID != uid || !slices.Equal(p.Finalizers, []string{"example.org/kept"}) {
+		t.Errorf("the Package of a user has the finalizers %v", p.Finalizers)
+	}
+	for _, o := range []client.Object{
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name + "-controller"}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}},
+	} {
+		if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) && o.GetDeletionTimestamp() == nil {
+			t.Errorf("%T %s is left", o, o.GetName())
+		}
+	}
+	p.Finalizers = nil
+	if err := f.Client.Patch(t.Context(), p, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -419,6 +465,7 @@ func (f *former) check(t *testing.T) {
 // A cluster is moved in one run, with one patch of the metadata of each CRD, and a second run has nothing to do.
 func TestClusterIsMovedWithoutLosingAnObject(t *testing.T) {
 	f := newFormer(t, "moved")
+	own := f.createOwn(t, "moved-own")
 	f.startManager(t, f.isInstalled)
 	audit := &env.Audit{}
 	if err := f.migrate(t, audit.Wrap(f.Config), 0, true); err != nil {
@@ -430,6 +477,7 @@ func TestClusterIsMovedWithoutLosingAnObject(t *testing.T) {
 		}
 	}
 	f.check(t)
+	f.checkOwn(t, own)
 	again := &env.Audit{}
 	if err := f.migrate(t, again.Wrap(f.Config), 0, true); err != nil {
 		t.Fatal(err)
@@ -543,6 +591,7 @@ func TestInterruptedMigrationContinues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFormer(t, "interrupted"+name)
+			own := f.createOwn(t, "interrupted"+name+"-own")
 			f.startManager(t, f.isServed)
 			runs := stop(t, f)
 			t.Logf("%d runs were stopped", runs)
@@ -550,6 +599,7 @@ func TestInterruptedMigrationContinues(t *testing.T) {
 				t.Errorf("%d runs were stopped, want at least 3", runs)
 			}
 			f.check(t)
+			f.checkOwn(t, own)
 		})
 	}
 }
