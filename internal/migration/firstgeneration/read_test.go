@@ -53,6 +53,9 @@ func TestInstallObjectsOfBothGroupsAreReadAndReplaced(t *testing.T) {
 		former(group, "PackageInstall", "team", "moved", map[string]any{"package": "r.example.org/acme/moved:v1"}),
 		labelled(former(group, "Package", "team", "moved", map[string]any{"title": "moved"}), "PackageInstall"),
 	}
+	served := former(group, "ClusterPackageInstall", "system", "served", map[string]any{"crd": "things.served.example.org/v1"})
+	served.(*unstructured.Unstructured).Object["status"] = map[string]any{"provider": "acme-served"}
+	objects = append(objects, served)
 	replacements := map[string]string{"acme/wide:v1": "new.example.org/acme/wide:v2", "things.kind.example.org/v1": "new.example.org/acme/kind:v2"}
 	m := &Migration{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Replacements: replacements}
 	m.Manager.Namespace = "system"

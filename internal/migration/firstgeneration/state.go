@@ -180,6 +180,9 @@ func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments [
 					earlier.successor = in
 					continue
 				}
+				if m.isServed(in) {
+					continue
+				}
 				seen[in.installedBy()] = in
 				if err := m.readOwn(ctx, s, in); err != nil {
 					return err
@@ -215,6 +218,14 @@ func (m *Migration) readInstalls(ctx context.Context, s *snapshot, deployments [
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.target(), b.target()))
 	})
 	return nil
+}
+
+// isServed reports whether the manager has found the Provider of an install object by a CRD, which then needs no package. A former package
+// manager did not write this part of the status.
+func (m *Migration) isServed(in *install) bool {
+	provider, _, _ := unstructured.NestedString(in.object.Object, "status", "provider")
+	_, to := m.replacement(in)
+	return !in.isEarlier() && in.spec.CRD != "" && provider != "" && to == ""
 }
 
 // readPackages reads the Packages that users created: no install object owns them, or has their name.
