@@ -249,6 +249,48 @@ spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster,
 	remove(t, s, p)
 }
 
+// A package whose runtime failed, or runs, becomes healthy without it when the manager no longer runs a runtime for it: the
+// condition of the former runtime is removed, and its workload is stopped while the manager still runs others of that kind.
+func TestPackageIsHealthyWhenItsRuntimeIsNoLongerRun(t *testing.T) {
+	s := newEnv(t)
+	s.options.Runtimes = runtime.Everywhere(runtime.Deployment)
+	s.options.ActivationDeadline, s.options.Settle = time.Hour, time.Second
+	s.StartKubelet(t, controller.DefaultNamespace)
+	stop := s.start(t)
+	r := newRegistry(t)
+	failed := env.NewProvider("unrun-failed", pushed(t, r, "unrun-failed",
+		meta("Provider", "failed", "spec:\n  controller:\n    image: "+r.address+"/unrun/absent:v1\n")+crd("unrunfailed.test", "Thing", "one")))
+	dropped := env.NewProvider("unrun-dropped", pushed(t, r, "unrun-dropped", provider("dropped", crd("unrundropped.test", "Thing", "one"))))
+	kept := env.NewProvider("unrun-kept", pushed(t, r, "unrun-kept", provider("kept", crd("unrunkept.test", "Thing", "one"))))
+	for _, p := range []*v1.Provider{failed, dropped, kept} {
+		s.CreateTemporary(t, p)
+	}
+	untilSettled(t, s, dropped)
+	untilSettled(t, s, kept)
+	s.WaitCondition(t, failed, v1.TypeHealthy, corev1.ConditionFalse, "RepositoryNotFound")
+	stop()
+
+	choice, err := runtime.ParseChoice("Provider/unrun-failed=None;Provider/unrun-dropped=None", runtime.Deployment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.options.Runtimes = choice
+	s.start(t)
+	untilSettled(t, s, failed)
+	eventually(t, "the runtime is stopped", func() bool { return len(deployments(t, s, dropped)) == 0 })
+	untilSettled(t, s, dropped)
+	for _, p := range []*v1.Provider{failed, dropped} {
+		for _, c := range []v1.ConditionType{v1.TypeRuntimeHealthy, v1.TypeRuntimeActive} {
+			if got := s.Revisions(t, p)[0].GetCondition(c); got.Reason != "" {
+				t.Errorf("the revision of %s has the condition of a runtime: %+v", p.Name, got)
+			}
+		}
+	}
+	if n := len(deployments(t, s, kept)); n != 1 {
+		t.Errorf("%d Deployments of the package whose runtime is unchanged", n)
+	}
+}
+
 // The runtime of a package with external runtime has the reported health, and only
 // a report on the current revision counts.
 func TestExternalRuntimeHasTheReportedHealth(t *testing.T) {

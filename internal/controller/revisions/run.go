@@ -54,18 +54,19 @@ func (r *Reconciler) ensureRuntime(ctx context.Context, in *install) error {
 	return nil
 }
 
-// stopUnusedRuntimes stops the runtimes of a Provider that shares its CRDs with namespaces, in which other runtimes work on
-// them, and the runtimes of earlier revisions of a package that has no runtime any more. It does nothing if the manager
-// does not run the runtime of the package.
+// stopUnusedRuntimes stops the runtimes of a package for which the manager runs none: all of them if the choice runs none, or if
+// the package shares its CRDs with namespaces, in which other runtimes work on them; otherwise those of earlier revisions, because
+// the content of this one has no runtime. It removes the conditions of a runtime that the manager ran before, or could not run.
 func (r *Reconciler) stopUnusedRuntimes(ctx context.Context, in *install) error {
-	if revision.IsShared(in.Package) {
-		in.Revision.RevisionStatus().RemoveCondition(v1.TypeRuntimeHealthy)
-		in.Revision.RevisionStatus().RemoveCondition(v1.TypeRuntimeActive)
-		return asRuntimeError(r.Runtimes.StopPackage(ctx, reservations.KeyOf(in.Package)))
-	}
-	by := r.Runtimes.Of(r.Kind, in.Package.GetName())
-	if by == nil {
+	if in.Revision.RuntimeStatus() == nil {
 		return nil
+	}
+	status := in.Revision.RevisionStatus()
+	status.RemoveCondition(v1.TypeRuntimeHealthy)
+	status.RemoveCondition(v1.TypeRuntimeActive)
+	by := r.Runtimes.Of(r.Kind, in.Package.GetName())
+	if by == nil || revision.IsShared(in.Package) {
+		return asRuntimeError(r.Runtimes.StopPackage(ctx, reservations.KeyOf(in.Package)))
 	}
 	unlock, err := r.Runtimes.Lock(ctx, reservations.KeyOf(in.Package))
 	if err != nil {
