@@ -12,7 +12,8 @@ import (
 // fewInMarkdown is the maximum number of listed objects of each action in Markdown. Forges limit the size of a comment.
 const fewInMarkdown = 100
 
-// WriteMarkdown writes a plan as Markdown for a pull request: the summary first, and long lists folded.
+// WriteMarkdown writes a plan as Markdown for a pull request: the summary first, then the parts that need a decision, and
+// finally the details, folded.
 func WriteMarkdown(w io.Writer, p *planner.Plan) error {
 	t := pageOf(p, fewInMarkdown)
 	var b strings.Builder
@@ -23,8 +24,12 @@ func WriteMarkdown(w io.Writer, p *planner.Plan) error {
 			fmt.Fprintf(&b, "| %s |\n", markdownCells(row, " | "))
 		}
 	}
-	for _, s := range t.sections {
-		s.writeMarkdown(&b)
+	for _, details := range []bool{false, true} {
+		for _, s := range t.sections {
+			if s.details == details {
+				s.writeMarkdown(&b)
+			}
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -162,7 +162,8 @@ func (t *page) changes(all []plan.Change) {
 	}
 }
 
-// kinds writes the changes of the fields of kinds, the most severe class first, and the safe ones of each kind in one row.
+// kinds writes the changes of the fields of kinds, the most severe class first, and the safe ones of each kind in one row. They are
+// details if all of them are safe.
 func (t *page) kinds(title string, all []crddiff.ChangedCRD) {
 	var rows [][]string
 	for _, class := range []crddiff.Class{crddiff.Breaking, crddiff.Care} {
@@ -182,7 +183,11 @@ func (t *page) kinds(title string, all []crddiff.ChangedCRD) {
 	if len(rows) == 0 {
 		return
 	}
-	t.detailsTitle(title)
+	if rows[0][0] == crddiff.Safe.String() {
+		t.detailsTitle(title)
+	} else {
+		t.title(title)
+	}
 	for i, row := range rows {
 		if t.most > 0 && i == t.most {
 			t.row(more(len(rows) - i))
