@@ -224,7 +224,8 @@ func (s *clusterState) setGeneration(p v1.Package) error {
 }
 
 // pin adds the digest to the reference of p, and reports whether it did so. It changes nothing if
-// Pin is not set, or if the installed package has the same reference and content.
+// Pin is not set, if the installed package has the same reference and content, or if it was rolled back from
+// the pinned reference: then the change of the reference is the one that ends the rollback.
 func (pl *Planner) pin(live, p v1.Package, res state.Resolution) bool {
 	spec := p.PackageSpec()
 	if !pl.Pin || len(res.Origin.Endpoints) == 0 || !res.Origin.Ref.Digest.IsZero() {
@@ -234,7 +235,11 @@ func (pl *Planner) pin(live, p v1.Package, res state.Resolution) bool {
 		return false
 	}
 	// A rewritten image has another name, so the digest is added to the reference in the spec.
-	spec.Package += "@" + res.Digest.String()
+	pinned := spec.Package + "@" + res.Digest.String()
+	if live != nil && live.PackageSpec().Package == pinned && revision.PolicyOf(live).Back != "" {
+		return false
+	}
+	spec.Package = pinned
 	return true
 }
 

@@ -136,3 +136,38 @@ func TestPlanTakesARolledBackPackageForTheVersionThatRuns(t *testing.T) {
 		t.Errorf("planned with the dependencies %+v, want the running v1.0.0", got.Dependencies)
 	}
 }
+
+// A plan whose digest is pinned contains the update of a package that was rolled back from the same pinned reference: like
+// the update itself, it changes the reference, which ends the rollback. Any other package keeps its pinned reference.
+func TestPlanEndsARollbackFromThePinnedReference(t *testing.T) {
+	s := newFakeContent()
+	const tag = "registry.example.com/leaf:v2.0.0"
+	pinned := tag + "@" + s.put(tag, needing("leaf")).String()
+	for name, tc := range map[string]struct {
+		rolledBack int64
+		want       string
+	}{
+		"rolled back":                     {2, tag},
+		"rolled back, and changed since":  {1, pinned},
+		"healthy with the same reference": {0, pinned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaf := env.NewProvider("leaf", pinned)
+			leaf.Generation = 2
+			if tc.rolledBack > 0 {
+				leaf.Status.Rollback = &v1.Rollback{From: "leaf-2", To: "leaf-1", Generation: tc.rolledBack}
+			}
+			pl := fakePlanner(t, s, leaf)
+			pl.Pin = true
+			want := leaf.DeepCopy()
+			want.Spec.Package = tag
+			got, err := pl.Install(t.Context(), want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Package.To.Reference != tc.want || got.WritesPackage() != (tc.want != pinned) {
+				t.Errorf("the plan leads to %s (writes: %t), want %s", got.Package.To.Reference, got.WritesPackage(), tc.want)
+			}
+		})
+	}
+}
