@@ -59,7 +59,11 @@ func TestUsageErrorContainsTheSyntax(t *testing.T) {
 		"install provider b --wait": "--wait: expected duration value but nothing is given\n",
 		"plan":                      "  Write `xpkg plan <command> [flags]`. See more with `xpkg plan --help`.\n",
 		"remove":                    "error: Usage: xpkg has no command remove\n  Use `xpkg uninstall NAME`.\n",
-		"frobnicate":                "  See the commands with `xpkg --help`.\n",
+		"frobnicate":                "error: Usage: xpkg frobnicate: unknown command frobnicate\n  See the commands with `xpkg --help`.\n",
+		"lisst":                     "error: Usage: xpkg lisst: unknown command lisst, did you mean list?\n  See the commands with `xpkg --help`.\n",
+		"plan instal x":             "error: Usage: xpkg plan instal x: unknown command instal, did you mean install?\n  Write `xpkg plan <command> [flags]`. See more with `xpkg plan --help`.\n",
+		"exlpain Boat":              "error: Usage: xpkg exlpain Boat: unknown command exlpain, did you mean explain?\n  Use `xpkg show KIND`",
+		"history a b":               "error: Usage: xpkg history a b: unexpected argument b\n",
 	} {
 		var errs bytes.Buffer
 		code := Main(t.Context(), append([]string{"xpkg"}, strings.Fields(line)...), &terminal.Env{Stdin: strings.NewReader(""), Stdout: &errs, Stderr: &errs})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/spelling"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -275,6 +276,18 @@ func replacementOf(args []string) (found replacement, ok bool) {
 		}
 	}
 	return found, ok
+}
+
+// replacementAlike returns the replacement of the command of another tool that a misspelled word resembles most.
+func replacementAlike(word string) (found replacement, ok bool) {
+	var words []string
+	for _, r := range replacements {
+		words = append(words, r.command)
+	}
+	if similar := spelling.Typo(word, words); len(similar) > 0 {
+		return replacementOf(strings.Fields(similar[0]))
+	}
+	return replacement{}, false
 }
 
 // namedAs returns a sentence with the commands of xpkg under the name of the program.

@@ -27,13 +27,23 @@ func usageError(err error, program string, args []string) error {
 	command := at.Context.Selected()
 	why = withSuggestions(why, at.Context.Model, command)
 	if command == nil {
-		failed = terminal.ErrUsage.New(errors.New(why), "%s %s", program, strings.Join(args, " "))
+		do := "See the commands with `" + program + " --help`."
 		if strings.HasPrefix(why, unknownFlag) {
-			return failed.WithDo("Write flags after the command. See the commands with `%s --help`.", program)
+			do = "Write flags after the command. " + do
 		}
-		return failed.WithDo("See the commands with `%s --help`.", program)
+		// The message ends with the word if no command of xpkg is similar.
+		if word, ok := strings.CutPrefix(why, unexpectedArgument+" "); ok {
+			if meant, ok := replacementAlike(word); ok {
+				why, do = why+", did you mean "+meant.command+"?", namedAs(program, meant.fix)
+			}
+		}
+		return terminal.ErrUsage.New(errors.New(asUnknownCommand(why)), "%s %s", program, strings.Join(args, " ")).WithDo("%s", do)
 	}
-	failed = terminal.ErrUsage.New(errors.New(withoutCommand(why, command)), "%s %s", program, strings.Join(args, " "))
+	message := withoutCommand(why, command)
+	if len(command.Children) > 0 {
+		message = asUnknownCommand(message)
+	}
+	failed = terminal.ErrUsage.New(errors.New(message), "%s %s", program, strings.Join(args, " "))
 	if fix := replacedFlag(wordsOf(command), args); fix != "" && strings.Contains(why, unknownFlag) {
 		return failed.WithDo("%s", namedAs(program, fix))
 	}
@@ -50,6 +60,14 @@ func usageError(err error, program string, args []string) error {
 
 // unknownFlag and unexpectedArgument begin the messages of the parser about words that it does not know.
 const unknownFlag, unexpectedArgument = "unknown flag", "unexpected argument"
+
+// asUnknownCommand returns a message of the parser at a place where only a command can follow.
+func asUnknownCommand(why string) string {
+	if rest, ok := strings.CutPrefix(why, unexpectedArgument+" "); ok {
+		return "unknown command " + rest
+	}
+	return why
+}
 
 // parserSuggestion is the suggestion in a message of the parser. It suggests flags of one letter, and words that are hardly similar.
 var parserSuggestion = lazyregexp.New(`, did you mean (one of )?"[^?]*"\?`)
