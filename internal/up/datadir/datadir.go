@@ -72,8 +72,8 @@ func Open(path string, now time.Time) (*Dir, error) {
 	if err := Check(path); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, unusable(err, path, "cannot create the data directory %s", path)
+	if err := create(path); err != nil {
+		return nil, err
 	}
 	// Another user may have created the directory since the first check.
 	if err := checkPrivate(path); err != nil {
@@ -93,6 +93,34 @@ func Open(path string, now time.Time) (*Dir, error) {
 	}
 	return d, nil
 }
+
+// create creates the directory if it is missing. It writes into a new directory before Open leaves lock files in it, which need
+// no space, and removes one that cannot be used.
+func create(path string) error {
+	entries, err := os.ReadDir(path)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return unusable(err, path, "cannot create the data directory %s", path)
+	}
+	if !missing && len(entries) > 0 {
+		return nil
+	}
+	probe := filepath.Join(path, ".up.probe"+strconv.Itoa(os.Getpid()))
+	err = os.WriteFile(probe, make([]byte, probeSize), 0o600)
+	if removed := os.Remove(probe); err == nil {
+		err = removed
+	}
+	if err == nil {
+		return nil
+	}
+	if missing {
+		_ = os.Remove(path) // Another process may use it.
+	}
+	return unusable(err, path, "cannot write to data directory %s", path)
+}
+
+// probeSize is enough for the files that Open writes.
+const probeSize = 4 << 10
 
 // unusable returns ErrUnusable with advice that depends on the reason.
 func unusable(err error, path, format string, args ...any) error {
