@@ -90,7 +90,7 @@ func again(ctx context.Context, pl *clusterPlanner, planned *planner.Plan) (*pla
 	return now, planError(err, fmt.Sprintf("%s %s again", planned.Operation, planned.Package.Name))
 }
 
-// plannedDeletion returns the objects that a plan deletes.
+// plannedDeletion returns the objects that a plan deletes, or leaves to their other owners.
 func plannedDeletion(p *planner.Plan) deletionSummary {
 	var l deletionSummary
 	for _, c := range p.Objects.Changes {
@@ -116,6 +116,8 @@ func (c *ApplyCmd) finish(env *terminal.Env, pl *clusterPlanner, p *planner.Plan
 		if err = waitInstalled(env, pl.client, live, c.Wait, created); err == nil {
 			word = outcomeOfWait(env, live)
 		}
+	case p.Operation == planner.Uninstall:
+		with.noteDefinitions(env, live)
 	}
 	if err != nil {
 		return err
