@@ -55,7 +55,7 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	var pkg *xpkg.Package
 	var index image.ExtraLayer
 	stream, err := terminal.Interruptible(env.Context, func() (stream []byte, err error) {
-		if folder, err = c.Read(c.PackageRoot, c.StreamLimits()); err != nil {
+		if folder, err = c.Read(env.Context, c.PackageRoot, c.StreamLimits()); err != nil {
 			return nil, err
 		}
 		if pkg, err = c.check(p, folder, kind); err != nil {

@@ -139,7 +139,7 @@ func (c *LintCmd) lintFolder(env *terminal.Env, dir string) ([]xpkg.Finding, err
 		}
 		return c.lintFirstFolder(f)
 	}
-	folder, err := c.Read(dir, c.StreamLimits())
+	folder, err := c.Read(env.Context, dir, c.StreamLimits())
 	if found := xpkg.Findings(err); found != nil {
 		return c.Place(dir, found), nil
 	}

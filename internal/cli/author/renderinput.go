@@ -188,7 +188,7 @@ func (c *RenderCmd) addDefinitions(env *terminal.Env, v *resourceValidation, clo
 		if !location.IsPath(root) || location.IsPackageFile(root) {
 			continue
 		}
-		folder, err := (location.FolderFlags{}).Read(root, c.StreamLimits())
+		folder, err := (location.FolderFlags{}).Read(env.Context, root, c.StreamLimits())
 		if err != nil {
 			return nil, err
 		}

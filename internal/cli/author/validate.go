@@ -61,15 +61,21 @@ func (c *ValidateCmd) Run(env *terminal.Env) error {
 	if err := c.addSchemas(env, v, docs); err != nil {
 		return err
 	}
-	resources := v.read(docs)
+	resources, err := terminal.Interruptible(env.Context, func() ([]resource, error) {
+		resources := v.read(docs)
+		v.addInstalledFunctions(resources)
+		for _, r := range resources {
+			v.validate(env, r)
+		}
+		xpkg.SortFindings(v.findings)
+		return resources, nil
+	})
+	if err != nil {
+		return err
+	}
 	if len(resources) == 0 && len(v.findings) == 0 {
 		return ErrNothingToValidate.New(nil, "%s: no resource was found", strings.Join(c.Resources, ", "))
 	}
-	v.addInstalledFunctions(resources)
-	for _, r := range resources {
-		v.validate(env, r)
-	}
-	xpkg.SortFindings(v.findings)
 	if err := writeReport(env.Stdout, v.findings, c.SARIF, c.OutputFlag); err != nil {
 		return err
 	}
@@ -108,18 +114,21 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs 
 		if !location.IsPath(p) || location.IsPackageFile(p) {
 			continue
 		}
-		folder, err := c.Read(p, c.StreamLimits())
+		folder, err := c.Read(env.Context, p, c.StreamLimits())
 		if err != nil {
 			return err
 		}
 		if err := omitResources(folder, p, docs); err != nil {
 			return err
 		}
-		pkg, err := folder.Package(xpkg.ReadOptions{Limits: c.StreamLimits(), Policy: xpkg.PolicyBuild()})
+		pkg, err := terminal.Interruptible(env.Context, func() (*xpkg.Package, error) {
+			pkg, err := folder.Package(xpkg.ReadOptions{Limits: c.StreamLimits(), Policy: xpkg.PolicyBuild()})
+			if err != nil {
+				return nil, err
+			}
+			return pkg, v.addPackage(pkg, p)
+		})
 		if err != nil {
-			return err
-		}
-		if err := v.addPackage(pkg, p); err != nil {
 			return err
 		}
 		v.addFunction(pkg, pkg.Meta.Name)
@@ -129,12 +138,17 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs 
 		return err
 	}
 	for _, p := range contents {
-		if err := v.addPackage(p.Package, p.Reference); err != nil {
-			return err
-		}
 		v.addFunction(p.Package, functionNames(p)...)
 	}
-	return nil
+	_, err = terminal.Interruptible(env.Context, func() (struct{}, error) {
+		for _, p := range contents {
+			if err := v.addPackage(p.Package, p.Reference); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, nil
+	})
+	return err
 }
 
 // omitResources removes the resources that are checked from the folder of a package: they are resources for its kinds, which the
@@ -172,7 +186,7 @@ func (c *ValidateCmd) documents(env *terminal.Env) ([]xpkg.Document, error) {
 		if _, err := os.Stat("crossplane.yaml"); err != nil {
 			return nil, ErrNothingToValidate.New(nil, "no resource is given, and this folder is not a package")
 		}
-		folder, err := c.Read(".", c.StreamLimits())
+		folder, err := c.Read(env.Context, ".", c.StreamLimits())
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +207,9 @@ func (c *ValidateCmd) documents(env *terminal.Env) ([]xpkg.Document, error) {
 			if err != nil {
 				return nil, location.ErrReadFile.New(err, "cannot read %s", file)
 			}
-			more, err := xpkg.Split(raw, filepath.ToSlash(file), c.StreamLimits())
+			more, err := terminal.Interruptible(env.Context, func() ([]xpkg.Document, error) {
+				return xpkg.Split(raw, filepath.ToSlash(file), c.StreamLimits())
+			})
 			if err != nil {
 				return nil, err
 			}

@@ -69,7 +69,7 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 	if c.Folder == "" {
 		c.Folder = "."
 	}
-	meta, err := c.metadata()
+	meta, err := c.metadata(env.Context)
 	if err != nil {
 		return err
 	}
@@ -187,8 +187,8 @@ func pause(ctx context.Context) error {
 }
 
 // metadata reads the metadata of the package.
-func (c *DevCmd) metadata() (xpkg.Meta, error) {
-	folder, err := location.FolderFlags{}.Read(c.Folder, xpkg.Limits{})
+func (c *DevCmd) metadata(ctx context.Context) (xpkg.Meta, error) {
+	folder, err := location.FolderFlags{}.Read(ctx, c.Folder, xpkg.Limits{})
 	if err != nil {
 		return xpkg.Meta{}, err
 	}

@@ -1,6 +1,7 @@
 package dependencies
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 
@@ -47,7 +48,7 @@ func rootsOf(env *terminal.Env, s, registry string) ([]dependency.Root, error) {
 	case location.IsPackageFile(s):
 		return fileRoots(env, s, registry)
 	case location.IsPath(s):
-		return folderRoots(s, registry)
+		return folderRoots(env.Context, s, registry)
 	}
 	name, constraint, constrained := strings.Cut(s, "@")
 	if !constrained || strings.HasPrefix(constraint, "sha256:") {
@@ -75,8 +76,8 @@ func rootsOf(env *terminal.Env, s, registry string) ([]dependency.Root, error) {
 }
 
 // folderRoots returns the dependencies and optional dependencies of the package in a folder.
-func folderRoots(dir, registry string) ([]dependency.Root, error) {
-	folder, err := location.FolderFlags{}.Read(dir, xpkg.Limits{})
+func folderRoots(ctx context.Context, dir, registry string) ([]dependency.Root, error) {
+	folder, err := location.FolderFlags{}.Read(ctx, dir, xpkg.Limits{})
 	if err != nil {
 		return nil, err
 	}

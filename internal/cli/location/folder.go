@@ -1,11 +1,13 @@
 package location
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -17,8 +19,12 @@ type FolderFlags struct {
 }
 
 // Read reads the files of the package in root and of its examples. It follows no link out of
-// either folder.
-func (f FolderFlags) Read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) {
+// either folder, and ends at once when the command is interrupted.
+func (f FolderFlags) Read(ctx context.Context, dir string, limits xpkg.Limits) (*xpkg.Folder, error) {
+	return terminal.Interruptible(ctx, func() (*xpkg.Folder, error) { return f.read(dir, limits) })
+}
+
+func (f FolderFlags) read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) {
 	root, err := fileutil.OpenFolder(dir)
 	if err != nil {
 		return nil, xpkg.ErrFolderNotFound.New(err, "cannot read the folder of the package")

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path"
@@ -26,7 +27,7 @@ func (c *exportCmd) readFolder(env *terminal.Env, dir string) ([]folder.Version,
 			return nil
 		}
 		if entry.IsDir() {
-			err = c.readSources(name, &v)
+			err = c.readSources(env.Context, name, &v)
 		} else {
 			err = c.readArtifact(env, location.Location{Kind: location.File, Path: name}, &v)
 		}
@@ -66,8 +67,8 @@ func versionAt(dir, name string, entry fs.DirEntry) (folder.Version, bool) {
 }
 
 // readSources reads the package in a folder of sources.
-func (c *exportCmd) readSources(dir string, v *folder.Version) error {
-	files, err := location.FolderFlags{}.Read(dir, c.StreamLimits())
+func (c *exportCmd) readSources(ctx context.Context, dir string, v *folder.Version) error {
+	files, err := location.FolderFlags{}.Read(ctx, dir, c.StreamLimits())
 	if err != nil {
 		return err
 	}
