@@ -30,6 +30,8 @@ type operation struct {
 	wait   time.Duration
 	// needsPlan makes the operation fail if a step cannot be planned here. Otherwise it continues without a plan.
 	needsPlan bool
+	// all is set if the user has selected all packages, instead of naming them.
+	all bool
 	// asksToRemove makes every uninstall need consent, not only one that deletes custom resources.
 	asksToRemove bool
 	atomicFlag
@@ -124,7 +126,7 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 			continue
 		}
 		if err != nil {
-			return cmp.Or(refused, err)
+			return o.adviseOthers(cmp.Or(refused, err), steps, next)
 		}
 		planned++
 		next, deferred = next+1, 0
@@ -136,6 +138,27 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 		}
 	}
 	return nil
+}
+
+// adviseOthers adds to the refusal of one step of an update of all packages the command that updates the others. A conflict is reported
+// when no step from the failed one on can be planned, and invalid content at once.
+func (o operation) adviseOthers(err error, steps []*step, failed int) error {
+	class := errcode.From(err).Code.Class.Name
+	if !o.all || class != errcode.Conflict.Name && class != errcode.Invalid.Name {
+		return err
+	}
+	command := "xpkg update"
+	for i, s := range steps {
+		if s.same || i == failed || i > failed && class == errcode.Conflict.Name {
+			continue
+		}
+		command += " " + inventory.ShortName(s.subject())
+	}
+	if command == "xpkg update" {
+		return err
+	}
+	fail := errcode.From(err)
+	return fail.WithDo("%s To update the other packages, run `%s`.", fail.Do, command)
 }
 
 // truthful compares the lock file with the dependencies of the content in the plan.

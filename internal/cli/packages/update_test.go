@@ -5,8 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 func TestUpdateTo(t *testing.T) {
@@ -59,5 +65,34 @@ func TestPlanOfAllPackagesNamesTheCommandForAll(t *testing.T) {
 	err := (&planUpdateCmd{All: true}).Validate()
 	if do := errcode.From(err).Do; !errors.Is(err, terminal.ErrUsage) || !strings.Contains(do, "`xpkg update --all --dry-run`") {
 		t.Errorf("got %v with the advice %q", err, do)
+	}
+}
+
+// The refusal of one package of an update of all names the command that updates the others: those that could be planned, if the
+// refusal is a conflict with other packages, and otherwise all.
+func TestRefusalOfAnUpdateOfAllNamesTheOthers(t *testing.T) {
+	var steps []*step
+	for _, name := range []string{"a", "same", "b", "c"} {
+		p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		steps = append(steps, &step{live: p, want: p, same: name == "same"})
+	}
+	for name, tc := range map[string]struct {
+		all    bool
+		code   errcode.Code
+		failed int
+		want   string
+	}{
+		"conflict":      {true, apply.ErrRefused, 2, " To update the other packages, run `xpkg update provider/a`."},
+		"invalid":       {true, xpkg.ErrInvalidMetaName, 2, " To update the other packages, run `xpkg update provider/a provider/c`."},
+		"all conflict":  {true, apply.ErrRefused, 0, ""},
+		"network":       {true, remote.ErrRegistryUnavailable, 2, ""},
+		"named by user": {false, apply.ErrRefused, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := operation{all: tc.all}.adviseOthers(tc.code.New(nil, "b is refused").WithDo("Do."), steps, tc.failed)
+			if got := errcode.From(err).Do; got != "Do."+tc.want {
+				t.Errorf("got %q, want %q", got, "Do."+tc.want)
+			}
+		})
 	}
 }

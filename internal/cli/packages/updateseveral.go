@@ -157,7 +157,9 @@ func (c *UpdateCmd) runAll(env *terminal.Env) error {
 		return terminal.ErrUsage.New(nil, "--all cannot be used with a package, a version or a flag that changes a package").
 			WithDo("Update all packages with `xpkg update --all`, and change one with a second command.")
 	}
-	return c.operation().change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+	o := c.operation()
+	o.all = true
+	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
 		if len(all.Packages) == 0 {
 			fmt.Fprintln(env.Stderr, "No packages are installed.")
 			return nil, nil
