@@ -114,7 +114,7 @@ func RetractionBy(newest Metadata, tag string) *catalog.Status {
 }
 
 // StatusOf returns the status of an installed or locked version, which has a tag and a digest: that of its status artifact, or else a
-// retraction by the newest release of its repository. It returns nil if there is none, or if the registry has no statuses. The tags are
+// retraction by the newest release of its repository, which can retract itself. It returns nil if there is none, or if the registry has no statuses. The tags are
 // those of the repository.
 func StatusOf(ctx context.Context, registry Registry, of oci.Reference, tags []string) (*catalog.Status, error) {
 	if of.Digest.IsZero() {
@@ -125,7 +125,7 @@ func StatusOf(ctx context.Context, registry Registry, of oci.Reference, tags []s
 		return status, err
 	}
 	releases := version.ParseConstraint("*").Filter(tags)
-	if len(releases) == 0 || releases[0] == of.Tag {
+	if len(releases) == 0 {
 		return nil, nil
 	}
 	newest, err := registry.Metadata(ctx, of.WithTag(releases[0]))

@@ -131,7 +131,7 @@ func TestTheStatusOfAnInstalledVersionIsThatOfItsArtifactOrOfTheNewestRelease(t 
 	}{
 		"a status":                      {map[string]catalog.Status{"v1.0.0": yanked}, retract, "v1.0.0", "yanked (broken)"},
 		"a retraction":                  {nil, retract, "v1.0.0", "retracted (security); use v1.2.0 instead"},
-		"a retraction of itself":        {nil, retract, "v1.1.0", ""},
+		"a retraction of itself":        {nil, retract, "v1.1.0", "retracted (security); use v1.2.0 instead"},
 		"a prerelease retracts nothing": {nil, map[string]string{"v1.2.0-rc.1": retract["v1.2.0-rc.1"]}, "v1.0.0", ""},
 		"a malformed retraction":        {nil, map[string]string{"v1.1.0": "["}, "v1.0.0", ""},
 	} {

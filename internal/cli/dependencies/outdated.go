@@ -77,6 +77,8 @@ type outdatedView struct {
 	Tag string `json:"tag,omitempty"`
 	// Status describes the status of the installed version, if it was yanked, retracted or deprecated.
 	Status string `json:"status,omitempty"`
+	// NewestStatus describes the status of the newest release, if it was yanked, retracted or deprecated.
+	NewestStatus string `json:"newestStatus,omitempty"`
 	// Unknown is the reason why the versions are unknown.
 	Unknown string `json:"unknown,omitempty"`
 	// digest is the short digest of the package.
@@ -151,6 +153,9 @@ func (v outdatedView) held() string {
 	reasons := slices.Clone(v.HeldBy)
 	for _, dep := range v.Needs {
 		reasons = append(reasons, "needs "+dep)
+	}
+	if v.NewestStatus != "" && v.Compatible != v.Newest {
+		reasons = append(reasons, "it is "+v.NewestStatus)
 	}
 	if len(reasons) == 0 && v.Compatible != v.Newest && v.Unknown == "" && slices.Contains(v.accepted, v.Newest) {
 		return "its dependencies"
@@ -258,6 +263,8 @@ func (c *OutdatedCmd) NewestCompatible(env *terminal.Env, p v1.Package) (tag str
 		return "", nil, ErrNoVersion.New(nil, "no release of %s is compatible with the installed packages", row.Package).
 			WithDo("Compare the versions with `xpkg outdated --all`. To plan one, run `xpkg plan update %s %s`.", inventory.ShortName(p), cmp.Or(row.Newest, row.Installed))
 	case row.Compatible == row.Newest:
+	case row.NewestStatus != "":
+		notes = append(notes, fmt.Sprintf("%s %s exists, but is %s", row.Package, row.Newest, row.NewestStatus))
 	case len(row.HeldBy) > 0:
 		notes = append(notes, fmt.Sprintf("%s %s exists, but is not accepted by %s", row.Package, row.Newest, strings.Join(row.HeldBy, ", ")))
 	case len(row.Needs) > 0:
@@ -383,7 +390,8 @@ func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdat
 }
 
 // newestSolvable returns the newest accepted version with a solution in which the other roots keep their
-// versions and dependencies can change. The installed version always has a solution.
+// versions and dependencies can change. The installed version always has a solution. As in other solutions, a yanked or retracted version
+// is not selected, and a deprecated one only if there is no other.
 func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, roots []dependency.Root, p lockfile.Package, row *outdatedView) string {
 	q := resolver.Request{}
 	for _, root := range roots {
@@ -396,25 +404,37 @@ func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, root
 			q.Locked = append(q.Locked, other)
 		}
 	}
+	deprecated := ""
 	for _, tag := range row.accepted {
 		if tag == p.Version {
+			if row.Status != "" && deprecated != "" {
+				return deprecated
+			}
 			return tag
 		}
 		with := q
 		with.Roots = append(slices.Clip(q.Roots), dependency.Root{Package: p.Repository, Constraint: tag, Exact: true})
 		got, err := r.Resolve(ctx, with)
 		if err == nil {
-			if to, ok := got.Find(p.Repository); ok && r.status(ctx, p, to.Version, to.Digest, row.tags).Excludes() {
-				continue
+			to, _ := got.Find(p.Repository)
+			status := r.status(ctx, p, to.Version, to.Digest, row.tags)
+			if status == nil {
+				return tag
 			}
-			return tag
+			if tag == row.Newest {
+				row.NewestStatus = resolver.Describe(*status)
+			}
+			if !status.Excludes() {
+				deprecated = cmp.Or(deprecated, tag)
+			}
+			continue
 		}
 		if errcode.From(err).Code.Class != errcode.Conflict {
 			row.Unknown = err.Error()
 			return ""
 		}
 	}
-	return ""
+	return deprecated
 }
 
 // unsatisfied returns the dependencies of the newest release of a package that other roots do not satisfy at their
