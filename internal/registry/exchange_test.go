@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -307,5 +308,29 @@ func TestATokenOfAShortKeyIsRefused(t *testing.T) {
 	s.waitPolicy(t, token(strong))
 	if status, _, _ := s.exchange(t, token(short)); status != http.StatusUnauthorized {
 		t.Errorf("the token of a key with %d bits: %d", bits, status)
+	}
+}
+
+// A password that is longer than the server accepts is not issued.
+func TestAnIdentityWithTooManyGroupsGetsNoPassword(t *testing.T) {
+	i := startIssuer(t)
+	s := start(t, nil)
+	configuration := policy + "issuers:\n- url: " + i.url + "\n  audience: " + host + "\n  userClaim: sub\n  groupsClaim: groups\n"
+	if err := os.WriteFile(filepath.Join(s.dir, "access.yaml"), []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	token := func(count int) string {
+		groups := make([]string, count)
+		for n := range groups {
+			groups[n] = "group-" + strconv.Itoa(n)
+		}
+		return i.token(t, map[string]any{
+			"iss": i.url, "aud": host, "sub": "alice", "exp": time.Now().Add(time.Minute).Unix(), "iat": time.Now().Unix(), "groups": groups,
+		})
+	}
+	const few, many = 10, 3000
+	s.waitPolicy(t, token(few))
+	if status, password, _ := s.exchange(t, token(many)); status != http.StatusBadRequest || password != "" {
+		t.Errorf("%d groups: %d with a password of %d bytes", many, status, len(password))
 	}
 }

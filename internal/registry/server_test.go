@@ -255,6 +255,17 @@ func TestAStatusNeedsItsOwnPermission(t *testing.T) {
 	if err := s.push(t, s.admin, "acme/provider-boats:"+catalog.StatusTag(digest), "Boat"); !errors.Is(err, remote.ErrRefused) {
 		t.Errorf("a package under the tag of a status: %v", err)
 	}
+	for name, types := range map[string]string{
+		"in the configuration": `"config":{"mediaType":"application/vnd.xpkg.status.v1+json","digest":"` + digest.String() + `","size":2}`,
+		"in capital letters":   `"artifactType":"application/vnd.xpkg.STATUS.v1+json","config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":"` + digest.String() + `","size":2}`,
+	} {
+		manifest := `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json",` + types +
+			`,"layers":[],"subject":{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` + digest.String() + `","size":2}}`
+		resp := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/"+oci.DigestOf([]byte(manifest)).String(), s.admin, strings.NewReader(manifest))
+		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "has the artifact type") {
+			t.Errorf("a status with its type %s: %d %s", name, resp.StatusCode, text)
+		}
+	}
 	status, err := yanker.Resolve(t.Context(), ref.WithTag(catalog.StatusTag(digest)))
 	if err != nil {
 		t.Fatal(err)
