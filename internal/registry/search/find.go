@@ -18,8 +18,9 @@ const (
 	mostExact = 300
 	// enoughExact is the number of candidates with complete words from which beginnings of words are not looked up.
 	enoughExact = 200
-	// mostSimilar is the number of words with a similar spelling that replace a word.
-	mostSimilar = 20
+	// mostAlternatives is the number of words of names that replace a word. The words of packages that the client may not know count,
+	// too, so it is larger than the number of words of which the client could notice one.
+	mostAlternatives = 2000
 )
 
 // Visible reports whether the client of a query may know a package.
@@ -63,14 +64,16 @@ func (f *finder) find(q catalog.Query) error {
 	if err := f.collect(q, expression(q, q.Words)); err != nil {
 		return err
 	}
-	if f.whole || len(f.packages) > 0 || len(f.kinds) > 0 || len(q.Words) == 0 {
+	if f.whole || len(q.Words) == 0 || len(f.kinds) >= enoughExact {
 		return nil
 	}
-	similar, err := f.similarExpression(q)
-	if err != nil || similar == "" {
+	if err := f.collectAlternatives(q, strings.Contains); err != nil {
 		return err
 	}
-	return f.collect(q, similar)
+	if len(f.packages) > 0 || len(f.kinds) > 0 {
+		return nil
+	}
+	return f.collectAlternatives(q, isSimilar)
 }
 
 // findExact collects the kinds that have a word of the query as their name, and the kinds that have all words as complete words.
@@ -181,51 +184,27 @@ func (f *finder) candidates() *catalog.Catalog {
 	return part
 }
 
-// similarExpression returns an expression with the words of the index that are similar to the words of a query or contain them,
-// and "" if there are none.
-func (f *finder) similarExpression(q catalog.Query) (string, error) {
-	var terms []string
-	for _, w := range q.Words {
-		words, err := f.similarWords(w)
-		if err != nil || len(words) == 0 {
-			return "", err
-		}
-		var alternatives []string
-		for _, word := range words {
-			alternatives = append(alternatives, exactTerm("", word))
-		}
-		terms = append(terms, "("+strings.Join(alternatives, " OR ")+")")
-	}
-	if filters := expression(q, nil); filters != "" {
-		terms = append(terms, filters)
-	}
-	return strings.Join(terms, " AND "), nil
-}
-
-// similarWords returns words of names that contain a word, or differ from it by a typing error, the most frequent first.
-func (f *finder) similarWords(w string) ([]string, error) {
-	var words []string
-	const shortest = 3
-	if len(w) < shortest {
-		return nil, nil
-	}
+// collectAlternatives collects the documents that match a query if words of names replace the words of the query with which they match.
+func (f *finder) collectAlternatives(q catalog.Query, matches func(name, word string) bool) error {
 	vocabulary, err := f.database.vocabulary(f.ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var contained []string
-	for _, word := range vocabulary {
-		switch {
-		case isSimilar(word, w):
-			words = append(words, word)
-		case len(contained) < mostSimilar && strings.Contains(word, w):
-			contained = append(contained, word)
+	found := false
+	alternatives := expressionWith(q, q.Words, func(prefix, token string) string {
+		terms := []string{prefixTerm(prefix, token)}
+		for _, name := range vocabulary {
+			if prefix == "" && len(terms) <= mostAlternatives && matches(name, token) && !strings.HasPrefix(name, token) {
+				terms = append(terms, exactTerm("", name))
+			}
 		}
-		if len(words) == mostSimilar {
-			break
-		}
+		found = found || len(terms) > 1
+		return "(" + strings.Join(terms, " OR ") + ")"
+	})
+	if !found {
+		return nil
 	}
-	return append(words, contained...), nil
+	return f.collect(q, alternatives)
 }
 
 // vocabulary returns the words of names, the most frequent first. It reads them once after each change.

@@ -29,6 +29,7 @@ func sample(t testing.TB) *catalog.Catalog {
 		largecatalog.Facts("provider-gcp", "Provider", "Bucket.storage.gcp.example.org", "ProviderConfig.gcp.example.org"),
 		largecatalog.Facts("provider-helm", "Provider", "Release.helm.example.org"),
 		largecatalog.Facts("function-bucket", "Function", "Bucket.input.example.org"),
+		largecatalog.Facts("provider-meta", "Provider", "Metabucket.meta.example.org"),
 	)
 }
 
@@ -68,6 +69,7 @@ func TestResultsEqualTheSearchWithoutAServer(t *testing.T) {
 		"provider", "provider-gcp", "gcp bucket", "kind:Bucket", "kind:buckets", "kind:Bucket.s3.aws.example.org", "group:s3.aws.example.org", "group:*.aws.*",
 		"provides:Bucket", "type:Function", "type:Provider bucket", "bucket.s3.aws.example.org", "buckets.s3.aws.example.org/v1", "helm release", "nothingatall",
 		`"quoted"`, "a*b", "NEAR(", `"`, "=bucket", "", "relese", "group:*", "acme/provider-gcp",
+		"ucket", "olicy", "onfig", "eering", "ucket olicy", "gcp ucket", "et", "elm elease", "type:Provider ucket", "p c",
 	} {
 		q, err := catalog.ParseQuery(text)
 		if err != nil {
@@ -105,6 +107,27 @@ func TestHiddenPackagesDoNotChangeTheResults(t *testing.T) {
 		}
 		if !slices.Equal(names(a), names(b)) {
 			t.Errorf("%q: got %q, want %q", text, names(a), names(b))
+		}
+	}
+}
+
+// TestHiddenWordsReplaceNoWords hides many names that are more similar to the word of a query, or contain it, than the name of a visible kind.
+func TestHiddenWordsReplaceNoWords(t *testing.T) {
+	var kinds []string
+	for c := 'a'; c <= 'y'; c++ {
+		kinds = append(kinds, "Aloo"+string(c)+".hidden.example.org", "A"+string(c)+"sloop.hidden.example.org")
+	}
+	all := build(t, largecatalog.Facts("hidden", "Provider", kinds...), largecatalog.Facts("shown", "Provider", "Zloop.example.org", "Zzsloop.example.org"))
+	d := open(t, filepath.Join(t.TempDir(), "search.db"), all)
+	visible := func(repository string) bool { return strings.HasSuffix(repository, "/shown") }
+	for text, want := range map[string]string{"sloop": "Zzsloop.example.org", "aloop": "Zloop.example.org"} {
+		q, err := catalog.ParseQuery(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.Search(t.Context(), all, q, 0, visible)
+		if err != nil || !slices.Contains(names(got), want) {
+			t.Errorf("%q: got %q, %v; want %s", text, names(got), err, want)
 		}
 	}
 }
