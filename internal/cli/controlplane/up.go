@@ -56,7 +56,7 @@ func (c *UpCmd) Run(env *terminal.Env) (err error) {
 	if err := c.checkMetricsAddress(env.Context); err != nil {
 		return err
 	}
-	choice, err := manager.ParseRuntimeChoice(c.PackageRuntime, manager.LocalRuntime())
+	choice, err := manager.ParseRuntimeChoice(c.PackageRuntime, manager.LocalRuntime(), manager.LocalRuntimes)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	choice, err := ParseRuntimeChoice(c.PackageRuntime, programs.Deployment)
+	choice, err := ParseRuntimeChoice(c.PackageRuntime, programs.Deployment, Runtimes)
 	if err != nil {
 		return err
 	}
