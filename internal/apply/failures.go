@@ -141,6 +141,19 @@ func classify(err error, what string, args ...any) error {
 	return failed
 }
 
+// Permission returns the error of a request of the manager that the API server does not allow with the code Forbidden or AdmissionDenied,
+// and every other error as it is.
+func Permission(err error) error {
+	switch {
+	case errcode.Known(err) || !apierrors.IsForbidden(err):
+		return err
+	case deniedByAdmission(err):
+		return ErrDenied.New(nil, "%s", err.Error())
+	}
+	return ErrForbidden.New(nil, "%s", err.Error()).
+		WithDo("Apply the manifests of `xpkg bootstrap` again: they grant the permissions that this version of the manager needs.")
+}
+
 // deniedByAdmission reports whether an admission webhook or policy denied a write. The
 // API server has no field for that.
 func deniedByAdmission(err error) bool {
