@@ -192,11 +192,15 @@ func (c *WhyCmd) closure(env *terminal.Env) (lockfile.File, string, *inventory.I
 	if err != nil {
 		return lockfile.File{}, "", nil, nil, err
 	}
-	name := c.Name
-	if p, err := all.Find(inventory.Name(name)); err == nil {
+	closure, name := all.Closure(), c.Name
+	p, err := all.Find(inventory.Name(name))
+	switch {
+	case err == nil:
 		name = inventory.RepositoryOf(p)
+	case len(closure.Match(name)) == 0:
+		return lockfile.File{}, "", nil, nil, err
 	}
-	return all.Closure(), name, all, locator(cluster, c.Namespace, all), nil
+	return closure, name, all, locator(cluster, c.Namespace, all), nil
 }
 
 // asksAlong returns the dependencies along a path, once for each dependent of its first package.
