@@ -39,7 +39,8 @@ type source struct {
 	misses    map[string]int
 	questions map[string]map[string]bool // versions of each package whose dependencies the solver requested
 	notes     map[string]bool
-	withdrawn map[string]bool // the notes about versions with a status
+	withdrawn map[string]bool            // the notes about versions with a status
+	newest    map[*task[Versions]]string // the newest release of each list, or ""
 	// names are the canonical names of all repositories of the problem.
 	names map[string]bool
 	// upgrade reports whether the request is an upgrade.
@@ -64,7 +65,7 @@ type requirement struct {
 func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *source {
 	s := &source{
 		ctx: ctx, resolver: r, aliases: known, upgrade: q.Upgrade, pinned: map[string]bool{}, named: namedVersions(q.Roots), locked: map[string]lockfile.Package{},
-		lists: map[string]*task[Versions]{}, versions: map[versionKey]*task[Metadata]{},
+		lists: map[string]*task[Versions]{}, newest: map[*task[Versions]]string{}, versions: map[versionKey]*task[Metadata]{},
 		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, withdrawn: map[string]bool{}, names: map[string]bool{}, virtual: map[string]*virtualPackage{},
 	}
 	s.ahead = newAhead(s)

@@ -79,16 +79,30 @@ func (s *source) statusOf(pkg, pin string, m Metadata) (*catalog.Status, error) 
 	if err != nil || status != nil {
 		return status, err
 	}
-	return s.retraction(pkg, pin, tags.Tags), nil
+	return s.retraction(pkg, pin, s.newestRelease(list, tags.Tags)), nil
 }
 
-// retraction returns the status of a version by the retractions of the newest version, and nil if that was not read.
-func (s *source) retraction(pkg, pin string, tags []string) *catalog.Status {
-	releases := version.ParseConstraint("*").Filter(tags)
-	if len(releases) == 0 {
-		return nil
+// newestRelease returns the newest release in a list of tags, or "". It is computed once for each list: a solution can read the status of
+// many versions.
+func (s *source) newestRelease(list *task[Versions], tags []string) string {
+	s.mu.Lock()
+	newest, known := s.newest[list]
+	s.mu.Unlock()
+	if known {
+		return newest
 	}
-	t, ok := s.lookup(pkg, releases[0])
+	if releases := version.ParseConstraint("*").Filter(tags); len(releases) > 0 {
+		newest = releases[0]
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.newest[list] = newest
+	return newest
+}
+
+// retraction returns the status of a version by the retractions of the newest release, and nil if that was not read.
+func (s *source) retraction(pkg, pin, newestRelease string) *catalog.Status {
+	t, ok := s.lookup(pkg, newestRelease)
 	if !ok {
 		return nil
 	}
