@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -22,8 +25,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// tries is the number of attempts to write an object that other clients change.
-const tries = 5
+// contended is the pause between the attempts to write an object that other clients change, such as a controller that reconciles it. The
+// attempts take at most about five seconds.
+var contended = wait.Backoff{Steps: 10, Duration: 10 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
 // target is an object and the metadata that it gets, computed from the live object.
 type target struct {
@@ -264,15 +268,16 @@ func (m *mover) writeAll(ctx context.Context, report migration.Report, targets [
 // write writes the metadata of one object, with one patch, or two if core applies the object. An object that was deleted
 // meanwhile needs none.
 func (m *mover) write(ctx context.Context, t target) error {
-	for try := 1; ; try++ {
-		err := m.tryWrite(ctx, t)
-		if !apierrors.IsConflict(err) || try == tries {
-			return client.IgnoreNotFound(err)
+	stale := false
+	return client.IgnoreNotFound(retry.RetryOnConflict(contended, func() error {
+		if stale {
+			if err := m.Client.Get(ctx, client.ObjectKeyFromObject(t.object), t.object); err != nil {
+				return err
+			}
 		}
-		if err := m.Client.Get(ctx, client.ObjectKeyFromObject(t.object), t.object); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-	}
+		stale = true
+		return m.tryWrite(ctx, t)
+	}))
 }
 
 func (m *mover) tryWrite(ctx context.Context, t target) error {
