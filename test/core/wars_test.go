@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -253,7 +254,8 @@ func TestPauseCausesNoWar(t *testing.T) {
 	lock := &v1beta1.Lock{}
 	wait.Until(t, env.Limit, "the Lock has the package and its condition", func() (string, bool) {
 		err := w.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock)
-		return fmt.Sprint(err), err == nil && len(lock.Packages) == 1 && len(lock.Status.Conditions) == 1
+		isPaused := func(e v1beta1.LockPackage) bool { return e.Name == p.Status.CurrentRevision }
+		return fmt.Sprint(err, lock.Packages), err == nil && slices.ContainsFunc(lock.Packages, isPaused) && len(lock.Status.Conditions) == 1
 	})
 	env.Update(t, w.Env, p, func(p *v1.Provider) { p.Annotations = map[string]string{v1.AnnotationPaused: "true"} })
 	isPaused := func() bool { return p.GetCondition(v1.TypeSynced).Reason == v1.ReasonPaused }
