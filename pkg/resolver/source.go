@@ -31,16 +31,17 @@ type source struct {
 	inFlight   sync.WaitGroup
 	ahead      *ahead
 
-	mu        sync.Mutex
-	skipped   bool // A deprecated version was not selected.
-	lists     map[string]*task[Versions]
-	versions  map[versionKey]*task[Metadata]
-	requested map[requirement]bool
-	misses    map[string]int
-	questions map[string]map[string]bool // versions of each package whose dependencies the solver requested
-	notes     map[string]bool
-	withdrawn map[string]bool            // the notes about versions with a status
-	newest    map[*task[Versions]]string // the newest release of each list, or ""
+	mu         sync.Mutex
+	skipped    bool // A deprecated version was not selected.
+	lists      map[string]*task[Versions]
+	versions   map[versionKey]*task[Metadata]
+	requested  map[requirement]bool
+	misses     map[string]int
+	questions  map[string]map[string]bool // versions of each package whose dependencies the solver requested
+	notes      map[string]bool
+	withdrawn  map[string]bool            // the notes about versions with a status
+	newest     map[*task[Versions]]string // the newest release of lists, or ""
+	newestRead map[string]string          // the newest release of each repository that was read
 	// names are the canonical names of all repositories of the problem.
 	names map[string]bool
 	// upgrade reports whether the request is an upgrade.
@@ -65,7 +66,7 @@ type requirement struct {
 func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *source {
 	s := &source{
 		ctx: ctx, resolver: r, aliases: known, upgrade: q.Upgrade, pinned: map[string]bool{}, named: namedVersions(q.Roots), locked: map[string]lockfile.Package{},
-		lists: map[string]*task[Versions]{}, newest: map[*task[Versions]]string{}, versions: map[versionKey]*task[Metadata]{},
+		lists: map[string]*task[Versions]{}, newest: map[*task[Versions]]string{}, newestRead: map[string]string{}, versions: map[versionKey]*task[Metadata]{},
 		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, withdrawn: map[string]bool{}, names: map[string]bool{}, virtual: map[string]*virtualPackage{},
 	}
 	s.ahead = newAhead(s)
@@ -311,6 +312,7 @@ func (s *source) read(pkg, pin string, follow bool) *task[Metadata] {
 	if !ok {
 		t = newTask[Metadata]()
 		s.versions[v] = t
+		s.newestRead[pkg] = newestRelease(s.newestRead[pkg], pin)
 		s.inFlight.Go(func() {
 			d, err := s.metadata(pkg, pin)
 			t.complete(d, s.asNotFound(v, err), err)

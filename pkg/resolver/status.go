@@ -79,38 +79,48 @@ func (s *source) statusOf(pkg, pin string, m Metadata) (*catalog.Status, error) 
 	if err != nil || status != nil {
 		return status, err
 	}
-	return s.retraction(pkg, pin, s.newestRelease(list, tags.Tags)), nil
+	return s.retraction(pkg, pin, list, tags.Tags), nil
 }
 
-// newestRelease returns the newest release in a list of tags, or "". It is computed once for each list: a solution can read the status of
-// many versions.
-func (s *source) newestRelease(list *task[Versions], tags []string) string {
+// retraction returns the status of a version by the retractions of the newest release of a list, and nil if that was not read. Few
+// versions retract others, so the list is searched for its newest release only if the newest one that was read retracts any.
+func (s *source) retraction(pkg, pin string, list *task[Versions], tags []string) *catalog.Status {
 	s.mu.Lock()
-	newest, known := s.newest[list]
+	newest := s.newestRead[pkg]
 	s.mu.Unlock()
-	if known {
-		return newest
-	}
-	if releases := version.ParseConstraint("*").Filter(tags); len(releases) > 0 {
-		newest = releases[0]
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.newest[list] = newest
-	return newest
-}
-
-// retraction returns the status of a version by the retractions of the newest release, and nil if that was not read.
-func (s *source) retraction(pkg, pin, newestRelease string) *catalog.Status {
-	t, ok := s.lookup(pkg, newestRelease)
+	t, ok := s.lookup(pkg, newest)
 	if !ok {
 		return nil
 	}
-	newest, err := t.wait()
-	if err != nil {
+	m, err := t.wait()
+	if err != nil || m.Meta.Annotations[catalog.AnnotationRetract] == "" || s.newestOf(list, tags) != newest {
 		return nil
 	}
-	return RetractionBy(newest, version.ParsePin(pin).Tag)
+	return RetractionBy(m, version.ParsePin(pin).Tag)
+}
+
+// newestOf returns the newest release of a list, or "". It searches each list once, because a solution can need it for many versions.
+func (s *source) newestOf(list *task[Versions], tags []string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	newest, known := s.newest[list]
+	if !known {
+		newest = newestRelease(tags...)
+		s.newest[list] = newest
+	}
+	return newest
+}
+
+// releases accepts all versions but prereleases.
+var releases = version.ParseConstraint("*")
+
+// newestRelease returns the newest release among tags, or "".
+func newestRelease(tags ...string) string {
+	found := releases.Filter(tags)
+	if len(found) == 0 {
+		return ""
+	}
+	return found[0]
 }
 
 // RetractionBy returns the status of a tag by the retractions of the newest version, and nil if it has none.
@@ -128,8 +138,8 @@ func RetractionBy(newest Metadata, tag string) *catalog.Status {
 }
 
 // StatusOf returns the status of an installed or locked version, which has a tag and a digest: that of its status artifact, or else a
-// retraction by the newest release of its repository, which can retract itself. It returns nil if there is none, or if the registry has no statuses. The tags are
-// those of the repository.
+// retraction by the newest release of its repository, which can retract itself. It returns nil if there is none, or if the registry has no
+// statuses. The tags are those of the repository.
 func StatusOf(ctx context.Context, registry Registry, of oci.Reference, tags []string) (*catalog.Status, error) {
 	if of.Digest.IsZero() {
 		return nil, nil
@@ -138,11 +148,11 @@ func StatusOf(ctx context.Context, registry Registry, of oci.Reference, tags []s
 	if err != nil || status != nil {
 		return status, err
 	}
-	releases := version.ParseConstraint("*").Filter(tags)
-	if len(releases) == 0 {
+	tag := newestRelease(tags...)
+	if tag == "" {
 		return nil, nil
 	}
-	newest, err := registry.Metadata(ctx, of.WithTag(releases[0]))
+	newest, err := registry.Metadata(ctx, of.WithTag(tag))
 	if err != nil {
 		return nil, err
 	}
