@@ -123,6 +123,7 @@ func TestRuntimeCannotOverwriteTheCopyOnDisk(t *testing.T) {
 	if _, err := os.Stat(memorySetting); err != nil {
 		prerequisite.Missing(t, "this kernel cannot forbid executable files in memory; use Linux 6.3 or newer: %v", err)
 	}
+	loaderOf(t, "/proc/self/exe") // The other process is this test, which must be linked dynamically.
 	cmd := asAnotherUser(t, forbidMemoryCommand, "-test.v", "-test.run=^TestRuntimeCannotOverwriteTheProgramThatStartsIt$")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
