@@ -148,15 +148,21 @@ func StatusOf(ctx context.Context, registry Registry, of oci.Reference, tags []s
 	if err != nil || status != nil {
 		return status, err
 	}
+	newest, err := NewestRelease(ctx, registry, of, tags)
+	if err != nil || newest == nil {
+		return nil, err
+	}
+	return RetractionBy(*newest, of.Tag), nil
+}
+
+// NewestRelease returns the metadata of the newest release of a repository, whose tags are given, and nil if it has no release.
+func NewestRelease(ctx context.Context, registry Registry, repository oci.Reference, tags []string) (*Metadata, error) {
 	tag := newestRelease(tags...)
 	if tag == "" {
 		return nil, nil
 	}
-	newest, err := registry.Metadata(ctx, of.WithTag(tag))
-	if err != nil {
-		return nil, err
-	}
-	return RetractionBy(newest, of.Tag), nil
+	newest, err := registry.Metadata(ctx, repository.WithTag(tag))
+	return &newest, err
 }
 
 // Describe returns a status for a message, such as "yanked (broken): loses data; use v1.1.1 instead".

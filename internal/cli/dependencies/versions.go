@@ -158,19 +158,16 @@ func addStatuses(views []versionView, statuses map[string]*catalog.Status) {
 	}
 }
 
-// addRetractions adds the retractions by the newest release to the tags without a status. They are omitted if it cannot be read: they are only notes.
+// addRetractions adds the retractions by the newest release to the tags without a status. They are omitted if it cannot be read: they are
+// only notes.
 func addRetractions(ctx context.Context, views []versionView, registry resolver.Registry, repository oci.Reference, tags []string) {
-	releases := version.ParseConstraint("*").Filter(tags)
-	if len(releases) == 0 {
-		return
-	}
-	newest, err := registry.Metadata(ctx, repository.WithTag(releases[0]))
-	if err != nil {
+	newest, err := resolver.NewestRelease(ctx, registry, repository, tags)
+	if err != nil || newest == nil {
 		return
 	}
 	for i := range views {
 		if views[i].Status == nil && views[i].Unusable == "" {
-			views[i].Status = resolver.RetractionBy(newest, views[i].Tag)
+			views[i].Status = resolver.RetractionBy(*newest, views[i].Tag)
 		}
 	}
 }
