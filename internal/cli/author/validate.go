@@ -137,14 +137,12 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs 
 	if err != nil {
 		return err
 	}
-	for _, p := range contents {
-		v.addFunction(p.Package, functionNames(p)...)
-	}
 	_, err = terminal.Interruptible(env.Context, func() (struct{}, error) {
 		for _, p := range contents {
 			if err := v.addPackage(p.Package, p.Reference); err != nil {
 				return struct{}{}, err
 			}
+			v.addFunction(p.Package, functionNames(p)...)
 		}
 		return struct{}{}, nil
 	})
