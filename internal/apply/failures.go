@@ -141,9 +141,9 @@ func classify(err error, what string, args ...any) error {
 	return failed
 }
 
-// Permission returns the error of a request of the manager that the API server does not allow with the code Forbidden or AdmissionDenied,
+// ClassifyForbidden returns the error of a request of the manager that the API server does not allow with the code Forbidden or AdmissionDenied,
 // and every other error as it is.
-func Permission(err error) error {
+func ClassifyForbidden(err error) error {
 	switch {
 	case errcode.Known(err) || !apierrors.IsForbidden(err):
 		return err

@@ -53,7 +53,7 @@ func (s *Store) Ensure(ctx context.Context, want []Requirement) (map[string]Issu
 // writes the bundle into every Secret. It does nothing if the CA Secret does not exist: no runtime has needed a
 // certificate yet, or the next call of Issue creates it. It requires one list and the writes.
 func (s *Store) Keep(ctx context.Context) (time.Time, error) {
-	_, next, err := s.ensure(ctx, turn{store: s, all: true, written: map[string]*corev1.Secret{}})
+	_, next, err := s.ensure(ctx, turn{store: s, keep: true, written: map[string]*corev1.Secret{}})
 	return next, err
 }
 
@@ -109,7 +109,7 @@ func (s *Store) Bundle(ctx context.Context) ([]byte, error) {
 // plan calls Settled only if no other step is due.
 func (t *turn) plan(ctx context.Context, v *view) ([]Step, time.Time, error) {
 	s := t.store
-	if t.all && v.secrets[RootSecret] == nil {
+	if t.keep && v.secrets[RootSecret] == nil {
 		return nil, time.Time{}, nil
 	}
 	policy := Policy{Overlap: orDefault(s.Overlap, defaultOverlap), Settled: s.Settled == nil, LeavesOnly: t.leavesOnly}

@@ -18,8 +18,8 @@ type turn struct {
 	want  []Requirement
 	// leavesOnly is the field LeavesOnly of [Policy].
 	leavesOnly bool
-	// all is whether all leaves are read in any case, and whether a missing CA stays missing.
-	all bool
+	// keep is whether the call is one of Keep: it reads all leaves in any case, and a missing CA stays missing.
+	keep bool
 	// written contains the Secrets that this call wrote, which a cache may not have yet.
 	written map[string]*corev1.Secret
 }
@@ -27,7 +27,7 @@ type turn struct {
 // read reads the CA and the required Secrets, and all other Secrets only if they matter.
 func (t *turn) read(ctx context.Context) (*view, error) {
 	v := &view{now: t.store.Now(), secrets: map[string]*corev1.Secret{}}
-	if t.all {
+	if t.keep {
 		return v, t.readAll(ctx, v)
 	}
 	names := []string{RootSecret}

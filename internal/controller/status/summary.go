@@ -25,7 +25,7 @@ type Object interface {
 
 // Failed returns the summary of an object whose reconciliation failed.
 func Failed(err error) revision.Summary {
-	err = apply.Permission(err)
+	err = apply.ClassifyForbidden(err)
 	e := errcode.From(err)
 	return revision.Summary{
 		Stalled: needsUser(err), Waiting: e.Code.Approval,
