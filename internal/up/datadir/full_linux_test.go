@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 )
 
 // A new data directory on a full device is not left behind: lock files need no space, so they could be created.
@@ -16,7 +18,7 @@ func TestNewDirectoryOnAFullDeviceIsRemoved(t *testing.T) {
 	device := t.TempDir()
 	err := unix.Mount("tmpfs", device, "tmpfs", 0, "size=64k")
 	if errors.Is(err, unix.EPERM) {
-		t.Skip("needs the permission to mount a file system")
+		prerequisite.Missing(t, "this process must not mount a file system: run the test as root")
 	}
 	if err != nil {
 		t.Fatal(err)
