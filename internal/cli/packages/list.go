@@ -114,7 +114,7 @@ func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.
 	if c.Namespace != "" {
 		table.Empty = fmt.Sprintf("No objects of the first generation are in the namespace %s.", c.Namespace)
 		if n := len(all.Packages); n > 0 {
-			table.Empty += fmt.Sprintf(" Packages are in no namespace: run `xpkg list` to see %s.", wording.Count(n, "package"))
+			table.Empty += fmt.Sprintf(" Packages are cluster-scoped: run `xpkg list` to see %s.", wording.Count(n, "package"))
 		}
 	}
 	if !selector.Empty() {
