@@ -291,6 +291,33 @@ func TestPackageIsHealthyWhenItsRuntimeIsNoLongerRun(t *testing.T) {
 	}
 }
 
+// The health of a runtime that the manager ran is no report of the system that runs it from now on: the package is not healthy until
+// that system reports, also with the reason that the manager uses.
+func TestHealthOfTheFormerRuntimeIsNoReport(t *testing.T) {
+	s := newEnv(t)
+	s.options.Runtimes, s.options.Settle = runtime.Everywhere(runtime.Deployment), time.Second
+	s.StartKubelet(t, controller.DefaultNamespace)
+	stop := s.start(t)
+	p := env.NewProvider("handedover", pushed(t, newRegistry(t), "handedover", provider("handedover", crd("handedover.test", "Thing", "one"))))
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	stop()
+
+	s.options.Runtimes = runtime.Everywhere(runtime.External)
+	s.start(t)
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionUnknown, "has not reported")
+	rev := s.Revisions(t, p)[0]
+	if c := rev.GetCondition(v1.TypeRuntimeHealthy); c.Status != corev1.ConditionUnknown {
+		t.Errorf("the revision has the health of its former runtime: %+v", c)
+	}
+	eventually(t, "the health is reported", func() bool {
+		rev = s.Revisions(t, p)[0]
+		rev.SetConditions(metav1.Now(), v1.RuntimeHealthy())
+		return s.Client.Status().Update(t.Context(), rev) == nil
+	})
+	untilSettled(t, s, p)
+}
+
 // The runtime of a package with external runtime has the reported health, and only
 // a report on the current revision counts.
 func TestExternalRuntimeHasTheReportedHealth(t *testing.T) {

@@ -58,22 +58,29 @@ func (r ExternalRuntime) Run(ctx context.Context, p Workload) (State, error) {
 	if err := r.Reader.Get(ctx, key, o); err != nil {
 		return State{}, fmt.Errorf("read the reported state of %s: %w", p.Owner.Revision.Name, err)
 	}
-	c := o.GetCondition(v1.TypeRuntimeHealthy)
-	state := State{Reported: true, Reason: ReasonNotReported}
+	endpoint := ""
+	if fn, ok := o.(*v1.FunctionRevision); ok {
+		endpoint = fn.Status.Endpoint
+	}
+	state, c := Unreported(p, endpoint), o.GetCondition(v1.TypeRuntimeHealthy)
 	switch {
 	case p.AwaitingActivation:
-		state.Available = true
 	case c.Status == corev1.ConditionUnknown || c.ObservedGeneration != 0 && c.ObservedGeneration != o.GetGeneration():
-		state.Message = "another system runs the runtime, and has not reported the condition RuntimeHealthy of this object yet"
 	case c.Status == corev1.ConditionTrue:
-		state.Available = true
+		state.Available, state.Message = true, ""
 	default:
 		state.Reason, state.Message = string(c.Reason), c.Message
 	}
-	if fn, ok := o.(*v1.FunctionRevision); ok {
-		state.Endpoint = fn.Status.Endpoint
-	}
 	return state, nil
+}
+
+// Unreported returns the state of an external runtime whose health was not reported. One that awaits activation needs no report.
+func Unreported(p Workload, endpoint string) State {
+	state := State{Reported: true, Available: p.AwaitingActivation, Reason: ReasonNotReported, Endpoint: endpoint}
+	if !state.Available {
+		state.Message = "another system runs the runtime, and has not reported the condition RuntimeHealthy of this object yet"
+	}
+	return state
 }
 
 // Others returns no revisions: the manager runs none of the runtimes.

@@ -50,8 +50,23 @@ func (r *Reconciler) ensureRuntime(ctx context.Context, in *install) error {
 	if err != nil {
 		return asRuntimeError(err)
 	}
-	r.recordRuntimeState(ctx, in, state)
+	r.recordRuntimeState(ctx, in, withoutFormerHealth(in, state))
 	return nil
+}
+
+// runElsewhere is the message of the condition RuntimeActive of a runtime that another system runs.
+const runElsewhere = "another system runs the runtime"
+
+// withoutFormerHealth returns the state of an external runtime without a report if the manager ran the runtime before, and the
+// condition is still the one that it wrote then. It removes that condition.
+func withoutFormerHealth(in *install, state runtime.State) runtime.State {
+	active, healthy := in.Revision.GetCondition(v1.TypeRuntimeActive), in.Revision.GetCondition(v1.TypeRuntimeHealthy)
+	ofManager := healthy.Reason == v1.ReasonHealthy || healthy.Reason == v1.ReasonUnhealthy
+	if !state.Reported || !ofManager || active.Reason == "" || active.Message == runElsewhere {
+		return state
+	}
+	in.Revision.RevisionStatus().RemoveCondition(v1.TypeRuntimeHealthy)
+	return runtime.Unreported(in.workload.spec, state.Endpoint)
 }
 
 // stopUnusedRuntimes stops the runtimes of a package for which the manager runs none: all of them if the choice runs none, or if
@@ -180,6 +195,9 @@ func (r *Reconciler) recordRuntimeState(ctx context.Context, in *install, state 
 	active := v1.RuntimeActive()
 	if in.workload.spec.AwaitingActivation {
 		active = v1.RuntimeAwaitingActivation()
+	}
+	if state.Reported {
+		active.Message = runElsewhere
 	}
 	in.Revision.SetConditions(r.API.Time(), active)
 	if fn, ok := in.Revision.(*v1.FunctionRevision); ok && state.Available {
