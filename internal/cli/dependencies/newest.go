@@ -1,6 +1,7 @@
 package dependencies
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,23 +19,28 @@ import (
 // NewestTogether returns the packages with the newest versions of all packages that users installed, as one solution of
 // all dependencies. Dependencies change only where a new version requires it, and no package moves to an older version.
 // If repositories are selected, only their packages move: to the tag of the selection, or to the newest version if it is
-// empty. Notes name newer versions that are not selected and the reasons.
-func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]string) (f lockfile.File, notes []string, err error) {
+// empty. Notes name newer versions that are not selected and the reasons. With an error, others are the repositories of packages that
+// have a solution without those that cause it.
+func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]string) (f lockfile.File, notes, others []string, err error) {
 	before, roots, locate, err := c.closure(env)
 	if err != nil {
-		return lockfile.File{}, nil, err
+		return lockfile.File{}, nil, nil, err
 	}
 	if selected != nil {
 		roots = selectedRoots(before, roots, selected)
 	}
 	r, err := c.open(env, locate)
 	if err != nil {
-		return lockfile.File{}, nil, err
+		return lockfile.File{}, nil, nil, err
 	}
 	defer terminal.Close(&err, r)
-	newest, err := r.resolve(env, resolver.Request{Roots: notOlder(before, roots, selected)})
+	wanted := notOlder(before, roots, selected)
+	newest, err := r.resolve(env, resolver.Request{Roots: wanted})
 	if err != nil {
-		return lockfile.File{}, nil, err
+		if selected == nil {
+			others = r.solvable(env.Context, before, wanted)
+		}
+		return lockfile.File{}, nil, others, err
 	}
 	// The first solution has the newest dependencies, too. The second one keeps them if it can.
 	q := resolver.Request{}
@@ -54,7 +60,31 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 		}
 	}
 	got, err := r.resolve(env, q)
-	return got.File, notes, err
+	return got.File, notes, nil, err
+}
+
+// solvable returns the packages of roots whose components, by their dependencies, have a solution without the other components.
+func (r *rootResolver) solvable(ctx context.Context, f lockfile.File, roots []dependency.Root) []string {
+	var out []string
+	graph, seen := f.Graph(), map[string]bool{}
+	for _, root := range roots {
+		if seen[root.Package] || ctx.Err() != nil {
+			continue
+		}
+		var component []dependency.Root
+		var names []string
+		connected := graph.Component(root.Package)
+		for _, other := range roots {
+			if connected[other.Package] {
+				component, names = append(component, other), append(names, other.Package)
+				seen[other.Package] = true
+			}
+		}
+		if _, err := r.Resolve(ctx, resolver.Request{Roots: component}); err == nil {
+			out = append(out, names...)
+		}
+	}
+	return out
 }
 
 // selectedRoots returns the roots that dependencies connect with the selected packages, and the selected packages, which can be

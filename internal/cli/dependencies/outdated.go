@@ -26,6 +26,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -79,7 +80,7 @@ type outdatedView struct {
 	Status string `json:"status,omitempty"`
 	// NewestStatus describes the status of the newest release, if it was yanked, retracted or deprecated.
 	NewestStatus string `json:"newestStatus,omitempty"`
-	// Unknown is the reason why the versions are unknown.
+	// Unknown is the reason why the versions, or the compatible ones, are unknown.
 	Unknown string `json:"unknown,omitempty"`
 	// digest is the short digest of the package.
 	digest string
@@ -111,7 +112,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	var shown []outdatedView
 	for _, row := range rows {
 		if row.Unknown != "" {
-			fmt.Fprintf(env.Stderr, "note: the versions of %s are unknown: %s\n", terminal.Safe(row.Package), terminal.Safe(row.Unknown))
+			fmt.Fprintf(env.Stderr, "note: the %s of %s are unknown: %s\n", row.unknown(), terminal.Safe(row.Package), terminal.Safe(row.Unknown))
 		}
 		if row.ListedBy != "" {
 			fmt.Fprintf(env.Stderr, "note: the versions of %s are listed by %s\n", terminal.Safe(row.Package), terminal.Safe(row.ListedBy))
@@ -146,6 +147,14 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		fmt.Fprintln(env.Stderr, "note: COMPATIBLE is the version for an update of one package. `xpkg update --all --dry-run` shows the newest versions that work together.")
 	}
 	return nil
+}
+
+// unknown returns the words for the versions that are unknown: the compatible ones if the repository was read.
+func (v outdatedView) unknown() string {
+	if v.Newest != "" {
+		return "compatible versions"
+	}
+	return "versions"
 }
 
 // held returns why the newest release is not compatible with the other packages.
@@ -257,7 +266,7 @@ func (c *OutdatedCmd) NewestCompatible(env *terminal.Env, p v1.Package) (tag str
 	row := rows[0]
 	switch {
 	case row.Compatible == "" && row.Unknown != "":
-		return "", nil, ErrNoVersion.New(errors.New(row.Unknown), "the versions of %s are unknown", row.Package).
+		return "", nil, ErrNoVersion.New(errors.New(row.Unknown), "the %s of %s are unknown", row.unknown(), row.Package).
 			WithDo("List the versions with `xpkg versions %s`, and name one in `xpkg update`.", row.Package)
 	case row.Compatible == "":
 		return "", nil, ErrNoVersion.New(nil, "no release of %s is compatible with the installed packages", row.Package).
@@ -414,7 +423,7 @@ func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, root
 		}
 		with := q
 		with.Roots = append(slices.Clip(q.Roots), dependency.Root{Package: p.Repository, Constraint: tag, Exact: true})
-		got, err := r.Resolve(ctx, with)
+		got, err := r.resolveConnected(ctx, f, with, p.Repository)
 		if err == nil {
 			to, _ := got.Find(p.Repository)
 			status := r.status(ctx, p, to.Version, to.Digest, row.tags)
@@ -435,6 +444,33 @@ func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, root
 		}
 	}
 	return deprecated
+}
+
+// resolveConnected resolves a request for one more version of a package. If that fails because a registry cannot be read, only the roots
+// that dependencies connect with the package are resolved: a dependency of another package that cannot be read does not concern
+// it. The solution is then a conflict if it moves one of the other roots.
+func (r *rootResolver) resolveConnected(ctx context.Context, f lockfile.File, q resolver.Request, repository string) (resolver.Result, error) {
+	got, failed := r.Resolve(ctx, q)
+	if failed == nil || errcode.From(failed).Code.Class == errcode.Conflict {
+		return got, failed
+	}
+	connected := f.Graph().Component(repository)
+	others := slices.DeleteFunc(slices.Clone(q.Roots), func(root dependency.Root) bool { return connected[root.Package] })
+	if len(others) == 0 {
+		return got, failed
+	}
+	q.Roots = slices.DeleteFunc(slices.Clone(q.Roots), func(root dependency.Root) bool { return !connected[root.Package] })
+	got, err := r.Resolve(ctx, q)
+	if err != nil {
+		return got, err
+	}
+	for _, root := range others {
+		before, _ := f.Find(root.Package)
+		if to, ok := got.Find(root.Package); ok && to.Digest != before.Digest {
+			return got, solver.ErrUnsolvable.New(nil, "it needs another version of %s", root.Package)
+		}
+	}
+	return got, nil
 }
 
 // unsatisfied returns the dependencies of the newest release of a package that other roots do not satisfy at their

@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -18,8 +19,10 @@ import (
 // countingRegistry is a registry of packages, with the dependencies of each version, that counts its requests.
 type countingRegistry struct {
 	versions map[string]map[string][]dependency.Dependency
-	mu       sync.Mutex
-	requests map[string]int
+	// unreadable is a repository whose registry does not respond.
+	unreadable string
+	mu         sync.Mutex
+	requests   map[string]int
 }
 
 func (r *countingRegistry) count(request string) {
@@ -36,6 +39,9 @@ func (r *countingRegistry) Location(_ context.Context, repository oci.Reference)
 // Versions implements [resolver.Registry].
 func (r *countingRegistry) Versions(_ context.Context, repository oci.Reference) (resolver.Versions, error) {
 	r.count(repository.Name())
+	if repository.Name() == r.unreadable {
+		return resolver.Versions{}, remote.ErrRegistryUnavailable.New(nil, "%s does not respond", repository)
+	}
 	return resolver.Versions{Tags: slices.Sorted(maps.Keys(r.versions[repository.Name()])), From: repository}, nil
 }
 
@@ -90,5 +96,37 @@ func TestOutdatedNamesDependenciesThatHoldAPackage(t *testing.T) {
 		if n > 1 {
 			t.Errorf("%d requests for %s", n, request)
 		}
+	}
+}
+
+// A dependency that cannot be read concerns only the packages that it is connected with: the newest versions of others are compatible
+// unless they need another version of a package that a user installed.
+func TestUnreadableDependencyConcernsItsDependentsOnly(t *testing.T) {
+	const lost, broken, fine, kept, needy = "r.example/acme/lost", "r.example/acme/broken", "r.example/acme/fine", "r.example/acme/kept", "r.example/acme/needy"
+	registry := &countingRegistry{requests: map[string]int{}, unreadable: lost, versions: map[string]map[string][]dependency.Dependency{
+		broken: {"v1.0.0": {{Package: lost, Constraint: ">=v1.0.0"}}, "v2.0.0": {{Package: lost, Constraint: ">=v1.0.0"}}},
+		fine:   {"v1.0.0": nil, "v2.0.0": {{Package: kept, Constraint: ">=v1.0.0"}}},
+		kept:   {"v1.0.0": nil, "v2.0.0": nil},
+		needy:  {"v1.0.0": nil, "v2.0.0": {{Package: kept, Constraint: ">=v2.0.0"}}},
+	}}
+	r := &rootResolver{Resolver: &resolver.Resolver{Registry: &rememberingRegistry{Registry: registry}}}
+	var f lockfile.File
+	var roots []dependency.Root
+	for _, repository := range []string{broken, fine, kept, needy} {
+		f.Packages = append(f.Packages, lockfile.Package{
+			Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte("v1.0.0")), Dependencies: registry.versions[repository]["v1.0.0"],
+		})
+		roots = append(roots, dependency.Root{Package: repository, Constraint: "v1.0.0", Exact: true})
+	}
+	for repository, want := range map[string]string{broken: "", fine: "v2.0.0", kept: "v2.0.0", needy: "v1.0.0"} {
+		p, _ := f.Find(repository)
+		row := compareVersions(&f, p, []string{"v1.0.0", "v2.0.0"})
+		row.Compatible = r.newestSolvable(t.Context(), f, roots, p, &row)
+		if row.Compatible != want || (row.Unknown != "") != (repository == broken) || row.unknown() != "compatible versions" {
+			t.Errorf("%s: compatible %q, %s unknown %q, want %q", repository, row.Compatible, row.unknown(), row.Unknown, want)
+		}
+	}
+	if got := r.solvable(t.Context(), f, roots); !slices.Equal(got, []string{fine, kept, needy}) {
+		t.Errorf("%v can be updated without the package with the unreadable dependency", got)
 	}
 }

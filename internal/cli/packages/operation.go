@@ -147,18 +147,23 @@ func (o operation) adviseOthers(err error, steps []*step, failed int) error {
 	if !o.all || class != errcode.Conflict.Name && class != errcode.Invalid.Name {
 		return err
 	}
-	command := "xpkg update"
+	var others []string
 	for i, s := range steps {
 		if s.same || i == failed || i > failed && class == errcode.Conflict.Name {
 			continue
 		}
-		command += " " + inventory.ShortName(s.subject())
+		others = append(others, inventory.ShortName(s.subject()))
 	}
-	if command == "xpkg update" {
+	return adviseUpdate(err, others)
+}
+
+// adviseUpdate adds to the error of an update of all packages the command that updates the other ones, if there are any.
+func adviseUpdate(err error, others []string) error {
+	if len(others) == 0 {
 		return err
 	}
 	fail := errcode.From(err)
-	return fail.WithDo("%s To update the other packages, run `%s`.", fail.Do, command)
+	return fail.WithDo("%s To update the other packages, run `xpkg update %s`.", fail.Do, strings.Join(others, " "))
 }
 
 // truthful compares the lock file with the dependencies of the content in the plan.

@@ -104,7 +104,7 @@ func (c *UpdateCmd) steps(env *terminal.Env, all *inventory.Inventory, targets [
 		for p, version := range versions {
 			selected[inventory.RepositoryOf(p)] = version
 		}
-		if newest, err = c.newestTogether(env, selected); err != nil {
+		if newest, _, err = c.newestTogether(env, selected); err != nil {
 			return nil, err
 		}
 	}
@@ -165,9 +165,9 @@ func (c *UpdateCmd) runAll(env *terminal.Env) error {
 			return nil, nil
 		}
 		c.assume(pl)
-		newest, err := c.newestTogether(env, nil)
+		newest, others, err := c.newestTogether(env, nil)
 		if err != nil {
-			return nil, err
+			return nil, adviseUpdate(err, namesOf(all, others))
 		}
 		return updateSteps(env, all, newest)
 	})
@@ -182,15 +182,27 @@ func (c *UpdateCmd) operation() operation {
 }
 
 // newestTogether returns one solution with the newest versions of the selected packages, or of all that users installed, and
-// prints notes about newer versions that are not in it.
-func (c *UpdateCmd) newestTogether(env *terminal.Env, selected map[string]string) (lockfile.File, error) {
+// prints notes about newer versions that are not in it. With an error, others are the repositories of the packages that can be updated
+// without those that cause it.
+func (c *UpdateCmd) newestTogether(env *terminal.Env, selected map[string]string) (newest lockfile.File, others []string, err error) {
 	versions := dependencies.OutdatedCmd{Namespace: c.Namespace, ClusterFlags: c.ClusterFlags}
 	versions.ContentFlags = c.ContentFlags
-	newest, notes, err := versions.NewestTogether(env, selected)
+	newest, notes, others, err := versions.NewestTogether(env, selected)
 	for _, note := range notes {
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
 	}
-	return newest, err
+	return newest, others, err
+}
+
+// namesOf returns the names of the installed packages of repositories.
+func namesOf(all *inventory.Inventory, repositories []string) []string {
+	var out []string
+	for _, repository := range repositories {
+		if p := all.FromRepository(repository); p != nil {
+			out = append(out, inventory.ShortName(p))
+		}
+	}
+	return out
 }
 
 // keepsVersion reports whether an install object selects the version of a package that could move to another one, and prints
