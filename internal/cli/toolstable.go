@@ -42,6 +42,8 @@ func otherTools() []tool {
 			{"beta validate extension.yaml resources.yaml", "validate resources.yaml --package extension.yaml"}, {"beta validate extension.yaml resources.yaml --cache-dir cache --skip-success-results", "validate resources.yaml --package extension.yaml"}, {"resource validate extension.yaml resources.yaml", "validate resources.yaml --package extension.yaml"},
 			{"beta trace provider.pkg boats", "tree"}, {"trace provider.pkg boats --show-package-dependencies all -o wide", "tree"}, {"resource trace provider.pkg boats -w", "tree"}, {"beta convert composition-environment composition.yaml", "kubectl"}, {"beta top", "kubectl"}, {"cluster top -s", "kubectl"}, {"config view", ""}, {"config set features.enableAlpha true", "config view"},
 			{"completions", "completion bash"}, {"version", ""}, {"version --client", "version"}, {"help", ""},
+			{"--config config.yaml xpkg build", "config view"}, {"beta describe provider boats", "kubectl"}, {"composition diff xr.yaml", "kubectl"}, {"resource get boats", "kubectl"}, {"cluster info", "doctor"},
+			{"render xr.yaml composition.yaml functions.yaml -s schemas.json", ""}, {"render xr.yaml composition.yaml functions.yaml --project-file crossplane-project.yaml", "render xr.yaml --package ."},
 		}},
 		{"up", "up", []toolCommand{
 			{"xpkg build -f package", ""}, {"xpkg push " + boats, ""}, {"login ghcr.io", ""}, {"logout ghcr.io", ""},

@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/internal/spelling"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // usageError returns the error of an invalid command line, with the syntax of the command.
@@ -27,6 +28,9 @@ func usageError(err error, program string, args []string) error {
 	command := at.Context.Selected()
 	why = withSuggestions(why, at.Context.Model, command)
 	if command == nil {
+		if fix := replacedFlag("", args); fix != "" && strings.HasPrefix(why, unknownFlag) {
+			return failed.WithDo("%s", namedAs(program, fix))
+		}
 		do := "See the commands with `" + program + " --help`."
 		if strings.HasPrefix(why, unknownFlag) {
 			do = "Write flags after the command. " + do
@@ -49,6 +53,10 @@ func usageError(err error, program string, args []string) error {
 	}
 	if fix := replacedUse(why, args); fix != "" {
 		return failed.WithDo("%s", namedAs(program, fix))
+	}
+	var advised *errcode.Error
+	if errors.As(err, &advised) && advised.Do != "" {
+		return failed.WithDo("%s", namedAs(program, advised.Do))
 	}
 	name := program + " " + wordsOf(command)
 	do := "Write `" + name + strings.TrimPrefix(command.Summary(), command.Path()) + "`"

@@ -31,7 +31,7 @@ type RenderCmd struct {
 	ObservedResources   string   `short:"o" placeholder:"FILE" help:"File, or folder with files, with the composed resources that exist."`
 	RequiredResources   []string `short:"e" sep:"none" placeholder:"FILE" help:"File, or folder with files, with resources that functions can require. Can be repeated."`
 	ExtraResources      []string `sep:"none" placeholder:"FILE" help:"Former name of --required-resources."`
-	RequiredSchemas     []string `sep:"none" placeholder:"FILE" help:"File, or folder with files, with OpenAPI documents whose schemas functions can require, as kubectl get --raw /openapi/v3/apis/apps/v1 prints them. The kinds of the packages are known without it. Can be repeated."`
+	RequiredSchemas     []string `short:"s" sep:"none" placeholder:"FILE" help:"File, or folder with files, with OpenAPI documents whose schemas functions can require, as kubectl get --raw /openapi/v3/apis/apps/v1 prints them. The kinds of the packages are known without it. Can be repeated."`
 	FunctionCredentials string   `placeholder:"FILE" help:"File, or folder with files, with the Secrets that functions use as credentials."`
 	FunctionAnnotations []string `short:"a" sep:"none" placeholder:"KEY=VALUE" help:"Annotation that replaces the one of every Function. Can be repeated."`
 
