@@ -34,10 +34,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	maintained, err := maintenanceOf(ctx, pl.Reader, s.live, p)
-	if err == nil && maintained != nil && !pl.ShowMaintained {
-		err = maintained.Err()
-	}
+	maintained, err := pl.maintenance(ctx, s.live, p)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +74,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	if out.Maintained = maintained; maintained != nil {
-		out.warn(fmt.Sprintf("An install object would undo the update: %s. To make these changes, run `%s`.", maintained.Maintainer, maintained.Command))
-	}
+	out.recordMaintenance(maintained)
 	if revision.LenientContent(p) {
 		out.warn(fmt.Sprintf("The package is read with the lenient policy of its annotation %s; `xpkg lint %s` reports what is accepted.", revision.AnnotationContentPolicy, p.PackageSpec().Package))
 		for _, text := range revision.AcceptedContent(pkg) {

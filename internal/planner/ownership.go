@@ -51,6 +51,24 @@ func CheckMaintained(ctx context.Context, reader client.Reader, live, p v1.Packa
 	return err
 }
 
+// maintenance returns the install object that would undo the change of the live package to p, or its deletion if p is nil. It fails
+// with MaintainedByInstall if there is one, unless ShowMaintained is set.
+func (pl *Planner) maintenance(ctx context.Context, live, p v1.Package) (*Maintenance, error) {
+	m, err := maintenanceOf(ctx, pl.Reader, live, p)
+	if err == nil && m != nil && !pl.ShowMaintained {
+		return nil, m.Err()
+	}
+	return m, err
+}
+
+// recordMaintenance adds the install object that would undo the plan, which may be nil, and the command that makes the changes.
+func (p *Plan) recordMaintenance(m *Maintenance) {
+	if p.Maintained = m; m == nil {
+		return
+	}
+	p.warn(fmt.Sprintf("An install object would undo the %s: %s. To make these changes, run `%s`.", p.Operation, m.Maintainer, m.Command))
+}
+
 // maintenanceOf returns the install object that would undo the change of the live package to p, or its deletion if p is nil; nil if there
 // is none.
 func maintenanceOf(ctx context.Context, reader client.Reader, live, p v1.Package) (*Maintenance, error) {

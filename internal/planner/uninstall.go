@@ -35,13 +35,15 @@ func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 	if s.live == nil {
 		return nil, ErrNotInstalled.New(nil, "there is no %s %s", strings.ToLower(p.PackageKind()), p.GetName())
 	}
-	if err := CheckMaintained(ctx, pl.Reader, s.live, nil); err != nil {
+	maintained, err := pl.maintenance(ctx, s.live, nil)
+	if err != nil {
 		return nil, err
 	}
 	out, err := s.startPlan(Uninstall, p)
 	if err != nil {
 		return nil, err
 	}
+	out.recordMaintenance(maintained)
 	for _, r := range out.Preconditions.Revisions {
 		out.Revisions = append(out.Revisions, RevisionChange{
 			Action: CollectRevision, Name: r.Name, Number: r.Number, State: r.State, Digest: r.Digest,

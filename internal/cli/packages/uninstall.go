@@ -64,6 +64,7 @@ func (c *uninstallArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.
 	if err != nil {
 		return nil, err
 	}
+	pl.ShowMaintained = true
 	out, err := pl.Uninstall(ctx, p)
 	return out, planError(err, "uninstall "+inventory.ShortName(p))
 }
@@ -224,6 +225,9 @@ func (c *UninstallCmd) ask(env *terminal.Env, one uninstallArgs) (p *planner.Pla
 	p, err = terminal.Interruptible(env.Context, func() (*planner.Plan, error) { return one.plan(env.Context, pl) })
 	if err != nil {
 		return nil, err
+	}
+	if refused := p.RefusalError(); refused != nil {
+		return nil, cmp.Or(showPlan(env, p), refused)
 	}
 	if env.Interactive() {
 		if err := showPlan(env, p); err != nil {
