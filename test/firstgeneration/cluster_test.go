@@ -118,7 +118,7 @@ func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
 		uid := p.UID
 		for _, args := range [][]string{
 			{"uninstall", "provider/maintained", "--yes"}, {"uninstall", "maintained", "--yes", "--wait", "30s"}, {"uninstall", "provider", "maintained", "--yes"},
-			{"uninstall", "provider/maintained"}, {"uninstall", "provider/maintained", "--yes", "--dry-run"}, {"plan", "uninstall", "provider/maintained"},
+			{"uninstall", "provider/maintained"}, {"plan", "uninstall", "provider/maintained", "--out", filepath.Join(t.TempDir(), "plan.json")},
 		} {
 			code, stdout, stderr := command.Output(t, append(args, "--kubeconfig", cluster.Kubeconfig(t))...)
 			if code != 9 || !strings.Contains(stderr, planner.ErrMaintained.Name) || !strings.Contains(stderr, "kubectl delete --namespace "+managerNamespace+" clusterpackageinstalls.packages.crossplane.io maintained") {
@@ -127,6 +127,29 @@ func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
 			if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || p.UID != uid || p.DeletionTimestamp != nil {
 				t.Fatalf("%q deleted the Provider: %+v (%v)", args, p.ObjectMeta, err)
 			}
+		}
+	})
+	t.Run("PlansOfUninstallsShowTheDeletions", func(t *testing.T) {
+		remove := "kubectl delete --namespace " + managerNamespace + " clusterpackageinstalls.packages.crossplane.io maintained"
+		for _, tc := range []struct {
+			args string
+			code int
+		}{
+			{"plan uninstall provider/maintained", 2}, {"plan uninstall maintained -o markdown", 2}, {"uninstall maintained --dry-run --yes", 2}, {"uninstall maintained", 9},
+		} {
+			code, stdout, stderr := command.Output(t, append(strings.Fields(tc.args), "--kubeconfig", cluster.Kubeconfig(t))...)
+			text := stdout + stderr
+			if code != tc.code || !strings.Contains(text, "CustomResourceDefinition") || !strings.Contains(text, "An install object would undo the uninstall: ") ||
+				!strings.Contains(text, remove) || strings.Contains(text, "breaks") {
+				t.Errorf("%s: exit code %d, want %d\n%s%s", tc.args, code, tc.code, stdout, stderr)
+			}
+		}
+	})
+	t.Run("WhyNamesTheInstallObject", func(t *testing.T) {
+		code, stdout, stderr := command.Output(t, "why", "maintained", "--kubeconfig", cluster.Kubeconfig(t))
+		by := managerNamespace + "/maintained"
+		if code != 0 || !strings.Contains(stdout, "\ninstalled by ClusterPackageInstall/"+by+"\nused by ClusterPackageInstall "+by+"\n") {
+			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
 	})
 	t.Run("AnUpgradeIsAnEdit", func(t *testing.T) {

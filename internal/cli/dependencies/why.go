@@ -9,11 +9,14 @@ import (
 	"sync"
 	"time"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -43,6 +46,10 @@ type reasonView struct {
 	// for which it was installed automatically.
 	Reason       inventory.InstallReason `json:"reason,omitempty"`
 	InstalledFor []string                `json:"installedFor,omitempty"`
+	// InstalledBy is the install object that maintains the package, as KIND/NAMESPACE/NAME.
+	InstalledBy string `json:"installedBy,omitempty"`
+	// UsedBy lists the objects of the first generation that use the package.
+	UsedBy []string `json:"usedBy,omitempty"`
 	// WorkWith lists the packages with an optional dependency on it.
 	WorkWith []askView `json:"workWith,omitempty"`
 	// Status describes the status of the version, if it was yanked, retracted or deprecated and its registry responds.
@@ -70,11 +77,12 @@ func (a askView) needs() string {
 
 // Run prints the direct and indirect dependents of a package, and the packages with an optional dependency on it.
 func (c *WhyCmd) Run(env *terminal.Env) error {
-	f, name, all, locate, err := c.closure(env)
+	s, err := c.subject(env)
 	if err != nil {
 		return err
 	}
-	p, err := findLocked(f, name)
+	f := s.tree
+	p, err := findLocked(f, s.name)
 	if err != nil {
 		return err
 	}
@@ -86,8 +94,8 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 		from, _ := f.Find(by.Package)
 		view.WorkWith = append(view.WorkWith, askView{Dependent: cmp.Or(by.By, by.Package), DependentVersion: from.Version, Package: p.Repository, Constraint: by.Constraint})
 	}
-	view.installed(all)
-	status := c.startStatus(env, p, locate)
+	view.installed(s.all, s.uses)
+	status := c.startStatus(env, p, s.locate)
 	defer status()
 	if c.Output != "" {
 		view.Status = status()
@@ -118,15 +126,18 @@ func (v *reasonView) write(w io.Writer) error {
 			writePath(w, path)
 		}
 	}
+	for _, by := range v.UsedBy {
+		fmt.Fprintln(w, terminal.Safe("used by "+by))
+	}
 	for _, a := range v.WorkWith {
 		fmt.Fprintln(w, terminal.Safe(fmt.Sprintf("%s works with %s %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.Package, a.Constraint)))
 	}
 	return nil
 }
 
-// installed returns the reason for which the package is installed, if a cluster is inspected. If several
+// installed sets the reason for which the package is installed, and the objects that use it, if a cluster is inspected. If several
 // packages are installed from a repository, a package that a user installed takes precedence.
-func (v *reasonView) installed(all *inventory.Inventory) {
+func (v *reasonView) installed(all *inventory.Inventory, uses state.Uses) {
 	if all == nil {
 		return
 	}
@@ -134,13 +145,30 @@ func (v *reasonView) installed(all *inventory.Inventory) {
 		if inventory.RepositoryOf(p) == v.Package && v.Reason != inventory.Explicit {
 			v.Reason, v.InstalledFor = inventory.ReasonOf(p), graph.RequiredBy(p)
 			v.dependents, v.name = all.DependentNames(v.InstalledFor), inventory.ShortName(p)
+			v.InstalledBy, v.UsedBy = p.GetAnnotations()[state.AnnotationInstalledBy], usersOf(p, uses)
 		}
 	}
+}
+
+// usersOf returns the objects of the first generation that use a package.
+func usersOf(p v1.Package, uses state.Uses) []string {
+	var out []string
+	for _, o := range inventory.InstallsOf(uses.Installs, p) {
+		out = append(out, fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name))
+	}
+	for _, k := range uses.Kinds {
+		if p.PackageKind() == v1.ProviderKind && k.Provider == p.GetName() {
+			out = append(out, fmt.Sprintf("%s %s/%s for %s", packagesv1alpha1.PackageKind, k.Package.Namespace, k.Package.Name, k.Kind))
+		}
+	}
+	return out
 }
 
 // story returns the reason as a sentence, or "".
 func (v *reasonView) story() string {
 	switch {
+	case v.InstalledBy != "":
+		return "installed by " + v.InstalledBy
 	case v.Reason == inventory.Explicit:
 		return "installed explicitly"
 	case v.Reason == inventory.Dependency && len(v.Paths) > 0:
@@ -181,16 +209,26 @@ func (c *WhyCmd) status(env *terminal.Env, p lockfile.Package, locate func(conte
 	return resolver.Describe(*status)
 }
 
-// closure returns the inspected tree, the name of the package in it, and, if it is a cluster, all installed packages and the function that
-// locates packages.
-func (c *WhyCmd) closure(env *terminal.Env) (lockfile.File, string, *inventory.Inventory, func(context.Context, oci.Reference) (fetch.Origin, error), error) {
+// subject is the inspected tree, and the name of the package in it.
+type subject struct {
+	tree lockfile.File
+	name string
+	// all are the installed packages, and uses the objects of the first generation that use them, if a cluster is inspected.
+	all  *inventory.Inventory
+	uses state.Uses
+	// locate locates packages, if a cluster is inspected.
+	locate func(context.Context, oci.Reference) (fetch.Origin, error)
+}
+
+// subject returns the inspected tree. Objects of the first generation that the user is not allowed to read are not known.
+func (c *WhyCmd) subject(env *terminal.Env) (subject, error) {
 	if c.Lock != "" || len(c.Packages) > 0 {
 		f, err := c.of(env, c.Packages)
-		return f, c.Name, nil, nil, err
+		return subject{tree: f, name: c.Name}, err
 	}
 	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
 	if err != nil {
-		return lockfile.File{}, "", nil, nil, err
+		return subject{}, err
 	}
 	closure, name := all.Closure(), c.Name
 	p, err := all.Find(inventory.Name(name))
@@ -198,9 +236,10 @@ func (c *WhyCmd) closure(env *terminal.Env) (lockfile.File, string, *inventory.I
 	case err == nil:
 		name = inventory.RepositoryOf(p)
 	case len(closure.Match(name)) == 0:
-		return lockfile.File{}, "", nil, nil, err
+		return subject{}, err
 	}
-	return closure, name, all, locator(cluster, c.Namespace, all), nil
+	uses, _ := inventory.ReadUses(env.Context, cluster, c.ClusterFlags)
+	return subject{closure, name, all, uses, locator(cluster, c.Namespace, all)}, nil
 }
 
 // asksAlong returns the dependencies along a path, once for each dependent of its first package.
