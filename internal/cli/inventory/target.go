@@ -72,6 +72,9 @@ func (t Target) with(word string) Target {
 
 // parseTarget parses one word. Names of packages contain neither ":" nor "/", so a reference is recognized by them.
 func parseTarget(word string) (Target, error) {
+	if IsObjectName(Name(word)) {
+		return Target{}, Name(word).Validate()
+	}
 	kind, rest := "", word
 	if before, after, ok := strings.Cut(word, "/"); ok && KindNamed(before) != "" {
 		kind, rest = KindNamed(before), after
