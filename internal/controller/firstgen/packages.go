@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,6 +27,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -96,7 +98,7 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 	if err := r.revokeOutOfScope(ctx, p); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
-	if err := cmp.Or(checkName(p), checkController(p)); err != nil {
+	if err := cmp.Or(checkName(p), checkDependencies(p), checkController(p)); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
 	resources, missing, err := r.resources(ctx, p)
@@ -116,10 +118,17 @@ func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (
 	}
 	by := r.used.use(client.ObjectKeyFromObject(p), r.NewRuntime)
 	if p.Spec.Controller.Deployment == nil || by == nil {
+		if !isWithdrawn(p) {
+			err = r.withdraw(ctx, p)
+		}
 		p.Status.ControllerRef, p.Status.RuntimeImage = nil, ""
-		return ctrl.Result{RequeueAfter: requeue.Jitter(healthPoll)}, available, r.withdraw(ctx, p)
+		return ctrl.Result{RequeueAfter: requeue.Jitter(healthPoll)}, available, err
 	}
-	rules, err := rulesOf(p, resources)
+	required, err := r.required(ctx, p)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	rules, err := rulesOf(p, resources, required)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
@@ -165,6 +174,12 @@ func (r *Packages) withdraw(ctx context.Context, p *packagesv1alpha1.Package) er
 		return err
 	}
 	return r.deleteAccount(ctx, p)
+}
+
+// isWithdrawn reports whether the controller that a Package had before is withdrawn: the Package is ready without one.
+func isWithdrawn(p *packagesv1alpha1.Package) bool {
+	return p.Status.ControllerRef == nil && !controllerutil.ContainsFinalizer(p, FinalizerProvider) &&
+		p.Status.ObservedGeneration == p.Generation && p.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue
 }
 
 // run runs the controller of a Package, and returns its state.
@@ -243,6 +258,45 @@ func (r *Packages) resources(ctx context.Context, p *packagesv1alpha1.Package) (
 		}
 	}
 	return all, "", nil
+}
+
+// checkDependencies fails if a Package depends on a CRD that is not the name of one.
+func checkDependencies(p *packagesv1alpha1.Package) error {
+	for _, d := range p.Spec.DependsOn {
+		if _, ok := firstgen.ParseCRDReference(d.CRD); ok || d.CRD == "" {
+			continue
+		}
+		if _, err := dependency.ParseKindRef(d.CRD); err != nil {
+			return ErrReference.New(err, "the Package %s depends on the CRD %.200q", p.Name, d.CRD).
+				WithDo("Write PLURAL.GROUP or PLURAL.GROUP/VERSION in spec.dependsOn, or *.GROUP/VERSION for all kinds of a group.")
+		}
+	}
+	return nil
+}
+
+// required returns the resources that a Package depends on. A kind whose plural name is not known yet, because the cluster does not
+// serve it, has none.
+func (r *Packages) required(ctx context.Context, p *packagesv1alpha1.Package) ([]schema.GroupResource, error) {
+	var out []schema.GroupResource
+	for _, d := range p.Spec.DependsOn {
+		if ref, ok := firstgen.ParseCRDReference(d.CRD); ok {
+			out = append(out, schema.GroupResource{Group: ref.Group, Resource: ref.Plural})
+			continue
+		}
+		kind, err := dependency.ParseKindRef(d.CRD)
+		if err != nil {
+			continue // A package, or no CRD.
+		}
+		served, err := r.API.Cluster.SharedKinds(ctx, kind.Group, apply.Recent)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(served, func(s apply.ServedKind) bool { return kind.Matches(kind.Group, s.Kind, s.Plural, s.Singular) })
+		if i >= 0 {
+			out = append(out, schema.GroupResource{Group: kind.Group, Resource: served[i].Plural})
+		}
+	}
+	return out, nil
 }
 
 // stop stops the controller of a Package, if it runs, and forgets its runtime.

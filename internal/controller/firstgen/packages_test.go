@@ -1,6 +1,7 @@
 package firstgen
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -11,13 +12,18 @@ import (
 	"time"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
@@ -101,4 +107,85 @@ func TestPackagesShareTheReadsOfServedKinds(t *testing.T) {
 		_, missing, err := r.resources(t.Context(), p)
 		return missing, err == nil && missing == "RedisCluster of redis.example.org/v1"
 	})
+}
+
+// A Package depends on CRDs that are named like in app.yaml, or by their kind as in the records of today's packages. Its controller may use
+// all of them, and any other text is refused.
+func TestDependenciesOfPackagesGiveThePermissions(t *testing.T) {
+	serves := &atomic.Bool{}
+	serves.Store(true)
+	cluster, _ := discoveryServer(t, serves)
+	b := newBase(t)
+	b.API.Cluster, b.API.Status = cluster, &status.Reporter{Now: func() time.Time { return time.Unix(1, 0) }}
+	r := &Packages{Base: *b, NewRuntime: func(string) runtime.Runtime { return nil }}
+	for crd, want := range map[string]string{
+		"redisclusters.redis.example.org/v1": "redisclusters", "RedisCluster.redis.example.org/v1": "redisclusters", "RedisCluster.redis.example.org": "redisclusters",
+		"others.redis.example.org": "others", "*.redis.example.org/v1": "*", "Absent.redis.example.org/v1": "none", "": "none",
+		"*": "", "*/v1": "", "nodot": "", "a b.redis.example.org": "", "redisclusters.redis.example.org/": "", "Thing.group/v1": "",
+	} {
+		t.Run(crd, func(t *testing.T) {
+			p := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "redis"}}
+			p.Spec.DependsOn = []packagesv1alpha1.InstallSpec{{CRD: crd}}
+			_, _, err := r.reconcile(t.Context(), p)
+			if want == "" {
+				if !errors.Is(err, ErrReference) || !strings.Contains(err.Error(), "depends on the CRD") {
+					t.Errorf("the error is %v", err)
+				}
+				return
+			}
+			if errors.Is(err, ErrReference) {
+				t.Fatal(err)
+			}
+			required, err := r.required(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules, err := rulesOf(p, nil, required)
+			got := "none"
+			if len(rules) == 2 {
+				got = rules[1].Resources[0]
+			}
+			if err != nil || got != want {
+				t.Errorf("the rules are %+v (%v), want %s", rules, err, want)
+			}
+		})
+	}
+}
+
+// A Package that is ready without a controller costs no reads of what a controller had.
+func TestPackagesWithoutAControllerAreWithdrawnOnce(t *testing.T) {
+	p := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "redis", UID: "u", Generation: 2}}
+	reads := 0
+	b := newBase(t, p)
+	b.API.Live = interceptor.NewClient(b.API.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			reads++
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	b.API.Status = &status.Reporter{Now: func() time.Time { return time.Unix(1, 0) }}
+	r := &Packages{Base: *b, NewRuntime: func(string) runtime.Runtime { return nil }}
+	ready := func(is corev1.ConditionStatus) {
+		p.SetConditions(metav1.NewTime(time.Unix(1, 0)), v1.Ready(is, "Reason", ""))
+	}
+	for _, tc := range []struct {
+		name   string
+		change func()
+		reads  bool
+	}{
+		{"never reconciled", func() {}, true},
+		{"ready", func() { p.Status.ObservedGeneration = 2; ready(corev1.ConditionTrue) }, false},
+		{"not ready", func() { ready(corev1.ConditionFalse) }, true},
+		{"changed", func() { ready(corev1.ConditionTrue); p.Generation = 3 }, true},
+		{"had a controller", func() {
+			p.Status.ObservedGeneration = 3
+			p.Status.ControllerRef = &packagesv1alpha1.ObjectReference{Name: "redis"}
+		}, true},
+	} {
+		reads = 0
+		tc.change()
+		if _, _, err := r.reconcile(t.Context(), p); err != nil || (reads > 0) != tc.reads {
+			t.Errorf("%s: %d reads (%v)", tc.name, reads, err)
+		}
+	}
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
-	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
@@ -34,25 +33,21 @@ var coreResources = []string{"configmaps", "events", "secrets"}
 // claimGroups are the groups of the claims of the first generation, such as MySQLInstance, on which packages depend.
 var claimGroups = []string{"cache.crossplane.io", "compute.crossplane.io", "database.crossplane.io", "storage.crossplane.io", "workload.crossplane.io"}
 
-// rulesOf returns the permissions of the controller of a Package: all verbs for the resources that it defines and depends on,
+// rulesOf returns the permissions of the controller of a Package: all verbs for the resources that it defines and requires,
 // and for ConfigMaps, Events and Secrets, and its further requests. It fails with PackagePermissionRefused for requests
 // beyond custom resources.
-func rulesOf(p *packagesv1alpha1.Package, defined []schema.GroupResource) ([]rbacv1.PolicyRule, error) {
+func rulesOf(p *packagesv1alpha1.Package, defined, required []schema.GroupResource) ([]rbacv1.PolicyRule, error) {
 	all := []string{rbacv1.VerbAll}
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: slices.Clone(coreResources), Verbs: all}}
 	for _, d := range defined {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{d.Group}, Resources: []string{d.Resource, d.Resource + "/status", d.Resource + "/finalizers"}, Verbs: all})
 	}
-	for _, d := range p.Spec.DependsOn {
-		ref, ok := firstgen.ParseCRDReference(d.CRD)
-		if !ok {
-			continue
-		}
-		resources := []string{ref.Plural, ref.Plural + "/status"}
-		if ref.Plural == rbacv1.ResourceAll {
+	for _, d := range required {
+		resources := []string{d.Resource, d.Resource + "/status"}
+		if d.Resource == rbacv1.ResourceAll {
 			resources = []string{rbacv1.ResourceAll}
 		}
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{ref.Group}, Resources: resources, Verbs: all})
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{d.Group}, Resources: resources, Verbs: all})
 	}
 	rules = append(rules, p.Spec.Permissions.Rules...)
 	for _, rule := range rules {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,7 +54,7 @@ func readTree(t *testing.T, tree string) content {
 func newBase(t *testing.T, objects ...client.Object) *Base {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(v1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), corev1.AddToScheme(scheme), packagesv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(v1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), packagesv1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
@@ -96,7 +97,11 @@ func TestPublishedPackagesWithTemplatesAreRecorded(t *testing.T) {
 			if !isTemplating(record) || len(record.OwnerReferences) != 2 {
 				t.Errorf("the owners are %+v", record.OwnerReferences)
 			}
-			rules, err := rulesOf(record, nil)
+			required, err := (&Packages{}).required(t.Context(), record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules, err := rulesOf(record, nil, required)
 			if err != nil {
 				t.Error(err)
 			}
