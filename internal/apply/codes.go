@@ -18,6 +18,7 @@ func Codes() []errcode.Code {
 		ErrMoved,
 		ErrNameTaken,
 		ErrNeedsAdoption,
+		ErrQuota,
 		ErrRefused,
 		ErrRejected,
 		ErrServer,

@@ -67,6 +67,11 @@ var (
 		Cause: "An admission policy or webhook of the cluster denied an object of the package.",
 		Fix:   "Change the policy that the message names, or the package; then change any field of the package's spec to try again.",
 	}
+	ErrQuota = errcode.Code{
+		Name: "QuotaExceeded", Class: errcode.Unauthorized,
+		Cause: "A ResourceQuota of a namespace allows no further object.",
+		Fix:   "Delete objects that are not needed, or let an administrator raise the quota that the message names. The attempt is repeated.",
+	}
 	ErrMoved = errcode.Code{
 		Name: "ObjectMoved", Class: errcode.Conflict,
 		Cause: "Another client changed an object between the plan and its execution.",
@@ -116,12 +121,13 @@ func classify(err error, what string, args ...any) error {
 		return err
 	}
 	code := ErrServer
+	denial, isDenied := DenialOf(err)
 	var status apierrors.APIStatus
 	switch {
 	case stopped(err):
 		code = ErrStopped
-	case deniedByAdmission(err):
-		code = ErrDenied
+	case isDenied:
+		code = denial
 	case notServed(err):
 		code = ErrKindNotServed
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err), anotherUID(err):
@@ -141,17 +147,32 @@ func classify(err error, what string, args ...any) error {
 	return failed
 }
 
-// ClassifyForbidden returns the error of a request of the manager that the API server does not allow with the code Forbidden or AdmissionDenied,
-// and every other error as it is.
+// ClassifyForbidden returns the error of a request of the manager that the API server does not allow with the code Forbidden, AdmissionDenied
+// or QuotaExceeded, and every other error as it is.
 func ClassifyForbidden(err error) error {
-	switch {
-	case errcode.Known(err) || !apierrors.IsForbidden(err):
+	if err == nil || errcode.Known(err) {
 		return err
-	case deniedByAdmission(err):
-		return ErrDenied.New(nil, "%s", err.Error())
+	}
+	if code, ok := DenialOf(err); ok {
+		return code.New(nil, "%s", err.Error())
+	}
+	if !apierrors.IsForbidden(err) {
+		return err
 	}
 	return ErrForbidden.New(nil, "%s", err.Error()).
 		WithDo("Apply the manifests of `xpkg bootstrap` again: they grant the permissions that this version of the manager needs.")
+}
+
+// DenialOf returns the code of a write that an admission webhook or policy, or a quota, denied, and false for any other error. Such a
+// denial has the reason Forbidden, which also stands for a missing permission, or another reason that the policy selects.
+func DenialOf(err error) (errcode.Code, bool) {
+	switch {
+	case deniedByAdmission(err):
+		return ErrDenied, true
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: "):
+		return ErrQuota, true
+	}
+	return errcode.Code{}, false
 }
 
 // deniedByAdmission reports whether an admission webhook or policy denied a write. The

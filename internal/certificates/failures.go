@@ -37,9 +37,12 @@ var (
 // classify returns the error of a call with its code.
 func classify(err error, what string, args ...any) error {
 	code := apply.ErrServer
+	denial, isDenied := apply.DenialOf(err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		code = apply.ErrStopped
+	case isDenied:
+		code = denial
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		code = apply.ErrForbidden
 	case apierrors.IsInvalid(err):

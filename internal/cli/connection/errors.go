@@ -33,11 +33,14 @@ var (
 
 // Classify returns an error of the client with a code.
 func Classify(err error, what string, args ...any) error {
+	denial, isDenied := apply.DenialOf(err)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled):
 		return err
+	case isDenied:
+		return denial.New(err, what, args...)
 	case meta.IsNoMatchError(err), IsNotServed(err):
 		return ErrNoPackageAPI.New(err, what, args...)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
@@ -76,6 +77,7 @@ func (r *Reporter) ReportRevocable(ctx context.Context, o Object, reconcile Reco
 		if ctx.Err() != nil {
 			return ctrl.Result{}, ctx.Err()
 		}
+		err = apply.ClassifyForbidden(err)
 		summary = Failed(err)
 		o.SetConditions(r.now(), unhealthy(summary.Message)...)
 	}

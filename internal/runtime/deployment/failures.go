@@ -27,7 +27,10 @@ func classify(err error, action string, o client.Object) error {
 		return err
 	}
 	code := apply.ErrServer
+	denial, isDenied := apply.DenialOf(err)
 	switch {
+	case isDenied:
+		code = denial
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		code = apply.ErrMoved
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
