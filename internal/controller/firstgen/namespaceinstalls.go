@@ -185,7 +185,7 @@ func (r *NamespaceInstalls) sharedProvider(ctx context.Context, in *packagesv1al
 }
 
 // findProvider returns the Provider of a repository that has objects, because the CRDs belong to it, or else one that has none, or nil.
-// Of several such Providers, one that shares its CRDs takes precedence.
+// Of several such Providers, one that shares its CRDs takes precedence, and then the one whose name is first.
 func (r *NamespaceInstalls) findProvider(ctx context.Context, ref oci.Reference) (*v1.Provider, error) {
 	all := &v1.ProviderList{}
 	if err := r.API.Client.List(ctx, all); err != nil {
@@ -209,7 +209,7 @@ func (r *NamespaceInstalls) findProvider(ctx context.Context, ref oci.Reference)
 		if revision.IsShared(p) {
 			rank++
 		}
-		if rank > foundRank {
+		if rank > foundRank || rank == foundRank && p.Name < found.Name {
 			found, foundRank = p, rank
 		}
 	}
@@ -280,14 +280,23 @@ func (r *NamespaceInstalls) deleteUnused(ctx context.Context) error {
 	return nil
 }
 
-// isUnused reports whether no PackageInstall uses a Provider, and none of its objects exist.
+// isUnused reports whether no PackageInstall uses a Provider, and none of its objects exist. PackageInstalls use one of the Providers of
+// a repository.
 func (r *NamespaceInstalls) isUnused(ctx context.Context, p *v1.Provider) (bool, error) {
 	revisions, err := state.RevisionsOf(ctx, r.API.Client, p)
 	if err != nil || slices.ContainsFunc(revisions, hasObjects) {
 		return false, err
 	}
 	installs, err := state.ListInstalls(ctx, r.API.Live, packagesv1alpha1.PackageInstallKind)
-	return !slices.ContainsFunc(installs, func(in packagesv1alpha1.Install) bool { return r.mayUse(in, p) }), err
+	if err != nil || !slices.ContainsFunc(installs, func(in packagesv1alpha1.Install) bool { return r.mayUse(in, p) }) {
+		return true, err
+	}
+	ref, err := oci.ParseReference(p.Spec.Package, oci.ParseOptions{AllowUntagged: true})
+	if err != nil {
+		return false, nil
+	}
+	used, err := r.findProvider(ctx, ref)
+	return used != nil && used.Name != p.Name, err
 }
 
 // hasObjects reports whether objects of a revision exist.
