@@ -3,7 +3,6 @@ package firstgeneration
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -65,7 +64,7 @@ func (in *install) isRemain(o *metav1.PartialObjectMetadata) bool {
 	case o.Namespace != in.namespace:
 		return false
 	}
-	return in.created(o) || slices.ContainsFunc(in.deployments, func(d appsv1.Deployment) bool { return d.UID == o.UID })
+	return in.created(o)
 }
 
 // remainsStep deletes the controllers of the former package manager with their permissions, and the objects of
