@@ -4,12 +4,14 @@ package origin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
@@ -111,6 +113,9 @@ func (f Finder) keychain(names []string) func(context.Context) (*credentials.Key
 }
 
 func (f Finder) secret(ctx context.Context, name string, into *corev1.Secret) error {
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return credentials.ErrPullSecretNotFound.New(errors.New(problems[0]), "%.100q is not the name of a pull secret", name)
+	}
 	reader := f.Secrets
 	if reader == nil {
 		reader = f.Reader
