@@ -228,12 +228,6 @@ func (b *backend) failed(w http.ResponseWriter, r *http.Request, err error) {
 // ServeHTTP implements images.
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.proxy.ServeHTTP(w, r) }
 
-// serveAbsent implements images. It asks the backend for a repository that does not exist, which takes as long as asking for
-// another one.
-func (b *backend) serveAbsent(w http.ResponseWriter, r *http.Request, _ string) {
-	b.proxy.ServeHTTP(w, r)
-}
-
 // hasTags implements images.
 func (b *backend) hasTags(ctx context.Context, repository string) (bool, error) {
 	ref, err := oci.ParseReference(b.host+"/"+repository+":latest", oci.ParseOptions{})

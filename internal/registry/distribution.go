@@ -68,7 +68,8 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, api apiRequest, su
 		}
 	}
 	if !allowed {
-		s.images.serveAbsent(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}), api.repository)
+		// It takes as long as a read of a repository that does not exist: nothing is read for the name in the request.
+		s.images.ServeHTTP(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}))
 		return
 	}
 	if asksRequired && policy.May(subject.WithoutRequested(), api.repository, access.Delete) &&

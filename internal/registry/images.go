@@ -25,9 +25,6 @@ import (
 type images interface {
 	// ServeHTTP serves the OCI distribution API.
 	http.Handler
-	// serveAbsent serves a read of absentRepository with the response for a repository that does not exist, in the same time as a
-	// read of the given repository.
-	serveAbsent(w http.ResponseWriter, r *http.Request, instead string)
 	// hasTags reports whether a repository has tags other than claims.
 	hasTags(ctx context.Context, repository string) (bool, error)
 	// repositories returns the names of the repositories, sorted.
@@ -108,13 +105,6 @@ func (f *folder) setState(header http.Header, repository string) {
 	if err == nil {
 		header.Set(remote.RepositoryStateHeader, oci.DigestOf(document).String())
 	}
-}
-
-// serveAbsent implements images.
-func (f *folder) serveAbsent(w http.ResponseWriter, r *http.Request, instead string) {
-	_ = f.layouts.check(instead)
-	_ = f.exists(instead)
-	f.serveNothing.ServeHTTP(w, r)
 }
 
 // hasTags implements images. The name of a damaged repository is not free.

@@ -16,6 +16,7 @@ import (
 	"github.com/olareg/olareg/config"
 
 	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -240,5 +241,25 @@ func TestHealthCountsNoPrivateRepository(t *testing.T) {
 	s.checkHealth(t, `"damagedRepositories":1`, "xpkg_registry_damaged_repositories 1")
 	if body, err := io.ReadAll(s.do(t, http.MethodGet, "/healthz", "", nil).Body); err != nil || strings.TrimSpace(string(body)) != `{"status":"ok"}` {
 		t.Errorf("the health for an anonymous client: %s, %v", body, err)
+	}
+}
+
+// TestARefusedReadDoesNotTouchTheRepository damages the list of a private repository, which the server would move away if a read that it refuses accessed the
+// repository. The time of a response must not depend on content that the client may not read.
+func TestARefusedReadDoesNotTouchTheRepository(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/secret/provider-boats:v1.0.0", "Boat")
+	list := filepath.Join(s.dir, "registry", "acme", "secret", "provider-boats", "index.json")
+	if err := os.WriteFile(list, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	carol := s.token(t, "carol", []string{"*"}, access.Read)
+	for _, token := range []string{"", carol} {
+		for _, target := range []string{"/tags/list", "/manifests/v1.0.0", "/referrers/sha256:" + strings.Repeat("a", 64)} {
+			s.do(t, http.MethodGet, "/v2/acme/secret/provider-boats"+target, token, nil)
+		}
+	}
+	if content, err := os.ReadFile(list); err != nil || string(content) != "{" {
+		t.Errorf("the list after refused reads: %q, %v", content, err)
 	}
 }
