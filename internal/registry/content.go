@@ -92,6 +92,21 @@ func (p *Packages) Read(ctx context.Context, repository string, d oci.Digest) (*
 	return source.Read(ctx, origin, d, true)
 }
 
+// blob returns the content of a descriptor, whose size the caller has limited.
+func (p *Packages) blob(ctx context.Context, repository string, d oci.Descriptor) ([]byte, error) {
+	if _, err := p.open(); err != nil {
+		return nil, err
+	}
+	ref, err := p.reference(repository)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.client.FetchBlobs(ctx, ref, []oci.Descriptor{d}, p.store); err != nil {
+		return nil, err
+	}
+	return p.store.Get(ctx, d.Digest, d.Size)
+}
+
 // Examples returns the examples in a layer of the package with a digest; none if the layer is not valid. The error is that of reading it.
 func (p *Packages) Examples(ctx context.Context, repository string, d oci.Digest) ([]docs.Example, error) {
 	if _, err := p.open(); err != nil {

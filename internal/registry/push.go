@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -168,6 +169,11 @@ func (p *push) check(r *http.Request, body []byte) error {
 		return err
 	}
 	digest := oci.DigestOf(body)
+	if err := p.checkState(r.Context(), doc, pushedManifest{
+		packages: p.packages, repository: p.api.repository, raw: body, root: oci.Descriptor{MediaType: doc.MediaType, Digest: digest, Size: int64(len(body))},
+	}); err != nil {
+		return err
+	}
 	if err := p.checkTombstones(r.Context(), tags, digest); err != nil {
 		return err
 	}
@@ -265,6 +271,41 @@ func (p *push) checkAction(doc *oci.Document, tags []string) error {
 		return p.forbidden(action)
 	}
 	return nil
+}
+
+// checkState checks that the subject may state what the status of a version states: that a version was removed is for those who may delete it.
+func (p *push) checkState(ctx context.Context, doc *oci.Document, content oci.Artifact) error {
+	if !isStatusType(doc) || p.policy().May(p.subject, p.api.repository, access.Delete) {
+		return nil
+	}
+	status, err := packagestatus.FromArtifact(ctx, content, doc.Subject.Digest)
+	if err == nil && status.State == catalog.Removed {
+		err = p.forbidden(access.Delete)
+	}
+	return err
+}
+
+// pushedManifest is an artifact whose manifest a client pushes, and whose layers the repository has already.
+type pushedManifest struct {
+	packages   *Packages
+	repository string
+	root       oci.Descriptor
+	raw        []byte
+}
+
+// Root implements [oci.Artifact].
+func (m pushedManifest) Root() oci.Descriptor { return m.root }
+
+// Open implements [oci.Artifact].
+func (m pushedManifest) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
+	content := m.raw
+	if d.Digest != m.root.Digest {
+		var err error
+		if content, err = m.packages.blob(ctx, m.repository, d); err != nil {
+			return nil, err
+		}
+	}
+	return io.NopCloser(bytes.NewReader(content)), nil
 }
 
 // forbidden returns the error for an action that the subject may not perform on the repository.

@@ -252,6 +252,27 @@ func TestAStatusNeedsItsOwnPermission(t *testing.T) {
 	if err != nil || got == nil || got.Message != "it sinks" || got.State != catalog.Yanked {
 		t.Fatalf("got %+v, %v", got, err)
 	}
+	removed := catalog.Status{State: catalog.Removed, Reason: catalog.Other}
+	if _, err := packagestatus.Write(t.Context(), yanker, ref, removed); !errors.Is(err, remote.ErrUnauthorized) {
+		t.Errorf("the status of a deletion without the permission to delete: %v", err)
+	}
+	missing := `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":"` + catalog.StatusArtifactType + `",` +
+		`"config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":"` + digest.String() + `","size":2},` +
+		`"layers":[{"mediaType":"` + catalog.StatusArtifactType + `","digest":"sha256:` + strings.Repeat("a", 64) + `","size":99}],` +
+		`"subject":{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` + digest.String() + `","size":2}}`
+	yankToken := s.token(t, "alice", []string{"acme/*"}, access.Yank)
+	if got := s.do(t, http.MethodPut, "/v2/acme/provider-boats/manifests/"+catalog.StatusTag(digest), yankToken, strings.NewReader(missing)).StatusCode; got < 400 {
+		t.Errorf("a status whose layer is missing: %d", got)
+	}
+	if got, err := packagestatus.Read(t.Context(), yanker, ref.WithDigest(digest)); err != nil || got == nil || got.State != catalog.Yanked {
+		t.Errorf("after a status was refused: %+v, %v", got, err)
+	}
+	both := s.client(t, s.token(t, "alice", []string{"acme/*"}, access.Yank, access.Delete))
+	for _, status := range []catalog.Status{removed, yanked} {
+		if _, err := packagestatus.Write(t.Context(), both, ref, status); err != nil {
+			t.Errorf("%s with the permission to delete: %v", status.State, err)
+		}
+	}
 	if err := s.push(t, s.admin, "acme/provider-boats:"+catalog.StatusTag(digest), "Boat"); !errors.Is(err, remote.ErrRefused) {
 		t.Errorf("a package under the tag of a status: %v", err)
 	}
