@@ -23,6 +23,9 @@ const (
 	mostAlternatives = 2000
 )
 
+// mostPackages is the number of packages whose texts have a word and whose kinds are candidates.
+const mostPackages = 200
+
 // Visible reports whether the client of a query may know a package.
 type Visible func(repository string) bool
 
@@ -66,6 +69,11 @@ func (f *finder) find(q catalog.Query) error {
 	}
 	if f.whole || len(q.Words) == 0 || len(f.kinds) >= enoughExact {
 		return nil
+	}
+	if len(f.kinds) == 0 && len(q.Words) > 1 {
+		if err := f.collectKindsOfPackages(q); err != nil {
+			return err
+		}
 	}
 	if err := f.collectAlternatives(q, strings.Contains); err != nil {
 		return err
@@ -115,19 +123,60 @@ func (f *finder) addPackage(repository string) {
 	}
 }
 
+// collectKindsOfPackages collects kinds of packages whose texts have some of the words: the documents of kinds do not have the summary and the readme of
+// their package.
+func (f *finder) collectKindsOfPackages(q catalog.Query) error {
+	found := false
+	var failed error
+	expression := expressionWith(q, q.Words, func(prefix, token string) string {
+		terms := []string{prefixTerm(prefix, token)}
+		repositories, err := f.packagesWith(prefixTerm(prefix, token))
+		failed = cmp.Or(failed, err)
+		for _, repository := range repositories {
+			terms = append(terms, exactTerm("", repository))
+		}
+		found = found || len(repositories) > 0
+		return "(" + strings.Join(terms, " OR ") + ")"
+	})
+	if failed != nil || !found {
+		return failed
+	}
+	return f.collectKinds(expression, mostCandidates)
+}
+
+// packagesWith returns the packages of an expression that are visible to the client, at most mostPackages.
+func (f *finder) packagesWith(expression string) ([]string, error) {
+	var found []string
+	err := f.eachPackage(expression, func(repository string) bool {
+		if f.visible(repository) {
+			found = append(found, repository)
+		}
+		return len(found) < mostPackages
+	})
+	return found, err
+}
+
 func (f *finder) collectPackages(expression string) error {
+	return f.eachPackage(expression, func(repository string) bool {
+		f.addPackage(repository)
+		return len(f.packages) < mostCandidates
+	})
+}
+
+// eachPackage calls visit for the packages of an expression in the order of their rank, until visit returns false.
+func (f *finder) eachPackage(expression string, visit func(repository string) bool) error {
 	rows, err := f.db.QueryContext(f.ctx, `SELECT p.repository FROM package_docs d JOIN packages p ON p.id = d.rowid
 		WHERE package_docs MATCH ? ORDER BY d.rowid`, expression)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	for rows.Next() && len(f.packages) < mostCandidates {
+	for more := true; more && rows.Next(); {
 		var repository string
 		if err := rows.Scan(&repository); err != nil {
 			return err
 		}
-		f.addPackage(repository)
+		more = visit(repository)
 	}
 	return rows.Err()
 }

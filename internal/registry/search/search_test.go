@@ -86,6 +86,43 @@ func TestResultsEqualTheSearchWithoutAServer(t *testing.T) {
 	}
 }
 
+// TestWordsOfTheTextsOfAPackageFindItsKinds has words that only the summary or the readme of a package has, together with a word of a kind.
+func TestWordsOfTheTextsOfAPackageFindItsKinds(t *testing.T) {
+	c := sample(t)
+	for i := range c.Packages {
+		p := &c.Packages[i]
+		text := catalog.Text{Repository: p.Repository, Readme: "Opens in a zeppelin of " + p.Type}
+		switch {
+		case strings.HasSuffix(p.Repository, "/provider-gcp"):
+			p.Summary = "Größe and harbours of ships"
+		case strings.HasSuffix(p.Repository, "/provider-helm"):
+			p.Summary, text.Readme = "Ships charts", "A balloon"
+		}
+		c.Texts = append(c.Texts, text)
+	}
+	d := open(t, filepath.Join(t.TempDir(), "search.db"), c)
+	hidden := func(repository string) bool { return !strings.HasSuffix(repository, "/provider-gcp") }
+	for _, text := range []string{
+		"ships bucket", "größe bucket", "harbour providerconfig", "balloon release", "balloon bucket", "zeppelin vpcpeering", "zeppelin bucket type:Function",
+		"ships kind:Bucket", "ships release charts",
+	} {
+		q, err := catalog.ParseQuery(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.Search(t.Context(), c, q, 0, everything)
+		if want := names(c.Search(q, 0)); err != nil || !slices.Equal(names(got), want) {
+			t.Errorf("%q: got %q, %v; want %q", text, names(got), err, want)
+		}
+		if got, err = d.Search(t.Context(), c, q, 0, hidden); err != nil || slices.ContainsFunc(got, func(h catalog.Hit) bool { return !hidden(h.Package.Repository) }) {
+			t.Errorf("%q with hidden packages: got %q, %v", text, names(got), err)
+		}
+	}
+	if want := names(c.Search(catalog.Query{Words: []string{"ships", "bucket"}}, 0)); !slices.Contains(want, "Bucket.storage.gcp.example.org") {
+		t.Errorf("got %q", want)
+	}
+}
+
 func TestHiddenPackagesDoNotChangeTheResults(t *testing.T) {
 	all := sample(t)
 	public := build(t, largecatalog.Facts("provider-gcp", "Provider", "Bucket.storage.gcp.example.org", "ProviderConfig.gcp.example.org"))
