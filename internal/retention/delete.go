@@ -3,6 +3,7 @@ package retention
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
@@ -111,13 +112,46 @@ func needs(ctx context.Context, client *remote.Client, tag oci.Reference, d oci.
 	return false, nil
 }
 
-// Delete deletes a version that [Check] has found to be unneeded.
+// removedMessage is the message in the status of the versions that Delete deletes.
+const removedMessage = "the retention of prereleases has deleted the version"
+
+// Delete deletes a version that [Check] has found to be unneeded. The status comes first, so an interrupted deletion can leave a version with it, which
+// [Unfinished] returns.
 func Delete(ctx context.Context, client *remote.Client, v Candidate) error {
 	ref, err := referenceOf(v)
 	if err != nil {
 		return err
 	}
-	status := catalog.Status{State: catalog.Removed, Reason: catalog.Other, Message: "the retention of prereleases has deleted the version"}
+	status := catalog.Status{State: catalog.Removed, Reason: catalog.Other, Message: removedMessage}
 	_, err = packagestatus.Delete(ctx, client, ref.WithTag(v.Tag), status)
 	return err
+}
+
+// Unfinished returns the versions that exist although their status states that the retention has deleted them: their deletion was interrupted. It takes one
+// request for each package with such a status.
+func Unfinished(ctx context.Context, client *remote.Client, c *catalog.Catalog) ([]Candidate, error) {
+	var out []Candidate
+	for i := range c.Histories {
+		var existing []string
+		for _, v := range c.Histories[i].Versions {
+			if !isRemoved(v) || v.Status.Message != removedMessage {
+				continue
+			}
+			candidate := Candidate{c.Histories[i].Repository, v}
+			if existing == nil {
+				ref, err := referenceOf(candidate)
+				if err != nil {
+					return nil, err
+				}
+				if existing, err = client.ExistingTags(ctx, ref); err != nil {
+					return nil, err
+				}
+				existing = append(existing, "") // The list is known, also if it has no tag.
+			}
+			if slices.Contains(existing, v.Tag) {
+				out = append(out, candidate)
+			}
+		}
+	}
+	return out, nil
 }

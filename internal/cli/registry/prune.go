@@ -60,7 +60,11 @@ func (c *pruneCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.prune(env, client, retention.Select(index, rules))
+	unfinished, err := retention.Unfinished(env.Context, client, index)
+	if err != nil {
+		return err
+	}
+	return c.prune(env, client, append(unfinished, retention.Select(index, rules)...))
 }
 
 // rules returns the rules of the flags.
@@ -96,11 +100,11 @@ func dateOf(t time.Time) string {
 func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []retention.Candidate) error {
 	count := 0
 	var refused error
-	for _, v := range candidates {
+	for i, v := range candidates {
 		name := terminal.Safe(v.Repository + ":" + v.Tag)
 		needed, err := retention.Check(env.Context, client, v)
 		if err != nil {
-			return err
+			return c.interrupted(env, count, candidates[i:], err)
 		}
 		if needed != "" {
 			fmt.Fprintf(env.Stderr, "note: %s is kept: %s\n", name, terminal.Safe(string(needed)))
@@ -114,7 +118,7 @@ func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []
 				continue
 			}
 			if err != nil {
-				return err
+				return c.interrupted(env, count, candidates[i:], err)
 			}
 		}
 		count++
@@ -131,6 +135,15 @@ func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []
 	}
 	fmt.Fprintf(env.Stderr, "Would delete %s. Nothing was changed; --yes deletes them.\n", wording.Count(count, "version"))
 	return nil
+}
+
+// interrupted prints what a run has done that fails at the first of the given versions, and returns the error.
+func (c *pruneCmd) interrupted(env *terminal.Env, deleted int, rest []retention.Candidate, err error) error {
+	if c.Yes {
+		fmt.Fprintf(env.Stderr, "note: deleted %s, stopped at %s, and did not reach %s; run `xpkg index update %s` and this command again to continue\n",
+			wording.Count(deleted, "version"), terminal.Safe(rest[0].Repository+":"+rest[0].Tag), wording.Count(len(rest)-1, "other version"), terminal.Safe(c.Index))
+	}
+	return err
 }
 
 func readIndex(env *terminal.Env, client *indexer.Client, ref oci.Reference) (*catalog.Catalog, error) {

@@ -1,0 +1,56 @@
+package registry_test
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/command"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+)
+
+// TestAnInterruptedPruneContinues lets the registry fail at the second deletion. The run states what it has done, and the next one deletes also the version
+// whose status states its deletion already.
+func TestAnInterruptedPruneContinues(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	yes := true
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
+	t.Cleanup(func() { _ = images.Close() })
+	var deletions atomic.Int32
+	var works atomic.Bool
+	host := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete && deletions.Add(1) > 1 && !works.Load() {
+			w.WriteHeader(http.StatusNotImplemented)
+			return
+		}
+		images.ServeHTTP(w, r)
+	})).URL, "http://")
+	repository, index := host+"/acme/boats", host+"/index:main"
+	for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0-rc.2", "v1.0.0-rc.3", "v1.0.0"} {
+		if _, err := publish.Package(t.Context(), repository+":"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command.Run(t, "index", "build", index, "--repository", repository)
+	prune := []string{"registry", "prune", index, "--undated", "--keep", "0", "--yes"}
+	code, stdout, stderr := command.Output(t, prune...)
+	if code == 0 || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "rc.1 ") ||
+		!strings.Contains(stderr, "note: deleted 1 version, stopped at "+repository+":v1.0.0-rc.2, and did not reach 1 other version; run `xpkg index update "+index+"`") {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	works.Store(true)
+	command.Run(t, "index", "update", index)
+	code, stdout, stderr = command.Output(t, prune...)
+	if code != 0 || strings.Count(stdout, "\n") != 2 || !strings.Contains(stdout, "rc.2 ") || !strings.Contains(stdout, "rc.3 ") {
+		t.Fatalf("the next run: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	command.Run(t, "index", "update", index)
+	if code, stdout, stderr = command.Output(t, prune...); code != 0 || stdout != "" {
+		t.Errorf("the last run: exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
