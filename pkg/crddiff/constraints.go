@@ -177,14 +177,18 @@ func ruleText(r apiextensionsv1.ValidationRule) string {
 
 // compareRuleErrors compares the errors of the rules that both schemas have, and the objects that they apply to.
 func (f field) compareRuleErrors(a, b *schema) {
+	// The first rule counts of several with the same text.
+	former := map[string]*apiextensionsv1.ValidationRule{}
+	for i := range slices.Backward(a.XValidations) {
+		former[ruleText(a.XValidations[i])] = &a.XValidations[i]
+	}
 	for i := range b.XValidations {
 		next := &b.XValidations[i]
-		same := func(r apiextensionsv1.ValidationRule) bool { return ruleText(r) == ruleText(*next) }
-		at := slices.IndexFunc(a.XValidations, same)
-		if at < 0 || slices.IndexFunc(b.XValidations, same) < i {
+		was := former[ruleText(*next)]
+		if was == nil {
 			continue
 		}
-		was := &a.XValidations[at]
+		delete(former, ruleText(*next))
 		if !isTrue(was.OptionalOldSelf) && isTrue(next.OptionalOldSelf) {
 			f.tighten(RuleChanged, "optionalOldSelf", "", ruleText(*next), "a validation rule also applies to new objects")
 		} else if isTrue(was.OptionalOldSelf) != isTrue(next.OptionalOldSelf) {

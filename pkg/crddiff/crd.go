@@ -237,11 +237,20 @@ func (c *comparison) compareSubresources(a, b *apiextensionsv1.CustomResourceSub
 
 // without returns the elements of a that are not in b, in order.
 func without(a, b []string) []string {
+	in := setOf(b)
 	var out []string
 	for _, s := range a {
-		if !slices.Contains(b, s) {
+		if !in[s] {
 			out = append(out, s)
 		}
+	}
+	return out
+}
+
+func setOf(list []string) map[string]bool {
+	out := make(map[string]bool, len(list))
+	for _, s := range list {
+		out[s] = true
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package crddiff_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -340,6 +341,35 @@ versions:
 	from, to := unserved("false", a), strings.Replace(unserved("false", a), "subresources: {status: {}}, ", "", 1)
 	if diff := cmp.Diff([]string{"safe SubresourceRemoved"}, summary(crddiff.CRD(decode(t, from), decode(t, to)))); diff != "" {
 		t.Errorf("subresource (-want +got):\n%s", diff)
+	}
+}
+
+// TestHugeListsAreCompared has lists that take minutes if each element is compared with each other one: a server compares the packages of any author.
+func TestHugeListsAreCompared(t *testing.T) {
+	const elements = 150_000
+	list := func(name string) string {
+		var b strings.Builder
+		for i := range elements {
+			fmt.Fprintf(&b, "%s%d,", name, i)
+		}
+		return "[" + b.String() + "same]"
+	}
+	schema := func(name string) string {
+		var rules strings.Builder
+		for i := range elements / 10 {
+			fmt.Fprintf(&rules, "{rule: %s%d},", name, i)
+		}
+		return "{enum: " + list(name) + ", required: " + list(name) + ", x-kubernetes-validations: [" + rules.String() + "{rule: same}]}"
+	}
+	counts := map[crddiff.Type]int{}
+	for _, c := range crddiff.CRD(widget(t, schema("a")), widget(t, schema("b"))) {
+		counts[c.Type]++
+	}
+	want := map[crddiff.Type]int{
+		crddiff.EnumValuesRemoved: 1, crddiff.EnumValuesAdded: 1, crddiff.RequiredAdded: elements, crddiff.RuleAdded: elements / 10, crddiff.RuleRemoved: elements / 10,
+	}
+	if diff := cmp.Diff(want, counts); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }
 

@@ -212,11 +212,11 @@ func (f field) alwaysHas(s *schema, name string) bool {
 }
 
 func (f field) compareProperties(a, b *schema) {
+	wasRequired, isRequired := setOf(a.Required), setOf(b.Required)
 	for _, name := range slices.Sorted(maps.Keys(a.Properties)) {
 		child, was := f.path+"."+name, a.Properties[name]
 		if next, exists := b.Properties[name]; exists {
-			required := slices.Contains(a.Required, name) && slices.Contains(b.Required, name)
-			field{c: f.c, path: child, required: required}.compareSchema(&was, &next)
+			field{c: f.c, path: child, required: wasRequired[name] && isRequired[name]}.compareSchema(&was, &next)
 			continue
 		}
 		if keepsUnknown(b) {
