@@ -3,6 +3,7 @@ package registry
 import (
 	"runtime"
 	"runtime/debug"
+	runtimemetrics "runtime/metrics"
 	"sync"
 
 	"github.com/xpkg-dev/xpkg/internal/gcstart"
@@ -23,10 +24,18 @@ func releaseMemory() {
 // earlyGrowth is the growth of the heap in percent after which the garbage collector runs during an update.
 const earlyGrowth = 25
 
+// During an update, the memory of Go may grow to updateMemory, or by updateGrowth if the process keeps more. Above that, the garbage collector uses up to half of
+// the processor time.
+const (
+	updateMemory = 128 << 20
+	updateGrowth = 64 << 20
+)
+
 // collector has the setting of the garbage collector outside of updates, and the number of updates that run.
 var collector struct {
 	sync.Mutex
 	updates, growth int
+	limit           int64
 }
 
 // collectEarly makes the garbage collector of the process run early until restore is called. An update makes several times as much garbage as
@@ -40,12 +49,19 @@ func collectEarly() (restore func()) {
 		if collector.growth >= 0 && collector.growth < earlyGrowth {
 			debug.SetGCPercent(collector.growth)
 		}
+		live := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		runtimemetrics.Read(live)
+		limit := max(updateMemory, int64(live[0].Value.Uint64())+updateGrowth)
+		if collector.limit = debug.SetMemoryLimit(-1); limit < collector.limit {
+			debug.SetMemoryLimit(limit)
+		}
 	}
 	return func() {
 		collector.Lock()
 		defer collector.Unlock()
 		if collector.updates--; collector.updates == 0 {
 			debug.SetGCPercent(collector.growth)
+			debug.SetMemoryLimit(collector.limit)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"math"
 	"runtime/debug"
 	"testing"
 
@@ -17,14 +18,27 @@ func TestTheCollectorHasItsFormerSettingAfterUpdates(t *testing.T) {
 		debug.SetGCPercent(is)
 		return is
 	}
+	limit := debug.SetMemoryLimit(-1)
 	first, second := collectEarly(), collectEarly()
 	first()
+	if is := debug.SetMemoryLimit(-1); is < updateMemory || is == math.MaxInt64 {
+		t.Errorf("the limit of the memory is %d during an update", is)
+	}
 	if is := growth(); is != earlyGrowth {
 		t.Errorf("the setting is %d during an update", is)
 	}
 	second()
 	if is := growth(); is != 70 {
 		t.Errorf("the setting is %d after the updates", is)
+	}
+	if is := debug.SetMemoryLimit(-1); is != limit {
+		t.Errorf("the limit of the memory is %d after the updates, and was %d", is, limit)
+	}
+	t.Cleanup(func() { debug.SetMemoryLimit(limit) })
+	debug.SetMemoryLimit(updateMemory - 1)
+	collectEarly()()
+	if is := debug.SetMemoryLimit(-1); is != updateMemory-1 {
+		t.Errorf("the limit of the user is %d after an update", is)
 	}
 	debug.SetGCPercent(earlyGrowth - 1)
 	restore := collectEarly()
