@@ -35,12 +35,7 @@ const kindArgument = "kind"
 // help, and `xpkg --version` shows the version. The Crossplane CLI has its package commands below `xpkg`, so that
 // `kubectl crossplane xpkg build` is `kubectl crossplane build`, and has had its command render below others.
 func expandShorthand(args []string) []string {
-	if len(args) > 1 && args[1] == "xpkg" && slices.Contains([]string{"alpha", "beta"}, args[0]) {
-		args = args[1:]
-	}
-	if len(args) > 0 && args[0] == "xpkg" {
-		args = args[1:]
-	}
+	args = withoutXpkg(args)
 	if len(args) > 1 && args[1] == "render" && slices.Contains([]string{"alpha", "beta", "composition"}, args[0]) {
 		args = renderOf(args)
 	}
@@ -51,6 +46,17 @@ func expandShorthand(args []string) []string {
 		return append(slices.Clone(args[1:]), "--help")
 	case len(args) == 1 && args[0] == "--version":
 		return []string{"version"}
+	}
+	return args
+}
+
+// withoutXpkg returns the arguments without the word `xpkg` of the Crossplane CLI before a package command.
+func withoutXpkg(args []string) []string {
+	if len(args) > 1 && args[1] == "xpkg" && slices.Contains([]string{"alpha", "beta"}, args[0]) {
+		args = args[1:]
+	}
+	if len(args) > 0 && args[0] == "xpkg" {
+		args = args[1:]
 	}
 	return args
 }

@@ -56,14 +56,14 @@ func completionValues(kind string) map[string]completion.Values {
 	}
 }
 
-// completionWords returns the words of a command line with KIND/NAME for each installed package. If the last word is the
+// completionWords returns the words of a command line, without the word `xpkg` of the Crossplane CLI, and with KIND/NAME for each installed package. If the last word is the
 // name after a kind, it returns the words without the kind, and the kind.
 func completionWords(app *kong.Application, words []string) (_ []string, kind string) {
 	if len(words) == 0 {
 		return words, ""
 	}
 	end := len(words) - 1
-	before, last := joinKinds(app, words[:end]), words[end]
+	before, last := joinKinds(app, withoutXpkg(words[:end])), words[end]
 	command, rest := commandOf(app, before)
 	first := slices.IndexFunc(command.Positional, namesPackage)
 	at := positionals(command, rest)

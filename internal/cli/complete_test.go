@@ -65,8 +65,8 @@ func completions(t *testing.T, app *kong.Application, words ...string) []string 
 	return names
 }
 
-// TestCompletionAcceptsKindAndName checks that a name is completed after a kind, and that the words after both are those
-// after KIND/NAME.
+// TestCompletionAcceptsKindAndName checks that a name is completed after a kind, that the words after both are those
+// after KIND/NAME, and that the word xpkg of the Crossplane CLI is not a part of the command.
 func TestCompletionAcceptsKindAndName(t *testing.T) {
 	parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
 	if err != nil {
@@ -84,6 +84,10 @@ func TestCompletionAcceptsKindAndName(t *testing.T) {
 		"migrate-storage a provider |":     {"migrate-storage a |", "Provider"},
 		"plan uninstall configuration |":   {"plan uninstall |", "Configuration"},
 		"install provider |":               {"install provider |", ""},
+		"xpkg |":                           {"|", ""},
+		"xpkg update provider bo|":         {"update bo|", "Provider"},
+		"beta xpkg ins|":                   {"ins|", ""},
+		"xpkg|":                            {"xpkg|", ""},
 		"|":                                {"|", ""},
 	} {
 		words := strings.Split(strings.TrimSuffix(line, "|"), " ")
