@@ -115,6 +115,9 @@ func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.
 		table.Empty = fmt.Sprintf("No objects of the first generation are in the namespace %s.", c.Namespace)
 		if n := len(all.Packages); n > 0 {
 			table.Empty += fmt.Sprintf(" Packages are cluster-scoped: run `xpkg list` to see %s.", wording.Count(n, "package"))
+			if len(found) == 0 && c.Output != "" && c.Output != "wide" {
+				fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(table.Empty)) // Only a table is replaced by the line.
+			}
 		}
 	}
 	if !selector.Empty() {
