@@ -23,9 +23,11 @@
     return sum / Math.sqrt(text.length);
   };
 
-  // excerpt returns the text around the first of the words.
+  // excerpt returns the text around the first of the words, from the beginning of a word.
   const excerpt = (page, words) => {
-    const at = Math.max(0, page.lower.indexOf(words[0]) - 40);
+    const found = page.lower.indexOf(words[0]);
+    const before = page.text.slice(Math.max(0, found - 40), found);
+    const at = found - (found > 40 ? before.replace(/^\S*\s*/, "") : before).length;
     return page.text.slice(at, at + 140).replace(/\s+/g, " ");
   };
 
