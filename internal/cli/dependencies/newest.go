@@ -9,9 +9,13 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
@@ -19,7 +23,7 @@ import (
 // NewestTogether returns the packages with the newest versions of all packages that users installed, as one solution of
 // all dependencies. Dependencies change only where a new version requires it, and no package moves to an older version.
 // If repositories are selected, only their packages move: to the tag of the selection, or to the newest version if it is
-// empty. Notes name newer versions that are not selected and the reasons. With an error, others are the repositories of packages that
+// empty. A version from which a package was rolled back is selected only by name. Notes name newer versions that are not selected and the reasons. With an error, others are the repositories of packages that
 // have a solution without those that cause it.
 func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]string) (f lockfile.File, notes, others []string, err error) {
 	before, roots, locate, err := c.closure(env)
@@ -35,6 +39,13 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 	}
 	defer terminal.Close(&err, r)
 	wanted := notOlder(before, roots, selected)
+	left := map[string][]string{}
+	if selected == nil {
+		if left, err = c.leftVersions(env); err != nil {
+			return lockfile.File{}, nil, nil, err
+		}
+		wanted, notes = withoutVersions(wanted, left)
+	}
 	newest, err := r.resolve(env, resolver.Request{Roots: wanted})
 	if err != nil {
 		if selected == nil {
@@ -50,7 +61,7 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 			continue
 		}
 		q.Roots = append(q.Roots, dependency.Root{Package: root.Package, Constraint: p.Pin(), Exact: true})
-		if note := heldVersion(p, newest); note != "" && isNewest(selected, root.Package) {
+		if note := heldVersion(p, newest, left[root.Package]); note != "" && isNewest(selected, root.Package) {
 			notes = append(notes, note)
 		}
 	}
@@ -61,6 +72,48 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 	}
 	got, err := r.resolve(env, q)
 	return got.File, notes, nil, err
+}
+
+// leftVersions returns the versions, by repository, from which packages were rolled back: those of revisions that are newer than the
+// reference of their package, which names its content by tag and digest since then.
+func (c *OutdatedCmd) leftVersions(env *terminal.Env) (map[string][]string, error) {
+	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]string{}
+	for _, p := range all.Packages {
+		ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
+		if err != nil || ref.Tag == "" || ref.Digest == (oci.Digest{}) {
+			continue
+		}
+		revisions, err := state.RevisionsOf(env.Context, cluster, p)
+		if err != nil {
+			return nil, connection.Classify(err, "list the revisions of %s", inventory.ShortName(p))
+		}
+		for _, rev := range revisions {
+			left, err := oci.ParseReference(rev.RevisionSpec().Image, oci.ParseOptions{})
+			if err == nil && left.Name() == ref.Name() && olderVersion(ref.Tag, left.Tag) {
+				out[ref.Name()] = append(out[ref.Name()], left.Tag)
+			}
+		}
+	}
+	return out, nil
+}
+
+// withoutVersions returns roots that do not accept some versions, by repository, and a note for each of these.
+func withoutVersions(roots []dependency.Root, left map[string][]string) (out []dependency.Root, notes []string) {
+	out = slices.Clone(roots)
+	for i, root := range out {
+		for _, version := range left[root.Package] {
+			if root.Exact {
+				continue
+			}
+			out[i].Constraint += " !=" + version
+			notes = append(notes, fmt.Sprintf("%s %s is not selected, because the package was rolled back from it; to update to it, name it in `xpkg update`", root.Package, version))
+		}
+	}
+	return out, notes
 }
 
 // solvable returns the packages of roots whose components, by their dependencies, have a solution without the other components.
@@ -131,9 +184,12 @@ func notOlder(f lockfile.File, roots []dependency.Root, selected map[string]stri
 	return out
 }
 
-// heldVersion describes the newest release of a package that is not selected, or returns "" if the newest one is.
-func heldVersion(p lockfile.Package, got resolver.Result) string {
+// heldVersion describes the newest release of a package, except some versions, that is not selected, or returns "" if the newest one is.
+func heldVersion(p lockfile.Package, got resolver.Result, except []string) string {
 	for _, s := range got.SetAside[p.Repository] {
+		if slices.Contains(except, s.Tag) {
+			continue
+		}
 		if v := version.Parse(s.Tag); v.Usable() && !v.Prerelease() && olderVersion(p.Version, s.Tag) {
 			return fmt.Sprintf("%s %s exists: %s", p.Repository, s.Tag, s.Reason)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -128,5 +129,20 @@ func TestUnreadableDependencyConcernsItsDependentsOnly(t *testing.T) {
 	}
 	if got := r.solvable(t.Context(), f, roots); !slices.Equal(got, []string{fine, kept, needy}) {
 		t.Errorf("%v can be updated without the package with the unreadable dependency", got)
+	}
+}
+
+// An update of all packages does not select the versions from which packages were rolled back, and selects newer ones.
+func TestUpdateOfAllKeepsRollbacks(t *testing.T) {
+	const boats, rafts = "r.example/acme/boats", "r.example/acme/rafts"
+	roots := []dependency.Root{{Package: boats, Constraint: ">=v1.0.0"}, {Package: rafts, Constraint: "v1.0.0", Exact: true}}
+	got, notes := withoutVersions(roots, map[string][]string{boats: {"v1.1.0", "v2.0.0"}, rafts: {"v2.0.0"}})
+	for tag, want := range map[string]bool{"v1.0.0": true, "v1.1.0": false, "v1.2.0": true, "v2.0.0": false, "v3.0.0": true} {
+		if version.ParseConstraint(got[0].Constraint).Accepts(tag) != want {
+			t.Errorf("%s accepts %s: %t", got[0].Constraint, tag, !want)
+		}
+	}
+	if got[1] != roots[1] || len(notes) != 2 {
+		t.Errorf("got %+v with the notes %q", got[1], notes)
 	}
 }
