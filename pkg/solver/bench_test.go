@@ -105,6 +105,19 @@ func TestWorkIsBounded(t *testing.T) {
 	}
 }
 
+// A root that packages far away exclude costs one far backjump for each package on the way to it, and
+// not for each of their 20 versions.
+func TestFarBackjumpsAreFew(t *testing.T) {
+	table, roots := layered(3000, 20)
+	s, err := newFactStore(table).solve(&Problem{Roots: roots, Source: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.conflicts > 60 {
+		t.Errorf("3000 packages caused %d conflicts", s.conflicts)
+	}
+}
+
 // The explanation of a conflict of very many versions names the packages and the ranges, and
 // not each version.
 //

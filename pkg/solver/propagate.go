@@ -1,6 +1,9 @@
 package solver
 
-import "sort"
+import (
+	"math"
+	"sort"
+)
 
 // propagate performs unit propagation: if all terms but one of an incompatibility are
 // satisfied, the last one is excluded. It resolves conflicts that occur.
@@ -107,6 +110,32 @@ func (s *search) assign(pkg int, now set, why *incompatibility) {
 	s.enqueue(pkg)
 }
 
+// readNext loads the dependencies of the next best versions of packages that a far backjump deselected
+// and from which its conclusions exclude versions. Often the conflict excludes them too, and each of
+// them would cost another far backjump.
+func (s *search) readNext() error {
+	for ; s.narrowed < len(s.assignments); s.narrowed++ {
+		pkg := s.assignments[s.narrowed].pkg
+		v := s.variables[pkg]
+		if !v.deselected || v.settled() {
+			continue
+		}
+		i := v.best(v.state, func() bool { return s.constrained(pkg) })
+		if i == 0 || v.read.has(i) {
+			continue
+		}
+		if err := s.loadDependencies(pkg, i); err != nil {
+			return err
+		}
+		s.enqueue(pkg)
+		if err := s.propagate(); err != nil {
+			return err
+		}
+	}
+	s.narrowed = math.MaxInt
+	return nil
+}
+
 // enqueue schedules a package for unit propagation.
 func (s *search) enqueue(pkg int) {
 	if v := s.variables[pkg]; !v.queued {
@@ -114,6 +143,10 @@ func (s *search) enqueue(pkg int) {
 		s.changed = append(s.changed, pkg)
 	}
 }
+
+// farJump is the number of decision levels from which on a backjump is expensive, because nearly all
+// of their decisions are made again.
+const farJump = 100
 
 // resolveConflict derives the root cause of a conflict, and jumps back to the decision level
 // at which the root cause excludes a version.
@@ -130,7 +163,11 @@ func (s *search) resolveConflict(conflict *incompatibility) error {
 		at, level := s.satisfier(c)
 		e := s.assignments[at]
 		if e.level > level {
+			far := s.level-level > farJump
 			s.backjump(level)
+			if far {
+				s.narrowed = len(s.assignments)
+			}
 			if c != conflict {
 				s.addIncompatibility(c)
 			}
@@ -188,6 +225,7 @@ func (s *search) backjump(level int) {
 	for end > 0 && s.assignments[end-1].level > level {
 		e := &s.assignments[end-1]
 		v := s.variables[e.pkg]
+		v.deselected = v.deselected || e.cause == nil
 		v.state, v.history = e.before, v.history[:len(v.history)-1]
 		end--
 	}

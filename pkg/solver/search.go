@@ -2,6 +2,7 @@ package solver
 
 import (
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -22,6 +23,7 @@ type search struct {
 	undecided   queue
 	changed     []int
 	loaded      []loadedVersion
+	narrowed    int // index of the first assignment after a far backjump that readNext has not seen
 	work        int
 	budget      int
 	conflicts   int
@@ -68,7 +70,7 @@ func (*unsolvable) Error() string { return "there is no solution" }
 func newSearch(p *Problem, store *factStore, exhaustive bool) *search {
 	s := &search{
 		problem: p, store: store, numbers: map[string]int{}, optionalRequirements: map[string][]optionalRequirement{},
-		budget: p.Budget, exhaustive: exhaustive,
+		narrowed: math.MaxInt, budget: p.Budget, exhaustive: exhaustive,
 	}
 	if s.budget <= 0 {
 		s.budget = DefaultBudget
@@ -94,6 +96,9 @@ func (s *search) run() error {
 	}
 	for {
 		if err := s.propagate(); err != nil {
+			return err
+		}
+		if err := s.readNext(); err != nil {
 			return err
 		}
 		pkg := s.nextDecision()

@@ -32,6 +32,7 @@ type variable struct {
 	read              set // candidates with loaded dependencies
 	queued            bool
 	waiting           bool
+	deselected        bool // a backjump removed its version
 	conflicts         int
 	merged            map[mergeKey]*incompatibility
 }
