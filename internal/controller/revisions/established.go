@@ -1,14 +1,18 @@
 package revisions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -20,23 +24,29 @@ const (
 	maxEstablishedPoll = 4 * time.Second
 	// fastestEstablished is a lower bound of the time in which an API server establishes a CRD. It needs 50 to 150 ms of processor time.
 	fastestEstablished = 5 * time.Millisecond
-	// establishedTimeout is the maximum wait of one reconciliation before it reports its progress.
+	// establishedTimeout is the time without a newly served kind after which a reconciliation stops, and the time after
+	// which it first reports its progress.
 	establishedTimeout = 20 * time.Second
+	// currentPoll is the pause between two checks of whether the revision that waits was deleted or changed.
+	currentPoll = time.Second
 )
 
-// waitEstablished waits for up to 20 seconds until the API server serves every kind that the
-// package defines. If a kind is not served by then, the revision is not healthy, and the
-// reconciliation stops and is repeated. The watch of CRDs shows when it is worth asking the API server.
+// waitEstablished waits until the API server serves every kind that the package defines, and reports its progress after 20
+// seconds and then at intervals that double. If the API server serves no more kinds for 20 seconds, the revision is not
+// healthy, and the reconciliation stops and is repeated. It fails with requeue.ErrStale when the revision or its package
+// changes. The watch of CRDs shows when it is worth asking the API server.
 func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
-	deadline, stall, poll := r.API.Now().Add(establishedTimeout), stallDetector{}, pollInterval{}
+	ctx, cancel := r.whileCurrent(ctx, in.Set)
+	defer cancel()
+	wait, stall, poll := establishedWait{}, stallDetector{}, pollInterval{}
 	names, created := in.objects.Missing(nil), createdDefinitions(in.changes)
 	for {
-		if err := r.Objects.Establishment.Wait(ctx, names, created, stallTimeout, deadline.Sub(r.API.Now())); err != nil {
-			return err
+		if err := r.Objects.Establishment.Wait(ctx, names, created, stallTimeout, wait.rest(r.API.Now())); err != nil {
+			return context.Cause(ctx)
 		}
 		missing, err := r.missingKinds(ctx, in)
 		if err != nil {
-			return err
+			return cmp.Or(context.Cause(ctx), err)
 		}
 		if len(missing) == 0 {
 			in.Revision.SetConditions(r.API.Time(), v1.RevisionHealthy())
@@ -47,15 +57,103 @@ func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
 				return err
 			}
 		}
-		if r.API.Now().After(deadline) {
+		switch wait.next(len(missing), r.API.Now()) {
+		case stopWaiting:
 			return r.reportNotEstablished(ctx, in, missing)
+		case reportWaiting:
+			r.reportEstablishing(ctx, in, len(missing))
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		case <-time.After(poll.next(len(missing), r.API.Now())):
 		}
 	}
+}
+
+// whileCurrent returns a context that is canceled with the cause requeue.ErrStale when the revision or its package is
+// deleted or its spec changes.
+func (r *Reconciler) whileCurrent(ctx context.Context, set revision.Set) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		ticker := time.NewTicker(currentPoll)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if r.isChanged(ctx, set.Revision, set.Package.NewRevision()) || r.isChanged(ctx, set.Package, v1.NewPackage(r.Kind)) {
+					cancel(requeue.ErrStale)
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+// isChanged reports whether an object in the cache, which it reads into now, has another spec than before, or is being deleted
+// and was not before.
+func (r *Reconciler) isChanged(ctx context.Context, before, now client.Object) bool {
+	if err := r.API.Client.Get(ctx, client.ObjectKeyFromObject(before), now); err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return now.GetUID() != before.GetUID() || now.GetGeneration() > before.GetGeneration() ||
+		(now.GetDeletionTimestamp() == nil) != (before.GetDeletionTimestamp() == nil)
+}
+
+// establishedWait decides what a wait for the kinds of a package does next. The zero value is a wait that begins with the first
+// call.
+type establishedWait struct {
+	fewest   int       // missing kinds
+	served   time.Time // the last time at which the number fell
+	report   time.Time // of the next report
+	interval time.Duration
+}
+
+// waitAction is the next action of a wait.
+type waitAction int
+
+const (
+	keepWaiting waitAction = iota
+	reportWaiting
+	stopWaiting
+)
+
+// next returns the action for the number of missing kinds.
+func (w *establishedWait) next(missing int, now time.Time) waitAction {
+	if w.interval == 0 {
+		w.interval = establishedTimeout
+		w.report = now.Add(w.interval)
+	}
+	if w.served.IsZero() || missing < w.fewest {
+		w.fewest, w.served = missing, now
+	}
+	switch {
+	case now.Sub(w.served) >= establishedTimeout:
+		return stopWaiting
+	case now.Before(w.report):
+		return keepWaiting
+	}
+	w.interval *= 2
+	w.report = now.Add(w.interval)
+	return reportWaiting
+}
+
+// rest returns the time until the next report, at most establishedTimeout.
+func (w *establishedWait) rest(now time.Time) time.Duration {
+	if w.interval == 0 {
+		return establishedTimeout
+	}
+	return min(establishedTimeout, w.report.Sub(now))
+}
+
+// reportEstablishing reports the number of CRDs that the API server has established, while the reconciliation goes on.
+func (r *Reconciler) reportEstablishing(ctx context.Context, in *install, missing int) {
+	total := in.objects.Definitions()
+	message := fmt.Sprintf("NotEstablished: %d of %d CustomResourceDefinitions are established.", total-missing, total)
+	in.Revision.SetConditions(r.API.Time(), v1.RevisionUnhealthy(message))
+	r.API.Status.ReportProgress(ctx, in.Revision, message)
 }
 
 // createdDefinitions returns the names of the CRDs that a plan creates.

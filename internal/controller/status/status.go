@@ -148,6 +148,19 @@ func (r *Reporter) SetProgressing(ctx context.Context, o Object, message string)
 	_, interimGeneration := statusOf(interim)
 	_, generation := statusOf(o)
 	*interimGeneration = *generation
+	r.writeInterim(ctx, o, interim)
+}
+
+// ReportProgress writes the conditions of an object, and a message about a step that takes long into its Ready condition, while
+// the step goes on. A failure of the write is ignored.
+func (r *Reporter) ReportProgress(ctx context.Context, o Object, message string) {
+	interim := o.DeepCopyObject().(Object)
+	Set(interim, r.now(), revision.Progressing(message))
+	r.writeInterim(ctx, o, interim)
+}
+
+// writeInterim writes the status of a copy of an object whose reconciliation goes on.
+func (r *Reporter) writeInterim(ctx context.Context, o, interim Object) {
 	if r.Client.Status().Update(ctx, interim) == nil {
 		o.SetResourceVersion(interim.GetResourceVersion())
 		r.Writes.Wrote(o)
