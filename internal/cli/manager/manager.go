@@ -277,6 +277,6 @@ func newLog(w io.Writer, layout string, verbose bool) *slog.Logger {
 // most of the time. GOGC in the environment takes precedence.
 func setGCPercent() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
+		debug.SetGCPercent(40)
 	}
 }
