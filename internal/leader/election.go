@@ -51,6 +51,8 @@ const AnnotationNamespace = "xpkg.dev/manager-namespace"
 const (
 	// DefaultLease is the name of the Lease.
 	DefaultLease = "xpkg-manager"
+	// LocalIdentity is the identity of the manager of a local control plane, which stops with it.
+	LocalIdentity = "xpkg-up"
 	// defaultLeaseDuration lets another manager work less than 20 seconds after the
 	// former one was cut off: it has to see a Lease that has not moved for so long,
 	// and to start.

@@ -152,7 +152,7 @@ func localManager(progress *terminal.Progress, c *UpCmd, dir string, choice prog
 // second process with the same identity, so a restarted process immediately takes over the Lease of any
 // holder. The Lease outlasts the suspension of writes on a busy machine.
 func localElection() *leader.Election {
-	return &leader.Election{Identity: "xpkg-up", Duration: time.Minute, Exclusive: true, Preempt: true}
+	return &leader.Election{Identity: leader.LocalIdentity, Duration: time.Minute, Exclusive: true, Preempt: true}
 }
 
 // detach starts the same command in the background.

@@ -22,6 +22,11 @@ func (s *snapshot) check() error {
 	if s.managerStopped() && len(s.renames()) == 0 {
 		return nil
 	}
+	if s.local {
+		return migration.Refuse([]migration.Finding{{
+			Problem: "this is the control plane of `xpkg up`, which stops with its manager and runs no Deployments", Remedy: "name the cluster with --context or --kubeconfig",
+		}})
+	}
 	findings := s.managerFindings()
 	for _, f := range s.families {
 		for _, found := range s.packageFindings(f) {

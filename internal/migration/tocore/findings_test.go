@@ -46,6 +46,9 @@ func TestFindings(t *testing.T) {
 		want   []string
 	}{
 		"Healthy": {func(*snapshot, *v1.Provider, *v1.ProviderRevision) {}, nil},
+		"Local": {func(s *snapshot, p *v1.Provider, _ *v1.ProviderRevision) {
+			s.local, p.DeletionTimestamp = true, new(metav1.Now())
+		}, []string{"this is the control plane of `xpkg up`"}},
 		"Deleted": {func(_ *snapshot, p *v1.Provider, _ *v1.ProviderRevision) {
 			p.DeletionTimestamp = new(metav1.Now())
 		}, []string{"provider/boats is being deleted: wait"}},

@@ -42,6 +42,8 @@ type snapshot struct {
 	// pods is the number of its pods, and leads reports that a manager holds the Lease.
 	pods  int
 	leads bool
+	// local reports that the holder is the manager of `xpkg up`.
+	local bool
 	lock  *v1beta1.Lock
 	// deployments are the revisions that control an available Deployment.
 	deployments map[types.UID]bool
@@ -95,6 +97,7 @@ func (m *mover) readManager(ctx context.Context, s *snapshot) error {
 		return fmt.Errorf("read the Lease of the manager: %w", err)
 	}
 	s.leads = err == nil && leader.IsRenewed(lease, m.Now())
+	s.local = s.leads && ptr.Deref(lease.Spec.HolderIdentity, "") == leader.LocalIdentity
 	return nil
 }
 
