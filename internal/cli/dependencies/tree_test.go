@@ -68,7 +68,7 @@ func TestAReasonNamesAllKindsOfAPackage(t *testing.T) {
 	var text strings.Builder
 	for _, path := range f.Paths(tides) {
 		for _, asks := range asksAlong(f, path) {
-			writePath(&text, asks)
+			(&pathWriter{&text, map[string]bool{}}).write(asks)
 		}
 	}
 	want := "you requested registry.example.org/acme/need v0.1.0\n└─ registry.example.org/acme/need v0.1.0 needs " + reefKinds + "\n"
@@ -85,5 +85,23 @@ func TestAReasonNamesAllKindsOfAPackage(t *testing.T) {
 	writeClosureTree(&text, f, closureTree(f))
 	if strings.Count(text.String(), "\n") != 1 || !strings.Contains(text.String(), "for Spring.tides.reef.test/v1 and Tide") {
 		t.Errorf("the tree of the requested kinds is\n%s", text.String())
+	}
+}
+
+// The text of several paths repeats no end of a path of two or more steps.
+func TestPathsRepeatNoLongEnd(t *testing.T) {
+	step := func(from, to string) askView { return askView{Dependent: from, Package: to, Constraint: "*"} }
+	var text strings.Builder
+	paths := pathWriter{&text, map[string]bool{}}
+	for _, path := range [][]askView{
+		{step("you", "c"), step("c", "b"), step("b", "a")},
+		{step("you", "d"), step("d", "c"), step("c", "b"), step("b", "a")},
+		{step("you", "e"), step("e", "b"), step("b", "a")},
+	} {
+		paths.write(path)
+	}
+	want := "you requested c *\n└─ c needs b *\n   └─ b needs a *\nyou requested d *\n└─ d needs c * (see above)\nyou requested e *\n└─ e needs b *\n   └─ b needs a *\n"
+	if text.String() != want {
+		t.Errorf("got\n%swant\n%s", text.String(), want)
 	}
 }

@@ -121,9 +121,10 @@ func (v *reasonView) write(w io.Writer) error {
 	if line := v.story(); line != "" {
 		fmt.Fprintln(w, terminal.Safe(line))
 	}
+	paths := pathWriter{w, map[string]bool{}}
 	for _, path := range v.Paths {
 		if v.Reason != inventory.Explicit || len(path) > 1 {
-			writePath(w, path)
+			paths.write(path)
 		}
 	}
 	for _, by := range v.UsedBy {
@@ -263,18 +264,36 @@ func asksAlong(f lockfile.File, path []string) [][]askView {
 	return out
 }
 
-func writePath(w io.Writer, path []askView) {
-	indent := ""
+// pathWriter writes paths as text. Each path ends where at least two of its last steps were written before.
+type pathWriter struct {
+	w       io.Writer
+	written map[string]bool
+}
+
+// write writes a path.
+func (p *pathWriter) write(path []askView) {
+	lines := make([]string, len(path))
 	for i, a := range path {
-		line := fmt.Sprintf("%s needs %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.needs())
+		lines[i] = fmt.Sprintf("%s needs %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.needs())
 		if a.Dependent == "you" {
-			line = "you requested " + a.needs()
+			lines[i] = "you requested " + a.needs()
 		}
-		if i == 0 {
-			fmt.Fprintf(w, "%s\n", terminal.Safe(line))
-			continue
+	}
+	for i, line := range lines {
+		if i > 0 {
+			line = strings.Repeat("   ", i-1) + "└─ " + line
 		}
-		fmt.Fprintf(w, "%s└─ %s\n", indent, terminal.Safe(line))
-		indent += "   "
+		rest := lines[i+1:]
+		above := len(rest) > 1 && p.written[strings.Join(rest, "\n")]
+		if above {
+			line += " (see above)"
+		}
+		fmt.Fprintln(p.w, terminal.Safe(line))
+		if above {
+			break
+		}
+	}
+	for i := range lines {
+		p.written[strings.Join(lines[i:], "\n")] = true
 	}
 }
