@@ -153,6 +153,9 @@ func checkValue(flag *kong.Flag, value any) error {
 	if allowed := strings.Split(flag.Enum, ","); flag.Enum != "" && !slices.Contains(allowed, Text(value)) {
 		return fmt.Errorf("%q is not one of %s", Text(value), strings.Join(slices.DeleteFunc(allowed, func(s string) bool { return s == "" }), ", "))
 	}
+	if _, list := value.([]any); list && !flag.IsSlice() {
+		return errors.New("it is a list, and the key has one value")
+	}
 	err := flag.Parse(kong.Scan().PushTyped(value, kong.FlagValueToken), reflect.New(flag.Target.Type()).Elem())
 	if err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), "--"+flag.Name+": "))
