@@ -267,11 +267,17 @@ func TestAStatusNeedsItsOwnPermission(t *testing.T) {
 	if got, err := packagestatus.Read(t.Context(), yanker, ref.WithDigest(digest)); err != nil || got == nil || got.State != catalog.Yanked {
 		t.Errorf("after a status was refused: %+v, %v", got, err)
 	}
-	both := s.client(t, s.token(t, "alice", []string{"acme/*"}, access.Yank, access.Delete))
-	for _, status := range []catalog.Status{removed, yanked} {
-		if _, err := packagestatus.Write(t.Context(), both, ref, status); err != nil {
-			t.Errorf("%s with the permission to delete: %v", status.State, err)
+	both := s.token(t, "alice", []string{"acme/*"}, access.Yank, access.Delete)
+	const scope = "repository:acme/provider-boats:pull,push"
+	for name, token := range map[string]string{"token": both, "bearer token": s.bearer(t, both, scope)} {
+		for _, status := range []catalog.Status{removed, yanked} {
+			if _, err := packagestatus.Write(t.Context(), s.client(t, token), ref, status); err != nil {
+				t.Errorf("%s with the permission to delete and a %s: %v", status.State, name, err)
+			}
 		}
+	}
+	if _, err := packagestatus.Write(t.Context(), s.client(t, s.bearer(t, yankToken, scope)), ref, removed); !errors.Is(err, remote.ErrUnauthorized) {
+		t.Errorf("the status of a deletion with a bearer token without the permission to delete: %v", err)
 	}
 	if err := s.push(t, s.admin, "acme/provider-boats:"+catalog.StatusTag(digest), "Boat"); !errors.Is(err, remote.ErrRefused) {
 		t.Errorf("a package under the tag of a status: %v", err)
