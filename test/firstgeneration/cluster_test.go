@@ -118,7 +118,7 @@ func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
 		uid := p.UID
 		for _, args := range [][]string{
 			{"uninstall", "provider/maintained", "--yes"}, {"uninstall", "maintained", "--yes", "--wait", "30s"}, {"uninstall", "provider", "maintained", "--yes"},
-			{"uninstall", "provider/maintained"}, {"plan", "uninstall", "provider/maintained", "--out", filepath.Join(t.TempDir(), "plan.json")},
+			{"uninstall", "provider/maintained"}, {"uninstall", "maintained", "provider/maintained", "--yes"}, {"plan", "uninstall", "provider/maintained", "--out", filepath.Join(t.TempDir(), "plan.json")},
 		} {
 			code, stdout, stderr := command.Output(t, append(args, "--kubeconfig", cluster.Kubeconfig(t))...)
 			if code != 9 || !strings.Contains(stderr, planner.ErrMaintained.Name) || !strings.Contains(stderr, "kubectl delete --namespace "+managerNamespace+" clusterpackageinstalls.packages.crossplane.io maintained") {
@@ -136,6 +136,7 @@ func TestClusterPackageInstallMaintainsItsProviderAndRecord(t *testing.T) {
 			code int
 		}{
 			{"plan uninstall provider/maintained", 2}, {"plan uninstall maintained -o markdown", 2}, {"uninstall maintained --dry-run --yes", 2}, {"uninstall maintained", 9},
+			{"uninstall maintained provider/maintained --dry-run", 2},
 		} {
 			code, stdout, stderr := command.Output(t, append(strings.Fields(tc.args), "--kubeconfig", cluster.Kubeconfig(t))...)
 			text := stdout + stderr

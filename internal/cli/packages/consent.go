@@ -29,6 +29,15 @@ func adviseYes(err error, how string) error {
 	return f.WithDo("%s To continue anyway, %s.", f.Do, how)
 }
 
+// toContinue returns how the user continues with a plan: with the command that changes the install object that maintains its package,
+// or as given.
+func toContinue(p *planner.Plan, how string) string {
+	if p.Maintained != nil {
+		return "run `" + p.Maintained.Command + "`"
+	}
+	return how
+}
+
 // adviseDryRun adds to a missing confirmation the command that shows the changes: the command of the user with --dry-run.
 // Each command that asks through it has this flag.
 func adviseDryRun(env *terminal.Env, err error) error {

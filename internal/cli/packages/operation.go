@@ -3,6 +3,7 @@ package packages
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -76,7 +77,7 @@ func (o operation) run(env *terminal.Env, pl *clusterPlanner, steps []*step) err
 }
 
 // plan plans each step on the assumption that the previous steps are done. It fails if a step is refused, or
-// if the lock file contradicts the content of a package.
+// if the lock file contradicts the content of a package. A dry run shows the changes of packages that install objects maintain.
 func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
 	pending := len(slices.DeleteFunc(slices.Clone(steps), func(s *step) bool { return s.same }))
 	progress := terminal.StartTask(env.Stderr, "planning the changes of %s", wording.Count(pending, "package"))
@@ -84,6 +85,7 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 	planned := 0
 	foreseen := &overlayReader{Reader: origin.ListOnce(pl.Reader)}
 	pl.Reader, pl.ChangedTogether, pl.RemovedTogether = foreseen, map[string]bool{}, nil
+	pl.ShowMaintained = o.dryRun
 	for _, s := range steps {
 		pl.ChangedTogether[inventory.ShortName(s.subject())] = !s.same
 		if s.remove {
@@ -108,6 +110,9 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 		}
 		if err == nil {
 			err = p.RefusalError()
+		}
+		if o.dryRun && errors.Is(err, planner.ErrMaintained) {
+			err = nil
 		}
 		waits := err == nil && !s.remove && p.WaitsForDependencies()
 		if err == nil && !o.Yes && !o.dryRun && !env.Interactive() {
@@ -191,7 +196,7 @@ func (o operation) preview(env *terminal.Env, steps []*step) error {
 		if s.plan != nil {
 			plans = append(plans, s.plan)
 			if broken == nil {
-				broken = consentError(s.plan)
+				broken = adviseYes(s.plan.ConsentError(), toContinue(s.plan, "use --yes"))
 			}
 		}
 	}

@@ -78,10 +78,7 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 		return err
 	}
 	refused := p.RefusalError()
-	needs, how := p.ConsentError(), fmt.Sprintf("use --yes with `xpkg %s`", p.Operation)
-	if p.Maintained != nil {
-		how = "run `" + p.Maintained.Command + "`"
-	}
+	needs, how := p.ConsentError(), toContinue(p, fmt.Sprintf("use --yes with `xpkg %s`", p.Operation))
 	if o.Out != "" && refused == nil {
 		apply, err := keepPlan(env, o.Out, p, raw, needs != nil)
 		if err != nil {
