@@ -517,6 +517,24 @@ func TestRowsThatContradictTheFormatAreRefused(t *testing.T) {
 	if err := read(func(*Catalog, *Package, *History) {}); err != nil {
 		t.Fatal(err)
 	}
+	// A search reads no histories. What reads the whole index, such as `xpkg index verify`, checks all of them, and their number.
+	for name, change := range map[string]func(c *Catalog){
+		"a number of versions":              func(c *Catalog) { c.Config.Counts.Versions++ },
+		"an unknown version of any package": func(c *Catalog) { c.Histories[0].Kinds[0].Intervals[0].Since = "v7.0.0" },
+		"a newest version of any package":   func(c *Catalog) { c.Packages[0].Latest = "v9.9.9" },
+	} {
+		c := numbered(sample(t), 1)
+		change(&c)
+		b := blobs{}
+		r, err := Open(b.add(t, encode(t, c)), b.fetch)
+		if err != nil || r.Check() != nil {
+			t.Errorf("%s: a search refuses it: %v", name, err)
+			continue
+		}
+		if _, err := r.Catalog(); !errors.Is(err, ErrInvalidIndex) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	for name, change := range map[string]func(c *Catalog, p *Package, h *History){
 		"a title of two lines": func(_ *Catalog, p *Package, _ *History) { p.Title = "a\nb" },
 		"a long summary":       func(_ *Catalog, p *Package, _ *History) { p.Summary = strings.Repeat("a", 301) },
