@@ -144,11 +144,14 @@ func (n *graphNode) write(out *strings.Builder) {
 	}
 }
 
-func clipLabel(s string) string {
-	if utf8.RuneCountInString(s) <= labelRunes {
+func clipLabel(s string) string { return clip(labelRunes, s) }
+
+// clip returns a text with at most a number of characters.
+func clip(most int, s string) string {
+	if utf8.RuneCountInString(s) <= most {
 		return s
 	}
-	return string([]rune(s)[:labelRunes-1]) + "…"
+	return string([]rune(s)[:most-1]) + "…"
 }
 
 // graphImage returns the picture alone, for documents of others.

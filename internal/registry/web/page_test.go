@@ -3,6 +3,7 @@ package web_test
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -218,6 +219,41 @@ func TestOnlyValidExamplesAreShown(t *testing.T) {
 				t.Errorf("the page shows %s", e.Name)
 			}
 		}
+	}
+}
+
+// TestLongValuesOfDifferencesAreCut replaces many allowed values by others, whose lists the page does not show as a whole.
+func TestLongValuesOfDifferencesAreCut(t *testing.T) {
+	var versions []folder.Version
+	for i, tag := range []string{"v1.0.0", "v1.1.0"} {
+		values := make([]string, 20_000)
+		for j := range values {
+			values[j] = fmt.Sprintf("%c%d", 'a'+i, j)
+		}
+		stream := `apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: rafts}
+spec: {controller: {image: example.org/x:v1}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rafts.marine.acme.example}
+spec:
+  group: marine.acme.example
+  scope: Cluster
+  names: {kind: Raft, plural: rafts, singular: raft, listKind: RaftList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: string, enum: [` + strings.Join(values, ", ") + `]}}}}
+`
+		versions = append(versions, webtest.Version(t, "acme/provider-rafts", tag, time.Unix(int64(i+1), 0), stream))
+	}
+	d := open(t, newHandler(t, versions, webtest.Options()), "/diff/registry.example.org/acme/provider-rafts/v1.0.0..v1.1.0")
+	d.contains("values are no longer allowed", `"a0", "a1", `, `"b0", "b1", `)
+	if most := 10_000; len(d.text) > most {
+		t.Errorf("the page has %d bytes, at most %d are expected", len(d.text), most)
 	}
 }
 

@@ -151,6 +151,7 @@ func (h *Handler) functions() template.FuncMap {
 		"yaml":      untrusted.YAML,
 		"breakable": breakable,
 		"class":     classOf,
+		"clip":      clip,
 		"add":       func(a, b int) int { return a + b },
 		"name":      lastSegment,
 		"parent":    parentPath,
