@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -74,11 +75,12 @@ func installSnippets(at release, kind xpkg.Kind) []snippet {
 		Roots:    []dependency.Root{{Package: repository, Constraint: tag, Exact: true}},
 		Packages: []lockfile.Package{{Repository: repository, Version: tag, Digest: digest, Kind: kind, Dependencies: at.Dependencies}},
 	})
+	name := objectName(repository)
 	return []snippet{
 		{Title: "Command", Text: installCommand(kind, reference)},
-		{Title: "Manifest", YAML: true, Text: fmt.Sprintf("apiVersion: pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  package: %s\n", manifestKind(kind), objectName(repository), reference)},
+		{Title: "Manifest", YAML: true, Text: fmt.Sprintf("apiVersion: pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  package: %s\n", manifestKind(kind), name, reference)},
 		{Title: "By digest", Note: "The content cannot change, also if the tag moves.", YAML: true,
-			Text: fmt.Sprintf("apiVersion: pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  package: %s@%s\n", manifestKind(kind), objectName(repository), repository, digest)},
+			Text: fmt.Sprintf("apiVersion: pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  package: %s@%s\n", manifestKind(kind), name, repository, digest)},
 		{Title: "Lock file", Note: "The entry of this package. xpkg resolve writes the file with all dependencies.", YAML: true, Text: lockEntry(string(lock))},
 	}
 }
@@ -97,8 +99,18 @@ func installCommand(kind xpkg.Kind, reference string) string {
 
 var notInName = lazyregexp.New(`[^a-z0-9-]+`)
 
-// objectName returns a name for the object that installs a package.
+// objectName returns the name of the object that installs a package, as `xpkg install` gives it: with another name, the manifest and the command would install
+// the package twice.
 func objectName(repository string) string {
+	ref, err := oci.ParseReference(repository, oci.ParseOptions{AllowUntagged: true})
+	if err != nil {
+		return fileName(repository)
+	}
+	return oci.ToDNSLabel(ref.Repository)
+}
+
+// fileName returns a name for a file with a package.
+func fileName(repository string) string {
 	return strings.Trim(notInName().ReplaceAllString(lastSegment(repository), "-"), "-")
 }
 
@@ -108,7 +120,7 @@ func trustSnippets(at release) []snippet {
 		return nil
 	}
 	pinned := wording.ShellWord(at.Repository() + "@" + at.Digest.String())
-	file := objectName(at.Repository()) + ".xpkg"
+	file := fileName(at.Repository()) + ".xpkg"
 	out := []snippet{
 		{Title: "Content", Note: "The digest identifies the whole content: every byte is compared with it when it is pulled. The second command needs no network.",
 			Text: "xpkg pull " + pinned + " -o " + file + "\nxpkg inspect " + file},
