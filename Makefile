@@ -6,6 +6,8 @@ GO           := go
 GOTEST       ?= $(GO) test
 TEST_FLAGS   ?=
 FUZZTIME     ?= 5s
+# Tests are compiled with the flags of the programs, and so share most of the build cache with them.
+BUILD_FLAGS  := -trimpath -gcflags=all=-dwarf=false
 TOOL         := $(GO) tool -modfile=tools/go.mod
 LINT         := $(GO) tool -modfile=tools/lint/go.mod
 MODULES      := controlplane test/gitops tools/image tools/release tools/alerts tools/site examples/function-greet
@@ -25,7 +27,7 @@ build: build-xpkg build-controlplane ## Build bin/xpkg and bin/xpkg-controlplane
 
 build-xpkg:
 	@mkdir -p $(BIN)
-	CGO_ENABLED=0 $(GO) build -trimpath -gcflags=all=-dwarf=false -ldflags "-s -w -X github.com/xpkg-dev/xpkg/internal/version.Version=$(VERSION)" -o $(XPKG) ./cmd/xpkg
+	CGO_ENABLED=0 $(GO) build $(BUILD_FLAGS) -ldflags "-s -w -X github.com/xpkg-dev/xpkg/internal/version.Version=$(VERSION)" -o $(XPKG) ./cmd/xpkg
 	@ln -sf xpkg $(BIN)/kubectl-crossplane
 
 # The first build compiles Kubernetes, which takes about four minutes on 2 cores.
@@ -70,9 +72,9 @@ site: ## Write the documentation site into dist/site
 # The long tests of ./test run first, so that short ones use the processors at the end. Some attacks on the sandbox need a program that
 # is linked dynamically, as this test is with cgo.
 test: build build-kubectl build-node ## Run all required checks
-	$(GOTEST) $(TEST_FLAGS) -timeout 40m $$($(GO) list ./test/... ./... | grep -v /internal/runtime/sandbox$$)
-	CGO_ENABLED=1 $(GOTEST) $(TEST_FLAGS) -timeout 40m ./internal/runtime/sandbox
-	@for module in $(MODULES); do (cd $$module && $(GO) test $(TEST_FLAGS) -timeout 30m ./...) || exit 1; done
+	CGO_ENABLED=0 $(GOTEST) $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 40m $$($(GO) list ./test/... ./... | grep -v /internal/runtime/sandbox$$)
+	CGO_ENABLED=1 $(GOTEST) $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 40m ./internal/runtime/sandbox
+	@for module in $(MODULES); do (cd $$module && CGO_ENABLED=0 $(GO) test $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 30m ./...) || exit 1; done
 	sh hack/hostile.sh sh hack/demo.sh
 
 hostile: build build-kubectl ## Run the demo and tests of the commands without HOME, with a proxy that does not respond and open descriptors
@@ -86,7 +88,7 @@ faults: build ## Inject every fault at every call of the manager and of a migrat
 	XPKG_FAULTS=full $(GO) test -count 1 -v -timeout 2h ./test/faults ./test/core
 
 test-short: ## Run the tests that need no control plane and no corpus
-	$(GO) test -short $(TEST_FLAGS) ./...
+	CGO_ENABLED=0 $(GO) test -short $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) ./...
 
 # The race detector does not observe olareg v0.1.2, which reads the field dirRepo.exists without its lock. Without the option, each
 # program that is built with the race detector waits a second before it exits, and the tests of commands start many.
