@@ -12,8 +12,11 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 type cacheLsCmd struct {
@@ -26,7 +29,43 @@ type cacheView struct {
 	Dir string `json:"dir"`
 	// Bytes is the total size of the package cache.
 	Bytes    int64         `json:"bytes"`
-	Packages []cache.Entry `json:"packages"`
+	Packages []cachedEntry `json:"packages"`
+}
+
+// cachedEntry is a package in the package cache.
+type cachedEntry struct {
+	cache.Entry
+	// Origins are the references under which the package was fetched from registries.
+	Origins []string `json:"origins,omitempty"`
+	// Versions are the tags of its origins and of its names, lowest first.
+	Versions []string `json:"versions,omitempty"`
+}
+
+// withOrigins returns entries with the references under which they were fetched.
+func withOrigins(ctx context.Context, p *cache.Cache, entries []cache.Entry) []cachedEntry {
+	source := fetch.NewSource(fetch.Options{Store: p.Store()})
+	defer source.Close()
+	out := make([]cachedEntry, len(entries))
+	for i, e := range entries {
+		out[i].Entry = e
+		var tags []string
+		for _, ref := range source.Origins(ctx, e.Digest) {
+			out[i].Origins = append(out[i].Origins, ref.String())
+			tags = append(tags, ref.Tag)
+		}
+		for _, name := range e.Names {
+			if ref, err := oci.ParseReference(name, oci.ParseOptions{}); err == nil {
+				tags = append(tags, ref.Tag)
+			}
+		}
+		tags = slices.DeleteFunc(tags, func(tag string) bool { return tag == "" })
+		slices.SortFunc(tags, func(a, b string) int {
+			v, w := version.Parse(a), version.Parse(b)
+			return cmp.Or(v.Compare(&w), cmp.Compare(a, b))
+		})
+		out[i].Versions = slices.Compact(tags)
+	}
+	return out
 }
 
 // Run lists the packages in the package cache.
@@ -39,16 +78,18 @@ func (c *cacheLsCmd) Run(env *terminal.Env) (err error) {
 	task := terminal.StartTask(env.Stderr, "reading the package cache")
 	defer task.End()
 	view := cacheView{Dir: p.Dir()}
-	if view.Packages, err = p.List(env.Context); err != nil {
+	entries, err := p.List(env.Context)
+	if err != nil {
 		return err
 	}
+	view.Packages = withOrigins(env.Context, p, entries)
 	if view.Bytes, _, err = p.Size(env.Context); err != nil {
 		return err
 	}
 	task.End()
 	var names []string
 	for _, e := range view.Packages {
-		names = append(names, entryName(e))
+		names = append(names, entryName(e.Entry))
 	}
 	return c.PrintText(env.Stdout, view, names, func(w io.Writer) error {
 		if len(view.Packages) == 0 {
@@ -59,7 +100,7 @@ func (c *cacheLsCmd) Run(env *terminal.Env) (err error) {
 		if err := writeEntries(w, c.ListOutputFlag, view.Packages); err != nil {
 			return err
 		}
-		return writePartial(env.Stderr, c.ListOutputFlag, view.Packages)
+		return writePartial(env.Stderr, c.ListOutputFlag, entries)
 	})
 }
 
@@ -92,26 +133,30 @@ func typeOf(e cache.Entry) string {
 }
 
 // writeEntries writes a table of packages, and the errors of unreadable ones after it.
-func writeEntries(w io.Writer, f terminal.ListOutputFlag, entries []cache.Entry) error {
-	table := terminal.Table{Header: []string{"NAME", "KIND", "PACKAGE", "DIGEST", "SIZE", "LAST USED", "IN USE BY"}, WideHeader: []string{"FULL DIGEST", "OWNER"}}
+func writeEntries(w io.Writer, f terminal.ListOutputFlag, entries []cachedEntry) error {
+	table := terminal.Table{Header: []string{"NAME", "KIND", "PACKAGE", "VERSION", "DIGEST", "SIZE", "LAST USED", "IN USE BY"}, WideHeader: []string{"FULL DIGEST", "OWNER", "FETCHED FROM"}}
 	var rows [][]string
 	for _, e := range entries {
 		if e.Partial && f.Output != "wide" {
 			continue
 		}
 		rows = append(rows, f.Cells(table, []string{
-			orDash(strings.Join(append(e.Names, e.Files...), ", ")), typeOf(e), orDash(e.Package), orDash(e.Digest.Short()), terminal.Size(e.Size),
+			orDash(strings.Join(append(e.Names, e.Files...), ", ")), typeOf(e.Entry), orDash(e.Package), orDash(strings.Join(e.Versions, ", ")), orDash(e.Digest.Short()), terminal.Size(e.Size),
 			terminal.Age(e.LastUsed, time.Now()), orDash(strings.Join(e.Users, ", ")),
-			e.Digest.String(), orDash(strings.Join(e.InUse, ", ")),
+			e.Digest.String(), orDash(strings.Join(e.InUse, ", ")), orDash(strings.Join(e.Origins, ", ")),
 		}))
 	}
 	if err := terminal.WriteTable(w, f.Columns(table), rows); err != nil {
 		return err
 	}
-	if err := writeProblems(w, entries); err != nil {
+	var plain []cache.Entry
+	for _, e := range entries {
+		plain = append(plain, e.Entry)
+	}
+	if err := writeProblems(w, plain); err != nil {
 		return err
 	}
-	return writeMissing(w, entries)
+	return writeMissing(w, plain)
 }
 
 // writeMissing writes the missing parts of incomplete packages that can be read.

@@ -44,16 +44,16 @@ func (c *cachePruneCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	task.End()
-	return c.Print(env.Stdout, report, func(w io.Writer) error { return c.write(w, p.Dir(), report) })
+	return c.Print(env.Stdout, report, func(w io.Writer) error { return c.write(w, p.Dir(), report, withOrigins(env.Context, p, report.Removed)) })
 }
 
-func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report) error {
+func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report, removed []cachedEntry) error {
 	verb, rest := "removed", "remain"
 	if c.DryRun {
 		verb, rest = "would remove", "would remain"
 	}
 	if len(r.Removed) > 0 {
-		if err := errors.Join(writeEntries(w, terminal.ListOutputFlag{}, r.Removed), writePartial(w, terminal.ListOutputFlag{}, r.Removed)); err != nil {
+		if err := errors.Join(writeEntries(w, terminal.ListOutputFlag{}, removed), writePartial(w, terminal.ListOutputFlag{}, r.Removed)); err != nil {
 			return err
 		}
 		fmt.Fprintln(w)
