@@ -196,14 +196,18 @@ func matchPackage(p *Package, t *Text, w string, fuzzy bool) match {
 	for _, repository := range append([]string{p.Repository}, p.Aliases...) {
 		matchName(repository, w, fuzzy, better)
 	}
-	if slices.Contains(words(p.Title), w) || slices.ContainsFunc(p.Keywords, func(k string) bool { return strings.EqualFold(k, w) }) ||
-		strings.EqualFold(p.Category, w) {
+	if hasWord(p.Title, w) || hasWord(p.Category, w) || slices.ContainsFunc(p.Keywords, func(k string) bool { return hasWord(k, w) }) {
 		better(scoreTitle, "package")
 	}
 	if strings.Contains(strings.ToLower(p.Summary), w) || strings.Contains(strings.ToLower(p.Title), w) || t != nil && strings.Contains(strings.ToLower(t.Readme), w) {
 		better(scoreText, "text")
 	}
 	return best
+}
+
+// hasWord reports whether a text is a lower-case word, or contains it as a complete one.
+func hasWord(text, w string) bool {
+	return strings.EqualFold(text, w) || len(text) > len(w) && slices.Contains(words(text), w)
 }
 
 // matchName matches a word with the name of a repository.
