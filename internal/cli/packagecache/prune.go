@@ -44,7 +44,9 @@ func (c *cachePruneCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	task.End()
-	return c.Print(env.Stdout, report, func(w io.Writer) error { return c.write(w, p.Dir(), report, withOrigins(env.Context, p, report.Removed)) })
+	return c.Print(env.Stdout, report, func(w io.Writer) error {
+		return c.write(w, p.Dir(), report, withOrigins(env.Context, p, report.Removed))
+	})
 }
 
 func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report, removed []cachedEntry) error {

@@ -75,6 +75,9 @@ func ownExecutable(t *testing.T) string {
 //
 // hardening: H11
 func TestRuntimeCannotOverwriteTheProgramThatStartsIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it copies and reads its own executable, which takes long")
+	}
 	executable := ownExecutable(t)
 	before, err := os.ReadFile(executable)
 	if err != nil {

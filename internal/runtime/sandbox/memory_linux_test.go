@@ -13,6 +13,9 @@ import (
 //
 // hardening: H15
 func TestMemoryOutsideOfProcessesIsLimited(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it fills the memory of many runtimes, which takes long")
+	}
 	const memory = 48 << 20
 	tests := map[string]struct {
 		amount int // In MiB.
