@@ -20,5 +20,8 @@ func (s *Site) Failure() error {
 
 // PublishedSharesRows reports whether the published index uses the memory of the index of the site.
 func (s *Server) PublishedSharesRows() bool {
-	return s.options.Indexer.(*LocalIndexer).publication.content.SharesRows(s.site.Catalog(""))
+	x := s.options.Indexer.(*LocalIndexer)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.publication.content.SharesRows(s.site.Catalog(""))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
@@ -22,6 +23,8 @@ type LocalIndexer struct {
 	// publication publishes the index of the public packages; nil publishes nothing.
 	publication *publication
 	log         *slog.Logger
+	// mu is held during an update. It protects the publication and built.
+	mu sync.Mutex
 	// built are the results of the last updates, by partition.
 	built map[string]built
 }
@@ -44,6 +47,8 @@ func (x *LocalIndexer) Load(context.Context, string) (*catalog.Catalog, error) {
 
 // Update implements Indexer. A repository that cannot be read keeps its content, and is read again by the next update of all.
 func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *catalog.Catalog, repositories, changed []string) (*catalog.Catalog, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	builder, err := x.packages.builder(x.texts)
 	if err != nil {
 		return nil, err
