@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
@@ -80,10 +82,34 @@ type Server struct {
 	metrics    *metrics
 	changing   keyedmutex.Mutex[string]
 	handler    http.Handler
+	lock       *flock.Flock
 }
 
-// New opens the folder of a server. It creates the folder, and no connection.
-func New(o Options) (*Server, error) {
+const (
+	// lockName is the file that a server locks in its folder.
+	lockName = "serve.lock"
+	// lockWait is the time for which a server waits for one that is stopping.
+	lockWait = 2 * time.Second
+)
+
+// lockFolder locks the folder of a server. Two servers on one folder would overwrite the lists of versions of each other.
+func lockFolder(dir string) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	locked, err := lock.TryLockContext(ctx, lockWait/20)
+	switch {
+	case locked:
+		return lock, nil
+	case err != nil && ctx.Err() == nil:
+		return nil, ErrServer.New(err, "cannot lock the folder %s", dir)
+	}
+	return nil, ErrServer.New(nil, "another registry server uses the folder %s", dir).
+		WithDo("Stop the other server, or give this one a folder of its own with --dir. Several servers can share a registry with --backend.")
+}
+
+// New opens the folder of a server. It creates the folder, and no connection. It fails if another server uses the folder.
+func New(o Options) (_ *Server, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -96,12 +122,21 @@ func New(o Options) (*Server, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, ErrServer.New(err, "cannot create %s", o.Dir)
 	}
+	lock, err := lockFolder(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, lock.Close())
+		}
+	}()
 	key, err := loadKey(filepath.Join(o.Dir, keyFile))
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
-		options: o, log: o.Log, now: o.Now,
+		lock: lock, options: o, log: o.Log, now: o.Now,
 		identifier: &Identifier{tokens: tokens.Open(o.Dir, o.Now), bearer: &bearerTokens{key: key, now: o.Now}},
 		policies:   &policyFileReader{path: filepath.Join(o.Dir, policyFile), log: o.Log, now: time.Now},
 		issuers:    newIssuers(o.Issuers, o.Now, o.Log),
@@ -219,7 +254,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // Close releases the resources. No request may be in progress.
 func (s *Server) Close() error {
-	return errors.Join(s.site.Close(), s.packages.Close(), s.images.close())
+	return errors.Join(s.site.Close(), s.packages.Close(), s.images.close(), s.lock.Close())
 }
 
 // Site returns the index and the search of the server.
