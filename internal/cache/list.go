@@ -109,7 +109,7 @@ func (c *Cache) read(ctx context.Context, e *Entry, h *holding) {
 
 // artifactType returns the artifact type of a document, or "" for an image.
 func (c *Cache) artifactType(ctx context.Context, d oci.Digest) string {
-	doc, err := c.store.Document(ctx, d, c.limits)
+	doc, err := c.store.Peek().Document(ctx, d, c.limits)
 	if err != nil || doc == nil {
 		return ""
 	}

@@ -43,7 +43,7 @@ type cachedEntry struct {
 
 // withOrigins returns entries with the references under which they were fetched.
 func withOrigins(ctx context.Context, p *cache.Cache, entries []cache.Entry) []cachedEntry {
-	source := fetch.NewSource(fetch.Options{Store: p.Store()})
+	source := fetch.NewSource(fetch.Options{Store: p.Store().Peek()}) // A listing is not a use.
 	defer source.Close()
 	out := make([]cachedEntry, len(entries))
 	for i, e := range entries {
