@@ -12,7 +12,7 @@ var (
 	ErrDependencyVersion = errcode.Code{
 		Name: "DependencyVersion", Class: errcode.Conflict,
 		Cause: "A package that this package depends on is installed at a version that does not match.",
-		Fix:   "Update the dependency to a version within the constraint that the message names, with `xpkg update`; or let the manager update dependencies, with --dependency-upgrades=Upgrade after `xpkg up` or `xpkg manager`.",
+		Fix:   "Update the dependency to a version within the constraint that the message names, with `xpkg update`; or let the manager update dependencies, with --dependency-upgrades=Upgrade after `xpkg up` or `xpkg manager`, or with UpgradeOrDowngrade if an older version is required.",
 	}
 	ErrDependencyComing = errcode.Code{
 		Name: "DependencyComing", Class: errcode.Unhealthy,

@@ -106,7 +106,7 @@ func (pl *Planner) findRemedy(ctx context.Context, s *clusterState, p v1.Package
 	}
 	automatic := ""
 	if waits {
-		automatic = " To let the manager update dependencies, restart it with " + wording.RestartManager("--dependency-upgrades=Upgrade") + "."
+		automatic = " To let the manager update dependencies, restart it with " + wording.RestartManager("--dependency-upgrades=Upgrade") + "; UpgradeOrDowngrade also moves them to older versions."
 		out.Remedy = "Update the dependency with `xpkg update`." + automatic
 	}
 	if pl.Registry == nil {
