@@ -24,7 +24,7 @@ import (
 // all dependencies. Dependencies change only where a new version requires it, and no package moves to an older version.
 // If repositories are selected, only their packages move: to the tag of the selection, or to the newest version if it is
 // empty. A version from which a package was rolled back is selected only by name. Notes name newer versions that are not selected and the reasons. With an error, others are the repositories of packages that
-// have a solution without those that cause it.
+// have a solution without those that cause it, and from no version of which a package was rolled back.
 func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]string) (f lockfile.File, notes, others []string, err error) {
 	before, roots, locate, err := c.closure(env)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 	newest, err := r.resolve(env, resolver.Request{Roots: wanted})
 	if err != nil {
 		if selected == nil {
-			others = r.solvable(env.Context, before, wanted)
+			others = slices.DeleteFunc(r.solvable(env.Context, before, wanted), func(repository string) bool { return len(left[repository]) > 0 })
 		}
 		return lockfile.File{}, nil, others, err
 	}
