@@ -30,6 +30,8 @@ type Options struct {
 	Source *fetch.Source
 	// Store keeps what was read.
 	Store *store.Store
+	// Keys are public keys of which one must have signed each index among the sources; empty verifies no signatures.
+	Keys Keys
 	// Texts adds field names, descriptions and readmes of the newest versions to the index. It costs the base layer of each
 	// newest version.
 	Texts bool

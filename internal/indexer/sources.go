@@ -73,7 +73,7 @@ func (b *Builder) index(ctx context.Context, location string) (catalog.Catalog, 
 	if err != nil {
 		return catalog.Catalog{}, err
 	}
-	client := Client{Remote: b.opts.Remote, Store: b.opts.Store}
+	client := Client{Remote: b.opts.Remote, Store: b.opts.Store, Keys: b.opts.Keys}
 	r, err := client.Open(ctx, ref)
 	if err != nil {
 		return catalog.Catalog{}, err

@@ -41,7 +41,10 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
-		builder, task := c.builder(env, a, true)
+		builder, task, err := c.builder(env, a, true)
+		if err != nil {
+			return err
+		}
 		config := catalog.Config{Name: cmp.Or(c.Name, ref.Name()), Sources: sources, Owners: owners}
 		built, err := terminal.Interruptible(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, config) })
 		task.End()
@@ -138,7 +141,10 @@ func (c *UpdateCmd) Run(env *terminal.Env) error {
 			return err
 		}
 		c.Texts = c.Texts || len(content.Texts) > 0
-		builder, task := c.builder(env, a, c.Moved)
+		builder, task, err := c.builder(env, a, c.Moved)
+		if err != nil {
+			return err
+		}
 		type result struct {
 			next     catalog.Catalog
 			problems []indexer.Problem
@@ -191,7 +197,10 @@ func (c *VerifyCmd) Run(env *terminal.Env) error {
 			return err
 		}
 		c.Texts = c.Texts || len(content.Texts) > 0
-		builder, task := c.builder(env, a, true)
+		builder, task, err := c.builder(env, a, true)
+		if err != nil {
+			return err
+		}
 		built, err := terminal.Interruptible(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, published.Config()) })
 		task.End()
 		if err != nil {

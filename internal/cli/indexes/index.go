@@ -31,20 +31,26 @@ type buildFlags struct {
 	ValidFor time.Duration `placeholder:"DURATION" help:"Time after which clients refuse the index unless it is updated, for example 720h. Default is the duration of the former state, otherwise unlimited."`
 	SignKey  string        `placeholder:"FILE" complete:"file" help:"Private key that signs the index (PEM): ECDSA with the curve P-256, or Ed25519."`
 	DryRun   bool          `help:"Show the changes without pushing them."`
+	content.IndexKeyFlag
 	content.ContentFlags
 }
 
-func (f *buildFlags) builder(env *terminal.Env, a *access, moved bool) (*indexer.Builder, *terminal.Task) {
+// builder returns a builder, and the task that shows its progress.
+func (f *buildFlags) builder(env *terminal.Env, a *access, moved bool) (*indexer.Builder, *terminal.Task, error) {
+	keys, err := f.Keys(env.Context)
+	if err != nil {
+		return nil, nil, err
+	}
 	task := terminal.StartTask(env.Stderr, "reading packages")
 	return indexer.NewBuilder(indexer.Options{
-		Remote: a.remote, Source: a.source, Store: a.cache.Store(), Texts: f.Texts, Moved: moved, Parallel: f.Parallel,
+		Remote: a.remote, Source: a.source, Store: a.cache.Store(), Keys: keys, Texts: f.Texts, Moved: moved, Parallel: f.Parallel,
 		Progress: func(done, known int) {
 			// A line for every version would fill the log of a job.
 			if done%progressStep == 0 && done > 0 {
 				task.Set("reading packages: %d of %d versions", done, known)
 			}
 		},
-	}), task
+	}), task, nil
 }
 
 // progressStep is the number of versions after which the progress is reported.
