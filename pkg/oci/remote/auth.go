@@ -87,6 +87,21 @@ func (s *session) authorize(ctx context.Context, resp *http.Response, c call, ho
 	return authorization, err
 }
 
+// sendFirst makes the calls of the scope of c send a user name and a password before a challenge, if there are any and no
+// credentials were accepted yet.
+func (s *session) sendFirst(ctx context.Context, c call) error {
+	creds, err := s.credentials(ctx, c.repository)
+	if err != nil || creds.Username == "" && creds.Password == "" {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tokens[c.scope()] == "" {
+		s.tokens[c.scope()], s.sent[c.scope()] = basic(creds), true
+	}
+	return nil
+}
+
 // answer returns the Authorization header for the first supported challenge.
 func (s *session) answer(ctx context.Context, challenges []challenge, c call, creds *authn.AuthConfig) (string, error) {
 	for _, ch := range challenges {

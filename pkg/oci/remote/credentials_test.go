@@ -382,3 +382,29 @@ func TestAdviceForARefusedCall(t *testing.T) {
 		}
 	}
 }
+
+// A registry can list fewer repositories to anonymous clients, and ask none of them for credentials.
+func TestListOfRepositoriesIsRequestedWithCredentials(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/v2/_catalog" {
+			return false
+		}
+		names := "[]"
+		if user, password, _ := r.BasicAuth(); user == "me" && password == "secret" {
+			names = `["acme/private"]`
+		}
+		_, _ = io.WriteString(w, `{"repositories":`+names+`}`)
+		return true
+	}
+	for name, want := range map[string]int{"anonymous": 0, "me": 1} {
+		r := testRemote(t, func(o *Options) {
+			if name == "me" {
+				o.Keychain = keychain{f.Host(): {Username: "me", Password: "secret"}}
+			}
+		})
+		if got, err := r.Repositories(t.Context(), f.Host(), ""); err != nil || len(got) != want {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
+	}
+}

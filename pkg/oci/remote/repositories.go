@@ -22,9 +22,13 @@ var ErrNoRepositoryList = errcode.Code{
 
 // Repositories returns the repositories of a registry whose names have a prefix, in byte order, without duplicates (OCI
 // distribution specification, "_catalog", which is optional). An empty prefix selects all of them. It omits invalid
-// names, and reads at most 100 pages, from the registry's own host only.
+// names, and reads at most 100 pages, from the registry's own host only. Credentials for the host are sent with the first request,
+// because a registry can list fewer repositories to anonymous clients instead of asking for credentials.
 func (r *Client) Repositories(ctx context.Context, registry, prefix string) ([]string, error) {
 	s := r.session(oci.Reference{Registry: registry}.Host())
+	if err := s.sendFirst(ctx, call{}); err != nil {
+		return nil, err
+	}
 	next := s.url("/v2/_catalog")
 	next.RawQuery = url.Values{"n": {tagsPerPage}}.Encode()
 	seen := map[string]bool{}
