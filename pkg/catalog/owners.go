@@ -67,6 +67,21 @@ func checkOwners(owners []GroupOwner) error {
 	return nil
 }
 
+// uncontested returns the owners of the API groups of which no package outside of the owner has kinds.
+func (c *Catalog) uncontested(owners []GroupOwner) []GroupOwner {
+	of, contested := map[string]GroupOwner{}, map[string]bool{}
+	for _, o := range owners {
+		of[o.Group] = o
+	}
+	for i := range c.Kinds {
+		k := &c.Kinds[i]
+		if o, ok := of[k.Group]; ok && !o.Covers(k.Repository) {
+			contested[k.Group] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(owners), func(o GroupOwner) bool { return contested[o.Group] })
+}
+
 // includeOwners adds the owners of another index for API groups that have none, as far as there is room.
 func (c *Config) includeOwners(others []GroupOwner) {
 	merged := slices.Clone(c.Owners)

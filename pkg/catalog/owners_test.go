@@ -67,3 +67,26 @@ func TestAnIndexKeepsItsOwnersWhenItIncludesAnother(t *testing.T) {
 		t.Errorf("the configuration has no owners: %s", text)
 	}
 }
+
+// An index that is included does not appoint owners of the groups of the packages that the catalog has already.
+func TestAnIncludedIndexOwnsOnlyGroupsWithoutOtherPackages(t *testing.T) {
+	c := &Catalog{
+		Packages: []Package{{Repository: "example.org/acme/boats"}},
+		Kinds:    []Kind{{Kind: "Boat", Group: "boats.example.org", Repository: "example.org/acme/boats"}},
+	}
+	evil := GroupOwner{"boats.example.org", "example.org/evil"}
+	for _, tc := range []struct {
+		name  string
+		owner GroupOwner
+		want  bool
+	}{
+		{"Another", evil, false},
+		{"ThePublisherOfThePackage", GroupOwner{"boats.example.org", "example.org/acme"}, true},
+		{"AnotherGroup", GroupOwner{"rafts.example.org", "example.org/evil"}, true},
+	} {
+		out := c.Include(&Catalog{Config: Config{Owners: []GroupOwner{tc.owner}}})
+		if got := slices.Contains(out.Config.Owners, tc.owner); got != tc.want {
+			t.Errorf("%s: got %v", tc.name, out.Config.Owners)
+		}
+	}
+}

@@ -53,7 +53,9 @@ func (c *Catalog) with(changed map[string]*Entry) Catalog {
 	return out
 }
 
-// Include returns the catalog with the packages of another one that it does not have itself, and the owners of API groups.
+// Include returns the catalog with the packages of another one that it does not have itself, and the owners of API groups: those of
+// groups that have no owner, and of which no package outside of the owner has kinds. Another index must not decide which
+// package is preferred for a kind that the catalog has.
 func (c *Catalog) Include(other *Catalog) Catalog {
 	isNew := func(repository string) bool { return c.exact(repository) == nil }
 	of, added := other.kindPositions(isNew), map[string]*Entry{}
@@ -63,7 +65,7 @@ func (c *Catalog) Include(other *Catalog) Catalog {
 		}
 	}
 	out := c.with(added)
-	out.Config.includeOwners(other.Config.Owners)
+	out.Config.includeOwners(c.uncontested(other.Config.Owners))
 	return out
 }
 
