@@ -2,9 +2,9 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
@@ -54,7 +54,7 @@ func (p *push) checkStatusDeletion(ctx context.Context, content oci.Reference) e
 	}
 	a, err := p.packages.client.Artifact(ctx, content)
 	if err != nil {
-		if class := errcode.From(err).Code.Class; class == errcode.Unavailable || class == errcode.Timeout || ctx.Err() != nil {
+		if isTemporary(ctx, err) {
 			return err
 		}
 		return nil // It does not exist, or is no manifest that states a type.
@@ -64,6 +64,12 @@ func (p *push) checkStatusDeletion(ctx context.Context, content oci.Reference) e
 		return nil //nolint:nilerr // Content that is not valid is no status.
 	}
 	return p.forbidden(access.Yank)
+}
+
+// isTemporary reports whether a later attempt to read content can succeed.
+func isTemporary(ctx context.Context, err error) bool {
+	class := errcode.From(err).Code.Class
+	return class == errcode.Unavailable || class == errcode.Timeout || ctx.Err() != nil
 }
 
 // keepRemoved writes the status of the version of a change again if the version does not exist any more and has another status: through another server in
@@ -112,7 +118,7 @@ func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Dig
 		}
 		a, err := p.packages.client.Artifact(ctx, ref.WithTag(tag))
 		if err != nil {
-			if class := errcode.From(err).Code.Class; class == errcode.Unavailable || class == errcode.Timeout || ctx.Err() != nil {
+			if isTemporary(ctx, err) {
 				return nil, err
 			}
 			// The tag has no image, so it is no version of a package, or the image is damaged.
@@ -131,9 +137,12 @@ func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Dig
 		case isVersion(tag) && root.Digest == target:
 			versions = append(versions, tag)
 		case isVersion(tag):
-			if _, doc, err := oci.ReadDocument(ctx, a, root, oci.Limits{}); err == nil &&
-				slices.ContainsFunc(doc.Manifests, func(d oci.Descriptor) bool { return d.Digest == target }) {
-				return nil, ErrPublished.New(nil, "the content is a part of %s:%s", p.api.repository, tag)
+			isPart, err := oci.Contains(ctx, a, target, oci.Limits{})
+			if isPart || errors.Is(err, oci.ErrIndexTooDeep) {
+				return nil, ErrPublished.New(err, "the content is a part of %s:%s", p.api.repository, tag)
+			}
+			if err != nil && isTemporary(ctx, err) {
+				return nil, err
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -12,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/retention"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
@@ -190,6 +192,13 @@ func TestPartsOfAVersionAreNotDeleted(t *testing.T) {
 	}
 	if err := owner.Delete(t.Context(), ref.WithDigest(index.Root().Digest)); !errors.Is(err, remote.ErrRefused) {
 		t.Errorf("the content of two versions: %v", err)
+	}
+	other := build(t, packageYAML("provider-boats", "Raft"))
+	if _, err := owner.Push(t.Context(), ref.WithTag("v2.0.0"), publish.Index(t, publish.Index(t, other))); err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Delete(t.Context(), ref.WithDigest(other.Root().Digest)); !errors.Is(err, remote.ErrRefused) || !strings.Contains(err.Error(), "is a part of acme/provider-boats:v2.0.0") {
+		t.Errorf("an image of a nested index: %v", err)
 	}
 	if _, err := owner.Artifact(t.Context(), ref.WithDigest(child)); err != nil {
 		t.Error(err)

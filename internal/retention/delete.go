@@ -72,44 +72,40 @@ func checkTags(ctx context.Context, client *remote.Client, ref oci.Reference, v 
 		case strings.HasPrefix(tag, "sha256-"):
 			continue // It belongs to another version.
 		}
-		needs, err := needs(ctx, client, ref.WithTag(tag), v.Digest)
-		if err != nil {
-			return "", err
-		}
-		if needs {
-			return Needed("the tag " + tag + " refers to it"), nil
+		why, err := needs(ctx, client, ref.WithTag(tag), v.Digest)
+		if err != nil || why != "" {
+			return why, err
 		}
 	}
 	return "", nil
 }
 
-// needs reports whether a tag refers to a manifest, directly or by an image index.
-func needs(ctx context.Context, client *remote.Client, tag oci.Reference, d oci.Digest) (bool, error) {
+// needs returns the reason why a tag needs a manifest: it refers to it, directly or by image indexes.
+func needs(ctx context.Context, client *remote.Client, tag oci.Reference, d oci.Digest) (Needed, error) {
+	refers := Needed("the tag " + tag.Tag + " refers to it")
 	root, err := client.Resolve(ctx, tag)
 	switch {
 	case errors.Is(err, remote.ErrTagNotFound):
-		return false, nil
+		return "", nil
 	case err != nil:
-		return false, err
+		return "", err
 	case root.Digest == d:
-		return true, nil
+		return refers, nil
 	case root.MediaType != oci.MediaTypeOCIIndex && root.MediaType != oci.MediaTypeDockerList:
-		return false, nil
+		return "", nil
 	}
 	a, err := client.Artifact(ctx, tag.WithDigest(root.Digest))
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	_, doc, err := oci.ReadDocument(ctx, a, a.Root(), oci.Limits{})
-	if err != nil {
-		return false, err
+	contains, err := oci.Contains(ctx, a, d, oci.Limits{})
+	switch {
+	case errors.Is(err, oci.ErrIndexTooDeep):
+		return Needed("the tag " + tag.Tag + " has too many image indexes to find out whether it refers to it"), nil
+	case err != nil || !contains:
+		return "", err
 	}
-	for _, m := range doc.Manifests {
-		if m.Digest == d {
-			return true, nil
-		}
-	}
-	return false, nil
+	return refers, nil
 }
 
 // removedMessage is the message in the status of the versions that Delete deletes.

@@ -52,6 +52,16 @@ func TestContentThatATagOrAnArtifactNeedsIsKeptAndOtherContentLeavesItsReason(t 
 	check(signed, "refers to it")
 	check(candidate("v1.0.0-rc.4", signed.Digest), "deleted already")
 
+	nested := candidate("v1.0.0-rc.6", push("v1.0.0-rc.6", "g"))
+	a, err := client.Artifact(t.Context(), oci.MustParseReference(repository+":v1.0.0-rc.6"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Push(t.Context(), oci.MustParseReference(repository+":outer"), publish.Index(t, publish.Index(t, a))); err != nil {
+		t.Fatal(err)
+	}
+	check(nested, "the tag outer refers to it")
+
 	unneeded := candidate("v1.0.0-rc.5", push("v1.0.0-rc.5", "f"))
 	ref := oci.MustParseReference(repository + ":v1.0.0-rc.5")
 	if _, err := packagestatus.Write(t.Context(), client, ref, catalog.Status{State: catalog.Yanked}); err != nil {
