@@ -16,8 +16,9 @@ import (
 type Needed string
 
 // Check returns the reason why the registry still needs the content of a version, and "" if nothing does: another tag, an image index
-// under another tag, a referrer other than a status, or a tag that has moved since the index was updated. A registry server of xpkg is asked whether one of its
-// packages requires the version, because the index may not have all of them.
+// under another tag, a referrer other than a status, or a tag that has moved since the index was updated. A version that [Unfinished] has returned must still
+// have the status of the retention. A registry server of xpkg is asked whether one of its packages requires the version, because the index may not have all of
+// them.
 func Check(ctx context.Context, client *remote.Client, v Candidate) (Needed, error) {
 	ref, err := referenceOf(v)
 	if err != nil {
@@ -31,6 +32,17 @@ func Check(ctx context.Context, client *remote.Client, v Candidate) (Needed, err
 		return "", err
 	case current.Digest != v.Digest:
 		return Needed("its tag refers to " + current.Digest.Short() + " now"), nil
+	}
+	if isRemoved(v.Version) {
+		status, err := packagestatus.Read(ctx, client, ref)
+		switch {
+		case errors.Is(err, catalog.ErrInvalidStatus):
+			return Needed(err.Error()), nil
+		case err != nil:
+			return "", err
+		case status == nil || status.State != catalog.Removed || status.Message != removedMessage:
+			return "its status has changed since the index was updated", nil
+		}
 	}
 	required, err := client.IsRequired(ctx, ref)
 	if err != nil {
@@ -123,31 +135,38 @@ func Delete(ctx context.Context, client *remote.Client, v Candidate) error {
 	return err
 }
 
-// Unfinished returns the versions that exist although their status states that the retention has deleted them: their deletion was interrupted. It takes one
-// request for each package with such a status.
+// Unfinished returns the versions that exist although their status states that the retention has deleted them: their deletion was interrupted, or they were
+// pushed again. It takes one request for each package with such a status.
 func Unfinished(ctx context.Context, client *remote.Client, c *catalog.Catalog) ([]Candidate, error) {
-	var out []Candidate
+	var found []Candidate
 	for i := range c.Histories {
-		var existing []string
-		for _, v := range c.Histories[i].Versions {
-			if !isRemoved(v) || v.Status.Message != removedMessage {
-				continue
-			}
-			candidate := Candidate{c.Histories[i].Repository, v}
-			if existing == nil {
-				ref, err := referenceOf(candidate)
-				if err != nil {
-					return nil, err
-				}
-				if existing, err = client.ExistingTags(ctx, ref); err != nil {
-					return nil, err
-				}
-				existing = append(existing, "") // The list is known, also if it has no tag.
-			}
-			if slices.Contains(existing, v.Tag) {
-				out = append(out, candidate)
-			}
+		of, err := unfinished(ctx, client, &c.Histories[i])
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, of...)
+	}
+	return found, nil
+}
+
+// unfinished returns the versions of a package whose deletion was interrupted.
+func unfinished(ctx context.Context, client *remote.Client, h *catalog.History) ([]Candidate, error) {
+	var out []Candidate
+	for _, v := range h.Versions {
+		if isRemoved(v) && v.Status.Message == removedMessage {
+			out = append(out, Candidate{h.Repository, v})
 		}
 	}
-	return out, nil
+	if len(out) == 0 {
+		return nil, nil
+	}
+	ref, err := referenceOf(out[0])
+	if err != nil {
+		return nil, err
+	}
+	existing, err := client.ExistingTags(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(out, func(v Candidate) bool { return !slices.Contains(existing, v.Tag) }), nil
 }

@@ -6,6 +6,7 @@
 package retention
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,17 +34,32 @@ type Candidate struct {
 	catalog.Version
 }
 
-// Select returns the versions of an index that can be deleted, in the order of the index.
-func Select(c *catalog.Catalog, r Rules) []Candidate {
+// A Kept is a version that is kept although its status states that the retention has deleted it.
+type Kept struct {
+	Candidate
+	Why Needed
+}
+
+// Select returns the versions of an index that can be deleted, in the order of the index. The versions whose deletion was interrupted ([Unfinished]) are among
+// them, unless the rules keep them by now: these are returned as kept. Their age is not compared, because an index does not have it.
+func Select(c *catalog.Catalog, r Rules, unfinished []Candidate) (selected []Candidate, kept []Kept) {
 	constraints := constraintsOf(c)
-	var out []Candidate
 	for i := range c.Histories {
 		h := &c.Histories[i]
-		for _, v := range r.expired(h, c.Packages[i].Latest, constraints[h.Repository]) {
-			out = append(out, Candidate{h.Repository, v})
+		exists := func(v catalog.Version) bool {
+			return slices.ContainsFunc(unfinished, func(u Candidate) bool { return u.Repository == h.Repository && u.Tag == v.Tag })
+		}
+		old, reasons := r.expired(h, c.Packages[i].Latest, constraints[h.Repository], exists)
+		for _, v := range old {
+			selected = append(selected, Candidate{h.Repository, v})
+		}
+		for _, v := range h.Versions {
+			if isRemoved(v) && reasons[v.Tag] != "" {
+				kept = append(kept, Kept{Candidate{h.Repository, v}, reasons[v.Tag]})
+			}
 		}
 	}
-	return out
+	return selected, kept
 }
 
 // constraintsOf returns the constraints of all versions that can be installed, by the repository that they constrain.
@@ -74,35 +90,62 @@ func isRemoved(v catalog.Version) bool {
 	return v.Status != nil && v.Status.State == catalog.Removed
 }
 
-// expired returns the versions of a package that can be deleted.
-func (r Rules) expired(h *catalog.History, latest string, constraints []string) []catalog.Version {
-	var kept, old []catalog.Version
+// expired returns the versions of a package that can be deleted, and the reasons why the others are kept, by tag. Versions with the status removed are
+// omitted unless they exist.
+func (r Rules) expired(h *catalog.History, latest string, constraints []string, exists func(catalog.Version) bool) (old []catalog.Version, reasons map[string]Needed) {
+	var kept []catalog.Version
+	reasons = map[string]Needed{}
 	prereleases := 0
 	for _, v := range slices.Backward(h.Versions) {
-		isPrerelease := isPrerelease(v.Tag)
-		switch {
-		case isRemoved(v):
+		if isRemoved(v) && !exists(v) {
 			continue
-		case !isPrerelease, v.Tag == latest, v.Digest.IsZero(), !r.isOld(v), r.locks(h.Repository, v):
-			kept = append(kept, v)
-		case prereleases < r.Keep:
-			kept = append(kept, v)
-		default:
+		}
+		if why := r.reason(h.Repository, latest, prereleases, v); why != "" {
+			kept, reasons[v.Tag] = append(kept, v), why
+		} else {
 			old = append(old, v)
 		}
-		if isPrerelease {
+		if isPrerelease(v.Tag) && !isRemoved(v) {
 			prereleases++
 		}
 	}
 	old = slices.DeleteFunc(old, func(v catalog.Version) bool {
 		// The same content under a tag that is kept, such as a release that was promoted.
-		return slices.ContainsFunc(kept, func(k catalog.Version) bool { return k.Digest == v.Digest })
+		i := slices.IndexFunc(kept, func(k catalog.Version) bool { return k.Digest == v.Digest })
+		if i >= 0 {
+			reasons[v.Tag] = Needed(kept[i].Tag + " has the same content")
+		}
+		return i >= 0
 	})
 	for _, constraint := range constraints {
+		before := len(kept)
 		old, kept = keepFor(constraint, old, kept)
+		for _, v := range kept[before:] {
+			reasons[v.Tag] = Needed(fmt.Sprintf("a package in the index requires %.200q", constraint))
+		}
 	}
 	slices.Reverse(old)
-	return old
+	return old, reasons
+}
+
+// reason returns the reason why a version is kept whatever other versions and constraints there are, and "" if there is none. newer is the number of newer
+// prereleases.
+func (r Rules) reason(repository, latest string, newer int, v catalog.Version) Needed {
+	switch {
+	case !isPrerelease(v.Tag):
+		return "it is no prerelease"
+	case v.Tag == latest:
+		return "it is the newest version of its package"
+	case v.Digest.IsZero():
+		return "its digest is not known"
+	case r.locks(repository, v):
+		return "a lock file contains it"
+	case !isRemoved(v) && !r.isOld(v):
+		return "it is not old enough"
+	case newer < r.Keep:
+		return Needed(fmt.Sprintf("it is one of the newest %d prereleases (--keep)", r.Keep))
+	}
+	return ""
 }
 
 func (r Rules) isOld(v catalog.Version) bool {

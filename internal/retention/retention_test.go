@@ -47,7 +47,8 @@ func build(t interface{ Fatal(...any) }, all ...catalog.Facts) *catalog.Catalog 
 
 func selected(c *catalog.Catalog, r retention.Rules) string {
 	var tags []string
-	for _, v := range retention.Select(c, r) {
+	candidates, _ := retention.Select(c, r, nil)
+	for _, v := range candidates {
 		tags = append(tags, v.Tag)
 	}
 	return strings.Join(tags, " ")
@@ -105,6 +106,44 @@ func TestOnlyOldPrereleasesThatNothingNeedsAreSelected(t *testing.T) {
 	}
 }
 
+// TestTheRulesApplyToInterruptedDeletions checks versions that exist although their status states that the retention has deleted them.
+func TestTheRulesApplyToInterruptedDeletions(t *testing.T) {
+	for name, c := range map[string]struct {
+		constraint     string
+		rules          retention.Rules
+		promoted       bool
+		selected, kept string
+	}{
+		"nothing needs it":             {selected: "v1.0.0-rc.1 v1.0.0-rc.2"},
+		"a lock file":                  {rules: retention.Rules{Locks: []lockfile.File{{Packages: []lockfile.Package{{Repository: boats, Version: "v1.0.0-rc.1"}}}}}, selected: "v1.0.0-rc.2", kept: "a lock file contains it"},
+		"a constraint":                 {constraint: "=v1.0.0-rc.1", selected: "v1.0.0-rc.2", kept: `a package in the index requires "=v1.0.0-rc.1"`},
+		"another version satisfies it": {constraint: ">=v1.0.0-0", selected: "v1.0.0-rc.1 v1.0.0-rc.2"},
+		"the newest ones":              {rules: retention.Rules{Keep: 2}, kept: "it is one of the newest 2 prereleases (--keep)"},
+		"a promoted prerelease":        {promoted: true, selected: "v1.0.0-rc.2", kept: "v1.0.0 has the same content"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := []catalog.Facts{facts(boats, "v1.0.0-rc.1", -1, ""), facts(boats, "v1.0.0-rc.2", 390, ""), facts(boats, "v1.0.0", 380, ""), facts(rafts, "v1.0.0", 1, c.constraint)}
+			all[0].Version.Status, all[0].Head = &catalog.Status{State: catalog.Removed}, nil
+			if c.promoted {
+				all[2].Version.Digest = all[0].Version.Digest
+			}
+			c.rules.Now, c.rules.Age = now, 90*24*time.Hour
+			unfinished := []retention.Candidate{{Repository: boats, Version: all[0].Version}}
+			candidates, kept := retention.Select(build(t, all...), c.rules, unfinished)
+			var tags []string
+			for _, v := range candidates {
+				tags = append(tags, v.Tag)
+			}
+			if got := strings.Join(tags, " "); got != c.selected {
+				t.Errorf("selected %q, want %q", got, c.selected)
+			}
+			if len(kept) > 1 || (len(kept) == 1) != (c.kept != "") || len(kept) == 1 && (kept[0].Tag != "v1.0.0-rc.1" || string(kept[0].Why) != c.kept) {
+				t.Errorf("kept %+v, want %q", kept, c.kept)
+			}
+		})
+	}
+}
+
 // TestAPackageOfPrereleasesKeepsItsNewest checks a package without any release.
 func TestAPackageOfPrereleasesKeepsItsNewest(t *testing.T) {
 	c := build(t, facts(boats, "v0.1.0-rc.1", 400, ""), facts(boats, "v0.1.0-rc.2", 390, ""))
@@ -139,7 +178,8 @@ func TestEveryConstraintStaysSatisfied(t *testing.T) {
 		all = append(all, facts(rafts, "v1.0.0", 1, constraint))
 		rules := retention.Rules{Age: 100 * 24 * time.Hour, Now: now, Keep: rapid.IntRange(0, 3).Draw(t, "keep"), Undated: rapid.Bool().Draw(t, "undated")}
 		var gone []string
-		for _, v := range retention.Select(build(t, all...), rules) {
+		candidates, _ := retention.Select(build(t, all...), rules, nil)
+		for _, v := range candidates {
 			if !strings.Contains(v.Tag, "-") {
 				t.Fatalf("the release %s is selected", v.Tag)
 			}

@@ -64,7 +64,12 @@ func (c *pruneCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.prune(env, client, append(unfinished, retention.Select(index, rules)...))
+	candidates, kept := retention.Select(index, rules, unfinished)
+	for _, v := range kept {
+		fmt.Fprintf(env.Stderr, "note: %s is kept, although its status states that it was deleted: %s. Run `xpkg registry unyank %[1]s` to make it available again.\n",
+			terminal.Safe(v.Repository+":"+v.Tag), terminal.Safe(string(v.Why)))
+	}
+	return c.prune(env, client, candidates)
 }
 
 // rules returns the rules of the flags.

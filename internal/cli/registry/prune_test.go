@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,4 +54,46 @@ func TestAnInterruptedPruneContinues(t *testing.T) {
 	if code, stdout, stderr = command.Output(t, prune...); code != 0 || stdout != "" {
 		t.Errorf("the last run: exit code %d\n%s%s", code, stdout, stderr)
 	}
+}
+
+// TestAnInterruptedDeletionObservesTheRules lets a run end between the status and the deletion of a version. The next runs keep it for a lock file, and after its
+// status has changed.
+func TestAnInterruptedDeletionObservesTheRules(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	yes := true
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
+	t.Cleanup(func() { _ = images.Close() })
+	var works atomic.Bool
+	host := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete && !works.Load() {
+			w.WriteHeader(http.StatusNotImplemented)
+			return
+		}
+		images.ServeHTTP(w, r)
+	})).URL, "http://")
+	repository, index := host+"/acme/boats", host+"/index:main"
+	for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0"} {
+		if _, err := publish.Package(t.Context(), repository+":"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command.Run(t, "index", "build", index, "--repository", repository)
+	lock := filepath.Join(t.TempDir(), "xpkg.lock")
+	command.Run(t, "resolve", repository+"@v1.0.0-rc.1", "--lock", lock)
+	prune := []string{"registry", "prune", index, "--undated", "--keep", "0", "--yes"}
+	if code, stdout, stderr := command.Output(t, prune...); code == 0 {
+		t.Fatalf("the first run succeeds\n%s%s", stdout, stderr)
+	}
+	works.Store(true)
+	command.Run(t, "index", "update", index)
+	code, stdout, stderr := command.Output(t, append(prune, "--lock", lock)...)
+	if code != 0 || stdout != "" || !strings.Contains(stderr, "note: "+repository+":v1.0.0-rc.1 is kept, although its status states that it was deleted: a lock file contains it. Run `xpkg registry unyank "+repository+":v1.0.0-rc.1`") {
+		t.Errorf("with the lock file: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	command.Run(t, "registry", "unyank", repository+":v1.0.0-rc.1")
+	code, stdout, stderr = command.Output(t, prune...)
+	if code != 0 || stdout != "" || !strings.Contains(stderr, "v1.0.0-rc.1 is kept: its status has changed") {
+		t.Errorf("after unyank: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	command.Run(t, "inspect", repository+":v1.0.0-rc.1")
 }
