@@ -135,18 +135,27 @@ func Delete(ctx context.Context, client *remote.Client, v Candidate) error {
 	return err
 }
 
+// A Denied is a repository that the client may not read or change.
+type Denied struct {
+	Repository string
+	Err        error
+}
+
 // Unfinished returns the versions that exist although their status states that the retention has deleted them: their deletion was interrupted, or they were
-// pushed again. It takes one request for each package with such a status.
-func Unfinished(ctx context.Context, client *remote.Client, c *catalog.Catalog) ([]Candidate, error) {
-	var found []Candidate
+// pushed again. It takes one request for each package with such a status, and returns the repositories that the client may not read, too.
+func Unfinished(ctx context.Context, client *remote.Client, c *catalog.Catalog) (found []Candidate, denied []Denied, err error) {
 	for i := range c.Histories {
-		of, err := unfinished(ctx, client, &c.Histories[i])
-		if err != nil {
-			return nil, err
+		h := &c.Histories[i]
+		of, err := unfinished(ctx, client, h)
+		switch {
+		case errors.Is(err, remote.ErrUnauthorized):
+			denied = append(denied, Denied{h.Repository, err})
+		case err != nil:
+			return nil, nil, err
 		}
 		found = append(found, of...)
 	}
-	return found, nil
+	return found, denied, nil
 }
 
 // unfinished returns the versions of a package whose deletion was interrupted.

@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
@@ -60,7 +61,7 @@ func (c *pruneCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	unfinished, err := retention.Unfinished(env.Context, client, index)
+	unfinished, denied, err := retention.Unfinished(env.Context, client, index)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (c *pruneCmd) Run(env *terminal.Env) (err error) {
 		fmt.Fprintf(env.Stderr, "note: %s is kept, although its status states that it was deleted: %s. Run `xpkg registry unyank %[1]s` to make it available again.\n",
 			terminal.Safe(v.Repository+":"+v.Tag), terminal.Safe(string(v.Why)))
 	}
-	return c.prune(env, client, candidates)
+	return c.prune(env, client, candidates, denied)
 }
 
 // rules returns the rules of the flags.
@@ -101,45 +102,62 @@ func dateOf(t time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-// prune checks each candidate immediately before it is deleted, because the registry is in use.
-func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []retention.Candidate) error {
+// prune checks each candidate immediately before it is deleted, because the registry is in use. It omits the repositories that the user may not read or
+// change, and fails with them at the end.
+func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []retention.Candidate, denied []retention.Denied) error {
 	count := 0
 	var refused error
 	for i, v := range candidates {
+		if slices.ContainsFunc(denied, func(d retention.Denied) bool { return d.Repository == v.Repository }) {
+			continue
+		}
 		name := terminal.Safe(v.Repository + ":" + v.Tag)
 		needed, err := retention.Check(env.Context, client, v)
-		if err != nil {
+		if err == nil && needed == "" && c.Yes {
+			err = retention.Delete(env.Context, client, v)
+			if errors.Is(err, remote.ErrRefused) {
+				needed, refused, err = retention.Needed(err.Error()), err, nil
+			}
+		}
+		switch {
+		case errors.Is(err, remote.ErrUnauthorized):
+			denied = append(denied, retention.Denied{Repository: v.Repository, Err: err})
+			continue
+		case err != nil:
 			return c.interrupted(env, count, candidates[i:], err)
 		}
 		if needed != "" {
 			fmt.Fprintf(env.Stderr, "note: %s is kept: %s\n", name, terminal.Safe(string(needed)))
 			continue
 		}
-		if c.Yes {
-			err := retention.Delete(env.Context, client, v)
-			if errors.Is(err, remote.ErrRefused) {
-				fmt.Fprintf(env.Stderr, "note: %s is kept: %s\n", name, terminal.Safe(err.Error()))
-				refused = err
-				continue
-			}
-			if err != nil {
-				return c.interrupted(env, count, candidates[i:], err)
-			}
-		}
 		count++
 		if _, err := fmt.Fprintf(env.Stdout, "%s  %s  %s\n", name, v.Digest.Short(), dateOf(v.Created)); err != nil {
 			return err
 		}
 	}
-	if count == 0 && refused != nil {
+	if count == 0 && refused != nil && len(denied) == 0 {
 		return refused // The registry may allow no deletion at all.
 	}
 	if c.Yes {
 		fmt.Fprintf(env.Stderr, "Deleted %s. The garbage collection of the registry frees the space.\n", wording.Count(count, "version"))
+	} else {
+		fmt.Fprintf(env.Stderr, "Would delete %s. Nothing was changed; --yes deletes them.\n", wording.Count(count, "version"))
+	}
+	return errDenied(denied)
+}
+
+// errDenied returns the error for repositories that the user may not read or change; nil if there are none.
+func errDenied(denied []retention.Denied) error {
+	if len(denied) == 0 {
 		return nil
 	}
-	fmt.Fprintf(env.Stderr, "Would delete %s. Nothing was changed; --yes deletes them.\n", wording.Count(count, "version"))
-	return nil
+	var names []string
+	for _, d := range denied {
+		names = append(names, d.Repository)
+	}
+	const most = 10
+	return remote.ErrUnauthorized.New(denied[0].Err, "cannot prune %s: %s", wording.Count(len(names), "repository"), wording.Few(names, most, ", ")).
+		WithDo("All other repositories are done. Run the command again as a user who may delete versions and change their status there (`xpkg login`), or leave these repositories to their owners.")
 }
 
 // interrupted prints what a run has done that fails at the first of the given versions, and returns the error.

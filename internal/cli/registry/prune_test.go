@@ -97,3 +97,45 @@ func TestAnInterruptedDeletionObservesTheRules(t *testing.T) {
 	}
 	command.Run(t, "inspect", repository+":v1.0.0-rc.1")
 }
+
+// TestPruneContinuesAfterARepositoryOfOthers denies the access to the first of two repositories, at each of the requests.
+func TestPruneContinuesAfterARepositoryOfOthers(t *testing.T) {
+	for name, isDenied := range map[string]func(*http.Request) bool{
+		"read":       func(r *http.Request) bool { return r.Method == http.MethodHead || r.Method == http.MethodGet },
+		"a status":   func(r *http.Request) bool { return r.Method == http.MethodPost || r.Method == http.MethodPut },
+		"a deletion": func(r *http.Request) bool { return r.Method == http.MethodDelete },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("XDG_CACHE_HOME", t.TempDir())
+			yes := true
+			images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
+			t.Cleanup(func() { _ = images.Close() })
+			var denies atomic.Bool
+			host := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if denies.Load() && strings.HasPrefix(r.URL.Path, "/v2/acme/") && isDenied(r) {
+					w.WriteHeader(http.StatusForbidden)
+					_, _ = w.Write([]byte(`{"errors":[{"code":"DENIED","message":"the repository is that of others"}]}`))
+					return
+				}
+				images.ServeHTTP(w, r)
+			})).URL, "http://")
+			others, own, index := host+"/acme/boats", host+"/own/boats", host+"/index:main"
+			for _, repository := range []string{others, own} {
+				for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0-rc.2", "v1.0.0"} {
+					if _, err := publish.Package(t.Context(), repository+":"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			command.Run(t, "index", "build", index, "--repository", others, "--repository", own)
+			denies.Store(true)
+			code, stdout, stderr := command.Output(t, "registry", "prune", index, "--undated", "--keep", "0", "--yes")
+			if code != 6 || strings.Count(stdout, own+":v1.0.0-rc.") != 2 || strings.Contains(stdout, others) || !strings.Contains(stderr, "Deleted 2 versions.") ||
+				!strings.Contains(stderr, "cannot prune 1 repository: "+others) {
+				t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+			}
+			denies.Store(false)
+			command.Run(t, "inspect", others+":v1.0.0-rc.1")
+		})
+	}
+}
