@@ -1,6 +1,10 @@
 // Package mirror copies the packages of an index to another registry, with their statuses and all other artifacts that refer to them, and
 // the index itself, byte for byte.
 //
+// A run omits what the source does not have or does not let the user read, and fails with it at the end, after everything else was copied. The index is copied
+// nevertheless: it is for finding packages and names the same missing ones in the source, and without it one such package would keep the statuses of all others
+// from the mirror, until the index expires.
+//
 // The state of the index whose packages were copied is copied last, whatever the source has published since. Every run compares the digests of all versions
 // with the target and copies those that are missing, so a run after an interruption continues, and versions that the target lost are copied
 // again. Blobs are not compared, except by a run that verifies: it reads everything in the target. If both registries are servers of xpkg, which state when a repository changes, a run skips the repositories in which a former run has found nothing to
@@ -34,7 +38,7 @@ var ErrMirror = errcode.Code{
 }
 
 // Codes returns the error codes that this package defines.
-func Codes() []errcode.Code { return []errcode.Code{ErrMirror} }
+func Codes() []errcode.Code { return []errcode.Code{ErrMirror, ErrUnreadable} }
 
 // Options configure a mirror.
 type Options struct {
@@ -64,7 +68,8 @@ type Result struct {
 // versionsAtOnce is the number of versions that are compared or copied at the same time.
 const versionsAtOnce = 8
 
-// Run copies the versions of a state of an index that the target lacks, and the artifacts that belong to them.
+// Run copies the versions of a state of an index that the target lacks, and the artifacts that belong to them. It fails with ErrUnreadable if it could read
+// everything but packages that the source does not have or does not let the user read: the index can be copied then.
 func Run(ctx context.Context, o Options, current *catalog.Catalog) (Result, error) {
 	m := &mirror{Options: o, packages: map[string]bool{}, artifacts: map[artifact]bool{}}
 	if err := m.checkKinds(current); err != nil {
@@ -87,6 +92,9 @@ func Run(ctx context.Context, o Options, current *catalog.Catalog) (Result, erro
 	if err == nil {
 		err = m.remember(ctx, changed, before)
 	}
+	if err == nil {
+		err = m.errUnreadable()
+	}
 	return Result{Packages: len(m.packages), Versions: m.versions, Artifacts: len(m.artifacts)}, err
 }
 
@@ -106,6 +114,8 @@ type mirror struct {
 	packages  map[string]bool
 	versions  int
 	artifacts map[artifact]bool
+	// unreadable is what the source does not have, or does not let the user read.
+	unreadable []unreadable
 }
 
 // repository is a repository of the source, with the one of the mirror. The references have no tag.
@@ -214,7 +224,7 @@ func (m *mirror) copyVersions(ctx context.Context, g *errgroup.Group, r reposito
 			continue
 		}
 		g.Go(func() error {
-			if err := m.copyVersion(ctx, r.from.WithTag(v.Tag).WithDigest(v.Digest), r.to); err != nil {
+			if err := m.pass(r, v.Tag, m.copyVersion(ctx, r.from.WithTag(v.Tag).WithDigest(v.Digest), r.to)); err != nil {
 				return ErrMirror.New(err, "cannot copy %s:%s", r.Repository, v.Tag)
 			}
 			return nil
@@ -231,7 +241,7 @@ func (m *mirror) copyVersion(ctx context.Context, from, to oci.Reference) error 
 		return err
 	}
 	if !isThere {
-		a, err := m.Client.Artifact(ctx, from)
+		a, err := m.artifact(ctx, from)
 		if errors.Is(err, oci.ErrManifestNotFound) && m.isRemoved(ctx, from) {
 			return nil
 		}
@@ -262,7 +272,7 @@ func (m *mirror) copyReferrers(ctx context.Context, from, to oci.Reference) erro
 	for i := 0; i < len(subjects); i++ {
 		found, err := m.Client.Referrers(ctx, from.WithTag("").WithDigest(subjects[i]), "")
 		if err != nil {
-			return err
+			return fromSource(err)
 		}
 		if len(found) == 0 {
 			continue
@@ -300,7 +310,7 @@ func hasDigest(descriptors []oci.Descriptor, d oci.Digest) bool {
 // copyReferrer copies an artifact that refers to a subject. It omits one that was deleted since the list, and one that the list has although
 // it does not refer to the subject: without the referrers API, any client can write the list.
 func (m *mirror) copyReferrer(ctx context.Context, from, to oci.Reference, subject oci.Digest) error {
-	a, err := m.Client.Artifact(ctx, from)
+	a, err := m.artifact(ctx, from)
 	if errors.Is(err, oci.ErrManifestNotFound) {
 		return nil
 	}
@@ -326,10 +336,13 @@ func (m *mirror) copyTags(ctx context.Context, g *errgroup.Group, r repository) 
 	g.Go(func() error {
 		tags, err := m.Client.Tags(ctx, r.from)
 		if err != nil {
+			if err = m.pass(r, "", fromSource(err)); err == nil {
+				return nil
+			}
 			return ErrMirror.New(err, "cannot list the versions of %s", r.Repository)
 		}
 		for _, tag := range tags {
-			if err := m.copyArtifact(ctx, r, tag); err != nil {
+			if err := m.pass(r, tag, m.copyArtifact(ctx, r, tag)); err != nil {
 				return ErrMirror.New(err, "cannot copy %s:%s", r.Repository, tag)
 			}
 		}
@@ -357,13 +370,13 @@ func (m *mirror) copyTag(ctx context.Context, from, to oci.Reference) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return fromSource(err)
 	}
 	current, err := m.Client.Resolve(ctx, to)
 	if isThere, err := m.isIntact(ctx, to.WithDigest(there.Digest), err == nil && current.Digest == there.Digest); err != nil || isThere {
 		return err
 	}
-	a, err := m.Client.Artifact(ctx, from.WithDigest(there.Digest))
+	a, err := m.artifact(ctx, from.WithDigest(there.Digest))
 	if err != nil {
 		return err
 	}

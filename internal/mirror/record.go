@@ -44,7 +44,11 @@ func (m *mirror) current(ctx context.Context, r repository) (record, error) {
 		return record{}, err
 	}
 	now := record{Versions: oci.DigestOf(versions)}
-	if now.Source, err = m.Client.RepositoryState(ctx, r.from); err == nil && now.Source != "" {
+	var read readError
+	if now.Source, err = m.Client.RepositoryState(ctx, r.from); errors.As(fromSource(err), &read) {
+		return now, nil // The copy reports it.
+	}
+	if err == nil && now.Source != "" {
 		now.Target, err = m.Client.RepositoryState(ctx, r.to)
 	}
 	if err != nil {
@@ -83,11 +87,11 @@ func (m *mirror) changed(ctx context.Context, repositories []repository, now map
 	return changed
 }
 
-// remember records the repositories in which a run has found nothing to copy, and which have not changed meanwhile.
+// remember records the repositories in which a run could read everything and has found nothing to copy, and which have not changed meanwhile.
 func (m *mirror) remember(ctx context.Context, compared []repository, before map[string]record) error {
 	var same []repository
 	for _, r := range compared {
-		if before[recordName(r)].isKnown() && !m.packages[r.from.Name()] {
+		if before[recordName(r)].isKnown() && !m.packages[r.from.Name()] && m.isRead(r) {
 			same = append(same, r)
 		}
 	}

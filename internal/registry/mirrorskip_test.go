@@ -222,3 +222,18 @@ func TestAServerKeepsItsOwnIndex(t *testing.T) {
 		t.Errorf("the mirror has the state %s", copied.Digest.Short())
 	}
 }
+
+// TestAMirrorRecordsNoRepositoryThatItCannotRead has a version in the index that the source does not have: each run reports it.
+func TestAMirrorRecordsNoRepositoryThatItCannotRead(t *testing.T) {
+	const target = "mirror.example.org"
+	source, copies, reader := startWithMirror(t, target)
+	o, _ := mirrorOptions(t, source, copies, target)
+	current := reader.catalog(t)
+	h := current.History(host + "/acme/provider-boats")
+	h.Versions = append(h.Versions, catalog.Version{Tag: "v9.0.0", Digest: oci.DigestOf([]byte("absent"))})
+	for range 3 {
+		if _, err := mirror.Run(t.Context(), o, &current); !errors.Is(err, mirror.ErrUnreadable) || !strings.Contains(err.Error(), "/acme/provider-boats:v9.0.0 (") {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
@@ -55,9 +56,9 @@ func (c *mirrorCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	result, err := mirror.Run(env.Context, o, &current)
-	if err != nil {
-		return err
+	result, unreadable := mirror.Run(env.Context, o, &current)
+	if unreadable != nil && !errors.Is(unreadable, mirror.ErrUnreadable) {
+		return unreadable
 	}
 	own, err := mirror.CopyIndex(env.Context, o, ref, state)
 	if err != nil {
@@ -67,7 +68,7 @@ func (c *mirrorCmd) Run(env *terminal.Env) (err error) {
 	if own.Tag != "" {
 		fmt.Fprintf(env.Stderr, "note: %s is the index that the registry publishes itself; the index of the source was not copied. Add a prefix to --to to copy it, too.\n", terminal.Safe(own.String()))
 	}
-	return describe(env, result, c.To)
+	return errors.Join(unreadable, describe(env, result, c.To))
 }
 
 // describe writes what a run has copied.

@@ -1,0 +1,104 @@
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// ErrUnreadable is the code for packages that the source does not have, or does not let the user read.
+var ErrUnreadable = errcode.Code{
+	Name: "MirrorUnreadable", Class: errcode.NotFound,
+	Cause: "Versions of packages of the index do not exist in the source, or the user may not read them. Everything else was copied, and the index.",
+	Fix:   "Log in with `xpkg login` as a user who may read the packages, or remove those that do not exist any more from the index: `xpkg index update` omits versions, and `xpkg index build` packages. Then run the command again.",
+}
+
+// A readError is the failure of a request to the source for something that does not exist there, or that the user may not read.
+type readError struct{ error }
+
+// Unwrap returns the cause.
+func (e readError) Unwrap() error { return e.error }
+
+// fromSource marks the error of a request to the source as a readError if it is one.
+func fromSource(err error) error {
+	if err == nil {
+		return nil
+	}
+	switch errcode.From(err).Code.Class {
+	case errcode.NotFound, errcode.Unauthorized:
+		return readError{err}
+	}
+	return err
+}
+
+// sourceArtifact is an artifact of the source.
+type sourceArtifact struct{ oci.Artifact }
+
+// Open implements [oci.Artifact].
+func (a sourceArtifact) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
+	r, err := a.Artifact.Open(ctx, d)
+	return r, fromSource(err)
+}
+
+// artifact returns an artifact of the source.
+func (m *mirror) artifact(ctx context.Context, from oci.Reference) (oci.Artifact, error) {
+	a, err := m.Client.Artifact(ctx, from)
+	if err != nil {
+		return nil, fromSource(err)
+	}
+	return sourceArtifact{a}, nil
+}
+
+// unreadable is something that the source does not have, or does not let the user read. The tag is empty for the whole repository.
+type unreadable struct {
+	repository, tag string
+	err             error
+}
+
+// pass notes a readError and returns nil, so that the run continues. It returns other errors.
+func (m *mirror) pass(r repository, tag string, err error) error {
+	var read readError
+	if !errors.As(err, &read) {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unreadable = append(m.unreadable, unreadable{r.Repository, tag, err})
+	return nil
+}
+
+// isRead reports whether everything of a repository could be read.
+func (m *mirror) isRead(r repository) bool {
+	return !slices.ContainsFunc(m.unreadable, func(u unreadable) bool { return u.repository == r.Repository })
+}
+
+// errUnreadable returns the error for everything that could not be read; nil if there is nothing.
+func (m *mirror) errUnreadable() error {
+	if len(m.unreadable) == 0 {
+		return nil
+	}
+	slices.SortFunc(m.unreadable, func(a, b unreadable) int {
+		return cmp.Or(cmp.Compare(a.repository, b.repository), cmp.Compare(a.tag, b.tag))
+	})
+	var packages []string
+	for i := 0; i < len(m.unreadable); {
+		first := m.unreadable[i]
+		var tags []string
+		for ; i < len(m.unreadable) && m.unreadable[i].repository == first.repository; i++ {
+			tags = append(tags, m.unreadable[i].tag)
+		}
+		name := first.repository
+		if tags = slices.Compact(tags); first.tag != "" {
+			name += ":" + wording.Few(tags, 3, ", ")
+		}
+		packages = append(packages, name+" ("+first.err.Error()+")")
+	}
+	const most = 10
+	return ErrUnreadable.New(nil, "cannot read %s of the source: %s", wording.Count(len(packages), "package"), wording.Few(packages, most, "; "))
+}
