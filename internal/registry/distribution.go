@@ -59,24 +59,33 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, api apiRequest, su
 			s.challenge(w, r, "the repository does not exist, or requires credentials")
 		}}
 	}
-	if allowed && api.endpoint == blobEndpoint && s.publishesIndexIn(api.repository) {
+	if allowed && api.endpoint == blobEndpoint && api.repository == indexRepository {
 		if blob, err := oci.ParseDigest(api.reference); err == nil {
-			if allowed, err = s.indexBlobs.mayRead(r.Context(), blob); err != nil {
+			if allowed, err = s.indexBlobs.mayRead(r.Context(), subject, blob); err != nil {
 				writeRefusal(w, r, err)
 				return
 			}
 		}
 	}
 	if !allowed {
-		// It takes as long as a read of a repository that does not exist: nothing is read for the name in the request.
-		s.images.ServeHTTP(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}))
+		s.readNothing(w, r, api)
 		return
 	}
 	if asksRequired && policy.May(subject.WithoutRequested(), api.repository, access.Delete) &&
 		s.fullView().Requires(api.repository, api.reference) {
 		w.Header().Set(remote.RequiredHeader, "true")
 	}
+	if api.repository == indexRepository && api.endpoint == manifestEndpoint {
+		s.readIndexManifest(w, r, api, subject)
+		return
+	}
 	s.images.ServeHTTP(w, withPath(r, api))
+}
+
+// readNothing serves a read of a repository that does not exist, or that the sender may not read. Both take the same time: nothing is read for the name
+// in the request.
+func (s *Server) readNothing(w http.ResponseWriter, r *http.Request, api apiRequest) {
+	s.images.ServeHTTP(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}))
 }
 
 // withPath returns a request for a path, without the credentials of the client.
@@ -140,7 +149,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, api apiRequest, 
 func (s *Server) limitMount(r *http.Request, subject access.Subject) {
 	query := r.URL.Query()
 	from := query.Get("from")
-	if query.Get("mount") == "" || from != "" && !s.publishesIndexIn(from) && s.policy().May(subject, from, access.Read) && len(query["from"]) == 1 {
+	if query.Get("mount") == "" || from != "" && from != indexRepository && s.policy().May(subject, from, access.Read) && len(query["from"]) == 1 {
 		return
 	}
 	query.Del("mount")

@@ -1,6 +1,12 @@
 package registry
 
-import "github.com/xpkg-dev/xpkg/pkg/catalog"
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+)
 
 // CheckAll schedules an update of all repositories, as the site does at each interval.
 func (s *Site) CheckAll() { s.checkAll() }
@@ -24,4 +30,30 @@ func (s *Server) PublishedSharesRows() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.publication.content.SharesRows(s.site.Catalog(""))
+}
+
+// RefuseDeletions refuses the deletions of the server itself, as a backend without deletions does.
+func (s *Server) RefuseDeletions() {
+	next := s.packages.requests.handler
+	s.packages.requests.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "deletions are disabled")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// SetPolicyClock sets the time that decides when the file with the policy is read again.
+func (s *Server) SetPolicyClock(now func() time.Time) { s.policies.now = now }
+
+// CurrentIndexIsChecked reports whether the server knows the packages in the current state of its index that are not public.
+func (s *Server) CurrentIndexIsChecked(t testing.TB) bool {
+	t.Helper()
+	d, err := s.images.digest(t.Context(), indexRepository, indexTag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ok := s.indexGuard.known(s.policy(), d)
+	return ok
 }

@@ -55,6 +55,12 @@ type server struct {
 
 func start(t testing.TB, change func(*registry.Options)) *server {
 	t.Helper()
+	return startPrepared(t, change, func(*registry.Server) {})
+}
+
+// startPrepared starts a server that was changed before.
+func startPrepared(t testing.TB, change func(*registry.Options), prepare func(*registry.Server)) *server {
+	t.Helper()
 	s := &server{dir: t.TempDir()}
 	if err := os.WriteFile(filepath.Join(s.dir, "access.yaml"), []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
@@ -68,6 +74,7 @@ func start(t testing.TB, change func(*registry.Options)) *server {
 	if s.Server, err = registry.New(o); err != nil {
 		t.Fatal(err)
 	}
+	prepare(s.Server)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

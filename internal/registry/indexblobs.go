@@ -9,13 +9,16 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/indexer"
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // indexBlobs selects the blobs of the published index that clients may read: those of its current state, of the former states that remain, and of
-// their signatures. The blobs of a removed state stay in the registry until it collects them, and can name packages that are private now.
+// their signatures, if the client may read a manifest with the blob. The blobs of a removed state stay in the registry until it collects them, and can
+// name packages that are private now.
 type indexBlobs struct {
 	packages *Packages
+	guard    *indexGuard
 	images   images
 	now      func() time.Time
 
@@ -30,16 +33,22 @@ type indexBlobs struct {
 // lookupInterval is the time after which the blobs are looked up again for one that is not found.
 const lookupInterval = time.Second
 
-// mayRead reports whether a manifest that the repository has refers to a blob.
-func (b *indexBlobs) mayRead(ctx context.Context, blob oci.Digest) (bool, error) {
+// mayRead reports whether a manifest that the repository has, and that a subject may read, refers to a blob.
+func (b *indexBlobs) mayRead(ctx context.Context, subject access.Subject, blob oci.Digest) (bool, error) {
 	manifests, err := b.manifestsOf(ctx, blob)
 	if err != nil {
 		return false, err
 	}
 	for _, m := range manifests {
 		found, err := b.images.digest(ctx, indexRepository, m.String())
-		if err != nil || !found.IsZero() {
-			return err == nil, err
+		if err != nil {
+			return false, err
+		}
+		if found.IsZero() {
+			continue
+		}
+		if allowed, err := b.guard.mayRead(ctx, subject, m); allowed || err != nil {
+			return allowed, err
 		}
 	}
 	return false, nil

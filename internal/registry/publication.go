@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +32,10 @@ const (
 // published index.
 type publication struct {
 	packages *Packages
-	now      func() time.Time
+	// guard states which packages of a state are not public.
+	guard *indexGuard
+	now   func() time.Time
+	log   *slog.Logger
 	// signer signs each state; nil signs none.
 	signer *indexer.Signer
 	// shared means that other servers can publish the same index, of which one does, by a lease.
@@ -53,8 +57,8 @@ type publication struct {
 	states  []oci.Digest // The states before former that the registry has, newest first.
 	// followed is the state of another server that was read last.
 	followed state
-	// keep is the number of states that remain after the next removal.
-	keep int
+	// kept is the state whose removal failed last.
+	kept oci.Digest
 }
 
 // state is a state of the index.
@@ -106,6 +110,7 @@ func (p *publication) follow(ctx context.Context, next *catalog.Catalog) (catalo
 		}
 		p.followed = state{current.Digest, config}
 	}
+	p.guard.report(ctx, current.Digest)
 	config := p.followed.config
 	config.Counts, config.Owners = next.Config.Counts, next.Config.Owners
 	return config, nil
@@ -153,10 +158,22 @@ func (p *publication) write(ctx context.Context, next *catalog.Catalog, reposito
 	if err := p.sign(ctx, p.former.Manifest().Digest); err != nil {
 		return catalog.Config{}, err
 	}
-	if withdrawn {
-		p.keep = 0
+	keep := mostStates
+	if withdrawn || p.remembersPrivate(ctx) {
+		keep = 0
 	}
-	return p.former.Config(), p.prune(ctx)
+	p.prune(ctx, keep)
+	return p.former.Config(), ctx.Err()
+}
+
+// remembersPrivate reports whether a former state names a package that is not public any more. An earlier process can have been interrupted before it
+// removed the state. A state that cannot be read is not served.
+func (p *publication) remembersPrivate(ctx context.Context) bool {
+	policy := p.guard.policy()
+	return slices.ContainsFunc(p.states[:min(len(p.states), mostStates)], func(d oci.Digest) bool {
+		hidden, err := p.guard.hidden(ctx, policy, d)
+		return err == nil && len(hidden) > 0
+	})
 }
 
 // differs reports whether a catalog has other content than the published index.
@@ -167,9 +184,16 @@ func (p *publication) differs(next *catalog.Catalog) bool {
 	return !next.SharesRows(&p.content) && len(catalog.Diff(&p.content, next)) > 0
 }
 
-// isWithdrawn reports whether a package of the published index is not public any more. It must not be in the snapshot or in
+// isWithdrawn reports whether a package of the published index, or of its journal, is not public any more. It must not be in the snapshot or in
 // the journal of the next state, and the former states are removed.
 func (p *publication) isWithdrawn(repositories []string) bool {
+	if p.former == nil {
+		return false
+	}
+	names := namesIn(p.content.Packages, p.former.Events())
+	if len(p.guard.learn(p.guard.policy(), p.former.Manifest().Digest, names)) > 0 {
+		return true
+	}
 	return slices.ContainsFunc(p.content.Packages, func(row catalog.Package) bool {
 		path, ok := strings.CutPrefix(row.Repository, p.packages.host+"/")
 		return !ok || !slices.Contains(repositories, path)
@@ -188,7 +212,6 @@ func (p *publication) load(ctx context.Context, next *catalog.Catalog) error {
 	if err := p.open(ctx, next); err != nil || p.former == nil {
 		return err
 	}
-	p.keep = mostStates
 	return p.walk(ctx)
 }
 
@@ -269,10 +292,16 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 		publishing.Former, publishing.FormerCatalog = p.former, &former
 		publishing.Catalog.Config.Shards = p.former.Config().Shards
 	}
-	image, _, err := publishing.Encode()
+	image, events, err := publishing.Encode()
 	if err != nil {
 		return err
 	}
+	var journal []catalog.Event
+	if len(image.Manifest.Journal) > 0 {
+		journal = slices.Concat(p.former.Events(), events)
+	}
+	// The first client need not wait until the state was read.
+	p.guard.learn(p.guard.policy(), image.Manifest.Digest, namesIn(next.Packages, journal))
 	if err := p.sign(ctx, image.Manifest.Digest); err != nil {
 		return err
 	}
@@ -281,8 +310,10 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 	}
 	if p.former != nil {
 		p.states = slices.Insert(p.states, 0, p.former.Manifest().Digest)
-	} else {
-		p.keep = mostStates
+	}
+	// This server has just published the state. It does not continue the one that this machine has seen if the name of the index has changed.
+	if err := p.client.Forget(p.ref); err != nil {
+		return err
 	}
 	if p.former, err = p.client.Open(ctx, p.ref); err != nil {
 		return err
@@ -327,20 +358,45 @@ func (p *publication) signatureOf(ctx context.Context, state oci.Digest) oci.Dig
 	return d.Digest
 }
 
-// prune removes the oldest states and their signatures.
-func (p *publication) prune(ctx context.Context) error {
-	for len(p.states) > p.keep {
+// prune removes the oldest states until so many remain. A state that cannot be removed is reported once, and tried again by the next update: this server
+// does not serve it if it names private packages.
+func (p *publication) prune(ctx context.Context, keep int) {
+	for len(p.states) > keep {
 		oldest := p.states[len(p.states)-1]
-		for _, d := range []oci.Digest{p.signatureOf(ctx, oldest), oldest} {
-			if d.IsZero() {
-				continue
+		if err := p.remove(ctx, oldest); err != nil {
+			if ctx.Err() == nil && p.kept != oldest {
+				p.kept = oldest
+				p.reportKept(keep, err)
 			}
-			if err := p.client.Remote.Delete(ctx, p.ref.WithDigest(d)); err != nil && !errors.Is(err, oci.ErrManifestNotFound) {
-				return err
-			}
+			return
 		}
 		p.states = p.states[:len(p.states)-1]
 	}
-	p.keep = mostStates
+	p.kept = oci.Digest{}
+}
+
+// reportKept logs that former states cannot be removed.
+func (p *publication) reportKept(keep int, err error) {
+	repository := p.packages.host + "/" + indexRepository
+	if keep > 0 {
+		p.log.Warn("the index is published, but its oldest states cannot be removed; allow deletions in the repository, or delete them there",
+			"repository", repository, "states", len(p.states)-keep, "error", err)
+		return
+	}
+	p.log.Error("the index is published, but its former states, which name packages that are not public any more, cannot be removed; this server does not serve "+
+		"them to clients that may not read these packages, and clients of the registry behind it can read them until they are deleted there",
+		"repository", repository, "states", len(p.states), "newest", p.states[0], "oldest", p.states[len(p.states)-1], "error", err)
+}
+
+// remove removes a state and its signature.
+func (p *publication) remove(ctx context.Context, state oci.Digest) error {
+	for _, d := range []oci.Digest{p.signatureOf(ctx, state), state} {
+		if d.IsZero() {
+			continue
+		}
+		if err := p.client.Remote.Delete(ctx, p.ref.WithDigest(d)); err != nil && !errors.Is(err, oci.ErrManifestNotFound) {
+			return err
+		}
+	}
 	return nil
 }

@@ -77,6 +77,7 @@ type Server struct {
 	images     images
 	site       *Site
 	packages   *Packages
+	indexGuard *indexGuard
 	indexBlobs *indexBlobs
 	issuers    *issuers
 	metrics    *metrics
@@ -153,7 +154,8 @@ func New(o Options) (_ *Server, err error) {
 	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.images)
 	s.packages.digest = s.images.digest
 	s.metrics.observeDamage(func() damage { return s.images.damage(func(string) bool { return true }) })
-	s.indexBlobs = &indexBlobs{packages: s.packages, images: s.images, now: s.now}
+	s.indexGuard = &indexGuard{packages: s.packages, policy: s.policy, log: s.log, corrects: o.Backend == nil}
+	s.indexBlobs = &indexBlobs{packages: s.packages, guard: s.indexGuard, images: s.images, now: s.now}
 	if s.options.Indexer == nil {
 		s.options.Indexer = s.newIndexer()
 	}
@@ -166,7 +168,7 @@ func (s *Server) newIndexer() *LocalIndexer {
 	x := NewLocalIndexer(s.packages, s.options.Host)
 	x.log, x.texts, x.policy = s.log, s.options.Texts, s.policy
 	if s.publishesIndexIn(indexRepository) {
-		x.publication = &publication{packages: s.packages, now: s.now, signer: s.options.Signer}
+		x.publication = &publication{packages: s.packages, guard: s.indexGuard, now: s.now, signer: s.options.Signer, log: s.log}
 		if s.options.Backend != nil {
 			x.publication.shared, x.publication.settle = true, s.options.Backend.LeaseSettle
 			x.publication.again = func(after time.Duration) { time.AfterFunc(after, s.site.checkAll) }
