@@ -255,6 +255,33 @@ func TestFormerStatesStayHiddenInARegistryWithoutDeletions(t *testing.T) {
 	}
 }
 
+// TestARefusedReadOfTheIndexStartsItsPublication changes the policy of a running server. The first client that reads the index is refused, and the index without
+// the package is published before the next check of all repositories.
+func TestARefusedReadOfTheIndexStartsItsPublication(t *testing.T) {
+	for name, mode := range indexModes() {
+		t.Run(name, func(t *testing.T) {
+			now := newClock()
+			s := startPrepared(t, mode(t), func(s *registry.Server) { s.SetPolicyClock(now.read) })
+			s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
+			for i, kind := range []string{"Boat", "Plan", "Raft"} {
+				s.mustPush(t, indexRepositories[i]+":v1.0.0", kind)
+			}
+			s.waitUntil(t, "the packages are published", func() bool {
+				states := s.states(t, "")
+				return len(states) > 0 && len(slices.Compact(slices.Sorted(slices.Values(states[0].names)))) == len(indexRepositories)
+			})
+			former := s.states(t, "")
+			if err := os.WriteFile(filepath.Join(s.dir, "access.yaml"), []byte(laterPrivate), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			now.add(time.Minute) // The server reads the file again.
+			s.checkHidden(t, "after the change", former)
+			s.waitUntil(t, "the index without the package is published", func() bool { return s.publishes(t, host) })
+			s.checkHidden(t, "after the publication", former)
+		})
+	}
+}
+
 // TestADeletedPackageThatBecomesPrivateLeavesTheJournal deletes a package in the backend before its part of the registry becomes private. The journal of the
 // current state names it, and the server still looks for its repository.
 func TestADeletedPackageThatBecomesPrivateLeavesTheJournal(t *testing.T) {

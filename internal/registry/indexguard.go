@@ -206,6 +206,7 @@ func (s *Server) readIndexManifest(w http.ResponseWriter, r *http.Request, api a
 	default:
 		if !isDigest(api.reference) {
 			s.indexGuard.report(r.Context(), d)
+			s.site.checkPolicy(s.policy())
 		}
 		s.readNothing(w, r, api)
 	}

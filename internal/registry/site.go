@@ -201,6 +201,7 @@ func (s *Site) update(ctx context.Context) (hasChanged bool, err error) {
 		changed = union(changed, repositories)
 	}
 	policy := s.options.Policy()
+	s.checkPolicy(policy)
 	byPartition, changedIn := map[string][]string{}, map[string][]string{}
 	for _, repository := range repositories {
 		name := policy.Partition(repository)
