@@ -56,12 +56,12 @@ func TestSimilarNamesAtTheSameTime(t *testing.T) {
 				statuses := make([]int, len(all))
 				var pushes sync.WaitGroup
 				for i, s := range all {
-					pushes.Go(func() { statuses[i] = s.pushManifest(t.Context(), names[i], "v1.0.0", names[i]) })
+					pushes.Go(func() { statuses[i] = pushAgain(t, s, names[i], "v1.0.0", names[i]) })
 				}
 				pushes.Wait()
 				created := 0
 				for i, s := range all {
-					next := s.pushManifest(t.Context(), names[i], "v1.1.0", "next")
+					next := pushAgain(t, s, names[i], "v1.1.0", "next")
 					if next != statuses[i] || next != http.StatusCreated && next != http.StatusConflict {
 						t.Errorf("the push of a later version to %s: status %d, after %v", names[i], next, statuses)
 					}
@@ -75,4 +75,16 @@ func TestSimilarNamesAtTheSameTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// pushAgain pushes a manifest and returns the status. It repeats the push while the backend is not available, as clients do.
+func pushAgain(t *testing.T, s *server, repository, tag, content string) int {
+	const attempts = 20
+	status := 0
+	for range attempts {
+		if status = s.pushManifest(t.Context(), repository, tag, content); status != http.StatusServiceUnavailable {
+			break
+		}
+	}
+	return status
 }
