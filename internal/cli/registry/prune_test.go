@@ -15,22 +15,37 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
+// startRegistry starts a registry that allows deletions, and returns its host. It does not serve a request to which refuse responds.
+func startRegistry(t *testing.T, refuse func(w http.ResponseWriter, r *http.Request) bool) string {
+	t.Helper()
+	yes := true
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
+	t.Cleanup(func() { _ = images.Close() })
+	return strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !refuse(w, r) {
+			images.ServeHTTP(w, r)
+		}
+	})).URL, "http://")
+}
+
+// refuseDeletions responds to the deletions for which works returns false.
+func refuseDeletions(works func() bool) func(w http.ResponseWriter, r *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		refused := r.Method == http.MethodDelete && !works()
+		if refused {
+			w.WriteHeader(http.StatusNotImplemented)
+		}
+		return refused
+	}
+}
+
 // TestAnInterruptedPruneContinues lets the registry fail at the second deletion. The run states what it has done, and the next one deletes also the version
 // whose status states its deletion already.
 func TestAnInterruptedPruneContinues(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	yes := true
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
-	t.Cleanup(func() { _ = images.Close() })
 	var deletions atomic.Int32
 	var works atomic.Bool
-	host := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodDelete && deletions.Add(1) > 1 && !works.Load() {
-			w.WriteHeader(http.StatusNotImplemented)
-			return
-		}
-		images.ServeHTTP(w, r)
-	})).URL, "http://")
+	host := startRegistry(t, refuseDeletions(func() bool { return deletions.Add(1) == 1 || works.Load() }))
 	repository, index := host+"/acme/boats", host+"/index:main"
 	for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0-rc.2", "v1.0.0-rc.3", "v1.0.0"} {
 		if _, err := publish.Package(t.Context(), repository+":"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
@@ -60,17 +75,8 @@ func TestAnInterruptedPruneContinues(t *testing.T) {
 // status has changed.
 func TestAnInterruptedDeletionObservesTheRules(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	yes := true
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
-	t.Cleanup(func() { _ = images.Close() })
 	var works atomic.Bool
-	host := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodDelete && !works.Load() {
-			w.WriteHeader(http.StatusNotImplemented)
-			return
-		}
-		images.ServeHTTP(w, r)
-	})).URL, "http://")
+	host := startRegistry(t, refuseDeletions(works.Load))
 	repository, index := host+"/acme/boats", host+"/index:main"
 	for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0"} {
 		if _, err := publish.Package(t.Context(), repository+":"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
@@ -107,18 +113,15 @@ func TestPruneContinuesAfterARepositoryOfOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("XDG_CACHE_HOME", t.TempDir())
-			yes := true
-			images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
-			t.Cleanup(func() { _ = images.Close() })
 			var denies atomic.Bool
-			host := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if denies.Load() && strings.HasPrefix(r.URL.Path, "/v2/acme/") && isDenied(r) {
+			host := startRegistry(t, func(w http.ResponseWriter, r *http.Request) bool {
+				refused := denies.Load() && strings.HasPrefix(r.URL.Path, "/v2/acme/") && isDenied(r)
+				if refused {
 					w.WriteHeader(http.StatusForbidden)
 					_, _ = w.Write([]byte(`{"errors":[{"code":"DENIED","message":"the repository is that of others"}]}`))
-					return
 				}
-				images.ServeHTTP(w, r)
-			})).URL, "http://")
+				return refused
+			})
 			others, own, index := host+"/acme/boats", host+"/own/boats", host+"/index:main"
 			for _, repository := range []string{others, own} {
 				for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0-rc.2", "v1.0.0"} {
