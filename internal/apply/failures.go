@@ -20,7 +20,7 @@ var (
 	ErrRefused = errcode.Code{
 		Name: "ForeignOwner", Class: errcode.Conflict,
 		Cause: "An object of the package belongs to another owner.",
-		Fix:   "Uninstall the package that holds the object, or remove the object, and try again. Nothing was written.",
+		Fix:   "Uninstall this package or the one that holds the object. If no package holds it, remove the object, and try again. Nothing was written.",
 	}
 	ErrNeedsAdoption = errcode.Code{
 		Name: "NeedsAdoption", Class: errcode.Conflict, Approval: true,

@@ -73,6 +73,33 @@ func TestUpdateInstallsMissingPackages(t *testing.T) {
 	b.must(t, 0, "update", "--install", second, "--yes", "--wait", "1m").prints(t, "^provider/upsert-yawl healthy .*:v2.0.0")
 }
 
+// TestInstallFindsTheRepositoryUnderAnotherName proves that a repository is not installed twice, and that the error names the installed
+// package.
+func TestInstallFindsTheRepositoryUnderAnotherName(t *testing.T) {
+	b := newBench(t)
+	first, second := b.push(t, "twice/skiff", "v1.0.0", "Skiff"), b.push(t, "twice/skiff", "v2.0.0", "Skiff")
+	other := b.push(t, "thrice/skiff", "v1.0.0", "Skiff")
+	b.must(t, 0, "install", first, "skiff", "--wait", "1m")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "skiff", "--yes", "--wait", "1m") })
+	for _, kind := range [][]string{nil, {"provider"}} {
+		install := append([]string{"install"}, kind...)
+		plan := append([]string{"plan"}, install...)
+		b.must(t, 0, append(install, first)...).prints(t, "^provider/skiff unchanged ")
+		b.must(t, 0, append(plan, first)...).prints(t, "^Nothing to do")
+		for _, command := range [][]string{install, append(install, "--dry-run"), append(install, "--yes"), plan} {
+			b.must(t, 9, append(command, second)...).prints(t, "^error: AlreadyInstalled: provider/skiff is installed from .*:v1.0.0, not from .*:v2.0.0$", "Update it with `xpkg update provider/skiff .*/twice/skiff:v2.0.0`\\.$")
+			b.must(t, 9, append(command, second, "sloop")...).prints(t, "^error: AlreadyInstalled: ", "Update it with `xpkg update provider/skiff .*/twice/skiff:v2.0.0`\\.$")
+			b.must(t, 9, append(command, first, "sloop")...).prints(t, "^error: AlreadyInstalled: provider/skiff is installed from .*:v1.0.0 already", "`xpkg describe provider/skiff`")
+			b.must(t, 9, append(command, other, "skiff")...).prints(t, "^error: AlreadyInstalled: ", "or install both by adding another name")
+		}
+	}
+	b.gone(t, "sloop")
+	b.gone(t, "twice-skiff")
+	if got := b.provider(t, "skiff").Spec.Package; got != first {
+		t.Errorf("the package is %s, want %s", got, first)
+	}
+}
+
 // TestAtomicCommandsUndoTheirChanges proves that --atomic leaves the packages as they were before a command that fails.
 func TestAtomicCommandsUndoTheirChanges(t *testing.T) {
 	b := newBench(t)

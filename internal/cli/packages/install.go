@@ -28,8 +28,8 @@ import (
 var (
 	ErrInstalledOtherwise = errcode.Code{
 		Name: "AlreadyInstalled", Class: errcode.Conflict,
-		Cause: "A package of that kind and name is installed from another reference.",
-		Fix:   "To change its version, use `xpkg update`. To install both, use another name for the new package.",
+		Cause: "A package of that kind and name is installed from another reference, or the repository is installed already. Two packages from one repository contain the same objects.",
+		Fix:   "To change the version of the installed package, use `xpkg update`. To install a package from another repository, use another name for it.",
 	}
 	ErrWait = errcode.Code{
 		Name: "NotHealthyInTime", Class: errcode.Timeout,
@@ -139,16 +139,15 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	live, err := inventory.Get(env.Context, pl.client, want.PackageKind(), want.GetName())
-	if err == nil && live != nil && !c.given() {
-		// Only the label of a dependency is changed.
-		return installedOtherwise(live, want.PackageSpec().Package)
+	live, err := c.findInstalled(env.Context, pl, want)
+	if live != nil && !c.given() {
+		return err // Only the label of a dependency is changed.
 	}
 	var p *planner.Plan
 	if err == nil {
 		p, err = planWith(env, "planning to install "+inventory.ShortName(want), func() (*planner.Plan, error) {
 			pl.Upgrades = c.DependencyUpgrades
-			return planInstall(env.Context, pl, want, c.consents)
+			return planInstall(env.Context, pl, want, live, c.consents)
 		})
 		err = c.adviseCache(err)
 	}
@@ -209,7 +208,7 @@ func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Packa
 		return false, connection.Classify(err, "read %s", inventory.ShortName(p))
 	}
 	p.GetObjectKind().SetGroupVersionKind(kind)
-	if err := installedOtherwise(p, want); err != nil {
+	if err := installedOtherwise(p, want, ""); err != nil {
 		return false, err
 	}
 	return false, adopt(env, cluster, p)

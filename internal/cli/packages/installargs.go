@@ -150,17 +150,33 @@ func secretRefs(names []string) []corev1.LocalObjectReference {
 	return out
 }
 
-// planInstall plans the installation of want. A package that is installed from the same reference is unchanged; one
-// that is installed from another reference is an error.
-func planInstall(ctx context.Context, pl *clusterPlanner, want v1.Package, allow consents) (*planner.Plan, error) {
-	live, err := inventory.Get(ctx, pl.client, want.PackageKind(), want.GetName())
+// findInstalled returns the package that is installed from the reference of want, or nil. It gives want the name of a package that is installed
+// from its repository, unless the command line names another one: two packages from one repository contain the same objects. It fails if
+// another reference is installed, or if the package is being deleted.
+func (c *installArgs) findInstalled(ctx context.Context, pl *clusterPlanner, want v1.Package) (v1.Package, error) {
+	all, err := inventory.LoadNamed(ctx, pl.client)
 	if err != nil {
 		return nil, err
 	}
+	live, asked, orElse := all.InstalledFrom(want), want.PackageSpec().Package, ""
+	switch {
+	case live == nil:
+		live, orElse = all.Named(want), ", or install both by adding another name"
+	case c.Name == "":
+		want.SetName(live.GetName())
+	case live.GetName() != want.GetName() && live.PackageSpec().Package == asked:
+		return nil, ErrInstalledOtherwise.New(nil, "%s is installed from %s already, and a second package cannot have the same objects", inventory.ShortName(live), asked).
+			WithDo("Use %s, which `xpkg describe %s` shows.", inventory.ShortName(live), inventory.ShortName(live))
+	}
+	if live == nil {
+		return nil, nil
+	}
+	return live, installedOtherwise(live, asked, orElse)
+}
+
+// planInstall plans the installation of want. Live is the package if it is installed from the same reference already, or nil.
+func planInstall(ctx context.Context, pl *clusterPlanner, want, live v1.Package, allow consents) (*planner.Plan, error) {
 	if live != nil {
-		if err := installedOtherwise(live, want.PackageSpec().Package); err != nil {
-			return nil, err
-		}
 		want = live.DeepCopyObject().(v1.Package)
 		graph.Adopt(want)
 	}
@@ -171,8 +187,8 @@ func planInstall(ctx context.Context, pl *clusterPlanner, want v1.Package, allow
 }
 
 // installedOtherwise fails when a package is being deleted, or installed from another reference than asked.
-// An applied plan adds the digest to the reference.
-func installedOtherwise(live v1.Package, asked string) error {
+// An applied plan adds the digest to the reference. OrElse is the alternative to an update, if there is one.
+func installedOtherwise(live v1.Package, asked, orElse string) error {
 	if err := inventory.CheckNotDeleting(live); err != nil {
 		return err
 	}
@@ -181,16 +197,7 @@ func installedOtherwise(live v1.Package, asked string) error {
 		return nil
 	}
 	return ErrInstalledOtherwise.New(nil, "%s is installed from %s, not from %s", inventory.ShortName(live), is, asked).
-		WithDo("Update it with `xpkg update %s %s`%s.", inventory.ShortName(live), wording.ShellWord(asked), orSecond(is, asked))
-}
-
-// orSecond returns the other choice for a package whose name is taken, if there is one: two versions of a package contain the same
-// objects, so that both cannot be installed.
-func orSecond(installed, asked string) string {
-	if oci.RepositoryName(installed) == oci.RepositoryName(asked) {
-		return ""
-	}
-	return ", or install both by adding another name"
+		WithDo("Update it with `xpkg update %s %s`%s.", inventory.ShortName(live), wording.ShellWord(asked), orElse)
 }
 
 // needsPackage returns an error if no package is given.

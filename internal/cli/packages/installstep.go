@@ -88,7 +88,7 @@ func lockSteps(all *inventory.Inventory, f lockfile.File, configure func(v1.Pack
 				graph.SetRequiredBy(s.want, dependents(f, p.Repository))
 			}
 			if other := all.Named(s.want); other != nil {
-				return nil, installedOtherwise(other, p.Reference().String())
+				return nil, installedOtherwise(other, p.Reference().String(), "")
 			}
 		}
 		if !s.same {

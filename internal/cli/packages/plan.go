@@ -167,9 +167,13 @@ func (c *planInstallCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return c.run(env, "planning to install "+inventory.ShortName(want), func(pl *clusterPlanner) (*planner.Plan, error) {
+	return c.run(env, "planning to install "+want.PackageSpec().Package, func(pl *clusterPlanner) (*planner.Plan, error) {
 		pl.Upgrades = c.DependencyUpgrades
-		p, err := planInstall(env.Context, pl, want, c.consents)
+		live, err := c.findInstalled(env.Context, pl, want)
+		if err != nil {
+			return nil, err
+		}
+		p, err := planInstall(env.Context, pl, want, live, c.consents)
 		return p, c.adviseCache(err)
 	})
 }
