@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // stopGrace is the time that Stop waits for each of the two processes: for the holder of
@@ -27,12 +28,18 @@ func Stop(ctx context.Context, dataDir string) error {
 	if datadir.Held(path, datadir.LockName) {
 		err = stopHolder(ctx, path)
 	} else if !datadir.Held(path, datadir.ChildLockName) {
-		return ErrNotRunning.New(nil, "no control plane runs in %s", path)
+		return NotRunning(path)
 	}
 	if err != nil {
 		return err
 	}
 	return waitFree(ctx, path, datadir.ChildLockName, stopGrace)
+}
+
+// NotRunning returns the error of a data directory in which no control plane runs.
+func NotRunning(dataDir string) *errcode.Error {
+	return ErrNotRunning.New(nil, "no control plane runs in %s", dataDir).
+		WithDo("Start one with `%s`, or name its directory with --data-dir.", datadir.Command("xpkg up", dataDir))
 }
 
 // stopHolder stops the process that holds the directory. It kills the process after stopGrace.

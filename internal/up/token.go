@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
-
-	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 const (
@@ -63,15 +61,7 @@ func RegistryToken(dataDir, hostport string) (string, error) {
 
 // LoginCommand returns the command that stores the credentials for the registry of a control plane
 // for docker, crane and skopeo.
-func LoginCommand(s State) string { return forDataDir("xpkg login "+s.Registry, s) }
+func LoginCommand(s State) string { return datadir.Command("xpkg login "+s.Registry, s.DataDir) }
 
 // DownCommand returns the command that stops a control plane in the background.
-func DownCommand(s State) string { return forDataDir("xpkg down", s) }
-
-// forDataDir adds the data directory of a control plane to a command, unless it is the default.
-func forDataDir(command string, s State) string {
-	if s.DataDir != datadir.Default() {
-		command += " --data-dir " + wording.ShellWord(s.DataDir)
-	}
-	return command
-}
+func DownCommand(s State) string { return datadir.Command("xpkg down", s.DataDir) }

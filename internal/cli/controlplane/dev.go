@@ -64,7 +64,7 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	if !report.Ready {
-		return up.ErrNotRunning.New(nil, "no control plane runs in %s", dir)
+		return up.NotRunning(dir)
 	}
 	if c.Folder == "" {
 		c.Folder = "."

@@ -16,6 +16,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 const (
@@ -60,6 +61,14 @@ func Default() string {
 		base = filepath.Join(home, ".local", "share")
 	}
 	return filepath.Join(base, "xpkg", "default")
+}
+
+// Command adds a data directory to a command of xpkg, unless it is the default one.
+func Command(command, path string) string {
+	if path == Default() {
+		return command
+	}
+	return command + " --data-dir " + wording.ShellWord(path)
 }
 
 // Open creates the directory if it is missing, and takes its lock. It fails as [Check] does, with
@@ -154,7 +163,8 @@ func lockDirectory(path string) (*flock.Flock, error) {
 	if err != nil && ctx.Err() == nil {
 		return nil, unusable(err, path, "cannot lock data directory %s", path)
 	}
-	return nil, ErrInUse.New(nil, "data directory %s is in use by process %s", path, holder(path))
+	return nil, ErrInUse.New(nil, "data directory %s is in use by process %s", path, holder(path)).
+		WithDo("Stop it with `%s`, or choose another directory with --data-dir.", Command("xpkg down", path))
 }
 
 // prepare removes the access of other users, and the state of the previous process. It writes the
