@@ -94,6 +94,18 @@ func checkFence(name string, f Facts) []Finding {
 	return []Finding{ok(name, "not installed yet")}
 }
 
+func checkFormerRuntimes(name string, f Facts) []Finding {
+	var out []Finding
+	for _, r := range f.FormerRuntimes {
+		out = append(out, warn(name, fmt.Sprintf("the Deployment %s/%s of %s still exists, but the selected runtime is %s", r.Namespace, r.Deployment, r.Owner, r.Chosen),
+			fmt.Sprintf("Run `kubectl delete deployment --namespace %s %s`, so that not two runtimes work on the same resources.", r.Namespace, r.Deployment)))
+	}
+	if len(out) == 0 {
+		return []Finding{ok(name, "no former runtime of a package is left")}
+	}
+	return out
+}
+
 func checkPackageAPI(name string, f Facts) []Finding {
 	var foreign, older, missing []string
 	for _, d := range f.Definitions {

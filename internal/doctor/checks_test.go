@@ -51,6 +51,9 @@ func TestCheck(t *testing.T) {
 		"no manager":   {func(f *Facts) { f.Leases = nil }, Warn, "manager", []string{"kubectl get pods --namespace crossplane-system"}, 0},
 		"no fence":     {func(f *Facts) { f.Fenced = false }, Warn, "runtime fence", []string{"xpkg-runtime-fence", "xpkg bootstrap --apply"}, 0},
 		"no runtimes":  {func(f *Facts) { f.Fenced, f.WithoutRuntimes = false, true }, OK, "", nil, 0},
+		"former runtime": {func(f *Facts) {
+			f.FormerRuntimes = []FormerRuntime{{Namespace: "crossplane-system", Deployment: "aws-1", Owner: "providerrevision/aws-1", Chosen: "External"}}
+		}, Warn, "former runtimes", []string{"crossplane-system/aws-1 of providerrevision/aws-1", "runtime is External", "`kubectl delete deployment --namespace crossplane-system aws-1`"}, 0},
 		"foreign API":  {func(f *Facts) { f.Definitions[0].IsOwn = false }, Fail, "package API", []string{"providers.pkg.crossplane.io", "--take-over"}, errcode.Conflict.Exit},
 		"older API":    {func(f *Facts) { f.Definitions[1].IsCurrent = false }, Warn, "package API", []string{"locks.pkg.crossplane.io", "xpkg bootstrap --apply"}, 0},
 		"missing CRD":  {func(f *Facts) { f.Definitions[1] = Definition{Name: "locks.pkg.crossplane.io"} }, Warn, "package API", []string{"missing: locks.pkg.crossplane.io"}, 0},

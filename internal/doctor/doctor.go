@@ -57,7 +57,7 @@ var checks = []struct {
 	name string
 	run  func(name string, f Facts) []Finding
 }{
-	{server, checkServer}, {permissions, checkPermissions}, {escalation, checkEscalation}, {cores, checkCores}, {managers, checkManagers}, {runtimeFence, checkFence},
+	{server, checkServer}, {permissions, checkPermissions}, {escalation, checkEscalation}, {cores, checkCores}, {managers, checkManagers}, {runtimeFence, checkFence}, {formerRuntimes, checkFormerRuntimes},
 	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {storage, checkStorage}, {registries, checkRegistries}, {packages, checkPackages}, {firstGeneration, checkFirstGeneration},
 }
 
@@ -70,10 +70,12 @@ const (
 	packageAPI  = "package API"
 	// runtimeFence is the policy that protects the manager from package runtimes.
 	runtimeFence = "runtime fence"
-	webhooks     = "webhooks"
-	storage      = "storage versions"
-	registries   = "registries"
-	packages     = "packages"
+	// formerRuntimes are the Deployments of packages whose runtimes the manager runs in another way now.
+	formerRuntimes = "former runtimes"
+	webhooks       = "webhooks"
+	storage        = "storage versions"
+	registries     = "registries"
+	packages       = "packages"
 	// firstGeneration is the API packages.crossplane.io.
 	firstGeneration = "first generation"
 	escalation      = "manager permissions"

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 )
 
 // Facts are the values that the checks need.
@@ -28,6 +29,8 @@ type Facts struct {
 	Fenced bool
 	// WithoutRuntimes reports that the manager has announced that it starts no runtime of any package.
 	WithoutRuntimes bool
+	// FormerRuntimes are the Deployments of packages that the manager does not run as Deployments any more.
+	FormerRuntimes []FormerRuntime
 	// Definitions are the CRDs of the package API.
 	Definitions []Definition
 	// Webhooks are the webhooks that call a Service.
@@ -53,6 +56,16 @@ func (f Facts) installed() bool {
 type Lease struct {
 	Namespace, Holder string
 	Expires           time.Time
+}
+
+// FormerRuntime is a Deployment that the manager made for the runtime of a package, and does not manage any more.
+type FormerRuntime struct {
+	// Namespace and Deployment name the Deployment.
+	Namespace, Deployment string
+	// Owner is the revision, or the Package of the first generation, that the Deployment belongs to.
+	Owner string
+	// Chosen is how the runtime runs now.
+	Chosen runtime.Name
 }
 
 // Definition is a CRD of the package API.

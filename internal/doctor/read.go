@@ -19,6 +19,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,6 +68,7 @@ func (r Reader) Read(ctx context.Context) (Facts, error) {
 		{r.readCores, []string{cores}},
 		{r.readLeases, []string{managers}},
 		{r.readFence, []string{runtimeFence}},
+		{r.readFormerRuntimes, []string{formerRuntimes}},
 		{r.readDefinitions, []string{managers, packageAPI, storage}},
 		{r.readWebhooks, []string{webhooks}},
 		{r.readPackages, []string{packages, registries}},
@@ -194,6 +196,52 @@ func (r Reader) readFence(ctx context.Context, f *Facts) error {
 	}
 	f.Fenced = true
 	return nil
+}
+
+// readFormerRuntimes reads the Deployments that a manager made for packages whose runtimes it does not run as Deployments any more. It
+// stops them only if it still runs other runtimes as Deployments.
+func (r Reader) readFormerRuntimes(ctx context.Context, f *Facts) error {
+	var lock v1beta1.Lock
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("read the Lock: %w", err)
+	}
+	choice, err := runtime.ParseChoice(lock.Annotations[runtime.AnnotationChoice], runtime.Deployment)
+	if err != nil {
+		return nil // No manager has announced its runtimes.
+	}
+	var all appsv1.DeploymentList
+	if err := r.Client.List(ctx, &all); err != nil {
+		return fmt.Errorf("list Deployments: %w", err)
+	}
+	for _, d := range all.Items {
+		kind, name := runtimeOf(d)
+		if kind == "" {
+			continue
+		}
+		if chosen := choice.Of(kind, name); chosen != runtime.Deployment {
+			owner := metav1.GetControllerOf(&d)
+			f.FormerRuntimes = append(f.FormerRuntimes, FormerRuntime{Namespace: d.Namespace, Deployment: d.Name, Owner: strings.ToLower(owner.Kind) + "/" + owner.Name, Chosen: chosen})
+		}
+	}
+	return nil
+}
+
+// runtimeOf returns the kind and the name of the package whose runtime is a Deployment that a manager wrote, or "". A Package of the
+// first generation has the runtime of a Provider without a name.
+func runtimeOf(d appsv1.Deployment) (kind, name string) {
+	owner := metav1.GetControllerOf(&d)
+	if owner == nil || d.Annotations[plan.ContentDigestAnnotation] == "" || d.Spec.Selector == nil {
+		return "", ""
+	}
+	switch owner.Kind {
+	case v1.RevisionKind(v1.ProviderKind):
+		return v1.ProviderKind, d.Spec.Selector.MatchLabels[v1.LabelProvider]
+	case v1.RevisionKind(v1.FunctionKind):
+		return v1.FunctionKind, d.Spec.Selector.MatchLabels[v1.LabelFunction]
+	case packagesv1alpha1.PackageKind:
+		return v1.ProviderKind, ""
+	}
+	return "", ""
 }
 
 func (r Reader) readDefinitions(ctx context.Context, f *Facts) error {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -15,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Install objects and the Packages of users are facts, and records of install objects are not.
@@ -72,6 +74,55 @@ func TestReadFence(t *testing.T) {
 		r := Reader{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lock).Build()}
 		if err := r.readFence(t.Context(), &f); err != nil || f.WithoutRuntimes != want || f.Fenced {
 			t.Errorf("%q: without runtimes is %t, want %t; %v", announced, f.WithoutRuntimes, want, err)
+		}
+	}
+}
+
+// Deployments that a manager made are former runtimes when the announced choice does not run them as Deployments, and those of others
+// never are.
+func TestReadFormerRuntimes(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := appsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	deployment := func(name, owner, label, digest string) *appsv1.Deployment {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: name}}
+		if owner != "" {
+			d.OwnerReferences = []metav1.OwnerReference{{Kind: owner, Name: name, Controller: new(true)}}
+		}
+		if digest != "" {
+			d.Annotations = map[string]string{plan.ContentDigestAnnotation: digest}
+		}
+		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{label: "hello"}}
+		return d
+	}
+	for announced, want := range map[string][]string{
+		"": nil, "Deployment": nil, "External": {"provider", "greet", "own"}, "None": {"provider", "greet", "own"},
+		"Provider=External;Function=Deployment": {"provider", "own"}, "Provider/hello=Process;Provider=Deployment;Function=Deployment": {"provider"},
+	} {
+		lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}}
+		if announced != "" {
+			lock.Annotations = map[string]string{runtime.AnnotationChoice: announced}
+		}
+		r := Reader{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lock,
+			deployment("provider", "ProviderRevision", v1.LabelProvider, "sha256:1"), deployment("greet", "FunctionRevision", v1.LabelFunction, "sha256:1"),
+			deployment("own", "Package", v1.LabelProvider, "sha256:1"), deployment("other", "", v1.LabelProvider, ""), deployment("runner", "ProviderRevision", v1.LabelProvider, ""),
+		).Build()}
+		var f Facts
+		if err := r.readFormerRuntimes(t.Context(), &f); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, former := range f.FormerRuntimes {
+			got = append(got, former.Deployment)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: the former runtimes are %v, want %v", announced, got, want)
 		}
 	}
 }
