@@ -48,6 +48,7 @@ func TestWebhooksAreInstalledOnlyWhenTheirPortServesTheRightCertificate(t *testi
 	untilSettled(t, s, p)
 	rev := s.Revisions(t, p)[0]
 	waitRuntimeReason(t, s, rev, "connection refused")
+	waitReady(t, s, p, v1.ReasonWebhooksNotInstalled)
 	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
 		t.Fatal("the API server calls webhooks although nothing listens")
 	}
@@ -72,14 +73,25 @@ func TestWebhooksAreInstalledOnlyWhenTheirPortServesTheRightCertificate(t *testi
 	program := hook.Serve(t, s.Client, controller.DefaultNamespace, name, again)
 	untilConfigured(t, s, name, true)
 	untilRefused(t, s, group)
+	waitReady(t, s, p, v1.ReasonHealthy)
 
 	// The runtime is still reported to be healthy.
 	program.Close()
 	untilConfigured(t, s, name, false)
+	waitReady(t, s, p, v1.ReasonWebhooksNotInstalled)
 	eventually(t, "the API server calls no webhook", func() bool {
 		return s.Client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll) == nil
 	})
 	remove(t, s, p)
+}
+
+// waitReady waits until a package is ready with a reason, which is WebhooksNotInstalled while its runtime does not serve its webhooks.
+func waitReady(t *testing.T, s *testEnv, p v1.Package, reason v1.ConditionReason) {
+	t.Helper()
+	s.WaitPackage(t, p, "is ready with the reason "+string(reason), func() bool {
+		ready := p.GetCondition(v1.TypeReady)
+		return ready.Status == corev1.ConditionTrue && ready.Reason == reason
+	})
 }
 
 // waitRuntimeReason waits for the event with the reason why webhooks are not installed.

@@ -41,6 +41,10 @@ const (
 	// established because the cluster has no Crossplane core.
 	ReasonNotComposed ConditionReason = "NotComposed"
 
+	// ReasonWebhooksNotInstalled is the reason of Ready for an installed package whose webhook configurations wait
+	// until its runtime serves them. An event with this reason on the revision names the cause.
+	ReasonWebhooksNotInstalled ConditionReason = "WebhooksNotInstalled"
+
 	// ReasonRolledBack means that a revision did not become healthy in time, and that the previous
 	// one was activated again.
 	ReasonRolledBack ConditionReason = "RolledBack"

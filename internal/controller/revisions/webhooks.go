@@ -3,6 +3,7 @@ package revisions
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -44,7 +46,7 @@ func (r *Reconciler) deleteWebhooks(ctx context.Context, in *install, selects fu
 // they name. No other function writes webhook configurations. If the manager cannot reach the
 // endpoint, it writes configurations that only cover the package's own resources without a
 // handshake, and no others. It returns the time of the next attempt, or zero if the configurations
-// are installed.
+// are installed; the package stays ready, and its Ready condition reports that they are not.
 func (r *Reconciler) installWebhooks(ctx context.Context, in *install) (retry time.Time, err error) {
 	if len(in.webhooks.Changes) == 0 {
 		return time.Time{}, nil
@@ -63,8 +65,11 @@ func (r *Reconciler) installWebhooks(ctx context.Context, in *install) (retry ti
 	}
 	if errors.Is(err, webhooks.ErrNotServing) || errors.Is(err, webhooks.ErrOutOfReach) {
 		log.InfoContext(ctx, "not installing webhook configurations: the runtime does not serve them yet", "error", err.Error())
-		r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, "WebhooksNotInstalled", "Install",
+		r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, string(v1.ReasonWebhooksNotInstalled), "Install",
 			"webhook configurations wait until the runtime serves them: %s", status.Clip(err.Error()))
+		in.summary.Reason = v1.ReasonWebhooksNotInstalled
+		in.summary.Message = fmt.Sprintf("Installed, except for %s: the runtime does not serve the webhooks yet. An event %s of the revision names the cause.",
+			wording.Count(len(in.webhooks.Changes), "webhook configuration"), v1.ReasonWebhooksNotInstalled)
 		return r.API.Now().Add(r.backoff(in.Revision.GetCondition(v1.TypeRuntimeHealthy))), nil
 	}
 	if err != nil {
