@@ -350,8 +350,12 @@ func TestUsersHaveNames(t *testing.T) {
 	if diff := cmp.Diff([]string{"/data/default", "two"}, users()); diff != "" {
 		t.Errorf("users (-want +got):\n%s", diff)
 	}
-	must(t, c.Forget(t.Context(), "/data/default"))
-	must(t, c.Forget(t.Context(), "two"))
+	if unknown, err := c.Forget(t.Context(), "two", "typo"); err != nil || !slices.Equal(unknown, []string{"typo"}) {
+		t.Fatalf("the unknown owners are %v, %v", unknown, err)
+	}
+	if unknown, err := c.Forget(t.Context(), "/data/default", "two"); err != nil || len(unknown) > 0 {
+		t.Fatalf("the unknown owners are %v, %v", unknown, err)
+	}
 	if got := users(); len(got) > 0 {
 		t.Errorf("%q are not forgotten", got)
 	}

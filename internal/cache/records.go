@@ -96,20 +96,34 @@ func readRecords[T any](ctx context.Context, s *store.Store, kind string, decode
 	return all, nil
 }
 
-// Forget deletes the records of an owner, which can be named by [Options].User too.
-func (c *Cache) Forget(ctx context.Context, name string) error {
+// Forget deletes the records of owners, which can be named by [Options].User too. It returns the names without a record, and deletes
+// nothing if there are any.
+func (c *Cache) Forget(ctx context.Context, names ...string) (unknown []string, err error) {
 	uses, err := c.uses(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, u := range uses {
-		if u.Owner == name || u.name() == name {
-			if err := c.Use(u.Owner, nil); err != nil {
-				return err
+	var owners []string
+	for _, name := range names {
+		known := len(owners)
+		for _, u := range uses {
+			if u.Owner == name || u.name() == name {
+				owners = append(owners, u.Owner)
 			}
 		}
+		if len(owners) == known {
+			unknown = append(unknown, name)
+		}
 	}
-	return nil
+	if len(unknown) > 0 {
+		return unknown, nil
+	}
+	for _, owner := range owners {
+		if err := c.Use(owner, nil); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 // Use records the content that the packages of an owner need. The owner is a control

@@ -8,7 +8,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/up"
-	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
 // PackagesDir returns the package cache within a cache folder, such as the cache folder of the user or of a control
@@ -33,7 +32,7 @@ func DefaultCacheDir() string {
 
 // CacheFlags selects the package cache of a command.
 type CacheFlags struct {
-	CacheDir string `placeholder:"DIR" env:"XPKG_CACHE_DIR" config:"" help:"Folder of the package cache. Default is the cache of the control plane of --data-dir or of this machine; without one, xpkg/packages in the user's cache folder."`
+	CacheDir string `placeholder:"DIR" env:"XPKG_CACHE_DIR" config:"" help:"Folder of the package cache. Default is the cache of the control plane of --data-dir, of KUBECONFIG or of this machine; without one, xpkg/packages in the user's cache folder."`
 	DataDir  string `placeholder:"DIR" env:"XPKG_DATA_DIR" config:"" help:"Data directory of the control plane that uses the package cache."`
 }
 
@@ -45,8 +44,8 @@ func (f CacheFlags) dir() (string, error) {
 	case f.DataDir != "":
 		return planeCacheDir(f.DataDir)
 	}
-	if state, err := up.Status(datadir.Default()); err == nil && state.Running {
-		return planeCacheDir(state.DataDir)
+	if dir := (DataDirFlag{}).running(); dir != "" {
+		return planeCacheDir(dir)
 	}
 	return DefaultCacheDir(), nil
 }
@@ -78,6 +77,15 @@ func (f CacheFlags) Open(limit Amount) (*cache.Cache, error) {
 		return nil, err
 	}
 	return cache.Open(dir, cache.Options{Limit: int64(limit)})
+}
+
+// OpenExisting opens the package cache for a command that only reads it. It creates no folder that the user has named.
+func (f CacheFlags) OpenExisting() (*cache.Cache, error) {
+	if f.CacheDir != "" && !f.Exists() {
+		return nil, terminal.ErrUsage.New(nil, "%s does not exist", f.CacheDir).
+			WithDo("Name the folder of a package cache with --cache-dir. The first command that adds a package to a package cache creates its folder.")
+	}
+	return f.Open(0)
 }
 
 // Exists reports whether the package cache exists.

@@ -40,13 +40,21 @@ func (f DataDirFlag) Candidates(kubeconfig string) []string {
 // default directory.
 func (f DataDirFlag) RunningDir() (string, error) {
 	if f.DataDir == "" {
-		for _, dir := range f.Candidates("") {
-			if report, err := up.Status(dir); err == nil && report.Running {
-				return report.DataDir, nil
-			}
+		if dir := f.running(); dir != "" {
+			return dir, nil
 		}
 	}
 	return f.Dir()
+}
+
+// running returns the first candidate in which a control plane runs, or "".
+func (f DataDirFlag) running() string {
+	for _, dir := range f.Candidates("") {
+		if report, err := up.Status(dir); err == nil && report.Running {
+			return report.DataDir
+		}
+	}
+	return ""
 }
 
 // Dir returns the data directory of the flag, or the default one.

@@ -70,7 +70,7 @@ func withOrigins(ctx context.Context, p *cache.Cache, entries []cache.Entry) []c
 
 // Run lists the packages in the package cache.
 func (c *cacheLsCmd) Run(env *terminal.Env) (err error) {
-	p, err := c.Open(0)
+	p, err := c.OpenExisting()
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cache"
@@ -32,10 +33,13 @@ func (c *cachePruneCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	defer terminal.Close(&err, p)
-	for _, owner := range c.Forget {
-		if err := p.Forget(env.Context, owner); err != nil {
-			return err
-		}
+	unknown, err := p.Forget(env.Context, c.Forget...)
+	if err != nil {
+		return err
+	}
+	if len(unknown) > 0 {
+		return terminal.ErrUsage.New(nil, "no control plane %s uses the package cache %s", strings.Join(unknown, " or "), p.Dir()).
+			WithDo("`xpkg cache ls --output wide --cache-dir %s` shows the names of control planes.", wording.ShellWord(p.Dir()))
 	}
 	task := terminal.StartTask(env.Stderr, "pruning the package cache")
 	defer task.End()

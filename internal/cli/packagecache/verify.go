@@ -18,7 +18,7 @@ type cacheVerifyCmd struct {
 // Run verifies the digests of all content in the package cache. It fails if content is
 // damaged or missing, so that scripts can check it.
 func (c *cacheVerifyCmd) Run(env *terminal.Env) (err error) {
-	p, err := c.Open(0)
+	p, err := c.OpenExisting()
 	if err != nil {
 		return err
 	}
