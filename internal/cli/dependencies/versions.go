@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
@@ -67,29 +68,30 @@ func (c *VersionsCmd) Releases(env *terminal.Env) ([]string, error) {
 	return out, err
 }
 
-// installed returns the installed package that the argument names, or nil. A cluster that cannot be read has none.
-func (c *VersionsCmd) installed(env *terminal.Env) v1.Package {
+// repository returns the repository of the argument. An argument without a registry that has the form of a name is an installed package.
+func (c *VersionsCmd) repository(env *terminal.Env) (string, error) {
 	name := inventory.Name(c.Repository)
 	if strings.ContainsAny(c.Repository, ".:@") || inventory.ValidateNames([]inventory.Name{name}) != nil {
-		return nil
+		return c.Repository, nil
 	}
 	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
-	if err != nil {
-		return nil
+	if err == nil {
+		var p v1.Package
+		if p, err = all.Find(name); err == nil {
+			return inventory.RepositoryOf(p), nil
+		}
 	}
-	p, err := all.Find(name)
-	if err != nil {
-		return nil
-	}
-	return p
+	failed := errcode.From(err)
+	return "", failed.WithDo("%s For a package that is not installed, write its repository with the registry, such as xpkg.crossplane.io/crossplane-contrib/provider-nop.", failed.Do)
 }
 
 // list returns the versions in the repository, with their statuses if withStatus is true.
 func (c *VersionsCmd) list(env *terminal.Env, withStatus bool) (_ []versionView, err error) {
-	if p := c.installed(env); p != nil {
-		c.Repository = inventory.RepositoryOf(p)
+	repository, err := c.repository(env)
+	if err != nil {
+		return nil, err
 	}
-	ref, err := oci.ParseReference(c.Repository, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+	ref, err := oci.ParseReference(repository, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
 	if err != nil {
 		return nil, err
 	}
