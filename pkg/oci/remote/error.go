@@ -56,6 +56,9 @@ func (s *session) networkError(ctx context.Context, err error, what string) erro
 		return err
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("cannot %s: %w", what, context.Cause(ctx))
+	case withoutTLS(err):
+		return ErrTLSUntrusted.New(nil, "cannot %s: registry %s does not use TLS", what, s.host).
+			WithDo("If plain HTTP is intended, pass --insecure %s.", s.host)
 	case isTLS(err):
 		return ErrTLSUntrusted.New(s.tlsReason(err), "cannot %s: registry %s is not trusted", what, s.host).
 			WithDo("Pass the certificate of its CA, such as --ca-file %s=ca.pem; only for a registry of your own, skip the check with --insecure-skip-tls-verify.", s.host)
@@ -102,16 +105,21 @@ func reason(err error) error {
 
 func isTLS(err error) bool {
 	var (
-		record    tls.RecordHeaderError
 		alert     tls.AlertError
 		verify    *tls.CertificateVerificationError
 		authority x509.UnknownAuthorityError
 		invalid   x509.CertificateInvalidError
 		host      x509.HostnameError
 	)
-	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &verify) ||
+	return withoutTLS(err) || errors.As(err, &alert) || errors.As(err, &verify) ||
 		errors.As(err, &authority) || errors.As(err, &invalid) || errors.As(err, &host) ||
-		strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
+		strings.Contains(err.Error(), "tls: ")
+}
+
+// withoutTLS reports whether a TLS handshake failed because the registry does not use TLS.
+func withoutTLS(err error) bool {
+	var record tls.RecordHeaderError
+	return errors.As(err, &record) || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
 }
 
 // tlsReason mentions the clock if the time is outside of the certificate's validity.
@@ -120,10 +128,6 @@ func (s *session) tlsReason(err error) error {
 	if errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil {
 		return fmt.Errorf("its certificate is valid from %s to %s, and the time of this machine is %s",
 			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339), s.opts.Now().UTC().Format(time.RFC3339))
-	}
-	var record tls.RecordHeaderError
-	if errors.As(err, &record) || strings.Contains(err.Error(), "server gave HTTP response") {
-		return fmt.Errorf("it does not use TLS; if plain HTTP is intended, pass --insecure %s", s.host)
 	}
 	return err
 }
