@@ -100,6 +100,27 @@ func TestInstallFindsTheRepositoryUnderAnotherName(t *testing.T) {
 	}
 }
 
+// TestQuietCommandsPrintResultsOnly proves that --quiet leaves out plans that no user is asked to confirm, progress and notes.
+func TestQuietCommandsPrintResultsOnly(t *testing.T) {
+	b := newBench(t)
+	first, second := b.push(t, "quiet/gig", "v1.0.0", "Gig"), b.push(t, "quiet/gig", "v2.0.0", "Gig")
+	for _, command := range [][]string{
+		{"install", first, "gig", "--wait", "1m", "--adopt"}, {"install", first}, {"update", "gig", second, "--wait", "1m"}, {"update", "gig@v1.0.0"},
+		{"list"}, {"tree"}, {"describe", "gig"}, {"history", "gig"},
+		{"uninstall", "gig", "--wait", "1m"},
+	} {
+		command = append(command, "--quiet")
+		run := b.plain
+		switch command[0] {
+		case "install", "update", "uninstall":
+			command, run = append(command, "--yes"), b.must
+		}
+		if got := run(t, 0, command...); got.errors != "" {
+			t.Errorf("xpkg %q writes to standard error:\n%s", command, got.errors)
+		}
+	}
+}
+
 // TestAtomicCommandsUndoTheirChanges proves that --atomic leaves the packages as they were before a command that fails.
 func TestAtomicCommandsUndoTheirChanges(t *testing.T) {
 	b := newBench(t)

@@ -77,7 +77,7 @@ func (f runtimeFlags) source(env *terminal.Env, t location.TransferFlags) (oci.A
 	}
 	a, err := fromDaemon(env.Context, f.EmbedRuntimeImage, t)
 	if err == nil {
-		fmt.Fprintf(env.Stderr, "using the runtime image %s of the Docker daemon\n", terminal.Safe(f.EmbedRuntimeImage))
+		fmt.Fprintf(env.Stderr, "note: using the runtime image %s of the Docker daemon\n", terminal.Safe(f.EmbedRuntimeImage))
 		return a, a.Close, nil
 	}
 	if !errors.Is(err, daemon.ErrNotThere) {

@@ -96,7 +96,7 @@ func (c *cacheLsCmd) Run(env *terminal.Env) (err error) {
 			_, err := fmt.Fprintf(w, "The package cache %s is empty.\n", view.Dir)
 			return err
 		}
-		fmt.Fprintf(env.Stderr, "%s has %s\n", view.Dir, terminal.Size(view.Bytes))
+		fmt.Fprintf(env.Stderr, "note: %s has %s\n", view.Dir, terminal.Size(view.Bytes))
 		if err := writeEntries(w, c.ListOutputFlag, view.Packages); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func writePartial(w io.Writer, f terminal.ListOutputFlag, entries []cache.Entry)
 	if n == 0 || f.Output == "wide" {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "parts of %s (%s), as indexes and solutions of dependencies read them; -o wide of `xpkg cache ls` lists them\n", wording.Count(n, "package"), terminal.Size(size))
+	_, err := fmt.Fprintf(w, "note: parts of %s (%s), as indexes and solutions of dependencies read them; -o wide of `xpkg cache ls` lists them\n", wording.Count(n, "package"), terminal.Size(size))
 	return err
 }
 

@@ -182,7 +182,7 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 			want.SetAnnotations(desired.Overlay(want.GetAnnotations(), map[string]string{key: consent}))
 		}
 	}
-	if ask || c.given() {
+	if ask || c.given() && !terminal.IsQuiet(env.Stderr) {
 		if err := showPlan(env, p); err != nil {
 			return err
 		}

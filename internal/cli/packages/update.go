@@ -300,8 +300,10 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 		}
 		return c.finish(env, pl.client, live, live, "unchanged")
 	}
-	if err := showPlan(env, p); err != nil {
-		return err
+	if env.Interactive() && !c.Yes || !terminal.IsQuiet(env.Stderr) {
+		if err := showPlan(env, p); err != nil {
+			return err
+		}
 	}
 	if err := consentTo(c.ConsentFlag, env, p, c.verb()+" "+string(c.Name)); err != nil {
 		return err

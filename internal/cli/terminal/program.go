@@ -34,6 +34,12 @@ type MessageWriter struct {
 	Color bool
 }
 
+// IsQuiet reports whether a stream of messages drops everything but results and errors.
+func IsQuiet(w io.Writer) bool {
+	messages, ok := w.(*MessageWriter)
+	return ok && messages.Quiet
+}
+
 // notePrefix begins a message that is neither a result nor an error.
 const notePrefix = "note: "
 

@@ -27,8 +27,7 @@ type Progress struct {
 
 // NewProgress returns a Progress that reports to w.
 func NewProgress(w io.Writer) *Progress {
-	messages, ok := w.(*MessageWriter)
-	return &Progress{w: w, Tty: IsTerminal(w), quiet: ok && messages.Quiet}
+	return &Progress{w: w, Tty: IsTerminal(w), quiet: IsQuiet(w)}
 }
 
 // IsTerminal reports whether a writer is a terminal.
