@@ -9,10 +9,9 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -74,25 +73,20 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 	return got.File, notes, nil, err
 }
 
-// leftVersions returns the versions, by repository, from which packages were rolled back: those of revisions that are newer than the
-// reference of their package, which names its content by tag and digest since then.
+// leftVersions returns the versions, by repository, from which packages were rolled back and that are newer than the present one.
 func (c *OutdatedCmd) leftVersions(env *terminal.Env) (map[string][]string, error) {
-	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string][]string{}
 	for _, p := range all.Packages {
 		ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
-		if err != nil || ref.Tag == "" || ref.Digest == (oci.Digest{}) {
+		if err != nil || ref.Tag == "" {
 			continue
 		}
-		revisions, err := state.RevisionsOf(env.Context, cluster, p)
-		if err != nil {
-			return nil, connection.Classify(err, "list the revisions of %s", inventory.ShortName(p))
-		}
-		for _, rev := range revisions {
-			left, err := oci.ParseReference(rev.RevisionSpec().Image, oci.ParseOptions{})
+		for _, image := range revision.RolledBackFrom(p) {
+			left, err := oci.ParseReference(image, oci.ParseOptions{})
 			if err == nil && left.Name() == ref.Name() && olderVersion(ref.Tag, left.Tag) {
 				out[ref.Name()] = append(out[ref.Name()], left.Tag)
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -332,6 +333,9 @@ func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why
 	before, err := inventory.Get(env.Context, pl.client, p.PackageKind(), p.GetName())
 	if err != nil {
 		return err
+	}
+	if c.RollsBack {
+		revision.RecordRollback(p, before.PackageSpec().Package)
 	}
 	kind := p.GetObjectKind().GroupVersionKind()
 	err = pl.client.Update(env.Context, p, client.FieldOwner(plan.FieldManager))
