@@ -6,34 +6,43 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// run runs a loop that sees one text at each look, and returns the deployed texts and the reported failures.
-func run(t *testing.T, looks []string, broken map[string]error) (deployed, failures []string) {
+// run runs a loop that sees one text at each look, and returns the deployed texts and the reported failures. The deployment of a slow text
+// lasts until its context ends.
+func run(t *testing.T, looks []string, broken map[string]error, slow string) (deployed, failures []string) {
 	t.Helper()
 	i := 0
-	Loop{
-		Snapshot: func() (string, error) {
-			if looks[i] == "" {
-				return "", errors.New("no folder")
-			}
-			return looks[i], nil
-		},
-		Deploy: func(context.Context) error {
-			deployed = append(deployed, looks[i])
-			return broken[looks[i]]
-		},
-		Pause: func(context.Context) error {
-			if i++; i == len(looks) {
-				return context.Canceled
-			}
-			return nil
-		},
-		Failed: func(err error) { failures = append(failures, err.Error()) },
-	}.Run(t.Context())
+	synctest.Test(t, func(t *testing.T) {
+		Loop{
+			Snapshot: func() (string, error) {
+				if looks[i] == "" {
+					return "", errors.New("no folder")
+				}
+				return looks[i], nil
+			},
+			Deploy: func(ctx context.Context) error {
+				deployed = append(deployed, looks[i])
+				if looks[i] == slow {
+					<-ctx.Done()
+					return errors.New("interrupted")
+				}
+				return broken[looks[i]]
+			},
+			Pause: func(context.Context) error {
+				synctest.Wait()
+				if i++; i == len(looks) {
+					return context.Canceled
+				}
+				return nil
+			},
+			Failed: func(err error) { failures = append(failures, err.Error()) },
+		}.Run(t.Context())
+	})
 	return deployed, failures
 }
 
@@ -41,6 +50,7 @@ func TestContentIsDeployedOnceItDoesNotChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		looks, deployed, failures []string
 		broken                    map[string]error
+		slow                      string
 	}{
 		"no change":                    {looks: []string{"a", "a", "a"}, deployed: []string{"a"}},
 		"files that are being written": {looks: []string{"a", "a", "b", "c", "d", "d"}, deployed: []string{"a", "d"}},
@@ -48,8 +58,10 @@ func TestContentIsDeployedOnceItDoesNotChange(t *testing.T) {
 		"a failure waits for a change": {looks: []string{"a", "a", "a", "b", "b"}, broken: map[string]error{"a": errors.New("no")}, deployed: []string{"a", "b"}, failures: []string{"no"}},
 		"a missing folder":             {looks: []string{"a", "a", "", "", "b", "b"}, deployed: []string{"a", "b"}, failures: []string{"no folder"}},
 		"a folder that is back":        {looks: []string{"", "a", "a"}, deployed: []string{"a"}, failures: []string{"no folder"}},
+		"a change in a deployment":     {looks: []string{"a", "a", "a", "b", "b", "b"}, slow: "a", deployed: []string{"a", "b"}},
+		"the end in a deployment":      {looks: []string{"a", "a", "a"}, slow: "a", deployed: []string{"a"}},
 	} {
-		deployed, failures := run(t, c.looks, c.broken)
+		deployed, failures := run(t, c.looks, c.broken, c.slow)
 		if diff := cmp.Diff(c.deployed, deployed) + cmp.Diff(c.failures, failures); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -91,7 +103,7 @@ func TestSnapshotChangesWithTheFilesOfAPackage(t *testing.T) {
 	}
 	write("crossplane.yaml", "a", 1)
 	first := snapshot()
-	for _, name := range []string{".git/index", "boats.xpkg", "node_modules/x.js", "crds/.swp"} {
+	for _, name := range []string{".git/index", "boats.xpkg", "node_modules/x.js", "crds/.swp", "dev.log"} {
 		write(name, "x", 1)
 	}
 	if snapshot() != first {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -25,7 +26,7 @@ func Codes() []errcode.Code { return []errcode.Code{ErrTooManyFiles} }
 const maxFiles = 100_000
 
 // Snapshot returns a text that identifies the names, sizes and times of the files in folders. It ignores hidden files and
-// folders, package files, and the targets of links.
+// folders, package files, logs, and the targets of links.
 func Snapshot(folders []string) (string, error) {
 	hash, files := sha256.New(), 0
 	for _, folder := range folders {
@@ -59,7 +60,10 @@ func Snapshot(folders []string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// isIgnored reports whether a change of a file or folder causes no build.
+// isIgnored reports whether a change of a file or folder causes no build. The output of the loop itself can be a log in the folder.
 func isIgnored(d fs.DirEntry) bool {
-	return strings.HasPrefix(d.Name(), ".") || d.IsDir() && d.Name() == "node_modules" || !d.IsDir() && strings.HasSuffix(d.Name(), ".xpkg")
+	if d.IsDir() {
+		return strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"
+	}
+	return strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{".xpkg", ".log"}, filepath.Ext(d.Name()))
 }
