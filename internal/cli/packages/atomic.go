@@ -59,11 +59,16 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, changes []cha
 		undone = append(undone, c.String())
 	}
 	failed := errcode.From(why)
-	advice := failed.Do
-	if errors.Is(why, ErrWait) {
-		advice = "Correct the cause above and try again."
+	advice := failed.Do + " "
+	switch {
+	case errors.Is(why, ErrWait):
+		advice = "Correct the cause above and try again. "
+	case errors.Is(why, context.Canceled):
+		failed, advice = terminal.ErrInterrupted.New(nil, "stopped"), ""
+	case errors.Is(why, terminal.ErrInterrupted):
+		advice = ""
 	}
-	return failed.WithDo("%s All changes were undone: %s.%s", advice, strings.Join(undone, ", "), f.notHealthyAgain(env, cluster, changes))
+	return failed.WithDo("%sAll changes were undone: %s.%s", advice, strings.Join(undone, ", "), f.notHealthyAgain(env, cluster, changes))
 }
 
 // notHealthyAgain waits until the packages that were healthy before their changes are healthy again, and returns a sentence about

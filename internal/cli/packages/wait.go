@@ -1,7 +1,6 @@
 package packages
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,8 +36,15 @@ func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit
 	progress.Set("%s %s from %s", doing, inventory.ShortName(p), p.PackageSpec().Package)
 	err := waitHealthy(ctx, cluster, p, progress)
 	progress.End()
-	if err == nil || env.Context.Err() != nil {
-		return cmp.Or(err, env.Context.Err())
+	if err == nil {
+		return nil
+	}
+	if name := inventory.ShortName(p); env.Context.Err() != nil {
+		do := fmt.Sprintf("The manager continues; `xpkg describe %s` shows the state.", name)
+		if created {
+			do += fmt.Sprintf(" `xpkg uninstall %s` removes the package.", name)
+		}
+		return terminal.ErrInterrupted.New(nil, "stopped waiting until %s is healthy", name).WithDo("%s", do)
 	}
 	_, _, _, failed := failureOf(p)
 	if created && failed && p.PackageStatus().CurrentRevision == "" {

@@ -3,6 +3,7 @@ package packages
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -132,6 +133,30 @@ func TestCtrlCEndsAWaitAsInterrupted(t *testing.T) {
 	defer cancel()
 	if err := waitHealthy(expired, unchanging{}, v1.NewPackage("Provider"), terminal.NewProgress(io.Discard)); !errors.Is(err, ErrWait) {
 		t.Errorf("got %v, want %s", err, ErrWait.Name)
+	}
+}
+
+// An interrupted command says that the manager continues, and that --atomic has undone the changes.
+func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	env := &terminal.Env{Context: ctx, Stderr: io.Discard}
+	p := v1.NewPackage("Provider")
+	p.SetName("boats")
+	waited := waitInstalled(env, unchanging{}, p, time.Minute, true)
+	if !errors.Is(waited, terminal.ErrInterrupted) || !strings.Contains(errcode.From(waited).Do, "The manager continues; `xpkg describe provider/boats`") {
+		t.Errorf("got %v (%s)", waited, errcode.From(waited).Do)
+	}
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p).Build()
+	for _, why := range []error{waited, fmt.Errorf("update provider/boats: %w", context.Canceled)} {
+		undone := atomicFlag{Atomic: true}.undo(env, cluster, []change{{after: p}}, why)
+		if !errors.Is(undone, terminal.ErrInterrupted) || errcode.From(undone).Do != "All changes were undone: provider/boats was deleted." {
+			t.Errorf("got %v (%s)", undone, errcode.From(undone).Do)
+		}
 	}
 }
 
