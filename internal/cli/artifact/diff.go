@@ -79,7 +79,8 @@ func (c *DiffCmd) read(env *terminal.Env, source string) (pkg *xpkg.Package, err
 // installedPrefix is the beginning of the location of an installed package.
 const installedPrefix = "installed:"
 
-// installed returns the reference of the running content of an installed package.
+// installed returns the reference from which the cluster pulled the running content of an installed package: that of the registry to which an
+// ImageConfig rewrites it.
 func (c *DiffCmd) installed(ctx context.Context, name inventory.Name) (string, error) {
 	if err := name.Validate(); err != nil {
 		return "", terminal.ErrUsage.New(err, "%q is not the name of a package", string(name)).WithDo("Write installed:NAME or installed:KIND/NAME.")
@@ -95,6 +96,9 @@ func (c *DiffCmd) installed(ctx context.Context, name inventory.Name) (string, e
 	rev := p.NewRevision()
 	if err := cluster.Get(ctx, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev); err != nil {
 		return "", connection.Classify(err, "read the revision of %s", inventory.ShortName(p))
+	}
+	if resolved := rev.RevisionStatus().ResolvedImage; strings.Contains(resolved, "@") {
+		return resolved, nil
 	}
 	spec := rev.RevisionSpec()
 	if spec.Digest == "" || strings.Contains(spec.Image, "@") {
