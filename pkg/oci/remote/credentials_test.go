@@ -269,6 +269,20 @@ func TestProxy(t *testing.T) {
 	}
 }
 
+// An error of the proxy names it, because the registry's name and the network are not at fault.
+func TestProxyThatDoesNotRespondIsNamed(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	r := testRemote(t, func(o *Options) {
+		o.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(closed.URL) }
+	})
+	err := read(t, r, oci.MustParseReference("registry.acme.test:5000/acme/pkg:v1"))
+	ocitest.WantCode(t, err, ErrRegistryUnavailable)
+	if do := errcode.From(err).Do; !strings.Contains(err.Error(), "its proxy cannot be reached: ") || !strings.Contains(do, "add registry.acme.test to NO_PROXY") {
+		t.Errorf("got %v (%s)", err, do)
+	}
+}
+
 // hardening: A19
 func TestErrorNamesClockSkew(t *testing.T) {
 	f := ocitest.NewRegistry(t)

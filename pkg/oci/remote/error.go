@@ -60,8 +60,7 @@ func (s *session) networkError(ctx context.Context, err error, what string) erro
 		return ErrTLSUntrusted.New(nil, "cannot %s: registry %s does not use TLS", what, s.host).
 			WithDo("If plain HTTP is intended, pass --insecure %s.", s.host)
 	case isTLS(err):
-		return ErrTLSUntrusted.New(s.tlsReason(err), "cannot %s: registry %s is not trusted", what, s.host).
-			WithDo("Pass the certificate of its CA, such as --ca-file %s=ca.pem; only for a registry of your own, skip the check with --insecure-skip-tls-verify.", s.host)
+		return ErrTLSUntrusted.New(s.tlsReason(err), "cannot %s: registry %s is not trusted", what, s.host).WithDo("%s", s.tlsAdvice(err))
 	case errors.Is(err, context.DeadlineExceeded):
 		return ErrRegistryUnavailable.New(nil, "cannot %s: registry %s is too slow", what, s.host)
 	}
@@ -69,7 +68,33 @@ func (s *session) networkError(ctx context.Context, err error, what string) erro
 	if s.scheme == "http" && strings.Contains(err.Error(), "malformed HTTP response") {
 		why = s.tlsHint()
 	}
-	return ErrRegistryUnavailable.New(why, "cannot %s: registry %s cannot be reached", what, s.host)
+	return unreachable(why, what, s.host)
+}
+
+// unreachable returns the error for a registry that cannot be reached.
+func unreachable(why error, what, host string) error {
+	failed := ErrRegistryUnavailable.New(why, "cannot %s: registry %s cannot be reached", what, host)
+	if proxy := (*proxyError)(nil); errors.As(why, &proxy) {
+		return failed.WithDo("Correct the proxy in HTTPS_PROXY, or add %s to NO_PROXY to connect without it.", hostname(host))
+	}
+	return failed
+}
+
+// proxyError is the error of a connection to a proxy.
+type proxyError struct{ why error }
+
+// Error returns the cause.
+func (e *proxyError) Error() string { return "its proxy cannot be reached: " + e.why.Error() }
+
+// proxyConnect is the operation of net/http in the error of a connection to a proxy.
+const proxyConnect = "proxyconnect"
+
+// hostname returns a host without its port.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return host
 }
 
 // canPass reports whether a network failure may be temporary.
@@ -93,6 +118,8 @@ func reason(err error) error {
 	var dns *net.DNSError
 	var op *net.OpError
 	switch {
+	case errors.As(err, &op) && op.Op == proxyConnect:
+		return &proxyError{reason(op.Err)}
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return fmt.Errorf("the host %s does not exist", dns.Name)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -124,12 +151,30 @@ func withoutTLS(err error) bool {
 
 // tlsReason mentions the clock if the time is outside of the certificate's validity.
 func (s *session) tlsReason(err error) error {
-	var invalid x509.CertificateInvalidError
-	if errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil {
+	if invalid, ok := isExpired(err); ok && invalid.Cert != nil {
 		return fmt.Errorf("its certificate is valid from %s to %s, and the time of this machine is %s",
 			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339), s.opts.Now().UTC().Format(time.RFC3339))
 	}
 	return err
+}
+
+// tlsAdvice returns the advice for a registry that is not trusted.
+func (s *session) tlsAdvice(err error) string {
+	var host x509.HostnameError
+	_, expired := isExpired(err)
+	switch {
+	case expired:
+		return "Renew the certificate of the registry, or correct the clock of this machine."
+	case errors.As(err, &host):
+		return "Use a name of the registry that its certificate contains, or issue a certificate for " + hostname(s.host) + "."
+	}
+	return fmt.Sprintf("Pass the certificate of its CA, such as --ca-file %s=ca.pem; only for a registry of your own, skip the check with --insecure-skip-tls-verify.", s.host)
+}
+
+// isExpired returns the error about a certificate that is not valid now.
+func isExpired(err error) (x509.CertificateInvalidError, bool) {
+	var invalid x509.CertificateInvalidError
+	return invalid, errors.As(err, &invalid) && invalid.Reason == x509.Expired
 }
 
 // skew returns an error for a clock difference, which invalidates tokens.
@@ -164,7 +209,10 @@ func (s *session) statusError(resp *http.Response, c call) error {
 			return ErrRegistryUnavailable.New(why, "cannot %s: registry %s responded with %d", what, s.host, code)
 		}
 		return ErrThrottled.New(why, "cannot %s: registry %s is throttled", what, s.host)
-	case code >= http.StatusInternalServerError, code == http.StatusRequestTimeout:
+	case code >= http.StatusInternalServerError:
+		return ErrRegistryUnavailable.New(why, "cannot %s: registry %s responded with %d", what, s.host, code).
+			WithDo("Try again later. The log of the registry has the cause.")
+	case code == http.StatusRequestTimeout:
 		return ErrRegistryUnavailable.New(why, "cannot %s: registry %s responded with %d", what, s.host, code)
 	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
 		return ErrRefused.New(why, "cannot %s: registry %s sent a redirect that is not allowed (%d)", what, s.host, code)

@@ -205,7 +205,7 @@ func (s *session) roundTrip(transport http.RoundTripper, req *http.Request, what
 	resp, err := transport.RoundTrip(req)
 	var open *retryAfterError
 	if errors.As(err, &open) && !errcode.Known(err) {
-		return nil, ErrRegistryUnavailable.New(open, "cannot %s: registry %s cannot be reached", what, req.URL.Host)
+		return nil, unreachable(open, what, req.URL.Host)
 	}
 	return resp, err
 }

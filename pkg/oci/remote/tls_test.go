@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 )
@@ -21,10 +22,11 @@ func TestTLS(t *testing.T) {
 		host   func(*httptest.Server) HostOptions
 		now    time.Time
 		want   string
+		advice string
 	}{
-		"SelfSigned": {host: func(*httptest.Server) HostOptions { return HostOptions{} }, want: "unknown authority"},
-		"Expired":    {host: trusted, now: now.AddDate(100, 0, 0), want: "the time of this machine is"},
-		"NotYet":     {host: trusted, now: now.AddDate(-100, 0, 0), want: "the time of this machine is"},
+		"SelfSigned": {host: func(*httptest.Server) HostOptions { return HostOptions{} }, want: "unknown authority", advice: "--ca-file"},
+		"Expired":    {host: trusted, now: now.AddDate(100, 0, 0), want: "the time of this machine is", advice: "Renew the certificate"},
+		"NotYet":     {host: trusted, now: now.AddDate(-100, 0, 0), want: "the time of this machine is", advice: "the clock of this machine"},
 		"OldProtocol": {
 			server: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS10 },
 			host:   trusted, want: "protocol version",
@@ -51,6 +53,9 @@ func TestTLS(t *testing.T) {
 			if !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%v does not say %q", err, tc.want)
 			}
+			if do := errcode.From(err).Do; !strings.Contains(do, tc.advice) {
+				t.Errorf("the advice is %q", do)
+			}
 			if f.Count("/") != 0 {
 				t.Error("the registry got a request")
 			}
@@ -69,7 +74,11 @@ func TestTLSRefusesWrongName(t *testing.T) {
 		o.Hosts = map[string]HostOptions{host + ":" + port: trusted(f.Server)}
 		o.Lookup = loopbackNames
 	})
-	ocitest.WantCode(t, read(t, r, oci.MustParseReference(host+":"+port+"/acme/pkg:v1")), ErrTLSUntrusted)
+	err := read(t, r, oci.MustParseReference(host+":"+port+"/acme/pkg:v1"))
+	ocitest.WantCode(t, err, ErrTLSUntrusted)
+	if do := errcode.From(err).Do; !strings.Contains(do, "issue a certificate for "+host+".") {
+		t.Errorf("the advice is %q", do)
+	}
 }
 
 // hardening: A5
@@ -79,6 +88,9 @@ func TestTLSIsNeverDowngraded(t *testing.T) {
 	r := testRemote(t, func(o *Options) { o.Hosts = map[string]HostOptions{f.Host(): {}} })
 	err := read(t, r, ref)
 	ocitest.WantCode(t, err, ErrTLSUntrusted)
+	if do := errcode.From(err).Do; !strings.Contains(do, "--insecure "+f.Host()) {
+		t.Errorf("the advice is %q", do)
+	}
 	if f.Count("/") != 0 {
 		t.Error("the registry got a request without TLS")
 	}
