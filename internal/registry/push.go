@@ -311,7 +311,7 @@ func (m pushedManifest) Open(ctx context.Context, d oci.Descriptor) (io.ReadClos
 
 // forbidden returns the error for an action that the subject may not perform on the repository.
 func (p *push) forbidden(action access.Action) error {
-	return ErrForbidden.New(nil, "the token does not allow the action %s on %s", action, p.api.repository)
+	return ErrForbidden.New(nil, "the token does not allow the action %s on %s; create one with `xpkg registry token create --action %s`", action, p.api.repository, action)
 }
 
 // checkTag checks that a version is not published again with other content, under any spelling, such as 1.0.0 and v1.00.0 for v1.0.0.

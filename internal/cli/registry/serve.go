@@ -52,6 +52,10 @@ func (c *serveCmd) Run(env *terminal.Env) error {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return terminal.ErrUsage.New(nil, "--tls-cert and --tls-key belong together")
 	}
+	certificates, err := c.certificates()
+	if err != nil {
+		return err
+	}
 	listener, err := (&net.ListenConfig{}).Listen(env.Context, "tcp", c.Listen)
 	if err != nil {
 		return registry.ErrServer.New(err, "cannot listen on %s", c.Listen)
@@ -61,7 +65,20 @@ func (c *serveCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	return errors.Join(c.serve(env, listener, server, log), server.Close())
+	return errors.Join(c.serve(env, listener, certificates, server, log), server.Close())
+}
+
+// certificates returns the certificate of the server; none for plain HTTP.
+func (c *serveCmd) certificates() ([]tls.Certificate, error) {
+	if c.TLSCert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	if err != nil {
+		return nil, registry.ErrServer.New(err, "cannot use the certificate %s with the key %s", c.TLSCert, c.TLSKey).
+			WithDo("Name files in PEM format: the certificate with --tls-cert, and its private key with --tls-key.")
+	}
+	return []tls.Certificate{pair}, nil
 }
 
 func (c *serveCmd) open(ctx context.Context, address string, log *slog.Logger) (*registry.Server, error) {
@@ -111,18 +128,19 @@ func (c *serveCmd) backend(ctx context.Context) (*registry.BackendOptions, error
 }
 
 // serve serves requests and updates the index until the context ends.
-func (c *serveCmd) serve(env *terminal.Env, listener net.Listener, handler *registry.Server, log *slog.Logger) error {
+func (c *serveCmd) serve(env *terminal.Env, listener net.Listener, certificates []tls.Certificate, handler *registry.Server, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: largestHeader,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: certificates},
 	}
 	ctx, cancel := context.WithCancel(env.Context)
 	defer cancel()
 	indexing, served := make(chan error, 1), make(chan error, 1)
 	go func() { indexing <- handler.Run(ctx) }()
 	go func() {
-		if c.TLSCert != "" {
-			served <- server.ServeTLS(listener, c.TLSCert, c.TLSKey)
+		if len(certificates) > 0 {
+			served <- server.ServeTLS(listener, "", "")
 		} else {
 			served <- server.Serve(listener)
 		}
