@@ -269,17 +269,21 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// An error of the proxy names it, because the registry's name and the network are not at fault.
-func TestProxyThatDoesNotRespondIsNamed(t *testing.T) {
+// An error of the proxy names it: the registry and its certificate are not at fault.
+func TestProxyThatDoesNotWorkIsNamed(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	r := testRemote(t, func(o *Options) {
-		o.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(closed.URL) }
-	})
-	err := read(t, r, oci.MustParseReference("registry.acme.test:5000/acme/pkg:v1"))
-	ocitest.WantCode(t, err, ErrRegistryUnavailable)
-	if do := errcode.From(err).Do; !strings.Contains(err.Error(), "its proxy cannot be reached: ") || !strings.Contains(do, "add registry.acme.test to NO_PROXY") {
-		t.Errorf("got %v (%s)", err, do)
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	for _, proxy := range []string{closed.URL, strings.Replace(plain.URL, "http:", "https:", 1)} {
+		r := testRemote(t, func(o *Options) {
+			o.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }
+		})
+		err := read(t, r, oci.MustParseReference("registry.acme.test:5000/acme/pkg:v1"))
+		ocitest.WantCode(t, err, ErrRegistryUnavailable)
+		if do := errcode.From(err).Do; !strings.Contains(err.Error(), "its proxy cannot be reached: ") || !strings.Contains(do, "add registry.acme.test to NO_PROXY") {
+			t.Errorf("%s: got %v (%s)", proxy, err, do)
+		}
 	}
 }
 

@@ -56,6 +56,8 @@ func (s *session) networkError(ctx context.Context, err error, what string) erro
 		return err
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("cannot %s: %w", what, context.Cause(ctx))
+	case isProxy(err):
+		return unreachable(s.opts.Health.pausing(s.scheme+"://"+s.host, reason(err)), what, s.host)
 	case withoutTLS(err):
 		return ErrTLSUntrusted.New(nil, "cannot %s: registry %s does not use TLS", what, s.host).
 			WithDo("If plain HTTP is intended, pass --insecure %s.", s.host)
@@ -86,8 +88,11 @@ type proxyError struct{ why error }
 // Error returns the cause.
 func (e *proxyError) Error() string { return "its proxy cannot be reached: " + e.why.Error() }
 
-// proxyConnect is the operation of net/http in the error of a connection to a proxy.
-const proxyConnect = "proxyconnect"
+// isProxy reports whether a connection to a proxy failed.
+func isProxy(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "proxyconnect"
+}
 
 // hostname returns a host without its port.
 func hostname(host string) string {
@@ -118,7 +123,7 @@ func reason(err error) error {
 	var dns *net.DNSError
 	var op *net.OpError
 	switch {
-	case errors.As(err, &op) && op.Op == proxyConnect:
+	case isProxy(err) && errors.As(err, &op):
 		return &proxyError{reason(op.Err)}
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return fmt.Errorf("the host %s does not exist", dns.Name)
