@@ -272,7 +272,7 @@ func run(env *terminal.Env, name string) error {
 	showExamples(parser.Model)
 	if completion.IsRequest(args) {
 		words, kind := completionWords(parser.Model, args[1:])
-		return completion.Complete(env, completion.Tree(parser.Model, completionValues(kind)), append([]string{args[0]}, words...))
+		return completion.Complete(env, completion.Tree(parser.Model, completionValues(env, kind)), append([]string{args[0]}, words...))
 	}
 	if err := checkEmpty(parser.Model, args); err != nil {
 		return err

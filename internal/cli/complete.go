@@ -16,10 +16,15 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/completion"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/indexes"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/packagecache"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 )
 
 type completionCmd struct {
@@ -40,7 +45,7 @@ const completionTimeout = 2 * time.Second
 
 // completionValues returns the completions by their names in the struct tags of commands. If a kind precedes
 // it, an installed package is completed by its name.
-func completionValues(kind string) map[string]completion.Values {
+func completionValues(env *terminal.Env, kind string) map[string]completion.Values {
 	installed := func(ctx context.Context, line completion.Line) []string { return installedPackages(ctx, line, kind) }
 	packageOrVersion := func(ctx context.Context, line completion.Line) []string {
 		if len(line.Args) == 1 && kind == "" {
@@ -48,12 +53,53 @@ func completionValues(kind string) map[string]completion.Values {
 		}
 		return installed(ctx, line)
 	}
-	return map[string]completion.Values{
-		packageArgument: installed, updateArgument: packageOrVersion, kindArgument: packageKinds, installArgument: installable, "reference": cachedReferences,
-		"version": packageVersions, "revision": packageRevisions, "context": kubeconfigContexts,
-		"object-format": func(context.Context, completion.Line) []string { return terminal.ObjectFormats() },
-		"list-format":   func(context.Context, completion.Line) []string { return terminal.ListFormats() },
+	references := func(ctx context.Context, _ completion.Line) []string {
+		return cachedReferences(ctx, configured[flags.CacheFlags](env))
 	}
+	return map[string]completion.Values{
+		packageArgument: installed, updateArgument: packageOrVersion, kindArgument: packageKinds, installArgument: func(ctx context.Context, line completion.Line) []string {
+			return append(packageKinds(ctx, line), references(ctx, line)...)
+		}, "reference": references,
+		"version": packageVersions, "revision": packageRevisions, "context": kubeconfigContexts,
+		"object-format": fixed(terminal.ObjectFormats()), "list-format": fixed(terminal.ListFormats()),
+		"runtime": fixed(manager.Runtimes), "local-runtime": fixed(manager.LocalRuntimes), "privilege": fixed(append(manifests.AllPrivileges(), "*")), "action": fixed(access.Actions()),
+		"index-name": func(ctx context.Context, line completion.Line) []string {
+			return indexes.Names(ctx, configured[indexes.Flags](env), line.Word)
+		},
+		"index-kind": func(ctx context.Context, line completion.Line) []string {
+			return indexes.KindNames(ctx, configured[indexes.Flags](env), line.Word)
+		},
+	}
+}
+
+// fixed returns a function for a fixed set of values.
+func fixed[T ~string](values []T) completion.Values {
+	var out []string
+	for _, value := range values {
+		out = append(out, string(value))
+	}
+	return func(context.Context, completion.Line) []string { return out }
+}
+
+// configured returns flags with their values in the environment and in the configuration file, or the zero value if these are not
+// valid, because completion reports no errors.
+func configured[T any](env *terminal.Env) T {
+	var flags struct {
+		Of T `embed:""`
+	}
+	file, err := readConfig(env)
+	if err != nil {
+		return flags.Of
+	}
+	parser, err := kong.New(&flags, kong.Resolvers(file))
+	if err != nil {
+		return flags.Of
+	}
+	if _, err := parser.Parse(nil); err != nil {
+		var none T
+		return none
+	}
+	return flags.Of
 }
 
 // completionWords returns the words of a command line, without the word `xpkg` of the Crossplane CLI, and with KIND/NAME for each installed package. If the last word is the
@@ -86,16 +132,11 @@ func packageKinds(context.Context, completion.Line) []string {
 	return out
 }
 
-// installable returns the kinds of packages, and the references in the package cache.
-func installable(ctx context.Context, line completion.Line) []string {
-	return append(packageKinds(ctx, line), cachedReferences(ctx, line)...)
-}
-
-// cachedReferences returns the references in the package cache.
-func cachedReferences(ctx context.Context, _ completion.Line) []string {
+// cachedReferences returns the references in a package cache.
+func cachedReferences(ctx context.Context, f flags.CacheFlags) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	names, err := packagecache.References(ctx)
+	names, err := packagecache.References(ctx, f)
 	if err != nil {
 		return nil
 	}

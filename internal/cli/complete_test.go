@@ -50,11 +50,54 @@ func TestCompletionCoversTheGrammar(t *testing.T) {
 	}
 }
 
+// TestFixedValuesAreCompleted checks that the flags and arguments with a fixed set of values that the parser does not know complete it, and
+// that every completion of the grammar exists.
+func TestFixedValuesAreCompleted(t *testing.T) {
+	parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := completionValues(&terminal.Env{}, "")
+	_ = kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		if v, ok := node.(*kong.Value); ok {
+			if name := v.Tag.Get(completion.Tag); name != "" && known[name] == nil {
+				t.Errorf("%s has the completion %s, which does not exist", v.Name, name)
+			}
+		}
+		return next(nil)
+	})
+	for line, want := range map[string]string{
+		"up --package-runtime":                   "Process External None",
+		"manager --package-runtime":              "Deployment Process External None",
+		"up --allow-runtime-privilege":           "HostNetwork HostPID HostIPC HostPath Privileged Capabilities ServiceAccount *",
+		"manager --allow-runtime-privilege":      "HostNetwork HostPID HostIPC HostPath Privileged Capabilities ServiceAccount *",
+		"registry token create --action":         "read publish publish-new yank delete",
+		"list --color":                           "auto always never",
+		"list -o":                                strings.Join(terminal.ListFormats(), " "),
+		"install -o":                             strings.Join(terminal.ObjectFormats(), " "),
+		"install":                                "provider configuration function",
+		"init":                                   "provider configuration function",
+		"completion":                             "bash zsh fish powershell",
+		"plan install -o":                        "json yaml markdown",
+		"up --dependency-upgrades":               "None Upgrade UpgradeOrDowngrade",
+		"install provider --package-pull-policy": "IfNotPresent Always Never",
+		"up --permission-increase":               "Allow Approve",
+		"manager --package-permissions":          "Manage Ignore",
+	} {
+		got := completions(t, parser.Model, append(strings.Fields(line), "")...)
+		for _, value := range strings.Fields(want) {
+			if !slices.Contains(got, value) {
+				t.Errorf("xpkg %s %s is not completed: %q", line, value, got)
+			}
+		}
+	}
+}
+
 func completions(t *testing.T, app *kong.Application, words ...string) []string {
 	t.Helper()
 	var out, discarded bytes.Buffer
 	env := &terminal.Env{Context: t.Context(), Stdout: &out, Stderr: &discarded}
-	if err := completion.Complete(env, completion.Tree(app, nil), append([]string{completion.Request}, words...)); err != nil {
+	if err := completion.Complete(env, completion.Tree(app, completionValues(env, "")), append([]string{completion.Request}, words...)); err != nil {
 		t.Fatalf("%q: %v", words, err)
 	}
 	var names []string

@@ -25,6 +25,8 @@ type Line struct {
 	Flags map[string]string
 	// Args are the arguments without the commands and flags.
 	Args []string
+	// Word is the beginning of the argument that is completed.
+	Word string
 }
 
 // Tag is the key of the struct tag that names the [Values] of an argument or a flag.
@@ -81,7 +83,7 @@ func command(n *kong.Node, values map[string]Values) *cobra.Command {
 	}
 	if n.Leaf() {
 		c.Run = func(*cobra.Command, []string) {}
-		c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			if len(n.Positional) == 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
@@ -89,7 +91,7 @@ func command(n *kong.Node, values map[string]Values) *cobra.Command {
 			if at < len(args) && !n.Positional[at].IsSlice() {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return complete(c, args, n.Positional[at], values)
+			return complete(c, args, word, n.Positional[at], values)
 		}
 	}
 	return c
@@ -126,15 +128,15 @@ func addFlag(c *cobra.Command, persistent bool, f *kong.Flag, values map[string]
 	if f.IsBool() || f.IsCounter() {
 		return
 	}
-	err := c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return complete(c, args, f.Value, values)
+	err := c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		return complete(c, args, word, f.Value, values)
 	})
 	// The flag was added above.
 	cobra.CheckErr(err)
 }
 
 // complete returns the completions of an argument or the value of a flag.
-func complete(c *cobra.Command, args []string, v *kong.Value, values map[string]Values) ([]string, cobra.ShellCompDirective) {
+func complete(c *cobra.Command, args []string, word string, v *kong.Value, values map[string]Values) ([]string, cobra.ShellCompDirective) {
 	if v.Enum != "" {
 		var out []string
 		for _, value := range v.EnumSlice() {
@@ -145,13 +147,13 @@ func complete(c *cobra.Command, args []string, v *kong.Value, values map[string]
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}
 	if of, ok := values[v.Tag.Get(Tag)]; ok {
-		return of(c.Context(), Line{Flags: flagsOf(c), Args: args}), cobra.ShellCompDirectiveNoFileComp
+		return of(c.Context(), Line{Flags: flagsOf(c), Args: args, Word: word}), cobra.ShellCompDirectiveNoFileComp
 	}
 	placeholder := strings.ToUpper(v.Tag.PlaceHolder)
 	switch {
 	case placeholder == "DIR":
 		return nil, cobra.ShellCompDirectiveFilterDirs
-	case v.Flag == nil, placeholder == "FILE", strings.HasPrefix(placeholder, "FILE|"):
+	case v.Flag == nil, strings.Contains(placeholder, "FILE"):
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp

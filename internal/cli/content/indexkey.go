@@ -9,7 +9,7 @@ import (
 
 // IndexKeyFlag selects the keys that must have signed indexes.
 type IndexKeyFlag struct {
-	IndexKey string `placeholder:"FILE" complete:"file" env:"XPKG_INDEX_KEY" config:"" help:"File with public keys (PEM), of which one must have signed each index. Without it, signatures of indexes are not verified."`
+	IndexKey string `placeholder:"FILE" env:"XPKG_INDEX_KEY" config:"" help:"File with public keys (PEM), of which one must have signed each index. Without it, signatures of indexes are not verified."`
 }
 
 // Keys returns the keys; none without the flag.

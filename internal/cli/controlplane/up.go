@@ -35,8 +35,8 @@ type UpCmd struct {
 	RegistryPort   *int          `placeholder:"PORT" help:"Port of the registry; 0 picks a free one. Default is the port of the last start, or 15000."`
 	StartTimeout   time.Duration `default:"3m" help:"Deadline for the control plane to become ready."`
 	CRDOpenAPI     bool          `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain. This uses more memory."`
-	PackageRuntime string        `placeholder:"RUNTIME" help:"How runtimes run: Process, External or None, or pairs such as Provider=Process;Function=External. Default is Process on Linux, and External elsewhere."`
-	WithCore       string        `placeholder:"IMAGE|FILE" complete:"file" help:"Run Crossplane core as a process, so that composite resources work: the reference of its image, an archive or OCI layout of it, or its executable. Requires Linux."`
+	PackageRuntime string        `placeholder:"RUNTIME" complete:"local-runtime" help:"How runtimes run: Process, External or None, or pairs such as Provider=Process;Function=External. Default is Process on Linux, and External elsewhere."`
+	WithCore       string        `placeholder:"IMAGE|FILE" help:"Run Crossplane core as a process, so that composite resources work: the reference of its image, an archive or OCI layout of it, or its executable. Requires Linux."`
 	CoreArg        []string      `placeholder:"ARG" help:"With --with-core, further argument of core, such as --debug. Can be given more than once."`
 	MaxUploadSize  flags.Amount  `default:"4GiB" placeholder:"N" help:"Largest blob that the registry accepts."`
 	MetricsAddress string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics of the package manager at this loopback address."`

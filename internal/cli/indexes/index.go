@@ -29,7 +29,7 @@ type buildFlags struct {
 	Texts    bool          `help:"Add field names, descriptions and readmes to the index, for searching them. This reads the whole newest version of each package."`
 	Parallel int           `default:"32" placeholder:"N" help:"Versions to read at the same time. Default is 32."`
 	ValidFor time.Duration `placeholder:"DURATION" help:"Time after which clients refuse the index unless it is updated, for example 720h. Default is the duration of the former state, otherwise unlimited."`
-	SignKey  string        `placeholder:"FILE" complete:"file" help:"Private key that signs the index (PEM): ECDSA with the curve P-256, or Ed25519."`
+	SignKey  string        `placeholder:"FILE" help:"Private key that signs the index (PEM): ECDSA with the curve P-256, or Ed25519."`
 	DryRun   bool          `help:"Show the changes without pushing them."`
 	content.IndexKeyFlag
 	content.ContentFlags

@@ -13,9 +13,9 @@ import (
 // SearchCmd implements `xpkg search`.
 type SearchCmd struct {
 	Words    []string `arg:"" optional:"" help:"Words to find: parts of kinds, groups and package names. The prefixes kind:, group:, provides:, field: and type: select like the flags."`
-	Kind     string   `placeholder:"KIND" help:"Find kinds with this name, plural or short name, for example Bucket or Bucket.s3.aws.upbound.io."`
+	Kind     string   `placeholder:"KIND" complete:"index-kind" help:"Find kinds with this name, plural or short name, for example Bucket or Bucket.s3.aws.upbound.io."`
 	Group    string   `placeholder:"GROUP" help:"Find kinds of this API group; * stands for any text."`
-	Provides string   `placeholder:"KIND" help:"Find packages that define this kind."`
+	Provides string   `placeholder:"KIND" complete:"index-kind" help:"Find packages that define this kind."`
 	Field    string   `placeholder:"FIELD" help:"Find kinds with a field whose name begins like this. The index must contain texts."`
 	Type     string   `enum:",Provider,Configuration,Function" default:"" placeholder:"TYPE" help:"Find packages of this type: Provider, Configuration or Function."`
 	Limit    int      `default:"20" placeholder:"N" help:"Maximum number of results; 0 for all. Default is 20."`

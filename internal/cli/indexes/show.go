@@ -18,7 +18,7 @@ import (
 
 // ExplainCmd implements `xpkg show`.
 type ExplainCmd struct {
-	Name      string `arg:"" help:"A kind, such as Bucket, Bucket.s3.aws.upbound.io or buckets.s3.aws.upbound.io/v1beta1; or the repository of a package or its last part, optionally with :VERSION."`
+	Name      string `arg:"" complete:"index-name" help:"A kind, such as Bucket, Bucket.s3.aws.upbound.io or buckets.s3.aws.upbound.io/v1beta1; or the repository of a package or its last part, optionally with :VERSION."`
 	Package   string `placeholder:"REPO" help:"Package whose schema is shown, if several provide the kind."`
 	Field     string `placeholder:"PATH" help:"Show this field and those below it, for example spec.forProvider."`
 	Recursive bool   `help:"Show all fields, not only those down to the third level."`

@@ -30,7 +30,7 @@ type managerFlags struct {
 	PermissionPolicy  string              `placeholder:"NAME" help:"ConfigMap of the namespace with the policy for requested permissions."`
 	Namespaced        bool                `help:"Restrict namespaced permissions of the manager and of runtimes to the namespace."`
 	FirstGeneration   bool                `help:"Serve the API packages.crossplane.io of the first generation of packages. It allows the manager to run controllers in every namespace."`
-	IndexKey          string              `placeholder:"FILE" complete:"file" help:"File with public keys (PEM), of which one must have signed each index. It is embedded in the manifests."`
+	IndexKey          string              `placeholder:"FILE" help:"File with public keys (PEM), of which one must have signed each index. It is embedded in the manifests."`
 	Index             []string            `sep:" " placeholder:"REF[,PRIORITY]" help:"Index in which the manager finds packages for install objects that name a kind (spec.crd); repeat it for several. The index with the highest priority comes first; the default is 0."`
 	DependencyRemoval graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them."`
 }

@@ -59,7 +59,7 @@ type ManagerCmd struct {
 	MetricsAddress     string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
 	HealthAddress      string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
 	ActivationDeadline time.Duration `default:"10m" help:"Time after activation within which a revision that is not healthy, or whose runtime crashes, is rolled back. A negative value disables rollbacks."`
-	PackageRuntime     string        `placeholder:"RUNTIME" help:"How runtimes run: Deployment, Process, External or None, or pairs such as Provider=External;Function=Deployment. Default is Deployment."`
+	PackageRuntime     string        `placeholder:"RUNTIME" complete:"runtime" help:"How runtimes run: Deployment, Process, External or None, or pairs such as Provider=External;Function=Deployment. Default is Deployment."`
 	CertificateOverlap time.Duration `default:"24h" help:"Time that a new CA is trusted before it signs certificates, and that an old CA stays trusted after its last certificate."`
 	DependencyFlags
 	CrossplaneVersion string        `placeholder:"VERSION" help:"Version of Crossplane that packages must support. Default is the version of Crossplane in the namespace; without one, every package is accepted."`

@@ -17,7 +17,7 @@ import (
 type migrateFirstGenerationCmd struct {
 	managerFlags
 	FormerManager  []string `placeholder:"DEPLOYMENT" help:"Deployment of the former package manager in the namespace. Default is crossplane-package-manager and crossplane-stack-manager. Can be given more than once."`
-	Replace        string   `placeholder:"FILE" complete:"file" help:"File with lines OLD=NEW, which replace packages: OLD is the package or the CRD of an install object, and NEW a reference."`
+	Replace        string   `placeholder:"FILE" help:"File with lines OLD=NEW, which replace packages: OLD is the package or the CRD of an install object, and NEW a reference."`
 	WithoutManager bool     `help:"Do not install the manager, which is started afterwards, as with xpkg up."`
 	migrateFlags
 	content.ContentFlags

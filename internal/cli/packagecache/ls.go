@@ -201,8 +201,7 @@ func orDash(s string) string {
 }
 
 // References returns the references in the package cache. It does not create a missing cache.
-func References(ctx context.Context) (out []string, err error) {
-	var f flags.CacheFlags
+func References(ctx context.Context, f flags.CacheFlags) (out []string, err error) {
 	if !f.Exists() {
 		return nil, nil
 	}

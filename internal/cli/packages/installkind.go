@@ -28,7 +28,7 @@ import (
 
 // requiredKindFlag selects the package to install by a kind that it provides.
 type requiredKindFlag struct {
-	RequiredKind string `name:"kind" placeholder:"KIND" help:"Install the package that provides this kind of custom resources, for example Bucket.s3.aws.upbound.io/v1beta2. If more than one package may be meant, nothing is installed, and the command lists them."`
+	RequiredKind string `name:"kind" placeholder:"KIND" complete:"index-kind" help:"Install the package that provides this kind of custom resources, for example Bucket.s3.aws.upbound.io/v1beta2. If more than one package may be meant, nothing is installed, and the command lists them."`
 	// selected is the kind for which a package was selected, and cached reports that the package is known from the package cache.
 	selected dependency.KindRef
 	cached   bool

@@ -25,7 +25,7 @@ type pruneCmd struct {
 	Age     time.Duration `default:"2160h" placeholder:"DURATION" help:"Age from which a prerelease can be deleted. Default is 2160h, 90 days."`
 	Keep    int           `default:"5" placeholder:"N" help:"Newest prereleases of each package to keep at any age. Default is 5."`
 	Undated bool          `help:"Also delete prereleases whose images state no time, such as those of xpkg build without --created."`
-	Lock    []string      `placeholder:"FILE" complete:"file" help:"Lock file whose versions are kept. Repeat it for several."`
+	Lock    []string      `placeholder:"FILE" help:"Lock file whose versions are kept. Repeat it for several."`
 	Yes     bool          `short:"y" help:"Delete the versions. Without it, they are only listed."`
 	content.IndexKeyFlag
 	flags.RegistryFlags

@@ -32,17 +32,17 @@ const (
 )
 
 type serveCmd struct {
-	Folder        string       `name:"dir" required:"" placeholder:"DIR" complete:"dir" help:"Folder of the server: the packages, the tokens, the configuration access.yaml, and caches. It is created if it does not exist."`
+	Folder        string       `name:"dir" required:"" placeholder:"DIR" help:"Folder of the server: the packages, the tokens, the configuration access.yaml, and caches. It is created if it does not exist."`
 	Listen        string       `default:"127.0.0.1:5000" placeholder:"HOST:PORT" help:"Address to listen on. Default is 127.0.0.1:5000."`
 	Host          string       `placeholder:"HOST" help:"Host in the references of the packages. Default is the address, or the backend."`
 	URL           string       `name:"url" placeholder:"URL" help:"Address of the server for clients, such as https://registry.example.org, if a proxy is in front of it."`
-	TLSCert       string       `name:"tls-cert" placeholder:"FILE" complete:"file" help:"Certificate of the server (PEM)."`
-	TLSKey        string       `name:"tls-key" placeholder:"FILE" complete:"file" help:"Private key of the certificate (PEM)."`
+	TLSCert       string       `name:"tls-cert" placeholder:"FILE" help:"Certificate of the server (PEM)."`
+	TLSKey        string       `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
 	Backend       string       `placeholder:"HOST" help:"Serve the packages of this registry instead of a folder. The server needs credentials for it."`
 	Repository    []string     `placeholder:"REPOSITORY" help:"With --backend, repository to index, for a registry that does not list its repositories. Can be given more than once."`
 	PublishIndex  bool         `help:"With --backend, publish the index in that registry as index:main. Of several such servers, one publishes. A server with a folder always does so."`
 	Texts         bool         `default:"true" negatable:"" help:"Add field names, descriptions and readmes to the index, for searching them. This reads the whole newest version of each package."`
-	SignKey       string       `placeholder:"FILE" complete:"file" help:"Private key that signs the published index (PEM): ECDSA with the curve P-256, or Ed25519."`
+	SignKey       string       `placeholder:"FILE" help:"Private key that signs the published index (PEM): ECDSA with the curve P-256, or Ed25519."`
 	MaxUploadSize flags.Amount `default:"4GiB" placeholder:"N" help:"Largest blob that the server accepts."`
 	flags.RegistryFlags
 }

@@ -18,7 +18,7 @@ type tokenCmd struct {
 }
 
 type folderFlag struct {
-	Folder string `name:"dir" required:"" placeholder:"DIR" complete:"dir" help:"Folder of the server."`
+	Folder string `name:"dir" required:"" placeholder:"DIR" help:"Folder of the server."`
 }
 
 func (f folderFlag) open() *tokens.Store { return tokens.Open(f.Folder, nil) }
@@ -27,7 +27,7 @@ type tokenCreateCmd struct {
 	folderFlag
 	User       string        `default:"admin" placeholder:"NAME" help:"User that the token authenticates. Default is admin, the administrator without another one in access.yaml."`
 	Repository []string      `required:"" placeholder:"REPOSITORY" help:"Repository, prefix such as acme/*, or * for all. Can be given more than once."`
-	Action     []string      `required:"" placeholder:"ACTION" help:"Action: read, publish, publish-new, yank or delete. Can be given more than once."`
+	Action     []string      `required:"" placeholder:"ACTION" complete:"action" help:"Action: read, publish, publish-new, yank or delete. Can be given more than once."`
 	Expires    time.Duration `default:"720h" placeholder:"DURATION" help:"Lifetime of the token, at most 8784h. Default is 720h."`
 	Note       string        `placeholder:"TEXT" help:"Purpose of the token, for the list."`
 }
