@@ -40,7 +40,7 @@ func TestGuideShowsTheOutputOfTheExample(t *testing.T) {
 	}
 }
 
-// TestCommandsInDocumentsParse proves that the commands in the README and the guides exist with the arguments and
+// TestCommandsInDocumentsParse proves that the commands in the README, the guides and the Helm chart exist with the arguments and
 // flags that the documents show.
 func TestCommandsInDocumentsParse(t *testing.T) {
 	race.SkipSequential(t)
@@ -52,13 +52,26 @@ func TestCommandsInDocumentsParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	chart, err := filepath.Glob("../../charts/xpkg/*.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const notes = "../../charts/xpkg/templates/NOTES.txt"
 	checked, results := 0, map[string]error{}
-	for _, page := range append(append(pages, others...), "../../README.md") {
+	for _, page := range slices.Concat(pages, others, chart, []string{"../../README.md", "../../examples/README.md", "../../charts/xpkg/monitoring/alerts.yaml", notes}) {
 		content, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, command := range commandsIn(string(content)) {
+		text := templateValue.ReplaceAllString(string(content), "provider")
+		if page == notes {
+			text = indentedBlock.ReplaceAllString(text, "```\n$1\n```")
+		}
+		found := commandsIn(text)
+		if page == notes && len(found) < 3 {
+			t.Errorf("%s has the commands %v", page, found)
+		}
+		for _, command := range found {
 			checked++
 			text := strings.Join(command.words, " ")
 			if _, ok := results[text]; !ok {
@@ -84,6 +97,9 @@ type documentedCommand struct {
 var (
 	inlineCommand = regexp.MustCompile("`xpkg ([^`]+)`")
 	blockCommand  = regexp.MustCompile(`(?m)^(?:\$ )?(?:bin/)?(?:xpkg|kubectl crossplane) ((?:[^\n]*\\\n)*[^\n]*)$`)
+	// templateValue is a value that Helm or Prometheus inserts, and indentedBlock a command in the notes of the chart.
+	templateValue = regexp.MustCompile("{{ [^}]* }}")
+	indentedBlock = regexp.MustCompile("(?m)^  (\\S.*)$")
 	codeBlock     = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```")
 )
 
