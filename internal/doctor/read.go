@@ -174,16 +174,24 @@ func (r Reader) readLeases(ctx context.Context, f *Facts) error {
 	return nil
 }
 
+// readChoice reads how the manager runs runtimes. It returns false if no manager has announced that: those of former versions do not.
+func (r Reader) readChoice(ctx context.Context) (choice runtime.Choice, announced bool, err error) {
+	var lock v1beta1.Lock
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+		return runtime.Choice{}, false, fmt.Errorf("read the Lock: %w", err)
+	}
+	choice, err = runtime.ParseChoice(lock.Annotations[runtime.AnnotationChoice], runtime.None)
+	return choice, err == nil, nil
+}
+
 // readFence reads whether the manager starts runtimes, and the policy for runtimes and its binding. An API server without policies
 // has none.
 func (r Reader) readFence(ctx context.Context, f *Facts) error {
-	var lock v1beta1.Lock
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
-		return fmt.Errorf("read the Lock: %w", err)
+	choice, announced, err := r.readChoice(ctx)
+	if err != nil {
+		return err
 	}
-	// Managers of former versions announce no runtimes.
-	choice, err := runtime.ParseChoice(lock.Annotations[runtime.AnnotationChoice], runtime.None)
-	f.WithoutRuntimes = err == nil && !slices.ContainsFunc(runtime.Names(), func(n runtime.Name) bool { return n != runtime.None && choice.Uses(n) })
+	f.WithoutRuntimes = announced && !slices.ContainsFunc(runtime.Names(), func(n runtime.Name) bool { return n != runtime.None && choice.Uses(n) })
 	key := client.ObjectKey{Name: fence.RuntimesName}
 	for _, o := range []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}} {
 		err := r.Client.Get(ctx, key, o)
@@ -201,13 +209,9 @@ func (r Reader) readFence(ctx context.Context, f *Facts) error {
 // readFormerRuntimes reads the Deployments that a manager made for packages whose runtimes it does not run as Deployments any more. It
 // stops them only if it still runs other runtimes as Deployments.
 func (r Reader) readFormerRuntimes(ctx context.Context, f *Facts) error {
-	var lock v1beta1.Lock
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
-		return fmt.Errorf("read the Lock: %w", err)
-	}
-	choice, err := runtime.ParseChoice(lock.Annotations[runtime.AnnotationChoice], runtime.Deployment)
-	if err != nil {
-		return nil // No manager has announced its runtimes.
+	choice, announced, err := r.readChoice(ctx)
+	if err != nil || !announced {
+		return err
 	}
 	var all appsv1.DeploymentList
 	if err := r.Client.List(ctx, &all); err != nil {

@@ -15,6 +15,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -88,17 +89,19 @@ func TestReadFormerRuntimes(t *testing.T) {
 	if err := appsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	deployment := func(name, owner, label, digest string) *appsv1.Deployment {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: name}}
-		if owner != "" {
-			d.OwnerReferences = []metav1.OwnerReference{{Kind: owner, Name: name, Controller: new(true)}}
+	deployment := func(name, kind, revisionKind, writtenBy string) *appsv1.Deployment {
+		objects, err := manifests.Build(manifests.Input{
+			Owner:     plan.Requester{Package: plan.Owner{Kind: kind, Name: "hello"}, Revision: plan.Owner{Kind: revisionKind, Name: name}},
+			Namespace: "system", Image: "registry.test/hello@sha256:1",
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if digest != "" {
-			d.Annotations = map[string]string{plan.ContentDigestAnnotation: digest}
-		}
-		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{label: "hello"}}
+		d := objects.Deployment
+		d.Name, d.Annotations = name, map[string]string{writtenBy: "sha256:1"}
 		return d
 	}
+	const xpkg, other = plan.ContentDigestAnnotation, "runner.test/digest"
 	for announced, want := range map[string][]string{
 		"": nil, "Deployment": nil, "External": {"provider", "greet", "own"}, "None": {"provider", "greet", "own"},
 		"Provider=External;Function=Deployment": {"provider", "own"}, "Provider/hello=Process;Provider=Deployment;Function=Deployment": {"provider"},
@@ -108,8 +111,8 @@ func TestReadFormerRuntimes(t *testing.T) {
 			lock.Annotations = map[string]string{runtime.AnnotationChoice: announced}
 		}
 		r := Reader{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lock,
-			deployment("provider", "ProviderRevision", v1.LabelProvider, "sha256:1"), deployment("greet", "FunctionRevision", v1.LabelFunction, "sha256:1"),
-			deployment("own", "Package", v1.LabelProvider, "sha256:1"), deployment("other", "", v1.LabelProvider, ""), deployment("runner", "ProviderRevision", v1.LabelProvider, ""),
+			deployment("provider", "Provider", "ProviderRevision", xpkg), deployment("greet", "Function", "FunctionRevision", xpkg),
+			deployment("own", "Package", "Package", xpkg), deployment("runner", "Provider", "ProviderRevision", other),
 		).Build()}
 		var f Facts
 		if err := r.readFormerRuntimes(t.Context(), &f); err != nil {
