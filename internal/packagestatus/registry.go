@@ -65,13 +65,26 @@ func Delete(ctx context.Context, client *remote.Client, version oci.Reference, r
 	if err == nil || !isRefusal(err) {
 		return subject.Digest, err
 	}
-	if former == nil {
-		former = &catalog.VersionStatus{Status: catalog.Status{State: catalog.Available, Since: time.Now()}, Tag: version.Tag, Digest: subject.Digest}
-	}
-	if restored := put(ctx, client, version, subject, *former); restored != nil {
+	if restored := restore(ctx, client, version, subject, former); restored != nil {
 		return subject.Digest, errors.Join(err, restored)
 	}
 	return subject.Digest, err
+}
+
+// Restore writes the status that the version at a reference with a tag had before a deletion that was refused; nil means that it had none.
+func Restore(ctx context.Context, client *remote.Client, version oci.Reference, former *catalog.VersionStatus) error {
+	subject, err := subjectOf(ctx, client, version)
+	if err != nil {
+		return err
+	}
+	return restore(ctx, client, version, subject, former)
+}
+
+func restore(ctx context.Context, client *remote.Client, version oci.Reference, subject oci.Descriptor, former *catalog.VersionStatus) error {
+	if former == nil {
+		former = &catalog.VersionStatus{Status: catalog.Status{State: catalog.Available, Since: time.Now()}, Tag: version.Tag, Digest: subject.Digest}
+	}
+	return put(ctx, client, version, subject, *former)
 }
 
 // subjectOf returns the descriptor of the version at a reference with a tag.

@@ -2,7 +2,9 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -96,6 +98,47 @@ func (p *push) keepRemoved(ctx context.Context) {
 	}
 }
 
+// leftStatus is the status of a version that is to be deleted.
+type leftStatus struct {
+	// version has the tag and the digest of the version.
+	version oci.Reference
+	// former is the status before; nil if there was none.
+	former *catalog.VersionStatus
+}
+
+// forwardDeletion forwards a deletion. A version whose deletion is refused has its former status again.
+func (p *push) forwardDeletion(w http.ResponseWriter, r *http.Request) {
+	answer := &manifestAnswer{header: http.Header{}}
+	p.images.ServeHTTP(answer, r)
+	if p.left != nil && answer.refuses() {
+		p.restoreStatus(r.Context())
+	}
+	answer.send(w)
+}
+
+// refuses reports whether the response refuses a deletion: then it has not happened, and does not happen later. A backend that rejects the credentials of
+// this server refuses it, too.
+func (a *manifestAnswer) refuses() bool {
+	switch a.status {
+	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	case http.StatusBadGateway:
+		var body struct{ Errors []struct{ Code string } }
+		return json.Unmarshal(a.body.Bytes(), &body) == nil && len(body.Errors) > 0 && body.Errors[0].Code == codeDenied
+	}
+	return a.status >= http.StatusBadRequest && a.status < http.StatusInternalServerError
+}
+
+// restoreStatus writes the former status of a version that was not deleted.
+func (p *push) restoreStatus(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearingTime)
+	defer cancel()
+	if err := packagestatus.Restore(ctx, p.packages.client, p.left.version, p.left.former); err != nil {
+		p.log.Error("a version was not deleted, but its status states that it was; withdraw the status with `xpkg registry unyank`", "version", p.left.version, "error", err)
+	}
+	p.changed(p.api.repository)
+}
+
 // target returns the digest of the content to delete; zero if it does not exist.
 func (p *push) target(ctx context.Context) (oci.Digest, error) {
 	if isDigest(p.api.reference) {
@@ -175,6 +218,8 @@ func (p *push) leaveStatus(ctx context.Context, version oci.Reference, d oci.Dig
 	if s != nil && s.State != catalog.Available {
 		status.Reason, status.Message, status.ReplacedBy = s.Reason, s.Message, s.ReplacedBy
 	}
+	// The write can succeed although it fails for this server.
+	p.left = &leftStatus{version.WithDigest(d), s}
 	_, err = packagestatus.Write(ctx, p.packages.client, version, status)
 	return err
 }

@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/retention"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -154,6 +159,56 @@ func TestARefusedDeletionKeepsTheStatus(t *testing.T) {
 		got, err := packagestatus.Read(t.Context(), owner, ref.WithDigest(digest))
 		if err != nil || got == nil || got.State != want {
 			t.Errorf("the status of %s is %+v, %v", ref, got, err)
+		}
+	}
+}
+
+// A registry behind the server can refuse deletions, as CNCF distribution does by default, or the credentials of the server. The status is that of before then,
+// also for a client that deletes with nothing but the distribution API.
+func TestADeletionThatTheBackendRefusesKeepsTheStatus(t *testing.T) {
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
+	t.Cleanup(func() { _ = images.Close() })
+	var code atomic.Int64
+	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			w.WriteHeader(int(code.Load()))
+			return
+		}
+		images.ServeHTTP(w, r)
+	})).URL, "http://")
+	s := start(t, func(o *registry.Options) {
+		o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{"acme/provider-boats"}}
+	})
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.mustPush(t, "acme/provider-boats:v1.1.0", "Raft")
+	owner := s.client(t, s.admin)
+	yanked := oci.MustParseReference(host + "/acme/provider-boats:v1.1.0")
+	if _, err := packagestatus.Write(t.Context(), owner, yanked, catalog.Status{State: catalog.Yanked, Reason: catalog.Broken, Message: "loses data"}); err != nil {
+		t.Fatal(err)
+	}
+	for ref, want := range map[oci.Reference]catalog.State{oci.MustParseReference(host + "/acme/provider-boats:v1.0.0"): catalog.Available, yanked: catalog.Yanked} {
+		version, err := owner.Resolve(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for refusal, state := range map[int]catalog.State{
+			http.StatusMethodNotAllowed: want, http.StatusForbidden: want, http.StatusServiceUnavailable: catalog.Removed, // It can happen later.
+		} {
+			code.Store(int64(refusal))
+			before, err := packagestatus.Read(t.Context(), owner, ref.WithDigest(version.Digest))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.do(t, http.MethodDelete, "/v2/acme/provider-boats/manifests/"+version.Digest.String(), s.admin, nil).StatusCode; got < http.StatusBadRequest {
+				t.Fatalf("%s: the status is %d", ref, got)
+			}
+			got, err := packagestatus.Read(t.Context(), owner, ref.WithDigest(version.Digest))
+			if err != nil || got == nil || got.State != state {
+				t.Errorf("%s: the status after %d is %+v, %v; want %s", ref, refusal, got, err, state)
+			}
+			if err := packagestatus.Restore(t.Context(), owner, ref, before); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

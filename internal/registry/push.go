@@ -36,6 +36,8 @@ type push struct {
 	isNew bool
 	// withStatus is the version, which exists, whose status the push changes, or that it deletes.
 	withStatus oci.Digest
+	// left is the status that this deletion has left; nil if it has left none.
+	left *leftStatus
 }
 
 // actions returns the actions of which one must be allowed for a request, before its body is read, and nil for a method that the
@@ -122,9 +124,12 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 	forward := withPath(r, p.api)
 	forward.Body, forward.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	answer := &statusRecorder{ResponseWriter: w}
-	if r.Method == http.MethodPut && p.options.Backend != nil {
+	switch {
+	case r.Method == http.MethodDelete:
+		p.forwardDeletion(answer, forward)
+	case p.options.Backend != nil:
 		p.forwardAgreed(answer, forward, body)
-	} else {
+	default:
 		p.images.ServeHTTP(answer, forward)
 	}
 	if answer.status < http.StatusMultipleChoices {
