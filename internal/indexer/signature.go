@@ -15,6 +15,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -48,6 +49,12 @@ type payload struct {
 
 // SignatureTag returns the tag of the signatures of a manifest.
 func SignatureTag(d oci.Digest) string { return "sha256-" + d.Hex() + ".sig" }
+
+// IsSignatureTag reports whether a tag is that of the signatures of a manifest.
+func IsSignatureTag(tag string) bool {
+	hex, ok := strings.CutPrefix(tag, "sha256-")
+	return ok && strings.HasSuffix(hex, ".sig")
+}
 
 // A Signer signs indexes with a private key.
 type Signer struct{ key crypto.Signer }

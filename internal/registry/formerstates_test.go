@@ -9,12 +9,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
+
+	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/testing/buffer"
+	"github.com/xpkg-dev/xpkg/internal/testing/indexkey"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -435,5 +442,66 @@ func TestAServerServesOtherContentInTheRepositoryOfTheIndex(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestALookupOfABlobReadsNoStateTwice asks for blobs that do not exist, in front of a registry that keeps many former states, with their signatures.
+func TestALookupOfABlobReadsNoStateTwice(t *testing.T) {
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
+	t.Cleanup(func() { _ = images.Close() })
+	var requests atomic.Int64
+	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			requests.Add(1)
+		}
+		images.ServeHTTP(w, r)
+	})).URL, "http://")
+	backend := remote.New(remote.Options{})
+	t.Cleanup(backend.Close)
+	index := oci.MustParseReference(address + "/index:main")
+	signer, _ := indexkey.New(t)
+	var replaced indexer.Replaced
+	var configs []oci.Digest
+	for i := range int64(100) {
+		p := indexer.Publishing{Catalog: catalog.Catalog{Config: catalog.Config{Name: host}}, Created: time.Unix(1e9+i, 0), Replaced: replaced}
+		image, _, err := p.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		replaced = indexer.Replaced{Sequence: i + 1, Digest: image.Manifest.Digest}
+		if err := signer.Push(t.Context(), backend, index, replaced.Digest); err != nil {
+			t.Fatal(err)
+		}
+		if err := indexer.Publish(t.Context(), backend, index, &image, nil); err != nil {
+			t.Fatal(err)
+		}
+		configs = append(configs, image.Manifest.Config.Digest)
+	}
+	now := newClock()
+	s := start(t, func(o *registry.Options) {
+		o.Now = now.read
+		o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: indexRepositories}
+	})
+	s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
+	lookup := func() int64 {
+		t.Helper()
+		now.add(time.Minute)
+		before := requests.Load()
+		if got := s.do(t, http.MethodGet, "/v2/index/blobs/"+oci.DigestOf([]byte("absent")).String(), "", nil).StatusCode; got != http.StatusUnauthorized {
+			t.Errorf("an absent blob: %d", got)
+		}
+		return requests.Load() - before
+	}
+	if got, most := lookup(), int64(33*7); got > most {
+		t.Errorf("the first lookup takes %d requests, more than %d", got, most)
+	}
+	if got, most := lookup(), int64(33+5); got > most {
+		t.Errorf("another lookup takes %d requests, more than %d", got, most)
+	}
+	slices.Reverse(configs)
+	for i, want := range map[int]bool{0: true, 32: true, 33: false} {
+		if _, got := s.content(t, "/v2/index/blobs/"+configs[i].String(), ""); got != want {
+			t.Errorf("the state %d before the current one is served: %t", i, got)
+		}
 	}
 }

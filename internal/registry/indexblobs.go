@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +27,8 @@ type indexBlobs struct {
 	at   time.Time
 	// manifests are the manifests that refer to each blob.
 	manifests map[oci.Digest][]oci.Digest
+	// known are the manifests of the last lookup.
+	known map[oci.Digest]indexManifest
 }
 
 // lookupInterval is the time after which the blobs are looked up again for one that is not found.
@@ -74,48 +75,112 @@ func (b *indexBlobs) manifestsOf(ctx context.Context, blob oci.Digest) ([]oci.Di
 	if state == b.tags && (len(b.manifests[blob]) > 0 || b.now().Sub(b.at) < lookupInterval) {
 		return b.manifests[blob], nil
 	}
-	found := map[oci.Digest][]oci.Digest{}
-	for _, tag := range tags {
-		if err := b.add(ctx, found, ref.WithTag(tag)); err != nil {
-			return nil, err
+	found := lookup{indexBlobs: b, ref: ref, read: map[oci.Digest]indexManifest{}}
+	if err := found.states(ctx, current); err != nil {
+		return nil, err
+	}
+	if err := found.tags(ctx, tags); err != nil {
+		return nil, err
+	}
+	manifests := map[oci.Digest][]oci.Digest{}
+	for m := range found.read {
+		for _, d := range found.read[m].blobs {
+			manifests[d] = append(manifests[d], m)
 		}
 	}
-	if slices.Contains(tags, indexTag) {
-		if err := b.addFormer(ctx, found, ref.WithTag(indexTag)); err != nil {
-			return nil, err
-		}
-	}
-	b.tags, b.at, b.manifests = state, b.now(), found
-	return found[blob], nil
+	b.tags, b.at, b.manifests, b.known = state, b.now(), manifests, found.read
+	return manifests[blob], nil
 }
 
-// add adds the blobs of an artifact; none if it does not exist.
-func (b *indexBlobs) add(ctx context.Context, found map[oci.Digest][]oci.Digest, ref oci.Reference) error {
-	a, err := b.packages.client.Artifact(ctx, ref)
-	if err == nil {
-		root := a.Root().Digest
-		err = oci.Walk(ctx, a, oci.Limits{}, func(_ context.Context, d oci.Descriptor, _ []byte) error {
-			found[d.Digest] = append(found[d.Digest], root)
+// indexManifest is a manifest of the repository of the index, which never changes.
+type indexManifest struct {
+	blobs []oci.Digest
+	// previous is the state before one; zero for the first state, and for another manifest.
+	previous oci.Digest
+}
+
+// lookup finds the manifests of the repository of the index, and reads those that are not known.
+type lookup struct {
+	*indexBlobs
+	ref  oci.Reference
+	read map[oci.Digest]indexManifest
+}
+
+// states adds the current state and the former ones that clients compare with it. A registry without deletions has any number of older ones.
+func (l *lookup) states(ctx context.Context, current oci.Digest) error {
+	for range mostStates + 1 {
+		if current.IsZero() {
 			return nil
-		})
+		}
+		m, err := l.manifest(ctx, current)
+		if err != nil {
+			return err
+		}
+		current = m.previous
 	}
-	if indexer.IsAbsent(err) || errors.Is(err, oci.ErrManifestNotFound) {
-		return nil
-	}
-	return err
+	return nil
 }
 
-// addFormer adds the blobs of the former states that the repository has.
-func (b *indexBlobs) addFormer(ctx context.Context, found map[oci.Digest][]oci.Digest, state oci.Reference) error {
-	for range mostWalked {
-		config, err := indexer.ReadConfig(ctx, b.packages.client, state)
-		if err != nil || config.Previous.IsZero() {
-			return ctx.Err() // The state was removed.
+// tags adds the manifests of tags. Signatures of states that were not added are omitted.
+func (l *lookup) tags(ctx context.Context, tags []string) error {
+	signatures := map[string]bool{}
+	for state := range l.read {
+		signatures[indexer.SignatureTag(state)] = true
+	}
+	for _, tag := range tags {
+		if indexer.IsSignatureTag(tag) && !signatures[tag] {
+			continue
 		}
-		state = state.WithDigest(config.Previous)
-		if err := b.add(ctx, found, state); err != nil {
+		d, err := l.images.digest(ctx, indexRepository, tag)
+		if err != nil {
+			return err
+		}
+		if d.IsZero() {
+			continue
+		}
+		if _, err := l.manifest(ctx, d); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// manifest adds a manifest; it has no blobs if it does not exist.
+func (l *lookup) manifest(ctx context.Context, d oci.Digest) (indexManifest, error) {
+	if m, ok := l.read[d]; ok {
+		return m, nil
+	}
+	m, ok := l.known[d]
+	if !ok {
+		var err error
+		if m, err = l.fetch(ctx, l.ref.WithDigest(d)); err != nil {
+			if indexer.IsAbsent(err) || errors.Is(err, oci.ErrManifestNotFound) {
+				return indexManifest{}, nil // It was removed.
+			}
+			return indexManifest{}, err
+		}
+	}
+	l.read[d] = m
+	return m, nil
+}
+
+// fetch reads a manifest.
+func (l *lookup) fetch(ctx context.Context, ref oci.Reference) (m indexManifest, err error) {
+	a, err := l.packages.client.Artifact(ctx, ref)
+	if err != nil {
+		return m, err
+	}
+	err = oci.Walk(ctx, a, oci.Limits{}, func(_ context.Context, d oci.Descriptor, _ []byte) error {
+		m.blobs = append(m.blobs, d.Digest)
+		return nil
+	})
+	if err != nil {
+		return m, err
+	}
+	config, err := indexer.ReadConfig(ctx, l.packages.client, ref)
+	if err != nil && isTemporary(ctx, err) {
+		return m, err
+	}
+	m.previous = config.Previous // Another manifest has no configuration of an index.
+	return m, nil
 }
