@@ -231,6 +231,15 @@ func (c *Client) remember(ref oci.Reference, seen, is state) error {
 	return c.Store.PutRecord(store.Record{Kind: recordKind, Name: ref.String(), Data: text})
 }
 
+// Seen returns the newest state of an index with a name that this machine has seen; zero if there is none.
+func (c *Client) Seen(ctx context.Context, ref oci.Reference, name string) (Replaced, error) {
+	seen, err := c.seen(ctx, ref)
+	if err != nil || seen.Name != name {
+		return Replaced{}, err
+	}
+	return Replaced{seen.Sequence, seen.Digest}, nil
+}
+
 // Forget removes the record of the newest state of an index that this machine has seen. The next state is then accepted
 // without a comparison.
 func (c *Client) Forget(ref oci.Reference) error {

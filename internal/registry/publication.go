@@ -55,6 +55,8 @@ type publication struct {
 	// content has the rows of former. After an update these are the rows of the catalog that was published, so that they are in memory once.
 	content catalog.Catalog
 	states  []oci.Digest // The states before former that the registry has, newest first.
+	// lost is the newest state that this server has published or followed, if the registry has none or an older one. The next state continues it, so that clients accept it.
+	lost indexer.Replaced
 	// followed is the state of another server that was read last.
 	followed state
 	// kept is the state whose removal failed last.
@@ -132,8 +134,11 @@ func (p *publication) correctTag(ctx context.Context) error {
 		return nil
 	}
 	a, err := p.client.Remote.Artifact(ctx, p.ref.WithDigest(own))
-	if err != nil {
+	if errors.Is(err, oci.ErrManifestNotFound) || indexer.IsAbsent(err) {
 		p.forget()
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithDeadline(ctx, p.ends)
@@ -206,13 +211,46 @@ func (p *publication) load(ctx context.Context, next *catalog.Catalog) error {
 	if p.former != nil {
 		return nil
 	}
+	seen, err := p.client.Seen(ctx, p.ref, p.packages.host)
+	if err != nil {
+		return err
+	}
+	if seen.Sequence > p.lost.Sequence {
+		p.lost = seen
+	}
+	if other := p.followed; other.config.Name == p.packages.host && other.config.Sequence > p.lost.Sequence {
+		p.lost = indexer.Replaced{Sequence: other.config.Sequence, Digest: other.digest}
+	}
 	if err := p.client.Forget(p.ref); err != nil {
 		return err
 	}
-	if err := p.open(ctx, next); err != nil || p.former == nil {
+	if err := p.open(ctx, next); err != nil {
 		return err
 	}
-	return p.walk(ctx)
+	if p.former != nil {
+		if err := p.walk(ctx); err != nil {
+			return err
+		}
+	}
+	p.discardOlder()
+	return nil
+}
+
+// discardOlder discards a state that is older than the newest one that this server has published: the tag was moved back, or the registry was restored.
+func (p *publication) discardOlder() {
+	if p.former != nil {
+		is := p.former.Config()
+		if is.Name != p.packages.host || is.Sequence >= p.lost.Sequence {
+			p.lost = indexer.Replaced{}
+			return
+		}
+		older := slices.Insert(p.states, 0, p.former.Manifest().Digest)
+		p.forget()
+		p.states = older
+	}
+	if p.lost.Sequence > 0 {
+		p.log.Warn("the registry does not have the newest state of the index any more; the next state continues it", "sequence", p.lost.Sequence, "digest", p.lost.Digest)
+	}
 }
 
 // openClient prepares the access to the repository of the index once.
@@ -291,6 +329,8 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 		former.Config = p.former.Config()
 		publishing.Former, publishing.FormerCatalog = p.former, &former
 		publishing.Catalog.Config.Shards = p.former.Config().Shards
+	} else {
+		publishing.Replaced = p.lost
 	}
 	image, events, err := publishing.Encode()
 	if err != nil {
@@ -321,6 +361,7 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 	if d := p.former.Manifest().Digest; d != image.Manifest.Digest {
 		return indexer.ErrIndexChanged.New(nil, "%s is %s instead of %s after it was published", p.ref, d.Short(), image.Manifest.Digest.Short())
 	}
+	p.lost = indexer.Replaced{}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,113 @@ func TestThePublishedIndexFollowsPushesAndSurvivesARestart(t *testing.T) {
 	second.waitUntil(t, "a package after the restart is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Car", "Raft"}) })
 	if got := second.found(t, first.admin, "index"); len(got) != 0 {
 		t.Errorf("the index is indexed: %q", got)
+	}
+}
+
+// TestTheIndexContinuesWhenTheRegistryLosesIt checks that clients accept the next state if the registry has lost the newest one, or was restored from a backup.
+func TestTheIndexContinuesWhenTheRegistryLosesIt(t *testing.T) {
+	remove := func(t *testing.T, dir, _ string) {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, damage := range map[string]func(t *testing.T, dir, backup string){
+		"lost": remove,
+		"an older state": func(t *testing.T, dir, backup string) {
+			remove(t, dir, "")
+			if err := os.CopyFS(dir, os.DirFS(backup)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, nil)
+			client := newReader(t, s)
+			s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+			s.waitUntil(t, "the first package is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat"}) })
+			dir, backup := filepath.Join(s.dir, "registry", "index"), filepath.Join(t.TempDir(), "index")
+			if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			for i, kind := range []string{"Raft", "Train"} {
+				s.mustPush(t, "acme/provider-boats:v1."+strconv.Itoa(i+1)+".0", kind)
+				s.waitUntil(t, "the next version is published", func() bool { return slices.Equal(client.kinds(t), []string{kind}) })
+			}
+			before := client.last.Sequence
+			s.stop()
+			damage(t, dir, backup)
+			first := s
+			s = start(t, func(o *registry.Options) { o.Dir = first.dir })
+			s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
+			client.client.Remote = s.client(t, "")
+			if got := client.kinds(t); !slices.Equal(got, []string{"Train"}) || client.last.Sequence != before+1 {
+				t.Errorf("the index has the kinds %q and the sequence %d, want the sequence %d", got, client.last.Sequence, before+1)
+			}
+		})
+	}
+}
+
+// TestTheIndexContinuesWhenItIsDeletedInTheBackend deletes the current state while two servers run, of which the second one has followed the first one.
+func TestTheIndexContinuesWhenItIsDeletedInTheBackend(t *testing.T) {
+	address := startOlareg(t)
+	direct := remote.New(remote.Options{})
+	t.Cleanup(direct.Close)
+	now := newClock()
+	front := func() *server {
+		s := start(t, func(o *registry.Options) {
+			o.Now = now.read
+			o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{"acme/provider-boats"}, PublishIndex: true, LeaseSettle: time.Minute}
+		})
+		s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
+		return s
+	}
+	first := front()
+	now.add(time.Minute)
+	first.Site().CheckAll()
+	client := newReader(t, first)
+	index := oci.MustParseReference(address + "/index:main")
+	isPublished := func() bool {
+		_, err := direct.Resolve(t.Context(), index)
+		return err == nil
+	}
+	first.waitUntil(t, "the index is published", isPublished)
+	first.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	first.waitUntil(t, "the package is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat"}) })
+	second := front()
+	remove := func() {
+		t.Helper()
+		current, err := direct.Resolve(t.Context(), index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := direct.Delete(t.Context(), index.WithDigest(current.Digest)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove()
+	before := client.last.Sequence
+	first.Site().CheckAll()
+	first.waitUntil(t, "the holder publishes the index again", isPublished)
+	if client.kinds(t); client.last.Sequence != before+1 {
+		t.Errorf("the sequence is %d, want %d", client.last.Sequence, before+1)
+	}
+	_, updates := second.Site().Updated()
+	second.waitUntil(t, "the second server follows", func() bool {
+		second.Site().CheckAll()
+		_, n := second.Site().Updated()
+		return n >= updates+2 // One can have started before.
+	})
+	first.stop()
+	remove()
+	before = client.last.Sequence
+	client.client.Remote = second.client(t, "")
+	second.waitUntil(t, "the second server publishes the index", func() bool {
+		now.add(time.Minute)
+		second.Site().CheckAll()
+		return isPublished()
+	})
+	if client.kinds(t); client.last.Sequence <= before {
+		t.Errorf("the sequence is %d, want more than %d", client.last.Sequence, before)
 	}
 }
 
