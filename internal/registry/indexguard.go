@@ -19,7 +19,7 @@ import (
 )
 
 // indexGuard selects the states of the published index that a client may read: those of which it may read each package, in the rows and in the
-// journal, under the current policy of this server. Former states can name packages that are private now, and another server in front of the same
+// journal, and each owner of an API group without packages, under the current policy of this server. Former states can name packages that are private now, and another server in front of the same
 // registry can publish packages that this one hides.
 type indexGuard struct {
 	packages *Packages
@@ -142,11 +142,12 @@ func (g *indexGuard) read(ctx context.Context, d oci.Digest) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return namesIn(r.Packages(), r.Events()), nil
+	return namesIn(r.Packages(), r.Events(), r.Config().Owners), nil
 }
 
-// namesIn returns the names of the packages in rows and in a journal, which also has packages without a row.
-func namesIn(rows []catalog.Package, journal []catalog.Event) []string {
+// namesIn returns the names of the packages in rows and in a journal, which also has packages without a row, and of the owners of API groups without packages in
+// the rows.
+func namesIn(rows []catalog.Package, journal []catalog.Event, owners []catalog.GroupOwner) []string {
 	names := make([]string, 0, len(rows))
 	for i := range rows {
 		names = append(names, rows[i].Repository)
@@ -154,6 +155,11 @@ func namesIn(rows []catalog.Package, journal []catalog.Event) []string {
 	for i := range journal {
 		if name := journal[i].Repository; name != "" {
 			names = append(names, name)
+		}
+	}
+	for _, owner := range owners {
+		if !slices.ContainsFunc(rows, func(row catalog.Package) bool { return owner.Covers(row.Repository) }) {
+			names = append(names, owner.Owner)
 		}
 	}
 	return names

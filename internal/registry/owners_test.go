@@ -33,3 +33,47 @@ func TestTheOwnerOfAGroupIsPublishedWithoutPackages(t *testing.T) {
 		return err == nil && config.Counts.Packages == 1 && slices.Equal(config.Owners, want)
 	})
 }
+
+// TestAnOwnerThatBecomesPrivateLeavesThePublishedIndex checks that former states do not name it either. An owner with a public package remains.
+func TestAnOwnerThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
+	const groups = "groups: [{group: boats.example.org, owner: fleet}, {group: plans.example.org, owner: planned/hidden}]\n"
+	configure := func(text string) func(*registry.Options) {
+		return func(o *registry.Options) {
+			if err := os.WriteFile(filepath.Join(o.Dir, "access.yaml"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s := start(t, configure(policy+groups))
+	s.mustPush(t, "fleet/public/provider-boats:v1.0.0", "Boat")
+	owners := func(s *server) (found []string) {
+		for _, state := range s.states(t, "") {
+			raw, ok := s.content(t, state.blobs[0], "")
+			var config catalog.Config
+			if !ok || json.Unmarshal(raw, &config) != nil {
+				t.Fatalf("the configuration of a state is not served: %s", raw)
+			}
+			for _, owner := range config.Owners {
+				found = append(found, owner.Owner)
+			}
+		}
+		slices.Sort(found)
+		return slices.Compact(found)
+	}
+	both := []string{host + "/fleet", host + "/planned/hidden"}
+	s.waitUntil(t, "the index has the package", func() bool {
+		states := s.states(t, "")
+		return len(states) > 0 && len(states[0].names) > 0 && slices.Equal(owners(s), both)
+	})
+	first := s
+	s.stop()
+	private := "- {prefix: planned, private: true}\n- {prefix: fleet, private: true}\n- {prefix: fleet/public}\n"
+	s = start(t, func(o *registry.Options) {
+		o.Dir = first.dir
+		configure(policy + private + groups)(o)
+	})
+	if got := owners(s); len(got) > 0 && !slices.Equal(got, both[:1]) {
+		t.Errorf("before the next state is published, a client finds the owners %q", got)
+	}
+	s.waitUntil(t, "the next state is published", func() bool { return slices.Equal(owners(s), both[:1]) })
+}

@@ -189,13 +189,13 @@ func (p *publication) differs(next *catalog.Catalog) bool {
 	return !next.SharesRows(&p.content) && len(catalog.Diff(&p.content, next)) > 0
 }
 
-// isWithdrawn reports whether a package of the published index, or of its journal, is not public any more. It must not be in the snapshot or in
+// isWithdrawn reports whether a package of the published index, or of its journal, or an owner of an API group, is not public any more. It must not be in the snapshot or in
 // the journal of the next state, and the former states are removed.
 func (p *publication) isWithdrawn(repositories []string) bool {
 	if p.former == nil {
 		return false
 	}
-	names := namesIn(p.content.Packages, p.former.Events())
+	names := namesIn(p.content.Packages, p.former.Events(), p.former.Config().Owners)
 	if len(p.guard.learn(p.guard.policy(), p.former.Manifest().Digest, names)) > 0 {
 		return true
 	}
@@ -341,7 +341,7 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 		journal = slices.Concat(p.former.Events(), events)
 	}
 	// The first client need not wait until the state was read.
-	p.guard.learn(p.guard.policy(), image.Manifest.Digest, namesIn(next.Packages, journal))
+	p.guard.learn(p.guard.policy(), image.Manifest.Digest, namesIn(next.Packages, journal, next.Config.Owners))
 	if err := p.sign(ctx, image.Manifest.Digest); err != nil {
 		return err
 	}
