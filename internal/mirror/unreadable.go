@@ -10,16 +10,17 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// ErrUnreadable is the code for packages that the source does not have, or does not let the user read.
+// ErrUnreadable is the code for packages that the source does not have, that are damaged there, or that the user may not read.
 var ErrUnreadable = errcode.Code{
 	Name: "MirrorUnreadable", Class: errcode.NotFound,
-	Cause: "Versions of packages of the index do not exist in the source, or the user may not read them. Everything else was copied, and the index.",
-	Fix:   "Log in with `xpkg login` as a user who may read the packages, or remove those that do not exist any more from the index: `xpkg index update` omits versions, and `xpkg index build` packages. Then run the command again.",
+	Cause: "Versions of packages of the index do not exist in the source, are damaged there, or the user may not read them. Everything else was copied, and the index.",
+	Fix:   "Log in with `xpkg login` as a user who may read the packages, push damaged content again to the source, or remove packages that do not exist any more from the index: `xpkg index update` omits versions, and `xpkg index build` packages. Then run the command again.",
 }
 
-// A readError is the failure of a request to the source for something that does not exist there, or that the user may not read.
+// A readError is the failure of a request to the source for something that does not exist there, that is damaged, or that the user may not read.
 type readError struct{ error }
 
 // Unwrap returns the cause.
@@ -34,7 +35,31 @@ func fromSource(err error) error {
 	case errcode.NotFound, errcode.Unauthorized:
 		return readError{err}
 	}
+	for _, damaged := range []errcode.Code{oci.ErrDigestMismatch, oci.ErrSizeMismatch, oci.ErrInvalidManifest} {
+		if errors.Is(err, damaged) {
+			return readError{err}
+		}
+	}
+	// A server of xpkg refuses a repository whose files are damaged, and serves all others.
+	if remote.ResponseCode(err) == remote.CodeDamaged {
+		return readError{err}
+	}
 	return err
+}
+
+// sourceReader verifies content of the source, and marks its errors.
+type sourceReader struct {
+	io.Closer
+	verified io.Reader
+}
+
+// Read implements [io.Reader].
+func (r sourceReader) Read(p []byte) (int, error) {
+	n, err := r.verified.Read(p)
+	if err != nil && err != io.EOF { //nolint:errorlint // Readers return io.EOF itself.
+		err = fromSource(err)
+	}
+	return n, err
 }
 
 // sourceArtifact is an artifact of the source.
@@ -43,7 +68,10 @@ type sourceArtifact struct{ oci.Artifact }
 // Open implements [oci.Artifact].
 func (a sourceArtifact) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
 	r, err := a.Artifact.Open(ctx, d)
-	return r, fromSource(err)
+	if err != nil {
+		return nil, fromSource(err)
+	}
+	return sourceReader{r, oci.VerifyReader(r, d)}, nil
 }
 
 // artifact returns an artifact of the source.
@@ -55,7 +83,7 @@ func (m *mirror) artifact(ctx context.Context, from oci.Reference) (oci.Artifact
 	return sourceArtifact{a}, nil
 }
 
-// unreadable is something that the source does not have, or does not let the user read. The tag is empty for the whole repository.
+// unreadable is something that the source does not have, that is damaged there, or that the user may not read. The tag is empty for the whole repository.
 type unreadable struct {
 	repository, tag string
 	err             error
@@ -69,7 +97,7 @@ func (m *mirror) pass(r repository, tag string, err error) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.unreadable = append(m.unreadable, unreadable{r.Repository, tag, err})
+	m.unreadable = append(m.unreadable, unreadable{r.Repository, tag, read})
 	return nil
 }
 

@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // The error codes that the OCI distribution specification does not have.
 const (
-	codeDamaged = "REPOSITORY_DAMAGED"
+	codeDamaged = remote.CodeDamaged
 	// codePagination and codeUnknown are codes of CNCF distribution.
 	codePagination = "PAGINATION_NUMBER_INVALID"
 	codeUnknown    = "UNKNOWN"

@@ -1,7 +1,9 @@
 package registry_test
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,7 +20,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// TestAMirrorOmitsWhatItCannotRead mirrors packages that the source denies or does not have, one without its blobs, and one without a version. The mirror gets
+// TestAMirrorOmitsWhatItCannotRead mirrors packages that the source denies or does not have, one without its blobs, one with damaged blobs, one whose list of
+// versions is damaged, and one without a version. The mirror gets
 // everything else, with the statuses and the index, and the run fails with all of them. When they can be read, the next run copies the rest.
 func TestAMirrorOmitsWhatItCannotRead(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -26,15 +29,23 @@ func TestAMirrorOmitsWhatItCannotRead(t *testing.T) {
 		images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
 		t.Cleanup(func() { _ = images.Close() })
 		return strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if code := fails(r); code != 0 {
+			switch code := fails(r); code {
+			case 0:
+				images.ServeHTTP(w, r)
+			case http.StatusOK:
+				recorder := httptest.NewRecorder()
+				images.ServeHTTP(recorder, r)
 				w.WriteHeader(code)
-				return
+				_, _ = w.Write(make([]byte, recorder.Body.Len())) // Other content of the same size.
+			default:
+				w.WriteHeader(code)
+				_, _ = io.WriteString(w, `{"errors": [{"code": "`+remote.CodeDamaged+`", "message": "the repository is damaged"}]}`)
 			}
-			images.ServeHTTP(w, r)
 		})).URL, "http://")
 	}
 	var damaged atomic.Bool
-	missing := map[string]int{"/v2/acme/denied/": http.StatusForbidden, "/v2/acme/gone/": http.StatusNotFound, "/v2/acme/empty/blobs/": http.StatusNotFound}
+	missing := map[string]int{"/v2/acme/denied/": http.StatusForbidden, "/v2/acme/gone/": http.StatusNotFound, "/v2/acme/empty/blobs/": http.StatusNotFound,
+		"/v2/acme/spoiled/blobs/": http.StatusOK, "/v2/acme/torn/": http.StatusInternalServerError}
 	source := start(func(r *http.Request) int {
 		for prefix, code := range missing {
 			if damaged.Load() && strings.HasPrefix(r.URL.Path, prefix) {
@@ -48,7 +59,7 @@ func TestAMirrorOmitsWhatItCannotRead(t *testing.T) {
 	t.Cleanup(client.Close)
 	build := []string{"index", "build", source + "/index:main"}
 	digests := map[string]oci.Digest{}
-	for _, version := range []string{"boats:v1.0.0", "boats:v1.1.0", "denied:v1.0.0", "empty:v1.0.0", "gone:v1.0.0", "rafts:v1.0.0"} {
+	for _, version := range []string{"boats:v1.0.0", "boats:v1.1.0", "denied:v1.0.0", "empty:v1.0.0", "gone:v1.0.0", "rafts:v1.0.0", "spoiled:v1.0.0", "torn:v1.0.0"} {
 		name, tag, _ := strings.Cut(version, ":")
 		stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "-" + strings.ReplaceAll(tag, ".", "-") + "}\n"
 		digest, err := publish.Package(t.Context(), source+"/acme/"+version, []byte(stream))
@@ -69,10 +80,10 @@ func TestAMirrorOmitsWhatItCannotRead(t *testing.T) {
 	run := []string{"registry", "mirror", source + "/index:main", "--to", target}
 	for range 2 {
 		code, stdout, stderr := command.Output(t, run...)
-		if code != 5 || !strings.Contains(stdout, "Copied ") || !strings.Contains(stderr, "MirrorUnreadable: cannot read 4 packages of the source: "+source+"/acme/boats:v1.1.0 (") || !strings.Contains(stderr, "may read") {
+		if code != 5 || !strings.Contains(stdout, "Copied ") || !strings.Contains(stderr, "MirrorUnreadable: cannot read 6 packages of the source: "+source+"/acme/boats:v1.1.0 (") || !strings.Contains(stderr, "may read") {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
-		for _, name := range []string{"/acme/denied (", "/acme/empty:v1.0.0 (", "/acme/gone ("} {
+		for _, name := range []string{"/acme/denied (", "/acme/empty:v1.0.0 (", "/acme/gone (", "/acme/spoiled:v1.0.0 (", "/acme/torn ("} {
 			if !strings.Contains(stderr, source+name) {
 				t.Errorf("the error does not name %s: %s", name, stderr)
 			}

@@ -260,6 +260,9 @@ type responseError struct{ code, text string }
 // Error returns the code and the message, without characters that could affect a terminal.
 func (e *responseError) Error() string { return e.text }
 
+// CodeDamaged is the error code in the responses of a registry server of xpkg for a repository whose files are damaged. It serves all others.
+const CodeDamaged = "REPOSITORY_DAMAGED"
+
 // ResponseCode returns the error code in the response of a registry (OCI distribution specification, "Error Codes"), such as DENIED, or "" if err has
 // none. Registries can define codes of their own.
 func ResponseCode(err error) string {
