@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -167,13 +168,18 @@ func (c *Client) check(ctx context.Context, ref oci.Reference, seen state, r *ca
 	case seen.Digest.IsZero() || seen.Digest == digest:
 		return nil
 	case seen.Name != is.Name:
-		return ErrForkedIndex.New(nil, "%s is the index %q, and was the index %q", ref, is.Name, seen.Name)
+		return refuses(ref, ErrForkedIndex, nil, "%s is the index %q, and was the index %q", ref, is.Name, seen.Name)
 	case is.Sequence < seen.Sequence:
-		return ErrStaleIndex.New(nil, "%s has the sequence %d, this machine has seen %d", ref, is.Sequence, seen.Sequence)
+		return refuses(ref, ErrStaleIndex, nil, "%s has the sequence %d, this machine has seen %d", ref, is.Sequence, seen.Sequence)
 	case is.Sequence == seen.Sequence:
-		return ErrForkedIndex.New(nil, "%s has two states with the sequence %d", ref, is.Sequence)
+		return refuses(ref, ErrForkedIndex, nil, "%s has two states with the sequence %d", ref, is.Sequence)
 	}
 	return c.checkChain(ctx, ref, seen, is)
+}
+
+// refuses returns the error for a state that this machine does not accept, with the command that accepts it.
+func refuses(ref oci.Reference, code errcode.Code, cause error, format string, args ...any) error {
+	return code.New(cause, format, args...).WithDo("%s", strings.Replace(code.Fix, "INDEX", ref.String(), 1))
 }
 
 // checkChain reads the states before one, down to the one that was seen. A registry may have deleted them; then only the
@@ -182,7 +188,7 @@ func (c *Client) checkChain(ctx context.Context, ref oci.Reference, seen state, 
 	for range maxChain {
 		if is.Sequence == seen.Sequence+1 {
 			if is.Previous != seen.Digest {
-				return ErrForkedIndex.New(nil, "the state %d of %s does not continue the state which this machine has seen", is.Sequence, ref)
+				return refuses(ref, ErrForkedIndex, nil, "the state %d of %s does not continue the state which this machine has seen", is.Sequence, ref)
 			}
 			return nil
 		}
@@ -196,7 +202,7 @@ func (c *Client) checkChain(ctx context.Context, ref oci.Reference, seen state, 
 		}
 		before, err := catalog.ParseConfig(text)
 		if err != nil || before.Sequence != is.Sequence-1 {
-			return ErrForkedIndex.New(err, "the state before %d of %s is not the state %d", is.Sequence, ref, is.Sequence-1)
+			return refuses(ref, ErrForkedIndex, err, "the state before %d of %s is not the state %d", is.Sequence, ref, is.Sequence-1)
 		}
 		is = before
 	}

@@ -565,6 +565,9 @@ func TestWrongStatesOfAnIndexAreRefusedWithTheirCodes(t *testing.T) {
 			if tc.code.Name == "" {
 				return
 			}
+			if do := errcode.From(err).Do; !strings.Contains(do, "`xpkg index show "+ref.String()+" --forget`") {
+				t.Errorf("the advice does not name the command: %s", do)
+			}
 			if err := client.Forget(ref); err != nil {
 				t.Fatal(err)
 			}

@@ -179,7 +179,7 @@ func (c *UpdateCmd) Run(env *terminal.Env) error {
 // VerifyCmd implements `xpkg index verify`.
 type VerifyCmd struct {
 	IndexRef string `arg:"" name:"index" help:"Reference of the index."`
-	buildFlags
+	readFlags
 }
 
 // Run builds the index again and compares it with the published one.

@@ -24,19 +24,24 @@ type IndexCmd struct {
 	Show   ShowCmd   `cmd:"" help:"Show the state, the sources and the newest events of an index."`
 }
 
-// buildFlags configures how packages are read.
-type buildFlags struct {
-	Texts    bool          `help:"Add field names, descriptions and readmes to the index, for searching them. This reads the whole newest version of each package."`
-	Parallel int           `default:"32" placeholder:"N" help:"Versions to read at the same time. Default is 32."`
-	ValidFor time.Duration `placeholder:"DURATION" help:"Time after which clients refuse the index unless it is updated, for example 720h. Default is the duration of the former state, otherwise unlimited."`
-	SignKey  string        `placeholder:"FILE" help:"Private key that signs the index (PEM): ECDSA with the curve P-256, or Ed25519."`
-	DryRun   bool          `help:"Show the changes without pushing them."`
+// readFlags configure how packages are read.
+type readFlags struct {
+	Texts    bool `help:"Add field names, descriptions and readmes to the index, for searching them. This reads the whole newest version of each package."`
+	Parallel int  `default:"32" placeholder:"N" help:"Versions to read at the same time. Default is 32."`
 	content.IndexKeyFlag
 	content.ContentFlags
 }
 
+// buildFlags configure how an index is built and pushed.
+type buildFlags struct {
+	readFlags
+	ValidFor time.Duration `placeholder:"DURATION" help:"Time after which clients refuse the index unless it is updated, for example 720h. Default is the duration of the former state, otherwise unlimited."`
+	SignKey  string        `placeholder:"FILE" help:"Private key that signs the index (PEM): ECDSA with the curve P-256, or Ed25519."`
+	DryRun   bool          `help:"Show the changes without pushing them."`
+}
+
 // builder returns a builder, and the task that shows its progress.
-func (f *buildFlags) builder(env *terminal.Env, a *access, moved bool) (*indexer.Builder, *terminal.Task, error) {
+func (f *readFlags) builder(env *terminal.Env, a *access, moved bool) (*indexer.Builder, *terminal.Task, error) {
 	keys, err := f.Keys(env.Context)
 	if err != nil {
 		return nil, nil, err
