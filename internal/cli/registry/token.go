@@ -45,9 +45,17 @@ func (c *tokenCreateCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.Stderr, "Created the token %s for %s. It expires on %s and is not shown again.\n", t.ID, terminal.Safe(t.User), t.Expires.Format(time.DateOnly))
+	fmt.Fprintf(env.Stderr, "Created the token %s for %s. It expires on %s and is not shown again.\n", t.ID, terminal.Safe(t.User), expiryOf(t.Expires, c.Expires))
 	_, err = fmt.Fprintln(env.Stdout, secret)
 	return err
+}
+
+// expiryOf returns the date of an expiry, and its time for a short lifetime.
+func expiryOf(expires time.Time, lifetime time.Duration) string {
+	if lifetime < 48*time.Hour {
+		return expires.UTC().Format("2006-01-02 at 15:04:05 UTC")
+	}
+	return expires.Format(time.DateOnly)
 }
 
 type tokenListCmd struct {
@@ -83,7 +91,7 @@ func (c *tokenListCmd) Run(env *terminal.Env) error {
 		}
 		var rows [][]string
 		for _, v := range views {
-			expires := v.Expires.Format(time.DateOnly)
+			expires := expiryOf(v.Expires, v.Expires.Sub(v.Created))
 			if v.Expired {
 				expires = "expired"
 			}
