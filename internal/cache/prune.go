@@ -51,6 +51,11 @@ func (c *Cache) prune(ctx context.Context, o PruneOptions) (Report, error) {
 	if o.All {
 		pinned.names, pinned.parts = nil, nil
 	}
+	for _, h := range pinned.holdings() {
+		if h.isPackage && !h.wanted() && h.recent() {
+			r.Recent++
+		}
+	}
 	doomed := chosen(candidates(&pinned, pinned.holdings()), total, o)
 	lost := lostBy(doomed)
 	r.Removed = c.removed(ctx, s, lost)

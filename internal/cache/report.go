@@ -12,6 +12,8 @@ type Report struct {
 	Bytes   int64 `json:"bytes"`
 	// Removed are the packages that were removed, or would be.
 	Removed []Entry `json:"removed,omitempty"`
+	// Recent is the number of packages that are neither in use nor named, and that stay because of a recent use.
+	Recent int `json:"recent,omitempty"`
 	// Freed is the number of bytes that were removed, or would be.
 	Freed int64 `json:"freed"`
 	// Damaged lists the quarantined content, which is fetched or computed again on demand.

@@ -64,6 +64,10 @@ func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report, removed [
 		}
 		fmt.Fprintln(w)
 	}
-	_, err := fmt.Fprintf(w, "%s: %s %s (%s); %s %s\n", dir, verb, wording.Count(len(r.Removed), "package"), terminal.Size(r.Freed), terminal.Size(max(0, r.Bytes-r.Freed)), rest)
+	kept := ""
+	if r.Recent > 0 {
+		kept = fmt.Sprintf(" (%s used within the last ten minutes)", wording.Count(r.Recent, "package"))
+	}
+	_, err := fmt.Fprintf(w, "%s: %s %s (%s); %s %s%s\n", dir, verb, wording.Count(len(r.Removed), "package"), terminal.Size(r.Freed), terminal.Size(max(0, r.Bytes-r.Freed)), rest, kept)
 	return err
 }
