@@ -126,7 +126,7 @@ type TagResolver interface {
 }
 
 // CheckTag fails with LockTagMismatch if the tag of a locked package does not refer to the locked digest.
-func CheckTag(ctx context.Context, content TagResolver, locate func(context.Context, oci.Reference) (fetch.Origin, error), p lockfile.Package) error {
+func CheckTag(ctx context.Context, content TagResolver, locate locateFunc, p lockfile.Package) error {
 	change, err := tagChange(ctx, content, locate, p)
 	if err != nil || change == "" {
 		return err
@@ -136,7 +136,7 @@ func CheckTag(ctx context.Context, content TagResolver, locate func(context.Cont
 
 // tagChange describes the change of the tag of a package since it was locked or installed, or returns "" if the tag
 // refers to the digest of the package.
-func tagChange(ctx context.Context, content TagResolver, locate func(context.Context, oci.Reference) (fetch.Origin, error), p lockfile.Package) (string, error) {
+func tagChange(ctx context.Context, content TagResolver, locate locateFunc, p lockfile.Package) (string, error) {
 	if p.Version == "" || p.Digest.IsZero() {
 		return "", nil
 	}

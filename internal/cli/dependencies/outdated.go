@@ -224,7 +224,7 @@ func (c *OutdatedCmd) selectedInstalled(env *terminal.Env) ([]v1.Package, error)
 }
 
 // open returns a resolver that asks the registry only once for each version.
-func (c *OutdatedCmd) open(env *terminal.Env, locate func(context.Context, oci.Reference) (fetch.Origin, error)) (*rootResolver, error) {
+func (c *OutdatedCmd) open(env *terminal.Env, locate locateFunc) (*rootResolver, error) {
 	r, err := c.resolverFlags.open(env, locate)
 	if err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ func (c *OutdatedCmd) NewestCompatible(env *terminal.Env, p v1.Package) (tag str
 
 // closure returns the packages to compare, the roots that an upgrade of one of them keeps, and the function
 // that locates packages with the configuration of the cluster.
-func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, []dependency.Root, func(context.Context, oci.Reference) (fetch.Origin, error), error) {
+func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, []dependency.Root, locateFunc, error) {
 	if c.Lock != "" {
 		f, err := c.of(env, nil)
 		return f, f.Roots, nil, err
@@ -302,7 +302,7 @@ func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, []dependency.Ro
 }
 
 // locator returns the function that locates packages with the configuration of a cluster.
-func locator(cluster client.Reader, namespace string, all *inventory.Inventory) func(context.Context, oci.Reference) (fetch.Origin, error) {
+func locator(cluster client.Reader, namespace string, all *inventory.Inventory) locateFunc {
 	finder := origin.Finder{Reader: origin.ListOnce(cluster), Secrets: cluster, Namespace: namespace}
 	secrets := pullSecrets(all.Packages)
 	return func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {

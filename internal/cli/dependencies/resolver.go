@@ -36,13 +36,16 @@ const throttle = 20 * time.Second
 // rootResolver resolves dependency trees until it is closed.
 type rootResolver struct {
 	*resolver.Resolver
-	locate  func(context.Context, oci.Reference) (fetch.Origin, error)
+	locate  locateFunc
 	content *fetch.Source
 	source  *content.LazySource
 }
 
-// open returns a resolver. Locate returns the locations of packages; if it is nil, the flags determine them.
-func (f resolverFlags) open(env *terminal.Env, locate func(context.Context, oci.Reference) (fetch.Origin, error)) (*rootResolver, error) {
+// locateFunc returns the location of a package.
+type locateFunc = func(context.Context, oci.Reference) (fetch.Origin, error)
+
+// open returns a resolver. If locate is nil, the flags determine the locations of packages.
+func (f resolverFlags) open(env *terminal.Env, locate locateFunc) (*rootResolver, error) {
 	configs, err := readImageConfigs(env, f.ImageConfig)
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ import (
 type VersionsCmd struct {
 	Repository string `arg:"" complete:"package" help:"Repository of a package, for example xpkg.crossplane.io/crossplane-contrib/provider-nop, or an installed package, as NAME or KIND/NAME."`
 	All        bool   `help:"Also show prereleases, and tags that are no versions."`
+	Namespace  string `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the pull secrets."`
 	resolverFlags
 	connection.ClusterFlags
 	terminal.ListOutputFlag
@@ -68,26 +69,27 @@ func (c *VersionsCmd) Releases(env *terminal.Env) ([]string, error) {
 	return out, err
 }
 
-// repository returns the repository of the argument. An argument without a registry that has the form of a name is an installed package.
-func (c *VersionsCmd) repository(env *terminal.Env) (string, error) {
+// repository returns the repository of the argument, and for an installed package the function that locates it with the configuration of
+// the cluster. An argument without a registry that has the form of a name is an installed package.
+func (c *VersionsCmd) repository(env *terminal.Env) (string, locateFunc, error) {
 	name := inventory.Name(c.Repository)
 	if strings.ContainsAny(c.Repository, ".:@") || inventory.ValidateNames([]inventory.Name{name}) != nil {
-		return c.Repository, nil
+		return c.Repository, nil, nil
 	}
-	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
 	if err == nil {
 		var p v1.Package
 		if p, err = all.Find(name); err == nil {
-			return inventory.RepositoryOf(p), nil
+			return inventory.RepositoryOf(p), locator(cluster, c.Namespace, all), nil
 		}
 	}
 	failed := errcode.From(err)
-	return "", failed.WithDo("%s For a package that is not installed, write its repository with the registry, such as xpkg.crossplane.io/crossplane-contrib/provider-nop.", failed.Do)
+	return "", nil, failed.WithDo("%s For a package that is not installed, write its repository with the registry, such as xpkg.crossplane.io/crossplane-contrib/provider-nop.", failed.Do)
 }
 
 // list returns the versions in the repository, with their statuses if withStatus is true.
 func (c *VersionsCmd) list(env *terminal.Env, withStatus bool) (_ []versionView, err error) {
-	repository, err := c.repository(env)
+	repository, locate, err := c.repository(env)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +101,7 @@ func (c *VersionsCmd) list(env *terminal.Env, withStatus bool) (_ []versionView,
 		// Prefixes of ImageConfigs are compared with whole references.
 		ref.Tag = "latest"
 	}
-	r, err := c.open(env, nil)
+	r, err := c.open(env, locate)
 	if err != nil {
 		return nil, err
 	}
