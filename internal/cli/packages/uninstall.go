@@ -16,7 +16,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -125,6 +127,7 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 	} else {
 		with.noteDefinitions(env, p)
 	}
+	noteOrphans(env, cluster, c.ClusterFlags)
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s %s\n", inventory.ShortName(p), word)
 		return err
@@ -134,6 +137,18 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 // runSeveral uninstalls several packages in one operation, dependents first. It needs consent for packages that the user
 // has not named.
 func (c *UninstallCmd) runSeveral(env *terminal.Env, names []inventory.Name) error {
+	if err := c.removeSeveral(env, names); err != nil || c.DryRun {
+		return err
+	}
+	cluster, err := c.Client(env.Context)
+	if err != nil {
+		return err
+	}
+	noteOrphans(env, cluster, c.ClusterFlags)
+	return nil
+}
+
+func (c *UninstallCmd) removeSeveral(env *terminal.Env, names []inventory.Name) error {
 	o := operation{dryRun: c.DryRun, wait: c.Wait, asksToRemove: c.Selector != "", ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
 	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
 		named, err := findAll(all, names)
@@ -148,6 +163,30 @@ func (c *UninstallCmd) runSeveral(env *terminal.Env, names []inventory.Name) err
 		}
 		return removals(all, named), nil
 	})
+}
+
+// noteOrphans prints the dependencies that no package needs any more, and the command that uninstalls them. It prints nothing if they are not
+// known, or if the manager removes them.
+func noteOrphans(env *terminal.Env, cluster client.Client, flags connection.ClusterFlags) {
+	all, err := inventory.LoadNamed(env.Context, cluster)
+	if err != nil || all.Lock.GetAnnotations()[graph.AnnotationRemovalPolicy] == string(graph.RemoveOrphans) {
+		return
+	}
+	uses, err := inventory.ReadUses(env.Context, cluster, flags)
+	if err != nil {
+		return
+	}
+	g, err := all.Graph(uses)
+	if err != nil {
+		return
+	}
+	var names []string
+	for _, o := range g.Orphans() {
+		names = append(names, strings.ToLower(o.Kind)+"/"+o.Name)
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(env.Stderr, "note: no package needs %s any more; `xpkg autoremove` uninstalls such dependencies\n", terminal.Safe(wording.Few(names, 3, ", ")))
+	}
 }
 
 // findAll returns the packages with the names, each once.
