@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -73,6 +74,9 @@ func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 	if f.As != "" {
 		cfg.Impersonate = rest.ImpersonationConfig{UserName: f.As, Groups: f.AsGroup}
 	}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return localTransport{next, rules.GetLoadingPrecedence()}
+	})
 	cfg.QPS = -1
 	cfg.WarningHandler = rest.NoWarnings{}
 	return cfg, nil

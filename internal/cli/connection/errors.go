@@ -52,7 +52,11 @@ func Classify(err error, what string, args ...any) error {
 	if errors.As(err, &status) {
 		return fmt.Errorf(what+": %w", append(args, err)...)
 	}
-	return ErrCluster.New(err, what, args...)
+	failed := ErrCluster.New(err, what, args...)
+	if start := startCommand(err); start != "" {
+		return failed.WithDo("Start the control plane with `%s`, or name another cluster with --kubeconfig.", start)
+	}
+	return failed
 }
 
 // ErrRefusedByServer is the code for an object that the API server rejects.
