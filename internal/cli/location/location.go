@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -195,7 +196,8 @@ func IsStream(path string) bool {
 // a stream.
 func OpenArchive(env *terminal.Env, path string, limit int64, limits oci.Limits) (*archive.Archive, error) {
 	if !IsStream(path) {
-		return archive.Open(env.Context, path, limits)
+		a, err := archive.Open(env.Context, path, limits)
+		return a, adviseBuild(err, path)
 	}
 	in, err := env.OpenInput(path)
 	if err != nil {
@@ -203,6 +205,17 @@ func OpenArchive(env *terminal.Env, path string, limit int64, limits oci.Limits)
 	}
 	a, err := archive.Read(env.Context, in, "", limit, limits)
 	return a, errors.Join(err, in.Close())
+}
+
+// adviseBuild adds to the error of a folder that is the source of a package how it is built.
+func adviseBuild(err error, path string) error {
+	if !errors.Is(err, archive.ErrNotAnArchive) {
+		return err
+	}
+	if _, missing := os.Stat(filepath.Join(path, "crossplane.yaml")); missing != nil {
+		return err
+	}
+	return errcode.From(err).WithDo("The folder is the source of a package. Build it with `xpkg build -f %s -o package.xpkg`, and name that file.", wording.ShellWord(path))
 }
 
 // Write writes an artifact to a location. Tag is its name in an OCI layout; it can be empty.
