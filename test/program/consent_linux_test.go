@@ -51,7 +51,11 @@ func TestConsentOnTerminal(t *testing.T) {
 			}
 		})
 	}
-	code, lines := p.answer(t, "y\n", "install", "provider", ref, name, "--wait", "2m")
+	code, lines, _ := p.onTerminal(t, 120, "plan", "install", "provider", ref, name)
+	if code != 2 || !slices.Contains(lines, "  create  and 2 more (xpkg plan -o json shows all)") {
+		t.Errorf("the plan on a terminal: exit code %d, and on the screen:\n%s", code, strings.Join(lines, "\n"))
+	}
+	code, lines = p.answer(t, "y\n", "install", "provider", ref, name, "--wait", "2m")
 	for _, line := range []string{
 		"install provider/consent", "  create  CustomResourceDefinition thing09s.consent.test",
 		"  create  and 2 more (xpkg plan -o json shows all)", "12 to create; 0 objects unchanged.",

@@ -45,12 +45,22 @@ func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) e
 	return printText(w, table)
 }
 
+// pageText is text that is complete before it is written. A command shortens what a terminal shows without a pager.
+type pageText struct {
+	strings.Builder
+	// shownBy is the writer that shows the text, or nil.
+	shownBy io.Writer
+}
+
 // printText writes the output of table without control characters that affect a terminal.
 func printText(w io.Writer, table func(io.Writer) error) error {
-	var text strings.Builder
+	stdout, ok := w.(*CheckedWriter)
+	text := pageText{}
+	if ok && stdout.Pager == "" {
+		text.shownBy = stdout
+	}
 	err := table(&text)
 	message := SafeText(text.String())
-	stdout, ok := w.(*CheckedWriter)
 	if !ok {
 		_, failed := io.WriteString(w, message)
 		return errors.Join(err, failed)

@@ -41,6 +41,8 @@ func fileOf(w io.Writer) (*os.File, bool) {
 	switch wrapped := w.(type) {
 	case *CheckedWriter:
 		return fileOf(wrapped.Writer)
+	case *pageText:
+		return fileOf(wrapped.shownBy)
 	case *MessageWriter:
 		return fileOf(wrapped.Writer)
 	}
