@@ -109,13 +109,11 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	noteListings(env, rows)
 	var shown []outdatedView
 	for _, row := range rows {
 		if row.Unknown != "" {
 			fmt.Fprintf(env.Stderr, "note: the %s of %s are unknown: %s\n", row.unknown(), terminal.Safe(row.Package), terminal.Safe(row.Unknown))
-		}
-		if row.ListedBy != "" {
-			fmt.Fprintf(env.Stderr, "note: the versions of %s are listed by %s\n", terminal.Safe(row.Package), terminal.Safe(row.ListedBy))
 		}
 		if row.Status != "" {
 			fmt.Fprintf(env.Stderr, "note: %s %s is %s\n", terminal.Safe(row.Package), terminal.Safe(row.Installed), terminal.Safe(row.Status))
@@ -239,6 +237,20 @@ func (c *OutdatedCmd) state() string {
 		return "locked"
 	}
 	return "installed"
+}
+
+// noteListings prints which repositories have listed the versions of packages, if these are not their own.
+func noteListings(env *terminal.Env, rows []outdatedView) {
+	const most = 3
+	listed := slices.DeleteFunc(slices.Clone(rows), func(row outdatedView) bool { return row.ListedBy == "" })
+	if len(listed) > most {
+		fmt.Fprintf(env.Stderr, "note: the versions of %s are listed by other repositories, which -o json names: those of %s by %s\n",
+			wording.Count(len(listed), "package"), terminal.Safe(listed[0].Package), terminal.Safe(listed[0].ListedBy))
+		return
+	}
+	for _, row := range listed {
+		fmt.Fprintf(env.Stderr, "note: the versions of %s are listed by %s\n", terminal.Safe(row.Package), terminal.Safe(row.ListedBy))
+	}
 }
 
 // NewestCompatible returns the newest version of an installed package that its dependents accept and whose own
