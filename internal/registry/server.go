@@ -93,8 +93,8 @@ const (
 	lockWait = 2 * time.Second
 )
 
-// lockFolder locks the folder of a server. Two servers on one folder would overwrite the lists of versions of each other.
-func lockFolder(dir string) (*flock.Flock, error) {
+// LockFolder locks the folder of a server until the lock is closed. Two servers on one folder would overwrite the lists of versions of each other.
+func LockFolder(dir string) (*flock.Flock, error) {
 	lock := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600))
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
@@ -106,7 +106,7 @@ func lockFolder(dir string) (*flock.Flock, error) {
 		return nil, ErrServer.New(err, "cannot lock the folder %s", dir)
 	}
 	return nil, ErrServer.New(nil, "another registry server uses the folder %s", dir).
-		WithDo("Stop the other server, or give this one a folder of its own with --dir. Several servers can share a registry with --backend.")
+		WithDo("Stop the other server, which is `xpkg registry serve` or `xpkg up`, or give this one a folder of its own with --dir. Several servers can share a registry with --backend.")
 }
 
 // New opens the folder of a server. It creates the folder, and no connection. It fails if another server uses the folder.
@@ -123,7 +123,7 @@ func New(o Options) (_ *Server, err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, ErrServer.New(err, "cannot create %s", o.Dir)
 	}
-	lock, err := lockFolder(o.Dir)
+	lock, err := LockFolder(o.Dir)
 	if err != nil {
 		return nil, err
 	}

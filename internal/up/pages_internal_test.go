@@ -1,6 +1,7 @@
 package up
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/xpkg-dev/xpkg/internal/ports"
+	sites "github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -53,6 +55,58 @@ func page(t *testing.T, address string) string {
 		t.Fatalf("%s: %s, %v: %s", address, response.Status, err, body)
 	}
 	return string(body)
+}
+
+// TestTheRegistryLocksItsFolder checks that `xpkg registry serve` and the registry of the control plane do not use one folder: they would lose versions that both
+// have acknowledged.
+func TestTheRegistryLocksItsFolder(t *testing.T) {
+	dir, err := datadir.Open(filepath.Join(t.TempDir(), "data"), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dir.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	begin := func() (*registryServer, error) {
+		listener, err := ports.Listen("127.0.0.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := startRegistry(Options{MaxUpload: 1 << 20}.withDefaults(), dir, listener, nil)
+		if err != nil {
+			_ = listener.Close()
+		}
+		return r, err
+	}
+	serve := func() (*sites.Server, error) { return sites.New(sites.Options{Dir: dir.Path, Host: "registry.test"}) }
+	r, err := begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := serve(); !errors.Is(err, sites.ErrServer) {
+		t.Errorf("a server on the folder of the registry that runs: %v", err)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	server, err := serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := begin(); !errors.Is(err, ErrDataDirUnusable) {
+		t.Errorf("the registry on the folder of a server that runs: %v", err)
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = begin(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestThePagesOfTheRegistryOpenAtTheFirstVisitAndFollowPushes(t *testing.T) {

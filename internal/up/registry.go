@@ -3,6 +3,7 @@ package up
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -36,14 +37,25 @@ type registryServer struct {
 	images  *olareg.Server
 	pages   *registryPages
 	log     *logFile
+	lock    io.Closer
 	address string
 	done    chan struct{}
 	err     error // to be read after done is closed
 }
 
 // startRegistry starts the registry on an open listener. It removes the unfinished uploads of a
-// killed process first.
-func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses registry.Uses) (*registryServer, error) {
+// killed process first. It fails if `xpkg registry serve` uses the data directory.
+func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses registry.Uses) (_ *registryServer, err error) {
+	lock, err := sites.LockFolder(d.Path)
+	if err != nil {
+		return nil, ErrDataDirUnusable.New(err, "cannot start the registry of %s", d.Path).
+			WithDo("Stop `xpkg registry serve --dir %s`, or use another data directory with --data-dir.", d.Path)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, lock.Close())
+		}
+	}()
 	token, err := ensureToken(d)
 	if err != nil {
 		return nil, err
@@ -86,6 +98,7 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 		images:  images,
 		pages:   web,
 		log:     log,
+		lock:    lock,
 		address: address,
 		done:    make(chan struct{}),
 	}
@@ -106,7 +119,7 @@ func (r *registryServer) stop() error {
 		err = r.server.Close()
 	}
 	<-r.done
-	return errors.Join(err, r.pages.close(), sites.CloseImages(r.images), r.log.Close())
+	return errors.Join(err, r.pages.close(), sites.CloseImages(r.images), r.log.Close(), r.lock.Close())
 }
 
 // removeUploads removes unfinished uploads from the folder of the images.
