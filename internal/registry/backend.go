@@ -222,7 +222,7 @@ func (b *backend) failed(w http.ResponseWriter, r *http.Request, err error) {
 		return // The client has disconnected.
 	}
 	b.log.Warn("cannot forward a request to the backend", "path", r.URL.Path, "error", err)
-	writeError(w, r, http.StatusBadGateway, codeUnsupported, "the registry behind this server does not respond")
+	writeError(w, r, http.StatusBadGateway, codeUnsupported, "the request cannot be forwarded to the registry behind this server; the log of the server has the cause")
 }
 
 // ServeHTTP implements images.

@@ -21,7 +21,8 @@ func (t *inProcess) wait() { t.running.Wait() }
 func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	reader, writer := io.Pipe()
 	answer := &pipeAnswer{header: http.Header{}, writer: writer, started: make(chan struct{})}
-	request := r.Clone(r.Context())
+	// With the key of package http, a proxy panics when its backend ends a response early. Without it, the proxy ends the response as if it were complete.
+	request := r.Clone(context.WithValue(r.Context(), http.ServerContextKey, &http.Server{}))
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}
@@ -33,7 +34,7 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 			// A panic would end the process, also that of a proxy whose backend ends a response early.
 			if cause := recover(); cause != nil {
 				answer.WriteHeader(http.StatusInternalServerError)
-				_ = writer.CloseWithError(fmt.Errorf("the registry failed to respond: %v", cause)) // It never fails.
+				_ = writer.CloseWithError(errEnded(cause)) // It never fails.
 			}
 		}()
 		t.handler.ServeHTTP(answer, request)
@@ -49,6 +50,14 @@ func (t *inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 		Status: http.StatusText(answer.status), StatusCode: answer.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: answer.sent, Body: reader, ContentLength: -1, Request: r,
 	}, nil
+}
+
+// errEnded returns the error for a handler that has not completed its response.
+func errEnded(cause any) error {
+	if cause == http.ErrAbortHandler { //nolint:errorlint // As package http compares it.
+		return fmt.Errorf("the registry has ended the response: %w", io.ErrUnexpectedEOF)
+	}
+	return fmt.Errorf("the registry failed to respond: %v", cause)
 }
 
 // pipeAnswer is the response of a handler, which the receiver reads from a pipe.
