@@ -131,6 +131,9 @@ func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []
 			continue
 		}
 		count++
+		if v.Status != nil && v.Status.State == catalog.Removed && !c.Yes {
+			fmt.Fprintf(env.Stderr, "note: the deletion of %s was interrupted, or it was pushed again since; to keep it, name a lock file that contains it with --lock\n", name)
+		}
 		if _, err := fmt.Fprintf(env.Stdout, "%s  %s  %s\n", name, v.Digest.Short(), dateOf(v.Created)); err != nil {
 			return err
 		}

@@ -61,6 +61,9 @@ func TestAnInterruptedPruneContinues(t *testing.T) {
 	}
 	works.Store(true)
 	command.Run(t, "index", "update", index)
+	if code, stdout, stderr = command.Output(t, prune[:len(prune)-1]...); code != 0 || !strings.Contains(stderr, "note: the deletion of "+repository+":v1.0.0-rc.2 was interrupted") {
+		t.Errorf("without --yes: exit code %d\n%s%s", code, stdout, stderr)
+	}
 	code, stdout, stderr = command.Output(t, prune...)
 	if code != 0 || strings.Count(stdout, "\n") != 2 || !strings.Contains(stdout, "rc.2 ") || !strings.Contains(stdout, "rc.3 ") {
 		t.Fatalf("the next run: exit code %d\n%s%s", code, stdout, stderr)
