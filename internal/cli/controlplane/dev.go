@@ -293,7 +293,8 @@ type deployment struct {
 	// file is the package file, and kind and name the installed package.
 	file, kind, name string
 	// read reads what is installed of the package.
-	read   func(context.Context) (installation, error)
+	read func(context.Context) (installation, error)
+	// digest is that of the content that is known to be installed, or "".
 	digest string
 }
 
@@ -359,7 +360,9 @@ func (d *deployment) deploy(ctx context.Context) error {
 	if err := d.run(ctx, io.Discard, "push", "-f", d.file, ref, "--data-dir", d.state.DataDir); err != nil {
 		return err
 	}
-	// A version that does not become healthy in time is installed, and one that was refused is not.
+	// A version that does not become healthy in time, or that a change ends, is installed, and one that was refused is not. Until the
+	// update has succeeded, the former content can be what has to be deployed.
+	d.digest = ""
 	if err := d.run(ctx, nil, "update", "--install", ref, "--yes", "--wait", d.Wait.String(), "--kubeconfig", d.state.Kubeconfig); err != nil {
 		return err
 	}

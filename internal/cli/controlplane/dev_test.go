@@ -24,16 +24,19 @@ import (
 func TestDevDeploysEachContentOnce(t *testing.T) {
 	var commands []string
 	var messages bytes.Buffer
-	digest, broken := strings.Repeat("a", 64), error(nil)
+	digest, broken, failing := strings.Repeat("a", 64), error(nil), "build"
 	d := &deployment{
 		DevCmd: &DevCmd{Folder: "package", EmbedGoProgram: "cmd/boats", Repository: "dev/boats", Wait: time.Minute}, messages: &messages,
 		state: up.State{Registry: "127.0.0.1:15000", DataDir: "plane", Kubeconfig: "plane/admin.conf"}, file: "boats.xpkg",
 		run: func(_ context.Context, out io.Writer, args ...string) error {
 			commands = append(commands, strings.Join(args, " "))
-			if args[0] == "build" && broken == nil {
+			if args[0] == failing && broken != nil {
+				return broken
+			}
+			if args[0] == "build" {
 				fmt.Fprintf(out, "boats.xpkg: Provider boats with 1 object, sha256:%s\n", digest)
 			}
-			return broken
+			return nil
 		},
 	}
 	deploy := func(want error) {
@@ -55,7 +58,13 @@ func TestDevDeploysEachContentOnce(t *testing.T) {
 	want = append(want, build)
 	broken, digest = nil, strings.Repeat("b", 64)
 	deploy(nil)
-	if diff := cmp.Diff(append(want, others("b")...), commands); diff != "" {
+	want = append(want, others("b")...)
+	// A version that does not become healthy is installed, so the former content is deployed again.
+	broken, failing, digest = errors.New("not healthy"), "update", strings.Repeat("c", 64)
+	deploy(broken)
+	broken, digest = nil, strings.Repeat("b", 64)
+	deploy(nil)
+	if diff := cmp.Diff(append(append(want, others("c")...), others("b")...), commands); diff != "" {
 		t.Error(diff)
 	}
 	if messages.String() != "the content of the package is unchanged\n" {
