@@ -99,7 +99,7 @@ var (
 	blockCommand  = regexp.MustCompile(`(?m)^(?:\$ )?(?:bin/)?(?:xpkg|kubectl crossplane) ((?:[^\n]*\\\n)*[^\n]*)$`)
 	// templateValue is a value that Helm or Prometheus inserts, and indentedBlock a command in the notes of the chart.
 	templateValue = regexp.MustCompile("{{ [^}]* }}")
-	indentedBlock = regexp.MustCompile("(?m)^  (\\S.*)$")
+	indentedBlock = regexp.MustCompile(`(?m)^  (\S.*)$`)
 	codeBlock     = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```")
 )
 
