@@ -170,9 +170,8 @@ func (c *UpCmd) detach(env *terminal.Env, dir string) error {
 	if err != nil {
 		return err
 	}
-	printReady(env.Stdout, state, "")
-	_, err = fmt.Fprintf(env.Stdout, "\nTo stop the control plane:\n  %s\n", up.DownCommand(state))
-	return err
+	printReady(env, state, "", "To stop the control plane:\n  "+up.DownCommand(state))
+	return nil
 }
 
 // reportEvent reports a step of the start.
@@ -186,8 +185,7 @@ func (c *UpCmd) reportEvent(env *terminal.Env, progress *terminal.Progress, e up
 		fmt.Fprintf(env.Stderr, "warning: %s\n", terminal.Safe(e.Warning))
 	case e.Stage == up.StageReady && e.State != nil:
 		progress.End()
-		printReady(env.Stdout, *e.State, fmt.Sprintf(" after %s", e.Took.Round(100*time.Millisecond)))
-		fmt.Fprintln(env.Stdout, "\nPress Ctrl-C to stop it.")
+		printReady(env, *e.State, fmt.Sprintf(" after %s", e.Took.Round(100*time.Millisecond)), "Press Ctrl-C to stop it.")
 	case e.Stage == up.StageStopping && !e.Done:
 		progress.Set("stopping")
 	case e.Stage == up.StageStopping:
@@ -197,15 +195,17 @@ func (c *UpCmd) reportEvent(env *terminal.Env, progress *terminal.Progress, e up
 	}
 }
 
-// printReady prints the addresses of the control plane and the next commands.
-func printReady(w io.Writer, s up.State, after string) {
+// printReady prints the addresses of the control plane and, unless --quiet is set, the next commands and how it is stopped.
+func printReady(env *terminal.Env, s up.State, after, stop string) {
 	text := fmt.Sprintf(`The control plane is ready%s.
 
   API server   %s (Kubernetes %s)
   registry     %s
   kubeconfig   %s
   data         %s
-
+`, after, s.Server, s.Kubernetes, s.Registry, s.Kubeconfig, s.DataDir)
+	if !terminal.IsQuiet(env.Stderr) {
+		text += fmt.Sprintf(`
 Next:
   export KUBECONFIG=%s
   xpkg build -f package --embed-runtime-image-tarball runtime.tar -o my.xpkg
@@ -216,8 +216,11 @@ Next:
 
 Pushes to the registry require a token, which xpkg reads from the data directory. For docker, crane or skopeo:
   %s
-`, after, s.Server, s.Kubernetes, s.Registry, s.Kubeconfig, s.DataDir, wording.ShellWord(s.Kubeconfig), s.Registry, s.Registry, composition(s), up.LoginCommand(s))
-	_ = terminal.OutputFlag{}.Print(w, nil, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+
+%s
+`, wording.ShellWord(s.Kubeconfig), s.Registry, s.Registry, composition(s), up.LoginCommand(s), stop)
+	}
+	_ = terminal.OutputFlag{}.Print(env.Stdout, nil, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 }
 
 // composition describes whether the control plane composes resources.

@@ -1,0 +1,27 @@
+package controlplane
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/up"
+)
+
+// Quiet output has the addresses of the control plane, and no next commands.
+func TestQuietUpPrintsAddressesOnly(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		var out strings.Builder
+		env := &terminal.Env{Stdout: &out, Stderr: &terminal.MessageWriter{Writer: io.Discard, Quiet: quiet}}
+		printReady(env, up.State{Server: "https://127.0.0.1:16443", DataDir: "plane"}, "", "Press Ctrl-C to stop it.")
+		if !strings.Contains(out.String(), "  data         plane\n") {
+			t.Errorf("quiet %t: no addresses in %q", quiet, out.String())
+		}
+		for _, text := range []string{"\nNext:\n", "xpkg login", "\n\nPress Ctrl-C to stop it.\n"} {
+			if strings.Contains(out.String(), text) == quiet {
+				t.Errorf("quiet %t: %q in %q", quiet, text, out.String())
+			}
+		}
+	}
+}
