@@ -2,6 +2,8 @@ package registry_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,5 +27,37 @@ func TestAFolderHasOneServer(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAFolderThatDisappearsKeepsTheIndex moves the folder of a server away, as if it was unmounted, and back. Without its packages, the server would publish an
+// empty index.
+func TestAFolderThatDisappearsKeepsTheIndex(t *testing.T) {
+	parent := t.TempDir()
+	dir, elsewhere := filepath.Join(parent, "folder"), filepath.Join(parent, "elsewhere")
+	s := start(t, func(o *registry.Options) {
+		if err := os.Rename(o.Dir, dir); err != nil {
+			t.Fatal(err)
+		}
+		o.Dir = dir
+	})
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.waitUntil(t, "the package is indexed", func() bool { return s.indexed(t) == 1 })
+	move := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+		s.Site().CheckAll()
+	}
+	move(dir, elsewhere)
+	s.waitUntil(t, "an update fails", func() bool { return s.Site().Failure() != nil })
+	if got := s.indexed(t); got != 1 {
+		t.Errorf("%d packages are found", got)
+	}
+	move(elsewhere, dir)
+	s.waitUntil(t, "an update succeeds", func() bool { return s.Site().Failure() == nil })
+	if got := s.indexed(t); got != 1 {
+		t.Errorf("%d packages are found after the folder is there again", got)
 	}
 }

@@ -84,6 +84,8 @@ type Server struct {
 	changing   keyedmutex.Mutex[string]
 	handler    http.Handler
 	lock       *flock.Flock
+	// folder identifies the folder that is locked.
+	folder os.FileInfo
 }
 
 const (
@@ -132,12 +134,16 @@ func New(o Options) (_ *Server, err error) {
 			err = errors.Join(err, lock.Close())
 		}
 	}()
+	folder, err := os.Stat(o.Dir)
+	if err != nil {
+		return nil, ErrServer.New(err, "cannot read %s", o.Dir)
+	}
 	key, err := loadKey(filepath.Join(o.Dir, keyFile))
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
-		lock: lock, options: o, log: o.Log, now: o.Now,
+		lock: lock, folder: folder, options: o, log: o.Log, now: o.Now,
 		identifier: &Identifier{tokens: tokens.Open(o.Dir, o.Now), bearer: &bearerTokens{key: key, now: o.Now}},
 		policies:   &policyFileReader{path: filepath.Join(o.Dir, policyFile), log: o.Log, now: time.Now},
 		issuers:    newIssuers(o.Issuers, o.Now, o.Log),
@@ -184,8 +190,22 @@ func (s *Server) publishesIndexIn(repository string) bool {
 
 // repositories returns the names of the repositories of packages.
 func (s *Server) repositories(ctx context.Context) ([]string, error) {
+	if err := s.checkFolder(); err != nil {
+		return nil, err
+	}
 	all, err := s.images.repositories(ctx)
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == indexRepository }), err
+}
+
+// checkFolder fails if the folder of the server is not the one that it has locked: its packages have not been removed, and stay in the index.
+func (s *Server) checkFolder() error {
+	if s.options.Backend != nil {
+		return nil
+	}
+	if info, err := os.Stat(s.options.Dir); err != nil || !os.SameFile(info, s.folder) {
+		return ErrServer.New(err, "the folder %s was moved, removed or unmounted while the server runs", s.options.Dir)
+	}
+	return nil
 }
 
 func (s *Server) openImages() (images, error) {
