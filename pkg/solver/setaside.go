@@ -84,14 +84,14 @@ func (a *report) refused(n, i int) string {
 	v := a.variables[n]
 	for _, by := range a.requirements[n] {
 		if !by.fit.has(i) {
-			return by.words + prereleaseNote(v.candidates[i], by.text)
+			return by.words + prereleaseNote(&v.candidates[i], by.text)
 		}
 	}
 	return ""
 }
 
 // prereleaseNote returns a note for a constraint that accepts no prereleases.
-func prereleaseNote(c candidate, text string) string {
+func prereleaseNote(c *candidate, text string) string {
 	if c.version.Prerelease() && !strings.Contains(text, "-") {
 		return ", which accepts no prereleases"
 	}

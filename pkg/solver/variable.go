@@ -97,19 +97,34 @@ func merge(listed []candidate, pins []version.Pin) []candidate {
 // changes the slice.
 func order(candidates []candidate) []candidate {
 	versions := candidates[1:]
-	places := make([]place, len(versions)) // cheaper to compare and to swap than candidates
-	for i := range places {
-		places[i] = place{versions[i].version.Rank(), i}
+	if len(versions) > maxPlaces {
+		slices.SortFunc(versions, func(a, b candidate) int { return a.compare(&b) })
+	} else {
+		sortByRank(versions)
 	}
-	slices.SortFunc(places, func(a, b place) int {
-		if a.rank != b.rank {
-			return cmp.Compare(a.rank, b.rank)
-		}
-		return versions[a.index].compare(&versions[b.index])
-	})
-	permute(versions, places)
 	versions = slices.CompactFunc(versions, func(a, b candidate) bool { return a.pin() == b.pin() })
 	return candidates[:1+len(versions)]
+}
+
+// sortByRank sorts at most maxPlaces candidates. It sorts numbers, which are cheaper to compare and to move
+// than candidates, and compares only candidates of the same rank.
+func sortByRank(versions []candidate) {
+	places := make([]place, len(versions))
+	for i := range places {
+		places[i] = place(versions[i].version.Rank()<<placeBits | uint64(i))
+	}
+	slices.Sort(places)
+	for start := 0; start < len(places); {
+		end := start + 1
+		for end < len(places) && places[end].rank() == places[start].rank() {
+			end++
+		}
+		if end > start+1 {
+			slices.SortFunc(places[start:end], func(a, b place) int { return versions[a.index()].compare(&versions[b.index()]) })
+		}
+		start = end
+	}
+	permute(versions, places)
 }
 
 // compare orders candidates by version, and candidates of the same version by tag and digest.
@@ -120,23 +135,27 @@ func (c *candidate) compare(d *candidate) int {
 	return version.ComparePins(c.pin(), d.pin())
 }
 
-// place is the index of a candidate in an unsorted list, and the rank of its version.
-type place struct {
-	rank  uint64
-	index int
-}
+// place is the rank of the version of a candidate, and its index in an unsorted list.
+type place uint64
 
-// permute moves the candidate at places[i].index to index i, for each i. It changes both slices.
+const (
+	placeBits = 64 - version.RankBits
+	maxPlaces = 1<<placeBits - 1 // the index maxPlaces marks a candidate that was moved
+)
+
+func (p place) rank() uint64 { return uint64(p) >> placeBits }
+func (p place) index() int   { return int(p & maxPlaces) }
+
+// permute moves the candidate at places[i].index() to index i, for each i. It changes both slices.
 func permute(s []candidate, places []place) {
-	const moved = -1
 	for start := range places {
-		if places[start].index == moved {
+		if places[start].index() == maxPlaces {
 			continue
 		}
 		first, at := s[start], start
 		for {
-			from := places[at].index
-			places[at].index = moved
+			from := places[at].index()
+			places[at] |= maxPlaces
 			if from == start {
 				s[at] = first
 				break

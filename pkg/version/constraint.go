@@ -15,9 +15,15 @@ type Pin struct{ Tag, Digest string }
 
 var digestPattern = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)
 
+// digestLength is the length of a text that digestPattern matches.
+const digestLength = len("sha256:") + 64
+
 // ParsePin parses an installed or listed version: a tag, a digest, or both. It never fails: a
 // text without a digest is a tag.
 func ParsePin(s string) Pin {
+	if len(s) < digestLength {
+		return Pin{Tag: s}
+	}
 	if tag, digest, ok := strings.Cut(s, "@"); ok && digestPattern().MatchString(digest) {
 		return Pin{tag, digest}
 	}

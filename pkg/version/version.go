@@ -98,20 +98,25 @@ func (v *Version) Compare(w *Version) int {
 	return v.prerelease.Compare(w.prerelease)
 }
 
-// Rank returns a number that never decreases from a version to a higher one: versions with different
+// RankBits is the number of bits of a rank.
+const RankBits = 44
+
+// Rank returns a number of RankBits bits that never decreases from a version to a higher one: versions with different
 // ranks are ordered by their ranks. Different versions can have the same rank.
 func (v *Version) Rank() uint64 {
-	const bits = 21
-	const most = 1<<bits - 1
+	const (
+		majorBits, minorBits, patchBits = 12, 15, 16
+		usableBit                       = 1 << (majorBits + minorBits + patchBits)
+	)
 	switch {
 	case !v.Usable():
 		return 0
-	case v.major > most:
-		return 1<<(3*bits+1) - 1
-	case v.minor > most:
-		return 1<<(3*bits) | v.major<<(2*bits) | (1<<(2*bits) - 1)
+	case v.major >= 1<<majorBits:
+		return 2*usableBit - 1
+	case v.minor >= 1<<minorBits:
+		return usableBit | v.major<<(minorBits+patchBits) | (1<<(minorBits+patchBits) - 1)
 	}
-	return 1<<(3*bits) | v.major<<(2*bits) | v.minor<<bits | min(v.patch, most)
+	return usableBit | v.major<<(minorBits+patchBits) | v.minor<<patchBits | min(v.patch, 1<<patchBits-1)
 }
 
 // Semver returns the version as a value of the semver library. It must not be called for a
