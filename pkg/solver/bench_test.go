@@ -166,6 +166,7 @@ func TestStoppedSearchIsExplained(t *testing.T) {
 
 func BenchmarkBacktracking(b *testing.B) {
 	table, roots := backtracking(100, 200)
+	table.listLikeRegistries()
 	for b.Loop() {
 		s, err := Solve(Problem{Roots: roots, Source: table})
 		if err != nil {
@@ -180,6 +181,7 @@ func BenchmarkSizes(b *testing.B) {
 	for _, size := range []int{10, 30, 100, 300, 1000, 3000, 10000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			table, roots := layered(size, 20)
+			table.listLikeRegistries()
 			for b.Loop() {
 				s, err := Solve(Problem{Roots: roots, Source: table})
 				if err != nil {

@@ -48,6 +48,13 @@ func parseTable(text string) *table {
 	return t
 }
 
+// listLikeRegistries lists all tags in lexical order, as the OCI distribution specification requires.
+func (t *table) listLikeRegistries() {
+	for pkg, versions := range t.packages {
+		t.tags[pkg] = slices.Sorted(maps.Keys(versions))
+	}
+}
+
 func (t *table) add(pkg, tag string, deps ...dependency.Dependency) {
 	if t.packages[pkg] == nil {
 		t.packages[pkg] = map[string][]dependency.Dependency{}
