@@ -12,7 +12,7 @@ var (
 	ErrForkedIndex = errcode.Code{
 		Name: "ForkedIndex", Class: errcode.Untrusted,
 		Cause: "A registry returns a state of an index that does not continue the state which this machine has seen.",
-		Fix:   "Do not trust the registry until its operator explains it. If the index was built anew or renamed on purpose, run `xpkg index show INDEX --forget`.",
+		Fix:   "Do not trust the registry until its operator explains it. If the index was built anew or renamed on purpose, accept its new state with the option `--forget` of `xpkg index show`.",
 	}
 	ErrIndexKey = errcode.Code{
 		Name: "IndexKey", Class: errcode.Invalid,
@@ -32,7 +32,7 @@ var (
 	ErrStaleIndex = errcode.Code{
 		Name: "StaleIndex", Class: errcode.Untrusted,
 		Cause: "A registry returns an older state of an index than this machine has seen.",
-		Fix:   "Use the registry that has the newest state. If the index was restored on purpose, run `xpkg index show INDEX --forget`.",
+		Fix:   "Use the registry that has the newest state. If the index was restored on purpose, accept its older state with the option `--forget` of `xpkg index show`.",
 	}
 	ErrIndexNotFound = errcode.Code{
 		Name: "IndexNotFound", Class: errcode.NotFound,
