@@ -179,7 +179,7 @@ func (c *Client) check(ctx context.Context, ref oci.Reference, seen state, r *ca
 
 // refuses returns the error for a state that this machine does not accept, with the command that accepts it.
 func refuses(ref oci.Reference, code errcode.Code, cause error, format string, args ...any) error {
-	return code.New(cause, format, args...).WithDo("%s", strings.Replace(code.Fix, "INDEX", ref.String(), 1))
+	return code.New(cause, format, args...).WithDo("%s: `xpkg index show %s --forget`.", strings.TrimSuffix(code.Fix, "."), ref)
 }
 
 // checkChain reads the states before one, down to the one that was seen. A registry may have deleted them; then only the
