@@ -30,6 +30,27 @@ func TestAFolderHasOneServer(t *testing.T) {
 	}
 }
 
+// The folder of the content can be a link into the folder of another server.
+func TestAContentHasOneServer(t *testing.T) {
+	first := start(t, nil)
+	linked := registry.Options{Dir: t.TempDir(), Host: host}
+	if err := os.Symlink(filepath.Join(first.dir, "registry"), filepath.Join(linked.Dir, "registry")); err != nil {
+		t.Skipf("this system has no symbolic links: %v", err)
+	}
+	if s, err := registry.New(linked); !errors.Is(err, registry.ErrServer) {
+		t.Fatalf("a second server with the content: %v, %v", s, err)
+	}
+	first.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	first.stop()
+	s, err := registry.New(linked)
+	if err != nil {
+		t.Fatalf("a server after the first one was stopped: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAFolderThatDisappearsKeepsTheIndex moves the folder of a server away, as if it was unmounted, and back. Without its packages, the server would publish an
 // empty index.
 func TestAFolderThatDisappearsKeepsTheIndex(t *testing.T) {

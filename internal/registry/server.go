@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -83,21 +84,46 @@ type Server struct {
 	metrics    *metrics
 	changing   keyedmutex.Mutex[string]
 	handler    http.Handler
-	lock       *flock.Flock
-	// folder identifies the folder that is locked.
+	lock       FolderLock
+	// folder identifies the folder of the content that is locked; with a backend, that of the server.
 	folder os.FileInfo
 }
 
 const (
 	// lockName is the file that a server locks in its folder.
 	lockName = "serve.lock"
+	// contentLockName is the file that a server locks in the folder of its content. It is no name of a repository.
+	contentLockName = ".serve.lock"
 	// lockWait is the time for which a server waits for one that is stopping.
 	lockWait = 2 * time.Second
 )
 
-// LockFolder locks the folder of a server until the lock is closed. Two servers on one folder would overwrite the lists of versions of each other.
-func LockFolder(dir string) (*flock.Flock, error) {
-	lock := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600))
+// FolderLock is the lock of the folder of a server, and of the folder of its content.
+type FolderLock []*flock.Flock
+
+// LockFolder locks the folder of a server, and creates and locks the folder of its content, if it has one. Both stay locked until the lock is closed. Two servers with
+// the same content would overwrite the lists of versions of each other. The content has a lock of its own because it can be a symbolic link into the folder of another server.
+func LockFolder(dir, content string) (FolderLock, error) {
+	files := []string{filepath.Join(dir, lockName)}
+	if content != "" {
+		if err := os.MkdirAll(content, 0o700); err != nil {
+			return nil, ErrServer.New(err, "cannot create %s", content)
+		}
+		files = append(files, filepath.Join(content, contentLockName))
+	}
+	var locks FolderLock
+	for _, file := range files {
+		lock, err := lockFile(file)
+		if err != nil {
+			return nil, errors.Join(err, locks.Close())
+		}
+		locks = append(locks, lock)
+	}
+	return locks, nil
+}
+
+func lockFile(file string) (*flock.Flock, error) {
+	lock := flock.New(file, flock.SetPermissions(0o600))
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
 	locked, err := lock.TryLockContext(ctx, lockWait/20)
@@ -105,10 +131,19 @@ func LockFolder(dir string) (*flock.Flock, error) {
 	case locked:
 		return lock, nil
 	case err != nil && ctx.Err() == nil:
-		return nil, ErrServer.New(err, "cannot lock the folder %s", dir)
+		return nil, ErrServer.New(err, "cannot lock the folder %s", filepath.Dir(file))
 	}
-	return nil, ErrServer.New(nil, "another registry server uses the folder %s", dir).
+	return nil, ErrServer.New(nil, "another registry server uses the folder %s", filepath.Dir(file)).
 		WithDo("Stop the other server, which is `xpkg registry serve` or `xpkg up`, or give this one a folder of its own with --dir. Several servers can share a registry with --backend.")
+}
+
+// Close releases the lock.
+func (l FolderLock) Close() error {
+	var failed []error
+	for _, lock := range l {
+		failed = append(failed, lock.Close())
+	}
+	return errors.Join(failed...)
 }
 
 // New opens the folder of a server. It creates the folder, and no connection. It fails if another server uses the folder.
@@ -125,7 +160,11 @@ func New(o Options) (_ *Server, err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, ErrServer.New(err, "cannot create %s", o.Dir)
 	}
-	lock, err := LockFolder(o.Dir)
+	content := ""
+	if o.Backend == nil {
+		content = filepath.Join(o.Dir, imagesFolder)
+	}
+	lock, err := LockFolder(o.Dir, content)
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +173,9 @@ func New(o Options) (_ *Server, err error) {
 			err = errors.Join(err, lock.Close())
 		}
 	}()
-	folder, err := os.Stat(o.Dir)
+	folder, err := os.Stat(cmp.Or(content, o.Dir))
 	if err != nil {
-		return nil, ErrServer.New(err, "cannot read %s", o.Dir)
+		return nil, ErrServer.New(err, "cannot read %s", cmp.Or(content, o.Dir))
 	}
 	key, err := loadKey(filepath.Join(o.Dir, keyFile))
 	if err != nil {
@@ -202,8 +241,9 @@ func (s *Server) checkFolder() error {
 	if s.options.Backend != nil {
 		return nil
 	}
-	if info, err := os.Stat(s.options.Dir); err != nil || !os.SameFile(info, s.folder) {
-		return ErrServer.New(err, "the folder %s was moved, removed or unmounted while the server runs", s.options.Dir)
+	content := filepath.Join(s.options.Dir, imagesFolder)
+	if info, err := os.Stat(content); err != nil || !os.SameFile(info, s.folder) {
+		return ErrServer.New(err, "the folder %s was moved, removed or unmounted while the server runs", content)
 	}
 	return nil
 }

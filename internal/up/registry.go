@@ -3,7 +3,6 @@ package up
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -37,7 +36,7 @@ type registryServer struct {
 	images  *olareg.Server
 	pages   *registryPages
 	log     *logFile
-	lock    io.Closer
+	lock    sites.FolderLock
 	address string
 	done    chan struct{}
 	err     error // to be read after done is closed
@@ -46,7 +45,7 @@ type registryServer struct {
 // startRegistry starts the registry on an open listener. It removes the unfinished uploads of a
 // killed process first. It fails if `xpkg registry serve` uses the data directory.
 func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses registry.Uses) (_ *registryServer, err error) {
-	lock, err := sites.LockFolder(d.Path)
+	lock, err := sites.LockFolder(d.Path, d.Registry())
 	if err != nil {
 		return nil, ErrDataDirUnusable.New(err, "cannot start the registry of %s", d.Path).
 			WithDo("Stop `xpkg registry serve --dir %s`, or use another data directory with --data-dir.", d.Path)
