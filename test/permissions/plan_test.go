@@ -102,7 +102,7 @@ func TestReservedDefinitions(t *testing.T) {
 			} else if err := s.Client.Get(t.Context(), ref, &after); err != nil || after.Generation != before.Generation || len(after.OwnerReferences) > 0 {
 				t.Errorf("%s was written: %v %v", name, err, after.OwnerReferences)
 			}
-			code, _, stderr := xpkg(t, "plan", "install", "provider", p.Spec.Package, "reserved-2", "--cache-dir", t.TempDir())
+			code, _, stderr := xpkg(t, "plan", "install", "provider", p.Spec.Package, "--cache-dir", t.TempDir())
 			if code != errcode.Invalid.Exit || !strings.Contains(stderr, rbac.ErrReservedDefinition.Name) || !strings.Contains(stderr, name) {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}

@@ -125,8 +125,10 @@ func TestPackagesWithoutARuntimeHaveNoPermissions(t *testing.T) {
 		revisions[name] = s.healthy(t, p)
 	}
 	s.allowed(t, revisions["stopped"], "get /pods@"+elsewhere)
-	if _, raw, _ := xpkg(t, "plan", "install", "provider", packages["bare"].Spec.Package, "also-bare", "--cache-dir", t.TempDir(), "-o", "json"); strings.Contains(raw, `"permissions"`) {
-		t.Errorf("the plan has permissions:\n%s", raw)
+	ref := s.Push(t, "permissions/planned", "v1", provider("planned", none, requests(readsPods), crd("things.planned.example.org", "Namespaced")))
+	code, raw, stderr := xpkg(t, "plan", "install", "provider", ref, "--cache-dir", t.TempDir(), "-o", "json")
+	if code != 2 || !strings.Contains(raw, "things.planned.example.org") || strings.Contains(raw, `"permissions"`) {
+		t.Errorf("exit code %d: the plan lacks the definition, or has permissions: %s\n%s", code, stderr, raw)
 	}
 	m.Stop()
 	choice, err := runtime.ParseChoice("Provider/stopped=None", runtime.External)
