@@ -81,10 +81,12 @@ func Restore(ctx context.Context, client *remote.Client, version oci.Reference, 
 }
 
 func restore(ctx context.Context, client *remote.Client, version oci.Reference, subject oci.Descriptor, former *catalog.VersionStatus) error {
-	if former == nil {
-		former = &catalog.VersionStatus{Status: catalog.Status{State: catalog.Available, Since: time.Now()}, Tag: version.Tag, Digest: subject.Digest}
+	status := catalog.Status{State: catalog.Available, Since: time.Now()}
+	if former != nil {
+		status = former.Status
 	}
-	return put(ctx, client, version, subject, *former)
+	// The tag in the former status can refer to other content now, such as latest.
+	return put(ctx, client, version, subject, catalog.VersionStatus{Status: status, Tag: version.Tag, Digest: subject.Digest})
 }
 
 // subjectOf returns the descriptor of the version at a reference with a tag.
