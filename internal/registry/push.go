@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
@@ -170,11 +171,8 @@ func (p *push) check(r *http.Request, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := p.checkAction(doc, tags); err != nil {
-		return err
-	}
 	digest := oci.DigestOf(body)
-	if err := p.checkState(r.Context(), doc, pushedManifest{
+	if err := p.checkContent(r.Context(), tags, doc, pushedManifest{
 		packages: p.packages, repository: p.api.repository, raw: body, root: oci.Descriptor{MediaType: doc.MediaType, Digest: digest, Size: int64(len(body))},
 	}); err != nil {
 		return err
@@ -253,42 +251,72 @@ func isStatusType(doc *oci.Document) bool {
 	return strings.EqualFold(artifactType, catalog.StatusArtifactType)
 }
 
-// checkAction checks that the subject may push this kind of content: the status of a version, or anything else.
-func (p *push) checkAction(doc *oci.Document, tags []string) error {
-	action := access.Publish
-	isStatus := doc.ArtifactType == catalog.StatusArtifactType && doc.Subject != nil
-	if !isStatus && isStatusType(doc) {
+// checkContent checks that the subject may push this kind of content under the tags. The status of a version needs the action yank, and everything else needs
+// the action publish. A status needs both if it gets other tags than its own.
+func (p *push) checkContent(ctx context.Context, tags []string, doc *oci.Document, content oci.Artifact) error {
+	isStatus := isStatusType(doc)
+	if isStatus && (doc.ArtifactType != catalog.StatusArtifactType || doc.Subject == nil) {
 		return oci.ErrInvalidManifest.New(nil, "the status of a version has the artifact type %s in the field artifactType, and a subject", catalog.StatusArtifactType)
 	}
+	publishes := !isStatus
 	for _, tag := range tags {
 		if claim.IsTag(tag) {
 			return claim.ErrReserved.New(nil, "the tag %s is reserved for the servers of the registry", tag)
 		}
-		subject, ok := catalog.ParseStatusTag(tag)
-		if ok && (!isStatus || subject != doc.Subject.Digest) {
+		subject, isStatusTag := catalog.ParseStatusTag(tag)
+		if isStatusTag && (!isStatus || subject != doc.Subject.Digest) {
 			return oci.ErrInvalidManifest.New(nil, "the tag %s is reserved for the status of a version", tag)
 		}
+		publishes = publishes || !isStatusTag
 	}
-	if isStatus {
-		action = access.Yank
+	if publishes && !p.policy().May(p.subject, p.api.repository, access.Publish) {
+		return p.forbidden(access.Publish)
 	}
-	if !p.policy().May(p.subject, p.api.repository, action) {
-		return p.forbidden(action)
-	}
-	return nil
-}
-
-// checkState checks that the subject may state what the status of a version states: that a version was removed is for those who may delete it. Clients ask for a
-// bearer token to push, which does not name the deletion.
-func (p *push) checkState(ctx context.Context, doc *oci.Document, content oci.Artifact) error {
-	if !isStatusType(doc) || p.policy().May(p.subject.WithoutRequested(), p.api.repository, access.Delete) {
+	if !isStatus {
 		return nil
 	}
 	status, err := packagestatus.FromArtifact(ctx, content, doc.Subject.Digest)
-	if err == nil && status.State == catalog.Removed {
-		err = p.forbidden(access.Delete)
+	if err != nil {
+		return err
+	}
+	return p.checkState(ctx, status)
+}
+
+// checkState checks that the subject may state what a status states: that a version was removed is for those who may delete it, and the status of a version that
+// the repository does not have, which reserves its tag, is for those who may publish it, as a mirror does. Clients ask for a bearer token to push, which does not
+// name the deletion.
+func (p *push) checkState(ctx context.Context, status catalog.VersionStatus) error {
+	switch policy := p.policy(); {
+	case !policy.May(p.subject, p.api.repository, access.Yank):
+		return p.forbidden(access.Yank)
+	case status.State == catalog.Removed && !policy.May(p.subject.WithoutRequested(), p.api.repository, access.Delete):
+		return p.forbidden(access.Delete)
+	case policy.May(p.subject, p.api.repository, access.Publish):
+		return nil
+	}
+	has, err := p.hasVersion(ctx, status)
+	if err == nil && !has {
+		err = ErrForbidden.New(nil, "%s:%s is not %s, and the token does not allow the action %s, which the status of another version needs",
+			p.api.repository, status.Tag, status.Digest.Short(), access.Publish)
 	}
 	return err
+}
+
+// hasVersion reports whether the tag in a status refers to the digest in it, or did so before the version was deleted: then it has a status already.
+func (p *push) hasVersion(ctx context.Context, status catalog.VersionStatus) (bool, error) {
+	current, err := p.images.digest(ctx, p.api.repository, status.Tag)
+	if err != nil || current == status.Digest {
+		return err == nil, err
+	}
+	ref, err := p.packages.reference(p.api.repository)
+	if err != nil {
+		return false, err
+	}
+	former, err := packagestatus.Read(ctx, p.packages.client, ref.WithDigest(status.Digest))
+	if err != nil && errcode.From(err).Code.Class == errcode.Invalid {
+		return false, nil
+	}
+	return former != nil && former.Tag == status.Tag, err
 }
 
 // pushedManifest is an artifact whose manifest a client pushes, and whose layers the repository has already.
