@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -68,21 +69,20 @@ func referenceOf(v Candidate) (oci.Reference, error) {
 	return ref.WithDigest(v.Digest), err
 }
 
-// checkTags returns the reason why another tag of the repository needs the content of a version.
+// checkTags returns the reason why another tag of the repository needs the content of a version. The content of every tag counts, apart from those that xpkg
+// writes: any name that begins with "sha256-" can be that of a version or an index.
 func checkTags(ctx context.Context, client *remote.Client, ref oci.Reference, v Candidate) (Needed, error) {
 	tags, err := client.Tags(ctx, ref)
 	if err != nil {
 		return "", err
 	}
+	artifactTag := "sha256-" + v.Digest.Hex() // The tag itself lists the referrers, and those of artifacts have a suffix.
 	for _, tag := range tags {
-		suffix, isArtifact := strings.CutPrefix(tag, "sha256-"+v.Digest.Hex())
-		switch {
-		case tag == v.Tag, tag == catalog.StatusTag(v.Digest), isArtifact && suffix == "":
-			continue // The tag without a suffix lists the referrers.
-		case isArtifact:
+		if _, isStatus := catalog.ParseStatusTag(tag); tag == v.Tag || isStatus || claim.IsTag(tag) {
+			continue
+		}
+		if tag != artifactTag && strings.HasPrefix(tag, artifactTag) {
 			return Needed("the artifact with the tag " + tag + " refers to it"), nil
-		case strings.HasPrefix(tag, "sha256-"):
-			continue // It belongs to another version.
 		}
 		why, err := needs(ctx, client, ref.WithTag(tag), v.Digest)
 		if err != nil || why != "" {

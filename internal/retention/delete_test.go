@@ -62,12 +62,30 @@ func TestContentThatATagOrAnArtifactNeedsIsKeptAndOtherContentLeavesItsReason(t 
 	}
 	check(nested, "the tag outer refers to it")
 
+	// Tags like those of artifacts of other versions.
+	kept := candidate("v1.0.0-rc.7", push("v1.0.0-rc.7", "h"))
+	push("sha256-keepme", "h")
+	check(kept, "the tag sha256-keepme refers to it")
+	listed := candidate("v1.0.0-rc.8", push("v1.0.0-rc.8", "i"))
+	other := "sha256-" + oci.DigestOf(nil).Hex()
+	if a, err = client.Artifact(t.Context(), oci.MustParseReference(repository+":v1.0.0-rc.8")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Push(t.Context(), oci.MustParseReference(repository+":"+other+".att"), publish.Index(t, a)); err != nil {
+		t.Fatal(err)
+	}
+	check(listed, "the tag "+other+".att refers to it")
+	self := candidate("v1.0.0-rc.9", push("v1.0.0-rc.9", "j"))
+	push("sha256-"+self.Digest.Hex(), "j")
+	check(self, "the tag sha256-"+self.Digest.Hex()+" refers to it")
+
 	unneeded := candidate("v1.0.0-rc.5", push("v1.0.0-rc.5", "f"))
 	ref := oci.MustParseReference(repository + ":v1.0.0-rc.5")
 	if _, err := packagestatus.Write(t.Context(), client, ref, catalog.Status{State: catalog.Yanked}); err != nil {
 		t.Fatal(err)
 	}
-	check(unneeded, "") // Its status does not need it.
+	push("sha256-"+unneeded.Digest.Hex()+".claim-"+strings.Repeat("0", 32)+".1s", "k")
+	check(unneeded, "") // Its status, claims, and the artifacts of other versions do not need it.
 	if err := retention.Delete(t.Context(), client, unneeded); err != nil {
 		t.Fatal(err)
 	}
