@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -179,12 +180,12 @@ func (l *Layouts) check(repository string) error {
 func (l *Layouts) load(repository, path string) (fileState, error) {
 	f, err := os.Open(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !hasContent(filepath.Dir(path)):
+	case isAbsent(err) && !hasContent(filepath.Dir(path)):
 		l.mu.Lock()
 		delete(l.checked, repository)
 		l.mu.Unlock()
 		return fileState{}, nil
-	case errors.Is(err, fs.ErrNotExist):
+	case isAbsent(err):
 		return fileState{}, errors.New("the file is missing, and the repository has content")
 	case err != nil:
 		return fileState{}, err
@@ -300,7 +301,7 @@ func hasContent(dir string) bool {
 	found := false
 	_ = filepath.WalkDir(filepath.Join(dir, blobsFolder), func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			found = found || !errors.Is(err, fs.ErrNotExist) // A folder that cannot be read may have content.
+			found = found || !isAbsent(err) // A folder that cannot be read may have content.
 			return fs.SkipAll
 		}
 		if !entry.IsDir() {
@@ -315,13 +316,19 @@ func hasContent(dir string) bool {
 // isDamaged reports whether a folder has content of a repository but no list of it.
 func isDamaged(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, layoutFile))
-	return errors.Is(err, fs.ErrNotExist) && hasContent(dir)
+	return isAbsent(err) && hasContent(dir)
+}
+
+// isAbsent reports whether a path does not exist, or would be below a file: the name of a repository can contain that of a file of another one, such as
+// acme/boats/index.json/rafts.
+func isAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // recorded returns the digest of a tag in the list of manifests, whether the manifest exists or not; zero if there is no such tag.
 func (l *Layouts) recorded(repository, tag string) (oci.Digest, error) {
 	document, err := os.ReadFile(filepath.Join(l.root, filepath.FromSlash(repository), layoutFile))
-	if errors.Is(err, fs.ErrNotExist) {
+	if isAbsent(err) {
 		return oci.Digest{}, nil
 	}
 	if err != nil {

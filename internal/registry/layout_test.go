@@ -263,3 +263,35 @@ func TestARefusedReadDoesNotTouchTheRepository(t *testing.T) {
 		t.Errorf("the list after refused reads: %q, %v", content, err)
 	}
 }
+
+// TestANameBelowAFileIsThatOfAnAbsentRepository reads repositories whose names contain those of files of another one, and of folders without a list.
+func TestANameBelowAFileIsThatOfAnAbsentRepository(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	digest, err := oci.ParseDigest(s.do(t, http.MethodHead, "/v2/acme/boats/manifests/v1.0.0", s.admin, nil).Header.Get("Docker-Content-Digest"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var absent string
+	for _, name := range []string{
+		"acme/rafts", "acme/boats/index.json", "acme/boats/index.json/a", "acme/boats/oci-layout", "acme/boats/oci-layout/a/b", "acme/boats/blobs", "acme/boats/blobs/sha256",
+		"acme/boats/blobs/sha256/" + oci.DigestOf(nil).Hex(), "acme/boats/blobs/sha256/" + digest.Hex() + "/a",
+	} {
+		for _, target := range []string{"/tags/list", "/manifests/v1.0.0", "/blobs/" + oci.DigestOf(nil).String()} {
+			status, body := s.get(t, "/v2/"+name+target)
+			if status != http.StatusNotFound || strings.Contains(body, "DAMAGED") {
+				t.Errorf("%s%s: status %d, %s", name, target, status, body)
+			}
+			if target == "/tags/list" && absent == "" {
+				absent = body
+			}
+			if target == "/tags/list" && body != absent {
+				t.Errorf("%s: %s; want %s as for another repository that does not exist", name, body, absent)
+			}
+		}
+	}
+	if _, body := s.get(t, "/healthz"); strings.Contains(body, "damaged") {
+		t.Error(body)
+	}
+}
