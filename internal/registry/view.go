@@ -166,8 +166,10 @@ func (v *View) Requires(repository, tag string) bool {
 
 // Owner is the owner of an API group.
 type Owner struct {
-	// Publisher is a repository or a prefix of repositories.
+	// Publisher is the repository of the owner, or the prefix of its repositories, as the policy or the index names it.
 	Publisher string
+	// Repository is the publisher with the registry.
+	Repository string
 	// Proof states how the ownership is known.
 	Proof string
 }
@@ -176,7 +178,7 @@ type Owner struct {
 // first. The zero value means that it is not known.
 func (v *View) GroupOwner(group string) Owner {
 	if owner, ok := v.policy.Owner(group); ok && v.knows(owner) {
-		return Owner{owner, "configuration of the registry"}
+		return Owner{owner, v.site.options.Host + "/" + owner, "configuration of the registry"}
 	}
 	var first string
 	var since int64
@@ -195,7 +197,7 @@ func (v *View) GroupOwner(group string) Owner {
 	if first == "" {
 		return Owner{}
 	}
-	return Owner{first, "first package with a kind of the group"}
+	return Owner{first, first, "first package with a kind of the group"}
 }
 
 // mostKinds limits the kinds of a group that are considered.

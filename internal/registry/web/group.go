@@ -20,7 +20,7 @@ type groupPackage struct {
 	catalog.Package
 	// InGroup is the number of its kinds in the group.
 	InGroup int
-	// Foreign reports that another publisher owns the group.
+	// Foreign reports that the package is not that of the owner of the group.
 	Foreign bool
 }
 
@@ -66,7 +66,7 @@ func (v *groupView) fill(rows []catalog.Kind, packages map[string]catalog.Packag
 	slices.SortStableFunc(v.Kinds, func(a, b kindRow) int { return strings.Compare(a.Kind.Kind, b.Kind.Kind) })
 	for repository, n := range counts {
 		p := packages[repository]
-		v.Packages = append(v.Packages, groupPackage{p, n, v.Owner.Publisher != "" && p.Publisher != v.Owner.Publisher})
+		v.Packages = append(v.Packages, groupPackage{p, n, v.Owner.Publisher != "" && !v.Owner.owns(p)})
 	}
 	slices.SortFunc(v.Packages, func(a, b groupPackage) int { return strings.Compare(a.Repository, b.Repository) })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -72,9 +73,21 @@ type Dependent struct {
 
 // An Owner is the owner of an API group.
 type Owner struct {
+	// Publisher is the name of the owner.
 	Publisher string
+	// Repository is the repository of the owner, or the prefix of its repositories, with the registry. If it is empty, the packages whose publisher has the name
+	// are those of the owner.
+	Repository string
 	// Proof states how the ownership is known, such as "first package with a kind of the group".
 	Proof string
+}
+
+// owns reports whether a package is that of the owner.
+func (o Owner) owns(p catalog.Package) bool {
+	if o.Repository == "" {
+		return p.Publisher == o.Publisher
+	}
+	return p.Repository == o.Repository || strings.HasPrefix(p.Repository, o.Repository+"/")
 }
 
 // Content is the content of one version of a package.
