@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
@@ -61,7 +62,11 @@ func (c *pruneCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	unfinished, denied, err := retention.Unfinished(env.Context, client, index)
+	own, err := c.own(ref, index)
+	if err != nil {
+		return err
+	}
+	unfinished, denied, err := retention.Unfinished(env.Context, client, &catalog.Catalog{Histories: own})
 	if err != nil {
 		return err
 	}
@@ -70,8 +75,32 @@ func (c *pruneCmd) Run(env *terminal.Env) (err error) {
 		fmt.Fprintf(env.Stderr, "note: %s is kept, although its status states that it was deleted: %s. Run `xpkg registry unyank %[1]s` to make it available again.\n",
 			terminal.Safe(v.Repository+":"+v.Tag), terminal.Safe(string(v.Why)))
 	}
+	all := len(candidates)
+	candidates = slices.DeleteFunc(candidates, func(v retention.Candidate) bool { return !isIn(ref.Registry, v.Repository) })
+	if omitted := all - len(candidates); omitted > 0 {
+		fmt.Fprintf(env.Stderr, "note: %s omitted, in other registries than %s; prune an index of each registry\n", wording.Count(omitted, "version"), ref.Registry)
+	}
 	return c.prune(env, client, candidates, denied)
 }
+
+// own returns the packages in the registry of an index. It fails if there are only packages in other registries, as in the index of a mirror: then the user
+// could mean either registry.
+func (c *pruneCmd) own(ref oci.Reference, index *catalog.Catalog) ([]catalog.History, error) {
+	own := slices.DeleteFunc(slices.Clone(index.Histories), func(h catalog.History) bool { return !isIn(ref.Registry, h.Repository) })
+	if len(own) > 0 || len(index.Histories) == 0 {
+		return own, nil
+	}
+	other, _, _ := strings.Cut(index.Histories[0].Repository, "/")
+	right := other + "/index:main"
+	if named, err := oci.ParseReference(index.Config.Name, oci.ParseOptions{}); err == nil && named.Registry == other {
+		right = named.WithTag(ref.Tag).String()
+	}
+	return nil, terminal.ErrUsage.New(nil, "the index %s is in the registry %s, and its packages are in %s", c.Index, ref.Registry, other).
+		WithDo("To delete prereleases there, run `xpkg registry prune %s`. To delete them in %s, name an index of the packages there: that of its server, such as %[2]s/index:main, or one that `xpkg index build` has made.", right, ref.Registry)
+}
+
+// isIn reports whether a repository is in a registry.
+func isIn(registry, repository string) bool { return strings.HasPrefix(repository, registry+"/") }
 
 // rules returns the rules of the flags.
 func (c *pruneCmd) rules(env *terminal.Env) (retention.Rules, error) {

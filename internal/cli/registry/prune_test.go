@@ -145,3 +145,32 @@ func TestPruneContinuesAfterARepositoryOfOthers(t *testing.T) {
 		})
 	}
 }
+
+// TestPruneDeletesInTheRegistryOfTheIndexOnly prunes the index of a mirror, whose packages are those of the source, and then an index of packages of both
+// registries.
+func TestPruneDeletesInTheRegistryOfTheIndexOnly(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	never := func(http.ResponseWriter, *http.Request) bool { return false }
+	source, mirror := startRegistry(t, never), startRegistry(t, never)
+	for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0"} {
+		if _, err := publish.Package(t.Context(), source+"/acme/boats:"+tag, []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b"+tag[6:]+"}\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command.Run(t, "index", "build", source+"/index:main", "--repository", source+"/acme/boats")
+	command.Run(t, "registry", "mirror", source+"/index:main", "--to", mirror+"/mir")
+	rules := []string{"--undated", "--keep", "0", "--yes"}
+	code, stdout, stderr := command.Output(t, append([]string{"registry", "prune", mirror + "/mir/index:main"}, rules...)...)
+	if code != 3 || stdout != "" || !strings.Contains(stderr, "its packages are in "+source) || !strings.Contains(stderr, "`xpkg registry prune "+source+"/index:main`") {
+		t.Errorf("the index of a mirror: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	command.Run(t, "inspect", source+"/acme/boats:v1.0.0-rc.1")
+
+	command.Run(t, "index", "build", mirror+"/both:main", "--repository", source+"/acme/boats", "--repository", mirror+"/mir/acme/boats")
+	code, stdout, stderr = command.Output(t, append([]string{"registry", "prune", mirror + "/both:main"}, rules...)...)
+	if code != 0 || !strings.HasPrefix(stdout, mirror+"/mir/acme/boats:v1.0.0-rc.1 ") || strings.Count(stdout, "\n") != 1 ||
+		!strings.Contains(stderr, "note: 1 version omitted, in other registries than "+mirror) {
+		t.Errorf("an index of both registries: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	command.Run(t, "inspect", source+"/acme/boats:v1.0.0-rc.1")
+}
