@@ -41,14 +41,18 @@ func Write(ctx context.Context, client *remote.Client, version oci.Reference, st
 	if err != nil {
 		return oci.Digest{}, err
 	}
+	return subject.Digest, write(ctx, client, version, subject, status)
+}
+
+func write(ctx context.Context, client *remote.Client, version oci.Reference, subject oci.Descriptor, status catalog.Status) error {
 	if status.Since.IsZero() {
 		status.Since = time.Now()
 	}
-	return subject.Digest, put(ctx, client, version, subject, catalog.VersionStatus{Status: status, Tag: version.Tag, Digest: subject.Digest})
+	return put(ctx, client, version, subject, catalog.VersionStatus{Status: status, Tag: version.Tag, Digest: subject.Digest})
 }
 
-// Delete deletes the version at a reference with a tag, and returns its digest. It writes the status that the version is removed first, so that an interrupted
-// deletion leaves the reason. If the registry refuses the deletion, the version has its former status again.
+// Delete deletes the version at a reference with a tag, and returns its digest. With a digest in the reference, it deletes that content, even if the tag has
+// moved. It writes the status that the version is removed first, so that an interrupted deletion leaves the reason. If the registry refuses the deletion, the version has its former status again.
 func Delete(ctx context.Context, client *remote.Client, version oci.Reference, removed catalog.Status) (oci.Digest, error) {
 	subject, err := subjectOf(ctx, client, version)
 	if err != nil {
@@ -58,7 +62,7 @@ func Delete(ctx context.Context, client *remote.Client, version oci.Reference, r
 	if err != nil && errcode.From(err).Code.Class != errcode.Invalid {
 		return subject.Digest, err
 	}
-	if _, err := Write(ctx, client, version.WithTag(version.Tag), removed); err != nil {
+	if err := write(ctx, client, version, subject, removed); err != nil {
 		return subject.Digest, err
 	}
 	err = client.Delete(ctx, version.WithDigest(subject.Digest))
@@ -89,12 +93,12 @@ func restore(ctx context.Context, client *remote.Client, version oci.Reference, 
 	return put(ctx, client, version, subject, catalog.VersionStatus{Status: status, Tag: version.Tag, Digest: subject.Digest})
 }
 
-// subjectOf returns the descriptor of the version at a reference with a tag.
+// subjectOf returns the descriptor of the version at a reference with a tag, and of the content with its digest if it has one.
 func subjectOf(ctx context.Context, client *remote.Client, version oci.Reference) (oci.Descriptor, error) {
 	if version.Tag == "" {
 		return oci.Descriptor{}, oci.ErrInvalidReference.New(nil, "reference %s has no tag", version)
 	}
-	image, err := client.Artifact(ctx, version.WithTag(version.Tag))
+	image, err := client.Artifact(ctx, version)
 	if err != nil {
 		return oci.Descriptor{}, err
 	}

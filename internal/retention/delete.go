@@ -16,6 +16,9 @@ import (
 // A Needed is the reason why a candidate is kept after all, such as "the tag main refers to it".
 type Needed string
 
+// DeletedAlready is the reason for a version that another run, or a user, has deleted.
+const DeletedAlready Needed = "it was deleted already"
+
 // Check returns the reason why the registry still needs the content of a version, and "" if nothing does: another tag, an image index
 // under another tag, a referrer other than a status, or a tag that has moved since the index was updated. A version that [Unfinished] has returned must still
 // have the status of the retention. A registry server of xpkg is asked whether one of its packages requires the version, because the index may not have all of
@@ -28,7 +31,7 @@ func Check(ctx context.Context, client *remote.Client, v Candidate) (Needed, err
 	current, err := client.Resolve(ctx, ref.WithTag(v.Tag))
 	switch {
 	case errors.Is(err, remote.ErrTagNotFound):
-		return "it was deleted already", nil
+		return DeletedAlready, nil
 	case err != nil:
 		return "", err
 	case current.Digest != v.Digest:
@@ -123,16 +126,20 @@ func needs(ctx context.Context, client *remote.Client, tag oci.Reference, d oci.
 // removedMessage is the message in the status of the versions that Delete deletes.
 const removedMessage = "the retention of prereleases has deleted the version"
 
-// Delete deletes a version that [Check] has found to be unneeded. The status comes first, so an interrupted deletion can leave a version with it, which
+// Delete deletes the content of a version that [Check] has found to be unneeded, even if the tag has moved since. It reports whether the content existed: another
+// run can have deleted it. The status comes first, so an interrupted deletion can leave a version with it, which
 // [Unfinished] returns.
-func Delete(ctx context.Context, client *remote.Client, v Candidate) error {
+func Delete(ctx context.Context, client *remote.Client, v Candidate) (existed bool, err error) {
 	ref, err := referenceOf(v)
 	if err != nil {
-		return err
+		return false, err
 	}
 	status := catalog.Status{State: catalog.Removed, Reason: catalog.Other, Message: removedMessage}
-	_, err = packagestatus.Delete(ctx, client, ref.WithTag(v.Tag), status)
-	return err
+	_, err = packagestatus.Delete(ctx, client, ref, status)
+	if errors.Is(err, oci.ErrManifestNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // A Denied is a repository that the client may not read or change.

@@ -85,8 +85,19 @@ func TestContentThatATagOrAnArtifactNeedsIsKeptAndOtherContentLeavesItsReason(t 
 		t.Fatal(err)
 	}
 	push("sha256-"+unneeded.Digest.Hex()+".claim-"+strings.Repeat("0", 32)+".1s", "k")
-	check(unneeded, "") // Its status, claims, and the artifacts of other versions do not need it.
-	if err := retention.Delete(t.Context(), client, unneeded); err != nil {
+	check(unneeded, "")              // Its status, claims, and the artifacts of other versions do not need it.
+	next := push("v1.0.0-rc.5", "l") // The tag moves after the check.
+	if existed, err := retention.Delete(t.Context(), client, unneeded); err != nil || !existed {
+		t.Fatal(existed, err)
+	}
+	if got, err := client.Resolve(t.Context(), ref); err != nil || got.Digest != next {
+		t.Errorf("the tag refers to %s, %v; want %s, which was not checked", got.Digest, err, next)
+	}
+	if existed, err := retention.Delete(t.Context(), client, unneeded); err != nil || existed {
+		t.Errorf("the content that is deleted already: %t, %v", existed, err)
+	}
+	check(unneeded, "its tag refers to")
+	if _, err := retention.Delete(t.Context(), client, candidate("v1.0.0-rc.5", next)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client.Resolve(t.Context(), ref); err == nil {

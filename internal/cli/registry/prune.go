@@ -143,9 +143,13 @@ func (c *pruneCmd) prune(env *terminal.Env, client *remote.Client, candidates []
 		name := terminal.Safe(v.Repository + ":" + v.Tag)
 		needed, err := retention.Check(env.Context, client, v)
 		if err == nil && needed == "" && c.Yes {
-			err = retention.Delete(env.Context, client, v)
-			if errors.Is(err, remote.ErrRefused) {
+			var existed bool
+			existed, err = retention.Delete(env.Context, client, v)
+			switch {
+			case errors.Is(err, remote.ErrRefused):
 				needed, refused, err = retention.Needed(err.Error()), err, nil
+			case err == nil && !existed:
+				needed = retention.DeletedAlready
 			}
 		}
 		switch {
