@@ -83,8 +83,8 @@ func (b *indexBlobs) manifestsOf(ctx context.Context, blob oci.Digest) ([]oci.Di
 		return nil, err
 	}
 	manifests := map[oci.Digest][]oci.Digest{}
-	for m := range found.read {
-		for _, d := range found.read[m].blobs {
+	for m, content := range found.read {
+		for _, d := range content.blobs {
 			manifests[d] = append(manifests[d], m)
 		}
 	}

@@ -11,6 +11,18 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
+// mustOpen opens and closes a server of which the folder and the content are free.
+func mustOpen(t *testing.T, o registry.Options) {
+	t.Helper()
+	s, err := registry.New(o)
+	if err != nil {
+		t.Fatalf("a server after the first one was stopped: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Two servers on one folder would lose versions that both have acknowledged.
 func TestAFolderHasOneServer(t *testing.T) {
 	first := start(t, nil)
@@ -21,13 +33,7 @@ func TestAFolderHasOneServer(t *testing.T) {
 		t.Errorf("the remedy %q does not name the flag", do)
 	}
 	first.stop()
-	s, err := registry.New(other)
-	if err != nil {
-		t.Fatalf("a server after the first one was stopped: %v", err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	mustOpen(t, other)
 }
 
 // The folder of the content can be a link into the folder of another server.
@@ -42,13 +48,7 @@ func TestAContentHasOneServer(t *testing.T) {
 	}
 	first.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
 	first.stop()
-	s, err := registry.New(linked)
-	if err != nil {
-		t.Fatalf("a server after the first one was stopped: %v", err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	mustOpen(t, linked)
 }
 
 // TestAFolderThatDisappearsKeepsTheIndex moves the folder of a server away, as if it was unmounted, and back. Without its packages, the server would publish an

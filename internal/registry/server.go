@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -12,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
@@ -85,65 +82,8 @@ type Server struct {
 	changing   keyedmutex.Mutex[string]
 	handler    http.Handler
 	lock       FolderLock
-	// folder identifies the folder of the content that is locked; with a backend, that of the server.
+	// folder identifies the folder of the content that is locked; nil with a backend.
 	folder os.FileInfo
-}
-
-const (
-	// lockName is the file that a server locks in its folder.
-	lockName = "serve.lock"
-	// contentLockName is the file that a server locks in the folder of its content. It is no name of a repository.
-	contentLockName = ".serve.lock"
-	// lockWait is the time for which a server waits for one that is stopping.
-	lockWait = 2 * time.Second
-)
-
-// FolderLock is the lock of the folder of a server, and of the folder of its content.
-type FolderLock []*flock.Flock
-
-// LockFolder locks the folder of a server, and creates and locks the folder of its content, if it has one. Both stay locked until the lock is closed. Two servers with
-// the same content would overwrite the lists of versions of each other. The content has a lock of its own because it can be a symbolic link into the folder of another server.
-func LockFolder(dir, content string) (FolderLock, error) {
-	files := []string{filepath.Join(dir, lockName)}
-	if content != "" {
-		if err := os.MkdirAll(content, 0o700); err != nil {
-			return nil, ErrServer.New(err, "cannot create %s", content)
-		}
-		files = append(files, filepath.Join(content, contentLockName))
-	}
-	var locks FolderLock
-	for _, file := range files {
-		lock, err := lockFile(file)
-		if err != nil {
-			return nil, errors.Join(err, locks.Close())
-		}
-		locks = append(locks, lock)
-	}
-	return locks, nil
-}
-
-func lockFile(file string) (*flock.Flock, error) {
-	lock := flock.New(file, flock.SetPermissions(0o600))
-	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
-	defer cancel()
-	locked, err := lock.TryLockContext(ctx, lockWait/20)
-	switch {
-	case locked:
-		return lock, nil
-	case err != nil && ctx.Err() == nil:
-		return nil, ErrServer.New(err, "cannot lock the folder %s", filepath.Dir(file))
-	}
-	return nil, ErrServer.New(nil, "another registry server uses the folder %s", filepath.Dir(file)).
-		WithDo("Stop the other server, which is `xpkg registry serve` or `xpkg up`, or give this one a folder of its own with --dir. Several servers can share a registry with --backend.")
-}
-
-// Close releases the lock.
-func (l FolderLock) Close() error {
-	var failed []error
-	for _, lock := range l {
-		failed = append(failed, lock.Close())
-	}
-	return errors.Join(failed...)
 }
 
 // New opens the folder of a server. It creates the folder, and no connection. It fails if another server uses the folder.
@@ -173,9 +113,11 @@ func New(o Options) (_ *Server, err error) {
 			err = errors.Join(err, lock.Close())
 		}
 	}()
-	folder, err := os.Stat(cmp.Or(content, o.Dir))
-	if err != nil {
-		return nil, ErrServer.New(err, "cannot read %s", cmp.Or(content, o.Dir))
+	var folder os.FileInfo
+	if content != "" {
+		if folder, err = os.Stat(content); err != nil {
+			return nil, ErrServer.New(err, "cannot read %s", content)
+		}
 	}
 	key, err := loadKey(filepath.Join(o.Dir, keyFile))
 	if err != nil {
@@ -234,18 +176,6 @@ func (s *Server) repositories(ctx context.Context) ([]string, error) {
 	}
 	all, err := s.images.repositories(ctx)
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == indexRepository }), err
-}
-
-// checkFolder fails if the folder of the server is not the one that it has locked: its packages have not been removed, and stay in the index.
-func (s *Server) checkFolder() error {
-	if s.options.Backend != nil {
-		return nil
-	}
-	content := filepath.Join(s.options.Dir, imagesFolder)
-	if info, err := os.Stat(content); err != nil || !os.SameFile(info, s.folder) {
-		return ErrServer.New(err, "the folder %s was moved, removed or unmounted while the server runs", content)
-	}
-	return nil
 }
 
 func (s *Server) openImages() (images, error) {
