@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -87,7 +86,7 @@ func (o Owner) owns(p catalog.Package) bool {
 	if o.Repository == "" {
 		return p.Publisher == o.Publisher
 	}
-	return p.Repository == o.Repository || strings.HasPrefix(p.Repository, o.Repository+"/")
+	return catalog.GroupOwner{Owner: o.Repository}.Covers(p.Repository)
 }
 
 // Content is the content of one version of a package.
