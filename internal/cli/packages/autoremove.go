@@ -1,11 +1,14 @@
 package packages
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
@@ -35,16 +38,11 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 	if all, err = awaitNeeds(env, cluster, all, present); err != nil {
 		return err
 	}
-	uses, err := inventory.ReadUses(env.Context, cluster, c.ClusterFlags)
+	names, err := orphans(env.Context, cluster, c.ClusterFlags, all)
 	if err != nil {
 		return err
 	}
-	g, err := all.Graph(uses)
-	if err != nil {
-		return err
-	}
-	orphans := g.Orphans()
-	if len(orphans) == 0 {
+	if len(names) == 0 {
 		// The output has the shape of an operation without packages.
 		nothing := inventory.List[v1.Package](nil)
 		if c.DryRun {
@@ -58,8 +56,25 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 	remove := UninstallCmd{
 		Wait: c.Wait, DryRun: c.DryRun, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
 	}
-	for _, o := range orphans {
-		remove.Names = append(remove.Names, inventory.Name(strings.ToLower(o.Kind)+"/"+o.Name))
+	for _, name := range names {
+		remove.Names = append(remove.Names, inventory.Name(name))
 	}
 	return remove.runSeveral(env, remove.Names)
+}
+
+// orphans returns the automatically installed packages that no package requires and no object of the first generation uses any more, as KIND/NAME.
+func orphans(ctx context.Context, cluster client.Client, flags connection.ClusterFlags, all *inventory.Inventory) ([]string, error) {
+	uses, err := inventory.ReadUses(ctx, cluster, flags)
+	if err != nil {
+		return nil, err
+	}
+	g, err := all.Graph(uses)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, o := range g.Orphans() {
+		names = append(names, strings.ToLower(o.Kind)+"/"+o.Name)
+	}
+	return names, nil
 }

@@ -172,19 +172,7 @@ func noteOrphans(env *terminal.Env, cluster client.Client, flags connection.Clus
 	if err != nil || all.Lock.GetAnnotations()[graph.AnnotationRemovalPolicy] == string(graph.RemoveOrphans) {
 		return
 	}
-	uses, err := inventory.ReadUses(env.Context, cluster, flags)
-	if err != nil {
-		return
-	}
-	g, err := all.Graph(uses)
-	if err != nil {
-		return
-	}
-	var names []string
-	for _, o := range g.Orphans() {
-		names = append(names, strings.ToLower(o.Kind)+"/"+o.Name)
-	}
-	if len(names) > 0 {
+	if names, err := orphans(env.Context, cluster, flags, all); err == nil && len(names) > 0 {
 		fmt.Fprintf(env.Stderr, "note: no package needs %s any more; `xpkg autoremove` uninstalls such dependencies\n", terminal.Safe(wording.Few(names, 3, ", ")))
 	}
 }
