@@ -151,7 +151,7 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 		})
 		err = c.adviseCache(err)
 	}
-	ask := !c.Yes && env.Interactive()
+	ask := c.Asks(env)
 	switch {
 	case isPlanUnavailable(err, want) && !c.given():
 		printPlanUnavailable(env, err)

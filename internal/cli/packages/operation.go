@@ -247,7 +247,7 @@ func (o operation) consent(env *terminal.Env, steps []*step) error {
 			resources, uncounted = resources+counted, uncounted+unknown
 		}
 	}
-	if o.Yes || !env.Interactive() {
+	if !o.Asks(env) {
 		for _, p := range plans {
 			printLeftOut(env, p)
 		}

@@ -301,7 +301,7 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 		}
 		return c.finish(env, pl.client, live, live, "unchanged")
 	}
-	if env.Interactive() && !c.Yes || !terminal.IsQuiet(env.Stderr) {
+	if c.Asks(env) || !terminal.IsQuiet(env.Stderr) {
 		if err := showPlan(env, p); err != nil {
 			return err
 		}

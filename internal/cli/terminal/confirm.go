@@ -53,6 +53,9 @@ type ConsentFlag struct {
 	Yes bool `short:"y" help:"Apply the changes without asking."`
 }
 
+// Asks reports whether Consent asks the user.
+func (f ConsentFlag) Asks(env *Env) bool { return !f.Yes && env.Interactive() }
+
 // Consent asks for confirmation on a terminal. Without a terminal it fails with
 // ErrNotConfirmed.
 func (f ConsentFlag) Consent(env *Env, what string) error {
