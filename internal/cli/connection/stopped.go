@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"syscall"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -47,11 +46,7 @@ func (t localTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // stoppedIn returns the folder of a kubeconfig with a server, if it is the data directory of a control plane that does not run, or "".
 func stoppedIn(kubeconfig, host string) string {
-	file, err := filepath.EvalSymlinks(kubeconfig)
-	if err != nil {
-		return ""
-	}
-	content, err := clientcmd.LoadFromFile(file)
+	content, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
 		return ""
 	}
@@ -60,7 +55,7 @@ func stoppedIn(kubeconfig, host string) string {
 		if err != nil || server.Host != host {
 			continue
 		}
-		if report, err := up.Status(filepath.Dir(file)); err == nil && !report.Running && !report.Created.IsZero() {
+		if report, err := up.Status(datadir.OfKubeconfig(kubeconfig)); err == nil && !report.Running && !report.Created.IsZero() {
 			return report.DataDir
 		}
 	}

@@ -23,12 +23,8 @@ func (f DataDirFlag) Candidates(kubeconfig string) []string {
 		return []string{f.DataDir}
 	}
 	var dirs []string
-	// The directory of a kubeconfig that `xpkg up` wrote is its data directory.
 	for _, file := range filepath.SplitList(cmp.Or(kubeconfig, os.Getenv("KUBECONFIG"))) {
-		if real, err := filepath.EvalSymlinks(file); err == nil {
-			file = real
-		}
-		dirs = append(dirs, filepath.Dir(file))
+		dirs = append(dirs, datadir.OfKubeconfig(file))
 	}
 	if dir := datadir.Default(); dir != "" {
 		dirs = append(dirs, dir)

@@ -63,6 +63,14 @@ func Default() string {
 	return filepath.Join(base, "xpkg", "default")
 }
 
+// OfKubeconfig returns the directory of a kubeconfig, which can be a symbolic link. It is a data directory if `xpkg up` wrote the kubeconfig.
+func OfKubeconfig(file string) string {
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
+	}
+	return filepath.Dir(file)
+}
+
 // Command adds a data directory to a command of xpkg, unless it is the default one.
 func Command(command, path string) string {
 	if path == Default() {
