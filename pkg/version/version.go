@@ -98,16 +98,18 @@ func (v *Version) Compare(w *Version) int {
 	return v.prerelease.Compare(w.prerelease)
 }
 
-// RankBits is the number of bits of a rank.
-const RankBits = 44
+// The parts of a rank, the lowest last: whether the version is usable, and its numbers.
+const (
+	majorBits, minorBits, patchBits = 12, 15, 16
+	usableBit                       = 1 << (majorBits + minorBits + patchBits)
+
+	// RankBits is the number of bits of a rank.
+	RankBits = 1 + majorBits + minorBits + patchBits
+)
 
 // Rank returns a number of RankBits bits that never decreases from a version to a higher one: versions with different
 // ranks are ordered by their ranks. Different versions can have the same rank.
 func (v *Version) Rank() uint64 {
-	const (
-		majorBits, minorBits, patchBits = 12, 15, 16
-		usableBit                       = 1 << (majorBits + minorBits + patchBits)
-	)
 	switch {
 	case !v.Usable():
 		return 0
