@@ -5,7 +5,7 @@
 //	DIR/version.json       the layout of the directory
 //	DIR/up.lock, up.pid, up.owner   the process that holds it
 //	DIR/controlplane.lock  the child process
-//	DIR/serve.lock         the registry
+//	DIR/serve.lock, registry/.serve.lock   the registry
 //	DIR/state.json         the addresses, while it runs
 //	DIR/*.port             the ports of the last start
 //	DIR/kubeconfig         for clients of the API server

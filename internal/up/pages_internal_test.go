@@ -57,9 +57,9 @@ func page(t *testing.T, address string) string {
 	return string(body)
 }
 
-// TestTheRegistryLocksItsFolder checks that `xpkg registry serve` and the registry of the control plane do not use one folder: they would lose versions that both
-// have acknowledged.
-func TestTheRegistryLocksItsFolder(t *testing.T) {
+// openDir opens a new data directory, and closes it at the end of the test.
+func openDir(t *testing.T) *datadir.Dir {
+	t.Helper()
 	dir, err := datadir.Open(filepath.Join(t.TempDir(), "data"), time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +69,13 @@ func TestTheRegistryLocksItsFolder(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return dir
+}
+
+// TestTheRegistryLocksItsFolder checks that `xpkg registry serve` and the registry of the control plane do not use one folder: they would lose versions that both
+// have acknowledged.
+func TestTheRegistryLocksItsFolder(t *testing.T) {
+	dir := openDir(t)
 	begin := func() (*registryServer, error) {
 		listener, err := ports.Listen("127.0.0.1")
 		if err != nil {
@@ -110,15 +117,7 @@ func TestTheRegistryLocksItsFolder(t *testing.T) {
 }
 
 func TestThePagesOfTheRegistryOpenAtTheFirstVisitAndFollowPushes(t *testing.T) {
-	dir, err := datadir.Open(filepath.Join(t.TempDir(), "data"), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := dir.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := openDir(t)
 	listener, err := ports.Listen("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
