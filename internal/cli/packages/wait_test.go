@@ -136,7 +136,7 @@ func TestCtrlCEndsAWaitAsInterrupted(t *testing.T) {
 	}
 }
 
-// An interrupted command says that the manager continues, and that --atomic has undone the changes.
+// The error of an interrupted command states that the manager continues, and that --atomic has undone the changes.
 func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
