@@ -243,3 +243,12 @@ func snapshot(t testing.TB, resp *http.Response) string {
 	out.Write(body)
 	return out.String()
 }
+
+// configured returns a change of the options that writes an access configuration into the folder of the server. It panics if it cannot.
+func configured(document string) func(*registry.Options) {
+	return func(o *registry.Options) {
+		if err := os.WriteFile(filepath.Join(o.Dir, "access.yaml"), []byte(document), 0o600); err != nil {
+			panic(err)
+		}
+	}
+}

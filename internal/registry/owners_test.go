@@ -3,8 +3,7 @@ package registry_test
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
+	"net/http/httptest"
 	"slices"
 	"testing"
 
@@ -15,12 +14,7 @@ import (
 // An API group belongs to its owner before its first package, so that the first package of another publisher is not selected. The owner is not
 // published if it is a private part of the registry without public packages.
 func TestTheOwnerOfAGroupIsPublishedWithoutPackages(t *testing.T) {
-	s := start(t, func(o *registry.Options) {
-		groups := "groups: [{group: a.example.org, owner: later}, {group: b.example.org, owner: evil}, {group: s.example.org, owner: acme/secret}]\n"
-		if err := os.WriteFile(filepath.Join(o.Dir, "access.yaml"), []byte(policy+groups), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	})
+	s := start(t, configured(policy+"groups: [{group: a.example.org, owner: later}, {group: b.example.org, owner: evil}, {group: s.example.org, owner: acme/secret}]\n"))
 	s.mustPush(t, "evil/provider-boats:v1.0.0", "Boat")
 	want := []catalog.GroupOwner{{Group: "a.example.org", Owner: host + "/later"}, {Group: "b.example.org", Owner: host + "/evil"}}
 	s.waitUntil(t, "the index has the owners", func() bool {
@@ -37,14 +31,7 @@ func TestTheOwnerOfAGroupIsPublishedWithoutPackages(t *testing.T) {
 // TestAnOwnerThatBecomesPrivateLeavesThePublishedIndex checks that former states do not name it either. An owner with a public package remains.
 func TestAnOwnerThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	const groups = "groups: [{group: boats.example.org, owner: fleet}, {group: plans.example.org, owner: planned/hidden}]\n"
-	configure := func(text string) func(*registry.Options) {
-		return func(o *registry.Options) {
-			if err := os.WriteFile(filepath.Join(o.Dir, "access.yaml"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	s := start(t, configure(policy+groups))
+	s := start(t, configured(policy+groups))
 	s.mustPush(t, "fleet/public/provider-boats:v1.0.0", "Boat")
 	owners := func(s *server) (found []string) {
 		for _, state := range s.states(t, "") {
@@ -70,10 +57,31 @@ func TestAnOwnerThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	private := "- {prefix: planned, private: true}\n- {prefix: fleet, private: true}\n- {prefix: fleet/public}\n"
 	s = start(t, func(o *registry.Options) {
 		o.Dir = first.dir
-		configure(policy + private + groups)(o)
+		configured(policy + private + groups)(o)
 	})
 	if got := owners(s); len(got) > 0 && !slices.Equal(got, both[:1]) {
 		t.Errorf("before the next state is published, a client finds the owners %q", got)
 	}
 	s.waitUntil(t, "the next state is published", func() bool { return slices.Equal(owners(s), both[:1]) })
+}
+
+// The author of a package states its time, so the earliest package is not the owner of an API group. A configured owner is, also before its first package.
+func TestTheOwnerOfAGroupIsNotClaimed(t *testing.T) {
+	s := start(t, nil)
+	const group = "provider-boats.example.org"
+	owner := func() string {
+		return s.Site().ViewOf(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/", nil)).GroupOwner(group).Publisher
+	}
+	s.mustPush(t, "zulu/provider-boats:v1.0.0", "Boat")
+	s.waitUntil(t, "the only package is the owner", func() bool { return owner() == host+"/zulu/provider-boats" })
+	s.mustPush(t, "evil/provider-boats:v1.0.0", "Boat")
+	s.waitUntil(t, "the group has no owner", func() bool { return owner() == "" })
+
+	planned := start(t, configured(policy+"groups: [{group: "+group+", owner: zulu}]\n"))
+	planned.mustPush(t, "evil/provider-boats:v1.0.0", "Boat")
+	s = planned
+	s.waitUntil(t, "the package is indexed", func() bool { return s.indexed(t) > 0 })
+	if got := owner(); got != "zulu" {
+		t.Errorf("the owner is %q", got)
+	}
 }

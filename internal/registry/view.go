@@ -174,30 +174,26 @@ type Owner struct {
 	Proof string
 }
 
-// GroupOwner returns the owner of an API group: the one in the policy, otherwise the package whose kinds of the group were published
-// first. The zero value means that it is not known.
+// GroupOwner returns the owner of an API group: the one in the policy, otherwise the only package with kinds of the group. The zero value means that it is
+// not known: of several packages, any could state the earliest time.
 func (v *View) GroupOwner(group string) Owner {
-	if owner, ok := v.policy.Owner(group); ok && v.knows(owner) {
+	if owner, ok := v.policy.Owner(group); ok && (v.policy.May(v.subject, owner, access.Read) || v.knows(owner)) {
 		return Owner{owner, v.site.options.Host + "/" + owner, "configuration of the registry"}
 	}
-	var first string
-	var since int64
+	only := ""
 	for _, k := range v.Kinds(group, "", mostKinds) {
-		if k.Role == catalog.Input {
-			continue
-		}
-		_, h, ok := v.Package(k.Repository)
-		if !ok || len(h.Versions) == 0 {
-			continue
-		}
-		if created := h.Versions[0].Created.Unix(); first == "" || created < since || created == since && k.Repository < first {
-			first, since = k.Repository, created
+		switch {
+		case k.Role == catalog.Input, k.Repository == only:
+		case only != "":
+			return Owner{}
+		default:
+			only = k.Repository
 		}
 	}
-	if first == "" {
+	if only == "" {
 		return Owner{}
 	}
-	return Owner{first, first, "first package with a kind of the group"}
+	return Owner{only, only, "only package with kinds of the group"}
 }
 
 // mostKinds limits the kinds of a group that are considered.

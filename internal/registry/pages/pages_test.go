@@ -106,7 +106,7 @@ func TestPagesShowPublicPackagesOnly(t *testing.T) {
 	if !strings.Contains(boat, "beagle") || strings.Contains(boat, "Generated from") || strings.Contains(boat, "wreck") || strings.Contains(boat, "darwin") {
 		t.Error("the page of a kind does not show the valid example in the package, or shows another one")
 	}
-	if _, group := get(t, s, "/g/provider-boats.example.org"); !strings.Contains(group, "first package with a kind of the group") || strings.Contains(group, "not the owner") {
+	if _, group := get(t, s, "/g/provider-boats.example.org"); !strings.Contains(group, "only package with kinds of the group") || strings.Contains(group, "not the owner") {
 		t.Errorf("the page of a group lacks the owner, or states that it is not the owner:\n%s", group)
 	}
 	private, _ := get(t, s, "/p/"+host+"/acme/secret/provider-plans")

@@ -77,7 +77,7 @@ type Owner struct {
 	// Repository is the repository of the owner, or the prefix of its repositories, with the registry. If it is empty, the packages whose publisher has the name
 	// are those of the owner.
 	Repository string
-	// Proof states how the ownership is known, such as "first package with a kind of the group".
+	// Proof states how the ownership is known, such as "configuration of the registry".
 	Proof string
 }
 
