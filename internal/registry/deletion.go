@@ -24,6 +24,9 @@ const deletionTime = 72 * time.Hour
 
 // checkDeletion checks that content can be deleted, and leaves the status of a version that is.
 func (p *push) checkDeletion(ctx context.Context) error {
+	if err := p.checkIndex(); err != nil {
+		return err
+	}
 	if err := p.checkAge(); err != nil {
 		return err
 	}

@@ -203,7 +203,7 @@ func TestTheIndexContinuesWhenItIsDeletedInTheBackend(t *testing.T) {
 	}
 }
 
-func TestOnlyTheServerPushesItsIndex(t *testing.T) {
+func TestOnlyTheServerChangesItsIndex(t *testing.T) {
 	s := start(t, nil)
 	s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
 	for _, reference := range []string{"index:main", "index:v1.0.0"} {
@@ -213,6 +213,15 @@ func TestOnlyTheServerPushesItsIndex(t *testing.T) {
 	}
 	if got := s.do(t, http.MethodPost, "/v2/index/blobs/uploads/", s.admin, nil).StatusCode; got != http.StatusConflict {
 		t.Errorf("an upload to the repository of the index: %d", got)
+	}
+	current, err := s.client(t, "").Resolve(t.Context(), oci.MustParseReference(host+"/index:main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reference := range []string{"main", current.Digest.String()} {
+		if got := s.do(t, http.MethodDelete, "/v2/index/manifests/"+reference, s.admin, nil).StatusCode; got != http.StatusConflict {
+			t.Errorf("a deletion of index %s: %d", reference, got)
+		}
 	}
 }
 

@@ -57,11 +57,19 @@ func (p *push) actions(r *http.Request) []access.Action {
 	return nil
 }
 
+// checkIndex checks that the repository of a change is not the one of the index.
+func (p *push) checkIndex() error {
+	if p.publishesIndexIn(p.api.repository) {
+		return access.ErrReservedName.New(nil, "only the server itself changes the repository %s, which has its index", indexRepository)
+	}
+	return nil
+}
+
 // checkRepository checks that the subject may create the repository of a push under its name, unless it has tags, and that it is not the one of
 // the index.
 func (p *push) checkRepository(ctx context.Context) error {
-	if p.publishesIndexIn(p.api.repository) {
-		return access.ErrReservedName.New(nil, "only the server itself pushes its index to the repository %s", indexRepository)
+	if err := p.checkIndex(); err != nil {
+		return err
 	}
 	if exists, err := p.images.hasTags(ctx, p.api.repository); err != nil || exists {
 		return err
