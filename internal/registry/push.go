@@ -126,6 +126,11 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 		return // The client has disconnected.
 	}
 	defer unlock()
+	// The token can have been revoked while the client sent the manifest or waited.
+	if _, found := p.identifier.subject(r); found == wrongCredentials {
+		p.challenge(w, r, "the credentials are wrong or have expired")
+		return
+	}
 	if err := p.check(r, body); err != nil {
 		writeRefusal(w, r, err)
 		return
