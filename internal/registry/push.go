@@ -264,8 +264,8 @@ func isStatusType(doc *oci.Document) bool {
 	return strings.EqualFold(artifactType, catalog.StatusArtifactType)
 }
 
-// checkContent checks that the subject may push this kind of content under the tags. The status of a version needs the action yank, and everything else needs
-// the action publish. A status needs both if it gets other tags than its own.
+// checkContent checks that the subject may push this kind of content under the tags. The status of a version needs the action yank, and so does its addition to
+// the list of the referrers of the version. Everything else needs the action publish. A status needs both if it gets other tags than its own.
 func (p *push) checkContent(ctx context.Context, tags []string, doc *oci.Document, content oci.Artifact) error {
 	isStatus := isStatusType(doc)
 	if isStatus && (doc.ArtifactType != catalog.StatusArtifactType || doc.Subject == nil) {
@@ -283,6 +283,9 @@ func (p *push) checkContent(ctx context.Context, tags []string, doc *oci.Documen
 		publishes = publishes || !isStatusTag
 	}
 	if publishes && !p.policy().May(p.subject, p.api.repository, access.Publish) {
+		if lists, err := p.listsStatuses(ctx, tags, doc); err != nil || lists {
+			return err
+		}
 		return p.forbidden(access.Publish)
 	}
 	if !isStatus {

@@ -2,15 +2,103 @@ package registry_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
+	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
+
+// A token that only yanks sets statuses in front of a registry without the referrers API, where clients add each status to a list under a tag. It changes nothing
+// else in the list.
+func TestATokenThatYanksThroughABackend(t *testing.T) {
+	const repository = "acme/provider-boats"
+	for name, backend := range backends(t) {
+		t.Run(name, func(t *testing.T) {
+			address := backend(t)
+			s := start(t, func(o *registry.Options) {
+				o.Indexer, o.Backend = noIndexer{}, &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{repository}}
+			})
+			for tag, kind := range map[string]string{"v1.0.0": "Boat", "v1.1.0": "Raft"} {
+				s.mustPush(t, repository+":"+tag, kind)
+			}
+			yank := s.token(t, "alice", []string{"acme/*"}, access.Yank)
+			remove := s.token(t, "alice", []string{"acme/*"}, access.Yank, access.Delete)
+			boat, raft := oci.MustParseReference(host+"/"+repository+":v1.0.0"), oci.MustParseReference(host+"/"+repository+":v1.1.0")
+			for _, state := range []catalog.State{catalog.Yanked, catalog.Available, catalog.Deprecated} {
+				digest, err := packagestatus.Write(t.Context(), s.client(t, yank), boat, catalog.Status{State: state})
+				if err != nil {
+					t.Fatalf("the status %s: %v", state, err)
+				}
+				got, err := packagestatus.Read(t.Context(), s.client(t, yank), boat.WithDigest(digest))
+				if err != nil || got == nil || got.State != state {
+					t.Errorf("the status %s is %+v, %v", state, got, err)
+				}
+			}
+			if _, err := packagestatus.Delete(t.Context(), s.client(t, remove), raft, catalog.Status{State: catalog.Removed}); err != nil {
+				t.Errorf("a deletion: %v", err)
+			}
+
+			image, err := s.client(t, s.admin).Resolve(t.Context(), boat)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tag := strings.Replace(image.Digest.String(), ":", "-", 1)
+			list := oci.Document{SchemaVersion: 2, MediaType: oci.MediaTypeOCIIndex, Manifests: []oci.Descriptor{}}
+			if resp := s.do(t, http.MethodGet, "/v2/"+repository+"/manifests/"+tag, s.admin, nil); resp.StatusCode == http.StatusOK {
+				if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+					t.Fatal(err)
+				}
+			}
+			known := list.Manifests
+			pretender := image
+			pretender.ArtifactType = catalog.StatusArtifactType
+			for name, entries := range map[string][]oci.Descriptor{
+				"an empty list":                      {},
+				"a list without its first entry":     append(slices.Clone(known[min(1, len(known)):]), image),
+				"a list with another artifact":       append(slices.Clone(known), image),
+				"a list with a package as a status":  append(slices.Clone(known), pretender),
+				"a list with another version's list": append(slices.Clone(known), oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, ArtifactType: catalog.StatusArtifactType, Digest: oci.DigestOf(nil), Size: 1}),
+			} {
+				if len(known) == 0 && len(entries) == 0 {
+					continue // The backend has the API.
+				}
+				list.Manifests = entries
+				raw, err := json.Marshal(list)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := s.putIndex(t, "/v2/"+repository+"/manifests/"+tag, yank, raw); got != http.StatusForbidden {
+					t.Errorf("%s: %d, want %d", name, got, http.StatusForbidden)
+				}
+				if got := s.putIndex(t, "/v2/"+repository+"/manifests/"+tag, s.token(t, "alice", []string{"acme/*"}, access.Delete), raw); got != http.StatusForbidden {
+					t.Errorf("%s, with a token that deletes: %d, want %d", name, got, http.StatusForbidden)
+				}
+			}
+		})
+	}
+}
+
+// putIndex pushes an image index, and returns the status of the response.
+func (s *server) putIndex(t *testing.T, target, token string, raw []byte) int {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+host+target, bytes.NewReader(raw))
+	r.Header.Set("Content-Type", string(oci.MediaTypeOCIIndex))
+	r.Header.Set("Authorization", "Bearer "+token)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Code
+}
 
 // A push whose token is revoked while the client sends the manifest changes nothing.
 func TestARevokedTokenEndsItsPush(t *testing.T) {

@@ -99,6 +99,13 @@ func (r *Client) taggedReferrers(ctx context.Context, ref oci.Reference) ([]oci.
 // fallbackTag returns the tag of the index of referrers.
 func fallbackTag(d oci.Digest) string { return strings.Replace(d.String(), ":", "-", 1) }
 
+// ParseFallbackTag returns the digest of the manifest whose referrers are listed in the index under a tag, in a registry without the referrers API, and
+// false for any other tag.
+func ParseFallbackTag(tag string) (oci.Digest, bool) {
+	d, err := oci.ParseDigest(strings.Replace(tag, "-", ":", 1))
+	return d, err == nil && fallbackTag(d) == tag
+}
+
 // parseReferrers returns the entries of an index. It omits entries that this package cannot read, such as digests of other
 // algorithms, because any client can add them.
 func parseReferrers(ref oci.Reference, body []byte) ([]oci.Descriptor, error) {
