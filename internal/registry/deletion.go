@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
@@ -42,8 +43,9 @@ func (p *push) checkDeletion(ctx context.Context) error {
 		return err
 	}
 	versions, err := p.versionsOf(ctx, ref, target)
+	isOtherTag := !isDigest(p.api.reference) && !slices.Contains(versions, p.api.reference) // Only this tag is deleted.
 	switch {
-	case err != nil || len(versions) == 0:
+	case err != nil || len(versions) == 0 || isOtherTag:
 		return err
 	case len(versions) > 1:
 		return ErrPublished.New(nil, "several versions of %s have this content: %s", p.api.repository, wording.Few(versions, 5, ", "))

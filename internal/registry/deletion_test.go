@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -257,5 +258,28 @@ func TestPartsOfAVersionAreNotDeleted(t *testing.T) {
 	}
 	if _, err := owner.Artifact(t.Context(), ref.WithDigest(child)); err != nil {
 		t.Error(err)
+	}
+}
+
+// The deletion of a tag that can move is none of the version with the same content, and is allowed at any age.
+func TestTheDeletionOfAnotherTagKeepsTheVersion(t *testing.T) {
+	s := start(t, nil)
+	for _, tag := range []string{"v1.0.0", "1.0.0", "latest", "v1"} {
+		s.mustPush(t, "acme/provider-boats:"+tag, "Boat")
+	}
+	s.mustPush(t, "acme/provider-rafts:v1.0.0", "Raft")
+	s.mustPush(t, "acme/provider-rafts:latest", "Raft")
+	token := s.token(t, "alice", []string{"acme/*"}, access.Delete)
+	for _, tag := range []string{"acme/provider-boats:latest", "acme/provider-boats:v1", "acme/provider-rafts:latest"} {
+		repository, tag, _ := strings.Cut(tag, ":")
+		if got := s.do(t, http.MethodDelete, "/v2/"+repository+"/manifests/"+tag, token, nil).StatusCode; got != http.StatusAccepted {
+			t.Errorf("the deletion of %s:%s: %d", repository, tag, got)
+		}
+	}
+	for repository, want := range map[string][]string{"acme/provider-boats": {"1.0.0", "v1.0.0"}, "acme/provider-rafts": {"v1.0.0"}} {
+		// A status would have a tag.
+		if got := s.tags(t, repository); !slices.Equal(got, want) {
+			t.Errorf("the tags of %s are %q, want %q", repository, got, want)
+		}
 	}
 }
