@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -23,7 +24,7 @@ func (p *push) forwardAgreed(w http.ResponseWriter, r *http.Request, body []byte
 		writeRefusal(w, r, err)
 		return
 	}
-	versions := slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { return !isVersion(tag) })
+	versions := slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { return !packagestatus.IsVersion(tag) })
 	isNew := p.isNew && len(tags) > 0
 	if (isNew || len(versions) > 0) && !p.store(w, r, body) {
 		return
@@ -121,7 +122,7 @@ func (p *push) completeFirst(ctx context.Context, first claim.First) error {
 	if exists, err := p.images.hasTags(ctx, first.Repository); err != nil || exists {
 		return err
 	}
-	if !isVersion(first.Tag) {
+	if !packagestatus.IsVersion(first.Tag) {
 		return ErrServer.New(nil, "the tag can move, so only the server that received it can push it")
 	}
 	other := &push{Server: p.Server, api: apiRequest{endpoint: manifestEndpoint, repository: first.Repository}, subject: p.subject}

@@ -170,7 +170,7 @@ func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Dig
 				return nil, err
 			}
 			// The tag has no image, so it is no version of a package, or the image is damaged.
-			if d, err := p.images.digest(ctx, p.api.repository, tag); err == nil && d == target && isVersion(tag) {
+			if d, err := p.images.digest(ctx, p.api.repository, tag); err == nil && d == target && packagestatus.IsVersion(tag) {
 				versions = append(versions, tag)
 			}
 			continue
@@ -182,9 +182,9 @@ func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Dig
 			if err := p.checkStatus(ctx, ref, subject); err != nil {
 				return nil, err
 			}
-		case isVersion(tag) && root.Digest == target:
+		case packagestatus.IsVersion(tag) && root.Digest == target:
 			versions = append(versions, tag)
-		case isVersion(tag):
+		case packagestatus.IsVersion(tag):
 			isPart, err := oci.Contains(ctx, a, target, oci.Limits{})
 			if isPart || errors.Is(err, oci.ErrIndexTooDeep) {
 				return nil, ErrPublished.New(err, "the content is a part of %s:%s", p.api.repository, tag)

@@ -394,13 +394,6 @@ func (p *push) immutable(tag string, current, wanted oci.Digest) error {
 	return ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.repository, tag, current.Short(), wanted.Short())
 }
 
-// isVersion reports whether a tag is a complete semantic version, which is immutable, as package version and the index read it. Tags such as
-// "latest" and "v1" can move.
-func isVersion(tag string) bool {
-	v := version.Parse(tag)
-	return v.Usable()
-}
-
 // statusRecorder records the status of a response.
 type statusRecorder struct {
 	http.ResponseWriter

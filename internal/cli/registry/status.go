@@ -6,7 +6,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -43,14 +45,50 @@ func (f *versionFlags) version(env *terminal.Env) (oci.Reference, *remote.Client
 	return ref, client, err
 }
 
-// write writes a status and prints it.
-func (f *versionFlags) write(env *terminal.Env, status catalog.Status, done string) error {
+// shared returns the reference with the digest of its content, and the other versions with this content. It fails for a tag that can move, such as latest, of a
+// version.
+func (f *versionFlags) shared(env *terminal.Env, client *remote.Client, ref oci.Reference, command string) (oci.Reference, []string, error) {
+	current, err := client.Resolve(env.Context, ref)
+	if err != nil {
+		return ref, nil, err
+	}
+	content := ref.WithDigest(current.Digest)
+	versions, err := packagestatus.SharedBy(env.Context, client, content)
+	if err == nil && len(versions) > 0 && !packagestatus.IsVersion(ref.Tag) {
+		err = terminal.ErrUsage.New(nil, "%s is the version %s, whose status the command would change", terminal.Safe(ref.String()), wording.Few(versions, mostNamed, ", ")).
+			WithDo("Name the version: `xpkg registry %s %s`.", command, terminal.Safe(ref.WithTag(versions[0]).String()))
+	}
+	return content, versions, err
+}
+
+// mostNamed is the number of versions that a message names.
+const mostNamed = 5
+
+// statusFlags are the flags of a command that changes the status of a version.
+type statusFlags struct {
+	versionFlags
+	terminal.ConsentFlag
+}
+
+// write writes a status and prints it. The status of a version is that of all versions with the same content, for which the user is asked.
+func (f *statusFlags) write(env *terminal.Env, status catalog.Status, command, done string) error {
 	ref, client, err := f.version(env)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	digest, err := packagestatus.Write(env.Context, client, ref, status)
+	content, versions, err := f.shared(env, client, ref, command)
+	if err != nil {
+		return err
+	}
+	if len(versions) > 0 {
+		others := wording.Few(versions, mostNamed, ", ")
+		fmt.Fprintf(env.Stderr, "note: the status also applies to %s, with the same content as %s\n", terminal.Safe(others), terminal.Safe(ref.Tag))
+		if err := f.Consent(env, "change the status of "+others+" too"); err != nil {
+			return errcode.From(err).WithDo("Nothing was changed. Use --yes to change the status of all versions with this content.")
+		}
+	}
+	digest, err := packagestatus.Write(env.Context, client, content, status)
 	if err != nil {
 		return err
 	}
@@ -59,30 +97,30 @@ func (f *versionFlags) write(env *terminal.Env, status catalog.Status, done stri
 }
 
 type yankCmd struct {
-	versionFlags
+	statusFlags
 	reasonFlags
 }
 
 // Run yanks a version.
 func (c *yankCmd) Run(env *terminal.Env) error {
-	return c.write(env, c.status(catalog.Yanked), "Yanked")
+	return c.write(env, c.status(catalog.Yanked), "yank", "Yanked")
 }
 
 type deprecateCmd struct {
-	versionFlags
+	statusFlags
 	reasonFlags
 }
 
 // Run deprecates a version.
 func (c *deprecateCmd) Run(env *terminal.Env) error {
-	return c.write(env, c.status(catalog.Deprecated), "Deprecated")
+	return c.write(env, c.status(catalog.Deprecated), "deprecate", "Deprecated")
 }
 
-type unyankCmd struct{ versionFlags }
+type unyankCmd struct{ statusFlags }
 
 // Run withdraws the status of a version.
 func (c *unyankCmd) Run(env *terminal.Env) error {
-	return c.write(env, catalog.Status{State: catalog.Available}, "Available again:")
+	return c.write(env, catalog.Status{State: catalog.Available}, "unyank", "Available again:")
 }
 
 type deleteCmd struct {
@@ -97,7 +135,15 @@ func (c *deleteCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	defer client.Close()
-	digest, err := packagestatus.Delete(env.Context, client, ref, c.status(catalog.Removed))
+	content, versions, err := c.shared(env, client, ref, "delete")
+	if err != nil {
+		return err
+	}
+	if len(versions) > 0 {
+		return terminal.ErrUsage.New(nil, "%s has the same content as %s, which the deletion would delete, too", terminal.Safe(ref.String()), wording.Few(versions, mostNamed, ", ")).
+			WithDo("Exclude the content from new installations with `xpkg registry yank %s --yes`.", terminal.Safe(ref.String()))
+	}
+	digest, err := packagestatus.Delete(env.Context, client, content, c.status(catalog.Removed))
 	if err != nil {
 		return err
 	}

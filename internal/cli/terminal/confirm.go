@@ -15,8 +15,8 @@ import (
 var (
 	ErrNotConfirmed = errcode.Code{
 		Name: "NotConfirmed", Class: errcode.Usage,
-		Cause: "The command changes or deletes installed packages, and standard input is not a terminal.",
-		Fix:   "Review the changes with `xpkg plan`, then pass --yes.",
+		Cause: "The command changes or deletes packages, and standard input is not a terminal.",
+		Fix:   "Review the changes, for installed packages with `xpkg plan`, then pass --yes.",
 	}
 	ErrDeclined = errcode.Code{
 		Name: "Declined", Class: errcode.Interrupted,
