@@ -101,8 +101,8 @@ func (s *Signer) Push(ctx context.Context, client *remote.Client, ref oci.Refere
 // HasSigned reports whether a state of an index has a signature by the key.
 func (s *Signer) HasSigned(ctx context.Context, client *remote.Client, ref oci.Reference, d oci.Digest) (bool, error) {
 	found, err := (&Client{Remote: client}).signatures(ctx, ref, d)
-	if errors.Is(err, ErrIndexSignature) {
-		return false, nil
+	if errors.Is(err, ErrIndexSignature) || err != nil && isFinal(err) {
+		return false, nil // There is no signature, or other content under its tag.
 	}
 	keys := Keys{s.key.Public()}
 	return slices.ContainsFunc(found, func(made signature) bool { return keys.accept(made, d) }), err
@@ -233,7 +233,7 @@ func (c *Client) verify(ctx context.Context, ref oci.Reference, d oci.Digest) er
 // signatures returns the signatures of a state in its repository.
 func (c *Client) signatures(ctx context.Context, ref oci.Reference, d oci.Digest) ([]signature, error) {
 	a, err := c.Remote.Artifact(ctx, ref.WithTag(SignatureTag(d)))
-	if errors.Is(err, remote.ErrTagNotFound) {
+	if IsAbsent(err) {
 		return nil, ErrIndexSignature.New(nil, "the state %s of %s is not signed", d.Short(), ref)
 	}
 	if err != nil {

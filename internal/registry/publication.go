@@ -46,8 +46,6 @@ type publication struct {
 	ends time.Time
 	// again schedules another publication.
 	again func(after time.Duration)
-	// signed is the last state that this process has signed.
-	signed oci.Digest
 
 	client *indexer.Client
 	ref    oci.Reference
@@ -375,16 +373,16 @@ func (p *publication) move(ctx context.Context, image *catalog.Image) error {
 	return indexer.Publish(ctx, p.client.Remote, p.ref, image, p.former)
 }
 
-// sign signs a state, unless this process has signed it. A state of an earlier process may have no signature, or one of a former key.
+// sign signs a state, unless it has a signature by the key. A state of an earlier process may have none, or one of a former key, and clients of the registry behind
+// several servers can replace or delete it.
 func (p *publication) sign(ctx context.Context, d oci.Digest) error {
-	if p.signer == nil || p.signed == d {
+	if p.signer == nil {
 		return nil
 	}
-	if err := p.signer.Push(ctx, p.client.Remote, p.ref, d); err != nil {
+	if signed, err := p.signer.HasSigned(ctx, p.client.Remote, p.ref, d); signed || err != nil {
 		return err
 	}
-	p.signed = d
-	return nil
+	return p.signer.Push(ctx, p.client.Remote, p.ref, d)
 }
 
 // forget discards the state in memory, so that it is read again.

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/testing/indexkey"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -407,4 +408,48 @@ func buildIndex(t testing.TB, s *server) catalog.Catalog {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// A signature of the current state that was replaced or deleted in the backend is made again by the next update.
+func TestTheSignatureOfTheCurrentStateIsRepaired(t *testing.T) {
+	address := startOlareg(t)
+	signer, _ := indexkey.New(t)
+	other, _ := indexkey.New(t)
+	s := start(t, func(o *registry.Options) {
+		o.Signer = signer
+		o.Backend = &registry.BackendOptions{
+			Host: address, PlainHTTP: true, Repositories: []string{"acme/provider-boats", "index"}, PublishIndex: true, LeaseSettle: time.Millisecond,
+		}
+	})
+	backend := remote.New(remote.Options{})
+	t.Cleanup(backend.Close)
+	index := oci.MustParseReference(address + "/index:main")
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	s.waitUntil(t, "the package is published", func() bool { return len(s.found(t, "", "kind:Boat")) == 1 })
+	state, err := backend.Resolve(t.Context(), index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range map[string]func() error{
+		"a signature of another key": func() error { return other.Push(t.Context(), backend, index, state.Digest) },
+		"a package": func() error {
+			_, err := backend.Push(t.Context(), index.WithTag(indexer.SignatureTag(state.Digest)), build(t, packageYAML("boats", "Boat")))
+			return err
+		},
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		if signed, err := signer.HasSigned(t.Context(), backend, index, state.Digest); signed || err != nil {
+			t.Fatalf("%s is a signature of the server: %t, %v", name, signed, err)
+		}
+		s.mustPush(t, "acme/provider-boats:latest", "Boat")
+		s.waitUntil(t, name+" is replaced", func() bool {
+			signed, err := signer.HasSigned(t.Context(), backend, index, state.Digest)
+			return err == nil && signed
+		})
+	}
+	if current, err := backend.Resolve(t.Context(), index); err != nil || current.Digest != state.Digest {
+		t.Errorf("the state is %s, %v, want %s", current.Digest, err, state.Digest)
+	}
 }
