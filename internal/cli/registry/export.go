@@ -45,11 +45,12 @@ func (c *exportCmd) Run(env *terminal.Env) error {
 	}
 	task := terminal.StartTask(env.Stderr, "reading packages")
 	defer task.End()
-	versions, err := c.read(env)
+	options := folder.Options{Name: c.Name}
+	versions, err := c.read(env, &options)
 	if err != nil {
 		return err
 	}
-	source, err := folder.New(versions, folder.Options{Name: c.Name})
+	source, err := folder.New(versions, options)
 	if err != nil {
 		return err
 	}
@@ -93,8 +94,8 @@ func (c *exportCmd) create() (*os.Root, error) {
 	return fileutil.OpenFolder(c.Dir)
 }
 
-// read reads all packages.
-func (c *exportCmd) read(env *terminal.Env) ([]folder.Version, error) {
+// read reads all packages, and sets in the options what the index states beside them.
+func (c *exportCmd) read(env *terminal.Env, options *folder.Options) ([]folder.Version, error) {
 	var out []folder.Version
 	for _, reference := range c.Packages {
 		v, err := c.pull(env, reference)
@@ -113,7 +114,7 @@ func (c *exportCmd) read(env *terminal.Env) ([]folder.Version, error) {
 	if c.Index == "" {
 		return out, nil
 	}
-	indexed, err := c.readIndex(env)
+	indexed, err := c.readIndex(env, options)
 	return append(out, indexed...), err
 }
 

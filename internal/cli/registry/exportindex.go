@@ -13,15 +13,25 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// readIndex reads the versions of all packages of an index, by their digests.
-func (c *exportCmd) readIndex(env *terminal.Env) ([]folder.Version, error) {
+// readIndex reads the versions of all packages of an index, by their digests, and sets the owners of API groups and the deleted versions in the options.
+func (c *exportCmd) readIndex(env *terminal.Env, options *folder.Options) ([]folder.Version, error) {
 	all, err := c.openIndex(env)
 	if err != nil {
 		return nil, err
 	}
+	options.Owners = all.Config.Owners
 	var out []folder.Version
 	for i := range all.Histories {
 		h := &all.Histories[i]
+		facts, err := all.FactsFrom(h.Repository)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range facts {
+			if f.Version.Status != nil && f.Version.Status.State == catalog.Removed {
+				options.Removed = append(options.Removed, f)
+			}
+		}
 		versions := readable(h.Versions)
 		if c.Versions > 0 && len(versions) > c.Versions {
 			versions = versions[len(versions)-c.Versions:]

@@ -21,16 +21,17 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/browser"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
 // write exports the packages of package webtest, and returns the folder.
-func write(t *testing.T) string { return writeVersions(t, webtest.Packages(t)) }
+func write(t *testing.T) string { return writeVersions(t, webtest.Packages(t), webtest.Options()) }
 
 // writeVersions exports packages, and returns the folder.
-func writeVersions(t *testing.T, versions []folder.Version) string {
+func writeVersions(t *testing.T, versions []folder.Version, options folder.Options) string {
 	t.Helper()
-	source, err := folder.New(versions, webtest.Options())
+	source, err := folder.New(versions, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,34 @@ func TestContentOfFormerVersionsHasNoDeadLinks(t *testing.T) {
 		version("provider-rafts", "v1.2.0", "", renamed), version("provider-rafts", "v1.3.0-rc.1", "", renamed, publish.Definition("a.example.org", "Tug", "A tug.")),
 		version("provider-tugs", "v1.0.0", catalog.Yanked, publish.Definition("b.example.org", "Tug", "A tug.")), version("provider-tugs", "v1.1.0", catalog.Yanked),
 		version("provider-gone", "v1.0.0", catalog.Removed, publish.Definition("c.example.org", "Gone", "Nothing.")),
-	}))
+	}, webtest.Options()))
+}
+
+// The pages show what an index states beside the content of its versions: the owners of API groups, and the versions that were deleted.
+func TestPagesHaveOwnersAndDeletedVersions(t *testing.T) {
+	options := webtest.Options()
+	options.Owners = []catalog.GroupOwner{{Group: "marine.acme.example", Owner: webtest.Registry + "/acme"}}
+	for _, repository := range []string{"provider-boats", "provider-gone"} {
+		options.Removed = append(options.Removed, catalog.Facts{Repository: webtest.Registry + "/acme/" + repository, Version: catalog.Version{
+			Tag: "v9.9.9", Digest: oci.DigestOf([]byte(repository)), Status: &catalog.Status{State: catalog.Removed, Reason: catalog.Licence, Message: "not ours"},
+		}})
+	}
+	dir := writeVersions(t, webtest.Packages(t), options)
+	checkLinks(t, dir)
+	packages := filepath.Join(dir, "p", webtest.Registry, "acme")
+	for file, want := range map[string]string{
+		filepath.Join(dir, "g", "marine.acme.example", "index.html"):               "configuration of the index",
+		filepath.Join(packages, "provider-boats@v2.0.0", "versions", "index.html"): "not ours",
+	} {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q: %v", file, want, err)
+		}
+	}
+	for _, name := range []string{"provider-boats@v9.9.9", "provider-gone"} {
+		if exists(filepath.Join(packages, name)) {
+			t.Errorf("%s has pages", name)
+		}
+	}
 }
 
 // checkLinks follows every link of every page, feed and graph in a folder.

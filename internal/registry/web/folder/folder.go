@@ -40,6 +40,10 @@ type Options struct {
 	Name string
 	// May reports whether the client of a request may read a repository; nil permits everything.
 	May func(r *http.Request, repository string) bool
+	// Owners are the owners of API groups that the index states, in its order.
+	Owners []catalog.GroupOwner
+	// Removed are the versions of the index that were deleted, without heads. They have no pages of their own, and those of packages without other versions are left out.
+	Removed []catalog.Facts
 	// Verified are publishers whose packages are marked as verified, with the reason.
 	Verified map[string]string
 }
@@ -49,7 +53,9 @@ type Source struct {
 	options  Options
 	catalog  catalog.Catalog
 	versions map[key]*version
-	diffs    *recent.Results[compared, packagediff.Diff]
+	// removed are the versions without content, by repository.
+	removed map[string][]catalog.Facts
+	diffs   *recent.Results[compared, packagediff.Diff]
 }
 
 // compared are two versions of a package.
@@ -71,7 +77,7 @@ type version struct {
 
 // New returns the source of packages.
 func New(versions []Version, options Options) (*Source, error) {
-	s := &Source{options: options, versions: map[key]*version{}, diffs: recent.New[compared, packagediff.Diff](mostDiffs)}
+	s := &Source{options: options, versions: map[key]*version{}, removed: map[string][]catalog.Facts{}, diffs: recent.New[compared, packagediff.Diff](mostDiffs)}
 	var facts []catalog.Facts
 	for _, v := range versions {
 		f, err := catalog.FactsOf(v.Repository, v.Tag, v.Digest, v.Created, v.Package)
@@ -86,8 +92,18 @@ func New(versions []Version, options Options) (*Source, error) {
 		s.versions[key{f.Repository, v.Tag}] = &version{Version: v, facts: f}
 		facts = append(facts, f)
 	}
+	exported := map[string]bool{}
+	for _, f := range facts {
+		exported[f.Repository] = true
+	}
+	for _, f := range options.Removed {
+		if _, pushedAgain := s.versions[key{f.Repository, f.Version.Tag}]; exported[f.Repository] && !pushedAgain {
+			s.removed[f.Repository] = append(s.removed[f.Repository], f)
+			facts = append(facts, f)
+		}
+	}
 	var err error
-	s.catalog, err = catalog.Build(catalog.Config{Name: options.Name}, facts)
+	s.catalog, err = catalog.Build(catalog.Config{Name: options.Name, Owners: options.Owners}, facts)
 	return s, err
 }
 
@@ -107,6 +123,11 @@ func (s *Source) restrict(may func(string) bool) *catalog.Catalog {
 	for k, v := range s.versions {
 		if may(k.repository) {
 			facts = append(facts, v.facts)
+		}
+	}
+	for repository, removed := range s.removed {
+		if may(repository) {
+			facts = append(facts, removed...)
 		}
 	}
 	if c, err := catalog.Build(out.Config, facts); err == nil {
@@ -203,6 +224,9 @@ func (v *view) Kinds(_ context.Context, group, kind string, limit int) ([]catalo
 
 // GroupOwner implements web.View.
 func (v *view) GroupOwner(_ context.Context, group string) (web.Owner, error) {
+	if owner, stated := v.visible.Config.GroupOwner(group); stated {
+		return web.Owner{Publisher: owner.Owner, Repository: owner.Owner, Proof: "configuration of the index"}, nil
+	}
 	publishers := map[string]bool{}
 	for _, k := range v.visible.Kinds {
 		if k.Group == group {
