@@ -200,8 +200,11 @@ func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Dig
 // checkStatus fails for the status of a version that was deleted, which states that the version cannot be published again.
 func (p *push) checkStatus(ctx context.Context, ref oci.Reference, subject oci.Digest) error {
 	s, err := packagestatus.Read(ctx, p.packages.client, ref.WithDigest(subject))
+	if err != nil && isTemporary(ctx, err) {
+		return err
+	}
 	if err != nil || s == nil || s.State != catalog.Removed {
-		return nil //nolint:nilerr // Anything else under the tag is no status.
+		return nil //nolint:nilerr // Other content under the tag is no status, and neither is damaged content.
 	}
 	exists, err := p.images.digest(ctx, p.api.repository, subject.String())
 	if err != nil || !exists.IsZero() {

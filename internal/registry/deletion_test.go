@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -283,4 +284,49 @@ func TestTheDeletionOfAnotherTagKeepsTheVersion(t *testing.T) {
 			t.Errorf("the tags of %s are %q, want %q", repository, got, want)
 		}
 	}
+}
+
+// The status of a deleted version is not replaced while the server cannot read it.
+func TestAStatusThatCannotBeReadIsNotReplaced(t *testing.T) {
+	yes := true
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
+	t.Cleanup(func() { _ = images.Close() })
+	var unreadable atomic.Value
+	unreadable.Store("none")
+	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, unreadable.Load().(string)) {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		images.ServeHTTP(w, r)
+	})).URL, "http://")
+	const repository = "acme/provider-boats"
+	s := start(t, func(o *registry.Options) {
+		o.Indexer, o.Backend = noIndexer{}, &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{repository}}
+	})
+	s.mustPush(t, repository+":v1.0.0", "Boat")
+	s.mustPush(t, repository+":v1.1.0", "Raft")
+	version := oci.MustParseReference(host + "/" + repository + ":v1.1.0")
+	subject, err := s.client(t, s.admin).Resolve(t.Context(), version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := packagestatus.Delete(t.Context(), s.client(t, s.admin), version, catalog.Status{State: catalog.Removed}); err != nil {
+		t.Fatal(err)
+	}
+	target := "/v2/" + repository + "/manifests/" + catalog.StatusTag(subject.Digest)
+	var doc oci.Document
+	if err := json.NewDecoder(s.do(t, http.MethodGet, target, s.admin, nil).Body).Decode(&doc); err != nil {
+		t.Fatal(err)
+	}
+	available := s.uploadStatus(t, repository, "v1.1.0", catalog.Available, subject)
+	unreadable.Store(doc.Layers[0].Digest.String())
+	if got := s.do(t, http.MethodPut, target, s.admin, bytes.NewReader(available)).StatusCode; got < http.StatusInternalServerError {
+		t.Errorf("a push while the status cannot be read: %d", got)
+	}
+	unreadable.Store("none")
+	if got := s.do(t, http.MethodPut, target, s.admin, bytes.NewReader(available)).StatusCode; got != http.StatusConflict {
+		t.Errorf("a push after that: %d", got)
+	}
+	s.checkTombstone(t, version.WithDigest(subject.Digest), "v1.1.0")
 }
