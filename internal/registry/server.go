@@ -75,6 +75,7 @@ type Server struct {
 	images     images
 	site       *Site
 	packages   *Packages
+	emptyList  emptyList
 	indexGuard *indexGuard
 	indexBlobs *indexBlobs
 	issuers    *issuers
@@ -169,12 +170,15 @@ func (s *Server) publishesIndexIn(repository string) bool {
 	return repository == indexRepository && (s.options.Backend == nil || s.options.Backend.PublishIndex)
 }
 
-// repositories returns the names of the repositories of packages.
+// repositories returns the names of the repositories of packages. Only updates of the index call it, one after another.
 func (s *Server) repositories(ctx context.Context) ([]string, error) {
 	if err := s.checkFolder(); err != nil {
 		return nil, err
 	}
 	all, err := s.images.repositories(ctx)
+	if err == nil && s.options.Backend != nil {
+		err = s.emptyList.check(s.options.Backend.Host, len(all), s.now())
+	}
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == indexRepository }), err
 }
 
