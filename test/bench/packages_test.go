@@ -8,12 +8,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // The numbers of packages, and of those that cannot be installed.
@@ -69,10 +71,11 @@ func (f *fleet) meter() meter {
 }
 
 // manyRows measures 200 packages that are created at once, and the manager with them. The floor creates the same packages, a
-// revision and the CRD of each, and writes each status once.
+// revision and the CRD of each, and writes each status once. A second floor also makes the other writes that users see: the roles that
+// give them access to the kinds of each package, and its event.
 func manyRows(b *testing.B, executable string) (rows []row, f *fleet, stop func()) {
 	b.Helper()
-	floor := fleetFloor(b, executable)
+	floor, visible := fleetFloor(b, executable, false), fleetFloor(b, executable, true)
 	s, stop := newPlane(b)
 	s.program = executable
 	f = s.newFleet(b)
@@ -88,6 +91,10 @@ func manyRows(b *testing.B, executable string) (rows []row, f *fleet, stop func(
 			met:  installed.wall.Seconds() <= 1.3*floor.wall.Seconds(), noise: max(installed.noise, floor.noise), relative: true,
 		},
 		{what: fmt.Sprintf("server CPU at most 1.3 × floor: %.2f", installed.server.Seconds()/floor.server.Seconds()), met: installed.server.Seconds() <= 1.3*floor.server.Seconds()},
+		{
+			what: fmt.Sprintf("server CPU at most 1.3 × floor with roles and events: %.2f", installed.server.Seconds()/visible.server.Seconds()),
+			met:  installed.server.Seconds() <= 1.3*visible.server.Seconds(),
+		},
 		callsGoal(installed),
 		memoryGoal(installed, mostMemory),
 	}
@@ -98,7 +105,7 @@ func manyRows(b *testing.B, executable string) (rows []row, f *fleet, stop func(
 		}
 	}
 	f.packages = f.packages[badPackages:]
-	return append([]row{floor, installed}, f.unchangedRows(b)...), f, stop
+	return append([]row{floor, visible, installed}, f.unchangedRows(b)...), f, stop
 }
 
 // callsGoal bounds the calls of the manager: for each installed package a revision, a CRD, two roles for users, an event, the status of the
@@ -182,8 +189,8 @@ func (f *fleet) untilSettled(b *testing.B) {
 	}
 }
 
-// fleetFloor creates what an ideal manager would, with the bare client.
-func fleetFloor(b *testing.B, executable string) row {
+// fleetFloor creates the objects of all packages with the bare client, with or without roles and events.
+func fleetFloor(b *testing.B, executable string, visible bool) row {
 	b.Helper()
 	s, stop := newPlane(b)
 	defer stop()
@@ -193,9 +200,21 @@ func fleetFloor(b *testing.B, executable string) row {
 	f.manager.Stop(b)
 	c := newBareClient(b, s.proxy.config())
 	m := meter{proxy: s.proxy, server: s.server}
-	floor := m.measure(b, manyPackages, "bare client: 200 packages, 190 revisions and CRDs, statuses", func() {
+	what, key := "bare client: 200 packages, 190 revisions and CRDs, statuses", "bare-packages"
+	if visible {
+		what, key = what+", roles, events", key+"-visible"
+	}
+	floor := m.measure(b, manyPackages, what, func() {
 		f.createAll(b, c)
-		if err := each(f.packages, func(p *v1.Provider) error { return f.establish(b, c, p) }); err != nil {
+		err := each(f.packages, func(p *v1.Provider) error {
+			if visible {
+				if err := f.recordVisible(b, c, p); err != nil {
+					return err
+				}
+			}
+			return f.establish(b, c, p)
+		})
+		if err != nil {
 			b.Fatal(err)
 		}
 		for missing := len(f.kinds); missing > 0; {
@@ -206,8 +225,42 @@ func fleetFloor(b *testing.B, executable string) row {
 			<-time.After(pollInterval)
 		}
 	})
-	floor.key = "bare-packages"
+	floor.key, floor.floor = key, floor.wall
 	return floor
+}
+
+// isGood reports whether the content of a package can be read.
+func (f *fleet) isGood(p *v1.Provider) bool { return p.Name >= f.packages[badPackages].Name }
+
+// recordVisible creates the event of a package, and the roles of users for its kinds; only the event of a bad one.
+func (f *fleet) recordVisible(b *testing.B, c bareClient, p *v1.Provider) error {
+	if f.isGood(p) {
+		set := rbac.Derive(rbac.Input{
+			Kind: rbac.Provider, Revision: p.Name + "-1", NoRuntime: true,
+			Defined: []schema.GroupResource{{Group: p.Name + ".fleet.test", Resource: "things"}},
+		})
+		for _, role := range set.ClusterRoles {
+			raw, err := json.Marshal(role)
+			if err != nil {
+				return err
+			}
+			if err := c.call(b.Context(), http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterroles", metadataOnly, raw, nil); err != nil {
+				return err
+			}
+		}
+	}
+	raw, err := json.Marshal(eventsv1.Event{
+		TypeMeta:            metav1.TypeMeta{APIVersion: eventsv1.SchemeGroupVersion.String(), Kind: "Event"},
+		ObjectMeta:          metav1.ObjectMeta{GenerateName: p.Name + "-"},
+		EventTime:           metav1.NowMicro(),
+		ReportingController: "bare", ReportingInstance: "bare", Action: "Reconcile", Reason: "Ready", Type: corev1.EventTypeNormal,
+		Regarding: corev1.ObjectReference{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name},
+		Note:      p.Name + " is healthy",
+	})
+	if err != nil {
+		return err
+	}
+	return c.call(b.Context(), http.MethodPost, "/apis/events.k8s.io/v1/namespaces/default/events", metadataOnly, raw, nil)
 }
 
 // establish writes the revision, the CRD and the statuses of a package; only the status of a bad one.
@@ -216,7 +269,7 @@ func (f *fleet) establish(b *testing.B, c bareClient, p *v1.Provider) error {
 	patch := func(path string) error {
 		return c.call(b.Context(), http.MethodPatch, path+"/status", metadataOnly, status, nil)
 	}
-	if p.Name >= f.packages[badPackages].Name {
+	if f.isGood(p) {
 		rev := fmt.Sprintf(`{"apiVersion":"pkg.crossplane.io/v1","kind":"ProviderRevision","metadata":{"name":"%s-1"},"spec":{"desiredState":"Active","image":%q,"revision":1}}`, p.Name, p.Spec.Package)
 		definition := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.%[1]s"},"spec":{"group":%[1]q,"scope":"Cluster",
 "names":{"kind":"Thing","plural":"things","singular":"thing","listKind":"ThingList"},"versions":[{"name":"v1","served":true,"storage":true,

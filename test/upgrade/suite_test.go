@@ -53,11 +53,11 @@ type suite struct {
 
 func newSuite(t *testing.T) *suite {
 	t.Helper()
-	executable, err := scratch.Compile("testdata/program")
-	if err != nil {
+	s := &suite{T: t, Env: env.New(t), overlaps: newOverlapRecorder(t), address: processruntime.MachineAddress()}
+	var err error
+	if s.executable, err = scratch.Compile("testdata/program"); err != nil {
 		t.Fatal(err)
 	}
-	s := &suite{T: t, Env: env.New(t), executable: executable, overlaps: newOverlapRecorder(t), address: processruntime.MachineAddress()}
 	s.start()
 	return s
 }
