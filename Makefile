@@ -87,8 +87,9 @@ attack: build ## Install hostile packages one after another, with a restart of t
 faults: build ## Inject every fault at every call of the manager and of a migration, instead of a part of them
 	XPKG_FAULTS=full $(GO) test -count 1 -v -timeout 2h ./test/faults ./test/core
 
+# Tests wait for processes and servers, so four packages run at a time on two processors. make lint runs vet.
 test-short: ## Run the tests that need no control plane and no corpus
-	CGO_ENABLED=0 $(GO) test -short $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) ./...
+	CGO_ENABLED=0 $(GO) test -short -vet=off -p 4 $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) ./...
 
 # The race detector does not observe olareg v0.1.2, which reads the field dirRepo.exists without its lock. Without the option, each
 # program that is built with the race detector waits a second before it exits, and the tests of commands start many.
