@@ -48,7 +48,7 @@ func TestPackageNameIsAcceptedInEveryForm(t *testing.T) {
 		"list -o= -- -o=json":                              "list -o= -- -o=json",
 		"build -f=package -o=out=1.xpkg":                   "build -fpackage -oout=1.xpkg",
 	} {
-		parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
+		parser, err := kong.New(grammarOf(strings.Fields(line)), kong.Name("xpkg"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestInstallNeedsNoKind(t *testing.T) {
 		"install configuration cached --package-pull-policy X": "install configuration cached --package-pull-policy X",
 		"uninstall provider/hello":                             "uninstall provider/hello",
 	} {
-		parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
+		parser, err := kong.New(grammarOf(strings.Fields(line)), kong.Name("xpkg"))
 		if err != nil {
 			t.Fatal(err)
 		}

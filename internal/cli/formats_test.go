@@ -15,7 +15,7 @@ func TestCommandsWithTextHaveTheFormatsOfObjects(t *testing.T) {
 	race.SkipSequential(t)
 	for _, command := range []string{"why boats", "doctor", "version", "inspect ghcr.io/acme/boats:v1.0.0", "cache verify", "resolve"} {
 		for _, format := range []string{"json", "yaml", "jsonpath={.name}", "xml", "name", "jsonpath={"} {
-			parser, err := kong.New(&grammar{}, kong.Name("xpkg"), kong.Exit(func(int) {}), kong.Writers(discard{}, discard{}))
+			parser, err := kong.New(grammarOf(strings.Fields(command)), kong.Name("xpkg"), kong.Exit(func(int) {}), kong.Writers(discard{}, discard{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestReadingCommandsHaveTheFormatsOfKubectl(t *testing.T) {
 	}
 	for _, command := range commands {
 		for _, format := range []string{"json", "yaml", "name", "wide", "jsonpath={.items[*].metadata.name}", "xml", "jsonpath={"} {
-			parser, err := kong.New(&grammar{}, kong.Name("xpkg"), kong.Exit(func(int) {}), kong.Writers(discard{}, discard{}))
+			parser, err := kong.New(grammarOf(strings.Fields(command)), kong.Name("xpkg"), kong.Exit(func(int) {}), kong.Writers(discard{}, discard{}))
 			if err != nil {
 				t.Fatal(err)
 			}

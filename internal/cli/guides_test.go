@@ -142,7 +142,7 @@ func shellWords(line string) []string {
 // parseCommand parses a command without running it. A parser keeps the values of a command, so each has its own.
 func parseCommand(t *testing.T, words []string) error {
 	t.Helper()
-	parser, err := kong.New(&grammar{}, kong.Name("xpkg"), kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
+	parser, err := kong.New(grammarOf(words), kong.Name("xpkg"), kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func accepted(t *testing.T, words []string) error {
 	t.Helper()
 	words = expandShorthand(leadingLast(words))
 	exited := false
-	parser, err := kong.New(&grammar{}, kong.Name("xpkg"), kong.Exit(func(int) { exited = true }), kong.Writers(discard{}, discard{}))
+	parser, err := kong.New(grammarOf(words), kong.Name("xpkg"), kong.Exit(func(int) { exited = true }), kong.Writers(discard{}, discard{}))
 	if err != nil {
 		t.Fatal(err)
 	}
