@@ -22,7 +22,8 @@ import (
 // NewestTogether returns the packages with the newest versions of all packages that users installed, as one solution of
 // all dependencies. Dependencies change only where a new version requires it, and no package moves to an older version.
 // If repositories are selected, only their packages move: to the tag of the selection, or to the newest version if it is
-// empty. A version from which a package was rolled back is selected only by name. Notes name newer versions that are not selected and the reasons. With an error, others are the repositories of packages that
+// empty. A version from which a package was rolled back is selected only by name.
+// Notes name newer versions that are not selected and the reasons. With an error, others are the repositories of packages that
 // have a solution without those that cause it, and from no version of which a package was rolled back.
 func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]string) (f lockfile.File, notes, others []string, err error) {
 	before, roots, locate, err := c.closure(env)
@@ -39,13 +40,14 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 	defer terminal.Close(&err, r)
 	wanted := notOlder(before, roots, selected)
 	left := map[string][]string{}
+	var held []dependency.Root
 	if selected == nil {
 		if left, err = c.leftVersions(env); err != nil {
 			return lockfile.File{}, nil, nil, err
 		}
-		wanted, notes = withoutVersions(wanted, left)
+		wanted, held, notes = withoutVersions(wanted, left)
 	}
-	newest, err := r.resolve(env, resolver.Request{Roots: wanted})
+	newest, err := r.resolve(env, resolver.Request{Roots: slices.Concat(wanted, held)})
 	if err != nil {
 		if selected == nil {
 			others = slices.DeleteFunc(r.solvable(env.Context, before, wanted), func(repository string) bool { return len(left[repository]) > 0 })
@@ -53,7 +55,7 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 		return lockfile.File{}, nil, others, err
 	}
 	// The first solution has the newest dependencies, too. The second one keeps them if it can.
-	q := resolver.Request{}
+	q := resolver.Request{Roots: held}
 	for _, root := range roots {
 		p, ok := newest.Find(root.Package)
 		if !ok {
@@ -95,19 +97,26 @@ func (c *OutdatedCmd) leftVersions(env *terminal.Env) (map[string][]string, erro
 	return out, nil
 }
 
-// withoutVersions returns roots that do not accept some versions, by repository, and a note for each of these.
-func withoutVersions(roots []dependency.Root, left map[string][]string) (out []dependency.Root, notes []string) {
+// withoutVersions returns roots that do not accept some versions, by repository, held roots that exclude the versions of packages that
+// are dependencies, and a note for each version.
+func withoutVersions(roots []dependency.Root, left map[string][]string) (out, held []dependency.Root, notes []string) {
 	out = slices.Clone(roots)
-	for i, root := range out {
-		for _, version := range left[root.Package] {
-			if root.Exact {
-				continue
-			}
-			out[i].Constraint += " !=" + version
-			notes = append(notes, fmt.Sprintf("%s %s is not selected, because the package was rolled back from it; to update to it, name it in `xpkg update`", root.Package, version))
+	for _, repository := range slices.Sorted(maps.Keys(left)) {
+		i := slices.IndexFunc(out, func(root dependency.Root) bool { return root.Package == repository })
+		if i >= 0 && out[i].Exact {
+			continue
+		}
+		except := "!=" + strings.Join(left[repository], " !=")
+		if i >= 0 {
+			out[i].Constraint += " " + except
+		} else {
+			held = append(held, dependency.Root{Package: repository, Constraint: except})
+		}
+		for _, version := range left[repository] {
+			notes = append(notes, fmt.Sprintf("%s %s is not selected, because the package was rolled back from it; to update to it, name it in `xpkg update`", repository, version))
 		}
 	}
-	return out, notes
+	return out, held, notes
 }
 
 // solvable returns the packages of roots whose components, by their dependencies, have a solution without the other components.
