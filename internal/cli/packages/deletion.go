@@ -113,6 +113,9 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 	gone, decided := 0, time.Time{}
 	for {
 		left, err := remains(ctx, cluster, objects, p, with)
+		if err == nil && !left {
+			left, err = with.addDefinitions(ctx, objects, p)
+		}
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -185,6 +188,21 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 		}
 	}
 	return false, nil
+}
+
+// addDefinitions adds the CRDs that a deleted package owns and that none of its revisions lists, and reports whether there are any: the status
+// of a revision lists its objects only when all of them are written.
+func (l *deletionSummary) addDefinitions(ctx context.Context, objects *apply.Cluster, p v1.Package) (bool, error) {
+	names, err := objects.CRDs(ctx, func(owners []metav1.OwnerReference) bool { return l.owned(p, plan.Live{Owners: owners}) })
+	if errors.Is(err, apply.ErrForbidden) {
+		return false, nil // The user may read the listed objects only.
+	}
+	for _, name := range names {
+		if ref := (plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: plan.DefinitionKind, Name: name}); !slices.Contains(l.objects, ref) {
+			l.objects = append(l.objects, ref)
+		}
+	}
+	return len(names) > 0, err
 }
 
 // recreated returns the error of a package that exists again, with the command that deletes what requires it.

@@ -3,6 +3,8 @@ package packages
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,11 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
@@ -112,3 +116,43 @@ func TestUninstallNamesTheDefinitionsThatRemain(t *testing.T) {
 		}
 	}
 }
+
+// The revisions of an interrupted install do not list the CRDs that it has created. They are found by their owner.
+func TestUninstallFindsDefinitionsThatNoRevisionLists(t *testing.T) {
+	base := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "base", UID: "u"}}
+	list := `{"items": [
+		{"metadata": {"name": "boats.test", "ownerReferences": [{"kind": "Provider", "name": "base", "uid": "u"}]}},
+		{"metadata": {"name": "rafts.test", "ownerReferences": [{"kind": "Provider", "name": "other", "uid": "v"}]}}]}`
+	forbidden := `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`
+	for name, tt := range map[string]struct {
+		code  int
+		body  string
+		found bool
+	}{
+		"one is left":           {http.StatusOK, list, true},
+		"none is left":          {http.StatusOK, `{"items": []}`, false},
+		"the user may not list": {http.StatusForbidden, forbidden, false},
+	} {
+		objects, err := apply.NewCluster(&rest.Config{Host: "http://cluster.test", Transport: roundTripper(func(*http.Request) *http.Response {
+			w := httptest.NewRecorder()
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(tt.code)
+			_, _ = w.WriteString(tt.body)
+			return w.Result()
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var with deletionSummary
+		found, err := with.addDefinitions(t.Context(), objects, base)
+		if err != nil || found != tt.found || tt.found != (len(with.objects) == 1 && with.objects[0].Name == "boats.test") {
+			t.Errorf("%s: got %t, %v, %v", name, found, with.objects, err)
+		}
+	}
+}
+
+// roundTripper responds to requests.
+type roundTripper func(*http.Request) *http.Response
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
