@@ -49,6 +49,11 @@ func TestUpdateAcceptsSeveralPackages(t *testing.T) {
 	at("v1.0.0", "v1.0.0")
 	b.plain(t, 0, "approve", "sloop", "ketch").prints(t, "^provider/sloop has no pending approval$", "^provider/ketch has no pending approval$")
 
+	// A package that is installed by digest alone stays, and the others move.
+	b.must(t, 0, "update", b.registry+"/several/sloop@"+b.provider(t, "sloop").Status.ResolvedDigest, "--yes", "--wait", "1m")
+	b.must(t, 2, "update", "--all", "--dry-run").prints(t, "^update provider/ketch$")
+	b.must(t, 0, "update", "sloop@v1.0.0", "--yes", "--wait", "1m")
+
 	for _, wrong := range [][]string{
 		{"update", "sloop", "ketch", "--version", "v2.0.0"},
 		{"update", "sloop", "provider/sloop"},

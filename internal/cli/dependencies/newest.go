@@ -1,6 +1,7 @@
 package dependencies
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -110,7 +111,7 @@ func withoutVersions(roots []dependency.Root, left map[string][]string) (out, he
 		if i >= 0 {
 			out[i].Constraint += " " + except
 		} else {
-			held = append(held, dependency.Root{Package: repository, Constraint: except})
+			held = append(held, dependency.Root{Package: repository, Constraint: except, Optional: true})
 		}
 		for _, version := range left[repository] {
 			notes = append(notes, fmt.Sprintf("%s %s is not selected, because the package was rolled back from it; to update to it, name it in `xpkg update`", repository, version))
@@ -156,7 +157,7 @@ func selectedRoots(f lockfile.File, roots []dependency.Root, selected map[string
 		i := slices.IndexFunc(out, func(root dependency.Root) bool { return root.Package == p.Repository })
 		if i < 0 {
 			i = len(out)
-			out = append(out, dependency.Root{Package: p.Repository, Constraint: p.ShortVersion(), Exact: true})
+			out = append(out, dependency.Root{Package: p.Repository, Constraint: cmp.Or(p.Version, p.Digest.String()), Exact: true})
 		}
 		if tag != "" && !strings.ContainsAny(tag, "/:@") {
 			out[i].Constraint = tag

@@ -117,7 +117,7 @@ func (i *Inventory) Closure() lockfile.File {
 		}
 		f.Packages = append(f.Packages, p)
 		if !graph.IsAutoInstalled(x) {
-			f.Roots = append(f.Roots, dependency.Root{Package: p.Repository, Constraint: p.ShortVersion(), Exact: true})
+			f.Roots = append(f.Roots, dependency.Root{Package: p.Repository, Constraint: cmp.Or(p.Version, p.Digest.String()), Exact: true})
 		}
 	}
 	slices.SortFunc(f.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Repository, b.Repository) })
