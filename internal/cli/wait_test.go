@@ -35,7 +35,7 @@ func TestWaitForAUser(t *testing.T) {
 	got := b.must(t, 0, "update", "ferries", "v2", "--manual-activation", "--yes", "--wait", "1m")
 	checkMatches(t, got.out, `^provider/ferries waits to be activated \(.*/ferries:v2\)$`)
 	checkMatches(t, got.errors, `^note: Revision ferries-[0-9a-f]{12} waits to be activated`)
-	checkMatches(t, b.must(t, 0, "tree", "ferries").out, `^provider/ferries  v1  Healthy=True  Revision ferries-[0-9a-f]{12} waits to be activated.*\n└─ 1 CustomResourceDefinition$`)
+	checkMatches(t, b.must(t, 0, "tree", "ferries").out, `^provider/ferries  v2 \(v1 runs\)  Healthy=True  Revision ferries-[0-9a-f]{12} waits to be activated.*\n└─ 1 CustomResourceDefinition$`)
 
 	got = b.must(t, 0, "update", "ferries", "--no-manual-activation", "--yes", "--wait", "1m")
 	checkMatches(t, got.out, `^provider/ferries healthy `)

@@ -10,7 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Running is the version of a package that is active, or whose runtime runs, in place of the requested version, which is not healthy.
+// Running is the version of a package that is active, or whose runtime runs, in place of the requested version, which is not healthy or
+// waits to be activated.
 type Running struct {
 	Package  string `json:"package"`
 	Version  string `json:"version"`
@@ -31,8 +32,8 @@ func (r Running) String() string {
 func MayRunAnother(p v1.Package) bool {
 	status := p.PackageStatus()
 	isFirst := status.Activation != nil && status.Activation.Number == 1
-	return p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue && status.CurrentRevision != "" &&
-		(!isFirst || status.CurrentIdentifier != p.PackageSpec().Package)
+	isUnhealthy := p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue && (!isFirst || status.CurrentIdentifier != p.PackageSpec().Package)
+	return status.CurrentRevision != "" && (isUnhealthy || PendingActivation(p) != "")
 }
 
 // RunningInstead returns the version of a package that runs in place of the requested one, or nil. After a rollback, and before the

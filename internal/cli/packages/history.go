@@ -161,16 +161,20 @@ func contentOf(rev v1.PackageRevision) string {
 	return spec.Image + "@" + spec.Digest
 }
 
-// rollbackTarget returns the revision with the number, name or tag in to. If to is empty, it returns the newest revision before the active
-// one that is not unhealthy: after an automatic rollback, the previous revision is the failed one. Revisions are
-// sorted, newest first.
+// rollbackTarget returns the revision with the number, name or tag in to. If to is empty, it returns the active revision if the requested
+// one waits to be activated, and otherwise the newest revision before the active one that is not unhealthy: after an automatic rollback, the
+// previous revision is the failed one. Revisions are sorted, newest first.
 func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1.PackageRevision, error) {
 	i := slices.IndexFunc(revisions, revision.IsActive)
 	if to == "" && i >= 0 {
+		if inventory.PendingActivation(p) != "" {
+			return revisions[i], nil
+		}
 		failed := p.PackageStatus().Rollback
 		for _, rev := range revisions[i+1:] {
+			wasActive := rev.RevisionSpec().Revision > 0
 			// The conditions of a failed revision end with its runtime.
-			if revision.HealthOf(rev) != corev1.ConditionFalse && (failed == nil || failed.From != rev.GetName()) {
+			if wasActive && revision.HealthOf(rev) != corev1.ConditionFalse && (failed == nil || failed.From != rev.GetName()) {
 				return rev, nil
 			}
 		}

@@ -26,10 +26,12 @@ func TestRollbackTarget(t *testing.T) {
 	failed.SetConditions(metav1.Time{}, v1.RevisionUnhealthy("crashes"))
 	afterFailure := []v1.PackageRevision{rev("boats-a", 3, v1.RevisionActive), failed, rev("boats-0", 1, v1.RevisionInactive)}
 	crashed := []v1.PackageRevision{rev("boats-c", 4, v1.RevisionActive), rev("boats-crashed", 3, v1.RevisionInactive), rev("boats-a", 1, v1.RevisionInactive)}
+	neverActive := []v1.PackageRevision{rev("boats-b", 2, v1.RevisionActive), rev("boats-withdrawn", 0, v1.RevisionInactive)}
 	for name, tc := range map[string]struct {
 		revisions []v1.PackageRevision
 		to, want  string
 	}{
+		"never active":              {neverActive, "", ""},
 		"failed":                    {afterFailure, "", "boats-0"},
 		"only failed":               {afterFailure[:2], "", ""},
 		"rolled back automatically": {crashed, "", "boats-a"},
@@ -57,6 +59,19 @@ func TestRollbackTarget(t *testing.T) {
 		case err != nil || got.GetName() != tc.want:
 			t.Errorf("%s: %v, %v, want %s", name, got, err, tc.want)
 		}
+	}
+}
+
+// The rollback of a version that waits to be activated keeps the active revision, whatever else there is.
+func TestRollbackOfAVersionThatWaits(t *testing.T) {
+	rev := func(name string, number int64, state v1.RevisionState) v1.PackageRevision {
+		return &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ProviderRevisionSpec{PackageRevisionSpec: v1.PackageRevisionSpec{Revision: number, DesiredState: state}}}
+	}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
+	p.SetConditions(metav1.Time{}, v1.Inactive("boats-waits waits to be activated"))
+	revisions := []v1.PackageRevision{rev("boats-b", 2, v1.RevisionActive), rev("boats-a", 1, v1.RevisionInactive), rev("boats-waits", 0, v1.RevisionInactive)}
+	if got, err := rollbackTarget(p, revisions, ""); err != nil || got.GetName() != "boats-b" {
+		t.Errorf("got %v, %v", got, err)
 	}
 }
 
