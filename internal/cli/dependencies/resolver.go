@@ -97,13 +97,20 @@ func (r *rootResolver) resolve(env *terminal.Env, q resolver.Request) (resolver.
 	return got, f.Code.New(nil, "%s", f.What).WithDo("%s", f.Do)
 }
 
+// ErrImageConfigFile is the code for a file of ImageConfigs that cannot be read.
+var ErrImageConfigFile = errcode.Code{
+	Name: "ImageConfigFile", Class: errcode.Usage,
+	Cause: "A file of ImageConfigs that a flag, a variable or the configuration file names cannot be read.",
+	Fix:   "Correct the path. `xpkg config view` shows whether --image-config has its value from XPKG_IMAGE_CONFIG or from the configuration file.",
+}
+
 // readImageConfigs reads the ImageConfigs in files. It ignores other objects.
 func readImageConfigs(env *terminal.Env, files []string) ([]v1beta1.ImageConfig, error) {
 	var out []v1beta1.ImageConfig
 	for _, file := range files {
 		raw, err := env.ReadInput(file)
 		if err != nil {
-			return nil, terminal.ErrUsage.New(err, "cannot read the ImageConfigs")
+			return nil, ErrImageConfigFile.New(err, "cannot read the ImageConfigs")
 		}
 		decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
 		for {

@@ -79,7 +79,7 @@ func (f CacheFlags) Open(limit Amount) (*cache.Cache, error) {
 	return cache.Open(dir, cache.Options{Limit: int64(limit)})
 }
 
-// OpenExisting opens the package cache for a command that only reads it. It creates no folder that the user has named.
+// OpenExisting opens the package cache for a command that adds nothing to it. It creates no folder that the user has named.
 func (f CacheFlags) OpenExisting() (*cache.Cache, error) {
 	if f.CacheDir != "" && !f.Exists() {
 		return nil, terminal.ErrUsage.New(nil, "%s does not exist", f.CacheDir).

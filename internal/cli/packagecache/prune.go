@@ -28,7 +28,7 @@ func (c *cachePruneCmd) Run(env *terminal.Env) (err error) {
 	if c.DryRun && len(c.Forget) > 0 {
 		return terminal.ErrUsage.New(nil, "--forget and --dry-run cannot be used together")
 	}
-	p, err := c.Open(0)
+	p, err := c.OpenExisting()
 	if err != nil {
 		return err
 	}
