@@ -134,15 +134,18 @@ func TestUnreadableDependencyConcernsItsDependentsOnly(t *testing.T) {
 
 // An update of all packages does not select the versions from which packages were rolled back, and selects newer ones.
 func TestUpdateOfAllKeepsRollbacks(t *testing.T) {
-	const boats, rafts = "r.example/acme/boats", "r.example/acme/rafts"
+	const boats, rafts, needed = "r.example/acme/boats", "r.example/acme/rafts", "r.example/acme/needed"
 	roots := []dependency.Root{{Package: boats, Constraint: ">=v1.0.0"}, {Package: rafts, Constraint: "v1.0.0", Exact: true}}
-	got, notes := withoutVersions(roots, map[string][]string{boats: {"v1.1.0", "v2.0.0"}, rafts: {"v2.0.0"}})
+	got, held, notes := withoutVersions(roots, map[string][]string{boats: {"v1.1.0", "v2.0.0"}, rafts: {"v2.0.0"}, needed: {"v1.4.0"}})
 	for tag, want := range map[string]bool{"v1.0.0": true, "v1.1.0": false, "v1.2.0": true, "v2.0.0": false, "v3.0.0": true} {
 		if version.ParseConstraint(got[0].Constraint).Accepts(tag) != want {
 			t.Errorf("%s accepts %s: %t", got[0].Constraint, tag, !want)
 		}
 	}
-	if got[1] != roots[1] || len(notes) != 2 {
+	if got[1] != roots[1] || len(notes) != 3 {
 		t.Errorf("got %+v with the notes %q", got[1], notes)
+	}
+	if want := []dependency.Root{{Package: needed, Constraint: "!=v1.4.0", Optional: true}}; !slices.Equal(held, want) {
+		t.Errorf("got %+v for the dependency, want %+v", held, want)
 	}
 }
