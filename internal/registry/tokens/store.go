@@ -207,11 +207,11 @@ func (s *Store) Revoke(id string) error {
 // change replaces the file, with a lock against other processes.
 func (s *Store) change(edit func([]Token) ([]Token, error)) (err error) {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
-		return ErrTokens.New(err, "cannot create the folder of %s", s.path)
+		return s.failed(err, "create the folder of")
 	}
 	lock := flock.New(s.path + ".lock")
 	if err := lock.Lock(); err != nil {
-		return ErrTokens.New(err, "cannot lock %s", s.path)
+		return s.failed(err, "lock")
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	tokens, err := read(s.path)
@@ -226,9 +226,18 @@ func (s *Store) change(edit func([]Token) ([]Token, error)) (err error) {
 		return ErrTokens.New(err, "cannot encode the tokens")
 	}
 	if err := fileutil.ReplaceFile(s.path, fileutil.PrivateMode, append(content, '\n')); err != nil {
-		return ErrTokens.New(err, "cannot write %s", s.path)
+		return s.failed(err, "write")
 	}
 	return nil
+}
+
+// failed returns the error for a change of the file, with the remedy if it is known.
+func (s *Store) failed(err error, action string) error {
+	failed := ErrTokens.New(err, "cannot %s %s", action, s.path)
+	if advice := fileutil.DirectoryAdvice(err, filepath.Dir(s.path), "--dir"); advice != "" {
+		return failed.WithDo("%s", advice)
+	}
+	return failed
 }
 
 func hash(secret string) string {
