@@ -63,6 +63,45 @@ func TestManagerRunsWithBootstrapManifests(t *testing.T) {
 	m.Stop(t)
 }
 
+// A second manager in another namespace would take the permissions of the first one.
+func TestBootstrapRefusesASecondManager(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program: skipped with -short")
+	}
+	s := &suite{env.New(t)}
+	binary := program.Build(t)
+	s.bootstrap(t, binary)
+	second := []string{"bootstrap", "--apply", "--kubeconfig", cluster.Kubeconfig(t), "--namespace", "second"}
+	out, err := exec.CommandContext(t.Context(), binary, second...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "AnotherManager: ") || !strings.Contains(string(out), "`kubectl delete deployment --namespace "+namespace+" xpkg`") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	s.subjectIs(t, namespace)
+	deployment := &appsv1.Deployment{}
+	s.get(t, "xpkg", deployment)
+	if err := s.Client.Delete(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	s.bootstrap(t, binary, "--namespace", "second")
+	s.subjectIs(t, "second")
+	// Other tests install the manager in the first namespace.
+	if err := s.Client.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "xpkg"}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// subjectIs fails the test unless the permissions of the manager are those of a ServiceAccount in a namespace.
+func (s *suite) subjectIs(t *testing.T, want string) {
+	t.Helper()
+	binding := &rbacv1.ClusterRoleBinding{}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "xpkg"}, binding); err != nil {
+		t.Fatal(err)
+	}
+	if len(binding.Subjects) != 1 || binding.Subjects[0].Namespace != want {
+		t.Errorf("the permissions are those of %v, want the namespace %s", binding.Subjects, want)
+	}
+}
+
 // suite is an environment without a package manager.
 type suite struct{ *env.Env }
 

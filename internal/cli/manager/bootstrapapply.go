@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,7 +15,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
+	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/rollout"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -36,6 +40,9 @@ func (c *BootstrapCmd) apply(env *terminal.Env, objects []bootstrap.Object) erro
 	if err != nil {
 		return connection.Classify(err, "reach the cluster")
 	}
+	if err := refuseSecond(env.Context, cluster, c.Namespace); err != nil {
+		return err
+	}
 	if !c.TakeOver {
 		if err := refuseForeign(env.Context, cluster, objects); err != nil {
 			return err
@@ -52,6 +59,36 @@ func (c *BootstrapCmd) apply(env *terminal.Env, objects []bootstrap.Object) erro
 		return nil
 	}
 	return c.waitAvailable(env, cluster)
+}
+
+// refuseSecond returns an error if the manager of the cluster is deployed in another namespace. A cluster has one
+// manager, so its ClusterRoleBinding and its policies have fixed names: with those of another namespace, that manager would
+// lose its permissions.
+func refuseSecond(ctx context.Context, cluster client.Client, namespace string) error {
+	binding := &rbacv1.ClusterRoleBinding{}
+	if err := cluster.Get(ctx, client.ObjectKey{Name: bootstrap.Name}, binding); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return connection.Classify(err, "read ClusterRoleBinding %s", bootstrap.Name)
+	}
+	for _, s := range binding.Subjects {
+		if s.Kind != rbacv1.ServiceAccountKind || s.Namespace == namespace {
+			continue
+		}
+		deployed := &appsv1.Deployment{}
+		err := cluster.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: bootstrap.Name}, deployed)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return connection.Classify(err, "read Deployment %s/%s", s.Namespace, bootstrap.Name)
+		default:
+			return leader.ErrAnotherManager.New(nil, "the manager of the cluster is in the namespace %s, not in %s", s.Namespace, namespace).
+				WithDo("Run the command with `--namespace %[1]s`. To move the manager, first run `kubectl delete deployment --namespace %[1]s %[2]s`.",
+					wording.ShellWord(s.Namespace), bootstrap.Name)
+		}
+	}
+	return nil
 }
 
 // refuseForeign returns an error if the package API of the cluster belongs to another package manager, like
