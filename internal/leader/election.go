@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -85,6 +86,8 @@ type candidate struct {
 	log    *slog.Logger
 	detail logr.Logger
 	work   Work
+	// allowed is that of each [fencedLock].
+	allowed atomic.Bool
 }
 
 // Work runs the work of a leader until its context ends. All its clients must use the
@@ -189,7 +192,7 @@ func waitUntil(ctx, term context.Context, at time.Time) {
 // lock returns the Lease. It calls refuse when this manager must not wait for the Lease.
 func (c *candidate) lock(f *fence, refuse func()) *fencedLock {
 	return &fencedLock{
-		fence: f, namespace: c.Namespace, name: c.Name, exclusive: c.Exclusive, preempt: c.Preempt, refuse: refuse,
+		fence: f, namespace: c.Namespace, name: c.Name, exclusive: c.Exclusive, preempt: c.Preempt, refuse: refuse, allowed: &c.allowed,
 		preempted: func(holder string) {
 			c.log.Warn("takes the lease from another holder; if that is a manager, stop it", "lease", c.Namespace+"/"+c.Name, "holder", holder)
 		},

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -146,7 +147,7 @@ func (l *lease) Update(_ context.Context, r resourcelock.LeaderElectionRecord) e
 func TestTheLeaseMovesTheFence(t *testing.T) {
 	c := &clock{time.Now()}
 	f, l := newFence(time.Second, c.now), &lease{}
-	lock := &fencedLock{Interface: l, fence: f}
+	lock := &fencedLock{Interface: l, fence: f, allowed: &atomic.Bool{}}
 	record := resourcelock.LeaderElectionRecord{HolderIdentity: "us"}
 	l.fails = errors.New("conflict")
 	if lock.Update(t.Context(), record) == nil || f.led() {

@@ -289,6 +289,55 @@ func TestForbiddenLeaseIsAFailure(t *testing.T) {
 	}
 }
 
+// A manager that may use its Lease continues after an API server has denied it: one that has just started denies requests until it has
+// read the roles.
+func TestDenialsAfterAStartOfTheAPIServerAreNoFailure(t *testing.T) {
+	for name, held := range map[string]bool{"leader": true, "standby": false} {
+		t.Run(name, func(t *testing.T) {
+			cfg := rest.CopyConfig(cluster.Start(t))
+			var denies atomic.Bool
+			var reads, denials atomic.Int32
+			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(r *http.Request) (*http.Response, error) {
+					if !denies.Load() {
+						res, err := next.RoundTrip(r)
+						reads.Add(1)
+						return res, err
+					}
+					denials.Add(1)
+					answer := httptest.NewRecorder()
+					answer.WriteHeader(http.StatusForbidden)
+					return answer.Result(), nil
+				})
+			})
+			e := election(t, "first", false)
+			e.Duration = 3 * time.Second
+			if !held {
+				hold(t, cfg, "other", 3600)
+			}
+			m := join(t, cfg, e)
+			if held {
+				m.untilWorking(t)
+			} else {
+				wait.Until(t, limit, "the standby reads the Lease", func() (string, bool) { return "", reads.Load() > 1 })
+			}
+			denies.Store(true)
+			wait.Until(t, limit, "denials", func() (string, bool) {
+				select {
+				case <-m.ended:
+					t.Fatalf("the manager ended: %v", m.err)
+				default:
+				}
+				return "", denials.Load() > 10
+			})
+			denies.Store(false)
+			if held {
+				wait.Until(t, limit, "the work begins again", func() (string, bool) { return "", m.works.Load() > 1 })
+			}
+		})
+	}
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,9 @@ type fencedLock struct {
 	preempt bool
 	// refuse ends the wait for the Lease.
 	refuse func()
+	// allowed is true once this process has used the Lease. An API server that has just started denies requests until it
+	// has read the roles, so a later denial does not end the wait.
+	allowed *atomic.Bool
 
 	// wait reports a holder that may have crashed, so that its Lease has to expire.
 	wait func(holder string)
@@ -42,9 +46,10 @@ type fencedLock struct {
 // fence closes.
 func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
+	l.noteAllowed(err)
 	switch {
 	case err != nil:
-		l.failIf(apierrors.IsForbidden(err), err)
+		l.failIf(l.isDenied(err), err)
 	case record.HolderIdentity == l.Identity(), l.exclusive && record.HolderIdentity == "":
 	case l.preempt && (!l.fence.led() || l.fence.check() == nil):
 		l.take(record)
@@ -60,20 +65,31 @@ func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 // Create takes a Lease that does not exist.
 func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.renewing(record, func() error { return l.Interface.Create(ctx, record) })
-	l.failIf(apierrors.IsForbidden(err) || apierrors.IsNotFound(err), err)
+	l.failIf(l.isDenied(err) || apierrors.IsNotFound(err), err)
 	return err
 }
 
 // Update takes or renews the Lease.
 func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.renewing(record, func() error { return l.Interface.Update(ctx, record) })
-	l.failIf(apierrors.IsForbidden(err), err)
+	l.failIf(l.isDenied(err), err)
 	return err
 }
+
+// noteAllowed records that this process may use the Lease, unless the request failed.
+func (l *fencedLock) noteAllowed(err error) {
+	if err == nil {
+		l.allowed.Store(true)
+	}
+}
+
+// isDenied reports whether this process may not use the Lease.
+func (l *fencedLock) isDenied(err error) bool { return apierrors.IsForbidden(err) && !l.allowed.Load() }
 
 func (l *fencedLock) renewing(record resourcelock.LeaderElectionRecord, write func() error) error {
 	at := l.fence.now()
 	err := write()
+	l.noteAllowed(err)
 	if err == nil && record.HolderIdentity == l.Identity() {
 		l.fence.renew(at)
 	}

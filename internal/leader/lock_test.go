@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"math"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func TestPreemption(t *testing.T) {
 			}
 			l := &fencedLock{
 				Interface: held{record: resourcelock.LeaderElectionRecord{HolderIdentity: "other", LeaseDurationSeconds: tc.declared}},
-				fence:     f, exclusive: true, preempt: true, refuse: func() {}, wait: func(string) {}, preempted: func(string) {},
+				fence:     f, exclusive: true, preempt: true, refuse: func() {}, allowed: &atomic.Bool{}, wait: func(string) {}, preempted: func(string) {},
 			}
 			record, _, err := l.Get(t.Context())
 			if err != nil {
