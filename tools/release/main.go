@@ -71,16 +71,25 @@ func (o *options) parse(platforms, planes string) error {
 	if o.out == "" {
 		return fmt.Errorf("-out is missing: name the folder for the files")
 	}
-	for list, into := range map[string]*[]platform{platforms: &o.platforms, planes: &o.planes} {
-		for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
-			system, arch, ok := strings.Cut(text, "/")
-			if !ok {
-				return fmt.Errorf("%q is no platform; use a form such as linux/amd64", text)
-			}
-			*into = append(*into, platform{system, arch})
-		}
+	var err error
+	if o.platforms, err = parsePlatforms(platforms); err != nil {
+		return err
 	}
-	return nil
+	o.planes, err = parsePlatforms(planes)
+	return err
+}
+
+// parsePlatforms parses a list of platforms.
+func parsePlatforms(list string) ([]platform, error) {
+	var out []platform
+	for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
+		system, arch, ok := strings.Cut(text, "/")
+		if !ok {
+			return nil, fmt.Errorf("%q is no platform; use a form such as linux/amd64", text)
+		}
+		out = append(out, platform{system, arch})
+	}
+	return out, nil
 }
 
 // run builds all files.

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -192,6 +193,19 @@ func checkChart(t *testing.T, files map[string][]byte) {
 }
 
 // Manifests name every platform, and the formula has the downloads of both systems.
+// The programs and the control planes can have the same platforms.
+func TestListsOfPlatformsAreIndependent(t *testing.T) {
+	for list, want := range map[string][]platform{"linux/amd64": {{"linux", "amd64"}}, "linux/amd64,linux/arm64": {{"linux", "amd64"}, {"linux", "arm64"}}, "": nil} {
+		o := options{version: version, out: "out"}
+		if err := o.parse(list, list); err != nil || !slices.Equal(o.platforms, want) || !slices.Equal(o.planes, want) {
+			t.Errorf("%q: programs for %v, control planes for %v, %v", list, o.platforms, o.planes, err)
+		}
+	}
+	if err := (&options{version: version, out: "out"}).parse("linux/amd64", "linux"); err == nil {
+		t.Error("a platform without an architecture is accepted")
+	}
+}
+
 func TestManifestsOfAllPlatforms(t *testing.T) {
 	o := options{out: t.TempDir(), version: version, url: "https://example.org/download/"}
 	if err := o.parse("linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", ""); err != nil {
