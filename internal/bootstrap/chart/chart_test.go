@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -227,6 +228,51 @@ func TestValuesAddMonitoringAndSettings(t *testing.T) {
 	}
 }
 
+// TestValuesReplaceVariablesAndAnnotations proves that each variable and annotation occurs once. Kubernetes cannot merge two variables
+// of one name in an upgrade.
+func TestValuesReplaceVariablesAndAnnotations(t *testing.T) {
+	out := string(render(t, folder, `{"env": [{"name": "GOMEMLIMIT", "value": "400MiB"}, {"name": "HOME", "value": "/home"}], "podAnnotations": {"prometheus.io/scrape": "false"}}`))
+	for text, want := range map[string]int{"name: GOMEMLIMIT\n": 1, "name: HOME\n": 1, "value: 400MiB\n": 1, "value: /home\n": 1, `prometheus.io/scrape: "false"`: 1, "prometheus.io/scrape:": 1, "prometheus.io/port:": 1} {
+		if got := strings.Count(out, text); got != want {
+			t.Errorf("%q occurs %d times, want %d", text, got, want)
+		}
+	}
+}
+
+// TestValuesOfAnEarlierChart proves that a release whose values lack those that were added can be upgraded with --reuse-values.
+func TestValuesOfAnEarlierChart(t *testing.T) {
+	render(t, folder, `{"metrics": null, "serviceAccount": null, "env": null, "podAnnotations": null, "indexes": null, "indexKeys": null, "firstGeneration": null}`)
+	render(t, folder, `{"metrics": {"serviceMonitor": {"enabled": true}, "prometheusRule": null, "dashboard": null}}`)
+}
+
+// TestChartIsADependency proves that another chart can contain this one, with a condition.
+func TestChartIsADependency(t *testing.T) {
+	parent := t.TempDir()
+	if err := os.CopyFS(filepath.Join(parent, "charts", "xpkg"), os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	const metadata = "apiVersion: v2\nname: platform\nversion: 1.0.0\ndependencies:\n- name: xpkg\n  version: '>=0-0'\n  condition: xpkg.enabled\n"
+	if err := os.WriteFile(filepath.Join(parent, "Chart.yaml"), []byte(metadata), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for enabled, want := range map[string]bool{"true": true, "false": false} {
+		out := render(t, parent, `{"xpkg": {"enabled": `+enabled+`}}`)
+		if got := bytes.Contains(out, []byte("kind: Deployment\n")); got != want {
+			t.Errorf("enabled %s: the manager is rendered: %t", enabled, got)
+		}
+	}
+}
+
+// render returns the objects of a chart.
+func render(t *testing.T, chart, values string) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return helm(t, "template", "xpkg", chart, "--namespace", "packages", "--kube-version", "v1.31.0", "-f", file)
+}
+
 // TestMonitoringUsesMetricsThatExist checks the names in the alert rules and the dashboard.
 func TestMonitoringUsesMetricsThatExist(t *testing.T) {
 	reference, err := os.ReadFile(filepath.Join(root, "docs", "reference", "metrics.md"))
@@ -255,12 +301,14 @@ func TestMonitoringUsesMetricsThatExist(t *testing.T) {
 // A mistake in the values is reported, not ignored.
 func TestValuesAreChecked(t *testing.T) {
 	values := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(values, []byte(`{"replica": 3}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := command(t, "template", "xpkg", folder, "--kube-version", "v1.31.0", "-f", values)
-	if out, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("replica")) {
-		t.Errorf("a value that does not exist: %v\n%s", err, out)
+	for content, want := range map[string]string{`{"replica": 3}`: "replica", `{"env": [{"name": "POD_NAMESPACE", "value": "x"}]}`: "/env/0/name"} {
+		if err := os.WriteFile(values, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := command(t, "template", "xpkg", folder, "--kube-version", "v1.31.0", "-f", values)
+		if out, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(out, []byte(want)) {
+			t.Errorf("%s: %v\n%s", content, err, out)
+		}
 	}
 }
 

@@ -58,17 +58,17 @@ var replacements = map[string][]replacement{
 		{"xpkgchartcore:xpkgchartaccount", "{{ .Values.besideCore.namespace | default .Release.Namespace }}:{{ .Values.besideCore.serviceAccount }}"},
 	},
 	"templates/serviceaccount.yaml": {
-		{"metadata:\n", "metadata:\n  {{- with .Values.serviceAccount.annotations }}\n  annotations:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n"},
+		{"metadata:\n", "metadata:\n  {{- with (.Values.serviceAccount).annotations }}\n  annotations:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n"},
 	},
 	"templates/deployment.yaml": {
 		{
-			"        prometheus.io/scrape: \"true\"\n",
-			"        prometheus.io/scrape: \"true\"\n        {{- with .Values.podAnnotations }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n",
+			scrapeAnnotations,
+			"        {{- toYaml (merge (dict) (.Values.podAnnotations | default dict) (dict \"prometheus.io/path\" \"/metrics\" \"prometheus.io/port\" \"8080\" \"prometheus.io/scrape\" \"true\")) | nindent 8 }}\n",
 		},
 		{"        xpkg.dev/index-keys: xpkgchartkeys\n", "        {{- with .Values.indexKeys }}\n        xpkg.dev/index-keys: {{ . | quote }}\n        {{- end }}\n"},
+		{memoryLimitVariable, namesOfVariables + unlessSet("GOMEMLIMIT", memoryLimitVariable)},
 		{
-			"        - name: HOME\n          value: /cache\n",
-			"        - name: HOME\n          value: /cache\n        {{- with .Values.env }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n",
+			homeVariable, unlessSet("HOME", homeVariable) + "        {{- with .Values.env }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n",
 		},
 		{"  replicas: 424242\n", "  replicas: {{ .Values.replicas }}\n"},
 		{"        image: xpkgchartimage\n", `        image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"` + "\n"},
@@ -123,6 +123,22 @@ var replacements = map[string][]replacement{
 // indexKeysVolume is the volume with the keys of indexes, as YAML.
 const indexKeysVolume = "      - downwardAPI:\n          items:\n          - fieldRef:\n              fieldPath: metadata.annotations['xpkg.dev/index-keys']\n" +
 	"            path: keys.pem\n        name: index-keys\n"
+
+// The annotations and variables of the Pods that values replace, as YAML: a key that occurs twice is invalid, and Kubernetes cannot
+// merge two variables of one name.
+const (
+	scrapeAnnotations   = "        prometheus.io/path: /metrics\n        prometheus.io/port: \"8080\"\n        prometheus.io/scrape: \"true\"\n"
+	memoryLimitVariable = "        - name: GOMEMLIMIT\n          valueFrom:\n            resourceFieldRef:\n              divisor: \"0\"\n              resource: limits.memory\n"
+	homeVariable        = "        - name: HOME\n          value: /cache\n"
+)
+
+// namesOfVariables reads the names of the variables in the values.
+const namesOfVariables = "        {{- $variables := list }}\n        {{- range .Values.env }}\n        {{- $variables = append $variables .name }}\n        {{- end }}\n"
+
+// unlessSet renders a variable unless the values contain one of the name.
+func unlessSet(name, variable string) string {
+	return "        {{- if not (has \"" + name + "\" $variables) }}\n" + variable + "        {{- end }}\n"
+}
 
 // given returns a replacement for a field of the pod that is copied from the values, if
 // set.

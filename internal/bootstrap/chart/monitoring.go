@@ -37,7 +37,7 @@ func extraFiles() (map[string][]byte, error) {
 	return out, nil
 }
 
-const prometheusRule = `{{- if .Values.metrics.prometheusRule.enabled }}
+const prometheusRule = `{{- if ((.Values.metrics).prometheusRule).enabled }}
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
@@ -54,7 +54,7 @@ spec:
 {{- end }}
 `
 
-const dashboardConfigMap = `{{- if .Values.metrics.dashboard.enabled }}
+const dashboardConfigMap = `{{- if ((.Values.metrics).dashboard).enabled }}
 apiVersion: v1
 kind: ConfigMap
 metadata:
