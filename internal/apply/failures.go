@@ -65,7 +65,7 @@ var (
 	ErrDenied = errcode.Code{
 		Name: "AdmissionDenied", Class: errcode.Unauthorized, Final: true,
 		Cause: "An admission policy or webhook of the cluster denied an object of the package.",
-		Fix:   "Change the policy that the message names, or the package; then change any field of the package's spec to try again.",
+		Fix:   "Change the policy that the message names, or the package. The attempt is repeated.",
 	}
 	ErrQuota = errcode.Code{
 		Name: "QuotaExceeded", Class: errcode.Unauthorized,
