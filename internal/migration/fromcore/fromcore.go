@@ -151,7 +151,8 @@ func (m *Migration) notes(s *snapshot) []string {
 	values := "`xpkg bootstrap --beside-core --core-values`"
 	if release := s.helmRelease(); release != "" {
 		out = append(out, fmt.Sprintf("Crossplane was installed by the Helm release %s. Make its settings permanent with the chart that you use: "+
-			"`xpkg bootstrap --beside-core --core-values | helm upgrade %s crossplane-stable/crossplane --namespace %s --reuse-values -f -`. "+
+			"`xpkg bootstrap --beside-core --core-values | helm upgrade %s crossplane-stable/crossplane --version VERSION --namespace %s --reuse-values -f -`. "+
+			"VERSION is that of the installed chart: without it, Helm also upgrades Crossplane. "+
 			"An upgrade without these values would undo them; the manager then writes nothing until they are back.", release, release, s.namespace))
 	} else {
 		out = append(out, "Make the settings of Crossplane permanent where you deploy it from: "+values+" prints them as values of its Helm chart. "+
