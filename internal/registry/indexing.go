@@ -64,6 +64,9 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 	for _, p := range problems {
 		x.log.Warn("a package keeps its former content in the index", "repository", p.Repository, "error", p.Err)
 	}
+	if partition == "" && x.publication != nil && len(previous.Packages) == 0 && next.HasUnlisted() {
+		next = x.publication.keepUnlisted(ctx, next)
+	}
 	if !next.SharesRows(previous) {
 		next.Config.Sequence++
 	}

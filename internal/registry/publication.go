@@ -90,6 +90,25 @@ func (p *publication) publish(ctx context.Context, next *catalog.Catalog, reposi
 	return p.write(ctx, next, repositories)
 }
 
+// keepUnlisted returns the first catalog of a process with the published content of the packages that cannot be listed, such as those in damaged repositories.
+// The repositories of the catalog are public, and other content of them cannot be published.
+func (p *publication) keepUnlisted(ctx context.Context, next catalog.Catalog) catalog.Catalog {
+	if err := p.openClient(); err != nil {
+		return next // The publication reports it.
+	}
+	r, err := p.client.Open(ctx, p.ref)
+	if err == nil {
+		var former catalog.Catalog
+		if former, err = r.CatalogSharing(&next); err == nil {
+			return next.KeepUnlisted(&former)
+		}
+	}
+	if !indexer.IsAbsent(err) {
+		p.log.Warn("packages that cannot be listed leave the index, because their published content cannot be read", "error", err)
+	}
+	return next
+}
+
 // follow returns the configuration of the index that another server publishes, with the counts and owners of the next one, or that of the
 // next one if there is none.
 func (p *publication) follow(ctx context.Context, next *catalog.Catalog) (catalog.Config, error) {

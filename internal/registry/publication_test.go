@@ -453,3 +453,32 @@ func TestTheSignatureOfTheCurrentStateIsRepaired(t *testing.T) {
 		t.Errorf("the state is %s, %v, want %s", current.Digest, err, state.Digest)
 	}
 }
+
+// A package whose repository is damaged when the server starts keeps its content in the published index.
+func TestADamagedRepositoryStaysInTheIndexAfterARestart(t *testing.T) {
+	first := start(t, nil)
+	client := newReader(t, first)
+	first.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	first.mustPush(t, "acme/provider-rafts:v1.0.0", "Raft")
+	first.waitUntil(t, "the packages are published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Raft"}) })
+	before := client.last.Sequence
+	first.stop()
+	if err := os.WriteFile(filepath.Join(first.dir, "registry", "acme", "provider-boats", "index.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	second := start(t, func(o *registry.Options) { o.Dir = first.dir })
+	client.client.Remote = second.client(t, "")
+	second.waitUntil(t, "the index is ready", func() bool { return second.Site().Healthy() == nil })
+	if got := client.kinds(t); !slices.Equal(got, []string{"Boat", "Raft"}) || client.last.Sequence != before {
+		t.Errorf("the kinds are %q in the state %d, after %d", got, client.last.Sequence, before)
+	}
+	if err := second.push(t, first.admin, "acme/provider-cars:v1.0.0", "Car"); err != nil {
+		t.Fatal(err)
+	}
+	second.waitUntil(t, "a package after the restart is published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Car", "Raft"}) })
+	content := client.catalog(t)
+	if h := content.History(host + "/acme/provider-boats"); h == nil || len(h.Versions) != 1 {
+		t.Errorf("the history is %+v", h)
+	}
+}

@@ -29,6 +29,28 @@ func (c *Catalog) exact(repository string) *Package {
 	return &c.Packages[i]
 }
 
+// HasUnlisted reports whether there is a package whose repository could not be listed, and of which only the reason is known.
+func (c *Catalog) HasUnlisted() bool {
+	return slices.ContainsFunc(c.Packages, func(p Package) bool { return c.isUnlisted(p.Repository) })
+}
+
+func (c *Catalog) isUnlisted(repository string) bool {
+	row, history := c.exact(repository), c.History(repository)
+	return row != nil && row.Error != nil && (history == nil || len(history.Versions) == 0)
+}
+
+// KeepUnlisted returns the catalog with the content that a former one has of the packages whose repositories could not be listed.
+func (c *Catalog) KeepUnlisted(former *Catalog) Catalog {
+	of, kept := former.kindPositions(c.isUnlisted), map[string]*Entry{}
+	for i := range c.Packages {
+		name := c.Packages[i].Repository
+		if e := former.entry(name, of); e != nil && c.isUnlisted(name) {
+			kept[name] = e
+		}
+	}
+	return c.Replace(kept)
+}
+
 // Replace returns the catalog with other entries of packages. A package whose entry is nil is removed. The other packages do not change,
 // apart from their ranks. Without a change, the result shares the rows of the catalog.
 func (c *Catalog) Replace(entries map[string]*Entry) Catalog {
