@@ -149,7 +149,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, api apiRequest, 
 func (s *Server) limitMount(r *http.Request, subject access.Subject) {
 	query := r.URL.Query()
 	from := query.Get("from")
-	if query.Get("mount") == "" || from != "" && from != indexRepository && s.policy().May(subject, from, access.Read) && len(query["from"]) == 1 {
+	isClear := len(query["mount"]) == 1 && len(query["from"]) == 1 // Registries do not all read the same one of several values.
+	if !query.Has("mount") || isClear && from != indexRepository && s.policy().May(subject, from, access.Read) {
 		return
 	}
 	query.Del("mount")

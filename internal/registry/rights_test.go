@@ -9,12 +9,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -144,4 +149,52 @@ type revoking struct {
 func (r *revoking) Read(p []byte) (int, error) {
 	r.once.Do(r.revoke)
 	return r.Reader.Read(p)
+}
+
+// A backend, which does not know the client, gets no request to mount a blob that the client may not read. Registries read different values of several.
+func TestABackendMountsOnlyWhatTheClientReads(t *testing.T) {
+	yes := true
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
+	t.Cleanup(func() { _ = images.Close() })
+	var mounted atomic.Value
+	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			mounted.Store(r.URL.RawQuery)
+		}
+		images.ServeHTTP(w, r)
+	})).URL, "http://")
+	s := start(t, func(o *registry.Options) {
+		o.Indexer = noIndexer{}
+		o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{"acme/boats", "acme/public", "acme/secret/plans"}}
+	})
+	for _, reference := range []string{"acme/boats:v1.0.0", "acme/public:v1.0.0", "acme/secret/plans:v1.0.0"} {
+		s.mustPush(t, reference, "Boat")
+	}
+	publisher := s.token(t, "alice", []string{"acme/boats"}, access.Publish)
+	token := s.token(t, "alice", []string{"acme/boats", "acme/public"}, access.Publish)
+	mount := "mount=" + oci.DigestOf([]byte("blob")).String()
+	const public, private = "&from=acme/public", "&from=acme/secret/plans"
+	for _, c := range []struct {
+		query, token string
+		want         bool
+	}{
+		{mount + public, token, true},
+		{mount + public, publisher, false}, // The token does not cover the repository.
+		{mount + private, token, false},
+		{"mount=&" + mount + private, token, false},
+		{mount + "&" + mount + public, token, false},
+		{mount + public + private, token, false},
+		{mount + private + public, token, false},
+		{mount + "&from=acme%2Fpublic%2F..%2Fsecret%2Fplans", token, false},
+		{mount + "&from=index", s.admin, false},
+		{mount, token, false},
+	} {
+		mounted.Store("no upload")
+		if got := s.do(t, http.MethodPost, "/v2/acme/boats/blobs/uploads/?"+c.query, c.token, nil).StatusCode; got != http.StatusAccepted {
+			t.Errorf("%s: %d", c.query, got)
+		}
+		if got := mounted.Load().(string); strings.Contains(got, "mount") != c.want || got == "no upload" {
+			t.Errorf("%s is forwarded as %q", c.query, got)
+		}
+	}
 }
