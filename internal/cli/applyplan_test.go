@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,13 +87,13 @@ type ended struct {
 	out, errors string
 }
 
-// run runs a command of the user.
+// run runs a command of the user, also in a cleanup.
 func (b bench) run(t *testing.T, kubeconfig string, args ...string) ended {
 	t.Helper()
 	var out, errs bytes.Buffer
 	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
 	args = append([]string{"xpkg"}, append(args, "--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(b.dir, "user"))...)
-	code := cli.Main(t.Context(), args, env)
+	code := cli.Main(context.WithoutCancel(t.Context()), args, env) // Cleanups run commands after the end of the context.
 	return ended{code, out.String(), errs.String()}
 }
 
