@@ -31,21 +31,24 @@ func deniedBy(failure error) []string {
 }
 
 // DeleteDenying deletes the webhook configurations of a package with a webhook that, according to
-// the error of a write, denied the write. Otherwise an update that corrects the webhook could not
-// be installed.
-func DeleteDenying(ctx context.Context, cluster *apply.Cluster, live client.Reader, set revision.Set, failure error) error {
+// the error of a write, denied the write, and reports whether there was one. Otherwise an update
+// that corrects the webhook could not be installed.
+func DeleteDenying(ctx context.Context, cluster *apply.Cluster, live client.Reader, set revision.Set, failure error) (deleted bool, err error) {
 	names := deniedBy(failure)
 	if len(names) == 0 {
-		return nil
+		return false, nil
 	}
-	return Delete(ctx, cluster, set, func(l plan.Live) bool {
+	err = Delete(ctx, cluster, set, func(l plan.Live) bool {
 		configuration := &unstructured.Unstructured{}
 		configuration.SetGroupVersionKind(schema.FromAPIVersionAndKind(l.Ref.APIVersion, l.Ref.Kind))
 		if err := live.Get(ctx, client.ObjectKey{Name: l.Ref.Name}, configuration); err != nil {
 			return false
 		}
-		return slices.ContainsFunc(webhookNamesOf(configuration), func(name string) bool { return slices.Contains(names, name) })
+		isDenying := slices.ContainsFunc(webhookNamesOf(configuration), func(name string) bool { return slices.Contains(names, name) })
+		deleted = deleted || isDenying
+		return isDenying
 	})
+	return deleted, err
 }
 
 // webhookNamesOf returns the names of the webhooks of a configuration.

@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
@@ -117,7 +118,12 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 	if cause := (unreadableError{}); errors.As(err, &cause) {
 		return r.keepLastKnown(ctx, in, cause.error)
 	}
-	return cmp.Or(webhooks.DeleteDenying(ctx, r.API.Cluster, r.API.Live, in.Set, err), err)
+	deleted, deletion := webhooks.DeleteDenying(ctx, r.API.Cluster, r.API.Live, in.Set, err)
+	if deleted && deletion == nil {
+		// The denial is not reported: it would be a final failure of the version that corrects the webhook, and roll the package back.
+		return errors.Join(requeue.ErrStale, err)
+	}
+	return cmp.Or(deletion, err)
 }
 
 // isReplaced reports whether another revision is about to replace an inactive one: an active
