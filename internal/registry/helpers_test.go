@@ -244,11 +244,13 @@ func snapshot(t testing.TB, resp *http.Response) string {
 	return out.String()
 }
 
-// configured returns a change of the options that writes an access configuration into the folder of the server. It panics if it cannot.
-func configured(document string) func(*registry.Options) {
+// configured returns a change of the options that writes an access configuration into the folder of the server.
+func configured(t testing.TB, document string) func(*registry.Options) {
+	t.Helper()
 	return func(o *registry.Options) {
+		t.Helper()
 		if err := os.WriteFile(filepath.Join(o.Dir, "access.yaml"), []byte(document), 0o600); err != nil {
-			panic(err)
+			t.Fatal(err)
 		}
 	}
 }

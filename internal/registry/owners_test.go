@@ -14,7 +14,7 @@ import (
 // An API group belongs to its owner before its first package, so that the first package of another publisher is not selected. The owner is not
 // published if it is a private part of the registry without public packages.
 func TestTheOwnerOfAGroupIsPublishedWithoutPackages(t *testing.T) {
-	s := start(t, configured(policy+"groups: [{group: a.example.org, owner: later}, {group: b.example.org, owner: evil}, {group: s.example.org, owner: acme/secret}]\n"))
+	s := start(t, configured(t, policy+"groups: [{group: a.example.org, owner: later}, {group: b.example.org, owner: evil}, {group: s.example.org, owner: acme/secret}]\n"))
 	s.mustPush(t, "evil/provider-boats:v1.0.0", "Boat")
 	want := []catalog.GroupOwner{{Group: "a.example.org", Owner: host + "/later"}, {Group: "b.example.org", Owner: host + "/evil"}}
 	s.waitUntil(t, "the index has the owners", func() bool {
@@ -31,7 +31,7 @@ func TestTheOwnerOfAGroupIsPublishedWithoutPackages(t *testing.T) {
 // TestAnOwnerThatBecomesPrivateLeavesThePublishedIndex checks that former states do not name it either. An owner with a public package remains.
 func TestAnOwnerThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	const groups = "groups: [{group: boats.example.org, owner: fleet}, {group: plans.example.org, owner: planned/hidden}]\n"
-	s := start(t, configured(policy+groups))
+	s := start(t, configured(t, policy+groups))
 	s.mustPush(t, "fleet/public/provider-boats:v1.0.0", "Boat")
 	owners := func(s *server) (found []string) {
 		for _, state := range s.states(t, "") {
@@ -57,7 +57,7 @@ func TestAnOwnerThatBecomesPrivateLeavesThePublishedIndex(t *testing.T) {
 	private := "- {prefix: planned, private: true}\n- {prefix: fleet, private: true}\n- {prefix: fleet/public}\n"
 	s = start(t, func(o *registry.Options) {
 		o.Dir = first.dir
-		configured(policy + private + groups)(o)
+		configured(t, policy+private+groups)(o)
 	})
 	if got := owners(s); len(got) > 0 && !slices.Equal(got, both[:1]) {
 		t.Errorf("before the next state is published, a client finds the owners %q", got)
@@ -77,7 +77,7 @@ func TestTheOwnerOfAGroupIsNotClaimed(t *testing.T) {
 	s.mustPush(t, "evil/provider-boats:v1.0.0", "Boat")
 	s.waitUntil(t, "the group has no owner", func() bool { return owner() == "" })
 
-	planned := start(t, configured(policy+"groups: [{group: "+group+", owner: zulu}]\n"))
+	planned := start(t, configured(t, policy+"groups: [{group: "+group+", owner: zulu}]\n"))
 	planned.mustPush(t, "evil/provider-boats:v1.0.0", "Boat")
 	s = planned
 	s.waitUntil(t, "the package is indexed", func() bool { return s.indexed(t) > 0 })
