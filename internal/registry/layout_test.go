@@ -228,19 +228,36 @@ func TestMissingManifest(t *testing.T) {
 	}
 }
 
-// TestHealthCountsNoPrivateRepository damages a repository that anonymous clients may not know.
-func TestHealthCountsNoPrivateRepository(t *testing.T) {
+// TestHealthAndMetricsCountNoPrivateDamage damages a private repository, and content of another one.
+func TestHealthAndMetricsCountNoPrivateDamage(t *testing.T) {
 	s := start(t, nil)
 	s.mustPush(t, "acme/secret/boats:v1.0.0", "Boat")
-	if err := os.WriteFile(filepath.Join(s.dir, "registry", "acme", "secret", "boats", "index.json"), nil, 0o644); err != nil {
+	s.mustPush(t, "acme/secret/rafts:v1.0.0", "Raft")
+	private := filepath.Join(s.dir, "registry", "acme", "secret")
+	manifest := build(t, packageYAML("rafts", "Raft")).Root().Digest
+	if err := os.WriteFile(filepath.Join(private, "rafts", "blobs", "sha256", manifest.Hex()), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := s.get(t, "/v2/acme/secret/rafts/manifests/v1.0.0"); status != http.StatusNotFound {
+		t.Fatalf("the damaged manifest: %d %s", status, body)
+	}
+	if err := os.WriteFile(filepath.Join(private, "boats", "index.json"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if status, body := s.get(t, "/v2/acme/secret/boats/tags/list"); status != http.StatusInternalServerError {
 		t.Fatalf("the damaged repository: %d %s", status, body)
 	}
 	s.checkHealth(t, `"damagedRepositories":1`, "xpkg_registry_damaged_repositories 1")
-	if body, err := io.ReadAll(s.do(t, http.MethodGet, "/healthz", "", nil).Body); err != nil || strings.TrimSpace(string(body)) != `{"status":"ok"}` {
-		t.Errorf("the health for an anonymous client: %s, %v", body, err)
+	s.checkHealth(t, `"damagedContents":1`, "xpkg_registry_damaged_contents 1")
+	outsider := s.token(t, "carol", []string{"*"}, access.Read)
+	for _, token := range []string{"", outsider} {
+		if body, err := io.ReadAll(s.do(t, http.MethodGet, "/healthz", token, nil).Body); err != nil || strings.TrimSpace(string(body)) != `{"status":"ok"}` {
+			t.Errorf("the health for a client without rights: %s, %v", body, err)
+		}
+	}
+	body, err := io.ReadAll(s.do(t, http.MethodGet, "/metrics", outsider, nil).Body)
+	if err != nil || !strings.Contains(string(body), "xpkg_registry_damaged_repositories 0\n") || !strings.Contains(string(body), "xpkg_registry_damaged_contents 0\n") {
+		t.Errorf("the metrics for a client without rights: %s, %v", body, err)
 	}
 }
 

@@ -16,7 +16,6 @@ type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
-	exporter http.Handler
 }
 
 func newMetrics() *metrics {
@@ -31,20 +30,24 @@ func newMetrics() *metrics {
 		}, []string{"part"}),
 	}
 	m.registry.MustRegister(m.requests, m.seconds)
-	m.exporter = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return m
 }
 
-// observeDamage adds the numbers of damaged repositories and contents.
-func (m *metrics) observeDamage(found func() damage) {
-	m.registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "xpkg_registry_damaged_repositories", Help: "Repositories that are refused because their lists of versions are damaged.",
-		}, func() float64 { return float64(found().Repositories) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "xpkg_registry_damaged_contents", Help: "Manifests and blobs that were found damaged and are not served.",
-		}, func() float64 { return float64(found().Contents) }),
-	)
+// handler returns a handler that serves the metrics and the numbers of damaged repositories and contents.
+func (m *metrics) handler(found damage) http.Handler {
+	repositories := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "xpkg_registry_damaged_repositories",
+		Help: "Repositories that are refused because their lists of versions are damaged, among those that the client may read.",
+	})
+	contents := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "xpkg_registry_damaged_contents",
+		Help: "Manifests and blobs that were found damaged and are not served, in repositories that the client may read.",
+	})
+	repositories.Set(float64(found.Repositories))
+	contents.Set(float64(found.Contents))
+	ofClient := prometheus.NewRegistry()
+	ofClient.MustRegister(repositories, contents)
+	return promhttp.HandlerFor(prometheus.Gatherers{m.registry, ofClient}, promhttp.HandlerOpts{})
 }
 
 // serveMetrics serves the metrics to users with a valid token: the number of requests to a private part would otherwise be public.
@@ -54,7 +57,7 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "the metrics need a token of the server")
 		return
 	}
-	s.metrics.exporter.ServeHTTP(w, r)
+	s.metrics.handler(s.damageIn(r)).ServeHTTP(w, r)
 }
 
 // count returns a handler that counts the requests to another one.

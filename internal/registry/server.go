@@ -141,7 +141,6 @@ func New(o Options) (_ *Server, err error) {
 	// The indexer reads everything: the partitions of the index keep private packages apart.
 	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.images)
 	s.packages.digest = s.images.digest
-	s.metrics.observeDamage(func() damage { return s.images.damage(func(string) bool { return true }) })
 	s.indexGuard = &indexGuard{packages: s.packages, policy: s.policy, log: s.log, corrects: o.Backend == nil}
 	s.indexBlobs = &indexBlobs{packages: s.packages, guard: s.indexGuard, images: s.images, now: s.now}
 	if s.options.Indexer == nil {
@@ -270,13 +269,17 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := health{Status: "ok"}
-	policy := s.policy()
-	subject, _ := s.identifier.subject(r)
-	visible := func(repository string) bool { return policy.May(subject, repository, access.Read) }
-	if found := s.images.damage(visible); found != (damage{}) {
+	if found := s.damageIn(r); found != (damage{}) {
 		answer = health{"damaged", found.Repositories, found.Contents}
 	}
 	writeJSON(w, r, http.StatusOK, answer)
+}
+
+// damageIn returns the damage in the repositories that the sender of a request may read.
+func (s *Server) damageIn(r *http.Request) damage {
+	policy := s.policy()
+	subject, _ := s.identifier.subject(r)
+	return s.images.damage(func(repository string) bool { return policy.May(subject, repository, access.Read) })
 }
 
 // health is the response of a server that can serve requests.
