@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -50,6 +51,30 @@ func (c *Cluster) Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]p
 		return live, ErrKindNotServed.New(errors.New("the cluster does not serve it"), "read objects of the kind %s", strings.Join(unknown, ", "))
 	}
 	return live, nil
+}
+
+// Owned returns the objects of a kind whose owner references match, in alphabetical order. The name in the reference of the kind is empty.
+func (c *Cluster) Owned(ctx context.Context, of plan.Ref, matches func([]metav1.OwnerReference) bool) ([]plan.Ref, error) {
+	folder, err := collection(of)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{} // A restarted list repeats objects.
+	err = c.each(ctx, folder, func(p partial) {
+		if matches(p.Metadata.OwnerReferences) {
+			names[p.Metadata.Name] = true
+		}
+	})
+	if err != nil {
+		return nil, classify(err, "list objects of the kind %s", kind(of))
+	}
+	refs := make([]plan.Ref, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		ref := of
+		ref.Name = name
+		refs = append(refs, ref)
+	}
+	return refs, nil
 }
 
 // kind returns the kind of an object for messages.

@@ -50,21 +50,15 @@ type MigrationOptions struct {
 
 // CRDs returns the names of the CRDs whose owner references match, in alphabetical order.
 func (c *Cluster) CRDs(ctx context.Context, matches func([]metav1.OwnerReference) bool) ([]string, error) {
-	folder, err := collection(crdRef(""))
+	refs, err := c.Owned(ctx, crdRef(""), matches)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	err = c.each(ctx, folder, func(p partial) {
-		if matches(p.Metadata.OwnerReferences) {
-			names = append(names, p.Metadata.Name)
-		}
-	})
-	if err != nil {
-		return nil, classify(err, "list CustomResourceDefinitions")
+	names := make([]string, len(refs))
+	for i, ref := range refs {
+		names[i] = ref.Name
 	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	return names, nil
 }
 
 // MigrateStorage rewrites the custom resources of a CRD in its storage version, and removes the other versions from

@@ -114,7 +114,7 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 	for {
 		left, err := remains(ctx, cluster, objects, p, with)
 		if err == nil && !left {
-			left, err = with.addDefinitions(ctx, objects, p)
+			left, err = with.addObjects(ctx, objects, p)
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
@@ -190,19 +190,40 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 	return false, nil
 }
 
-// addDefinitions adds the CRDs that a deleted package owns and that none of its revisions lists, and reports whether there are any: the status
+// objectKinds are the kinds of the objects that packages contain and own, as references without a name.
+var objectKinds = []plan.Ref{
+	{APIVersion: "apiextensions.k8s.io/v1", Kind: plan.DefinitionKind},
+	{APIVersion: "apiextensions.crossplane.io/v1", Kind: "CompositeResourceDefinition"},
+	{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition"},
+	{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceDefinition"},
+	{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceActivationPolicy"},
+	{APIVersion: "ops.crossplane.io/v1alpha1", Kind: "Operation"},
+	{APIVersion: "ops.crossplane.io/v1alpha1", Kind: "CronOperation"},
+	{APIVersion: "ops.crossplane.io/v1alpha1", Kind: "WatchOperation"},
+	{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
+	{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
+}
+
+// addObjects adds the objects that a deleted package owns and that none of its revisions lists, and reports whether there are any: the status
 // of a revision lists its objects only when all of them are written.
-func (l *deletionSummary) addDefinitions(ctx context.Context, objects *apply.Cluster, p v1.Package) (bool, error) {
-	names, err := objects.CRDs(ctx, func(owners []metav1.OwnerReference) bool { return l.owned(p, plan.Live{Owners: owners}) })
-	if errors.Is(err, apply.ErrForbidden) {
-		return false, nil // The user may read the listed objects only.
-	}
-	for _, name := range names {
-		if ref := (plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: plan.DefinitionKind, Name: name}); !slices.Contains(l.objects, ref) {
-			l.objects = append(l.objects, ref)
+func (l *deletionSummary) addObjects(ctx context.Context, objects *apply.Cluster, p v1.Package) (bool, error) {
+	found := false
+	for _, of := range objectKinds {
+		refs, err := objects.Owned(ctx, of, func(owners []metav1.OwnerReference) bool { return l.owned(p, plan.Live{Owners: owners}) })
+		switch {
+		case errors.Is(err, apply.ErrForbidden), errors.Is(err, apply.ErrKindNotServed):
+			continue // The user may read the listed objects only, or the kind has no objects.
+		case err != nil:
+			return false, err
+		}
+		found = found || len(refs) > 0
+		for _, ref := range refs {
+			if !slices.Contains(l.objects, ref) {
+				l.objects = append(l.objects, ref)
+			}
 		}
 	}
-	return len(names) > 0, err
+	return found, nil
 }
 
 // recreated returns the error of a package that exists again, with the command that deletes what requires it.

@@ -117,38 +117,61 @@ func TestUninstallNamesTheDefinitionsThatRemain(t *testing.T) {
 	}
 }
 
-// The revisions of an interrupted install do not list the CRDs that it has created. They are found by their owner.
-func TestUninstallFindsDefinitionsThatNoRevisionLists(t *testing.T) {
-	base := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "base", UID: "u"}}
+// The revisions of an interrupted install do not list the objects that it has created. They are found by their owner, whatever their kind is.
+func TestUninstallFindsObjectsThatNoRevisionLists(t *testing.T) {
+	base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "base", UID: "u"}}
 	list := `{"items": [
-		{"metadata": {"name": "boats.test", "ownerReferences": [{"kind": "Provider", "name": "base", "uid": "u"}]}},
-		{"metadata": {"name": "rafts.test", "ownerReferences": [{"kind": "Provider", "name": "other", "uid": "v"}]}}]}`
-	forbidden := `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`
-	for name, tt := range map[string]struct {
-		code  int
-		body  string
-		found bool
-	}{
-		"one is left":           {http.StatusOK, list, true},
-		"none is left":          {http.StatusOK, `{"items": []}`, false},
-		"the user may not list": {http.StatusForbidden, forbidden, false},
+		{"metadata": {"name": "boats.test", "ownerReferences": [{"kind": "Configuration", "name": "base", "uid": "u"}]}},
+		{"metadata": {"name": "rafts.test", "ownerReferences": [{"kind": "Configuration", "name": "other", "uid": "v"}]}}]}`
+	for path, kind := range map[string]string{
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions":                      "CustomResourceDefinition",
+		"/apis/apiextensions.crossplane.io/v1/compositeresourcedefinitions":            "CompositeResourceDefinition",
+		"/apis/apiextensions.crossplane.io/v1/compositions":                            "Composition",
+		"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations":        "ValidatingWebhookConfiguration",
+		"/apis/apiextensions.crossplane.io/v1alpha1/managedresourceactivationpolicies": "ManagedResourceActivationPolicy",
+		"none is left": "",
 	} {
-		objects, err := apply.NewCluster(&rest.Config{Host: "http://cluster.test", Transport: roundTripper(func(*http.Request) *http.Response {
-			w := httptest.NewRecorder()
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(tt.code)
-			_, _ = w.WriteString(tt.body)
-			return w.Result()
-		})})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var with deletionSummary
-		found, err := with.addDefinitions(t.Context(), objects, base)
-		if err != nil || found != tt.found || tt.found != (len(with.objects) == 1 && with.objects[0].Name == "boats.test") {
-			t.Errorf("%s: got %t, %v, %v", name, found, with.objects, err)
+		for name, rest := range map[string]struct {
+			code int
+			body string
+		}{
+			"the other kinds have no objects": {http.StatusOK, `{"items": []}`},
+			"the user may not list the other kinds": {http.StatusForbidden,
+				`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`},
+			"the other kinds are not served": {http.StatusNotFound, "404 page not found"},
+		} {
+			objects := clusterOf(t, func(r *http.Request) (int, string) {
+				if r.URL.Path == path {
+					return http.StatusOK, list
+				}
+				return rest.code, rest.body
+			})
+			var with deletionSummary
+			found, err := with.addObjects(t.Context(), objects, base)
+			if err != nil || found != (kind != "") || found != (len(with.objects) == 1 && with.objects[0].Name == "boats.test" && with.objects[0].Kind == kind) {
+				t.Errorf("%s, %s: got %t, %v, %v", path, name, found, with.objects, err)
+			}
 		}
 	}
+}
+
+// clusterOf returns a cluster whose API server responds with the status and the body of a function.
+func clusterOf(t *testing.T, respond func(*http.Request) (int, string)) *apply.Cluster {
+	t.Helper()
+	objects, err := apply.NewCluster(&rest.Config{Host: "http://cluster.test", Transport: roundTripper(func(r *http.Request) *http.Response {
+		code, body := respond(r)
+		w := httptest.NewRecorder()
+		if strings.HasPrefix(body, "{") {
+			w.Header().Set("Content-Type", "application/json")
+		}
+		w.WriteHeader(code)
+		_, _ = w.WriteString(body)
+		return w.Result()
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
 }
 
 // roundTripper responds to requests.
