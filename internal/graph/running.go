@@ -42,16 +42,17 @@ func (v Version) satisfies(constraint string) bool {
 
 // Running returns the versions of a package whose objects may exist in a cluster: the version of its active revision
 // and, until that one has been healthy, the versions of the former active revision and of the last healthy one. While
-// one revision replaces another, it is the last active one. There is none before the first revision. Revisions are the
-// revisions of the package.
+// one revision replaces another, it is the last active one, and, during a rollback, also the one that follows. There is none
+// before the first revision. Revisions are the revisions of the package.
 func Running(p v1.Package, revisions []v1.PackageRevision) []Version {
 	rev := lastActive(revisions)
 	if rev == nil {
 		return nil
 	}
 	running := []Version{revisionVersion(rev)}
-	if a := p.PackageStatus().Activation; rev.RevisionSpec().DesiredState != v1.RevisionActive ||
-		a != nil && a.Healthy && a.Revision == rev.GetName() && a.Number == rev.RevisionSpec().Revision {
+	a, isInactive := p.PackageStatus().Activation, rev.RevisionSpec().DesiredState != v1.RevisionActive
+	isSettled := a != nil && a.Healthy && a.Revision == rev.GetName() && a.Number == rev.RevisionSpec().Revision
+	if (isInactive || isSettled) && !isLeft(rev, RolledBackTo(p, revisions)) {
 		return running
 	}
 	previous, back := revision.Previous(rev.GetName(), revision.States(revisions, rev.GetName())), revision.Back(p, rev.GetName(), revisions)
@@ -61,6 +62,12 @@ func Running(p v1.Package, revisions []v1.PackageRevision) []Version {
 		}
 	}
 	return running
+}
+
+// isLeft reports whether a package is being rolled back from a revision to another one. The revision shows it too, because the
+// cache may not have the status of the package yet.
+func isLeft(rev, back v1.PackageRevision) bool {
+	return revision.HasFailed(rev) || back != nil && back.GetName() != rev.GetName()
 }
 
 // lastActive returns the revision that is active or was active last; nil if none was. Of two active revisions, it returns

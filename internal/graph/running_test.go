@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
@@ -33,17 +34,20 @@ func pkg(asks, healthy, back string) v1.Package {
 }
 
 // revisions are written as "v1:1 v2:2*": the name, which begins the version, the number,
-// and a star for an active one.
+// and a star for an active one, or an exclamation mark for one that failed.
 func revisions(text string) []v1.PackageRevision {
 	var out []v1.PackageRevision
 	for _, f := range strings.Fields(text) {
 		rev := v1.NewPackage(v1.ProviderKind).NewRevision()
-		name, number, _ := strings.Cut(strings.TrimSuffix(f, "*"), ":")
+		name, number, _ := strings.Cut(strings.TrimRight(f, "*!"), ":")
 		rev.SetName(name)
 		rev.RevisionSpec().Image, rev.RevisionSpec().DesiredState = repositoryA+":"+name+".0.0", v1.RevisionInactive
 		_, _ = fmt.Sscan(number, &rev.RevisionSpec().Revision)
 		if strings.HasSuffix(f, "*") {
 			rev.RevisionSpec().DesiredState = v1.RevisionActive
+		}
+		if strings.HasSuffix(f, "!") {
+			rev.SetAnnotations(map[string]string{revision.AnnotationHealthy: "false"})
 		}
 		out = append(out, rev)
 	}
@@ -60,27 +64,30 @@ func TestStates(t *testing.T) {
 		needed                         string
 		want                           State
 	}{
-		"fresh":                             {asks: "v2", needed: ">=v2", want: Satisfied},
-		"fresh, and another version":        {asks: "v1", needed: ">=v2", want: Incompatible},
-		"its first revision":                {asks: "v2", revisions: "v2:1*", running: "v2", needed: ">=v2", want: Satisfied},
-		"its first revision waits":          {asks: "v2", revisions: "v2:0", needed: ">=v2", want: Satisfied},
-		"settled":                           {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v2:2", running: "v2", needed: ">=v2", want: Satisfied},
-		"settled, and another version":      {asks: "v1", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: ">=v2", want: Incompatible},
-		"asked for, and not looked at":      {asks: "v2", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: ">=v2", want: Progressing},
-		"between two revisions":             {asks: "v2", revisions: "v1:1", healthy: "v1:1", running: "v1", needed: ">=v2", want: Progressing},
-		"under way":                         {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v2", want: Progressing},
-		"under way, and both will do":       {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v1", want: Satisfied},
-		"under way after what did not work": {asks: "v3", revisions: "v1:1 v2:2 v3:3*", healthy: "v1:1", last: "v1", running: "v3 v1 v2", needed: ">=v3", want: Progressing},
-		"on its way from what is needed":    {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: "<v2", want: Incompatible},
-		"about to leave what is needed":     {asks: "v2", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: "<v2", want: Satisfied},
-		"healthy under an earlier number":   {asks: "v1", revisions: "v2:2 v1:3*", healthy: "v1:1", running: "v1 v2", needed: "<v2", want: Progressing},
-		"brought back":                      {asks: "v2", revisions: "v2:2 v1:3*", healthy: "v1:3", back: "v1", running: "v1", needed: ">=v2", want: Incompatible},
-		"brought back to what is needed":    {asks: "v2", revisions: "v2:2 v1:3*", healthy: "v1:3", back: "v1", running: "v1", needed: "<v2", want: Satisfied},
-		"being brought back":                {asks: "v2", revisions: "v1:1 v2:2*", back: "v1", running: "v2 v1", needed: ">=v2", want: Incompatible},
-		"being brought back to what fits":   {asks: "v2", revisions: "v1:1 v2:2", back: "v1", running: "v2", needed: "<v2", want: Progressing},
-		"two are active for a moment":       {asks: "v2", revisions: "v1:1* v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v2", want: Progressing},
-		"a person waits to activate it":     {asks: "v2", revisions: "v1:1* v2:0", healthy: "v1:1", running: "v1", needed: ">=v2", want: Progressing},
-		"the old one was collected already": {asks: "v2", revisions: "v2:2*", healthy: "v1:1", running: "v2", needed: ">=v2", want: Satisfied},
+		"fresh":                               {asks: "v2", needed: ">=v2", want: Satisfied},
+		"fresh, and another version":          {asks: "v1", needed: ">=v2", want: Incompatible},
+		"its first revision":                  {asks: "v2", revisions: "v2:1*", running: "v2", needed: ">=v2", want: Satisfied},
+		"its first revision waits":            {asks: "v2", revisions: "v2:0", needed: ">=v2", want: Satisfied},
+		"settled":                             {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v2:2", running: "v2", needed: ">=v2", want: Satisfied},
+		"settled, and another version":        {asks: "v1", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: ">=v2", want: Incompatible},
+		"asked for, and not looked at":        {asks: "v2", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: ">=v2", want: Progressing},
+		"between two revisions":               {asks: "v2", revisions: "v1:1", healthy: "v1:1", running: "v1", needed: ">=v2", want: Progressing},
+		"under way":                           {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v2", want: Progressing},
+		"under way, and both will do":         {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v1", want: Satisfied},
+		"under way after what did not work":   {asks: "v3", revisions: "v1:1 v2:2 v3:3*", healthy: "v1:1", last: "v1", running: "v3 v1 v2", needed: ">=v3", want: Progressing},
+		"on its way from what is needed":      {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: "<v2", want: Incompatible},
+		"about to leave what is needed":       {asks: "v2", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: "<v2", want: Satisfied},
+		"healthy under an earlier number":     {asks: "v1", revisions: "v2:2 v1:3*", healthy: "v1:1", running: "v1 v2", needed: "<v2", want: Progressing},
+		"brought back":                        {asks: "v2", revisions: "v2:2 v1:3*", healthy: "v1:3", back: "v1", running: "v1", needed: ">=v2", want: Incompatible},
+		"brought back to what is needed":      {asks: "v2", revisions: "v2:2 v1:3*", healthy: "v1:3", back: "v1", running: "v1", needed: "<v2", want: Satisfied},
+		"being brought back":                  {asks: "v2", revisions: "v1:1 v2:2*", back: "v1", running: "v2 v1", needed: ">=v2", want: Incompatible},
+		"being brought back to what fits":     {asks: "v2", revisions: "v1:1 v2:2", back: "v1", running: "v2 v1", needed: "<v2", want: Progressing},
+		"between two revisions of a rollback": {asks: "v2", revisions: "v1:1 v2:2", back: "v1", running: "v2 v1", needed: ">=v2", want: Incompatible},
+		"rolled back after it was healthy":    {asks: "v2", revisions: "v1:1 v2:2", healthy: "v2:2", back: "v1", running: "v2 v1", needed: ">=v2", want: Incompatible},
+		"the rollback is not in the cache":    {asks: "v2", revisions: "v1:1 v2:2!", last: "v1", running: "v2 v1", needed: ">=v2", want: Progressing},
+		"two are active for a moment":         {asks: "v2", revisions: "v1:1* v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v2", want: Progressing},
+		"a person waits to activate it":       {asks: "v2", revisions: "v1:1* v2:0", healthy: "v1:1", running: "v1", needed: ">=v2", want: Progressing},
+		"the old one was collected already":   {asks: "v2", revisions: "v2:2*", healthy: "v1:1", running: "v2", needed: ">=v2", want: Satisfied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, all := pkg(tc.asks, tc.healthy, tc.back), revisions(tc.revisions)

@@ -32,7 +32,7 @@ func recordHealth(p v1.Package, rev v1.PackageRevision) {
 	}
 }
 
-// hasFailed reports whether an inactive revision did not become healthy when it was active, or was rolled back.
-func hasFailed(rev v1.PackageRevision) bool {
+// HasFailed reports whether an inactive revision did not become healthy when it was active, or was rolled back.
+func HasFailed(rev v1.PackageRevision) bool {
 	return !IsActive(rev) && rev.GetAnnotations()[AnnotationHealthy] == "false"
 }

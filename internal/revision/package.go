@@ -58,7 +58,7 @@ func Back(p v1.Package, name string, revisions []v1.PackageRevision) string {
 	if slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == last }) {
 		return last
 	}
-	return Previous(name, States(slices.DeleteFunc(slices.Clone(revisions), hasFailed), name))
+	return Previous(name, States(slices.DeleteFunc(slices.Clone(revisions), HasFailed), name))
 }
 
 // States returns the states of revisions for Decide. They include the current revision even if it

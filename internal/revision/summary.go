@@ -47,7 +47,7 @@ func Summarize(rev v1.PackageRevision) Summary {
 // HealthOf returns the health of a revision: the health of its runtime, if it has one and its objects are healthy. An inactive revision that
 // was not healthy when it was active is not healthy.
 func HealthOf(rev v1.PackageRevision) corev1.ConditionStatus {
-	if hasFailed(rev) {
+	if HasFailed(rev) {
 		return corev1.ConditionFalse
 	}
 	objects, runtime := rev.GetCondition(v1.TypeRevisionHealthy), rev.GetCondition(v1.TypeRuntimeHealthy)

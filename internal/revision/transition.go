@@ -76,7 +76,7 @@ func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevi
 func failed(p v1.Package, revisions []v1.PackageRevision) []string {
 	var out []string
 	for _, rev := range revisions {
-		if rev.GetName() != p.PackageStatus().LastHealthyRevision && (hasFailed(rev) || rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionFalse) {
+		if rev.GetName() != p.PackageStatus().LastHealthyRevision && (HasFailed(rev) || rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionFalse) {
 			out = append(out, rev.GetName())
 		}
 	}
