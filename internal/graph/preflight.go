@@ -36,9 +36,24 @@ func (c Change) Names() []string {
 func Conflicts(holders plan.Holders, owner string, own []plan.Ref, changes []Change, added [][]plan.Ref) []plan.Refusal {
 	refusals := holders.Take(owner, own)
 	for i, c := range changes {
-		refusals = append(refusals, holders.Take(c.To.Repository, added[i])...)
+		for _, refusal := range holders.Take(c.To.Repository, added[i]) {
+			refusal.Fix = c.fixOfHeld(refusal.Holder)
+			refusals = append(refusals, refusal)
+		}
 	}
 	return refusals
+}
+
+// fixOfHeld returns the remedy for objects of a dependency that another package holds, or "": the other package can be the dependency, from
+// another repository.
+func (c Change) fixOfHeld(holder string) string {
+	kind, name, _ := strings.Cut(holder, "/")
+	if !strings.EqualFold(kind, string(c.To.Kind)) {
+		return ""
+	}
+	short := strings.ToLower(kind) + "/" + name
+	return fmt.Sprintf("If %s is the same package from another repository, install it from this one with `xpkg update %s %s`. "+
+		"Otherwise uninstall it, or do not install the package that requires %s. Nothing was written.", short, short, c.Reference(), c.To.Repository)
 }
 
 // ExplainAdoption makes the refusals of a package that is installed as a dependency name the command that installs it

@@ -1,9 +1,13 @@
 package revisions
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +23,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -228,3 +235,50 @@ func (o *Objects) knownWrites(revisions []v1.PackageRevision) map[plan.Ref]plan.
 	}
 	return known
 }
+
+// adviseDuplicate returns the error of a revision whose objects belong to another package. If that is the same package under another name,
+// the error says so and advises which of them to uninstall.
+func (r *Reconciler) adviseDuplicate(ctx context.Context, in *install, err error) error {
+	if !errors.Is(err, apply.ErrRefused) {
+		return err
+	}
+	packages, _, listErr := state.ListPackages(ctx, r.API.Client, in.Package.PackageKind())
+	if listErr != nil {
+		return err
+	}
+	i := slices.IndexFunc(packages, func(other v1.Package) bool { return isDuplicate(in.Package, other) })
+	if i < 0 {
+		return err
+	}
+	return errcode.From(err).WithDo("%s", duplicateAdvice(in.Package, packages[i]))
+}
+
+// isDuplicate reports whether another package has the same content, or is from the same repository after rewriting.
+func isDuplicate(p, other v1.Package) bool {
+	digest := p.PackageStatus().ResolvedDigest
+	return p.GetName() != other.GetName() &&
+		(resolvedRepository(p) == resolvedRepository(other) || digest != "" && digest == other.PackageStatus().ResolvedDigest)
+}
+
+// resolvedRepository returns the repository from which a package is downloaded.
+func resolvedRepository(p v1.Package) string {
+	return repository(cmp.Or(p.PackageStatus().ResolvedPackage, p.PackageSpec().Package))
+}
+
+// repository returns the repository of a reference.
+func repository(reference string) string {
+	ref, err := oci.ParseReference(reference, oci.ParseOptions{})
+	if err != nil {
+		return reference
+	}
+	return ref.Name()
+}
+
+func duplicateAdvice(p, other v1.Package) string {
+	name, otherName := argument(p), argument(other)
+	return fmt.Sprintf("%s and %s are the same package. Uninstall one of them, as with `xpkg uninstall %s`. To change the version of the other, use `xpkg update %s`. Nothing was written.",
+		name, otherName, name, otherName)
+}
+
+// argument returns a package in the form of command arguments, for example "provider/hello".
+func argument(p v1.Package) string { return strings.ToLower(p.PackageKind()) + "/" + p.GetName() }

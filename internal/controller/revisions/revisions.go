@@ -123,7 +123,7 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 		// The denial is not reported: it would be a final failure of the version that corrects the webhook, and roll the package back.
 		return errors.Join(requeue.ErrStale, err)
 	}
-	return cmp.Or(deletion, err)
+	return cmp.Or(deletion, r.adviseDuplicate(ctx, in, err))
 }
 
 // isReplaced reports whether another revision is about to replace an inactive one: an active
