@@ -218,10 +218,9 @@ func replaceBody(resp *http.Response, status int, code, message string) error {
 
 // failed responds to a request that could not be forwarded.
 func (b *backend) failed(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, context.Canceled) {
-		return // The client has disconnected.
+	if !errors.Is(err, context.Canceled) { // The client has disconnected.
+		b.log.Warn("cannot forward a request to the backend", "path", r.URL.Path, "error", err)
 	}
-	b.log.Warn("cannot forward a request to the backend", "path", r.URL.Path, "error", err)
 	writeError(w, r, http.StatusBadGateway, codeUnsupported, "the request cannot be forwarded to the registry behind this server; the log of the server has the cause")
 }
 

@@ -65,7 +65,7 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "exchange a token with POST")
 		return
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(manifestTime)) // A recorder of a test has no deadline.
+	limitBody(r, manifestTime)
 	var body struct {
 		Token string `json:"token"`
 	}

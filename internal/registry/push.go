@@ -116,14 +116,15 @@ func (p *push) similar(ctx context.Context) ([]string, error) {
 // manifest serves the push or the deletion of a manifest. Changes of one repository, and of those with similar names, are made one after another, so
 // that two pushes of one version cannot both find it missing, and only one of several similar names gets its first tag.
 func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
-	body, err := readManifest(w, r)
+	body, err := readManifest(r)
 	if err != nil {
 		writeRefusal(w, r, err)
 		return
 	}
 	unlock, err := p.changing.Lock(r.Context(), access.Fold(p.api.repository))
-	if err != nil {
-		return // The client has disconnected.
+	if err != nil { // The client has disconnected.
+		writeError(w, r, http.StatusServiceUnavailable, codeUnknown, "the request ended while other changes of the repository were made; try again")
+		return
 	}
 	defer unlock()
 	// The token can have been revoked while the client sent the manifest or waited.
@@ -153,11 +154,11 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 }
 
 // readManifest returns the body of a push, within limits of size and time.
-func readManifest(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func readManifest(r *http.Request) ([]byte, error) {
 	if r.Method != http.MethodPut {
 		return nil, nil
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(manifestTime)) // A recorder of a test has no deadline.
+	limitBody(r, manifestTime)
 	body, err := io.ReadAll(io.LimitReader(r.Body, largestManifest+1))
 	if err != nil {
 		return nil, oci.ErrInvalidManifest.New(err, "cannot read the manifest")

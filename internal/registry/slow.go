@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -23,16 +24,34 @@ func dropSlow(next http.Handler) http.Handler {
 	})
 }
 
-// patientBody extends the deadline of the connection with each read. A recorder of a test has no deadline, so errors are ignored.
+// patientBody extends the deadline of the connection with each read, and removes it at the end of the body: package http cancels a request when the
+// deadline passes, and a registry behind the server can take longer to store the content. A recorder of a test has no deadline, so errors are ignored.
 type patientBody struct {
 	io.ReadCloser
 	controller *http.ResponseController
+	// end is the time by which the client must have sent the body; zero for a body that can take any time.
+	end time.Time
+}
+
+// limitBody limits the time in which a client must have sent the body of a request.
+func limitBody(r *http.Request, limit time.Duration) {
+	if b, ok := r.Body.(*patientBody); ok {
+		b.end = time.Now().Add(limit)
+	}
 }
 
 // Read implements [io.Reader].
 func (b *patientBody) Read(p []byte) (int, error) {
-	_ = b.controller.SetReadDeadline(time.Now().Add(patience))
-	return b.ReadCloser.Read(p)
+	deadline := time.Now().Add(patience)
+	if !b.end.IsZero() && b.end.Before(deadline) {
+		deadline = b.end
+	}
+	_ = b.controller.SetReadDeadline(deadline)
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.controller.SetReadDeadline(time.Time{})
+	}
+	return n, err
 }
 
 // patientWriter extends the deadline of the connection with each write.

@@ -19,7 +19,7 @@ func Serialize(next http.Handler) http.Handler {
 		}
 		unlock, err := changing.Lock(r.Context(), repository)
 		if err != nil {
-			return // The client has disconnected.
+			panic(http.ErrAbortHandler) // The client has disconnected. Without it, the response would be 200.
 		}
 		defer unlock()
 		next.ServeHTTP(w, r)
