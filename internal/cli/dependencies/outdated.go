@@ -458,13 +458,13 @@ func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, root
 	return deprecated
 }
 
-// resolveConnected resolves a request for one more version of a package. If that fails because a registry cannot be read, only the roots
-// that dependencies connect with the package are resolved: a dependency of another package that cannot be read does not concern
-// it. The solution is then a conflict if it moves one of the other roots.
+// resolveConnected resolves a request for one more version of a package. If that fails, only the roots that dependencies connect with the
+// package are resolved: a dependency of another package that cannot be read, or a conflict of other packages, does not concern it.
+// The solution is then a conflict if it moves one of the other roots, or a package to a version that the others do not accept.
 func (r *rootResolver) resolveConnected(ctx context.Context, f lockfile.File, q resolver.Request, repository string) (resolver.Result, error) {
 	got, failed := r.Resolve(ctx, q)
-	if failed == nil || errcode.From(failed).Code.Class == errcode.Conflict {
-		return got, failed
+	if failed == nil {
+		return got, nil
 	}
 	connected := f.Graph().Component(repository)
 	others := slices.DeleteFunc(slices.Clone(q.Roots), func(root dependency.Root) bool { return connected[root.Package] })
@@ -476,10 +476,14 @@ func (r *rootResolver) resolveConnected(ctx context.Context, f lockfile.File, q 
 	if err != nil {
 		return got, err
 	}
-	for _, root := range others {
-		before, _ := f.Find(root.Package)
-		if to, ok := got.Find(root.Package); ok && to.Digest != before.Digest {
-			return got, solver.ErrUnsolvable.New(nil, "it needs another version of %s", root.Package)
+	for _, to := range got.Packages {
+		before, ok := f.Find(to.Repository)
+		if !ok || connected[to.Repository] || to.Digest == before.Digest {
+			continue
+		}
+		isRoot := slices.ContainsFunc(others, func(root dependency.Root) bool { return root.Package == to.Repository })
+		if isRoot || !acceptedByAll(&f, to.Repository, to.Version) {
+			return got, solver.ErrUnsolvable.New(nil, "it needs another version of %s", to.Repository)
 		}
 	}
 	return got, nil

@@ -132,6 +132,39 @@ func TestUnreadableDependencyConcernsItsDependentsOnly(t *testing.T) {
 	}
 }
 
+// Packages whose installed versions contradict each other concern only the packages that they are connected with: the newest versions of
+// others are compatible unless they need a version of a package that its other dependents do not accept.
+func TestConflictConcernsItsPackagesOnly(t *testing.T) {
+	const base, broken, fine, shared, holder, needy = "r.example/acme/base", "r.example/acme/broken", "r.example/acme/fine", "r.example/acme/shared", "r.example/acme/holder", "r.example/acme/needy"
+	registry := &countingRegistry{requests: map[string]int{}, versions: map[string]map[string][]dependency.Dependency{
+		base:   {"v1.0.0": nil, "v2.0.0": nil},
+		broken: {"v1.0.0": {{Package: base, Constraint: "v2.0.0"}}},
+		fine:   {"v1.0.0": nil, "v2.0.0": nil},
+		shared: {"v1.0.0": nil, "v2.0.0": nil},
+		holder: {"v1.0.0": {{Package: shared, Constraint: "v1.0.0"}}},
+		needy:  {"v1.0.0": nil, "v2.0.0": {{Package: shared, Constraint: "v2.0.0"}}},
+	}}
+	r := &rootResolver{Resolver: &resolver.Resolver{Registry: &rememberingRegistry{Registry: registry}}}
+	var f lockfile.File
+	var roots []dependency.Root
+	for _, repository := range []string{base, broken, fine, holder, needy, shared} {
+		f.Packages = append(f.Packages, lockfile.Package{
+			Repository: repository, Version: "v1.0.0", Digest: oci.DigestOf([]byte("v1.0.0")), Dependencies: registry.versions[repository]["v1.0.0"],
+		})
+		if repository != shared {
+			roots = append(roots, dependency.Root{Package: repository, Constraint: "v1.0.0", Exact: true})
+		}
+	}
+	for repository, want := range map[string][2]string{fine: {"v2.0.0"}, needy: {"v1.0.0", "its dependencies"}} {
+		p, _ := f.Find(repository)
+		row := compareVersions(&f, p, []string{"v1.0.0", "v2.0.0"})
+		row.Compatible = r.newestSolvable(t.Context(), f, roots, p, &row)
+		if row.Compatible != want[0] || row.held() != want[1] || row.Unknown != "" {
+			t.Errorf("%s: compatible %q, held by %q, unknown %q, want %q", repository, row.Compatible, row.held(), row.Unknown, want)
+		}
+	}
+}
+
 // An update of all packages does not select the versions from which packages were rolled back, and selects newer ones.
 func TestUpdateOfAllKeepsRollbacks(t *testing.T) {
 	const boats, rafts, needed = "r.example/acme/boats", "r.example/acme/rafts", "r.example/acme/needed"
