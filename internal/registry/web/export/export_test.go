@@ -133,12 +133,14 @@ func TestPagesHaveOwnersAndDeletedVersions(t *testing.T) {
 	for file, want := range map[string]string{
 		filepath.Join(dir, "g", "marine.acme.example", "index.html"):               "configuration of the index",
 		filepath.Join(packages, "provider-boats@v2.0.0", "versions", "index.html"): "not ours",
+		filepath.Join(packages, "provider-gone", "index.html"):                     "not ours",
+		filepath.Join(packages, "provider-gone@", "feed.atom"):                     "not ours",
 	} {
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s lacks %q: %v", file, want, err)
 		}
 	}
-	for _, name := range []string{"provider-boats@v9.9.9", "provider-gone"} {
+	for _, name := range []string{"provider-boats@v9.9.9", "provider-gone@v9.9.9"} {
 		if exists(filepath.Join(packages, name)) {
 			t.Errorf("%s has pages", name)
 		}

@@ -42,7 +42,7 @@ type Options struct {
 	May func(r *http.Request, repository string) bool
 	// Owners are the owners of API groups that the index states, in its order.
 	Owners []catalog.GroupOwner
-	// Removed are the versions of the index that were deleted, without heads. They have no pages of their own, and those of packages without other versions are left out.
+	// Removed are the versions of the index that were deleted, without heads. They are listed with their package, and have no pages of their own.
 	Removed []catalog.Facts
 	// Verified are publishers whose packages are marked as verified, with the reason.
 	Verified map[string]string
@@ -92,12 +92,8 @@ func New(versions []Version, options Options) (*Source, error) {
 		s.versions[key{f.Repository, v.Tag}] = &version{Version: v, facts: f}
 		facts = append(facts, f)
 	}
-	exported := map[string]bool{}
-	for _, f := range facts {
-		exported[f.Repository] = true
-	}
 	for _, f := range options.Removed {
-		if _, pushedAgain := s.versions[key{f.Repository, f.Version.Tag}]; exported[f.Repository] && !pushedAgain {
+		if _, pushedAgain := s.versions[key{f.Repository, f.Version.Tag}]; !pushedAgain {
 			s.removed[f.Repository] = append(s.removed[f.Repository], f)
 			facts = append(facts, f)
 		}
