@@ -72,6 +72,23 @@ type part struct {
 	search  *search.Database
 }
 
+// published returns the times at which the server first saw the versions of a package, by tag.
+func (p *part) published(repository string) map[string]time.Time {
+	if p.search == nil {
+		return nil
+	}
+	return p.search.Published(repository)
+}
+
+// row returns the row of a package with the time at which the server first saw its newest version: authors can state any time.
+func (p *part) row(of *catalog.Package) catalog.Package {
+	row := *of
+	if at, known := p.published(row.Repository)[row.Latest]; known {
+		row.Updated = at
+	}
+	return row
+}
+
 // NewSite returns a site. It does not access the registry or its folder before Run.
 func NewSite(o SiteOptions) *Site {
 	if o.Interval == 0 {
@@ -79,6 +96,9 @@ func NewSite(o SiteOptions) *Site {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	return &Site{
 		options: o, log: o.Log, wake: make(chan struct{}, 1), pending: map[string]bool{}, all: true,
@@ -260,7 +280,7 @@ func (s *Site) updatePart(ctx context.Context, name string, repositories, change
 			return false, err
 		}
 	}
-	if err := database.Sync(ctx, next); err != nil {
+	if err := errors.Join(database.Sync(ctx, next), database.RecordPublished(ctx, next, s.options.Now())); err != nil {
 		s.forget(name)
 		return false, errors.Join(err, database.Close())
 	}

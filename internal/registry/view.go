@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/retention"
@@ -61,7 +62,7 @@ func (v *View) Packages() []catalog.Package {
 	for _, p := range v.parts {
 		for i := range p.catalog.Packages {
 			if v.visible(p.catalog.Packages[i].Repository) {
-				found = append(found, p.catalog.Packages[i])
+				found = append(found, p.row(&p.catalog.Packages[i]))
 			}
 		}
 	}
@@ -80,10 +81,20 @@ func (v *View) Package(repository string) (catalog.Package, catalog.History, boo
 			continue
 		}
 		if h := p.catalog.History(row.Repository); h != nil {
-			return *row, *h, true
+			return p.row(row), *h, true
 		}
 	}
 	return catalog.Package{}, catalog.History{}, false
+}
+
+// Published returns the times at which the server first saw the versions of a package, by tag.
+func (v *View) Published(repository string) map[string]time.Time {
+	for _, p := range v.parts {
+		if p.catalog.History(repository) != nil && v.visible(repository) {
+			return p.published(repository)
+		}
+	}
+	return nil
 }
 
 // Kinds returns the kinds with a name in a group, in the order of a catalog, at most limit. Empty strings select all.
@@ -217,6 +228,10 @@ func (v *View) Search(ctx context.Context, q catalog.Query, limit int) ([]catalo
 		hits, err := p.search.Search(ctx, p.catalog, q, limit, v.visible)
 		if err != nil {
 			return nil, err
+		}
+		for i := range hits {
+			row := p.row(hits[i].Package)
+			hits[i].Package = &row
 		}
 		all = append(all, hits...)
 	}

@@ -63,7 +63,7 @@ func (c *exportCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	defer dir.Close()
-	result, err := export.Write(env.Context, handler, dir, func(done, total int) { task.Step(done, total, "pages") })
+	result, err := export.Write(env.Context, handler, dir, func(done, total int) { task.Step(done, total, " pages") })
 	if err != nil {
 		return err
 	}

@@ -107,6 +107,11 @@ func (v *view) Package(_ context.Context, repository string) (catalog.Package, c
 	return p, h, nil
 }
 
+// Published implements [web.View].
+func (v *view) Published(_ context.Context, repository string) (map[string]time.Time, error) {
+	return v.index.Published(repository), nil
+}
+
 // Dependents implements [web.View].
 func (v *view) Dependents(_ context.Context, repository string) ([]web.Dependent, error) {
 	var out []web.Dependent

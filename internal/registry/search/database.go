@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	_ "modernc.org/sqlite" // The driver "sqlite", with full-text search.
 
@@ -25,7 +27,7 @@ var ErrDatabase = errcode.Code{
 func Codes() []errcode.Code { return []errcode.Code{ErrDatabase} }
 
 // formatVersion identifies the schema and the tokens. A database of another version is built again.
-const formatVersion = 1
+const formatVersion = 2
 
 // mostConnections limits the queries that run at the same time; each has its own cache of pages.
 const mostConnections = 4
@@ -38,6 +40,7 @@ CREATE INDEX kinds_package ON kinds (package);
 CREATE VIRTUAL TABLE package_docs USING fts5(tokens, content='', contentless_delete=1, detail=none, prefix='2 3', tokenize="ascii tokenchars '=@~%.-/_:+'");
 CREATE VIRTUAL TABLE kind_docs USING fts5(tokens, content='', contentless_delete=1, detail=none, prefix='2 3', tokenize="ascii tokenchars '=@~%.-/_:+'");
 CREATE TABLE words (word TEXT PRIMARY KEY, uses INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE published (repository TEXT PRIMARY KEY, times TEXT NOT NULL) WITHOUT ROWID;
 `
 
 // Database is a search database. It is safe for concurrent use.
@@ -45,6 +48,9 @@ type Database struct {
 	db *sql.DB
 	// words are the words of names, the most frequent first; nil until they are read after a change.
 	words atomic.Pointer[[]string]
+	// published are the times of versions by repository and tag; nil until they are read.
+	publishedMutex sync.RWMutex
+	published      map[string]map[string]time.Time
 }
 
 // Open opens the database in a file, and creates it if it is missing, damaged or of another version.

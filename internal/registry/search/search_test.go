@@ -2,11 +2,13 @@ package search_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/search"
 	"github.com/xpkg-dev/xpkg/internal/testing/largecatalog"
@@ -225,4 +227,46 @@ func TestNamesAreFoundAmongManyKindsWithTheSameWord(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %s first", text, names(hits), err, want)
 		}
 	}
+}
+
+// The times of a new database are those that authors state, unless they are in the future. Later versions have the times at which they were recorded.
+func TestPublishedTimes(t *testing.T) {
+	day := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	version := func(name, tag string, created time.Time) catalog.Facts {
+		f := largecatalog.Facts(name, "Provider")
+		f.Version.Tag, f.Version.Created = tag, created
+		return f
+	}
+	path := filepath.Join(t.TempDir(), "search.db")
+	old, future := version("provider-old", "v1.0.0", day.AddDate(-3, 0, 0)), version("provider-future", "v1.0.0", day.AddDate(50, 0, 0))
+	repository := old.Repository
+	d := open(t, path, build(t, old, future))
+	check := func(repository string, want map[string]time.Time) {
+		t.Helper()
+		if got := d.Published(repository); !maps.EqualFunc(got, want, time.Time.Equal) {
+			t.Errorf("%s: the times are %v, want %v", repository, got, want)
+		}
+	}
+	record := func(now time.Time, all ...catalog.Facts) {
+		t.Helper()
+		if err := d.RecordPublished(t.Context(), build(t, all...), now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record(day, old, future)
+	check(repository, map[string]time.Time{"v1.0.0": day.AddDate(-3, 0, 0)})
+	check(future.Repository, map[string]time.Time{"v1.0.0": day})
+	later := day.AddDate(0, 1, 0)
+	all := []catalog.Facts{old, future, version("provider-old", "v0.9.0", time.Time{}), version("provider-old", "v1.1.0", day.AddDate(-9, 0, 0))}
+	record(later, all...)
+	want := map[string]time.Time{"v1.0.0": day.AddDate(-3, 0, 0), "v0.9.0": later, "v1.1.0": later}
+	check(repository, want)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = open(t, path, build(t, all...))
+	record(later.AddDate(1, 0, 0), all...)
+	check(repository, want)
+	record(later.AddDate(1, 0, 0), future)
+	check(repository, nil)
 }

@@ -58,7 +58,11 @@ func (h *Handler) feed(r *request) (*response, error) {
 }
 
 // packageFeed returns the feed of the versions of a package.
-func (h *Handler) packageFeed(at release) (*response, error) {
+func (h *Handler) packageFeed(r *request, at release) (*response, error) {
+	published, err := r.view.Published(r.ctx, at.Repository())
+	if err != nil {
+		return nil, err
+	}
 	f := atomFeed{
 		ID: "tag:xpkg.dev,2026:" + at.Repository(), Title: titleOf(at.Package),
 		Link: []atomLink{{"self", feedURL(at.Repository())}, {"", packageURL(at.Repository(), "")}},
@@ -68,7 +72,11 @@ func (h *Handler) packageFeed(at release) (*response, error) {
 		if row.Status != nil {
 			summary = string(row.Status.State) + ": " + row.Status.Message
 		}
-		entry := entryOf(at.Package, row.Tag, row.Created, summary)
+		updated, known := published[row.Tag]
+		if !known {
+			updated = row.Created
+		}
+		entry := entryOf(at.Package, row.Tag, updated, summary)
 		if row.Removed {
 			entry.Link.Href = packageURL(at.Repository(), "") // A removed version has no page.
 		}

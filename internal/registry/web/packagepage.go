@@ -52,7 +52,7 @@ func (h *Handler) packagePart(r *request) (*response, error) {
 	case "icon":
 		return h.packageIcon(r, at)
 	case "feed.atom":
-		return h.packageFeed(at)
+		return h.packageFeed(r, at)
 	}
 	return nil, ErrNotFound
 }

@@ -25,10 +25,13 @@ type Source interface {
 type View interface {
 	// Status returns the state of the index.
 	Status(ctx context.Context) (Status, error)
-	// Packages returns the packages, ordered by repository.
+	// Packages returns the packages, ordered by repository. Their times are those at which the newest versions were published, as far as the source knows
+	// them; otherwise those that authors state.
 	Packages(ctx context.Context) ([]catalog.Package, error)
 	// Package returns a package with its history. The error is ErrNotFound if there is none.
 	Package(ctx context.Context, repository string) (catalog.Package, catalog.History, error)
+	// Published returns the times at which the versions of a package were published, by tag. The authors' times apply to versions without one.
+	Published(ctx context.Context, repository string) (map[string]time.Time, error)
 	// Dependents returns the packages whose newest version depends on a repository, ordered by repository.
 	Dependents(ctx context.Context, repository string) ([]Dependent, error)
 	// Kinds returns the rows of kinds of the newest versions, in the order of a catalog. An empty group or kind selects all.

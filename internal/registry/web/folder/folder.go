@@ -176,6 +176,9 @@ func (v *view) Package(_ context.Context, repository string) (catalog.Package, c
 	return *p, *history, nil
 }
 
+// Published implements web.View. The only times are those that authors state.
+func (v *view) Published(context.Context, string) (map[string]time.Time, error) { return nil, nil }
+
 // Dependents implements web.View.
 func (v *view) Dependents(_ context.Context, repository string) ([]web.Dependent, error) {
 	var out []web.Dependent
