@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/testing/indexkey"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -480,5 +481,45 @@ func TestADamagedRepositoryStaysInTheIndexAfterARestart(t *testing.T) {
 	content := client.catalog(t)
 	if h := content.History(host + "/acme/provider-boats"); h == nil || len(h.Versions) != 1 {
 		t.Errorf("the history is %+v", h)
+	}
+}
+
+// A package whose private repository is damaged when the server starts keeps its content for the clients that may read it.
+func TestADamagedPrivateRepositoryStaysInTheIndexAfterARestart(t *testing.T) {
+	first := start(t, nil)
+	bob := first.token(t, "bob", []string{"*"}, access.Read)
+	first.mustPush(t, "acme/secret/provider-boats:v1.0.0", "Boat")
+	first.mustPush(t, "acme/secret/provider-boats:v1.1.0", "Ship")
+	first.mustPush(t, "acme/secret/provider-rafts:v1.0.0", "Raft")
+	first.waitUntil(t, "the packages are in the index", func() bool {
+		return len(first.found(t, bob, "kind:Ship")) == 1 && len(first.found(t, bob, "kind:Raft")) == 1
+	})
+	first.stop()
+	if err := os.WriteFile(filepath.Join(first.dir, "registry", "acme", "secret", "provider-boats", "index.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // The second server has the record of one that could not list the repository.
+		s := start(t, func(o *registry.Options) { o.Dir = first.dir })
+		s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
+		check := func() {
+			t.Helper()
+			if got := s.found(t, bob, "kind:Ship"); !slices.Equal(got, []string{"acme/secret/provider-boats"}) {
+				t.Errorf("the package is not found: %q", got)
+			}
+			if got := s.found(t, "", "kind:Ship"); len(got) > 0 {
+				t.Errorf("a client without credentials finds %q", got)
+			}
+			h := s.Site().Catalog("acme/secret").History(host + "/acme/secret/provider-boats")
+			if h == nil || len(h.Versions) != 2 || len(h.Kinds) != 2 {
+				t.Errorf("the history is %+v", h)
+			}
+		}
+		check()
+		if err := s.push(t, first.admin, "acme/secret/provider-cars:v1.0.0", "Car"); err != nil {
+			t.Fatal(err)
+		}
+		s.waitUntil(t, "a package after the restart is found", func() bool { return len(s.found(t, bob, "kind:Car")) == 1 })
+		check()
+		s.stop()
 	}
 }

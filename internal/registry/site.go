@@ -271,6 +271,7 @@ func (s *Site) updatePart(ctx context.Context, name string, repositories, change
 		s.setPart(name, &part{next, database})
 		return false, nil
 	}
+	former := p.catalog
 	if database == nil {
 		path, err := s.databasePath(name)
 		if err != nil {
@@ -279,13 +280,45 @@ func (s *Site) updatePart(ctx context.Context, name string, repositories, change
 		if database, err = search.Open(ctx, path); err != nil {
 			return false, err
 		}
+		if next, err = keepUnlisted(ctx, database, next); err != nil {
+			return false, errors.Join(err, database.Close())
+		}
+		former = &catalog.Catalog{} // The database can be new.
 	}
-	if err := errors.Join(database.Sync(ctx, next), database.RecordPublished(ctx, next, s.options.Now())); err != nil {
+	if err := s.write(ctx, database, name, next, former); err != nil {
 		s.forget(name)
 		return false, errors.Join(err, database.Close())
 	}
 	s.setPart(name, &part{next, database})
 	return true, nil
+}
+
+// keepUnlisted returns the first catalog of a process with the recorded content of the packages that cannot be listed, such as those in damaged repositories.
+func keepUnlisted(ctx context.Context, database *search.Database, next *catalog.Catalog) (*catalog.Catalog, error) {
+	unlisted := next.Unlisted()
+	if len(unlisted) == 0 {
+		return next, nil
+	}
+	recorded, err := database.Entries(ctx, unlisted)
+	if err != nil {
+		return nil, err
+	}
+	kept := next.Replace(recorded)
+	return &kept, nil
+}
+
+// write writes a catalog to the database of its partition. The public index keeps its own content of packages that cannot be listed.
+func (s *Site) write(ctx context.Context, database *search.Database, partition string, next, former *catalog.Catalog) error {
+	if err := database.Sync(ctx, next); err != nil {
+		return err
+	}
+	if err := database.RecordPublished(ctx, next, s.options.Now()); err != nil {
+		return err
+	}
+	if partition == "" {
+		return nil
+	}
+	return database.RecordEntries(ctx, next, former)
 }
 
 func (s *Site) setPart(name string, p *part) {

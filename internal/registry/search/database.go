@@ -41,6 +41,7 @@ CREATE VIRTUAL TABLE package_docs USING fts5(tokens, content='', contentless_del
 CREATE VIRTUAL TABLE kind_docs USING fts5(tokens, content='', contentless_delete=1, detail=none, prefix='2 3', tokenize="ascii tokenchars '=@~%.-/_:+'");
 CREATE TABLE words (word TEXT PRIMARY KEY, uses INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE published (repository TEXT PRIMARY KEY, times TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE entries (repository TEXT PRIMARY KEY, entry BLOB NOT NULL);
 `
 
 // Database is a search database. It is safe for concurrent use.
