@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -77,7 +78,13 @@ func schemaResponse(group, kind string, version *apiextensionsv1.CustomResourceD
 	properties["metadata"] = map[string]any{"type": "object"}
 	schema["$schema"], schema["type"], schema["properties"] = "http://json-schema.org/draft-07/schema#", "object", properties
 	schema["title"] = kind + " (" + group + "/" + version.Name + ")"
-	schema["required"] = []any{"apiVersion", "kind"}
+	required, _ := schema["required"].([]any)
+	for _, name := range []any{"apiVersion", "kind"} {
+		if !slices.Contains(required, name) {
+			required = append(required, name)
+		}
+	}
+	schema["required"] = required
 	text, err := json.MarshalIndent(schema, "", " ")
 	if err != nil {
 		return nil, err
@@ -85,8 +92,8 @@ func schemaResponse(group, kind string, version *apiextensionsv1.CustomResourceD
 	return &response{mediaType: "application/schema+json", body: append(text, '\n')}, nil
 }
 
-// closeObjects forbids unknown fields of objects, which an API server drops, and translates the extensions of Kubernetes that
-// have an equivalent.
+// closeObjects forbids unknown fields of objects, which an API server drops, does not require fields with defaults, which it adds, and translates the
+// extensions of Kubernetes that have an equivalent.
 func closeObjects(schema map[string]any) {
 	if schema["x-kubernetes-int-or-string"] == true {
 		delete(schema, "anyOf")
@@ -101,6 +108,16 @@ func closeObjects(schema map[string]any) {
 	open := schema["x-kubernetes-preserve-unknown-fields"] == true || schema["x-kubernetes-embedded-resource"] == true
 	if _, ok := schema["additionalProperties"]; !ok && !open && len(properties) > 0 {
 		schema["additionalProperties"] = false
+	}
+	if required, ok := schema["required"].([]any); ok {
+		required = slices.DeleteFunc(required, func(name any) bool {
+			field, _ := name.(string)
+			p, _ := properties[field].(map[string]any)
+			return p["default"] != nil
+		})
+		if schema["required"] = required; len(required) == 0 {
+			delete(schema, "required")
+		}
 	}
 	for _, p := range properties {
 		if p, ok := p.(map[string]any); ok {

@@ -1,7 +1,9 @@
 package web_test
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,5 +35,30 @@ func TestValuesOfSchemasAreExact(t *testing.T) {
 	crdYAML := get(t, h, "/p/registry.example.org/acme/counts@v1.0.0/k/exact.example.org/Count/crd.yaml", http.StatusOK).Body.String()
 	if !strings.Contains(crdYAML, `a\u007fb\uffffc\u0085d`) {
 		t.Errorf("the definition has not the characters of its description:\n%s", crdYAML)
+	}
+}
+
+// TestSchemasRequireFieldsWithoutDefaults checks that a schema accepts the manifests that an API server accepts: it adds fields with defaults.
+func TestSchemasRequireFieldsWithoutDefaults(t *testing.T) {
+	crd := strings.Replace(publish.Definition("acme.example.org", "Boat", "A boat."), "spec: {type: object, x-kubernetes-preserve-unknown-fields: true}",
+		"spec: {type: object, required: [size, mode], properties: {size: {type: integer}, mode: {type: string, default: sail}, "+
+			"crew: {type: object, required: [count], properties: {count: {type: integer, default: 1}}}}}", 1)
+	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: boats}\nspec:\n  controller: {image: example.org/x:v1}\n" + crd
+	h := newHandler(t, []folder.Version{webtest.Version(t, "acme/boats", "v1.0.0", time.Unix(1e9, 0), stream)}, webtest.Options())
+	var schema struct {
+		Required   []string
+		Properties struct {
+			Spec struct {
+				Required   []string
+				Properties struct{ Crew struct{ Required []string } }
+			}
+		}
+	}
+	if err := json.Unmarshal(get(t, h, "/schemas/acme.example.org/boat_v1.json", http.StatusOK).Body.Bytes(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	spec := schema.Properties.Spec
+	if !slices.Contains(schema.Required, "apiVersion") || !slices.Contains(schema.Required, "kind") || !slices.Equal(spec.Required, []string{"size"}) || spec.Properties.Crew.Required != nil {
+		t.Errorf("the required fields are %+v", schema)
 	}
 }
