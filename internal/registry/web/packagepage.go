@@ -166,6 +166,9 @@ func (h *Handler) packagePage(r *request, at release, part string) (*response, e
 	if !at.Newest && at.Tag != "" {
 		p.Title += " " + at.Tag
 	}
+	if part != "overview" {
+		p.Title += ": " + part
+	}
 	return h.page(r, "package", p)
 }
 
