@@ -73,10 +73,35 @@ func renderOf(args []string) []string {
 	return slices.Concat(args[1:2], args[3:])
 }
 
-// normalize returns the arguments in the only form that the grammar accepts: with KIND/NAME for an installed package,
-// and with a kind, possibly empty, before the reference of a package to install.
+// normalize returns the arguments in the only form that the grammar accepts: with KIND/NAME for an installed package, with the words of
+// a list in one place, and with a kind, possibly empty, before the reference of a package to install.
 func normalize(app *kong.Application, args []string) []string {
-	return addKind(app, joinKinds(app, withoutEquals(app, args)))
+	return addKind(app, joinKinds(app, joinWords(app, withoutEquals(app, args))))
+}
+
+// joinWords returns the arguments of a command that accepts any number of words with all words in one place: kong ends such a list at
+// the first flag.
+func joinWords(app *kong.Application, args []string) []string {
+	command, rest := commandOf(app, args)
+	words := positionals(command, rest)
+	if len(words) == 0 || !slices.ContainsFunc(command.Positional, func(p *kong.Positional) bool { return p.IsSlice() }) {
+		return args
+	}
+	end := slices.Index(rest, "--")
+	if end < 0 {
+		end = len(rest)
+	}
+	start := len(args) - len(rest) + words[0]
+	out := slices.Clone(args[:start])
+	for _, at := range words {
+		out = append(out, rest[at])
+	}
+	for at := words[0]; at < end; at++ {
+		if !slices.Contains(words, at) {
+			out = append(out, rest[at])
+		}
+	}
+	return append(out, rest[end:]...)
 }
 
 // withoutEquals returns the arguments with the values of short flags in the form of the grammar: -ojson for -o=json.
@@ -198,7 +223,10 @@ func takesNext(command *kong.Node, word string) bool {
 	if at := shortWithValue(command, word); at > 0 {
 		return at == len(word)-1
 	}
-	return slices.ContainsFunc(flagsOf(command), func(f *kong.Flag) bool { return word == "--"+f.Name && !f.IsBool() && !f.IsCounter() })
+	return slices.ContainsFunc(flagsOf(command), func(f *kong.Flag) bool {
+		named := word == "--"+f.Name || slices.ContainsFunc(f.Aliases, func(alias string) bool { return word == "--"+alias })
+		return named && !f.IsBool() && !f.IsCounter()
+	})
 }
 
 // checkEmpty returns an error for an empty argument, or an empty path in a flag: an unset shell variable must
