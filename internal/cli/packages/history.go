@@ -89,10 +89,14 @@ type revisionView struct {
 func revisionViews(revisions []v1.PackageRevision) []revisionView {
 	out := []revisionView{}
 	for _, rev := range revisions {
-		spec := rev.RevisionSpec()
+		spec, health := rev.RevisionSpec(), revision.HealthOf(rev)
+		if spec.Revision == 0 {
+			// A revision that was never active has no runtime and no objects that could be healthy.
+			health = corev1.ConditionUnknown
+		}
 		out = append(out, revisionView{
 			Number: spec.Revision, Name: rev.GetName(), State: spec.DesiredState, Package: spec.Image, Digest: spec.Digest,
-			Healthy: string(revision.HealthOf(rev)), Created: rev.GetCreationTimestamp().Time,
+			Healthy: string(health), Created: rev.GetCreationTimestamp().Time,
 		})
 	}
 	return out

@@ -75,6 +75,18 @@ func TestRollbackOfAVersionThatWaits(t *testing.T) {
 	}
 }
 
+// TestHealthOfARevisionThatWasNeverActive checks that a revision without a number has no health, whatever its conditions are: the manager
+// has verified its content, and run nothing.
+func TestHealthOfARevisionThatWasNeverActive(t *testing.T) {
+	for number, want := range map[int64]string{0: "Unknown", 1: "True"} {
+		rev := &v1.ProviderRevision{Spec: v1.ProviderRevisionSpec{PackageRevisionSpec: v1.PackageRevisionSpec{Revision: number, DesiredState: v1.RevisionInactive}}}
+		rev.SetConditions(metav1.Time{}, v1.RevisionHealthy())
+		if got := revisionViews([]v1.PackageRevision{rev})[0].Healthy; got != want {
+			t.Errorf("number %d: %s, want %s", number, got, want)
+		}
+	}
+}
+
 // TestRollbackPinsTheContent checks that a rollback names the digest of the revision: its tag may have moved.
 func TestRollbackPinsTheContent(t *testing.T) {
 	for _, tc := range []struct{ image, digest, want string }{
