@@ -411,8 +411,9 @@ func (d *description) write(w io.Writer) error {
 			fmt.Fprintf(w, "%-14s%s\n", strings.TrimPrefix(line[0]+":", ":"), terminal.SafeLine(line[1]))
 		}
 	}
-	writeConditions(w, "Conditions", d.Conditions)
-	writeConditions(w, "Conditions of the revision", d.RevisionConditions)
+	shown := map[string]bool{}
+	writeConditions(w, "Conditions", d.Conditions, shown)
+	writeConditions(w, "Conditions of the revision", d.RevisionConditions, shown)
 	var lines []string
 	for _, kind := range slices.Sorted(maps.Keys(d.Objects)) {
 		for _, name := range d.Objects[kind] {
@@ -443,7 +444,11 @@ func (d *description) write(w io.Writer) error {
 	fmt.Fprintln(w, "\nEvents:")
 	var rows [][]string
 	for _, e := range d.Events {
-		rows = append(rows, []string{terminal.Age(e.Last, time.Now()), e.Type, e.Reason, e.Object, e.Source, e.Message})
+		message, block, _ := strings.Cut(e.Message, "\n\n")
+		if !shown[block] {
+			message = e.Message
+		}
+		rows = append(rows, []string{terminal.Age(e.Last, time.Now()), e.Type, e.Reason, e.Object, e.Source, message})
 	}
 	return terminal.WriteTable(w, []string{"AGE", "TYPE", "REASON", "OBJECT", "SOURCE", "MESSAGE"}, rows)
 }
@@ -497,18 +502,30 @@ func writeSection(w io.Writer, title string, lines []string) {
 	}
 }
 
-func writeConditions(w io.Writer, title string, conditions []conditionView) {
-	var lines []string
+// writeConditions writes conditions, each in a line. The block after an empty line in a message, such as the manifest of missing permissions,
+// keeps its lines. It is written once, and then in shown: several conditions and events have the same message.
+func writeConditions(w io.Writer, title string, conditions []conditionView, shown map[string]bool) {
+	if len(conditions) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s:\n", title)
 	for _, c := range conditions {
 		line := fmt.Sprintf("%s=%s", c.Type, c.Status)
 		if c.Reason != "" {
 			line += " " + string(c.Reason)
 		}
 		line += ", since " + terminal.Age(c.Since, time.Now())
-		if c.Message != "" {
-			line += ": " + c.Message
+		message, block, _ := strings.Cut(c.Message, "\n\n")
+		if message != "" {
+			line += ": " + message
 		}
-		lines = append(lines, line)
+		fmt.Fprintf(w, "  %s\n", terminal.SafeLine(line))
+		if block == "" || shown[block] {
+			continue
+		}
+		shown[block] = true
+		for text := range strings.SplitSeq(strings.TrimSuffix(block, "\n"), "\n") {
+			fmt.Fprintf(w, "    %s\n", terminal.Safe(text))
+		}
 	}
-	writeSection(w, title, lines)
 }

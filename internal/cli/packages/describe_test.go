@@ -39,6 +39,31 @@ func TestDescriptionAfterARollback(t *testing.T) {
 	}
 }
 
+// The manifest in the message of a condition keeps its lines, and is written once.
+func TestDescriptionKeepsTheLinesOfAManifest(t *testing.T) {
+	const message = "the manager lacks permissions. Apply this manifest.\n\napiVersion: v1\nkind: \x1bRole\nrules:\n- verbs: [get]\n"
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
+	p.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeHealthy, Status: "False", Message: message})
+	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1"}}
+	rev.Spec.DesiredState = v1.RevisionActive
+	rev.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: "False", Message: message})
+	d := describe(&inventory.Inventory{Packages: []v1.Package{p}, Lock: &v1beta1.Lock{}}, p, []v1.PackageRevision{rev})
+	d.Events = []eventView{{Reason: "PermissionMissing", Message: message}}
+	var text strings.Builder
+	if err := d.write(&text); err != nil {
+		t.Fatal(err)
+	}
+	for part, times := range map[string]int{
+		"lacks permissions. Apply this manifest.\n":                                                  3,
+		"    apiVersion: v1\n    kind: \\u001bRole\n    rules:\n    - verbs: [get]\n\nConditions of": 1,
+		"apiVersion": 1,
+	} {
+		if got := strings.Count(text.String(), part); got != times {
+			t.Errorf("%q is written %d times, want %d, in\n%s", part, got, times, text.String())
+		}
+	}
+}
+
 // Untrusted text of a package is on the line of its field.
 func TestDescriptionHasNoLinesOfThePackage(t *testing.T) {
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
