@@ -55,6 +55,10 @@ func TestPlanOfMoves(t *testing.T) {
 	b.must(t, 9, "plan", "update", "root", "v2.0.0", "--dependency-upgrades", "None", "--out", filepath.Join(t.TempDir(), "none.json")).prints(t,
 		"^saved as .*none.json; apply it with `xpkg apply .*none.json --yes`$", " To continue anyway, run `xpkg apply .*none.json --yes`\\.$")
 	b.must(t, 9, "update", "root", "v2.0.0", "--dependency-upgrades", "None").prints(t, "^error: DependencyVersion: ", " To continue anyway, use --yes\\.$")
+	for _, flags := range [][]string{{"--dry-run"}, {"--dry-run", "--yes"}} {
+		b.must(t, 9, append([]string{"update", "root", "v2.0.0", "--dependency-upgrades", "None"}, flags...)...).prints(t,
+			"^error: DependencyVersion: ", " To continue anyway, run the command with --yes and without --dry-run\\.$")
+	}
 
 	t.Run("what moves must be as it was", func(t *testing.T) {
 		b.patch(t, b.provider(t, "moves-leaf"), `{"spec":{"package":"`+leaf+`:v2.1.0"}}`)

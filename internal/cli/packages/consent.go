@@ -20,6 +20,9 @@ func consentTo(f terminal.ConsentFlag, env *terminal.Env, p *planner.Plan, what 
 // consentError returns the error of a plan that can be applied only with --yes, or nil, for a command with this flag.
 func consentError(p *planner.Plan) error { return adviseYes(p.ConsentError(), "use --yes") }
 
+// afterDryRun is how the user continues after the dry run of a plan that needs consent. The command of the user may have --yes already.
+const afterDryRun = "run the command with --yes and without --dry-run"
+
 // adviseYes adds to a missing consent how the user continues without a remedy.
 func adviseYes(err error, how string) error {
 	if err == nil {

@@ -57,7 +57,7 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 		return c.runLock(env)
 	}
 	if c.DryRun {
-		plan := planInstallCmd{c.installArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}}}
+		plan := planInstallCmd{c.installArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}, isDryRun: true}}
 		return plan.Run(env)
 	}
 	installed, err := c.selectProvider(env, c.planFlags, c.ClusterFlags)

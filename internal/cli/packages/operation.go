@@ -196,7 +196,7 @@ func (o operation) preview(env *terminal.Env, steps []*step) error {
 		if s.plan != nil {
 			plans = append(plans, s.plan)
 			if broken == nil {
-				broken = adviseYes(s.plan.ConsentError(), toContinue(s.plan, "use --yes"))
+				broken = adviseYes(s.plan.ConsentError(), toContinue(s.plan, afterDryRun))
 			}
 		}
 	}

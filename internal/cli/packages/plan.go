@@ -41,6 +41,8 @@ type planOutput struct {
 	connection.ClusterFlags
 	planFlags
 	planFormat
+	// isDryRun is set if --dry-run of another command shows the plan.
+	isDryRun bool
 }
 
 // planFormat is the -o flag of plans.
@@ -78,7 +80,11 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 		return err
 	}
 	refused := p.RefusalError()
-	needs, how := p.ConsentError(), toContinue(p, fmt.Sprintf("use --yes with `xpkg %s`", p.Operation))
+	needs, how := p.ConsentError(), fmt.Sprintf("use --yes with `xpkg %s`", p.Operation)
+	if o.isDryRun {
+		how = afterDryRun
+	}
+	how = toContinue(p, how)
 	if o.Out != "" && refused == nil {
 		apply, err := keepPlan(env, o.Out, p, raw, needs != nil)
 		if err != nil {

@@ -100,7 +100,7 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 	}
 	one := uninstallArgs{Name: c.Names[0]}
 	if c.DryRun {
-		plan := planUninstallCmd{one, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}}}
+		plan := planUninstallCmd{one, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}, isDryRun: true}}
 		return plan.Run(env)
 	}
 	cluster, err := c.Client(env.Context)

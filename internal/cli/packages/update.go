@@ -270,7 +270,7 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 		return err
 	}
 	if c.DryRun {
-		plan := planUpdateCmd{updateArgs: c.updateArgs, planOutput: planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}}}
+		plan := planUpdateCmd{updateArgs: c.updateArgs, planOutput: planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}, isDryRun: true}}
 		return plan.run(env)
 	}
 	pl, err := c.open(env.Context, c.ClusterFlags)
