@@ -25,20 +25,25 @@ var ErrUnauthorized = errcode.Code{
 
 // denied returns the error for a call that a registry or its token server does not allow, with advice for the action of the call.
 func (s *session) denied(c call, why error, format string, args ...any) error {
-	return ErrUnauthorized.New(why, format, args...).WithDo("%s", s.adviceFor(c))
+	return ErrUnauthorized.New(why, format, args...).WithDo("%s", s.adviceFor(c, why))
 }
 
-// adviceFor returns the advice for a call that is not allowed. It depends on the action, and on whether credentials were sent.
-func (s *session) adviceFor(c call) string {
+// adviceFor returns the advice for a call that is not allowed. It depends on the action, and on whether credentials were sent. If the registry
+// has named the command that logs in, with flags that the client does not know, the advice contains no other one.
+func (s *session) adviceFor(c call, why error) string {
+	with := fmt.Sprintf(" with `xpkg login %s`", s.host)
+	if why != nil && strings.Contains(why.Error(), "`xpkg login "+s.host+" ") {
+		with = ""
+	}
 	as := map[string]string{
 		pullActions:   "with read access to " + c.repository,
 		pushActions:   "who may push to " + c.repository,
 		deleteActions: "who may delete in " + c.repository,
 	}[c.actions]
-	advice := fmt.Sprintf("Check the repository's name, and log in with `xpkg login %s` as a user %s.", s.host, as)
+	advice := fmt.Sprintf("Check the repository's name, and log in%s as a user %s.", with, as)
 	switch c.actions {
 	case "":
-		advice = fmt.Sprintf("Log in with `xpkg login %s`.", s.host)
+		advice = fmt.Sprintf("Log in%s.", with)
 	case pullActions:
 		advice += " A manager in a cluster needs a pull secret with read access to the package."
 	}

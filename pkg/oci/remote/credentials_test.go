@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -348,6 +349,30 @@ func TestRegistryThatRedirectsToAnother(t *testing.T) {
 	r := testRemote(t, func(o *Options) { o.Keychain = keychain{front.Host(): secret, behind.Host(): secret} })
 	if err := read(t, r, front.Ref("v1")); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// An error has one command that logs in: the one of the registry, which can have flags, if it is for this registry.
+func TestAdviceRepeatsNoLoginCommandOfTheRegistry(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	for words, want := range map[string]string{
+		"a push needs a token; run `xpkg login " + f.Host() + " --data-dir /data`":  "Check the repository's name, and log in as a user who may push to acme/pkg.",
+		"a push needs a token; run `xpkg login other.example.com --data-dir /data`": "Check the repository's name, and log in with `xpkg login " + f.Host() + "` as a user who may push to acme/pkg.",
+	} {
+		f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodHead {
+				return false
+			}
+			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			_ = json.NewEncoder(w).Encode(map[string]any{"errors": []map[string]string{{"code": "UNAUTHORIZED", "message": words}}})
+			return true
+		}
+		_, err := testRemote(t, nil).Push(t.Context(), f.Ref("v1"), ocitest.Hello(t))
+		ocitest.WantCode(t, err, ErrUnauthorized)
+		if got := errcode.From(err); got.Do != "No credentials were sent. "+want || !strings.Contains(got.Error(), words) {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
