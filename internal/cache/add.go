@@ -41,11 +41,7 @@ func (c *Cache) Add(ctx context.Context, path string, names ...string) (Entry, e
 // AddArtifact adds a package, as Add does, that was read from the named source. It needs at least
 // one name.
 func (c *Cache) AddArtifact(ctx context.Context, a oci.Artifact, source string, names ...string) (Entry, error) {
-	keys, err := keysOf(names, a.Root().Digest)
-	if err != nil {
-		return Entry{}, err
-	}
-	summary, err := readSummary(ctx, a, c.limits, source)
+	keys, summary, err := read(ctx, a, c.limits, source, names)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -58,6 +54,22 @@ func (c *Cache) AddArtifact(ctx context.Context, a oci.Artifact, source string, 
 		return Entry{}, err
 	}
 	return c.entry(ctx, parts[0])
+}
+
+// Check returns the error with which AddArtifact refuses a package or its names, without a cache.
+func Check(ctx context.Context, a oci.Artifact, limits oci.Limits, source string, names ...string) error {
+	_, _, err := read(ctx, a, limits.WithDefaults(), source, names)
+	return err
+}
+
+// read returns the canonical names and the summary of a package.
+func read(ctx context.Context, a oci.Artifact, limits oci.Limits, source string, names []string) ([]string, summary, error) {
+	keys, err := keysOf(names, a.Root().Digest)
+	if err != nil {
+		return nil, summary{}, err
+	}
+	s, err := readSummary(ctx, a, limits, source)
+	return keys, s, err
 }
 
 // openFolderOf opens the folder of a file. It follows links in the path, because the user

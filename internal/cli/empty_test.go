@@ -109,3 +109,31 @@ func TestKubeconfigErrors(t *testing.T) {
 		}
 	}
 }
+
+// A package that is refused creates no package cache.
+func TestRefusedPackagesCreateNoPackageCache(t *testing.T) {
+	t.Chdir(t.TempDir())
+	built := "boats.xpkg"
+	for name, text := range map[string]string{
+		"crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: boats\n", "text.xpkg": "no archive",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, messages := outcome(t, "build", "-o", built); code != 0 {
+		t.Fatal(messages)
+	}
+	cache := filepath.Join("new", "cache")
+	for _, args := range [][]string{{"missing.xpkg"}, {"text.xpkg"}, {"oci:."}, {"-", "--as", "boats"}, {"-"}, {built, "--as", "not a name"}} {
+		if code, messages := outcome(t, append([]string{"cache", "add", "--cache-dir", cache}, args...)...); code == 0 || strings.Contains(messages, "error: Unknown: ") {
+			t.Errorf("xpkg cache add %q: exit code %d: %s", args, code, messages)
+		}
+		if _, err := os.Stat("new"); !os.IsNotExist(err) {
+			t.Fatalf("xpkg cache add %q left the folder of the cache: %v", args, err)
+		}
+	}
+	if code, messages := outcome(t, "cache", "add", "--cache-dir", cache, built); code != 0 {
+		t.Error(messages)
+	}
+}
