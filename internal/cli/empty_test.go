@@ -137,3 +137,36 @@ func TestRefusedPackagesCreateNoPackageCache(t *testing.T) {
 		t.Error(messages)
 	}
 }
+
+// The files of `xpkg init` can be built, linted and installed with the name and the module that it accepts.
+func TestInitRefusesWhatCannotBeInstalled(t *testing.T) {
+	t.Chdir(t.TempDir())
+	long := strings.Repeat("a", 64)
+	for line, accepted := range map[string]bool{
+		"provider a.b.c": false, "function a.b.c": false, "configuration d.e.f": true,
+		"provider " + long: false, "configuration " + long: false, "provider " + long[1:]: true,
+		"function std --module std": false, "function cmd --module cmd/x": false, "function up --module example.org/../x": false,
+		"function hidden --module example.org/.x": false, "provider vendored --module example.org/vendor/x": false,
+		"function short --module short": true, "provider boats --module github.com/acme/boats/v2": true,
+	} {
+		args := strings.Fields("init " + line)
+		code, messages := outcome(t, args...)
+		if !accepted {
+			if _, err := os.Stat(args[2]); code != terminal.ErrUsage.Class.Exit || !os.IsNotExist(err) {
+				t.Errorf("xpkg init %s: exit code %d: %s", line, code, messages)
+			}
+			continue
+		}
+		if code != 0 {
+			t.Errorf("xpkg init %s: exit code %d: %s", line, code, messages)
+			continue
+		}
+		folder := filepath.Join(args[2], "package")
+		if args[1] == "configuration" {
+			folder = args[2]
+		}
+		if code, messages := outcome(t, "lint", "--strict", folder); code != 0 {
+			t.Errorf("xpkg init %s: lint ends with %d: %s", line, code, messages)
+		}
+	}
+}

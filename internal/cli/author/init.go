@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -33,10 +34,10 @@ var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9._~
 
 // Run writes the files of the package.
 func (c *InitCmd) Run(env *terminal.Env) error {
-	if err := inventory.CheckNewName(c.Name); err != nil {
+	kind := strings.ToLower(string(c.Kind))
+	if err := checkInitName(kind, c.Name); err != nil {
 		return err
 	}
-	kind := strings.ToLower(string(c.Kind))
 	p := scaffold.Package{
 		Kind: kind, Name: c.Name, Repository: "127.0.0.1:15000/" + c.Name,
 		Group: cmp.Or(c.Group, defaultGroup(kind, c.Name)), Module: cmp.Or(c.Module, "example.org/"+c.Name),
@@ -44,7 +45,7 @@ func (c *InitCmd) Run(env *terminal.Env) error {
 	if problems := validation.IsDNS1123Subdomain(p.Group); len(problems) > 0 || !strings.Contains(p.Group, ".") {
 		return terminal.ErrUsage.New(nil, "%.80q is not an API group", p.Group).WithDo("Write a domain name in lower case, such as boats.example.org.")
 	}
-	if !modulePath.MatchString(p.Module) {
+	if !isModulePath(p.Module) {
 		return terminal.ErrUsage.New(nil, "%.80q is not the path of a Go module", p.Module).WithDo("Write a path such as github.com/acme/%s.", c.Name)
 	}
 	folder := cmp.Or(c.Directory, c.Name)
@@ -59,6 +60,30 @@ func (c *InitCmd) Run(env *terminal.Env) error {
 	fmt.Fprintf(env.Stderr, "The next commands are in %s.\n", terminal.Safe(filepath.Join(folder, "README.md")))
 	_, err = fmt.Fprintf(env.Stdout, "%s: %s %s with %s\n", terminal.Safe(folder), c.Kind, c.Name, wording.Count(count, "file"))
 	return err
+}
+
+// checkInitName returns an error for a name with which the package cannot be installed: each revision has a label with the name, and
+// a runtime has a Service with it.
+func checkInitName(kind, name string) error {
+	if err := inventory.CheckNewName(name); err != nil {
+		return err
+	}
+	switch {
+	case len(name) > validation.DNS1123LabelMaxLength:
+		return terminal.ErrUsage.New(nil, "%.80q is not a name of a package: it has %d characters", name, len(name)).
+			WithDo("Use a name with at most %d characters.", validation.DNS1123LabelMaxLength)
+	case strings.Contains(name, ".") && kind != "configuration":
+		return terminal.ErrUsage.New(nil, "%q is not a name of a %s: its Service cannot have a name with a dot", name, kind).
+			WithDo("Use a name such as %s.", strings.ReplaceAll(name, ".", "-"))
+	}
+	return nil
+}
+
+// isModulePath reports whether Go can build a module with a path.
+func isModulePath(path string) bool {
+	elements := strings.Split(path, "/")
+	return modulePath.MatchString(path) && !slices.Contains([]string{"std", "cmd"}, elements[0]) &&
+		!slices.ContainsFunc(elements, func(e string) bool { return e == "vendor" || strings.HasPrefix(e, ".") || strings.HasSuffix(e, ".") })
 }
 
 // defaultGroup returns an API group for a package: boats.example.org for provider-boats. The group of a function has the

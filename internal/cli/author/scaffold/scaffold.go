@@ -52,6 +52,14 @@ type Package struct {
 // ControllerGen returns the version of controller-gen for the templates.
 func (Package) ControllerGen() string { return controllerGen }
 
+// Source returns the URL in the metadata of the package: that of the Go module, if its path begins with a domain.
+func (p Package) Source() string {
+	if host, _, _ := strings.Cut(p.Module, "/"); strings.Contains(host, ".") {
+		return "https://" + p.Module
+	}
+	return "https://example.org/" + p.Name
+}
+
 // Files returns the files of the package by their slash-separated paths.
 func (p Package) Files() (map[string][]byte, error) {
 	out := map[string][]byte{}
