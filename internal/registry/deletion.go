@@ -23,6 +23,9 @@ import (
 // deletionTime is the time after which a version cannot be deleted. It can be yanked then.
 const deletionTime = 72 * time.Hour
 
+// deletionLimit limits the time for a deletion in the registry behind the server.
+const deletionLimit = 5 * time.Minute
+
 // checkDeletion checks that content can be deleted, and leaves the status of a version that is.
 func (p *push) checkDeletion(ctx context.Context) error {
 	if err := p.checkIndex(); err != nil {

@@ -2,10 +2,12 @@ package registry_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -283,6 +285,63 @@ func TestTheDeletionOfAnotherTagKeepsTheVersion(t *testing.T) {
 		if got := s.tags(t, repository); !slices.Equal(got, want) {
 			t.Errorf("the tags of %s are %q, want %q", repository, got, want)
 		}
+	}
+}
+
+// The server completes a deletion whose client disconnects once the status is written, and withdraws a status that it could not write completely.
+func TestAnInterruptedDeletionIsCompleteOrHasNoEffect(t *testing.T) {
+	yes := true
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
+	t.Cleanup(func() { _ = images.Close() })
+	var afterStatus atomic.Value
+	afterStatus.Store(func() int { return http.StatusCreated })
+	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, ".status") {
+			images.ServeHTTP(w, r)
+			return
+		}
+		images.ServeHTTP(httptest.NewRecorder(), r)
+		w.WriteHeader(afterStatus.Load().(func() int)())
+	})).URL, "http://")
+	const repository = "acme/provider-boats"
+	s := start(t, func(o *registry.Options) {
+		o.Indexer, o.Backend = noIndexer{}, &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{repository}}
+	})
+	client := s.client(t, s.admin)
+	deleteVersion := func(ctx context.Context, tag, kind string) oci.Reference {
+		t.Helper()
+		s.mustPush(t, repository+":"+tag, kind)
+		version := oci.MustParseReference(host + "/" + repository + ":" + tag)
+		d, err := client.Resolve(t.Context(), version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequestWithContext(ctx, http.MethodDelete, "/v2/"+repository+"/manifests/"+d.Digest.String(), nil)
+		r.Header.Set("Authorization", "Bearer "+s.admin)
+		s.ServeHTTP(httptest.NewRecorder(), r)
+		return version.WithDigest(d.Digest)
+	}
+	ctx, disconnect := context.WithCancel(t.Context())
+	afterStatus.Store(func() int { disconnect(); return http.StatusCreated })
+	deleted := deleteVersion(ctx, "v1.0.0", "Boat")
+	s.checkTombstone(t, deleted, "v1.0.0")
+	if got := s.do(t, http.MethodGet, "/v2/"+repository+"/manifests/v1.0.0", s.admin, nil).StatusCode; got != http.StatusNotFound {
+		t.Errorf("the version whose client disconnects: %d", got)
+	}
+
+	var failed atomic.Bool
+	afterStatus.Store(func() int { // The first status is stored although the server is told otherwise.
+		if failed.CompareAndSwap(false, true) {
+			return http.StatusBadRequest
+		}
+		return http.StatusCreated
+	})
+	kept := deleteVersion(t.Context(), "v1.1.0", "Raft")
+	if got := s.do(t, http.MethodGet, "/v2/"+repository+"/manifests/v1.1.0", s.admin, nil).StatusCode; got != http.StatusOK {
+		t.Errorf("the version whose status could not be written: %d", got)
+	}
+	if got, err := packagestatus.Read(t.Context(), client, kept); err != nil || got == nil || got.State != catalog.Available {
+		t.Errorf("its status is %+v, %v", got, err)
 	}
 }
 

@@ -132,7 +132,16 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 		p.challenge(w, r, "the credentials are wrong or have expired")
 		return
 	}
+	if r.Method == http.MethodDelete {
+		// The deletion goes on when the client has disconnected, because it has two parts: the status and the version.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), deletionLimit)
+		defer cancel()
+		r = r.WithContext(ctx)
+	}
 	if err := p.check(r, body); err != nil {
+		if p.left != nil {
+			p.restoreStatus(r.Context())
+		}
 		writeRefusal(w, r, err)
 		return
 	}
