@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -27,8 +28,18 @@ type reasonFlags struct {
 	ReplacedBy string `placeholder:"PACKAGE" help:"Package or version to use instead."`
 }
 
-func (f reasonFlags) status(state catalog.State) catalog.Status {
-	return catalog.Status{State: state, Reason: catalog.Reason(f.Reason), Message: f.Message, ReplacedBy: f.ReplacedBy}
+// status returns the status with a state. It fails if the replacement is neither a version nor a package, which no client could name in a command.
+func (f reasonFlags) status(state catalog.State) (catalog.Status, error) {
+	s := catalog.Status{State: state, Reason: catalog.Reason(f.Reason), Message: f.Message, ReplacedBy: f.ReplacedBy}
+	if s.ReplacedBy == "" || packagestatus.IsVersion(s.ReplacedBy) {
+		return s, nil
+	}
+	_, err := oci.ParseReference(s.ReplacedBy, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+	if err == nil && strings.Contains(s.ReplacedBy, "/") {
+		return s, nil
+	}
+	return s, terminal.ErrUsage.New(err, "--replaced-by %s is neither a version nor a package", terminal.Safe(s.ReplacedBy)).
+		WithDo("Name a version of the package, such as v1.1.1, or another package with its registry, such as registry.example.org/acme/ships.")
 }
 
 // version returns the reference and a client that can write to its registry.
@@ -103,7 +114,11 @@ type yankCmd struct {
 
 // Run yanks a version.
 func (c *yankCmd) Run(env *terminal.Env) error {
-	return c.write(env, c.status(catalog.Yanked), "yank", "Yanked")
+	status, err := c.status(catalog.Yanked)
+	if err != nil {
+		return err
+	}
+	return c.write(env, status, "yank", "Yanked")
 }
 
 type deprecateCmd struct {
@@ -113,7 +128,11 @@ type deprecateCmd struct {
 
 // Run deprecates a version.
 func (c *deprecateCmd) Run(env *terminal.Env) error {
-	return c.write(env, c.status(catalog.Deprecated), "deprecate", "Deprecated")
+	status, err := c.status(catalog.Deprecated)
+	if err != nil {
+		return err
+	}
+	return c.write(env, status, "deprecate", "Deprecated")
 }
 
 type unyankCmd struct{ statusFlags }
@@ -130,6 +149,10 @@ type deleteCmd struct {
 
 // Run deletes a version.
 func (c *deleteCmd) Run(env *terminal.Env) error {
+	status, err := c.status(catalog.Removed)
+	if err != nil {
+		return err
+	}
 	ref, client, err := c.version(env)
 	if err != nil {
 		return err
@@ -143,7 +166,7 @@ func (c *deleteCmd) Run(env *terminal.Env) error {
 		return terminal.ErrUsage.New(nil, "%s has the same content as %s, which the deletion would delete, too", terminal.Safe(ref.String()), wording.Few(versions, mostNamed, ", ")).
 			WithDo("Exclude the content from new installations with `xpkg registry yank %s --yes`.", terminal.Safe(ref.String()))
 	}
-	digest, err := packagestatus.Delete(env.Context, client, content, c.status(catalog.Removed))
+	digest, err := packagestatus.Delete(env.Context, client, content, status)
 	if err != nil {
 		return err
 	}
