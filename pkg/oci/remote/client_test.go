@@ -159,6 +159,19 @@ func TestTagNotFoundNamesNeighbors(t *testing.T) {
 	}
 }
 
+// Tags of artifacts that refer to a version are no neighbors of it.
+func TestTagNotFoundNamesNoArtifacts(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	for _, tag := range []string{"v1.0.0", "sha256-" + strings.Repeat("a", 64) + ".status", "sha256-" + strings.Repeat("a", 64)} {
+		f.Publish(t, ocitest.Hello(t), tag)
+	}
+	err := read(t, testRemote(t, nil), f.Ref("v9.9.9"))
+	ocitest.WantCode(t, err, ErrTagNotFound)
+	if do := errcode.From(err).Do; do != "Use an existing tag, such as v1.0.0." {
+		t.Errorf("advice %q", do)
+	}
+}
+
 // A repository without tags is reported as missing by reads too, as by lists of its tags.
 func TestMissingRepositoryIsReported(t *testing.T) {
 	f := ocitest.NewRegistry(t)

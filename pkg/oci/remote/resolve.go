@@ -158,7 +158,10 @@ func (r *Client) notFound(ctx context.Context, ref oci.Reference) error {
 	return failed
 }
 
-// nearest returns a few tags with a similar spelling, the newest versions first.
+// artifactPrefix is the beginning of the tags of artifacts that refer to other content.
+const artifactPrefix = "sha256-"
+
+// nearest returns a few tags with a similar spelling, the newest versions first. Tags of statuses, signatures and other artifacts are none that a user selects.
 func nearest(tag string, tags []string) []string {
 	const most = 3
 	type candidate struct {
@@ -167,7 +170,9 @@ func nearest(tag string, tags []string) []string {
 	}
 	candidates := make([]candidate, 0, len(tags))
 	for _, t := range tags {
-		candidates = append(candidates, candidate{t, spelling.Distance(tag, t)})
+		if strings.HasPrefix(tag, artifactPrefix) || !strings.HasPrefix(t, artifactPrefix) {
+			candidates = append(candidates, candidate{t, spelling.Distance(tag, t)})
+		}
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.tag, a.tag))
