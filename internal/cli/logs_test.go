@@ -42,6 +42,7 @@ func packagesServer(t *testing.T) *httptest.Server {
 	}
 	runs := `"status":{"controllerRef":{"kind":"Deployment","namespace":"team","name":"redis"}}`
 	objects := map[string]string{
+		"locks/lock":                   `{"apiVersion":"pkg.crossplane.io/v1beta1","kind":"Lock","metadata":{"name":"lock","annotations":{"xpkg.dev/package-runtimes":"Provider=Process;Function=Deployment"}}}`,
 		"packages/redis":               object("Package", "redis", runs),
 		"packages/hello":               object("Package", "hello", `"status":{"controllerRef":{"kind":"Provider","name":"hello"}}`),
 		"packages/data":                object("Package", "data", `"spec":{"controller":{}}`),
@@ -134,6 +135,7 @@ func TestLogs(t *testing.T) {
 		"absent Package":       {here, "package/team/absent", 5, "", []string{"PackageNotFound", "package/team/absent does not exist"}},
 		"Package of a cluster": {other, "packageinstall/team/mine", 13, "", []string{"LogsElsewhere", "kubectl logs deployment/redis --namespace team --container package-runtime"}},
 		"of a cluster":         {other, "quiet -f --tail 5", 13, "", []string{"LogsElsewhere", "kubectl logs deployment/quiet-0123456789ab --namespace crossplane-system --container package-runtime --kubeconfig " + kubeconfig + " --follow --tail=5"}},
+		"process elsewhere":    {other, "back", 13, "", []string{"LogsElsewhere", "a control plane whose data is not in " + other, "--data-dir"}},
 		"without the name":     {here, "", 3, "", []string{"Usage"}},
 	}
 	for name, test := range tests {

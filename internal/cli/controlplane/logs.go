@@ -90,6 +90,10 @@ func (c *LogsCmd) open(env *terminal.Env) (io.ReadCloser, error) {
 	}
 	local := slices.IndexFunc(dirs, func(dir string) bool { return c.isLocal(ctx, dir) })
 	if local < 0 {
+		if c.runtimeOf(ctx, runs) == runtime.Process {
+			return nil, ErrLogsElsewhere.New(nil, "the runtime of %s is a process of a control plane whose data is not in %s", c.Name, strings.Join(dirs, " or ")).
+				WithDo("Name the data directory of its control plane with --data-dir, on the machine on which it runs.")
+		}
 		return nil, c.elsewhere(runs)
 	}
 	log, err := logs.Open(ctx, programsDir(dirs[local]), runs.process, c.Follow, c.Tail)
@@ -108,18 +112,25 @@ func (c *LogsCmd) open(env *terminal.Env) (io.ReadCloser, error) {
 // noLog returns the error of a runtime without a log: that the manager runs no runtime for the package, if this is the reason.
 func (c *LogsCmd) noLog(ctx context.Context, runs logged, err error) error {
 	failed := ErrNoLogs.New(err, "%s has no log", c.Name)
-	cluster, other := c.Client(ctx)
-	var lock v1beta1.Lock
-	if other != nil || runs.of == nil || cluster.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock) != nil {
-		return failed
-	}
-	// Managers of former versions announce no runtimes.
-	choice, other := runtime.ParseChoice(lock.Annotations[runtime.AnnotationChoice], runtime.Process)
-	if other != nil || choice.Of(runs.of.PackageKind(), runs.of.GetName()) != runtime.None {
+	if c.runtimeOf(ctx, runs) != runtime.None {
 		return failed
 	}
 	return ErrNoLogs.New(nil, "%s has no log, because the manager runs no runtime for it (package runtime None)", c.Name).
 		WithDo("`xpkg describe %s` shows its state.", inventory.ShortName(runs.of))
+}
+
+// runtimeOf returns the runtime that the manager has announced for a package, or "": managers of former versions announce none.
+func (c *LogsCmd) runtimeOf(ctx context.Context, runs logged) runtime.Name {
+	cluster, err := c.Client(ctx)
+	var lock v1beta1.Lock
+	if err != nil || runs.of == nil || cluster.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &lock) != nil || lock.Annotations[runtime.AnnotationChoice] == "" {
+		return ""
+	}
+	choice, err := runtime.ParseChoice(lock.Annotations[runtime.AnnotationChoice], runtime.Process)
+	if err != nil {
+		return ""
+	}
+	return choice.Of(runs.of.PackageKind(), runs.of.GetName())
 }
 
 // logged is a runtime with a log: the name of its process on this machine, and its Deployment in a cluster.
