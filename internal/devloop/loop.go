@@ -30,6 +30,8 @@ func (l Loop) Run(ctx context.Context) {
 		now, err := l.Snapshot()
 		switch {
 		case err != nil:
+			// The content that is back is deployed, also if it is that of the last deployment.
+			deployed = ""
 			if failure != err.Error() {
 				failure = err.Error()
 				l.Failed(err)

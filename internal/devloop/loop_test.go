@@ -57,6 +57,7 @@ func TestContentIsDeployedOnceItDoesNotChange(t *testing.T) {
 		"back":                         {looks: []string{"a", "a", "b", "b", "a", "a"}, deployed: []string{"a", "b", "a"}},
 		"a failure waits for a change": {looks: []string{"a", "a", "a", "b", "b"}, broken: map[string]error{"a": errors.New("no")}, deployed: []string{"a", "b"}, failures: []string{"no"}},
 		"a missing folder":             {looks: []string{"a", "a", "", "", "b", "b"}, deployed: []string{"a", "b"}, failures: []string{"no folder"}},
+		"the same folder that is back": {looks: []string{"a", "a", "", "a", "a"}, deployed: []string{"a", "a"}, failures: []string{"no folder"}},
 		"a folder that is back":        {looks: []string{"", "a", "a"}, deployed: []string{"a"}, failures: []string{"no folder"}},
 		"a change in a deployment":     {looks: []string{"a", "a", "a", "b", "b", "b"}, slow: "a", deployed: []string{"a", "b"}},
 		"the end in a deployment":      {looks: []string{"a", "a", "a"}, slow: "a", deployed: []string{"a"}},

@@ -150,10 +150,10 @@ func (d *deployment) findInstalled(all []v1.Package, name string) (other v1.Pack
 // failureText returns the line about a failed deployment: which version is active now. A command has reported its own error.
 func (d *deployment) failureText(ctx context.Context, err error) string {
 	var exited *exec.ExitError
-	if !errors.As(err, &exited) {
-		return "error: " + err.Error()
-	}
 	const waiting = "waiting for the next change"
+	if !errors.As(err, &exited) {
+		return "error: " + err.Error() + "\n" + waiting
+	}
 	i, err := d.read(ctx)
 	switch {
 	case err != nil || i.active == "":

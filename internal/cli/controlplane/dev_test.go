@@ -103,7 +103,7 @@ func TestDevReportsTheActiveVersionAfterAFailure(t *testing.T) {
 		{"Provider", "", installation{true, nil, "boats-2", "v2", false}, exited, "waiting for the next change; v2 is installed and not healthy, and `xpkg logs provider/dev-boats` prints the log of its runtime"},
 		{"Provider", "my plane", installation{true, nil, "boats-2", "v2", false}, exited, "waiting for the next change; v2 is installed and not healthy, and `xpkg logs provider/dev-boats --data-dir 'my plane'` prints the log of its runtime"},
 		{"Configuration", "", installation{true, nil, "boats-2", "v2", false}, exited, "waiting for the next change; v2 is installed and not healthy"},
-		{"Provider", "", installation{}, errors.New("no folder"), "error: no folder"},
+		{"Provider", "", installation{}, errors.New("no folder"), "error: no folder\nwaiting for the next change"},
 	} {
 		d := &deployment{DevCmd: &DevCmd{}, kind: c.kind, name: "dev-boats", read: func(context.Context) (installation, error) { return c.is, nil }}
 		d.DataDir = c.dataDir
