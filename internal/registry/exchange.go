@@ -137,7 +137,7 @@ func (i *issuers) verify(ctx context.Context, policy *access.Policy, token strin
 			return subject, nil
 		}
 	}
-	if unavailable.Load() {
+	if unavailable.Load() || ctx.Err() != nil { // The time can end while others wait for the same document.
 		return access.Subject{}, errIssuer
 	}
 	return access.Subject{}, errToken

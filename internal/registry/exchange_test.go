@@ -1,12 +1,14 @@
 package registry_test
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -291,6 +293,30 @@ func (s *server) waitPolicy(t testing.TB, token string) {
 }
 
 // A signature of a short RSA key can be forged.
+// TestASlowIssuerIsNotAWrongToken ends the time for a request while the issuer sends its keys: the token can be valid.
+func TestASlowIssuerIsNotAWrongToken(t *testing.T) {
+	i := startIssuer(t)
+	ctx, end := context.WithCancel(t.Context())
+	finish := make(chan struct{})
+	mux := http.NewServeMux()
+	slow := port.Serve(t, mux)
+	t.Cleanup(func() { close(finish) })
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": slow.URL, "jwks_uri": slow.URL + "/keys"}) // The client reports a failure.
+	})
+	mux.HandleFunc("/keys", func(http.ResponseWriter, *http.Request) {
+		end()
+		<-finish
+	})
+	s := start(t, configured(t, policy+"issuers:\n- {url: "+slow.URL+", audience: "+host+", userClaim: email}\n"))
+	token := i.token(t, map[string]any{"iss": slow.URL, "aud": host, "sub": "x", "exp": time.Now().Add(time.Hour).Unix()})
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/v1/token", strings.NewReader(`{"token":"`+token+`"}`)))
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 func TestATokenOfAShortKeyIsRefused(t *testing.T) {
 	const bits = 1024
 	strong, short := startIssuer(t), startIssuerWithKey(t, bits)
