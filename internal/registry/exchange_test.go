@@ -317,6 +317,39 @@ func TestASlowIssuerIsNotAWrongToken(t *testing.T) {
 	}
 }
 
+// TestKeysWithoutTLSAreNotRead names keys of an issuer at an address without TLS, in its discovery document and in a redirect.
+func TestKeysWithoutTLSAreNotRead(t *testing.T) {
+	const keys = "http://issuer.example.org/keys"
+	i := startIssuer(t)
+	for name, redirects := range map[string]bool{"discovery document": false, "redirect": true} {
+		mux := http.NewServeMux()
+		served := port.Serve(t, mux)
+		mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+			address := keys
+			if redirects {
+				address = served.URL + "/keys"
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"issuer": served.URL, "jwks_uri": address}) // The client reports a failure.
+		})
+		mux.Handle("/keys", http.RedirectHandler(keys, http.StatusFound))
+		var requested atomic.Bool
+		s := start(t, func(o *registry.Options) {
+			configured(t, policy+"issuers:\n- {url: "+served.URL+", audience: "+host+", userClaim: email}\n")(o)
+			o.Issuers = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Hostname() == "issuer.example.org" {
+					requested.Store(true)
+					return nil, errors.New("unexpected request")
+				}
+				return http.DefaultTransport.RoundTrip(r)
+			})}
+		})
+		token := i.token(t, map[string]any{"iss": served.URL, "aud": host, "sub": "x", "exp": time.Now().Add(time.Hour).Unix()})
+		if status, _, _ := s.exchange(t, token); status != http.StatusServiceUnavailable || requested.Load() {
+			t.Errorf("%s: %d, requested: %t", name, status, requested.Load())
+		}
+	}
+}
+
 func TestATokenOfAShortKeyIsRefused(t *testing.T) {
 	const bits = 1024
 	strong, short := startIssuer(t), startIssuerWithKey(t, bits)
@@ -360,3 +393,9 @@ func TestAnIdentityWithTooManyGroupsGetsNoPassword(t *testing.T) {
 		t.Errorf("%d groups: %d with a password of %d bytes", many, status, len(password))
 	}
 }
+
+// transport is the function of a transport.
+type transport func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements [http.RoundTripper].
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

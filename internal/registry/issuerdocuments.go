@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 const (
@@ -109,6 +110,9 @@ func (d *issuerDocuments) read(r *http.Request) issuerDocument {
 }
 
 func (d *issuerDocuments) send(r *http.Request) (status int, header http.Header, body []byte, err error) {
+	if r.URL.Scheme != "https" && !oci.IsLoopback(r.URL.Hostname()) { // A discovery document or a redirect names the address.
+		return 0, nil, nil, ErrServer.New(nil, "the address is not protected by TLS, so any machine on the way could replace the keys of the issuer")
+	}
 	resp, err := d.next.RoundTrip(r)
 	if err != nil {
 		return 0, nil, nil, err
