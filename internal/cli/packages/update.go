@@ -21,6 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -190,6 +191,10 @@ func updateTo(present, to string) (string, error) {
 	}
 	if isCacheName(present) {
 		return to, nil
+	}
+	if name, tag, ok := strings.Cut(to, ":"); ok && name != "sha256" && !strings.Contains(name, "@") {
+		return "", terminal.ErrUsage.New(nil, "%s is neither a version nor a reference with a registry", to).
+			WithDo("Write the version after the name, as in `xpkg update %s@%s`, or the full reference.", wording.ShellWord(name), wording.ShellWord(tag))
 	}
 	ref, err := oci.ParseReference(present, oci.ParseOptions{})
 	if err != nil {

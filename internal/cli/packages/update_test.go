@@ -29,6 +29,7 @@ func TestUpdateTo(t *testing.T) {
 		{"boats", "boats-v2", "boats-v2"},
 		{"registry.example.com/a/b:v1", "not a tag", ""},
 		{"registry.example.com/a/b:v1", "sha256:aa", ""},
+		{"registry.example.com/a/b:v1", "b:v2", ""},
 	} {
 		got, err := updateTo(tc.present, tc.to)
 		switch {
@@ -37,6 +38,14 @@ func TestUpdateTo(t *testing.T) {
 		case err == nil && got != tc.want:
 			t.Errorf("%s to %s: got %s, want %s", tc.present, tc.to, got, tc.want)
 		}
+	}
+}
+
+// A name with a tag is not appended to the repository.
+func TestUpdateToANameWithATag(t *testing.T) {
+	_, err := updateTo("registry.example.com/acme/boats:v1", "boats:v2")
+	if !errors.Is(err, terminal.ErrUsage) || !strings.Contains(errcode.From(err).Do, "`xpkg update boats@v2`") {
+		t.Errorf("%v", err)
 	}
 }
 
