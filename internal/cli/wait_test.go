@@ -51,6 +51,7 @@ func TestWaitForAPausedPackage(t *testing.T) {
 	b.patch(t, b.provider(t, "paused"), `{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`)
 	got := b.must(t, 11, "update", "paused", "v2", "--yes", "--wait", "3s")
 	checkMatches(t, got.errors, `^error: NotHealthyInTime: provider/paused is not healthy: Reconciliation is paused by the annotation crossplane.io/paused$`)
+	checkMatches(t, got.errors, "^  The manager changes nothing until you run `kubectl annotate provider.pkg paused crossplane.io/paused-`.$")
 	b.patch(t, b.provider(t, "paused"), `{"metadata":{"annotations":{"crossplane.io/paused":null}}}`)
 	b.must(t, 0, "update", "paused", "v2", "--yes", "--wait", "1m")
 	b.must(t, 0, "uninstall", "provider", "paused", "--yes", "--wait", "1m")

@@ -34,7 +34,7 @@ var (
 	ErrWait = errcode.Code{
 		Name: "NotHealthyInTime", Class: errcode.Timeout,
 		Cause: "The package, or a package that it requires, did not become healthy within the time of --wait.",
-		Fix:   "The install continues. Check it with `xpkg tree`, or wait longer with --wait.",
+		Fix:   "The operation continues. Check it with `xpkg tree`, or wait longer with --wait.",
 	}
 )
 

@@ -109,7 +109,12 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()
 			}
-			return adviseRuntime(health.of, ErrWait.New(errors.New(strings.TrimSuffix(health.message, ".")), "%s is not healthy", inventory.ShortName(p)))
+			failed := ErrWait.New(errors.New(strings.TrimSuffix(health.message, ".")), "%s is not healthy", inventory.ShortName(p))
+			if _, ok := health.of.GetAnnotations()[v1.AnnotationPaused]; ok {
+				return failed.WithDo("The manager changes nothing until you run `kubectl annotate %s.pkg %s %s-`.",
+					strings.ToLower(health.of.PackageKind()), health.of.GetName(), v1.AnnotationPaused)
+			}
+			return adviseRuntime(health.of, failed)
 		case <-tick.C:
 		}
 	}
