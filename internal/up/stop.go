@@ -39,7 +39,7 @@ func Stop(ctx context.Context, dataDir string) error {
 // NotRunning returns the error of a data directory in which no control plane runs.
 func NotRunning(dataDir string) *errcode.Error {
 	return ErrNotRunning.New(nil, "no control plane runs in %s", dataDir).
-		WithDo("Start one with `%s`, or name its directory with --data-dir.", datadir.Command("xpkg up", dataDir))
+		WithDo("Start one with `%s`, or name its directory with --data-dir.", datadir.StartCommand(dataDir))
 }
 
 // stopHolder stops the process that holds the directory. It kills the process after stopGrace.

@@ -34,6 +34,8 @@ type Options struct {
 	// Progress is called with the steps of the start and of the stop, from several goroutines. It
 	// must not block, and may be nil.
 	Progress func(Event)
+	// Flags are the flags of the start that messages repeat in the command for the next start.
+	Flags []string
 	// Version is the version of xpkg, for state.json.
 	Version string
 	// Now returns the current time. Nil means the system clock.
@@ -90,6 +92,9 @@ func run(ctx context.Context, o Options) (err error) {
 	defer join(&err, dir.Close)
 	if err := waitForPrevious(ctx, o, dir); err != nil {
 		return err
+	}
+	if err := dir.SaveFlags(o.Flags); err != nil {
+		return ErrDataDirUnusable.New(err, "cannot save the flags of the start")
 	}
 	listener, port, err := openPorts(o, dir)
 	if err != nil {

@@ -101,7 +101,7 @@ func (f ClusterFlags) localPlane(files []string) (string, error) {
 	state, err := up.Status(dir)
 	if err == nil && !state.Ready {
 		err = up.ErrNotRunning.New(nil, "no control plane is ready in %s", dir).
-			WithDo("Run `%s`, or name another cluster with --kubeconfig.", datadir.Command("xpkg up --detach", state.DataDir))
+			WithDo("Run `%s`, or name another cluster with --kubeconfig.", datadir.StartCommand(state.DataDir, "--detach"))
 	}
 	return state.State.Kubeconfig, err
 }

@@ -68,5 +68,5 @@ func startCommand(err error) string {
 	if !errors.As(err, &stopped) {
 		return ""
 	}
-	return datadir.Command("xpkg up --detach", stopped.dir)
+	return datadir.StartCommand(stopped.dir, "--detach")
 }

@@ -51,7 +51,7 @@ func (c *StatusCmd) Run(env *terminal.Env) error {
 
 func writeReport(w io.Writer, r up.Report) error {
 	if !r.Running {
-		_, err := fmt.Fprintf(w, "No control plane runs in %s. Start one with `%s`.\n", r.DataDir, datadir.Command("xpkg up", r.DataDir))
+		_, err := fmt.Fprintf(w, "No control plane runs in %s. Start one with `%s`.\n", r.DataDir, datadir.StartCommand(r.DataDir))
 		return err
 	}
 	fmt.Fprintf(w, "Running since %s, process %d, data in %s\n\n", terminal.Age(r.State.Started, time.Now()), r.PID, r.DataDir)

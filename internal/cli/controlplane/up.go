@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
@@ -19,6 +20,7 @@ import (
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 	"github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -84,13 +86,34 @@ func (c *UpCmd) Run(env *terminal.Env) (err error) {
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
 	return up.Run(env.Context, up.Options{
-		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version,
+		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version, Flags: repeatedFlags(env.Args),
 		Unblock: webhooks.Unblock,
 		Manager: localManager(progress, c, dir, choice, privileges, core),
 		Progress: func(e up.Event) {
 			c.reportEvent(env, progress, e)
 		},
 	})
+}
+
+// repeatedFlags returns the flags among the arguments of `xpkg up` that the next start needs again: not those that the data directory
+// records, and not those of the output and of a single start.
+func repeatedFlags(args []string) []string {
+	single := map[string]bool{
+		"--data-dir": true, "--port": true, "--registry-port": true, "--start-timeout": true, "--color": true, "--pager": true,
+		"--detach": false, "-d": false, "--build": false, "--quiet": false, "-q": false, "--verbose": false, "-v": false,
+	}
+	var out []string
+	for i := 0; i < len(args); i++ {
+		name, _, hasValue := strings.Cut(args[i], "=")
+		valued, known := single[name]
+		switch {
+		case !known && (args[i] != "up" || len(out) > 0):
+			out = append(out, args[i])
+		case valued && !hasValue:
+			i++
+		}
+	}
+	return out
 }
 
 // checkPorts returns an error for invalid port numbers.
@@ -249,6 +272,6 @@ func (c *DownCmd) Run(env *terminal.Env) error {
 	if err := up.Stop(env.Context, dir); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "The control plane is stopped. Its data is in %s.\n", terminal.Safe(dir))
+	_, err = fmt.Fprintf(env.Stdout, "The control plane is stopped. Its data is in %s.\nStart it again with `%s`.\n", terminal.Safe(dir), terminal.Safe(datadir.StartCommand(dir, "--detach")))
 	return err
 }

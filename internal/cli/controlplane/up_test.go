@@ -25,3 +25,14 @@ func TestQuietUpPrintsAddressesOnly(t *testing.T) {
 		}
 	}
 }
+
+// The command for the next start repeats the flags that change the control plane, and only those.
+func TestRepeatedFlagsOfUp(t *testing.T) {
+	args := strings.Fields("-q up --detach -d --data-dir plane --port=0 --registry-port 1 --package-runtime None --dependency-upgrades=Upgrade --start-timeout 5m -v --namespaced")
+	if got, want := strings.Join(repeatedFlags(args), " "), "--package-runtime None --dependency-upgrades=Upgrade --namespaced"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := repeatedFlags([]string{"up"}); len(got) > 0 {
+		t.Errorf("got %q", got)
+	}
+}

@@ -32,21 +32,26 @@ func (f DataDirFlag) Candidates(kubeconfig string) []string {
 	return dirs
 }
 
-// RunningDir returns the data directory of the flag. Without it, it returns the first candidate in which a control plane runs, or the
-// default directory.
+// RunningDir returns the data directory of the flag. Without it, it returns the first candidate in which a control plane runs, the first one
+// with a stopped control plane, or the default directory.
 func (f DataDirFlag) RunningDir() (string, error) {
 	if f.DataDir == "" {
-		if dir := f.running(); dir != "" {
-			return dir, nil
+		for _, running := range []bool{true, false} {
+			if dir := f.candidate(running); dir != "" {
+				return dir, nil
+			}
 		}
 	}
 	return f.Dir()
 }
 
 // running returns the first candidate in which a control plane runs, or "".
-func (f DataDirFlag) running() string {
+func (f DataDirFlag) running() string { return f.candidate(true) }
+
+// candidate returns the first candidate with a control plane that runs, or that is stopped, or "".
+func (f DataDirFlag) candidate(running bool) string {
 	for _, dir := range f.Candidates("") {
-		if report, err := up.Status(dir); err == nil && report.Running {
+		if report, err := up.Status(dir); err == nil && report.Running == running && (running || !report.Created.IsZero()) {
 			return report.DataDir
 		}
 	}

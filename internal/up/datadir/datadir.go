@@ -5,6 +5,7 @@ package datadir
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -30,6 +31,8 @@ const (
 	// StateName is the file that the holder writes when the control plane is ready.
 	StateName = "state.json"
 	pidName   = "up.pid"
+	// flagsName is the file with the flags of the last start.
+	flagsName = "flags.json"
 
 	// lockWait is the time that Open waits for the lock, which other processes hold briefly to test
 	// it.
@@ -77,6 +80,29 @@ func Command(command, path string) string {
 		return command
 	}
 	return command + " --data-dir " + wording.ShellWord(path)
+}
+
+// StartCommand returns the command that starts the control plane of a data directory with the flags of its last start, and in the background
+// with --detach. Without these flags, the manager would run with its defaults: other runtimes, permissions or policies.
+func StartCommand(path string, flags ...string) string {
+	var last []string
+	if content, err := os.ReadFile(filepath.Join(path, flagsName)); err != nil || json.Unmarshal(content, &last) != nil {
+		last = nil // The directory is new, or its file is damaged.
+	}
+	command := "xpkg up"
+	for _, flag := range flags {
+		command += " " + wording.ShellWord(flag)
+	}
+	command = Command(command, path)
+	for _, flag := range last {
+		command += " " + wording.ShellWord(flag)
+	}
+	return command
+}
+
+// SaveFlags writes the flags of a start for [StartCommand].
+func (d *Dir) SaveFlags(flags []string) error {
+	return WriteJSON(d.File(flagsName), append([]string{}, flags...))
 }
 
 // Open creates the directory if it is missing, and takes its lock. It fails as [Check] does, with
