@@ -104,25 +104,27 @@ type packageView struct {
 	// Part is the part of the package that the page shows.
 	Part string
 	// Problem is the reason why the content of the version cannot be shown.
-	Problem      *catalog.IndexError
-	Title        string
-	Summary      string
-	HasIcon      bool
-	Readme       template.HTML
-	ReleaseNotes template.HTML
-	Groups       []kindGroup
-	MoreKinds    int
-	Snippets     []snippet
-	Cost         cost
-	Permissions  []string
-	Objects      []facet
-	Form         []formSection
-	Versions     []versionRow
-	Former       string
-	Dependents   []Dependent
-	Tree         *treeNode
-	Graph        template.HTML
-	Trust        []snippet
+	Problem *catalog.IndexError
+	// ReplacementURL is the page of the package or version that replaces the package; empty if the index does not have it.
+	ReplacementURL string
+	Title          string
+	Summary        string
+	HasIcon        bool
+	Readme         template.HTML
+	ReleaseNotes   template.HTML
+	Groups         []kindGroup
+	MoreKinds      int
+	Snippets       []snippet
+	Cost           cost
+	Permissions    []string
+	Objects        []facet
+	Form           []formSection
+	Versions       []versionRow
+	Former         string
+	Dependents     []Dependent
+	Tree           *treeNode
+	Graph          template.HTML
+	Trust          []snippet
 }
 
 // A kindGroup is an API group with kinds.
@@ -151,6 +153,10 @@ func (h *Handler) packagePage(r *request, at release, part string) (*response, e
 	if at.Version.Error != nil {
 		v.Problem = at.Version.Error
 	}
+	var err error
+	if v.ReplacementURL, err = replacementURL(r, at); err != nil {
+		return nil, err
+	}
 	v.Versions = versionRows(at)
 	if i := slices.IndexFunc(v.Versions, func(row versionRow) bool { return row.Current }); i >= 0 {
 		v.Former = v.Versions[i].Former
@@ -170,6 +176,27 @@ func (h *Handler) packagePage(r *request, at release, part string) (*response, e
 		p.Title += ": " + part
 	}
 	return h.page(r, "package", p)
+}
+
+// replacementURL returns the page of the package or version that replaces a package; empty if there is none. Publishers state any text.
+func replacementURL(r *request, at release) (string, error) {
+	repository, tag := at.Repository(), at.ReplacedBy
+	if at.History.Find(tag) == nil {
+		repository, tag = at.ReplacedBy, ""
+		if i := strings.LastIndexByte(repository, ':'); i > strings.LastIndexByte(repository, '/') {
+			repository, tag = repository[:i], repository[i+1:]
+		}
+	}
+	found, err := releaseOf(r.ctx, r.view, repository, tag)
+	switch {
+	case repository == "" || errors.Is(err, ErrNotFound):
+		return "", nil
+	case err != nil:
+		return "", err
+	case found.Status != nil && found.Status.State == catalog.Removed:
+		return packageURL(repository, ""), nil // A removed version has no page.
+	}
+	return packageURL(repository, tag), nil
 }
 
 // content returns the content of the version, and fills the parts of the view that come from it. An error of the package is

@@ -3,6 +3,7 @@ package export_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -144,6 +145,37 @@ func TestPagesHaveOwnersAndDeletedVersions(t *testing.T) {
 		if exists(filepath.Join(packages, name)) {
 			t.Errorf("%s has pages", name)
 		}
+	}
+}
+
+// A package has a link to its replacement if the index has it: any publisher can name one that it does not have.
+func TestPagesOfReplacedPackages(t *testing.T) {
+	packages := webtest.Packages(t)
+	replaced := map[string]string{}
+	for i, replacement := range []string{
+		"v1.0.0", "v2.0.0", webtest.Registry + "/acme/provider-boats", webtest.Registry + "/acme/provider-boats:v1.0.0", webtest.Registry + "/acme/provider-boats:v7.0.0",
+		"registry.example.com/acme/ships", "ships", "localhost:5000/ships:v1.0.0", "../../x", "javascript:alert(1)",
+	} {
+		name := fmt.Sprintf("provider-replaced-%d", i)
+		v := webtest.Version(t, "acme/"+name, "v1.0.0", time.Unix(1e9, 0), "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: "+name+
+			"}\nspec:\n  controller: {image: example.org/x:v1}\n")
+		v.Status = &catalog.Status{State: catalog.Deprecated, Reason: catalog.Renamed, ReplacedBy: replacement, Since: time.Unix(1e9, 0)}
+		packages, replaced[name] = append(packages, v), replacement
+	}
+	dir := writeVersions(t, packages, webtest.Options())
+	checkLinks(t, dir)
+	linked := 0
+	for name, replacement := range replaced {
+		text, err := os.ReadFile(filepath.Join(dir, "p", webtest.Registry, "acme", name, "index.html"))
+		if err != nil || !strings.Contains(string(text), "Use "+replacement+" instead") && !strings.Contains(string(text), ">"+replacement+"</a> instead") {
+			t.Errorf("the page of %s does not name %s: %v", name, replacement, err)
+		}
+		if strings.Contains(string(text), ">"+replacement+"</a>") {
+			linked++
+		}
+	}
+	if linked != 3 {
+		t.Errorf("%d replacements have a link, want 3", linked)
 	}
 }
 
