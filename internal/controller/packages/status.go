@@ -3,6 +3,7 @@ package packages
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,7 +39,8 @@ func (r *Reconciler) setHealth(p v1.Package, current, active string, revisions [
 		p.SetConditions(now, v1.Active())
 		return summary
 	}
-	inactive := v1.Inactive(fmt.Sprintf("Revision %s waits to be activated: set its spec.desiredState to Active.", current))
+	inactive := v1.Inactive(fmt.Sprintf("Revision %s waits to be activated: run `kubectl patch %srevision.%s %s --type merge -p '{\"spec\":{\"desiredState\":\"Active\"}}'`.",
+		current, strings.ToLower(p.PackageKind()), v1.Group, current))
 	p.SetConditions(now, inactive)
 	return revision.Summary{Waiting: true, Reason: inactive.Reason, Message: inactive.Message}
 }
