@@ -37,15 +37,20 @@ func (c *Catalog) Unlisted() []string {
 // Repository returns the repository of the package.
 func (e *Entry) Repository() string { return e.row.Repository }
 
-// Encode returns the entry as a layer of a journal.
-func (e *Entry) Encode() ([]byte, error) { return frame.Encode(encodeEvents(diffEntries(nil, e))) }
+// An EntryEncoder encodes entries. Its memory, which is large, serves for all of them. The zero value is ready to use. It is not safe for concurrent use.
+type EntryEncoder struct{ coder frame.Coder }
+
+// Encode returns an entry as a layer of a journal.
+func (c *EntryEncoder) Encode(e *Entry) ([]byte, error) {
+	return c.coder.Encode(encodeEvents(diffEntries(nil, e)))
+}
 
 // maxEntry limits the size of an entry in bytes.
 const maxEntry = 64 << 20
 
 var errNoPackage = errors.New("the entry has no package")
 
-// DecodeEntry returns an entry that Encode has encoded.
+// DecodeEntry returns an entry that an EntryEncoder has encoded.
 func DecodeEntry(packed []byte) (*Entry, error) {
 	events, _, err := decodeEvents(packed, maxEntry)
 	if err != nil {

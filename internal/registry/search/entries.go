@@ -41,8 +41,9 @@ func (d *Database) recordEntries(ctx context.Context, c, former *catalog.Catalog
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // After a commit, it has no effect.
+	var encoder catalog.EntryEncoder
 	for e := range c.ChangedEntries(former) {
-		packed, err := e.Encode()
+		packed, err := encoder.Encode(e)
 		if err != nil {
 			return err
 		}
