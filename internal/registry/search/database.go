@@ -101,8 +101,7 @@ func (d *Database) prepare(ctx context.Context) error {
 	}
 	switch version {
 	case formatVersion:
-		_, err := d.repositories(ctx)
-		return err
+		return d.check(ctx)
 	case 0:
 		if _, err := d.db.ExecContext(ctx, schema); err != nil {
 			return err
@@ -111,6 +110,18 @@ func (d *Database) prepare(ctx context.Context) error {
 		return err
 	}
 	return fmt.Errorf("its version is %d instead of %d", version, formatVersion)
+}
+
+// check fails if the file is damaged, for example after a loss of power.
+func (d *Database) check(ctx context.Context) error {
+	var result string
+	if err := d.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&result); err != nil {
+		return err
+	}
+	if result != "ok" {
+		return fmt.Errorf("it is damaged: %s", result)
+	}
+	return nil
 }
 
 // Close closes the database.

@@ -81,10 +81,9 @@ func (d *Database) readPublished(ctx context.Context) (map[string]map[string]tim
 			return nil, err
 		}
 		var times map[string]time.Time
-		if err := json.Unmarshal([]byte(text), &times); err != nil {
-			return nil, err
+		if err := json.Unmarshal([]byte(text), &times); err == nil { // A damaged row counts as missing.
+			known[repository] = times
 		}
-		known[repository] = times
 	}
 	return known, rows.Err()
 }

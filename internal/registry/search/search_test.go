@@ -1,6 +1,7 @@
 package search_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -200,6 +201,42 @@ func TestADamagedDatabaseIsBuiltAgain(t *testing.T) {
 		got, err := open(t, path, c).Search(t.Context(), c, catalog.Query{Kind: "Release"}, 0, everything)
 		if err != nil || len(got) != 1 {
 			t.Errorf("%s: %q, %v", name, names(got), err)
+		}
+	}
+}
+
+// A loss of power can damage any page of the file.
+func TestADatabaseWithDamagedPagesIsBuiltAgain(t *testing.T) {
+	c := sample(t)
+	path := filepath.Join(t.TempDir(), "search.db")
+	if err := open(t, path, c).Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = 4096
+	for at := page; at < len(content); at += page {
+		damaged := slices.Clone(content)
+		copy(damaged[at:], bytes.Repeat([]byte{0xff}, 64))
+		path := filepath.Join(t.TempDir(), "search.db")
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d := open(t, path, c)
+		if err := d.RecordPublished(t.Context(), c, time.Now()); err != nil {
+			t.Errorf("page %d: %v", at/page, err)
+		}
+		if err := d.RecordEntries(t.Context(), c, &catalog.Catalog{}); err != nil {
+			t.Errorf("page %d: %v", at/page, err)
+		}
+		got, err := d.Search(t.Context(), c, catalog.Query{Kind: "Release"}, 0, everything)
+		if err != nil || len(got) != 1 {
+			t.Errorf("page %d: %q, %v", at/page, names(got), err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
