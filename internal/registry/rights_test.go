@@ -179,7 +179,7 @@ func TestABackendMountsOnlyWhatTheClientReads(t *testing.T) {
 		want         bool
 	}{
 		{mount + public, token, true},
-		{mount + public, publisher, false}, // The token does not cover the repository.
+		{mount + public, publisher, true}, // Every client reads the repository.
 		{mount + private, token, false},
 		{"mount=&" + mount + private, token, false},
 		{mount + "&" + mount + public, token, false},

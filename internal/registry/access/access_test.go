@@ -76,6 +76,8 @@ func TestTheRuleWithTheLongestPrefixDecides(t *testing.T) {
 		{scoped, "acme/boats", access.Create, false},
 		{scoped, "acme/rafts", access.Publish, false},
 		{scoped, "acme/secret", access.Read, false},
+		{scoped, "acme/rafts", access.Read, true},
+		{scoped, "index", access.Read, true},
 		{ci, "acme/boats", access.Create, true},
 		{ci, "acme/boats", access.Delete, false},
 		{ci, "acme/rafts", access.Publish, false},
@@ -146,7 +148,7 @@ issuers:
 	}
 }
 
-// TestLimitsNeverAllowMore checks that a limit never adds a permission.
+// TestLimitsNeverAllowMore checks that a limit never adds a permission, and hides nothing that is public.
 func TestLimitsNeverAllowMore(t *testing.T) {
 	p := policy(t)
 	users := rapid.SampledFrom([]string{"", "alice", "bob", "root"})
@@ -159,6 +161,9 @@ func TestLimitsNeverAllowMore(t *testing.T) {
 		repository, action := names.Draw(t, "repository"), actions.Draw(t, "action")
 		if p.May(s.Limited([]access.Scope{scope}), repository, action) && !p.May(s, repository, action) {
 			t.Fatalf("the limit %+v allows %s on %s", scope, action, repository)
+		}
+		if p.May(access.Anonymous(), repository, access.Read) && !p.May(s.Limited([]access.Scope{scope}), repository, access.Read) {
+			t.Fatalf("the limit %+v hides %s, which is public", scope, repository)
 		}
 	})
 }

@@ -67,24 +67,23 @@ type Identity struct {
 	Actions []Action `json:"actions,omitempty"`
 }
 
-// May reports whether a subject may perform an action on a repository.
+// May reports whether a subject may perform an action on a repository. Every subject may read public repositories: the limits of a token hide nothing that
+// clients without credentials read.
 func (p *Policy) May(s Subject, repository string, a Action) bool {
-	if !ValidRepository(repository) || !s.isWithinLimits(repository, a) {
+	if !ValidRepository(repository) || !s.isRequested(repository, a) {
+		return false
+	}
+	if a == Read && p.Partition(repository) == "" {
+		return true
+	}
+	if !s.isWithinLimits(repository, a) {
 		return false
 	}
 	if covers(s.Grants, repository, a) || s.is(p.Administrators) {
 		return true
 	}
 	rule, ok := p.rule(repository)
-	switch {
-	case ok && s.is(rule.Owners):
-		return true
-	case a != Read:
-		return false
-	case ok:
-		return !rule.Private || s.is(rule.Readers)
-	}
-	return !p.Private
+	return ok && (s.is(rule.Owners) || a == Read && s.is(rule.Readers))
 }
 
 // IsAdministrator reports whether a subject is an administrator.

@@ -18,7 +18,7 @@ type Subject struct {
 	Grants []Scope
 	// Origins are the entries of the policy that accept an identity of an issuer; see [Policy.Accepts]. Subjects of tokens have none.
 	Origins []Origin
-	// Limits restrict the subject: each of them must cover an action. A token has the limit of its
+	// Limits restrict the subject: each of them must cover an action, except to read a public repository. A token has the limit of its
 	// scope.
 	Limits [][]Scope
 	// Requested is the scope that a client requested for a bearer token, as a further limit; nil means no limit. A request beyond
@@ -56,6 +56,10 @@ func (s Subject) isWithinLimits(repository string, a Action) bool {
 			return false
 		}
 	}
+	return true
+}
+
+func (s Subject) isRequested(repository string, a Action) bool {
 	return s.Requested == nil || covers(*s.Requested, repository, a)
 }
 
