@@ -426,11 +426,15 @@ func TestTheSignatureOfTheCurrentStateIsRepaired(t *testing.T) {
 	t.Cleanup(backend.Close)
 	index := oci.MustParseReference(address + "/index:main")
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
-	s.waitUntil(t, "the package is published", func() bool { return len(s.found(t, "", "kind:Boat")) == 1 })
-	state, err := backend.Resolve(t.Context(), index)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var state oci.Descriptor
+	s.waitUntil(t, "the package is published", func() bool {
+		if len(s.found(t, "", "kind:Boat")) != 1 {
+			return false
+		}
+		var err error
+		state, err = backend.Resolve(t.Context(), index) // The search can have the package before the server holds the lease.
+		return err == nil
+	})
 	for name, damage := range map[string]func() error{
 		"a signature of another key": func() error { return other.Push(t.Context(), backend, index, state.Digest) },
 		"a package": func() error {
