@@ -1,9 +1,12 @@
 package planner
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,6 +110,38 @@ func TestCount(t *testing.T) {
 	p := &Plan{CustomResources: want}
 	if resources, uncounted := p.CountCustomResources(); resources != 414 || uncounted != 3 {
 		t.Errorf("%d lost, and %d uncounted", resources, uncounted)
+	}
+}
+
+// counted is a cluster that counts custom resources.
+type counted struct {
+	Cluster
+	resources []CustomResources
+}
+
+func (c counted) CountCustomResources(context.Context, []string) ([]CustomResources, error) {
+	return c.resources, nil
+}
+
+// An uninstall that a user confirmed deletes no custom resources that were created after its plan.
+func TestCustomResourcesAfterThePlan(t *testing.T) {
+	p := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "a"}, CustomResources: []CustomResources{{CRD: "ones.a.test", Count: 2}}}
+	for name, tc := range map[string]struct {
+		now   []CustomResources
+		moved string
+	}{
+		"same":    {[]CustomResources{{CRD: "ones.a.test", Count: 2}}, ""},
+		"fewer":   {[]CustomResources{{CRD: "ones.a.test", Count: 1}}, ""},
+		"none":    {nil, ""},
+		"more":    {[]CustomResources{{CRD: "ones.a.test", Count: 3}}, "the number of custom resources of ones.a.test was 2 and is 3"},
+		"another": {[]CustomResources{{CRD: "twos.a.test", Count: 1}}, "the number of custom resources of twos.a.test was 0 and is 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := (&Planner{Cluster: counted{resources: tc.now}}).CheckCustomResources(t.Context(), p)
+			if tc.moved == "" && err != nil || tc.moved != "" && (!errors.Is(err, ErrPlanMoved) || !strings.Contains(err.Error(), tc.moved)) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 

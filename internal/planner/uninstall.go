@@ -143,6 +143,26 @@ func (pl *Planner) ownedObjects(ctx context.Context, s *clusterState, out *Plan)
 	return slices.SortedFunc(maps.Keys(seen), plan.Ref.Compare)
 }
 
+// CheckCustomResources fails with PlanMoved if an uninstall would delete more custom resources than its plan counts: a user agreed to the
+// deletion of those alone.
+func (pl *Planner) CheckCustomResources(ctx context.Context, p *Plan) error {
+	now, err := pl.Cluster.CountCustomResources(ctx, deletedDefinitions(p.Objects))
+	if err != nil {
+		return err
+	}
+	var moved differences
+	for _, r := range now {
+		was := CustomResources{CRD: r.CRD}
+		if i := slices.IndexFunc(p.CustomResources, func(w CustomResources) bool { return w.CRD == r.CRD }); i >= 0 {
+			was = p.CustomResources[i]
+		}
+		if r.Count > was.Count {
+			moved.text("the number of custom resources of "+r.CRD, number(was.Count), number(r.Count))
+		}
+	}
+	return MovedError(p, moved)
+}
+
 // deletedDefinitions returns the names of the CRDs and XRDs that a plan deletes, in order. Both
 // have the name of the resource that they define.
 func deletedDefinitions(p plan.Plan) []string {

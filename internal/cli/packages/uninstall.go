@@ -222,8 +222,8 @@ func awaitNeeds(env *terminal.Env, cluster client.Client, all *inventory.Invento
 	}
 }
 
-// remove deletes the package: with --yes in its current state, and otherwise only if it has not changed since
-// the user confirmed.
+// remove deletes the package: with --yes in its current state, and otherwise only if neither it nor
+// the number of its custom resources has changed since the user saw the plan.
 func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, one uninstallArgs, p v1.Package) error {
 	if !c.Yes {
 		agreed, err := c.ask(env, one)
@@ -260,7 +260,10 @@ func (c *UninstallCmd) ask(env *terminal.Env, one uninstallArgs) (p *planner.Pla
 		if err := showPlan(env, p); err != nil {
 			return nil, err
 		}
-		return p, env.Confirm()
+		if err := env.Confirm(); err != nil {
+			return nil, err
+		}
+		return p, planError(pl.CheckCustomResources(env.Context, p), "uninstall "+p.Package.Short())
 	}
 	if err := consentError(p); err != nil {
 		return nil, err
