@@ -1,9 +1,11 @@
 package cli_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
@@ -149,5 +151,28 @@ func TestAtomicCommandsUndoTheirChanges(t *testing.T) {
 		if got := b.provider(t, name).Spec.Package; got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestAtomicUpdatesIgnoreEarlierFailures proves that the failure of a package that was not healthy before a command, and that the
+// command does not change, does not undo the changes of others.
+func TestAtomicUpdatesIgnoreEarlierFailures(t *testing.T) {
+	b := newBench(t)
+	first, second := b.push(t, "earlier/snow", "v1.0.0", "Snow"), b.push(t, "earlier/snow", "v2.0.0", "Snow")
+	b.must(t, 0, "install", "provider", first, "snow", "--wait", "1m")
+	brig := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "brig"}}
+	brig.Spec.Package = b.registry + "/earlier/missing:v1.0.0"
+	if err := b.client.Create(t.Context(), brig); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "snow", "brig", "--yes", "--wait", "1m") })
+	got := b.must(t, 5, "update", "brig@v1.0.0", "snow@v2.0.0", "--atomic", "--yes", "--wait", "5s")
+	got.prints(t, "^provider/snow healthy .*:v2.0.0", "^error: RepositoryNotFound: provider/brig ")
+	if p := b.provider(t, "snow").Spec.Package; p != second || strings.Contains(got.errors, "undone") {
+		t.Errorf("snow is %s after:\n%s", p, got.errors)
+	}
+	alone := b.must(t, 5, "update", "brig", "v1.0.0", "--atomic", "--yes", "--wait", "5s")
+	if strings.Contains(alone.errors, "undone") {
+		t.Errorf("a command without changes reports:\n%s", alone.errors)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -31,10 +32,11 @@ type operation struct {
 	wait   time.Duration
 	// needsPlan makes the operation fail if a step cannot be planned here. Otherwise it continues without a plan.
 	needsPlan bool
-	// all is set if the user has selected all packages, instead of naming them.
-	all bool
 	// asksToRemove makes every uninstall need consent, not only one that deletes custom resources.
 	asksToRemove bool
+	// others returns the steps of an update of the named packages alone. It is set if the user has selected all packages, instead of
+	// naming them.
+	others func(env *terminal.Env, names []string) ([]*step, error)
 	atomicFlag
 	terminal.ConsentFlag
 	connection.ClusterFlags
@@ -70,7 +72,7 @@ func (o operation) run(env *terminal.Env, pl *clusterPlanner, steps []*step) err
 	if err := o.consent(env, steps); err != nil {
 		return err
 	}
-	if err := checkSteps(env, pl.client, steps); err != nil {
+	if err := o.checkSteps(env, pl, steps); err != nil {
 		return err
 	}
 	return o.carryOut(env, pl.client, steps)
@@ -79,11 +81,36 @@ func (o operation) run(env *terminal.Env, pl *clusterPlanner, steps []*step) err
 // plan plans each step on the assumption that the previous steps are done. It fails if a step is refused, or
 // if the lock file contradicts the content of a package. A dry run shows the changes of packages that install objects maintain.
 func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
+	refused, err := o.planSteps(env, pl, steps)
+	if err == nil || o.others == nil || !isRefusal(err) {
+		return err
+	}
+	var names []string
+	for _, s := range steps {
+		if !s.same && !slices.Contains(refused, s) {
+			names = append(names, inventory.ShortName(s.subject()))
+		}
+	}
+	return o.adviseOthers(env, err, names, o.planner(pl))
+}
+
+// planFunc plans steps. With an error, it returns those that it refuses.
+type planFunc func(*terminal.Env, []*step) (refused []*step, err error)
+
+// planner returns the function that plans steps with a planner.
+func (o operation) planner(pl *clusterPlanner) planFunc {
+	return func(env *terminal.Env, steps []*step) ([]*step, error) { return o.planSteps(env, pl, steps) }
+}
+
+// planSteps plans the steps as plan does. With an error, it returns the steps that it refuses: several ones if each of them is
+// in conflict with what remains when all others are planned.
+func (o operation) planSteps(env *terminal.Env, pl *clusterPlanner, steps []*step) ([]*step, error) {
 	pending := len(slices.DeleteFunc(slices.Clone(steps), func(s *step) bool { return s.same }))
 	progress := terminal.StartTask(env.Stderr, "planning the changes of %s", wording.Count(pending, "package"))
 	defer progress.End()
 	planned := 0
 	foreseen := &overlayReader{Reader: origin.ListOnce(pl.Reader)}
+	pl = pl.clone()
 	pl.Reader, pl.ChangedTogether, pl.RemovedTogether = foreseen, map[string]bool{}, nil
 	pl.ShowMaintained = o.dryRun
 	for _, s := range steps {
@@ -106,7 +133,7 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 		if err = planError(err, s.String()); isPlanUnavailable(err, s.want) && !o.needsPlan && !s.remove {
 			progress.End()
 			printPlanUnavailable(env, err)
-			return nil
+			return nil, nil
 		}
 		if err == nil {
 			err = p.RefusalError()
@@ -124,14 +151,17 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 		if deferred == 0 {
 			refused = err
 		}
-		if (waits || err != nil && errcode.From(err).Code.Class.Name == errcode.Conflict.Name) && deferred < pending-planned-1 {
+		if (waits || err != nil && isConflict(err)) && deferred < pending-planned-1 {
 			copy(steps[next:], steps[next+1:])
 			steps[len(steps)-1] = s
 			deferred++
 			continue
 		}
 		if err != nil {
-			return o.adviseOthers(cmp.Or(refused, err), steps, next)
+			if isConflict(err) {
+				return steps[next:], cmp.Or(refused, err)
+			}
+			return steps[next : next+1], cmp.Or(refused, err)
 		}
 		planned++
 		next, deferred = next+1, 0
@@ -142,33 +172,53 @@ func (o operation) plan(env *terminal.Env, pl *clusterPlanner, steps []*step) er
 			foreseen.packages = append(foreseen.packages, s.want)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-// adviseOthers adds to the refusal of one step of an update of all packages the command that updates the others. A conflict is reported
-// when no step from the failed one on can be planned, and invalid content at once.
-func (o operation) adviseOthers(err error, steps []*step, failed int) error {
-	class := errcode.From(err).Code.Class.Name
-	if !o.all || class != errcode.Conflict.Name && class != errcode.Invalid.Name {
-		return err
-	}
-	var others []string
-	for i, s := range steps {
-		if s.same || i == failed || i > failed && class == errcode.Conflict.Name {
-			continue
+// isConflict reports whether a step is refused because of other packages or objects, so that it can be planned after other steps.
+func isConflict(err error) bool { return errcode.From(err).Code.Class.Name == errcode.Conflict.Name }
+
+// isRefusal reports whether an error concerns the package of a step alone, so that others can be updated.
+func isRefusal(err error) bool {
+	return isConflict(err) || errcode.From(err).Code.Class.Name == errcode.Invalid.Name
+}
+
+// adviseOthers adds to the refusal of an update of all packages the command that updates the named ones, without those that are refused
+// too. It plans this update, so that the command works.
+func (o operation) adviseOthers(env *terminal.Env, why error, names []string, plan planFunc) error {
+	quiet := *env
+	quiet.Stderr = &terminal.MessageWriter{Writer: env.Stderr, Quiet: true}
+	progress := terminal.StartTask(env.Stderr, "looking for packages that can be updated")
+	defer progress.End()
+	var refused []string
+	for len(names) > 0 {
+		steps, err := o.others(&quiet, names)
+		if err != nil {
+			return why
 		}
-		others = append(others, inventory.ShortName(s.subject()))
+		failed, err := plan(&quiet, steps)
+		if err == nil {
+			break
+		}
+		before := len(names)
+		for _, s := range failed {
+			name := inventory.ShortName(s.subject())
+			if i := slices.Index(names, name); i >= 0 {
+				names, refused = slices.Delete(names, i, i+1), append(refused, name)
+			}
+		}
+		if !isRefusal(err) || len(names) == before {
+			return why
+		}
 	}
-	return adviseUpdate(err, others)
-}
-
-// adviseUpdate adds to the error of an update of all packages the command that updates the other ones, if there are any.
-func adviseUpdate(err error, others []string) error {
-	if len(others) == 0 {
-		return err
+	if len(names) == 0 {
+		return why
 	}
-	fail := errcode.From(err)
-	return fail.WithDo("%s To update the other packages, run `xpkg update %s`.", fail.Do, strings.Join(others, " "))
+	fail, except := errcode.From(why), ""
+	if len(refused) > 0 {
+		except = " except " + strings.Join(refused, ", ") + ", which would be refused too,"
+	}
+	return fail.WithDo("%s To update the other packages%s run `xpkg update %s`.", fail.Do, cmp.Or(except, ","), strings.Join(names, " "))
 }
 
 // truthful compares the lock file with the dependencies of the content in the plan.
@@ -275,9 +325,10 @@ func (o operation) ask(env *terminal.Env, what string) error {
 	return adviseDryRun(env, o.Consent(env, what))
 }
 
-// checkSteps fails if a package is not as it was planned with, before the first write.
-func checkSteps(env *terminal.Env, cluster client.Client, steps []*step) error {
-	all, err := inventory.LoadPackages(env.Context, cluster)
+// checkSteps fails if a package is not as it was planned with, before the first write, or if more custom resources would be deleted than
+// a user was asked about.
+func (o operation) checkSteps(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
+	all, err := inventory.LoadPackages(env.Context, pl.client)
 	if err != nil {
 		return err
 	}
@@ -288,6 +339,11 @@ func checkSteps(env *terminal.Env, cluster client.Client, steps []*step) error {
 		if err := planner.MovedError(s.plan, s.plan.CheckPackage(all.Named(s.live))); err != nil {
 			return err
 		}
+		if s.remove && o.Asks(env) {
+			if err := planError(pl.CheckCustomResources(env.Context, s.plan), s.String()); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -295,17 +351,19 @@ func checkSteps(env *terminal.Env, cluster client.Client, steps []*step) error {
 // carryOut writes the objects, and waits for all of them if requested.
 func (o operation) carryOut(env *terminal.Env, cluster client.Client, steps []*step) error {
 	done, err := o.write(env, cluster, steps)
+	concerned, unhealthy := splitUnhealthy(done)
 	if err == nil {
-		err = o.waitFor(env, cluster, done)
+		err = o.waitFor(env, cluster, concerned)
 	}
 	if err != nil {
 		return o.undo(env, cluster, changesOf(done), err)
 	}
+	err = o.waitFor(env, cluster, unhealthy)
 	var objects []v1.Package
 	for _, d := range done {
 		objects = append(objects, d.object)
 	}
-	return o.Print(env.Stdout, inventory.List(objects), func(w io.Writer) error {
+	printed := o.Print(env.Stdout, inventory.List(objects), func(w io.Writer) error {
 		for _, d := range done {
 			line := inventory.ShortName(d.object) + " " + d.word
 			if !d.remove {
@@ -317,6 +375,20 @@ func (o operation) carryOut(env *terminal.Env, cluster client.Client, steps []*s
 		}
 		return nil
 	})
+	return cmp.Or(err, printed)
+}
+
+// splitUnhealthy separates the packages that were not healthy before the operation and are not changed by it. The operation waits for
+// them last, and their failure undoes nothing.
+func splitUnhealthy(done []*doneStep) (concerned, unhealthy []*doneStep) {
+	for _, d := range done {
+		if d.same && d.live != nil && d.live.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
+			unhealthy = append(unhealthy, d)
+		} else {
+			concerned = append(concerned, d)
+		}
+	}
+	return concerned, unhealthy
 }
 
 // doneStep is a step that was carried out.

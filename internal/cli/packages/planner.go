@@ -56,6 +56,12 @@ func (f planFlags) open(ctx context.Context, c connection.ClusterFlags) (*cluste
 	return &clusterPlanner{Planner: pl, client: cluster, source: source}, nil
 }
 
+// clone returns a planner whose settings can be changed. It must not be closed.
+func (p *clusterPlanner) clone() *clusterPlanner {
+	settings := *p.Planner
+	return &clusterPlanner{Planner: &settings, client: p.client, source: p.source}
+}
+
 func (p *clusterPlanner) close() error { return p.source.Close() }
 
 // planError returns the error of a failed plan with its code.

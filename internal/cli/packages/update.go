@@ -351,11 +351,15 @@ func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why
 	return c.finish(env, pl.client, before, p, c.outcome())
 }
 
-// finish waits for a package if requested, and prints it. Before is the package before the update.
+// finish waits for a package if requested, and prints it. Before is the package before the update, or p if nothing is changed.
 func (c *UpdateCmd) finish(env *terminal.Env, cluster client.Client, before, p v1.Package, word string) error {
 	if limit := c.limit(c.Wait); limit > 0 {
 		if err := waitInstalled(env, cluster, p, limit, false); err != nil {
-			return c.undo(env, cluster, []change{{before: before, after: p}}, err)
+			var changes []change
+			if before != p {
+				changes = append(changes, change{before: before, after: p})
+			}
+			return c.undo(env, cluster, changes, err)
 		}
 		word = outcomeOfWait(env, p)
 	}

@@ -2,6 +2,8 @@ package packages
 
 import (
 	"errors"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,28 +79,50 @@ func TestPlanOfAllPackagesNamesTheCommandForAll(t *testing.T) {
 	}
 }
 
-// The refusal of one package of an update of all names the command that updates the others: those that could be planned, if the
-// refusal is a conflict with other packages, and otherwise all.
+// The refusal of an update of all packages names the command that updates the others, without those that would be refused too.
 func TestRefusalOfAnUpdateOfAllNamesTheOthers(t *testing.T) {
-	var steps []*step
-	for _, name := range []string{"a", "same", "b", "c"} {
-		p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		steps = append(steps, &step{live: p, want: p, same: name == "same"})
-	}
+	conflict, invalid, network := apply.ErrRefused.New(nil, "refused"), xpkg.ErrInvalidMetaName.New(nil, "invalid"), remote.ErrRegistryUnavailable.New(nil, "down")
 	for name, tc := range map[string]struct {
-		all    bool
-		code   errcode.Code
-		failed int
-		want   string
+		others []string
+		// refused are the errors of the packages, and moved is a dependency that moves with c.
+		refused map[string]error
+		moved   string
+		want    string
 	}{
-		"conflict":      {true, apply.ErrRefused, 2, " To update the other packages, run `xpkg update provider/a`."},
-		"invalid":       {true, xpkg.ErrInvalidMetaName, 2, " To update the other packages, run `xpkg update provider/a provider/c`."},
-		"all conflict":  {true, apply.ErrRefused, 0, ""},
-		"network":       {true, remote.ErrRegistryUnavailable, 2, ""},
-		"named by user": {false, apply.ErrRefused, 2, ""},
+		"others":                {[]string{"a", "c"}, nil, "", " To update the other packages, run `xpkg update provider/a provider/c`."},
+		"one refused":           {[]string{"a", "b", "c"}, map[string]error{"b": conflict}, "", " To update the other packages except provider/b, which would be refused too, run `xpkg update provider/a provider/c`."},
+		"two refused":           {[]string{"a", "b", "c"}, map[string]error{"a": invalid, "c": conflict}, "", " To update the other packages except provider/a, provider/c, which would be refused too, run `xpkg update provider/b`."},
+		"all refused":           {[]string{"a", "b"}, map[string]error{"a": conflict, "b": conflict}, "", ""},
+		"no others":             {nil, nil, "", ""},
+		"no access":             {[]string{"a", "b"}, map[string]error{"b": network}, "", ""},
+		"dependency refused":    {[]string{"a", "c"}, map[string]error{"d": invalid}, "d", ""},
+		"dependent with it too": {[]string{"a", "c"}, map[string]error{"c": conflict, "d": conflict}, "d", " To update the other packages except provider/c, which would be refused too, run `xpkg update provider/a`."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := operation{all: tc.all}.adviseOthers(tc.code.New(nil, "b is refused").WithDo("Do."), steps, tc.failed)
+			o := operation{others: func(_ *terminal.Env, names []string) ([]*step, error) {
+				var steps []*step
+				if slices.Contains(names, "provider/c") && tc.moved != "" {
+					names = append(slices.Clone(names), "provider/"+tc.moved)
+				}
+				for _, name := range names {
+					p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimPrefix(name, "provider/")}}
+					steps = append(steps, &step{live: p, want: p})
+				}
+				return steps, nil
+			}}
+			plan := func(_ *terminal.Env, steps []*step) (refused []*step, err error) {
+				for _, s := range steps {
+					if why := tc.refused[s.live.GetName()]; why != nil {
+						refused, err = append(refused, s), why
+					}
+				}
+				return refused, err
+			}
+			var names []string
+			for _, name := range tc.others {
+				names = append(names, "provider/"+name)
+			}
+			err := o.adviseOthers(&terminal.Env{Stderr: io.Discard}, apply.ErrRefused.New(nil, "x is refused").WithDo("Do."), names, plan)
 			if got := errcode.From(err).Do; got != "Do."+tc.want {
 				t.Errorf("got %q, want %q", got, "Do."+tc.want)
 			}

@@ -158,8 +158,12 @@ func (c *UpdateCmd) runAll(env *terminal.Env) error {
 			WithDo("Update all packages with `xpkg update --all`, and change one with a second command.")
 	}
 	o := c.operation()
-	o.all = true
+	var installed *inventory.Inventory
+	o.others = func(env *terminal.Env, names []string) ([]*step, error) {
+		return c.steps(env, installed, targetsOf(names))
+	}
 	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+		installed = all
 		if len(all.Packages) == 0 {
 			fmt.Fprintln(env.Stderr, "No packages are installed.")
 			return nil, nil
@@ -167,7 +171,7 @@ func (c *UpdateCmd) runAll(env *terminal.Env) error {
 		c.assume(pl)
 		newest, others, err := c.newestTogether(env, nil)
 		if err != nil {
-			return nil, adviseUpdate(err, namesOf(all, others))
+			return nil, o.adviseOthers(env, err, namesOf(all, others), o.planner(pl))
 		}
 		return updateSteps(env, all, newest)
 	})
@@ -192,6 +196,15 @@ func (c *UpdateCmd) newestTogether(env *terminal.Env, selected map[string]string
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
 	}
 	return newest, others, err
+}
+
+// targetsOf returns the packages with the names, to update to their newest versions.
+func targetsOf(names []string) []inventory.Target {
+	out := make([]inventory.Target, 0, len(names))
+	for _, name := range names {
+		out = append(out, inventory.Target{Name: inventory.Name(name)})
+	}
+	return out
 }
 
 // namesOf returns the names of the installed packages of repositories.
