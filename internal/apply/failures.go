@@ -20,7 +20,7 @@ var (
 	ErrRefused = errcode.Code{
 		Name: "ForeignOwner", Class: errcode.Conflict,
 		Cause: "An object of the package belongs to another owner.",
-		Fix:   "Uninstall this package or the one that holds the object. If no package holds it, remove the object, and try again. Nothing was written.",
+		Fix:   "If a newer version of the package that holds the object does not contain it, update that package first: the object stays, and this package takes it over. Otherwise uninstall one of both; an uninstall deletes the custom resources of its CRDs. If no package holds the object, remove it, and try again. Nothing was written.",
 	}
 	ErrNeedsAdoption = errcode.Code{
 		Name: "NeedsAdoption", Class: errcode.Conflict, Approval: true,
@@ -240,11 +240,27 @@ func Refused(refusals []plan.Refusal, what string, args ...any) *errcode.Error {
 			fixes = append(fixes, r.Fix)
 		}
 	}
-	err := refusalCode(refusals).New(errors.New(wording.Few(reasons, most, "; ")), what, args...)
+	code := refusalCode(refusals)
+	if len(fixes) == 0 && code.Name == ErrRefused.Name {
+		fixes = fixesOfHeld(refusals)
+	}
+	err := code.New(errors.New(wording.Few(reasons, most, "; ")), what, args...)
 	if len(fixes) > 0 {
 		return err.WithDo("%s", wording.Few(fixes, most, "; "))
 	}
 	return err
+}
+
+// fixesOfHeld returns the remedy for objects that other packages own, if one package owns all of them.
+func fixesOfHeld(refusals []plan.Refusal) []string {
+	holder := refusals[0].Holder
+	kind, name, _ := strings.Cut(holder, "/")
+	if !slices.Contains([]string{"Provider", "Configuration", "Function"}, kind) || slices.ContainsFunc(refusals, func(r plan.Refusal) bool { return r.Holder != holder }) {
+		return nil
+	}
+	short := strings.ToLower(kind) + "/" + name
+	return []string{fmt.Sprintf("If a newer version of %s does not contain the object, update it first with `xpkg update %s`: the object stays, and this package takes it over. "+
+		"Otherwise uninstall one of both; an uninstall deletes the custom resources of its CRDs. Nothing was written.", short, short)}
 }
 
 func refusalCode(refusals []plan.Refusal) errcode.Code {

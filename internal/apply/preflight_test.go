@@ -345,4 +345,11 @@ func TestCodesOfRefusals(t *testing.T) {
 	if err := apply.Refused([]plan.Refusal{stored}, "refused"); err.Do != stored.Fix {
 		t.Errorf("got the advice %q", err.Do)
 	}
+	for name, refusals := range map[string][]plan.Refusal{
+		"xpkg update provider/other": {foreign, foreign}, "": {foreign, {Holder: "Function/b"}}, "?": {{Holder: "Release/tools"}},
+	} {
+		if do := apply.Refused(refusals, "refused").Do; strings.Contains(do, "`xpkg update") != (name == "xpkg update provider/other") || !strings.Contains(do, "update") {
+			t.Errorf("%s: got the advice %q", name, do)
+		}
+	}
 }
