@@ -172,6 +172,8 @@ func (s *session) tlsAdvice(err error) string {
 		return "Renew the certificate of the registry, or correct the clock of this machine."
 	case errors.As(err, &host):
 		return "Use a name of the registry that its certificate contains, or issue a certificate for " + hostname(s.host) + "."
+	case s.opts.Hosts[s.host].CAAdvice != "":
+		return s.opts.Hosts[s.host].CAAdvice
 	}
 	return fmt.Sprintf("Pass the certificate of its CA, such as --ca-file %s=ca.pem; only for a registry of your own, skip the check with --insecure-skip-tls-verify.", s.host)
 }
