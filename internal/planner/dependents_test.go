@@ -13,9 +13,11 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 const leaf = "registry.example.com/leaf"
@@ -195,5 +197,37 @@ func TestAPackageIsBrokenOnceForAllOfItsKinds(t *testing.T) {
 		if text := errcode.Message(err); !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %s", want, text)
 		}
+	}
+}
+
+// An object whose other owners are deleted, or are removed by an earlier step, is deleted with the package and not left.
+func TestAnObjectGoesWithItsLastOwner(t *testing.T) {
+	deleting := asking("deleting", "registry.example.com/deleting:v1.0.0")
+	now := metav1.Now()
+	deleting.SetDeletionTimestamp(&now)
+	s := &clusterState{live: asking("last", leaf+":v1.0.0"), others: []v1.Package{asking("stays", "registry.example.com/stays:v1.0.0"), deleting}}
+	owner := func(kind, name string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: "pkg.crossplane.io/v1", Kind: kind, Name: name}
+	}
+	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other"}
+	for name, tc := range map[string]struct {
+		owners []metav1.OwnerReference
+		want   plan.Action
+	}{
+		"alone":         {nil, plan.Delete},
+		"another":       {[]metav1.OwnerReference{owner("Provider", "stays")}, plan.Leave},
+		"deleting":      {[]metav1.OwnerReference{owner("Provider", "deleting")}, plan.Delete},
+		"removed":       {[]metav1.OwnerReference{owner("Provider", "removed"), owner("Function", "stays")}, plan.Delete},
+		"not a package": {[]metav1.OwnerReference{other}, plan.Leave},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ref := plan.Ref{Kind: plan.DefinitionKind, Name: "masts.a.test"}
+			live := map[plan.Ref]plan.Live{ref: {Ref: ref, Owners: append(tc.owners, owner("Provider", "last"))}}
+			s.dropDeletedOwners(live)
+			got := plan.Uninstall(live, revision.Requester(s.live, s.live.NewRevision(), nil))
+			if len(got.Changes) != 1 || got.Changes[0].Action != tc.want {
+				t.Errorf("got %+v, want %s", got.Changes, tc.want)
+			}
+		})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -53,12 +55,29 @@ func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.dropDeletedOwners(live)
 	out.Objects = plan.Uninstall(live, revision.Requester(s.live, s.live.NewRevision(), s.revisions))
 	if out.CustomResources, err = pl.Cluster.CountCustomResources(ctx, deletedDefinitions(out.Objects)); err != nil {
 		return nil, err
 	}
 	s.warnOfUnknown(out)
 	return out, pl.recordDependents(ctx, s, out)
+}
+
+// dropDeletedOwners removes from objects the owners that are packages which are being deleted, do not exist, or are removed by an
+// earlier step of the operation. The garbage collector deletes an object when its last owner is deleted.
+func (s *clusterState) dropDeletedOwners(live map[plan.Ref]plan.Live) {
+	stays := map[string]bool{s.live.PackageKind() + "/" + s.live.GetName(): true}
+	for _, x := range s.others {
+		stays[x.PackageKind()+"/"+x.GetName()] = x.GetDeletionTimestamp() == nil
+	}
+	for ref, l := range live {
+		l.Owners = slices.DeleteFunc(slices.Clone(l.Owners), func(o metav1.OwnerReference) bool {
+			isPackage := slices.Contains(v1.PackageKinds(), o.Kind) && strings.HasPrefix(o.APIVersion, v1.Group+"/")
+			return isPackage && !stays[o.Kind+"/"+o.Name]
+		})
+		live[ref] = l
+	}
 }
 
 // recordDependents adds to the plan the packages that require the deleted one, the orphans, and a
@@ -143,24 +162,20 @@ func (pl *Planner) ownedObjects(ctx context.Context, s *clusterState, out *Plan)
 	return slices.SortedFunc(maps.Keys(seen), plan.Ref.Compare)
 }
 
-// CheckCustomResources fails with PlanMoved if an uninstall would delete more custom resources than its plan counts: a user agreed to the
+// CheckCustomResources fails with PlanMoved if an uninstall now deletes more custom resources than its plan counts: the user agreed to the
 // deletion of those alone.
-func (pl *Planner) CheckCustomResources(ctx context.Context, p *Plan) error {
-	now, err := pl.Cluster.CountCustomResources(ctx, deletedDefinitions(p.Objects))
-	if err != nil {
-		return err
-	}
+func CheckCustomResources(planned, now *Plan) error {
 	var moved differences
-	for _, r := range now {
+	for _, r := range now.CustomResources {
 		was := CustomResources{CRD: r.CRD}
-		if i := slices.IndexFunc(p.CustomResources, func(w CustomResources) bool { return w.CRD == r.CRD }); i >= 0 {
-			was = p.CustomResources[i]
+		if i := slices.IndexFunc(planned.CustomResources, func(w CustomResources) bool { return w.CRD == r.CRD }); i >= 0 {
+			was = planned.CustomResources[i]
 		}
 		if r.Count > was.Count {
 			moved.text("the number of custom resources of "+r.CRD, number(was.Count), number(r.Count))
 		}
 	}
-	return MovedError(p, moved)
+	return MovedError(planned, moved)
 }
 
 // deletedDefinitions returns the names of the CRDs and XRDs that a plan deletes, in order. Both

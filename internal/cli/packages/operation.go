@@ -339,8 +339,29 @@ func (o operation) checkSteps(env *terminal.Env, pl *clusterPlanner, steps []*st
 		if err := planner.MovedError(s.plan, s.plan.CheckPackage(all.Named(s.live))); err != nil {
 			return err
 		}
-		if s.remove && o.Asks(env) {
-			if err := planError(pl.CheckCustomResources(env.Context, s.plan), s.String()); err != nil {
+	}
+	if o.Asks(env) {
+		return o.checkRemovals(env, pl, steps)
+	}
+	return nil
+}
+
+// checkRemovals plans the removals again, and fails if they would delete more custom resources than the user was asked about.
+func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
+	again := map[*step]*step{}
+	var removals []*step
+	for _, s := range steps {
+		if s.remove && s.plan != nil {
+			again[s] = &step{live: s.live, remove: true, group: s.group}
+			removals = append(removals, again[s])
+		}
+	}
+	if _, err := o.planSteps(env, pl, removals); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if now := again[s]; now != nil {
+			if err := planner.CheckCustomResources(s.plan, now.plan); err != nil {
 				return err
 			}
 		}

@@ -263,7 +263,11 @@ func (c *UninstallCmd) ask(env *terminal.Env, one uninstallArgs) (p *planner.Pla
 		if err := env.Confirm(); err != nil {
 			return nil, err
 		}
-		return p, planError(pl.CheckCustomResources(env.Context, p), "uninstall "+p.Package.Short())
+		now, err := one.plan(env.Context, pl)
+		if err != nil {
+			return nil, err
+		}
+		return p, planner.CheckCustomResources(p, now)
 	}
 	if err := consentError(p); err != nil {
 		return nil, err
