@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// annotationTitle is the title of a package in the annotations of the field.
+// annotationTitle is the title of a package in the annotations of the field. Packages of the first generation have [xpkg.AnnotationTitle].
 const annotationTitle = "friendly-name.meta.crossplane.io"
 
 // Limits of the texts of a row in bytes. Longer texts are shortened.
@@ -120,7 +120,7 @@ func sameFacts(a, b *Facts) bool {
 func Describe(repository string, m xpkg.Meta) Package {
 	a := m.Annotations
 	p := Package{
-		Repository: repository, Type: string(m.Kind), Title: clip(a[annotationTitle], maxTitle),
+		Repository: repository, Type: string(m.Kind), Title: clip(cmp.Or(a[annotationTitle], a[xpkg.AnnotationTitle]), maxTitle),
 		Summary:  clip(firstLine(cmp.Or(a[xpkg.AnnotationSummary], a[xpkg.AnnotationDescription])), maxSummary),
 		Category: clip(a[xpkg.AnnotationCategory], maxWord), License: clip(a[xpkg.AnnotationLicense], maxWord),
 		Website: clip(a[xpkg.AnnotationWebsite], maxSummary), SourceURL: clip(a[xpkg.AnnotationSource], maxSummary),
