@@ -95,6 +95,7 @@ func schemaResponse(group, kind string, version *apiextensionsv1.CustomResourceD
 // closeObjects forbids unknown fields of objects, which an API server drops, does not require fields with defaults, which it adds, and translates the
 // extensions of Kubernetes that have an equivalent.
 func closeObjects(schema map[string]any) {
+	translateLimits(schema)
 	if schema["x-kubernetes-int-or-string"] == true {
 		delete(schema, "anyOf")
 		schema["type"] = []any{"integer", "string"}
@@ -127,6 +128,45 @@ func closeObjects(schema map[string]any) {
 	for _, key := range []string{"items", "additionalProperties"} {
 		if p, ok := schema[key].(map[string]any); ok {
 			closeObjects(p)
+		}
+	}
+}
+
+// translateLimits writes exclusive limits as numbers, as the draft of the schema has them. A CRD states them as booleans beside the limit.
+func translateLimits(schema map[string]any) {
+	for limit, exclusive := range map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"} {
+		isExclusive := schema[exclusive] == true
+		delete(schema, exclusive)
+		if number, ok := schema[limit]; ok && isExclusive {
+			schema[exclusive] = number
+			delete(schema, limit)
+		}
+	}
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		list, _ := schema[key].([]any)
+		for _, p := range list {
+			if p, ok := p.(map[string]any); ok {
+				translateRules(p)
+			}
+		}
+	}
+	if p, ok := schema["not"].(map[string]any); ok {
+		translateRules(p)
+	}
+}
+
+// translateRules translates the limits in a part of a schema that only has rules, which closeObjects does not change otherwise.
+func translateRules(schema map[string]any) {
+	translateLimits(schema)
+	properties, _ := schema["properties"].(map[string]any)
+	for _, p := range properties {
+		if p, ok := p.(map[string]any); ok {
+			translateRules(p)
+		}
+	}
+	for _, key := range []string{"items", "additionalProperties"} {
+		if p, ok := schema[key].(map[string]any); ok {
+			translateRules(p)
 		}
 	}
 }

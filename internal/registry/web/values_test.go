@@ -62,3 +62,21 @@ func TestSchemasRequireFieldsWithoutDefaults(t *testing.T) {
 		t.Errorf("the required fields are %+v", schema)
 	}
 }
+
+// TestSchemasHaveExclusiveLimitsAsNumbers checks the limits of fields and of rules: a schema of draft 7 with a boolean is not valid.
+func TestSchemasHaveExclusiveLimitsAsNumbers(t *testing.T) {
+	crd := strings.Replace(publish.Definition("acme.example.org", "Boat", "A boat."), "spec: {type: object, x-kubernetes-preserve-unknown-fields: true}",
+		"spec: {type: object, properties: {size: {type: number, minimum: 2, exclusiveMinimum: true, maximum: 9, exclusiveMaximum: false}}, "+
+			"anyOf: [{properties: {size: {maximum: 5, exclusiveMaximum: true}}}, {not: {properties: {size: {minimum: 7, exclusiveMinimum: true}}}}]}", 1)
+	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: boats}\nspec:\n  controller: {image: example.org/x:v1}\n" + crd
+	h := newHandler(t, []folder.Version{webtest.Version(t, "acme/boats", "v1.0.0", time.Unix(1e9, 0), stream)}, webtest.Options())
+	text := get(t, h, "/schemas/acme.example.org/boat_v1.json", http.StatusOK).Body.String()
+	compact := strings.Join(strings.Fields(text), "")
+	for _, want := range []string{
+		`"size":{"exclusiveMinimum":2,"maximum":9,"type":"number"}`, `"size":{"exclusiveMaximum":5}`, `"not":{"properties":{"size":{"exclusiveMinimum":7}}}`,
+	} {
+		if !strings.Contains(compact, want) {
+			t.Errorf("the schema lacks %s:\n%s", want, text)
+		}
+	}
+}
