@@ -78,11 +78,11 @@ func (s *session) authorize(ctx context.Context, resp *http.Response, c call, ho
 			return "", err
 		}
 	}
+	// The error of a token server states whether it got credentials.
+	had := home && s.recordSent(c, *creds != authn.AuthConfig{})
 	authorization, err := s.answer(ctx, parseChallenges(resp.Header.Values("WWW-Authenticate")), c, creds)
-	if home && !errors.Is(err, errNoChallenge) {
-		s.mu.Lock()
-		s.sent[c.scope()] = *creds != authn.AuthConfig{}
-		s.mu.Unlock()
+	if home && errors.Is(err, errNoChallenge) {
+		s.recordSent(c, had)
 	}
 	if err == nil && home {
 		s.mu.Lock()
@@ -90,6 +90,14 @@ func (s *session) authorize(ctx context.Context, resp *http.Response, c call, ho
 		s.mu.Unlock()
 	}
 	return authorization, err
+}
+
+// recordSent records whether credentials are sent with the calls of the scope of c, and returns what was recorded before.
+func (s *session) recordSent(c call, sent bool) (before bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.sent[c.scope()] = s.sent[c.scope()], sent
+	return before
 }
 
 // sendFirst makes the calls of the scope of c send a user name and a password before a challenge, if there are any and no

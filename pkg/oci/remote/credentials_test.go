@@ -376,6 +376,25 @@ func TestAdviceRepeatsNoLoginCommandOfTheRegistry(t *testing.T) {
 	}
 }
 
+// The error of a token server that refuses the credentials does not state that none were sent.
+func TestAdviceForRefusedCredentials(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	t.Cleanup(tokens.Close)
+	f.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="`+tokens.URL+`"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	for _, credentials := range []keychain{nil, {f.Host(): {Username: "me", Password: "wrong"}}} {
+		_, err := testRemote(t, func(o *Options) { o.Keychain = credentials }).Resolve(t.Context(), f.Ref("v1"))
+		ocitest.WantCode(t, err, ErrUnauthorized)
+		if do := errcode.From(err).Do; strings.Contains(do, "No credentials were sent") != (credentials == nil) {
+			t.Errorf("with the credentials %v: %q", credentials, do)
+		}
+	}
+}
+
 // The advice for a refused call fits its action, and states whether credentials were sent.
 func TestAdviceForARefusedCall(t *testing.T) {
 	digest := oci.MustParseDigest(ocitest.EmptyDigest)
