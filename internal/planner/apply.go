@@ -21,7 +21,7 @@ import (
 var ErrPlanMoved = errcode.Code{
 	Name: "PlanMoved", Class: errcode.Conflict,
 	Cause: "The state from which the plan was made, or a change in the plan, is no longer current.",
-	Fix:   "Nothing was written. Run the command again: it plans with the current state. Make the plan of a file again, and review it.",
+	Fix:   "Nothing was written. Run the command again: it plans with the current state. If the plan is in a file, make it again, and review it.",
 }
 
 // String describes the difference in one clause.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -12,6 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // ApplyCmd implements `xpkg apply`.
@@ -76,13 +79,32 @@ func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *plann
 		fmt.Fprintf(env.Stderr, "changed since the plan: %s\n", terminal.Safe(d.String()))
 	}
 	if len(moved) > 0 {
-		return planner.MovedError(planned, moved)
+		flags := ""
+		if len(planned.FieldChanges) > 0 {
+			flags = " and the flags that change its other fields"
+		}
+		return errcode.From(planner.MovedError(planned, moved)).WithDo("Nothing was written. Make the plan again with `%s`%s, and review it.", planCommand(planned, c.File), flags)
 	}
 	for _, w := range now.Warnings {
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(w))
 	}
 	printLeftOut(env, now)
 	return nil
+}
+
+// planCommand returns the command that plans the same change again and writes the plan to a file.
+func planCommand(p *planner.Plan, file string) string {
+	words := []string{"xpkg plan", string(p.Operation)}
+	switch {
+	case p.Operation == planner.Install && p.Package.To != nil:
+		words = append(words, strings.ToLower(p.Package.Kind), p.Package.To.Reference, p.Package.Name)
+	case p.Operation == planner.Update && p.Package.To != nil:
+		words = append(words, p.Package.Short(), p.Package.To.Reference)
+	default:
+		words = append(words, p.Package.Short())
+	}
+	words = append(words, "--out", wording.ShellWord(file))
+	return strings.Join(words, " ")
 }
 
 func again(ctx context.Context, pl *clusterPlanner, planned *planner.Plan) (*planner.Plan, error) {

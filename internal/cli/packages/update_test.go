@@ -12,6 +12,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -127,5 +128,19 @@ func TestRefusalOfAnUpdateOfAllNamesTheOthers(t *testing.T) {
 				t.Errorf("got %q, want %q", got, "Do."+tc.want)
 			}
 		})
+	}
+}
+
+// The advice for a stale plan is the command that makes it again.
+func TestPlanCommand(t *testing.T) {
+	to := &planner.Version{Reference: "registry.example.com/a:v2"}
+	for want, p := range map[string]*planner.Plan{
+		"xpkg plan install provider registry.example.com/a:v2 a --out 'my plan.json'": {Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "a", To: to}},
+		"xpkg plan update provider/a registry.example.com/a:v2 --out 'my plan.json'":  {Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "a", To: to}},
+		"xpkg plan uninstall function/a --out 'my plan.json'":                         {Operation: planner.Uninstall, Package: planner.Package{Kind: "Function", Name: "a"}},
+	} {
+		if got := planCommand(p, "my plan.json"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }
