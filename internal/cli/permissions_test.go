@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -15,12 +18,14 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// reader returns a kubeconfig of a user with permission to read packages only.
+// reader returns a kubeconfig of a user with permission to read packages only. It waits until the API server grants the permission.
 func (b bench) reader(t *testing.T) string {
 	t.Helper()
-	roles := kubernetes.NewForConfigOrDie(b.config).RbacV1()
+	clients := kubernetes.NewForConfigOrDie(b.config)
+	roles := clients.RbacV1()
 	user := "reader-" + strings.ToLower(t.Name())
 	name := metav1.ObjectMeta{Name: user}
 	_, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{
@@ -42,6 +47,12 @@ func (b bench) reader(t *testing.T) string {
 		if err != nil {
 			t.Error(err)
 		}
+	})
+	wait.Until(t, time.Minute, "the user may list packages", func() (string, bool) {
+		review, err := clients.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Group: v1.Group, Resource: "functions", Verb: "list"},
+		}}, metav1.CreateOptions{})
+		return fmt.Sprint(err), err == nil && review.Status.Allowed
 	})
 	config, err := clientcmd.LoadFromFile(b.kubeconfig)
 	if err != nil {
