@@ -209,6 +209,8 @@ func TestAnObjectGoesWithItsLastOwner(t *testing.T) {
 	owner := func(kind, name string) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "pkg.crossplane.io/v1", Kind: kind, Name: name}
 	}
+	former := owner("Provider", "stays")
+	former.UID = "of the package before it was created again"
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other"}
 	for name, tc := range map[string]struct {
 		owners []metav1.OwnerReference
@@ -219,6 +221,7 @@ func TestAnObjectGoesWithItsLastOwner(t *testing.T) {
 		"deleting":      {[]metav1.OwnerReference{owner("Provider", "deleting")}, plan.Delete},
 		"removed":       {[]metav1.OwnerReference{owner("Provider", "removed"), owner("Function", "stays")}, plan.Delete},
 		"not a package": {[]metav1.OwnerReference{other}, plan.Leave},
+		"former one":    {[]metav1.OwnerReference{former}, plan.Delete},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ref := plan.Ref{Kind: plan.DefinitionKind, Name: "masts.a.test"}

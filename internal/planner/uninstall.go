@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -65,16 +66,21 @@ func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 }
 
 // dropDeletedOwners removes from objects the owners that are packages which are being deleted, do not exist, or are removed by an
-// earlier step of the operation. The garbage collector deletes an object when its last owner is deleted.
+// earlier step of the operation. The garbage collector deletes an object when its last owner is deleted. A package with the name of an owner
+// and another UID is not this owner.
 func (s *clusterState) dropDeletedOwners(live map[plan.Ref]plan.Live) {
-	stays := map[string]bool{s.live.PackageKind() + "/" + s.live.GetName(): true}
+	self, stays := s.live.PackageKind()+"/"+s.live.GetName(), map[string]types.UID{}
 	for _, x := range s.others {
-		stays[x.PackageKind()+"/"+x.GetName()] = x.GetDeletionTimestamp() == nil
+		if x.GetDeletionTimestamp() == nil {
+			stays[x.PackageKind()+"/"+x.GetName()] = x.GetUID()
+		}
 	}
 	for ref, l := range live {
 		l.Owners = slices.DeleteFunc(slices.Clone(l.Owners), func(o metav1.OwnerReference) bool {
 			isPackage := slices.Contains(v1.PackageKinds(), o.Kind) && strings.HasPrefix(o.APIVersion, v1.Group+"/")
-			return isPackage && !stays[o.Kind+"/"+o.Name]
+			name := o.Kind + "/" + o.Name
+			uid, exists := stays[name]
+			return isPackage && name != self && (!exists || uid != o.UID)
 		})
 		live[ref] = l
 	}
