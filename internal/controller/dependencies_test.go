@@ -365,6 +365,26 @@ func TestInstallsExactContent(t *testing.T) {
 	w.assertUnchanged(t)
 }
 
+// A package whose dependencies contradict installed packages does not stop new packages that share a dependency with it which is not
+// installed yet.
+func TestAConflictConcernsItsPackagesOnly(t *testing.T) {
+	w := newDependencyEnv(t, "")
+	for _, ref := range []string{"queue:v1.0.0", "queue:v2.0.0", "shared:v1.0.0", "shared:v2.0.0", "common:v1.0.0"} {
+		w.push(t, "Provider", ref)
+	}
+	first := w.config(t, "first", w.push(t, "Configuration", "first:v1.0.0", "queue <v2"))
+	w.WaitHealthy(t, first)
+	broken := w.config(t, "broken", w.push(t, "Configuration", "broken:v1.0.0", "queue >=v2", "shared"))
+	w.WaitCondition(t, broken, v1.TypeHealthy, corev1.ConditionFalse, "Unsolvable: ")
+	second := w.config(t, "second", w.push(t, "Configuration", "second:v1.0.0", "shared <v2"))
+	w.WaitHealthy(t, second)
+	w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-shared"}}, "v1.0.0")
+	w.WaitCondition(t, broken, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: ")
+	for _, p := range []v1.Package{broken, second, first} {
+		w.remove(t, p)
+	}
+}
+
 // Installed packages change versions only as the policy allows, only if they were
 // auto-installed, and no further than necessary.
 //

@@ -29,6 +29,8 @@ type Node struct {
 	FollowsDependents bool
 	// Paused reports whether reconciliation of the package is paused.
 	Paused bool
+	// Pending reports whether the package has reported that it is not ready, and no object of it was written yet.
+	Pending bool
 }
 
 // MayMove reports whether the version of the package may be changed for the packages that depend on it, as

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -107,6 +109,14 @@ func NodeFromRevisions(p v1.Package, revisions []v1.PackageRevision, dependencie
 		content, _ = oci.ParseDigest(back.RevisionSpec().Digest)
 	}
 	n, ok := NodeFromImage(p, image, content, dependencies(image, content))
-	n.Running = Running(p, revisions)
+	n.Running, n.Pending = Running(p, revisions), isPending(p, revisions)
 	return n, ok
+}
+
+// isPending reports whether a package has reported that it is not ready, and no object of it was written yet. Its revisions list
+// their objects once all are written.
+func isPending(p v1.Package, revisions []v1.PackageRevision) bool {
+	return p.GetCondition(v1.TypeReady).Status == corev1.ConditionFalse && p.PackageStatus().LastHealthyRevision == "" && !slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool {
+		return len(rev.RevisionStatus().ObjectRefs) > 0
+	})
 }

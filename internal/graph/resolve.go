@@ -2,15 +2,51 @@ package graph
 
 import (
 	"context"
+	"slices"
 
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
 // Resolve finds one solution for a package and all connected packages, and returns their graph. The set of connected
 // packages can grow with the solution: a dependency of a package that is not installed yet may be installed for others,
-// under any name.
+// under any name. A pending package whose dependencies contradict each other or the installed packages does not count: it
+// would stop every new package that shares a dependency with it.
 func (g *Graph) Resolve(ctx context.Context, r *resolver.Resolver, kind, name string, policy Policy) (*Graph, resolver.Result, error) {
+	own, result, err := g.resolve(ctx, r, kind, name, policy)
+	if !isConflict(err) {
+		return own, result, err
+	}
+	nodes, isChanged := slices.Clone(g.nodes), false
+	for i, n := range g.nodes {
+		if _, isConnected := own.Find(n.Repository); !isConnected || !n.Pending || n.Kind == kind && n.Name == name {
+			continue
+		}
+		alone := g.with(slices.DeleteFunc(slices.Clone(g.nodes), func(other Node) bool { return other.Pending && other.Compare(n) != 0 }))
+		if _, _, refused := alone.resolve(ctx, r, n.Kind, n.Name, policy); isConflict(refused) {
+			nodes[i].SkipDependencies, isChanged = true, true
+		}
+	}
+	if !isChanged {
+		return own, result, err
+	}
+	return g.with(nodes).resolve(ctx, r, kind, name, policy)
+}
+
+func isConflict(err error) bool {
+	return err != nil && errcode.From(err).Code.Class == errcode.Conflict
+}
+
+// with returns the graph with other packages in place of its own.
+func (g *Graph) with(nodes []Node) *Graph {
+	out := New(nodes, g.locate)
+	out.outsideRequirements = g.outsideRequirements
+	return out
+}
+
+// resolve is [Graph.Resolve], but all packages count.
+func (g *Graph) resolve(ctx context.Context, r *resolver.Resolver, kind, name string, policy Policy) (*Graph, resolver.Result, error) {
 	own := g.Component(kind, name)
 	for {
 		inside, outside := g.split(own)
