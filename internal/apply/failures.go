@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -255,7 +256,7 @@ func Refused(refusals []plan.Refusal, what string, args ...any) *errcode.Error {
 func fixesOfHeld(refusals []plan.Refusal) []string {
 	holder := refusals[0].Holder
 	kind, name, _ := strings.Cut(holder, "/")
-	if !slices.Contains([]string{"Provider", "Configuration", "Function"}, kind) || slices.ContainsFunc(refusals, func(r plan.Refusal) bool { return r.Holder != holder }) {
+	if !slices.Contains(v1.PackageKinds(), kind) || slices.ContainsFunc(refusals, func(r plan.Refusal) bool { return r.Holder != holder }) {
 		return nil
 	}
 	short := strings.ToLower(kind) + "/" + name

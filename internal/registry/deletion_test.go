@@ -330,7 +330,7 @@ func TestAnInterruptedDeletionIsCompleteOrHasNoEffect(t *testing.T) {
 	}
 
 	var failed atomic.Bool
-	afterStatus.Store(func() int { // The first status is stored although the server is told otherwise.
+	afterStatus.Store(func() int { // The first status is stored, but the response states that it was refused.
 		if failed.CompareAndSwap(false, true) {
 			return http.StatusBadRequest
 		}

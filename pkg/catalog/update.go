@@ -29,11 +29,6 @@ func (c *Catalog) exact(repository string) *Package {
 	return &c.Packages[i]
 }
 
-// HasUnlisted reports whether there is a package whose repository could not be listed, and of which only the reason is known.
-func (c *Catalog) HasUnlisted() bool {
-	return slices.ContainsFunc(c.Packages, func(p Package) bool { return c.isUnlisted(p.Repository) })
-}
-
 func (c *Catalog) isUnlisted(repository string) bool {
 	row, history := c.exact(repository), c.History(repository)
 	return row != nil && row.Error != nil && (history == nil || len(history.Versions) == 0)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -262,23 +261,11 @@ func isDuplicate(p, other v1.Package) bool {
 
 // resolvedRepository returns the repository from which a package is downloaded.
 func resolvedRepository(p v1.Package) string {
-	return repository(cmp.Or(p.PackageStatus().ResolvedPackage, p.PackageSpec().Package))
-}
-
-// repository returns the repository of a reference.
-func repository(reference string) string {
-	ref, err := oci.ParseReference(reference, oci.ParseOptions{})
-	if err != nil {
-		return reference
-	}
-	return ref.Name()
+	return oci.RepositoryName(cmp.Or(p.PackageStatus().ResolvedPackage, p.PackageSpec().Package))
 }
 
 func duplicateAdvice(p, other v1.Package) string {
-	name, otherName := argument(p), argument(other)
+	name, otherName := revision.ObjectName(p), revision.ObjectName(other)
 	return fmt.Sprintf("%s and %s are the same package. Uninstall one of them, as with `xpkg uninstall %s`. To change the version of the other, use `xpkg update %s`. Nothing was written.",
 		name, otherName, name, otherName)
 }
-
-// argument returns a package in the form of command arguments, for example "provider/hello".
-func argument(p v1.Package) string { return strings.ToLower(p.PackageKind()) + "/" + p.GetName() }
