@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -204,11 +203,11 @@ func (p *progress) add(report func(done, known int), done, known int) {
 func versionTags(tags []string) []string {
 	var versions, others []string
 	for _, tag := range tags {
-		v := version.Parse(tag)
-		switch {
+		_, _, isArtifact := oci.ParseArtifactTag(tag)
+		switch v := version.Parse(tag); {
 		case v.Usable():
 			versions = append(versions, tag)
-		case !strings.HasPrefix(tag, "sha256-"):
+		case !isArtifact:
 			others = append(others, tag)
 		}
 	}

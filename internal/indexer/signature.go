@@ -15,7 +15,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -47,13 +46,16 @@ type payload struct {
 	Optional map[string]string `json:"optional"`
 }
 
+// signatureSuffix is the end of every SignatureTag.
+const signatureSuffix = ".sig"
+
 // SignatureTag returns the tag of the signatures of a manifest.
-func SignatureTag(d oci.Digest) string { return "sha256-" + d.Hex() + ".sig" }
+func SignatureTag(d oci.Digest) string { return oci.ArtifactTag(d, signatureSuffix) }
 
 // IsSignatureTag reports whether a tag is that of the signatures of a manifest.
 func IsSignatureTag(tag string) bool {
-	hex, ok := strings.CutPrefix(tag, "sha256-")
-	return ok && strings.HasSuffix(hex, ".sig")
+	_, suffix, ok := oci.ParseArtifactTag(tag)
+	return ok && suffix == signatureSuffix
 }
 
 // A Signer signs indexes with a private key.

@@ -353,11 +353,11 @@ func (m *mirror) copyTags(ctx context.Context, g *errgroup.Group, r repository) 
 // copyArtifact copies the content of a tag that belongs to another manifest, such as a status or a signature. Under the tag of a list of
 // referrers, the mirror can have more, so they are copied one by one.
 func (m *mirror) copyArtifact(ctx context.Context, r repository, tag string) error {
-	hex, belongs := strings.CutPrefix(tag, "sha256-")
-	if !belongs || claim.IsTag(tag) {
+	subject, suffix, isArtifact := oci.ParseArtifactTag(tag)
+	if !isArtifact || claim.IsTag(tag) {
 		return nil
 	}
-	if subject, err := oci.ParseDigest("sha256:" + hex); err == nil {
+	if suffix == "" {
 		return m.copyReferrers(ctx, r.from.WithDigest(subject), r.to)
 	}
 	return m.copyTag(ctx, r.from.WithTag(tag), r.to.WithTag(tag))

@@ -378,7 +378,7 @@ func testAddedArtifacts(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const tag = "sha256-0000000000000000000000000000000000000000000000000000000000000000.sig"
+	tag := oci.ArtifactTag(oci.DigestOf([]byte("removed")), ".sig")
 	if _, err := client.Push(t.Context(), version.WithTag(tag), a); err != nil {
 		t.Fatal(err)
 	}

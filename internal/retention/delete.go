@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/claim"
@@ -79,12 +78,12 @@ func checkTags(ctx context.Context, client *remote.Client, ref oci.Reference, v 
 	if err != nil {
 		return "", err
 	}
-	artifactTag := "sha256-" + v.Digest.Hex() // The tag itself lists the referrers, and those of artifacts have a suffix.
 	for _, tag := range tags {
 		if _, isStatus := catalog.ParseStatusTag(tag); tag == v.Tag || isStatus || claim.IsTag(tag) {
 			continue
 		}
-		if tag != artifactTag && strings.HasPrefix(tag, artifactTag) {
+		// The tag without a suffix lists the referrers.
+		if subject, suffix, ok := oci.ParseArtifactTag(tag); ok && subject == v.Digest && suffix != "" {
 			return Needed("the artifact with the tag " + tag + " refers to it"), nil
 		}
 		why, err := needs(ctx, client, ref.WithTag(tag), v.Digest)

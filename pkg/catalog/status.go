@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -20,20 +19,18 @@ const StatusArtifactType = "application/vnd.xpkg.status.v1+json"
 
 // StatusTag returns the tag of the newest status of a version. The list of tags of a repository therefore shows which
 // versions have a status.
-func StatusTag(subject oci.Digest) string { return "sha256-" + subject.Hex() + ".status" }
+func StatusTag(subject oci.Digest) string { return oci.ArtifactTag(subject, statusSuffix) }
 
 // statusSuffix is the end of every StatusTag.
 const statusSuffix = ".status"
 
 // ParseStatusTag returns the digest of the version whose status has the tag, and false for any other tag.
 func ParseStatusTag(tag string) (oci.Digest, bool) {
-	hex, isStatus := strings.CutSuffix(tag, statusSuffix)
-	hex, isDigest := strings.CutPrefix(hex, "sha256-")
-	if !isStatus || !isDigest {
+	subject, suffix, ok := oci.ParseArtifactTag(tag)
+	if !ok || suffix != statusSuffix {
 		return oci.Digest{}, false
 	}
-	d, err := oci.ParseDigest("sha256:" + hex)
-	return d, err == nil
+	return subject, true
 }
 
 // A State is a state of a version other than the usual one.

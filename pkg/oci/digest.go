@@ -27,7 +27,10 @@ var ErrUnsupportedDigest = errcode.Code{
 	Fix:   "Publish the package with sha256 digests, as every common tool does.",
 }
 
-const digestPrefix = "sha256:"
+const (
+	digestPrefix   = "sha256:"
+	artifactPrefix = "sha256-"
+)
 
 // Digest is the sha256 digest of some content. A Digest is always well-formed. The zero
 // value means "no digest" and is never the digest of content. Digests are comparable and
@@ -103,6 +106,25 @@ func (d Digest) Hex() string {
 		return ""
 	}
 	return hex.EncodeToString(d.sum[:])
+}
+
+// ArtifactTag returns the tag of an artifact that refers to other content, such as a signature: sha256-HEX with a suffix. The tag without a suffix has
+// the list of referrers in registries without the API for it.
+func ArtifactTag(subject Digest, suffix string) string {
+	return artifactPrefix + subject.Hex() + suffix
+}
+
+// ParseArtifactTag returns the content that an artifact with the tag refers to, and the suffix; see [ArtifactTag]. It returns false for any other tag.
+func ParseArtifactTag(tag string) (subject Digest, suffix string, ok bool) {
+	rest, ok := strings.CutPrefix(tag, artifactPrefix)
+	if !ok || len(rest) < 2*sha256.Size {
+		return Digest{}, "", false
+	}
+	subject, err := ParseDigest(digestPrefix + rest[:2*sha256.Size])
+	if err != nil {
+		return Digest{}, "", false
+	}
+	return subject, rest[2*sha256.Size:], true
 }
 
 // Short returns the first 12 characters of Hex, the form in the names of revisions. Use

@@ -63,15 +63,37 @@ func TestDigestForms(t *testing.T) {
 	}
 }
 
+func TestArtifactTags(t *testing.T) {
+	d := oci.DigestOf([]byte("x"))
+	for _, suffix := range []string{"", ".sig", ".claim-1.1s", "-x"} {
+		tag := oci.ArtifactTag(d, suffix)
+		if want := "sha256-" + d.Hex() + suffix; tag != want {
+			t.Errorf("got %q, want %q", tag, want)
+		}
+		if subject, got, ok := oci.ParseArtifactTag(tag); !ok || subject != d || got != suffix {
+			t.Errorf("%q: got %s, %q, %v", tag, subject, got, ok)
+		}
+	}
+	for _, tag := range []string{"", "v1.0.0", "sha256-", "sha256-abc.sig", "x" + oci.ArtifactTag(d, ""), "sha256-" + strings.ToUpper(d.Hex()), "sha256-" + strings.Repeat("0", 64) + ".sig", "sha512-" + d.Hex() + d.Hex()} {
+		if subject, suffix, ok := oci.ParseArtifactTag(tag); ok || suffix != "" || !subject.IsZero() {
+			t.Errorf("%q: got %s, %q, %v", tag, subject, suffix, ok)
+		}
+	}
+}
+
 func FuzzParseDigest(f *testing.F) {
 	f.Add(ocitest.EmptyDigest)
 	f.Add("sha512:" + strings.Repeat("0", 128))
 	f.Add("sha256:../x")
 	f.Add("")
+	f.Add(oci.ArtifactTag(oci.DigestOf(nil), ".sig"))
 	f.Fuzz(func(t *testing.T, s string) {
 		d, err := oci.ParseDigest(s)
-		if err == nil && d.String() != s && !d.IsZero() {
+		if err == nil && d.String() != s {
 			t.Fatalf("%q became %q", s, d)
+		}
+		if subject, suffix, ok := oci.ParseArtifactTag(s); ok && oci.ArtifactTag(subject, suffix) != s {
+			t.Fatalf("%q became %s and %q", s, subject, suffix)
 		}
 	})
 }

@@ -32,7 +32,6 @@ type element struct {
 }
 
 const (
-	tagPrefix = "sha256-"
 	tagSuffix = ".claim-"
 	// keyBytes is the length of the hash of a version or name in a tag.
 	keyBytes = 16
@@ -50,21 +49,19 @@ func keyOf(s string) string {
 }
 
 func (e element) tag(key string) string {
-	return fmt.Sprintf("%s%s%s%s.%d%c", tagPrefix, e.value.Hex(), tagSuffix, key, e.round, e.state)
+	return oci.ArtifactTag(e.value, fmt.Sprintf("%s%s.%d%c", tagSuffix, key, e.round, e.state))
 }
 
 // parseTag parses the tag of a claim.
 func parseTag(tag string) (e element, key string, ok bool) {
-	rest, isDigest := strings.CutPrefix(tag, tagPrefix)
-	content, rest, isClaim := strings.Cut(rest, tagSuffix)
+	value, suffix, isArtifact := oci.ParseArtifactTag(tag)
+	rest, isClaim := strings.CutPrefix(suffix, tagSuffix)
 	key, rest, hasRound := strings.Cut(rest, ".")
-	if !isDigest || !isClaim || !hasRound || len(key) != 2*keyBytes || len(rest) < 2 {
+	if !isArtifact || !isClaim || !hasRound || len(key) != 2*keyBytes || len(rest) < 2 {
 		return element{}, "", false
 	}
+	e.value = value
 	var err error
-	if e.value, err = oci.ParseDigest("sha256:" + content); err != nil {
-		return element{}, "", false
-	}
 	if e.round, err = strconv.Atoi(rest[:len(rest)-1]); err != nil {
 		return element{}, "", false
 	}

@@ -158,9 +158,6 @@ func (r *Client) notFound(ctx context.Context, ref oci.Reference) error {
 	return failed
 }
 
-// artifactPrefix is the beginning of the tags of artifacts that refer to other content.
-const artifactPrefix = "sha256-"
-
 // nearest returns a few tags with a similar spelling, the newest versions first. Tags of statuses, signatures and other artifacts are none that a user selects.
 func nearest(tag string, tags []string) []string {
 	const most = 3
@@ -169,8 +166,9 @@ func nearest(tag string, tags []string) []string {
 		distance int
 	}
 	candidates := make([]candidate, 0, len(tags))
+	_, _, wantsArtifact := oci.ParseArtifactTag(tag)
 	for _, t := range tags {
-		if strings.HasPrefix(tag, artifactPrefix) || !strings.HasPrefix(t, artifactPrefix) {
+		if _, _, isArtifact := oci.ParseArtifactTag(t); wantsArtifact || !isArtifact {
 			candidates = append(candidates, candidate{t, spelling.Distance(tag, t)})
 		}
 	}
