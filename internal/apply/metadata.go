@@ -77,6 +77,36 @@ func (c *Cluster) Owned(ctx context.Context, of plan.Ref, matches func([]metav1.
 	return refs, nil
 }
 
+// ContentKinds are the kinds of the objects that packages contain and own, as references without a name.
+var ContentKinds = []plan.Ref{
+	crdRef(""),
+	{APIVersion: "apiextensions.crossplane.io/v1", Kind: "CompositeResourceDefinition"},
+	{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition"},
+	{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceDefinition"},
+	{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceActivationPolicy"},
+	{APIVersion: "ops.crossplane.io/v1alpha1", Kind: "Operation"},
+	{APIVersion: "ops.crossplane.io/v1alpha1", Kind: "CronOperation"},
+	{APIVersion: "ops.crossplane.io/v1alpha1", Kind: "WatchOperation"},
+	{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
+	{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
+}
+
+// OwnedContent returns the objects of ContentKinds whose owner references match. Unlisted are the kinds that the client may not list.
+func (c *Cluster) OwnedContent(ctx context.Context, matches func([]metav1.OwnerReference) bool) (owned, unlisted []plan.Ref, err error) {
+	for _, of := range ContentKinds {
+		refs, err := c.Owned(ctx, of, matches)
+		switch {
+		case errors.Is(err, ErrForbidden):
+			unlisted = append(unlisted, of)
+		case errors.Is(err, ErrKindNotServed): // The kind has no objects.
+		case err != nil:
+			return nil, nil, err
+		}
+		owned = append(owned, refs...)
+	}
+	return owned, unlisted, nil
+}
+
 // kind returns the kind of an object for messages.
 func kind(ref plan.Ref) string { return ref.Kind + " of " + ref.APIVersion }
 

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -99,10 +100,11 @@ func (r *reader) CountCustomResources(ctx context.Context, definitions []string)
 	for i, name := range definitions {
 		counts[i].CRD = name
 		path, ok := served[desired.ResourceOf(name)]
-		if !ok {
-			continue // A resource that is not served has no objects.
-		}
 		group.Go(func() (err error) {
+			if !ok {
+				counts[i], err = r.countUnserved(ctx, name)
+				return err
+			}
 			counts[i], err = r.count(ctx, name, path)
 			return err
 		})
@@ -141,6 +143,30 @@ func (r *reader) count(ctx context.Context, definition, path string) (CustomReso
 	} else if page.Continue != "" {
 		out.Unknown = "the API server does not return their number"
 	}
+	return out, nil
+}
+
+// countUnserved counts the custom resources of a CRD that is not among the served resources: the API server serves it in a moment, or it
+// has no served version and possibly stored resources.
+func (r *reader) countUnserved(ctx context.Context, definition string) (CustomResources, error) {
+	out := CustomResources{CRD: definition}
+	var crd apiextensionsv1.CustomResourceDefinition
+	err := r.get(ctx, &crd, runtime.ContentTypeJSON, "", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+	switch {
+	case apierrors.IsNotFound(err):
+		return out, nil // An XRD that is not established has no CRD.
+	case apierrors.IsForbidden(err):
+		out.Unknown = "its CRD may not be read"
+		return out, nil
+	case err != nil:
+		return out, fmt.Errorf("count the custom resources of %s: %w", definition, err)
+	}
+	for _, v := range crd.Spec.Versions {
+		if v.Served {
+			return r.count(ctx, definition, "/apis/"+crd.Spec.Group+"/"+v.Name+"/"+crd.Spec.Names.Plural)
+		}
+	}
+	out.Unknown = "the CRD serves no version"
 	return out, nil
 }
 

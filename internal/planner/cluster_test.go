@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
@@ -67,6 +68,16 @@ func discovery(resources ...string) apidiscovery.APIGroupDiscoveryList {
 	}}}
 }
 
+const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+
+// definition returns a CRD of the group a.test whose version v2 is served or not.
+func definition(plural string, served bool) apiextensionsv1.CustomResourceDefinition {
+	return apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: "a.test", Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1"}, {Name: "v2", Served: served}},
+	}}
+}
+
 func serve(t *testing.T, a answers) Cluster {
 	t.Helper()
 	server := httptest.NewServer(a)
@@ -80,15 +91,18 @@ func serve(t *testing.T, a answers) Cluster {
 
 // hardening: I-12
 func TestCount(t *testing.T) {
-	names := []string{"nones.a.test", "ones.a.test", "manys.a.test", "forbiddens.a.test", "refuseds.a.test", "unclears.a.test", "goings.a.test", "unserveds.a.test"}
+	names := []string{"nones.a.test", "ones.a.test", "manys.a.test", "forbiddens.a.test", "refuseds.a.test", "unclears.a.test", "goings.a.test", "unserveds.a.test", "news.a.test", "hiddens.a.test"}
 	c := serve(t, answers{
-		"/apis":                      {http.StatusOK, discovery("nones", "ones", "manys", "forbiddens", "refuseds", "unclears", "goings")},
-		"/apis/a.test/v2/nones":      {http.StatusOK, page(0, nil, "")},
-		"/apis/a.test/v2/ones":       {http.StatusOK, page(1, nil, "")},
-		"/apis/a.test/v2/manys":      {http.StatusOK, page(1, new(int64(411)), "next")},
-		"/apis/a.test/v2/forbiddens": {http.StatusForbidden, forbidden()},
-		"/apis/a.test/v2/refuseds":   {http.StatusInternalServerError, failedConversion()},
-		"/apis/a.test/v2/unclears":   {http.StatusOK, page(1, nil, "next")},
+		"/apis":                        {http.StatusOK, discovery("nones", "ones", "manys", "forbiddens", "refuseds", "unclears", "goings")},
+		"/apis/a.test/v2/nones":        {http.StatusOK, page(0, nil, "")},
+		"/apis/a.test/v2/ones":         {http.StatusOK, page(1, nil, "")},
+		"/apis/a.test/v2/manys":        {http.StatusOK, page(1, new(int64(411)), "next")},
+		"/apis/a.test/v2/forbiddens":   {http.StatusForbidden, forbidden()},
+		"/apis/a.test/v2/refuseds":     {http.StatusInternalServerError, failedConversion()},
+		"/apis/a.test/v2/unclears":     {http.StatusOK, page(1, nil, "next")},
+		"/apis/a.test/v2/news":         {http.StatusOK, page(1, nil, "")},
+		definitions + "news.a.test":    {http.StatusOK, definition("news", true)},
+		definitions + "hiddens.a.test": {http.StatusOK, definition("hiddens", false)},
 	})
 	got, err := c.CountCustomResources(t.Context(), names)
 	if err != nil {
@@ -99,6 +113,8 @@ func TestCount(t *testing.T) {
 		{CRD: "forbiddens.a.test", Unknown: "they may not be listed"},
 		{CRD: "refuseds.a.test", Unknown: "the API server cannot read them"},
 		{CRD: "unclears.a.test", Count: 1, Unknown: "the API server does not return their number"},
+		{CRD: "news.a.test", Count: 1},
+		{CRD: "hiddens.a.test", Unknown: "the CRD serves no version"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -107,7 +123,7 @@ func TestCount(t *testing.T) {
 		t.Errorf("of nothing: %v, %v", got, err)
 	}
 	p := &Plan{CustomResources: want}
-	if resources, uncounted := p.CountCustomResources(); resources != 414 || uncounted != 3 {
+	if resources, uncounted := p.CountCustomResources(); resources != 415 || uncounted != 4 {
 		t.Errorf("%d lost, and %d uncounted", resources, uncounted)
 	}
 }
@@ -124,6 +140,7 @@ func TestCustomResourcesAfterThePlan(t *testing.T) {
 		"none":    {nil, ""},
 		"more":    {[]CustomResources{{CRD: "ones.a.test", Count: 3}}, "the number of custom resources of ones.a.test was 2 and is 3"},
 		"another": {[]CustomResources{{CRD: "twos.a.test", Count: 1}}, "the number of custom resources of twos.a.test was 0 and is 1"},
+		"unknown": {[]CustomResources{{CRD: "ones.a.test", Unknown: "they may not be listed"}}, "was 2 and is not known: they may not be listed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := CheckCustomResources(p, &Plan{CustomResources: tc.now})

@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/xpkg-dev/xpkg/apis"
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
@@ -211,6 +213,14 @@ func TestAnObjectGoesWithItsLastOwner(t *testing.T) {
 	}
 	former := owner("Provider", "stays")
 	former.UID = "of the package before it was created again"
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newRevision := func(name, of string) *v1.ProviderRevision {
+		return &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelPackage: of}}}
+	}
+	pl := &Planner{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(newRevision("stays-1", "stays"), newRevision("removed-1", "removed")).Build()}
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other"}
 	for name, tc := range map[string]struct {
 		owners []metav1.OwnerReference
@@ -222,12 +232,18 @@ func TestAnObjectGoesWithItsLastOwner(t *testing.T) {
 		"removed":       {[]metav1.OwnerReference{owner("Provider", "removed"), owner("Function", "stays")}, plan.Delete},
 		"not a package": {[]metav1.OwnerReference{other}, plan.Leave},
 		"former one":    {[]metav1.OwnerReference{former}, plan.Delete},
+		"a revision":    {[]metav1.OwnerReference{owner("ProviderRevision", "stays-1")}, plan.Leave},
+		"of a removed":  {[]metav1.OwnerReference{owner("ProviderRevision", "removed-1")}, plan.Delete},
+		"collected":     {[]metav1.OwnerReference{owner("ProviderRevision", "stays-0")}, plan.Delete},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ref := plan.Ref{Kind: plan.DefinitionKind, Name: "masts.a.test"}
 			live := map[plan.Ref]plan.Live{ref: {Ref: ref, Owners: append(tc.owners, owner("Provider", "last"))}}
-			s.dropDeletedOwners(live)
-			got := plan.Uninstall(live, revision.Requester(s.live, s.live.NewRevision(), nil))
+			who := revision.Requester(s.live, s.live.NewRevision(), nil)
+			if err := pl.dropDeletedOwners(t.Context(), s, who, live); err != nil {
+				t.Fatal(err)
+			}
+			got := plan.Uninstall(live, who)
 			if len(got.Changes) != 1 || got.Changes[0].Action != tc.want {
 				t.Errorf("got %+v, want %s", got.Changes, tc.want)
 			}

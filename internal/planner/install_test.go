@@ -38,6 +38,10 @@ func (emptyCluster) Metadata(context.Context, []plan.Ref) (map[plan.Ref]plan.Liv
 	return nil, nil
 }
 
+func (emptyCluster) OwnedContent(context.Context, func([]metav1.OwnerReference) bool) (owned, unlisted []plan.Ref, err error) {
+	return nil, nil, nil
+}
+
 func (emptyCluster) Preflight(_ context.Context, p plan.Plan, _ apply.Content) (plan.Plan, error) {
 	return p, nil
 }

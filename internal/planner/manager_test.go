@@ -11,8 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -266,6 +269,45 @@ func TestPlanOfUninstall(t *testing.T) {
 		}
 		return fmt.Sprint(crd.OwnerReferences), crd.DeletionTimestamp == nil
 	})
+}
+
+// The plan of an uninstall has the objects that no revision lists, because the history limit deleted their revision, and the custom
+// resources of CRDs that only an object of the package owns, such as those of the claims of an XRD.
+func TestPlanOfUninstallHasAllThatThePackageOwns(t *testing.T) {
+	e := env.New(t)
+	p := env.NewProvider("owning", "registry.example.com/preview/owning:v1")
+	e.CreateTemporary(t, p)
+	create := func(kind, apiVersion, ownerKind, owner string, uid types.UID) types.UID {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(strings.TrimPrefix(strings.TrimSpace(crd("owning.preview.test", kind, "a")), "---")), &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: apiVersion, Kind: ownerKind, Name: owner, UID: uid}})
+		e.CreateTemporary(t, o)
+		return o.GetUID()
+	}
+	released := create("Released", "pkg.crossplane.io/v1", "Provider", p.Name, p.UID)
+	create("Claim", "apiextensions.k8s.io/v1", "CustomResourceDefinition", "releaseds.owning.preview.test", released)
+	for _, kind := range []string{"Released", "Claim"} {
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion("owning.preview.test/v1")
+		o.SetKind(kind)
+		o.SetName("one")
+		wait.Until(t, limit, kind+" is served", func() (string, bool) {
+			err := e.Client.Create(t.Context(), o)
+			return fmt.Sprint(err), err == nil
+		})
+	}
+
+	planned, err := newPlanner(t, e.Config, newFakeContent()).Uninstall(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantActions(t, planned, map[string]plan.Action{"releaseds.owning.preview.test": plan.Delete})
+	want := []planner.CustomResources{{CRD: "claims.owning.preview.test", Count: 1}, {CRD: "releaseds.owning.preview.test", Count: 1}}
+	if diff := cmp.Diff(want, planned.CustomResources); diff != "" {
+		t.Errorf("custom resources (-want +got):\n%s", diff)
+	}
 }
 
 // addOwner adds an unrelated owner to a CRD.

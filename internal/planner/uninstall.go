@@ -52,36 +52,92 @@ func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 			Action: CollectRevision, Name: r.Name, Number: r.Number, State: r.State, Digest: r.Digest,
 		})
 	}
-	live, err := pl.metadataIgnoringMissingKinds(ctx, pl.ownedObjects(ctx, s, out))
-	if err != nil {
-		return nil, err
-	}
-	s.dropDeletedOwners(live)
-	out.Objects = plan.Uninstall(live, revision.Requester(s.live, s.live.NewRevision(), s.revisions))
-	if out.CustomResources, err = pl.Cluster.CountCustomResources(ctx, deletedDefinitions(out.Objects)); err != nil {
+	if err := pl.recordDeletions(ctx, s, out); err != nil {
 		return nil, err
 	}
 	s.warnOfUnknown(out)
 	return out, pl.recordDependents(ctx, s, out)
 }
 
+// recordDeletions adds to the plan the objects and custom resources that are deleted with the package: also those that the garbage collector
+// deletes with an object of the package, such as the CRDs that Crossplane core creates for an XRD.
+func (pl *Planner) recordDeletions(ctx context.Context, s *clusterState, out *Plan) error {
+	who := revision.Requester(s.live, s.live.NewRevision(), s.revisions)
+	refs, err := pl.ownedObjects(ctx, s, who, out)
+	if err != nil {
+		return err
+	}
+	live, err := pl.metadataIgnoringMissingKinds(ctx, refs)
+	if err != nil {
+		return err
+	}
+	if err := pl.dropDeletedOwners(ctx, s, who, live); err != nil {
+		return err
+	}
+	deleted := map[types.UID]bool{}
+	for known := -1; known < len(deleted); {
+		known = len(deleted)
+		out.Objects = plan.Uninstall(live, who)
+		for _, c := range out.Objects.Changes {
+			if c.Action == plan.Delete {
+				deleted[c.UID] = true
+			}
+		}
+		dropOwners(live, func(o metav1.OwnerReference) bool { return deleted[o.UID] })
+	}
+	dependents, _, err := pl.Cluster.OwnedContent(ctx, func(owners []metav1.OwnerReference) bool {
+		return slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return deleted[o.UID] })
+	})
+	if err != nil {
+		return err
+	}
+	out.CustomResources, err = pl.Cluster.CountCustomResources(ctx, deletedDefinitions(out.Objects, dependents))
+	return err
+}
+
 // dropDeletedOwners removes from objects the owners that are packages which are being deleted, do not exist, or are removed by an
-// earlier step of the operation. The garbage collector deletes an object when its last owner is deleted. A package with the name of an owner
-// and another UID is not this owner.
-func (s *clusterState) dropDeletedOwners(live map[plan.Ref]plan.Live) {
-	self, stays := s.live.PackageKind()+"/"+s.live.GetName(), map[string]types.UID{}
+// earlier step of the operation, and the revisions of such packages. The garbage collector deletes an object when its last owner is deleted.
+// An owner with another UID than the package or revision of its name does not exist.
+func (pl *Planner) dropDeletedOwners(ctx context.Context, s *clusterState, who plan.Requester, live map[plan.Ref]plan.Live) error {
+	stays := map[string]types.UID{}
 	for _, x := range s.others {
 		if x.GetDeletionTimestamp() == nil {
 			stays[x.PackageKind()+"/"+x.GetName()] = x.GetUID()
 		}
 	}
+	isForeign := func(o metav1.OwnerReference, kind string) bool {
+		return o.Kind == kind && strings.HasPrefix(o.APIVersion, v1.Group+"/") && !who.IsFamily(o)
+	}
+	for _, kind := range v1.PackageKinds() {
+		revisions := v1.RevisionKind(kind)
+		for _, l := range live {
+			if !slices.ContainsFunc(l.Owners, func(o metav1.OwnerReference) bool { return isForeign(o, revisions) }) {
+				continue
+			}
+			list := v1.NewPackage(kind).NewRevisionList()
+			if err := pl.Reader.List(ctx, list); err != nil {
+				return fmt.Errorf("list revisions: %w", err)
+			}
+			for _, r := range list.Revisions() {
+				if _, ok := stays[kind+"/"+r.GetLabels()[v1.LabelPackage]]; ok && r.GetDeletionTimestamp() == nil {
+					stays[revisions+"/"+r.GetName()] = r.GetUID()
+				}
+			}
+			break
+		}
+	}
+	dropOwners(live, func(o metav1.OwnerReference) bool {
+		isPackage := slices.ContainsFunc(v1.PackageKinds(), func(kind string) bool { return isForeign(o, kind) || isForeign(o, v1.RevisionKind(kind)) })
+		uid, exists := stays[o.Kind+"/"+o.Name]
+		return isPackage && (!exists || uid != o.UID)
+	})
+	return nil
+}
+
+// dropOwners removes the matching owners of objects.
+func dropOwners(live map[plan.Ref]plan.Live, matches func(metav1.OwnerReference) bool) {
 	for ref, l := range live {
-		l.Owners = slices.DeleteFunc(slices.Clone(l.Owners), func(o metav1.OwnerReference) bool {
-			isPackage := slices.Contains(v1.PackageKinds(), o.Kind) && strings.HasPrefix(o.APIVersion, v1.Group+"/")
-			name := o.Kind + "/" + o.Name
-			uid, exists := stays[name]
-			return isPackage && name != self && (!exists || uid != o.UID)
-		})
+		l.Owners = slices.DeleteFunc(slices.Clone(l.Owners), matches)
 		live[ref] = l
 	}
 }
@@ -151,9 +207,9 @@ func (pl *Planner) metadataIgnoringMissingKinds(ctx context.Context, refs []plan
 	return live, nil
 }
 
-// ownedObjects returns the objects of all revisions of a package. It adds a warning for a revision
-// whose objects are unknown.
-func (pl *Planner) ownedObjects(ctx context.Context, s *clusterState, out *Plan) []plan.Ref {
+// ownedObjects returns the objects of all revisions of a package, and those that the package owns although no revision lists them any
+// more: a deleted revision contained them. It adds a warning for a revision whose objects are unknown, and fails if the client may not list CRDs.
+func (pl *Planner) ownedObjects(ctx context.Context, s *clusterState, who plan.Requester, out *Plan) ([]plan.Ref, error) {
 	seen := map[plan.Ref]bool{}
 	for _, rev := range s.revisions {
 		refs, err := pl.packages().ObjectRefs(ctx, rev)
@@ -165,7 +221,19 @@ func (pl *Planner) ownedObjects(ctx context.Context, s *clusterState, out *Plan)
 			seen[ref] = true
 		}
 	}
-	return slices.SortedFunc(maps.Keys(seen), plan.Ref.Compare)
+	owned, unlisted, err := pl.Cluster.OwnedContent(ctx, func(owners []metav1.OwnerReference) bool { return slices.ContainsFunc(owners, who.IsFamily) })
+	if err != nil {
+		return nil, err
+	}
+	for _, ref := range owned {
+		seen[ref] = true
+	}
+	for _, of := range unlisted {
+		if of.Kind == plan.DefinitionKind {
+			return nil, apply.ErrForbidden.New(nil, "list the CRDs that %s owns", out.Package.Short())
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), plan.Ref.Compare), nil
 }
 
 // CheckCustomResources fails with PlanMoved if an uninstall now deletes more custom resources than its plan counts: the user agreed to the
@@ -179,20 +247,26 @@ func CheckCustomResources(planned, now *Plan) error {
 		}
 		if r.Count > was.Count {
 			moved.text("the number of custom resources of "+r.CRD, number(was.Count), number(r.Count))
+		} else if r.Unknown != "" && was.Unknown == "" {
+			moved.text("the number of custom resources of "+r.CRD, number(was.Count), "not known: "+r.Unknown)
 		}
 	}
 	return MovedError(planned, moved)
 }
 
-// deletedDefinitions returns the names of the CRDs and XRDs that a plan deletes, in order. Both
-// have the name of the resource that they define.
-func deletedDefinitions(p plan.Plan) []string {
-	var names []string
+// deletedDefinitions returns the names of the CRDs and XRDs that a plan deletes, in order, and of those among the dependents of its
+// objects. Both have the name of the resource that they define.
+func deletedDefinitions(p plan.Plan, dependents []plan.Ref) []string {
+	refs := slices.Clone(dependents)
 	for _, c := range p.Changes {
-		switch {
-		case c.Action != plan.Delete:
-		case c.Ref.Kind == plan.DefinitionKind, c.Ref.Kind == "CompositeResourceDefinition":
-			names = append(names, c.Ref.Name)
+		if c.Action == plan.Delete {
+			refs = append(refs, c.Ref)
+		}
+	}
+	var names []string
+	for _, ref := range refs {
+		if ref.Kind == plan.DefinitionKind || ref.Kind == "CompositeResourceDefinition" {
+			names = append(names, ref.Name)
 		}
 	}
 	slices.Sort(names)

@@ -190,40 +190,19 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 	return false, nil
 }
 
-// objectKinds are the kinds of the objects that packages contain and own, as references without a name.
-var objectKinds = []plan.Ref{
-	{APIVersion: "apiextensions.k8s.io/v1", Kind: plan.DefinitionKind},
-	{APIVersion: "apiextensions.crossplane.io/v1", Kind: "CompositeResourceDefinition"},
-	{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition"},
-	{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceDefinition"},
-	{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceActivationPolicy"},
-	{APIVersion: "ops.crossplane.io/v1alpha1", Kind: "Operation"},
-	{APIVersion: "ops.crossplane.io/v1alpha1", Kind: "CronOperation"},
-	{APIVersion: "ops.crossplane.io/v1alpha1", Kind: "WatchOperation"},
-	{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
-	{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
-}
-
 // addObjects adds the objects that a deleted package owns and that none of its revisions lists, and reports whether there are any: the status
 // of a revision lists its objects only when all of them are written.
 func (l *deletionSummary) addObjects(ctx context.Context, objects *apply.Cluster, p v1.Package) (bool, error) {
-	found := false
-	for _, of := range objectKinds {
-		refs, err := objects.Owned(ctx, of, func(owners []metav1.OwnerReference) bool { return l.owned(p, plan.Live{Owners: owners}) })
-		switch {
-		case errors.Is(err, apply.ErrForbidden), errors.Is(err, apply.ErrKindNotServed):
-			continue // The user may read the listed objects only, or the kind has no objects.
-		case err != nil:
-			return false, err
-		}
-		found = found || len(refs) > 0
-		for _, ref := range refs {
-			if !slices.Contains(l.objects, ref) {
-				l.objects = append(l.objects, ref)
-			}
+	refs, _, err := objects.OwnedContent(ctx, func(owners []metav1.OwnerReference) bool { return l.owned(p, plan.Live{Owners: owners}) })
+	if err != nil {
+		return false, err
+	}
+	for _, ref := range refs {
+		if !slices.Contains(l.objects, ref) {
+			l.objects = append(l.objects, ref)
 		}
 	}
-	return found, nil
+	return len(refs) > 0, nil
 }
 
 // recreated returns the error of a package that exists again, with the command that deletes what requires it.

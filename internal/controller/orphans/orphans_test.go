@@ -75,6 +75,10 @@ func (c clusterWithResources) Metadata(_ context.Context, refs []plan.Ref) (map[
 	return out, nil
 }
 
+func (clusterWithResources) OwnedContent(context.Context, func([]metav1.OwnerReference) bool) (owned, unlisted []plan.Ref, err error) {
+	return nil, nil, nil
+}
+
 func (clusterWithResources) Preflight(_ context.Context, p plan.Plan, _ apply.Content) (plan.Plan, error) {
 	return p, nil
 }
