@@ -94,6 +94,11 @@ func Decode(raw []byte) (*Plan, error) {
 	if is := digestOf(content); is != claimed {
 		return nil, ErrPlanDamaged.New(fmt.Errorf("its digest is %s and not %s", is, claimed), "cannot use the plan")
 	}
+	return parse(content)
+}
+
+// parse returns the plan of the content that splitDigest returned.
+func parse(content []byte) (*Plan, error) {
 	p := &Plan{}
 	unknown, err := kjson.UnmarshalStrict(content, p)
 	if err := errors.Join(append(unknown, err)...); err != nil {

@@ -189,6 +189,9 @@ type Plan struct {
 	Unchanged int `json:"unchanged"`
 }
 
+// IsZero reports whether the plan changes, refuses and counts nothing.
+func (p Plan) IsZero() bool { return len(p.Changes) == 0 && len(p.Refusals) == 0 && p.Unchanged == 0 }
+
 // Hold splits the plan into the changes that can be carried out now, and the changes of webhook
 // configurations, which wait until the runtime of the package serves. Without a response from a webhook, the
 // API server rejects requests.
