@@ -58,18 +58,13 @@ type folder struct {
 }
 
 func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
-	yes, no := true, false
-	if gc.Grace == 0 {
-		gc.Grace = ContentGrace
-	}
-	f := &folder{root: root, grace: gc.Grace, log: log, absent: newAbsent(), layouts: NewLayouts(root, log), contents: newContents(root, log)}
+	yes, collection := true, gc.Config()
+	f := &folder{root: root, grace: collection.GracePeriod, log: log, absent: newAbsent(), layouts: NewLayouts(root, log), contents: newContents(root, log)}
 	RemoveEmpty(root, f.grace, log)
 	f.layouts.checkAll()
 	f.images = olareg.New(config.Config{
 		Storage: config.ConfigStorage{
-			StoreType: config.StoreDir, RootDir: root,
-			// olareg would make a repository without manifests unusable although it has new blobs.
-			GC: config.ConfigGC{Frequency: gc.Every, GracePeriod: gc.Grace, EmptyRepo: &no},
+			StoreType: config.StoreDir, RootDir: root, GC: collection,
 		},
 		API: config.ConfigAPI{
 			DeleteEnabled: &yes,
@@ -78,7 +73,7 @@ func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 		},
 		Log: f.layouts.Log(),
 	})
-	f.serve, f.serveNothing = f.contents.handler(Conforming(f.images)), absentImages(f.absent)
+	f.serve, f.serveNothing = f.contents.handler(f.layouts.storing(Conforming(f.images))), absentImages(f.absent)
 	return f
 }
 

@@ -58,6 +58,7 @@ func NewLayouts(root string, log *slog.Logger) *Layouts {
 // Handler returns a handler that refuses the requests to the repositories of a registry of olareg whose layouts are damaged.
 func (l *Layouts) Handler(images http.Handler) http.Handler {
 	l.checkAll()
+	images = newContents(l.root, l.log).handler(l.storing(images))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if api, ok := parseRequest(r.URL.Path); !ok || !l.refuse(w, r, api.repository) {
 			images.ServeHTTP(w, r)
@@ -72,49 +73,6 @@ func (l *Layouts) refuse(w http.ResponseWriter, r *http.Request, repository stri
 		writeRefusal(w, r, err)
 	}
 	return err != nil
-}
-
-// Log returns the log for the registry of olareg that serves the layouts. olareg reports there that it is going to collect the garbage of a repository,
-// before it reads the list of manifests; the layout is checked at this moment, because a damaged list can be read as an empty one, whose collection
-// would remove all content.
-func (l *Layouts) Log() *slog.Logger { return slog.New(collections{l.log.Handler(), l}) }
-
-// collections is the handler of a log that checks a layout when its garbage is going to be collected.
-type collections struct {
-	slog.Handler
-	layouts *Layouts
-}
-
-// The record of olareg before a collection, and its attribute with the repository.
-const collectionMessage, collectionRepository = "starting GC", "repo"
-
-// Enabled implements [slog.Handler]. The record of a collection has the level of debugging.
-func (c collections) Enabled(context.Context, slog.Level) bool { return true }
-
-// Handle implements [slog.Handler].
-func (c collections) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == collectionMessage {
-		r.Attrs(func(a slog.Attr) bool {
-			if a.Key == collectionRepository {
-				_ = c.layouts.check(a.Value.String()) // It moves a damaged list away.
-			}
-			return true
-		})
-	}
-	if !c.Handler.Enabled(ctx, r.Level) {
-		return nil
-	}
-	return c.Handler.Handle(ctx, r)
-}
-
-// WithAttrs implements [slog.Handler].
-func (c collections) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return collections{c.Handler.WithAttrs(attrs), c.layouts}
-}
-
-// WithGroup implements [slog.Handler].
-func (c collections) WithGroup(name string) slog.Handler {
-	return collections{c.Handler.WithGroup(name), c.layouts}
 }
 
 // damaged returns the number of visible repositories whose layouts were found damaged and are not repaired.

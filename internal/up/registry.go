@@ -66,13 +66,13 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	if err != nil {
 		return nil, err
 	}
-	yes, no := true, false
+	yes := true
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	sites.RemoveEmpty(d.Registry(), sites.ContentGrace, logger)
 	layouts := sites.NewLayouts(d.Registry(), logger)
 	images := olareg.New(config.Config{
 		Storage: config.ConfigStorage{
-			StoreType: config.StoreDir, RootDir: d.Registry(), GC: config.ConfigGC{GracePeriod: sites.ContentGrace, EmptyRepo: &no},
+			StoreType: config.StoreDir, RootDir: d.Registry(), GC: sites.GarbageCollection{}.Config(),
 		},
 		API: config.ConfigAPI{
 			DeleteEnabled: &yes,

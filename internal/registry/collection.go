@@ -1,0 +1,168 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/olareg/olareg/config"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// Config returns the configuration of olareg for the garbage collection.
+func (gc GarbageCollection) Config() config.ConfigGC {
+	no := false
+	if gc.Grace == 0 {
+		gc.Grace = ContentGrace
+	}
+	return config.ConfigGC{
+		Frequency: gc.Every, GracePeriod: gc.Grace,
+		// olareg would make a repository without manifests unusable although it has new blobs.
+		EmptyRepo: &no,
+		// The referrers of a version remain when it is deleted, so their list is needed when the same content is pushed again.
+		ReferrersWithSubj: &no,
+	}
+}
+
+// Log returns the log for the registry of olareg that serves the layouts. olareg reports there that it is going to collect the garbage of a repository,
+// before it reads the list of manifests, and while it serves no request to the repository. The layout is checked at this moment: a damaged list can be read
+// as an empty one, whose collection would remove all content, and the collection removes the layers of manifests that it cannot read.
+func (l *Layouts) Log() *slog.Logger { return slog.New(collections{l.log.Handler(), l}) }
+
+// collections is the handler of a log that checks a layout when its garbage is going to be collected.
+type collections struct {
+	slog.Handler
+	layouts *Layouts
+}
+
+// The record of olareg before a collection, and its attribute with the repository.
+const collectionMessage, collectionRepository = "starting GC", "repo"
+
+// Enabled implements [slog.Handler]. The record of a collection has the level of debugging.
+func (c collections) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle implements [slog.Handler].
+func (c collections) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == collectionMessage {
+		r.Attrs(func(a slog.Attr) bool {
+			if repository := a.Value.String(); a.Key == collectionRepository && c.layouts.check(repository) == nil { // It moves a damaged list away.
+				c.layouts.protect(repository)
+			}
+			return true
+		})
+	}
+	if !c.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return c.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (c collections) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return collections{c.Handler.WithAttrs(attrs), c.layouts}
+}
+
+// WithGroup implements [slog.Handler].
+func (c collections) WithGroup(name string) slog.Handler {
+	return collections{c.Handler.WithGroup(name), c.layouts}
+}
+
+// protect keeps the content of a repository that has a missing or damaged manifest: only that manifest names the layers of its version, so that all blobs count as
+// new. A missing manifest becomes a damaged one, because the collection removes the tags of missing ones.
+func (l *Layouts) protect(repository string) {
+	dir := filepath.Join(l.root, filepath.FromSlash(repository))
+	document, err := os.ReadFile(filepath.Join(dir, layoutFile))
+	if err != nil {
+		return // Without a list, olareg collects nothing.
+	}
+	entries, err := parseLayout(document)
+	if err != nil {
+		return
+	}
+	check := manifestCheck{dir: dir, seen: map[string]bool{}}
+	listed := map[string]bool{}
+	for _, entry := range entries {
+		listed[check.file(entry.Digest)] = true
+		check.manifest(entry.Digest, entry.Annotations[referrerListAnnotation] != "")
+	}
+	if err = errors.Join(check.failed...); err == nil {
+		return
+	}
+	l.log.Error("the garbage of the repository is not collected, because it could be the content of a version whose manifest is missing or damaged; push the version "+
+		"again, restore the file from a backup, or delete the version", "repository", repository, "error", err)
+	now := time.Now()
+	err = filepath.WalkDir(filepath.Join(dir, blobsFolder), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || listed[path] {
+			return err
+		}
+		return os.Chtimes(path, now, now)
+	})
+	if err != nil {
+		l.log.Error("cannot keep the content of a repository with damage", "repository", repository, "error", err)
+	}
+}
+
+// referrerListAnnotation is the annotation of a list of referrers in a layout of olareg. The list names manifests that the layout lists, too.
+const referrerListAnnotation = "org.olareg.referrer.subject"
+
+// manifestCheck looks for missing and damaged manifests of a repository.
+type manifestCheck struct {
+	dir    string
+	seen   map[string]bool
+	failed []error
+}
+
+// file returns the file with the content of a digest.
+func (c *manifestCheck) file(digest string) string {
+	algorithm, hash, _ := strings.Cut(digest, ":")
+	return filepath.Join(c.dir, blobsFolder, algorithm, hash)
+}
+
+// manifest checks a manifest of the list of the repository, and the images of an index. It creates an empty file for a missing one.
+func (c *manifestCheck) manifest(digest string, isReferrerList bool) {
+	content, err := c.read(digest)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errors.Join(err, os.WriteFile(c.file(digest), nil, 0o644)) //nolint:gosec // As olareg writes it.
+	}
+	c.failed = append(c.failed, err)
+	if err == nil && !isReferrerList {
+		c.images(content)
+	}
+}
+
+// images checks the images of an index; other content has none.
+func (c *manifestCheck) images(content []byte) {
+	var index struct{ Manifests []layoutEntry }
+	if json.Unmarshal(content, &index) != nil {
+		return
+	}
+	for _, image := range index.Manifests {
+		if _, err := oci.ParseDigest(image.Digest); err != nil && !isSHA512(image.Digest) || c.seen[image.Digest] {
+			continue
+		}
+		content, err := c.read(image.Digest)
+		c.failed = append(c.failed, err)
+		c.images(content)
+	}
+}
+
+// read returns the content of a digest. It fails for other content.
+func (c *manifestCheck) read(digest string) ([]byte, error) {
+	c.seen[digest] = true
+	content, err := os.ReadFile(c.file(digest))
+	if err != nil {
+		return nil, err
+	}
+	if d, err := oci.ParseDigest(digest); err == nil && oci.DigestOf(content) != d {
+		return nil, fmt.Errorf("%s is damaged", c.file(digest))
+	}
+	return content, nil
+}

@@ -1,0 +1,168 @@
+package registry_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// age makes all files of a folder older than the grace period of the garbage collection.
+func age(t *testing.T, dir string) {
+	t.Helper()
+	old := time.Now().Add(-48 * time.Hour)
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chtimes(path, old, old)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestACollectionKeepsTheContentOfADamagedManifest collects the garbage of a repository with a missing or damaged manifest, and then restores the file.
+func TestACollectionKeepsTheContentOfADamagedManifest(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(path string) error{
+		"missing": os.Remove,
+		"damaged": func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := start(t, nil)
+			first.mustPush(t, "acme/boats:v1.0.0", "Boat")
+			first.mustPush(t, "acme/boats:v1.1.0", "Ship")
+			const target = "/v2/acme/boats/manifests/v1.0.0"
+			_, manifest := first.get(t, target)
+			first.stop()
+			dir := filepath.Join(first.dir, "registry", "acme", "boats")
+			age(t, dir)
+			blobs := files(t, filepath.Join(dir, "blobs"))
+			path := filepath.Join(dir, "blobs", "sha256", oci.DigestOf([]byte(manifest)).Hex())
+			if err := damage(path); err != nil {
+				t.Fatal(err)
+			}
+			second, log := first.again(t)
+			if status, body := second.get(t, target); status != http.StatusNotFound {
+				t.Errorf("%d %s", status, body)
+			}
+			second.stop() // It collects the garbage.
+			if n := files(t, filepath.Join(dir, "blobs")); n != blobs {
+				t.Errorf("%d of %d blobs remain", n, blobs)
+			}
+			if !strings.Contains(log.String(), path) {
+				t.Errorf("the log does not name the file:\n%s", log)
+			}
+			third, _ := first.again(t)
+			if status, body := third.get(t, "/v2/acme/boats/tags/list"); !strings.Contains(body, `"v1.0.0"`) {
+				t.Errorf("the tags: %d %s", status, body)
+			}
+			if err := third.push(t, third.admin, "acme/boats:v1.0.0", "Raft"); err == nil {
+				t.Error("the version gets other content")
+			}
+			if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if status, body := third.get(t, target); status != http.StatusOK {
+				t.Errorf("after the file was restored: %d %s", status, body)
+			}
+			var m struct{ Layers []oci.Descriptor }
+			if err := json.Unmarshal([]byte(manifest), &m); err != nil {
+				t.Fatal(err)
+			}
+			for _, layer := range m.Layers {
+				if status, _ := third.get(t, "/v2/acme/boats/blobs/"+layer.Digest.String()); status != http.StatusOK {
+					t.Errorf("the layer %s: %d", layer.Digest, status)
+				}
+			}
+		})
+	}
+}
+
+// TestReferrersOfContentThatIsPushedAgain deletes a version with an artifact, collects the garbage, and pushes the same content again.
+func TestReferrersOfContentThatIsPushedAgain(t *testing.T) {
+	t.Parallel()
+	first := start(t, nil)
+	first.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	const target = "/v2/acme/boats/manifests/v1.0.0"
+	_, manifest := first.get(t, target)
+	subject := oci.DigestOf([]byte(manifest))
+	empty := []byte("{}")
+	begun := first.do(t, http.MethodPost, "/v2/acme/boats/blobs/uploads/", first.admin, nil).Header.Get("Location")
+	if resp := first.do(t, http.MethodPut, begun+"&digest="+oci.DigestOf(empty).String(), first.admin, strings.NewReader("{}")); resp.StatusCode != http.StatusCreated {
+		t.Fatal(resp.StatusCode)
+	}
+	referrer := fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"artifactType":"application/example","config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":%q,"size":2},`+
+		`"layers":[],"subject":{"mediaType":%[1]q,"digest":%[3]q,"size":%d}}`, oci.MediaTypeOCIManifest, oci.DigestOf(empty), subject, len(manifest))
+	digest := oci.DigestOf([]byte(referrer)).String()
+	if resp := first.do(t, http.MethodPut, "/v2/acme/boats/manifests/"+digest, first.admin, strings.NewReader(referrer)); resp.StatusCode != http.StatusCreated {
+		t.Fatal(resp.StatusCode)
+	}
+	if resp := first.do(t, http.MethodDelete, "/v2/acme/boats/manifests/"+subject.String(), first.admin, nil); resp.StatusCode != http.StatusAccepted {
+		t.Fatal(resp.StatusCode)
+	}
+	first.stop()
+	age(t, filepath.Join(first.dir, "registry", "acme", "boats"))
+	second, _ := first.again(t)
+	second.get(t, "/v2/acme/boats/tags/list")
+	second.stop() // It collects the garbage.
+	third, _ := first.again(t)
+	third.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	if status, body := third.get(t, "/v2/acme/boats/referrers/"+subject.String()); !strings.Contains(body, digest) {
+		t.Errorf("the referrers: %d %s", status, body)
+	}
+}
+
+// TestAChangeThatIsNotStoredIsDiscarded responds to a push with the error of a registry that cannot write the list of manifests.
+func TestAChangeThatIsNotStoredIsDiscarded(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := filepath.Join(root, "acme", "boats")
+	list := filepath.Join(dir, "index.json")
+	for path, content := range map[string]string{list: `{"schemaVersion":2,"manifests":[]}`, filepath.Join(dir, "oci-layout"): `{"imageLayoutVersion":"1.0.0"}`} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	age(t, root)
+	status := http.StatusCreated
+	handler := registry.NewLayouts(root, slog.New(slog.DiscardHandler)).Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+	}))
+	put := func() (isRead bool, body string) {
+		t.Helper()
+		before, err := os.Stat(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/v2/acme/boats/manifests/v1.0.0", strings.NewReader("{}")))
+		after, err := os.Stat(list)
+		if err != nil || w.Code != status {
+			t.Fatal(w.Code, err)
+		}
+		return !after.ModTime().Equal(before.ModTime()), w.Body.String()
+	}
+	if isRead, body := put(); isRead || body != "" {
+		t.Errorf("a push that is stored: the list is read again: %t, body %s", isRead, body)
+	}
+	status = http.StatusInternalServerError
+	if isRead, body := put(); !isRead || !strings.Contains(body, "cannot store") {
+		t.Errorf("a push that is not stored: the list is read again: %t, body %s", isRead, body)
+	}
+}
