@@ -17,13 +17,14 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // atomicFlag makes a command undo its changes if it fails.
 type atomicFlag struct {
-	Atomic bool `help:"If a package is not healthy within the time of --wait, which is 5m by default, uninstall new packages and return the others to their former version and settings."`
+	Atomic bool `help:"If a package is not healthy within the time of --wait, which is 5m by default, uninstall new packages without custom resources and return the others to their former version and settings."`
 }
 
 // atomicWait is the time of --wait with --atomic.
@@ -43,17 +44,29 @@ func (f atomicFlag) limit(wait time.Duration) time.Duration {
 // change is a package that a command has written. Before is nil for a new package.
 type change struct{ before, after v1.Package }
 
-// undo returns the error of a failed command. With --atomic, it first undoes the changes, the last one first.
-func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, changes []change, why error) error {
+// uninstallFunc plans the uninstall of a package.
+type uninstallFunc func(context.Context, v1.Package) (*planner.Plan, error)
+
+// undo returns the error of a failed command. With --atomic, it first undoes the changes, the last one first. It keeps new packages that
+// have custom resources: the user has not consented to their deletion.
+func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uninstallFunc, changes []change, why error) error {
 	if !f.Atomic || len(changes) == 0 {
 		return why
 	}
 	// The changes are also undone if the user interrupts the wait.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.Context), time.Minute)
 	defer cancel()
-	var undone []string
+	var undone, kept []string
 	for _, c := range slices.Backward(changes) {
-		if err := c.undo(ctx, cluster); err != nil {
+		used, err := c.isUsed(ctx, uninstall)
+		if err == nil && used {
+			kept = append(kept, inventory.ShortName(c.after))
+			continue
+		}
+		if err == nil {
+			err = c.undo(ctx, cluster)
+		}
+		if err != nil {
 			return errors.Join(why, err)
 		}
 		undone = append(undone, c.String())
@@ -68,7 +81,16 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, changes []cha
 	case errors.Is(why, terminal.ErrInterrupted):
 		advice = ""
 	}
-	return failed.WithDo("%sAll changes were undone: %s.%s", advice, strings.Join(undone, ", "), f.notHealthyAgain(env, cluster, changes))
+	if len(kept) > 0 {
+		advice += "New packages with custom resources stay: " + strings.Join(kept, ", ") + "; to delete them together, run `xpkg uninstall " + strings.Join(kept, " ") + "`. "
+		if len(undone) == 0 {
+			return failed.WithDo("%sNothing was undone.", advice)
+		}
+		advice += "All other changes"
+	} else {
+		advice += "All changes"
+	}
+	return failed.WithDo("%s were undone: %s.%s", advice, strings.Join(undone, ", "), f.notHealthyAgain(env, cluster, changes))
 }
 
 // notHealthyAgain waits until the packages that were healthy before their changes are healthy again, and returns a sentence about
@@ -101,6 +123,22 @@ func (c change) String() string {
 		return inventory.ShortName(c.after) + " was deleted"
 	}
 	return fmt.Sprintf("%s was returned to %s", inventory.ShortName(c.after), c.before.PackageSpec().Package)
+}
+
+// isUsed reports whether the undoing of the change would delete custom resources, or whether this is not known.
+func (c change) isUsed(ctx context.Context, uninstall uninstallFunc) (bool, error) {
+	if c.before != nil {
+		return false, nil
+	}
+	p, err := uninstall(ctx, c.after)
+	if err != nil {
+		if errors.Is(err, planner.ErrNotInstalled) {
+			return false, nil
+		}
+		return false, planError(err, "uninstall "+inventory.ShortName(c.after))
+	}
+	resources, uncounted := p.CountCustomResources()
+	return resources > 0 || uncounted > 0, nil
 }
 
 // undo deletes a new package, or writes the former spec of another one.

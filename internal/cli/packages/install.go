@@ -4,6 +4,7 @@ package packages
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -97,7 +98,7 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 	limit := c.limit(c.Wait)
 	if limit > 0 {
 		if err := waitInstalled(env, cluster, p, limit, created); err != nil {
-			return c.undo(env, cluster, newPackages(created, p), err)
+			return c.undo(env, cluster, c.planUninstall, newPackages(created, p), err)
 		}
 	}
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
@@ -119,6 +120,16 @@ func newPackages(created bool, p v1.Package) []change {
 		return nil
 	}
 	return []change{{after: p}}
+}
+
+// planUninstall plans the uninstall of the package that the command has installed.
+func (c *InstallCmd) planUninstall(ctx context.Context, p v1.Package) (out *planner.Plan, err error) {
+	pl, err := c.open(ctx, c.ClusterFlags)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	return pl.Uninstall(ctx, p)
 }
 
 // printProvider reports that a package provides the kind of --kind already.

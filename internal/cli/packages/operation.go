@@ -75,7 +75,7 @@ func (o operation) run(env *terminal.Env, pl *clusterPlanner, steps []*step) err
 	if err := o.checkSteps(env, pl, steps); err != nil {
 		return err
 	}
-	return o.carryOut(env, pl.client, steps)
+	return o.carryOut(env, pl, steps)
 }
 
 // plan plans each step on the assumption that the previous steps are done. It fails if a step is refused, or
@@ -370,14 +370,15 @@ func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, steps []
 }
 
 // carryOut writes the objects, and waits for all of them if requested.
-func (o operation) carryOut(env *terminal.Env, cluster client.Client, steps []*step) error {
+func (o operation) carryOut(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
+	cluster := pl.client
 	done, err := o.write(env, cluster, steps)
 	concerned, unhealthy := splitUnhealthy(done)
 	if err == nil {
 		err = o.waitFor(env, cluster, concerned)
 	}
 	if err != nil {
-		return o.undo(env, cluster, changesOf(done), err)
+		return o.undo(env, cluster, pl.Uninstall, changesOf(done), err)
 	}
 	err = o.waitFor(env, cluster, unhealthy)
 	var objects []v1.Package

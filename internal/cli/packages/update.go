@@ -359,7 +359,7 @@ func (c *UpdateCmd) finish(env *terminal.Env, cluster client.Client, before, p v
 			if before != p {
 				changes = append(changes, change{before: before, after: p})
 			}
-			return c.undo(env, cluster, changes, err)
+			return c.undo(env, cluster, nil, changes, err)
 		}
 		word = outcomeOfWait(env, p)
 	}

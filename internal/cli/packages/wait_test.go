@@ -18,6 +18,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -153,9 +154,58 @@ func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p).Build()
 	for _, why := range []error{waited, fmt.Errorf("update provider/boats: %w", context.Canceled)} {
-		undone := atomicFlag{Atomic: true}.undo(env, cluster, []change{{after: p}}, why)
+		undone := atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, []change{{after: p}}, why)
 		if !errors.Is(undone, terminal.ErrInterrupted) || errcode.From(undone).Do != "All changes were undone: provider/boats was deleted." {
 			t.Errorf("got %v (%s)", undone, errcode.From(undone).Do)
+		}
+	}
+}
+
+// withoutResources plans the uninstall of a package without custom resources.
+func withoutResources(context.Context, v1.Package) (*planner.Plan, error) {
+	return &planner.Plan{}, nil
+}
+
+// An atomic command that fails keeps new packages with custom resources, and with those that cannot be counted.
+func TestAtomicCommandsKeepCustomResources(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newPackage := func(name string) v1.Package {
+		p := v1.NewPackage("Provider")
+		p.SetName(name)
+		return p
+	}
+	used, unknown, empty, gone := newPackage("used"), newPackage("unknown"), newPackage("empty"), newPackage("gone")
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(used, unknown, empty).Build()
+	uninstall := func(_ context.Context, p v1.Package) (*planner.Plan, error) {
+		switch p.GetName() {
+		case "used":
+			return &planner.Plan{CustomResources: []planner.CustomResources{{CRD: "boats.a.test", Count: 1}}}, nil
+		case "unknown":
+			return &planner.Plan{CustomResources: []planner.CustomResources{{CRD: "boats.a.test", Unknown: "they may not be listed"}}}, nil
+		case "gone":
+			return nil, planner.ErrNotInstalled.New(nil, "there is no provider gone")
+		}
+		return &planner.Plan{}, nil
+	}
+	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
+	undo := func(changes ...change) string {
+		return errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, uninstall, changes, ErrWait.New(nil, "it is not healthy"))).Do
+	}
+	const stays = "New packages with custom resources stay: provider/unknown, provider/used; to delete them together, run `xpkg uninstall provider/unknown provider/used`. "
+	if got := undo(change{after: used}, change{after: unknown}); got != "Correct the cause above and try again. "+stays+"Nothing was undone." {
+		t.Errorf("got %s", got)
+	}
+	got := undo(change{after: used}, change{after: empty}, change{after: unknown}, change{after: gone})
+	if got != "Correct the cause above and try again. "+stays+"All other changes were undone: provider/gone was deleted, provider/empty was deleted." {
+		t.Errorf("got %s", got)
+	}
+	for _, p := range []v1.Package{used, unknown, empty} {
+		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), v1.NewPackage("Provider"))
+		if (err == nil) != (p != empty) {
+			t.Errorf("%s: %v", p.GetName(), err)
 		}
 	}
 }
