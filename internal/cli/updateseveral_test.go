@@ -6,8 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
 // TestUpdateAcceptsSeveralPackages proves that one command moves several packages: to their newest versions, or to the
@@ -174,5 +177,45 @@ func TestAtomicUpdatesIgnoreEarlierFailures(t *testing.T) {
 	alone := b.must(t, 5, "update", "brig", "v1.0.0", "--atomic", "--yes", "--wait", "5s")
 	if strings.Contains(alone.errors, "undone") {
 		t.Errorf("a command without changes reports:\n%s", alone.errors)
+	}
+}
+
+// TestUpdatesThatMoveAnObject proves that one command updates two packages of which one takes over a CRD from the other, in each order of
+// their names, and keeps the custom resources. The new holder alone is refused.
+func TestUpdatesThatMoveAnObject(t *testing.T) {
+	b := newBench(t)
+	const group = "moved.apply.test"
+	push := func(name, tag string, kinds ...string) string {
+		stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: p\n"
+		for _, kind := range kinds {
+			stream += publish.Definition(group, kind, "the same")
+		}
+		return publish.Stream(t, b.registry, "moved/"+name, tag, []byte(stream)).String()
+	}
+	push("quay", "v1.0.0", "Quay", "Barge")
+	push("quay", "v2.0.0", "Quay")
+	push("raft", "v1.0.0", "Raft")
+	push("raft", "v2.0.0", "Raft", "Barge")
+	b.must(t, 0, "install", "provider", b.registry+"/moved/quay:v1.0.0", "quay", "--wait", "1m")
+	b.must(t, 0, "install", "provider", b.registry+"/moved/raft:v1.0.0", "raft", "--wait", "1m")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "quay", "raft", "--yes", "--wait", "1m") })
+	barge := &unstructured.Unstructured{}
+	barge.SetAPIVersion(group + "/v1")
+	barge.SetKind("Barge")
+	barge.SetName("one")
+	if err := b.client.Create(t.Context(), barge); err != nil {
+		t.Fatal(err)
+	}
+	uid := barge.GetUID()
+
+	b.must(t, 9, "update", "raft@v2.0.0", "--yes").prints(t, "^error: ForeignOwner: ")
+	b.must(t, 2, "update", "raft@v2.0.0", "quay@v2.0.0", "--dry-run").prints(t, `release +CustomResourceDefinition barges\.`, `update +CustomResourceDefinition barges\.`)
+	b.must(t, 0, "update", "raft@v2.0.0", "quay@v2.0.0", "--yes", "--wait", "1m")
+	if p := b.provider(t, "raft"); p.Spec.Package != b.registry+"/moved/raft:v2.0.0" || p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
+		t.Errorf("raft is %s, %+v", p.Spec.Package, p.Status.Conditions)
+	}
+	b.must(t, 0, "update", "quay@v1.0.0", "raft@v1.0.0", "--yes", "--atomic")
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(barge), barge); err != nil || barge.GetUID() != uid {
+		t.Errorf("the custom resource after the moves: %v, UID %s, want %s", err, barge.GetUID(), uid)
 	}
 }

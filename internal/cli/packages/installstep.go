@@ -34,6 +34,8 @@ type step struct {
 	plan *planner.Plan
 	// same reports whether the locked package is already installed.
 	same bool
+	// after are the steps that release objects which this step takes over.
+	after []*step
 	// markDependency reports whether the package is labelled as a dependency once all
 	// packages exist: the manager may remove a dependency that no package requires yet.
 	markDependency bool

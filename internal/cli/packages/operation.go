@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -23,6 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // operation changes several packages: it plans all steps, asks once, and then makes the writes. A step that is refused
@@ -112,6 +114,8 @@ func (o operation) planSteps(env *terminal.Env, pl *clusterPlanner, steps []*ste
 	foreseen := &overlayReader{Reader: origin.ListOnce(pl.Reader)}
 	pl = pl.clone()
 	pl.Reader, pl.ChangedTogether, pl.RemovedTogether = foreseen, map[string]bool{}, nil
+	objects := &releasedCluster{Cluster: pl.Cluster, owners: map[plan.Ref][]metav1.OwnerReference{}, by: map[plan.Ref]*step{}}
+	pl.Cluster = objects
 	pl.ShowMaintained = o.dryRun
 	for _, s := range steps {
 		pl.ChangedTogether[inventory.ShortName(s.subject())] = !s.same
@@ -170,6 +174,7 @@ func (o operation) planSteps(env *terminal.Env, pl *clusterPlanner, steps []*ste
 			foreseen.removed = append(foreseen.removed, s.live)
 		} else {
 			foreseen.packages = append(foreseen.packages, s.want)
+			objects.record(s)
 		}
 	}
 	return nil, nil
@@ -432,6 +437,9 @@ func (o operation) write(env *terminal.Env, cluster client.Client, steps []*step
 		if err := o.awaitDependents(env, cluster, s, out); err != nil {
 			return out, notUninstalled(err, steps[i:])
 		}
+		if err := o.awaitRelease(env, cluster, s, out); err != nil {
+			return out, err
+		}
 		d, err := &doneStep{step: s}, error(nil)
 		if s.remove {
 			if d.owned, err = newDeletionSummary(env.Context, cluster, s.live); err != nil && o.wait > 0 {
@@ -470,6 +478,20 @@ func (o operation) awaitDependents(env *terminal.Env, cluster client.Client, s *
 			return err
 		}
 		d.isGone = true
+	}
+	return nil
+}
+
+// awaitRelease waits until the packages that release objects to the package of a step are healthy. The manager refuses an object that another
+// package still controls.
+func (o operation) awaitRelease(env *terminal.Env, cluster client.Client, s *step, done []*doneStep) error {
+	for _, d := range done {
+		if slices.Contains(s.after, d.step) {
+			if err := waitInstalled(env, cluster, d.object, cmp.Or(o.limit(o.wait), groupWait), false); err != nil {
+				failed := errcode.From(err)
+				return failed.WithDo("%s %s takes objects over from it and was not changed yet: run the same command again afterwards.", failed.Do, inventory.ShortName(s.subject()))
+			}
+		}
 	}
 	return nil
 }
@@ -520,6 +542,39 @@ func changesOf(done []*doneStep) []change {
 		}
 	}
 	return out
+}
+
+// releasedCluster reads a cluster in which the objects that planned steps release have no controller.
+type releasedCluster struct {
+	planner.Cluster
+	// owners are the owners of the released objects, and by the steps that release them.
+	owners map[plan.Ref][]metav1.OwnerReference
+	by     map[plan.Ref]*step
+}
+
+// record adds the objects that the plan of a step releases, and the steps that must be carried out before it.
+func (r *releasedCluster) record(s *step) {
+	s.after = nil
+	for _, c := range s.plan.Objects.Changes {
+		if by := r.by[c.Ref]; by != nil {
+			s.after = append(s.after, by)
+		}
+		if c.Action == plan.Release {
+			r.owners[c.Ref], r.by[c.Ref] = c.Owners, s
+		}
+	}
+}
+
+// Metadata implements [planner.Cluster].
+func (r *releasedCluster) Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
+	live, err := r.Cluster.Metadata(ctx, refs)
+	for ref, owners := range r.owners {
+		if l, ok := live[ref]; ok {
+			l.Owners = owners
+			live[ref] = l
+		}
+	}
+	return live, err
 }
 
 // overlayReader reads a cluster in which some packages are replaced by their planned state, and others are removed.
