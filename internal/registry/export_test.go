@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
@@ -56,4 +57,14 @@ func (s *Server) CurrentIndexIsChecked(t testing.TB) bool {
 	}
 	_, ok := s.indexGuard.known(s.policy(), d)
 	return ok
+}
+
+// LockRepository prevents changes of a repository until unlock is called.
+func (s *Server) LockRepository(t testing.TB, repository string) (unlock func()) {
+	t.Helper()
+	unlock, err := s.changing.Lock(t.Context(), access.Fold(repository))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return unlock
 }

@@ -127,9 +127,15 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer unlock()
-	// The token can have been revoked while the client sent the manifest or waited.
-	if _, found := p.identifier.subject(r); found == wrongCredentials {
+	// The token can have been revoked, and the policy can have changed, while the client sent the manifest or waited.
+	subject, found := p.identifier.subject(r)
+	if found == wrongCredentials {
 		p.challenge(w, r, "the credentials are wrong or have expired")
+		return
+	}
+	p.subject = subject
+	if actions := p.actions(r); !p.mayAny(subject, p.api.repository, actions) {
+		p.refuse(w, r, p.api, subject, found, actions)
 		return
 	}
 	if r.Method == http.MethodDelete {

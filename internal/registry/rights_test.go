@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/olareg/olareg"
 	"github.com/olareg/olareg/config"
@@ -136,6 +138,46 @@ func TestARevokedTokenEndsItsPush(t *testing.T) {
 			t.Errorf("%s: the tags are %q", name, got)
 		}
 	}
+}
+
+// A deletion that waits for another change of the repository is refused if the policy does not allow it any more.
+func TestAChangedPolicyEndsAWaitingDeletion(t *testing.T) {
+	now := newClock()
+	s := startPrepared(t, nil, func(s *registry.Server) { s.SetPolicyClock(now.read) })
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	unlock := s.LockRepository(t, "acme/provider-boats")
+	ctx := &waitingContext{Context: t.Context(), waits: make(chan struct{})}
+	r := httptest.NewRequestWithContext(ctx, http.MethodDelete, "http://"+host+"/v2/acme/provider-boats/manifests/v1.0.0", nil)
+	r.Header.Set("Authorization", "Bearer "+s.token(t, "alice", []string{"acme/*"}, access.Delete))
+	ended := make(chan int)
+	go func() {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		ended <- w.Code
+	}()
+	<-ctx.waits
+	s.configure(t, "{}")
+	now.add(time.Hour)
+	unlock()
+	if got := <-ended; got != http.StatusForbidden {
+		t.Errorf("the deletion: %d", got)
+	}
+	if got := s.tags(t, "acme/provider-boats"); !slices.Equal(got, []string{"v1.0.0"}) {
+		t.Errorf("the tags are %q", got)
+	}
+}
+
+// waitingContext is a context that reports that a function waits for its end.
+type waitingContext struct {
+	context.Context
+	once  sync.Once
+	waits chan struct{}
+}
+
+// Done implements [context.Context].
+func (c *waitingContext) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.waits) })
+	return c.Context.Done()
 }
 
 // revoking is a body that calls a function before its first byte is read.
