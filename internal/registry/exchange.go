@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -28,6 +29,12 @@ const (
 	issuerTime = 10 * time.Second
 	// issuerPause is the time for which an issuer that did not respond is not asked again.
 	issuerPause = 30 * time.Second
+	// discoveryLife is the time after which the discovery document of an issuer is read again.
+	discoveryLife = time.Hour
+	// refusalPause is the time after a logged refusal of a token in which no other one of its issuer is logged, because any client can send tokens.
+	refusalPause = 10 * time.Second
+	// longestCause is the maximum length of a logged cause in bytes. It can contain claims of a token that is not verified.
+	longestCause = 500
 	// shortestKey is the least size of the RSA key of an issuer in bits.
 	shortestKey = 2048
 )
@@ -41,9 +48,26 @@ type issuers struct {
 	// discovering is by issuer, so that one that does not respond delays the tokens of no other.
 	discovering keyedmutex.Mutex[string]
 	mu          sync.Mutex
-	providers   map[string]*oidc.Provider
+	providers   map[string]discovery
 	// failures are the times at which the discovery of issuers failed.
 	failures map[string]time.Time
+	// refusals are the times of the last logged refusals, by issuer.
+	refusals map[string]time.Time
+}
+
+// discovery is an issuer with the time at which its discovery document was read; the zero value is one whose document was not read.
+type discovery struct {
+	provider *oidc.Provider
+	read     time.Time
+}
+
+// document returns the discovery document.
+func (d discovery) document() string {
+	var document json.RawMessage
+	if d.provider == nil || d.provider.Claims(&document) != nil {
+		return ""
+	}
+	return string(document)
 }
 
 // newIssuers returns issuers whose documents a client reads.
@@ -54,7 +78,10 @@ func newIssuers(client *http.Client, now func() time.Time, log *slog.Logger) *is
 		next = http.DefaultTransport
 	}
 	limited.Transport = &issuerDocuments{next: next, now: now, log: log, documents: map[string]issuerDocument{}}
-	return &issuers{client: &limited, now: now, log: log, providers: map[string]*oidc.Provider{}, failures: map[string]time.Time{}}
+	return &issuers{
+		client: &limited, now: now, log: log, providers: map[string]discovery{}, failures: map[string]time.Time{},
+		refusals: map[string]time.Time{},
+	}
 }
 
 // serveExchange exchanges the token of an OIDC issuer, the field "token" of a JSON object, for a bearer token: for 15 minutes and
@@ -79,7 +106,7 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, http.StatusServiceUnavailable, codeUnknown, "the issuer of the token cannot be reached, or its documents are not valid; the log of the server has the cause")
 		return
 	case err != nil:
-		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "no issuer and identity of the configuration matches the token, or it has expired")
+		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "no issuer and identity of the configuration matches the token, or it has expired; the log of the server has the cause")
 		return
 	}
 	life := loginLife
@@ -113,66 +140,128 @@ func (i *issuers) verify(ctx context.Context, policy *access.Policy, token strin
 	defer cancel()
 	ctx, unavailable := withUnavailable(ctx)
 	claimed := claimedIssuer(token)
+	var causes []error
 	for _, issuer := range policy.Issuers {
 		if issuer.URL != claimed {
 			continue
 		}
-		provider, err := i.provider(ctx, issuer.URL)
-		if err != nil {
-			return access.Subject{}, errIssuer
+		subject, err := i.verifyAs(ctx, issuer, token)
+		if err == nil || errors.Is(err, errIssuer) {
+			return subject, err
 		}
-		verified, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: issuer.Audience, Now: i.now}).Verify(ctx, token)
-		if err != nil {
-			continue
-		}
-		if bits := rsaBits(token); bits > 0 && bits < shortestKey {
-			i.log.Warn("a token is refused because the RSA key of its issuer is too short", "issuer", issuer.URL, "bits", bits, "least", shortestKey)
-			continue
-		}
-		var claims map[string]any
-		if verified.Claims(&claims) != nil {
-			continue
-		}
-		if subject, ok := issuer.Subject(claims); ok {
-			return subject, nil
-		}
+		causes = append(causes, err)
 	}
 	if unavailable.Load() || ctx.Err() != nil { // The time can end while others wait for the same document.
+		i.expire(claimed)
 		return access.Subject{}, errIssuer
 	}
+	i.logRefusal(claimed, causes)
 	return access.Subject{}, errToken
 }
 
-// provider returns the keys and the endpoints of an issuer. The discovery document of an issuer is read once, also if the client of the server has gone.
+// verifyAs returns the subject of a token of one entry of the configuration. It fails with errIssuer, or with the cause of a refusal.
+func (i *issuers) verifyAs(ctx context.Context, issuer access.Issuer, token string) (access.Subject, error) {
+	provider, err := i.provider(ctx, issuer.URL)
+	if err != nil {
+		return access.Subject{}, errIssuer
+	}
+	verified, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: issuer.Audience, Now: i.now}).Verify(ctx, token)
+	if err != nil {
+		return access.Subject{}, err
+	}
+	if bits := rsaBits(token); bits > 0 && bits < shortestKey {
+		return access.Subject{}, fmt.Errorf("the RSA key of the issuer has %d bits, and the least is %d", bits, shortestKey)
+	}
+	var claims map[string]any
+	if err := verified.Claims(&claims); err != nil {
+		return access.Subject{}, err
+	}
+	if subject, ok := issuer.Subject(claims); ok {
+		return subject, nil
+	}
+	return access.Subject{}, fmt.Errorf("the configuration has no identity for its claims: %s", issuer.Relevant(claims))
+}
+
+// logRefusal logs why a token is refused. The causes are those of the entries of the configuration with its issuer.
+func (i *issuers) logRefusal(issuer string, causes []error) {
+	key := issuer
+	if len(causes) == 0 {
+		key, causes = "", []error{errors.New("the configuration has no such issuer")}
+	}
+	now := i.now()
+	i.mu.Lock()
+	last, logged := i.refusals[key]
+	isLate := !logged || now.Sub(last) >= refusalPause
+	if isLate {
+		i.refusals[key] = now
+	}
+	i.mu.Unlock()
+	if isLate {
+		i.log.Warn("a token of an issuer is refused", "issuer", shorten(issuer), "error", shorten(errors.Join(causes...).Error()))
+	}
+}
+
+// shorten returns the beginning of a text for the log.
+func shorten(text string) string {
+	if len(text) <= longestCause {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longestCause], "") + "..."
+}
+
+// provider returns the keys and the endpoints of an issuer. The discovery document of an issuer is read once in a while, also if the client of the server has
+// gone. If it cannot be read again, the last one applies.
 func (i *issuers) provider(ctx context.Context, url string) (*oidc.Provider, error) {
 	unlock, err := i.discovering.Lock(ctx, url)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if p, err := i.discovered(url); p != nil || err != nil {
-		return p, err
+	known, isCurrent := i.discovered(url)
+	if isCurrent {
+		if known.provider == nil {
+			return nil, errIssuer
+		}
+		return known.provider, nil
 	}
-	p, err := oidc.NewProvider(context.WithoutCancel(ctx), url)
+	next := discovery{}
+	next.provider, err = oidc.NewProvider(context.WithoutCancel(ctx), url)
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	next.read = i.now()
 	if err != nil {
 		i.log.Warn("an issuer of the configuration cannot be used", "issuer", url, "error", err)
-		i.failures[url] = i.now()
-		return nil, err
+		i.failures[url] = next.read
+		if known.provider == nil {
+			return nil, err
+		}
+		return known.provider, nil
 	}
-	i.providers[url] = p
-	return p, nil
+	if known.document() == next.document() {
+		next.provider = known.provider // It has the keys.
+	}
+	i.providers[url] = next
+	return next.provider, nil
 }
 
-// discovered returns a known issuer, an error for one whose discovery has just failed, and neither for another one.
-func (i *issuers) discovered(url string) (*oidc.Provider, error) {
+// discovered returns what is known of an issuer, and whether its discovery document need not be read now: it was read, or it could not be read, a short time ago.
+func (i *issuers) discovered(url string) (known discovery, isCurrent bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if failed, ok := i.failures[url]; ok && i.now().Sub(failed) < issuerPause {
-		return nil, errIssuer
+	now := i.now()
+	known = i.providers[url]
+	failed, ok := i.failures[url]
+	return known, ok && now.Sub(failed) < issuerPause || known.provider != nil && now.Sub(known.read) < discoveryLife
+}
+
+// expire makes the next token of an issuer read its discovery document again, which can name another address of the keys now.
+func (i *issuers) expire(url string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if known, ok := i.providers[url]; ok {
+		known.read = time.Time{}
+		i.providers[url] = known
 	}
-	return i.providers[url], nil
 }
 
 // rsaBits returns the size of the RSA key that signed a token, which is the size of the signature; 0 for other keys.

@@ -1,12 +1,15 @@
 package registry_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -348,6 +351,88 @@ func TestKeysWithoutTLSAreNotRead(t *testing.T) {
 			t.Errorf("%s: %d, requested: %t", name, status, requested.Load())
 		}
 	}
+}
+
+// TestTheLogHasTheCauseOfARefusal exchanges tokens that are refused. Of several at a time, one is logged for each issuer.
+func TestTheLogHasTheCauseOfARefusal(t *testing.T) {
+	i := startIssuer(t)
+	now := newClock()
+	log := &bytes.Buffer{}
+	s := start(t, func(o *registry.Options) {
+		configured(t, policy+"issuers:\n- url: "+i.url+"\n  audience: "+host+"\n  identities:\n  - {claims: {repository: acme/boats}, repository: acme/boats}\n")(o)
+		o.Now, o.Log = now.read, slog.New(slog.NewTextHandler(log, nil))
+	})
+	token := func(claims map[string]any) string {
+		all := map[string]any{"iss": i.url, "aud": host, "sub": "x", "exp": now.read().Add(time.Hour).Unix()}
+		maps.Copy(all, claims)
+		return i.token(t, all)
+	}
+	causes := []struct {
+		claims map[string]any
+		want   string
+	}{
+		{map[string]any{"aud": "another." + host}, "another." + host},
+		{map[string]any{"repository": "acme/rafts"}, `repository=\"acme/rafts\"`},
+		{map[string]any{"iss": "https://other.example.org"}, "https://other.example.org"},
+		{map[string]any{"exp": now.read().Add(-time.Hour).Unix()}, "expired"},
+	}
+	for _, c := range causes {
+		for range 3 {
+			if status, _, _ := s.exchange(t, token(c.claims)); status != http.StatusUnauthorized {
+				t.Errorf("%v: %d", c.claims, status)
+			}
+		}
+		now.add(time.Minute)
+	}
+	s.stop() // The log is complete.
+	for _, c := range causes {
+		if !strings.Contains(log.String(), c.want) {
+			t.Errorf("the log has no %s", c.want)
+		}
+	}
+	if n := strings.Count(log.String(), "a token of an issuer is refused"); n != len(causes) {
+		t.Errorf("%d of %d refusals are logged:\n%s", n, 3*len(causes), log)
+	}
+}
+
+// TestAnIssuerMovesItsKeys changes the address of the keys of an issuer, and the keys, while the server runs.
+func TestAnIssuerMovesItsKeys(t *testing.T) {
+	former, next := startIssuer(t), startIssuer(t)
+	now := newClock()
+	var hasMoved atomic.Bool
+	mux := http.NewServeMux()
+	moving := port.Serve(t, mux)
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		address := moving.URL + "/keys"
+		if hasMoved.Load() {
+			address = next.url + "/keys"
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": moving.URL, "jwks_uri": address}) // The client reports a failure.
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, r *http.Request) {
+		if hasMoved.Load() {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		http.Redirect(w, r, former.url+"/keys", http.StatusFound)
+	})
+	s := start(t, func(o *registry.Options) {
+		configured(t, policy+"issuers:\n- {url: "+moving.URL+", audience: "+host+", userClaim: sub}\n")(o)
+		o.Now = now.read
+	})
+	check := func(by *issuer, want int) {
+		t.Helper()
+		now.add(time.Minute) // Documents are kept for a short time.
+		token := by.token(t, map[string]any{"iss": moving.URL, "aud": host, "sub": "x", "exp": now.read().Add(time.Hour).Unix()})
+		if status, _, _ := s.exchange(t, token); status != want {
+			t.Errorf("the exchange: %d, want %d", status, want)
+		}
+	}
+	check(former, http.StatusOK)
+	hasMoved.Store(true)
+	check(next, http.StatusServiceUnavailable)
+	check(next, http.StatusOK)
+	check(former, http.StatusUnauthorized)
 }
 
 func TestATokenOfAShortKeyIsRefused(t *testing.T) {

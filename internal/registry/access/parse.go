@@ -4,8 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/url"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -185,6 +188,31 @@ func (i Issuer) Subject(claims map[string]any) (Subject, bool) {
 	return s, true
 }
 
+// Relevant returns the claims that decide about the subject, for a message.
+func (i Issuer) Relevant(claims map[string]any) string {
+	names := map[string]bool{}
+	for _, identity := range i.Identities {
+		for name := range identity.Claims {
+			names[name] = true
+		}
+	}
+	if i.UserClaim != "" {
+		names[i.UserClaim] = true
+	}
+	if i.UserClaim == emailClaim {
+		names[verifiedClaim] = true
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if value, ok := claims[name]; ok {
+			out = append(out, fmt.Sprintf("%s=%q", name, fmt.Sprint(value)))
+		} else if name != verifiedClaim {
+			out = append(out, name+" is missing")
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
 // qualified returns the name of a user or of a group in rules: NAME/USER for an issuer with a name. The name of an issuer has no slash, so the names of
 // different issuers differ.
 func (i Issuer) qualified(name string) string {
@@ -197,10 +225,13 @@ func (i Issuer) qualified(name string) string {
 // emailClaim is the claim that identifies users only if the issuer has verified it.
 const emailClaim = "email"
 
+// verifiedClaim is the claim that states whether an address is verified.
+const verifiedClaim = "email_verified"
+
 // isVerified reports whether claims have an address that the issuer has verified, or do not state it: some issuers only have verified ones. Some
 // issuers state it as a string.
 func isVerified(claims map[string]any) bool {
-	verified, stated := claims["email_verified"]
+	verified, stated := claims[verifiedClaim]
 	return !stated || verified == true || verified == "true"
 }
 
