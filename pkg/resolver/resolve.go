@@ -24,6 +24,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -74,9 +75,6 @@ type Result struct {
 	lockfile.File
 	// Why lists, for each repository, the requirements on it and their requesters.
 	Why map[string][]string
-	// SetAside lists, for each repository, the tags that a user might expect and that were
-	// not selected, with the reasons.
-	SetAside map[string][]solver.SetAside
 	// ListedBy maps repositories whose tags were listed by another repository (a mirror, or
 	// the repository to which they are rewritten) to that repository.
 	ListedBy map[string]string
@@ -85,6 +83,17 @@ type Result struct {
 	Notes []string
 	// Withdrawn lists the notes about versions that were yanked, retracted or deprecated and are selected nevertheless.
 	Withdrawn []string
+
+	setAside map[string]iter.Seq[solver.SetAside]
+}
+
+// SetAside iterates over the tags of a repository that a user might expect and that were not selected, newest first, with the
+// reasons.
+func (r Result) SetAside(repository string) iter.Seq[solver.SetAside] {
+	if tags, ok := r.setAside[repository]; ok {
+		return tags
+	}
+	return func(func(solver.SetAside) bool) {}
 }
 
 // Resolve selects a version of each package that the roots require. It fails with the errors

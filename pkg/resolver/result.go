@@ -3,6 +3,7 @@ package resolver
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -16,7 +17,7 @@ import (
 
 // result converts a solution. It verifies the claimed metadata of the selected versions.
 func (s *source) result(q Request, solution solver.Solution) (Result, error) {
-	out := Result{Why: map[string][]string{}, SetAside: map[string][]solver.SetAside{}}
+	out := Result{Why: map[string][]string{}, setAside: map[string]iter.Seq[solver.SetAside]{}}
 	if s.reconsider(solution.Picks, q.Roots) {
 		return Result{}, errReconsider
 	}
@@ -37,7 +38,7 @@ func (s *source) result(q Request, solution solver.Solution) (Result, error) {
 		}
 		p.Dependencies = s.withProviders(solution.Picks, p.Dependencies)
 		out.Packages = append(out.Packages, p)
-		out.Why[p.Repository], out.SetAside[p.Repository] = pick.Why, pick.SetAside
+		out.Why[p.Repository], out.setAside[p.Repository] = pick.Why, pick.SetAside
 	}
 	slices.SortFunc(out.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Repository, b.Repository) })
 	recordProviders(&out.File)

@@ -3,6 +3,7 @@ package resolver_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,7 +116,7 @@ func TestOnlyCandidatesAreChecked(t *testing.T) {
 	if err != nil || got.Packages[0].Version != "v1.3.0" || strings.Join(w.asked, " ") != "v1.4.0" {
 		t.Errorf("got %+v, %v; asked for %q", got.Packages, err, w.asked)
 	}
-	if reason := got.SetAside[withdrawnPackage]; len(reason) != 1 || reason[0].Reason != "it is yanked" {
+	if reason := slices.Collect(got.SetAside(withdrawnPackage)); len(reason) != 1 || reason[0].Reason != "it is yanked" {
 		t.Errorf("set aside: %+v", reason)
 	}
 }

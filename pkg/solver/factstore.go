@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -132,16 +131,33 @@ func (m *factStore) dependencies(pkg string, p version.Pin) (*versionFacts, erro
 	case err != nil:
 		return nil, fmt.Errorf("read the dependencies of %s %s: %w", pkg, name, err)
 	}
-	n.deps = slices.Clone(deps)
-	slices.SortStableFunc(n.deps, func(a, b dependency.Dependency) int {
-		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
-	})
-	n.deps = slices.Compact(n.deps)
+	n.deps = sortedDependencies(deps)
 	if m.dependenciesByVersion[pkg] == nil {
 		m.dependenciesByVersion[pkg] = map[string]*versionFacts{}
 	}
 	m.dependenciesByVersion[pkg][name] = n
 	return n, nil
+}
+
+// sortedDependencies returns dependencies without duplicates, ordered by package and constraint. It returns the same slice if that is already the case.
+func sortedDependencies(deps []dependency.Dependency) []dependency.Dependency {
+	order := func(a, b dependency.Dependency) int {
+		if c := cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint)); c != 0 || a.Optional == b.Optional {
+			return c
+		}
+		if a.Optional {
+			return 1
+		}
+		return -1
+	}
+	for i := 1; i < len(deps); i++ {
+		if order(deps[i-1], deps[i]) >= 0 {
+			deps = slices.Clone(deps)
+			slices.SortStableFunc(deps, order)
+			return slices.Compact(deps)
+		}
+	}
+	return deps
 }
 
 // cachedDependencies returns the dependencies of a version if they were read before, and

@@ -10,7 +10,7 @@ type Source interface {
 	// not exist; any other error ends the search.
 	Versions(pkg string) ([]string, error)
 	// Dependencies returns the dependencies of one version, which is a tag, a digest, or
-	// both. An error of class NotFound reports that the version is not available; any
+	// both. The slice must not be changed afterwards. An error of class NotFound reports that the version is not available; any
 	// other error ends the search.
 	Dependencies(pkg, version string) ([]dependency.Dependency, error)
 }

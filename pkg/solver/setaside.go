@@ -6,25 +6,22 @@ import (
 	"strings"
 )
 
-// setAside returns the tags that a user might expect instead of the selected version,
-// newest first, and then the tags that are not versions, with the reason for each.
-func (a *report) setAside(n int) []SetAside {
+// setAside passes the tags that a user might expect instead of the selected version, newest first,
+// and then the tags that are not versions, with the reason for each.
+func (a *report) setAside(n int, yield func(SetAside) bool) {
 	v := a.variables[n]
 	selected := v.state.only()
-	if v.size-1 == selected && len(v.unusable) == 0 {
-		return nil
-	}
-	out := make([]SetAside, 0, v.size-1-selected+len(v.unusable))
 	for i := v.size - 1; i > selected; i-- {
-		if v.candidates[i].version.Tag == v.candidates[selected].version.Tag {
-			continue
+		c := &v.candidates[i]
+		if c.version.Tag != v.candidates[selected].version.Tag && !yield(SetAside{Tag: c.name(), Reason: a.whyNot(n, i)}) {
+			return
 		}
-		out = append(out, SetAside{Tag: v.candidates[i].name(), Reason: a.whyNot(n, i)})
 	}
-	for _, u := range v.unusable {
-		out = append(out, SetAside{Tag: u.Tag, Reason: u.Unusable()})
+	for i := range v.unusable {
+		if u := &v.unusable[i]; !yield(SetAside{Tag: u.Tag, Reason: u.Unusable()}) {
+			return
+		}
 	}
-	return out
 }
 
 // whyNot returns the reason why a candidate is not part of the solution.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -27,9 +28,10 @@ type Pick struct {
 	// Why lists the requirements on the package, including optional ones, with their
 	// constraints.
 	Why []string
-	// SetAside lists the tags that are newer than the version or not versions, with the reason
-	// why each was not selected.
-	SetAside []SetAside
+	// SetAside iterates over the tags that are newer than the version, newest first, and then over those that are not
+	// versions, with the reason why each was not selected. The reasons are determined during the iteration, so the candidates of all packages stay in
+	// memory as long as SetAside is referenced. The iterators of one solution must not be used concurrently.
+	SetAside iter.Seq[SetAside]
 }
 
 // Version returns the tag, or the digest if there is no tag.
@@ -129,7 +131,7 @@ func (a *report) pick(n int) Pick {
 	v := a.variables[n]
 	c := v.candidates[v.state.only()]
 	slices.SortFunc(a.requirements[n], func(a, b namedRequirement) int { return cmp.Compare(a.words, b.words) })
-	p := Pick{Package: v.name, Tag: c.version.Tag, Digest: c.digest, Dependencies: slices.Clone(a.selectedDependencies(n)), SetAside: a.setAside(n)}
+	p := Pick{Package: v.name, Tag: c.version.Tag, Digest: c.digest, Dependencies: slices.Clone(a.selectedDependencies(n)), SetAside: func(yield func(SetAside) bool) { a.setAside(n, yield) }}
 	for _, by := range a.requirements[n] {
 		p.Why = append(p.Why, by.words)
 	}

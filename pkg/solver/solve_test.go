@@ -207,7 +207,7 @@ func TestOptionalReasons(t *testing.T) {
 	}
 	var got []string
 	for _, p := range s.Picks {
-		got = append(got, fmt.Sprintf("%s: %s; %v", p.Version(), strings.Join(p.Why, ", "), p.SetAside))
+		got = append(got, fmt.Sprintf("%s: %s; %v", p.Version(), strings.Join(p.Why, ", "), slices.Collect(p.SetAside)))
 	}
 	want := []string{
 		"v1.0.0: you requested any version; [{v1.1.0 it works only with b v2, but v1.0.0 is selected}]",
@@ -238,7 +238,13 @@ func TestReasons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Pick{
+	type pick struct {
+		Package, Tag string
+		Why          []string
+		Dependencies []dependency.Dependency
+		SetAside     []SetAside
+	}
+	want := []pick{
 		{Package: "a", Tag: "v1.0.0", Why: []string{"the platform requested <v3"}, Dependencies: []dependency.Dependency{{Package: "b", Constraint: "v1"}}, SetAside: []SetAside{
 			{"v3.0.0", "the platform requested <v3"},
 			{"v2.0.0", "it needs b v2, but v1.0.0 is selected"},
@@ -250,7 +256,11 @@ func TestReasons(t *testing.T) {
 			{"nightly", "it is not a semantic version"},
 		}},
 	}
-	if diff := cmp.Diff(want, s.Picks); diff != "" {
+	var got []pick
+	for _, p := range s.Picks {
+		got = append(got, pick{p.Package, p.Tag, p.Why, p.Dependencies, slices.Collect(p.SetAside)})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -99,32 +99,35 @@ func order(candidates []candidate) []candidate {
 	versions := candidates[1:]
 	if len(versions) > maxPlaces {
 		slices.SortFunc(versions, func(a, b candidate) int { return a.compare(&b) })
-	} else {
-		sortByRank(versions)
+	} else if distinct := sortByRank(versions); distinct {
+		return candidates
 	}
 	versions = slices.CompactFunc(versions, func(a, b candidate) bool { return a.pin() == b.pin() })
 	return candidates[:1+len(versions)]
 }
 
 // sortByRank sorts at most maxPlaces candidates. It sorts numbers, which are cheaper to compare and to move
-// than candidates, and compares only candidates of the same rank.
-func sortByRank(versions []candidate) {
+// than candidates, and compares only candidates of the same rank. It reports whether all ranks are distinct.
+func sortByRank(versions []candidate) (distinct bool) {
 	places := make([]place, len(versions))
 	for i := range places {
 		places[i] = place(versions[i].version.Rank()<<placeBits | uint64(i))
 	}
 	slices.Sort(places)
+	distinct = true
 	for start := 0; start < len(places); {
 		end := start + 1
 		for end < len(places) && places[end].rank() == places[start].rank() {
 			end++
 		}
 		if end > start+1 {
+			distinct = false
 			slices.SortFunc(places[start:end], func(a, b place) int { return versions[a.index()].compare(&versions[b.index()]) })
 		}
 		start = end
 	}
 	permute(versions, places)
+	return distinct
 }
 
 // compare orders candidates by version, and candidates of the same version by tag and digest.

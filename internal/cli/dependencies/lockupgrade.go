@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -36,19 +38,22 @@ var (
 	}
 )
 
+// setAsideOf returns the tags of a repository that were not selected; see [resolver.Result.SetAside].
+type setAsideOf func(repository string) iter.Seq[solver.SetAside]
+
 // checkDowngrades fails if an upgrade lowers the version of a package.
-func (c *ResolveCmd) checkDowngrades(before lockfile.File, got resolver.Result) error {
+func (c *ResolveCmd) checkDowngrades(before, after lockfile.File, setAside setAsideOf) error {
 	if c.AllowDowngrade || !c.Upgrade && c.UpgradePackage == nil {
 		return nil
 	}
 	var problems []string
 	for _, was := range before.Packages {
-		is, ok := got.Find(was.Repository)
+		is, ok := after.Find(was.Repository)
 		if !ok || !olderVersion(is.Version, was.Version) {
 			continue
 		}
 		reason := "the registry no longer lists " + was.Version
-		for _, s := range got.SetAside[was.Repository] {
+		for s := range setAside(was.Repository) {
 			if s.Tag == was.Version {
 				reason = s.Reason
 			}
@@ -71,19 +76,19 @@ func olderVersion(a, b string) bool {
 
 // heldBack returns a note for each package of --upgrade-package that is not upgraded to its newest version:
 // the packages that hold it back, and the command that upgrades them together.
-func (c *ResolveCmd) heldBack(before lockfile.File, got resolver.Result) []string {
+func (c *ResolveCmd) heldBack(before, after lockfile.File, setAside setAsideOf) []string {
 	var out []string
 	for _, name := range c.UpgradePackage {
 		was, err := findLocked(before, name)
 		if err != nil {
 			continue
 		}
-		is, ok := got.Find(was.Repository)
+		is, ok := after.Find(was.Repository)
 		if !ok || is.Pin() != was.Pin() {
 			continue
 		}
 		newest, why := "", ""
-		for _, s := range got.SetAside[was.Repository] {
+		for s := range setAside(was.Repository) {
 			if v := version.Parse(s.Tag); v.Usable() && !v.Prerelease() && olderVersion(was.Version, s.Tag) {
 				newest, why = s.Tag, s.Reason
 				break
@@ -93,7 +98,7 @@ func (c *ResolveCmd) heldBack(before lockfile.File, got resolver.Result) []strin
 			continue
 		}
 		holders, command := []string{}, []string{"xpkg resolve --lock " + wording.ShellWord(c.Lock) + " --upgrade-package " + wording.ShellWord(name)}
-		for _, by := range binding(&got.File, was.Repository) {
+		for _, by := range binding(&after, was.Repository) {
 			if version.ParseConstraint(by.Constraint).Accepts(newest) {
 				continue
 			}

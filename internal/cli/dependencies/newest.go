@@ -63,7 +63,7 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 			continue
 		}
 		q.Roots = append(q.Roots, dependency.Root{Package: root.Package, Constraint: p.Pin(), Exact: true})
-		if note := heldVersion(p, newest, left[root.Package]); note != "" && isNewest(selected, root.Package) {
+		if note := heldVersion(p, newest.SetAside, left[root.Package]); note != "" && isNewest(selected, root.Package) {
 			notes = append(notes, note)
 		}
 	}
@@ -189,8 +189,8 @@ func notOlder(f lockfile.File, roots []dependency.Root, selected map[string]stri
 }
 
 // heldVersion describes the newest release of a package, except some versions, that is not selected, or returns "" if the newest one is.
-func heldVersion(p lockfile.Package, got resolver.Result, except []string) string {
-	for _, s := range got.SetAside[p.Repository] {
+func heldVersion(p lockfile.Package, setAside setAsideOf, except []string) string {
+	for s := range setAside(p.Repository) {
 		if slices.Contains(except, s.Tag) {
 			continue
 		}

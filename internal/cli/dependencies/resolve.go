@@ -111,10 +111,10 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := c.checkDowngrades(before, got); err != nil {
+	if err := c.checkDowngrades(before, got.File, got.SetAside); err != nil {
 		return err
 	}
-	for _, note := range c.heldBack(before, got) {
+	for _, note := range c.heldBack(before, got.File, got.SetAside) {
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
 	}
 	if !slices.EqualFunc(before.Packages, got.Packages, func(a, b lockfile.Package) bool { return a.Repository == b.Repository && a.Digest == b.Digest }) || c.Upgrade || c.UpgradePackage != nil {
@@ -192,7 +192,7 @@ func viewOf(got resolver.Result) resolution {
 	out := resolution{Roots: got.Roots, Notes: got.Notes, Packages: []resolvedPackage{}}
 	for _, p := range got.Packages {
 		view := resolvedPackage{Package: p, Why: got.Why[p.Repository], ListedBy: got.ListedBy[p.Repository]}
-		for _, s := range got.SetAside[p.Repository] {
+		for s := range got.SetAside(p.Repository) {
 			view.SetAside = append(view.SetAside, setAside(s))
 		}
 		out.Packages = append(out.Packages, view)
