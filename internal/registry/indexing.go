@@ -65,7 +65,7 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 		x.log.Warn("a package keeps its former content in the index", "repository", p.Repository, "error", p.Err)
 	}
 	if partition == "" && x.publication != nil && len(previous.Packages) == 0 && len(next.Unlisted()) > 0 {
-		next = x.publication.keepUnlisted(ctx, next)
+		next = x.publication.keepPublished(ctx, next)
 	}
 	if !next.SharesRows(previous) {
 		next.Config.Sequence++

@@ -90,9 +90,9 @@ func (p *publication) publish(ctx context.Context, next *catalog.Catalog, reposi
 	return p.write(ctx, next, repositories)
 }
 
-// keepUnlisted returns the first catalog of a process with the published content of the packages that cannot be listed, such as those in damaged repositories.
+// keepPublished returns the first catalog of a process with the published content of the packages that cannot be listed, such as those in damaged repositories.
 // The repositories of the catalog are public, and other content of them cannot be published.
-func (p *publication) keepUnlisted(ctx context.Context, next catalog.Catalog) catalog.Catalog {
+func (p *publication) keepPublished(ctx context.Context, next catalog.Catalog) catalog.Catalog {
 	if err := p.openClient(); err != nil {
 		return next // The publication reports it.
 	}

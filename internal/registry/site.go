@@ -280,7 +280,7 @@ func (s *Site) updatePart(ctx context.Context, name string, repositories, change
 		if database, err = search.Open(ctx, path); err != nil {
 			return false, err
 		}
-		if next, err = keepUnlisted(ctx, database, next); err != nil {
+		if next, err = keepRecorded(ctx, database, next); err != nil {
 			return false, errors.Join(err, database.Close())
 		}
 		former = &catalog.Catalog{} // The database can be new.
@@ -293,8 +293,8 @@ func (s *Site) updatePart(ctx context.Context, name string, repositories, change
 	return true, nil
 }
 
-// keepUnlisted returns the first catalog of a process with the recorded content of the packages that cannot be listed, such as those in damaged repositories.
-func keepUnlisted(ctx context.Context, database *search.Database, next *catalog.Catalog) (*catalog.Catalog, error) {
+// keepRecorded returns the first catalog of a process with the recorded content of the packages that cannot be listed, such as those in damaged repositories.
+func keepRecorded(ctx context.Context, database *search.Database, next *catalog.Catalog) (*catalog.Catalog, error) {
 	unlisted := next.Unlisted()
 	if len(unlisted) == 0 {
 		return next, nil
