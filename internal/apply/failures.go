@@ -259,7 +259,7 @@ func fixesOfHeld(refusals []plan.Refusal) []string {
 	if !slices.Contains(v1.PackageKinds(), kind) || slices.ContainsFunc(refusals, func(r plan.Refusal) bool { return r.Holder != holder }) {
 		return nil
 	}
-	short := strings.ToLower(kind) + "/" + name
+	short := v1.ObjectName(kind, name)
 	return []string{fmt.Sprintf("If a newer version of %s does not contain the object, update it first with `xpkg update %s`: the object stays, and this package takes it over. "+
 		"Otherwise uninstall one of both; an uninstall deletes the custom resources of its CRDs. Nothing was written.", short, short)}
 }

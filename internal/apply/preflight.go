@@ -493,7 +493,7 @@ func packageOf(ch plan.Change) string {
 	for _, o := range ch.Owners {
 		group, _, _ := strings.Cut(o.APIVersion, "/")
 		if kind := v1.KindNamed(o.Kind); group == v1.Group && kind != "" {
-			return strings.ToLower(kind) + "/" + o.Name
+			return v1.ObjectName(kind, o.Name)
 		}
 	}
 	return ""

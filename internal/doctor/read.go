@@ -224,7 +224,7 @@ func (r Reader) readFormerRuntimes(ctx context.Context, f *Facts) error {
 		}
 		if chosen := choice.Of(kind, name); chosen != runtime.Deployment {
 			owner := metav1.GetControllerOf(&d)
-			f.FormerRuntimes = append(f.FormerRuntimes, FormerRuntime{Namespace: d.Namespace, Deployment: d.Name, Owner: strings.ToLower(owner.Kind) + "/" + owner.Name, Chosen: chosen})
+			f.FormerRuntimes = append(f.FormerRuntimes, FormerRuntime{Namespace: d.Namespace, Deployment: d.Name, Owner: v1.ObjectName(owner.Kind, owner.Name), Chosen: chosen})
 		}
 	}
 	return nil

@@ -53,7 +53,7 @@ func (c Change) fixOfHeld(holder string) string {
 	if !strings.EqualFold(kind, string(c.To.Kind)) {
 		return ""
 	}
-	short := strings.ToLower(kind) + "/" + name
+	short := v1.ObjectName(kind, name)
 	return fmt.Sprintf("If %s is the same package from another repository, install it from this one with `xpkg update %s %s`. "+
 		"Otherwise uninstall it, or do not install the package that requires %s. Nothing was written.", short, short, c.Reference(), c.To.Repository)
 }

@@ -2,10 +2,9 @@ package graph
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
@@ -109,4 +108,4 @@ func (n Node) requester() string {
 }
 
 // objectName returns the object of a package in the form of commands.
-func (n Node) objectName() string { return fmt.Sprintf("%s/%s", strings.ToLower(n.Kind), n.Name) }
+func (n Node) objectName() string { return v1.ObjectName(n.Kind, n.Name) }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -70,7 +69,7 @@ func (p *Plan) RefusalError() error {
 }
 
 // Short returns the package in the form of command arguments, for example "provider/hello".
-func (p Package) Short() string { return strings.ToLower(p.Kind) + "/" + p.Name }
+func (p Package) Short() string { return v1.ObjectName(p.Kind, p.Name) }
 
 // few returns an error with the first few reasons, and the number of the others.
 func few(reasons []string) error {

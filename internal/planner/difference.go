@@ -10,6 +10,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
@@ -43,7 +44,7 @@ func Compare(planned, now *Plan) []Difference {
 		return "revision " + r.Name, fmt.Sprintf("%s with number %d", r.State, r.Number)
 	})
 	each(&d, was.Installed, is.Installed, func(i Installed) (string, string) {
-		return "the installed " + strings.ToLower(i.Kind) + "/" + i.Name, (&Version{i.Reference, i.Digest}).String()
+		return "the installed " + v1.ObjectName(i.Kind, i.Name), (&Version{i.Reference, i.Digest}).String()
 	})
 	each(&d, planned.Revisions, now.Revisions, func(r RevisionChange) (string, string) {
 		return "the change of revision " + r.Name, fmt.Sprintf("%s to %s with number %d", r.Action, r.State, r.Number)
@@ -76,10 +77,10 @@ func Compare(planned, now *Plan) []Difference {
 	}
 	d.text("the dependency upgrade policy", string(planned.Upgrades), string(now.Upgrades))
 	each(&d, planned.Orphans, now.Orphans, func(o Orphan) (string, string) {
-		return "the orphan " + strings.ToLower(o.Kind) + "/" + o.Name, o.Reference
+		return "the orphan " + v1.ObjectName(o.Kind, o.Name), o.Reference
 	})
 	each(&d, planned.Breaks, now.Breaks, func(b Broken) (string, string) {
-		return "the broken dependency of " + strings.ToLower(b.Kind) + "/" + b.Name, b.String()
+		return "the broken dependency of " + v1.ObjectName(b.Kind, b.Name), b.String()
 	})
 	each(&d, planned.CustomResources, now.CustomResources, func(r CustomResources) (string, string) {
 		return "the custom resources of " + r.CRD, number(r.Count)

@@ -112,7 +112,7 @@ func (pl *Planner) HeldKinds(ctx context.Context, group string) (map[string]stri
 			return nil, fmt.Errorf("list packages: %w", err)
 		}
 		for _, p := range list.Packages() {
-			packages[kind+"/"+p.GetName()] = oci.RepositoryName(p.PackageSpec().Package)
+			packages[holderName(p)] = oci.RepositoryName(p.PackageSpec().Package)
 		}
 	}
 	return state.GroupHolders(ctx, pl.Cluster, group, func(kind, name string) string { return packages[kind+"/"+name] })

@@ -102,7 +102,7 @@ func (pl *Planner) dropDeletedOwners(ctx context.Context, s *clusterState, who p
 	stays := map[string]types.UID{}
 	for _, x := range s.others {
 		if x.GetDeletionTimestamp() == nil {
-			stays[x.PackageKind()+"/"+x.GetName()] = x.GetUID()
+			stays[holderName(x)] = x.GetUID()
 		}
 	}
 	isForeign := func(o metav1.OwnerReference, kind string) bool {

@@ -1,8 +1,6 @@
 package revision
 
 import (
-	"strings"
-
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -37,5 +35,5 @@ func AnyActive(revisions []v1.PackageRevision) bool {
 	return false
 }
 
-// ObjectName returns the name of a package as users write it, for example "provider/hello".
-func ObjectName(p v1.Package) string { return strings.ToLower(p.PackageKind()) + "/" + p.GetName() }
+// ObjectName returns the name of a package as users and commands write it; see [v1.ObjectName].
+func ObjectName(p v1.Package) string { return v1.ObjectName(p.PackageKind(), p.GetName()) }

@@ -74,7 +74,7 @@ func usesOf(p v1.Package, host string) []registry.Use {
 			continue
 		}
 		use := registry.Use{
-			Package: strings.ToLower(p.PackageKind()) + "/" + p.GetName(), Repository: ref.Repository, Tag: ref.Tag,
+			Package: v1.ObjectName(p.PackageKind(), p.GetName()), Repository: ref.Repository, Tag: ref.Tag,
 			Follows: p.PackageSpec().PackagePullPolicy == corev1.PullAlways,
 		}
 		if !ref.Digest.IsZero() {

@@ -33,6 +33,9 @@ func KindNamed(word string) string {
 	return ""
 }
 
+// ObjectName returns the name of an object as users and commands write it, such as provider/hello.
+func ObjectName(kind, name string) string { return strings.ToLower(kind) + "/" + name }
+
 // NewPackage returns an empty package of the kind, with its type set. It returns nil for
 // a kind that is not one of PackageKinds.
 func NewPackage(kind string) Package {

@@ -299,7 +299,7 @@ type deployment struct {
 }
 
 // object returns the installed package in the form of command arguments.
-func (d *deployment) object() string { return strings.ToLower(d.kind) + "/" + d.name }
+func (d *deployment) object() string { return v1.ObjectName(d.kind, d.name) }
 
 // hasRuntime reports whether the package has a runtime.
 func (d *deployment) hasRuntime() bool { return d.kind != string(xpkg.Configuration) }

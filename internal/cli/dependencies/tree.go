@@ -248,7 +248,7 @@ func (t *packageTree) setRevisions(lists []v1.PackageRevisionList) {
 	for i, kind := range v1.PackageKinds() {
 		for _, rev := range lists[i].Revisions() {
 			byName[kind+"/"+rev.GetName()] = rev
-			of := strings.ToLower(kind) + "/" + rev.GetLabels()[v1.LabelPackage]
+			of := v1.ObjectName(kind, rev.GetLabels()[v1.LabelPackage])
 			t.revisions[of] = append(t.revisions[of], rev)
 			if rev.RevisionSpec().DesiredState == v1.RevisionActive {
 				t.running[of] = rev

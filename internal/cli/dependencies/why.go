@@ -117,7 +117,7 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 
 // write writes the reasons as text.
 func (v *reasonView) write(w io.Writer) error {
-	fmt.Fprintf(w, "%s  %s\n", terminal.Safe(cmp.Or(v.name, strings.ToLower(string(v.Kind))+"/"+v.Package)), terminal.Safe(v.short))
+	fmt.Fprintf(w, "%s  %s\n", terminal.Safe(cmp.Or(v.name, v1.ObjectName(string(v.Kind), v.Package))), terminal.Safe(v.short))
 	if line := v.story(); line != "" {
 		fmt.Fprintln(w, terminal.Safe(line))
 	}

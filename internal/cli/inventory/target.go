@@ -65,7 +65,7 @@ func (t Target) with(word string) Target {
 		return t
 	}
 	if t.Kind != "" && !strings.Contains(word, "/") {
-		word = strings.ToLower(t.Kind) + "/" + word
+		word = v1.ObjectName(t.Kind, word)
 	}
 	return Target{Name: Name(word), Ref: t.Ref}
 }
@@ -126,7 +126,7 @@ func (i *Inventory) Target(t Target) (v1.Package, error) {
 func (i *Inventory) derivedName(t Target, ref oci.Reference) (v1.Package, error) {
 	name := oci.ToDNSLabel(ref.Repository)
 	if t.Kind != "" {
-		name = strings.ToLower(t.Kind) + "/" + name
+		name = v1.ObjectName(t.Kind, name)
 	}
 	p, err := i.Find(Name(name))
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,7 +73,7 @@ func orphans(ctx context.Context, cluster client.Client, flags connection.Cluste
 	}
 	var names []string
 	for _, o := range g.Orphans() {
-		names = append(names, strings.ToLower(o.Kind)+"/"+o.Name)
+		names = append(names, v1.ObjectName(o.Kind, o.Name))
 	}
 	return names, nil
 }

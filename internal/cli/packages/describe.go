@@ -352,7 +352,7 @@ func readEvents(ctx context.Context, cluster client.Client, objects []client.Obj
 		}
 		for _, e := range list.Items {
 			out = append(out, eventView{
-				Type: e.Type, Reason: e.Reason, Object: strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name, Message: e.Message, Last: lastSeen(e),
+				Type: e.Type, Reason: e.Reason, Object: v1.ObjectName(e.InvolvedObject.Kind, e.InvolvedObject.Name), Message: e.Message, Last: lastSeen(e),
 				Source: cmp.Or(e.ReportingController, e.Source.Component),
 			})
 		}
@@ -394,7 +394,7 @@ func (d *description) runningText() string {
 // write writes the description in sections. It omits empty sections.
 func (d *description) write(w io.Writer) error {
 	head := [][2]string{
-		{"Name", strings.ToLower(d.Kind) + "/" + d.Name}, {"Package", d.Package}, {"Running", d.runningText()}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
+		{"Name", v1.ObjectName(d.Kind, d.Name)}, {"Package", d.Package}, {"Running", d.runningText()}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
 		{"Title", d.Presentation.Title}, {"Summary", firstLine(d.Presentation.Summary)},
 		{"Category", d.Presentation.Category}, {"Website", d.Presentation.Website}, {"Maintainers", firstLine(d.Presentation.Maintainers)},
 		{"Installed", terminal.Age(d.Created, time.Now()) + " ago, " + string(d.Reason)}, {"Capabilities", strings.Join(d.Capabilities, ", ")},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -286,7 +287,7 @@ func (t *page) moves(all []planner.AddedPackage) {
 	}
 	t.title("moved with it")
 	for _, b := range all {
-		t.row(strings.ToLower(b.Kind)+"/"+b.Name, inventory.ShortVersion(b.From)+" → "+inventory.ShortVersion(b.Reference), "for "+strings.Join(b.RequiredBy, ", "))
+		t.row(v1.ObjectName(b.Kind, b.Name), inventory.ShortVersion(b.From)+" → "+inventory.ShortVersion(b.Reference), "for "+strings.Join(b.RequiredBy, ", "))
 	}
 }
 
@@ -309,7 +310,7 @@ func (t *page) breaks(all []planner.Broken) {
 	}
 	t.title("breaks")
 	for _, b := range all {
-		t.row(strings.ToLower(b.Kind)+"/"+b.Name, b.Needs(), b.After())
+		t.row(v1.ObjectName(b.Kind, b.Name), b.Needs(), b.After())
 	}
 }
 
@@ -323,7 +324,7 @@ func (t *page) orphans(all []planner.Orphan) {
 		if o.Removed {
 			about = "the manager removes it"
 		}
-		t.row(strings.ToLower(o.Kind)+"/"+o.Name, o.Reference, about)
+		t.row(v1.ObjectName(o.Kind, o.Name), o.Reference, about)
 	}
 }
 

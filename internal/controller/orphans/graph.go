@@ -2,7 +2,6 @@ package orphans
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,7 +55,7 @@ func (r *Reconciler) dependencyGraph(ctx context.Context, reader client.Reader) 
 func (g *dependencyGraph) add(n graph.Node, known bool) {
 	g.nodes = append(g.nodes, n)
 	if !known {
-		g.unknown = strings.ToLower(n.Kind) + "/" + n.Name
+		g.unknown = v1.ObjectName(n.Kind, n.Name)
 	}
 }
 
