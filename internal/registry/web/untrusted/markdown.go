@@ -13,6 +13,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	tables "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/text"
@@ -74,6 +75,7 @@ func policy(prefix string) *bluemonday.Policy {
 	p.AllowAttrs("rel").Matching(regexp.MustCompile(`^` + Rel + `$`)).OnElements("a")
 	p.AllowAttrs("id").Matching(regexp.MustCompile(`^`+prefix+`[a-zA-Z0-9_-]+$`)).OnElements("h3", "h4", "h5", "h6")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^image$`)).OnElements("a")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(center|right)$`)).OnElements("th", "td")
 	p.AllowAttrs("start").Matching(regexp.MustCompile(`^[0-9]{1,9}$`)).OnElements("ol")
 	p.AllowURLSchemes("http", "https", "mailto")
 	p.AllowRelativeURLs(true)
@@ -183,7 +185,7 @@ func (h *headingIDs) Generate(value []byte, _ ast.NodeKind) []byte {
 // Put implements parser.IDs.
 func (h *headingIDs) Put([]byte) {}
 
-// neutralizer replaces images by links, removes unsafe links and lowers headings.
+// neutralizer replaces images by links, removes unsafe links, lowers headings and aligns the cells of tables.
 type neutralizer struct{ prefix string }
 
 // Transform implements parser.ASTTransformer.
@@ -197,6 +199,8 @@ func (t neutralizer) Transform(doc *ast.Document, reader text.Reader, _ parser.C
 		switch n := n.(type) {
 		case *ast.Heading:
 			n.Level = min(n.Level+headingShift, 6)
+		case *tables.TableCell:
+			alignCell(n)
 		case *ast.Image:
 			images = append(images, n)
 		case *ast.Link, *ast.AutoLink:
@@ -210,6 +214,17 @@ func (t neutralizer) Transform(doc *ast.Document, reader text.Reader, _ parser.C
 	for _, n := range links {
 		neutralizeLink(n, source, t.prefix)
 	}
+}
+
+// alignments are the classes of cells by their alignment; the default is left.
+var alignments = map[tables.Alignment]string{tables.AlignCenter: "center", tables.AlignRight: "right"}
+
+// alignCell states the alignment of a cell by a class, because the pages allow no styles in HTML.
+func alignCell(n *tables.TableCell) {
+	if class := alignments[n.Alignment]; class != "" {
+		n.SetAttributeString("class", []byte(class))
+	}
+	n.Alignment = tables.AlignNone
 }
 
 // neutralizeLink restricts the address of a link. A link without a safe address becomes its text.

@@ -56,6 +56,8 @@ func TestMarkdownKeepsItsStructure(t *testing.T) {
 		"[x](docs/y.md)":           `<p>x</p>`, "[x](javascript:alert(1))": `<p>x</p>`, "[x](//example.org)": `<p>x</p>`,
 		"![alt](https://example.org/i.png)": `<p><a href="https://example.org/i.png" class="image" rel="nofollow noopener ugc">alt</a></p>`,
 		"![alt](i.png)":                     `<p>alt</p>`, "[![alt](https://a.example/i.png)](https://b.example)": `<p><a href="https://b.example" rel="nofollow noopener ugc">alt</a></p>`,
+		"|a|b|c|\n|:-:|-:|-|\n|1|2|3|": "<table>\n<thead>\n<tr>\n<th class=\"center\">a</th>\n<th class=\"right\">b</th>\n<th>c</th>\n</tr>\n</thead>\n" +
+			"<tbody>\n<tr>\n<td class=\"center\">1</td>\n<td class=\"right\">2</td>\n<td>3</td>\n</tr>\n</tbody>\n</table>",
 		"a <b>b</b>": `<p>a b</p>`, "`<b>`": `<p><code>&lt;b&gt;</code></p>`, "~~a~~": `<p><del>a</del></p>`, "3. a": "<ol start=\"3\">\n<li>a</li>\n</ol>",
 	} {
 		if got := strings.TrimSpace(string(r.Markdown(source))); got != want {
@@ -67,7 +69,7 @@ func TestMarkdownKeepsItsStructure(t *testing.T) {
 // allowed are the elements and attributes that a part of a page can have.
 var allowed = map[string]string{
 	"p": "", "br": "", "hr": "", "h3": "id", "h4": "id", "h5": "id", "h6": "id", "ul": "", "ol": "start", "li": "", "blockquote": "", "pre": "class", "code": "", "em": "",
-	"strong": "", "del": "", "table": "", "thead": "", "tbody": "", "tr": "", "th": "", "td": "", "a": "href rel class", "span": "class",
+	"strong": "", "del": "", "table": "", "thead": "", "tbody": "", "tr": "", "th": "class", "td": "class", "a": "href rel class", "span": "class",
 }
 
 // checkSafe fails if HTML has an element, attribute or address that is not allowed.
