@@ -127,6 +127,16 @@ type packageView struct {
 	Trust          []snippet
 }
 
+// DeprecatesPackage reports whether the status of the version is the one of the package, so that one banner states both.
+func (v packageView) DeprecatesPackage() bool {
+	return v.Newest && v.Status != nil && v.Status.State == catalog.Deprecated
+}
+
+// StatesReplacement reports whether the status of the version names the replacement of the package.
+func (v packageView) StatesReplacement() bool {
+	return v.Status != nil && v.Status.ReplacedBy == v.ReplacedBy
+}
+
 // A kindGroup is an API group with kinds.
 type kindGroup struct {
 	Group string

@@ -167,8 +167,11 @@ func TestPagesOfReplacedPackages(t *testing.T) {
 	linked := 0
 	for name, replacement := range replaced {
 		text, err := os.ReadFile(filepath.Join(dir, "p", webtest.Registry, "acme", name, "index.html"))
-		if err != nil || !strings.Contains(string(text), "Use "+replacement+" instead") && !strings.Contains(string(text), ">"+replacement+"</a> instead") {
+		if err != nil || !strings.Contains(string(text), "Use <code>"+replacement+"</code> instead") && !strings.Contains(string(text), ">"+replacement+"</a> instead") {
 			t.Errorf("the page of %s does not name %s: %v", name, replacement, err)
+		}
+		if strings.Count(string(text), `role="note"`) != 1 || !strings.Contains(string(text), "This package is deprecated") {
+			t.Errorf("the page of %s does not state in one banner that the package is deprecated", name)
 		}
 		if strings.Contains(string(text), ">"+replacement+"</a>") {
 			linked++
