@@ -388,26 +388,25 @@ func (m *mirror) copyTag(ctx context.Context, from, to oci.Reference) error {
 }
 
 // CopyIndex copies a state of an index with its signatures under the tag of the index, after all of its packages. It does nothing for a
-// mirror of some kinds. It fails if the mirror has a newer state, which another run has copied. It returns the reference of the index of the target if the
-// target does not accept another one in its place: a server that publishes an index of its packages itself.
-func CopyIndex(ctx context.Context, o Options, index oci.Reference, state *catalog.Reader) (own oci.Reference, err error) {
+// mirror of some kinds. It fails if the mirror has a newer state, which another run has copied. It returns the reference of the index in the target, and
+// reports whether the index is the target's own one instead: a server that publishes an index of its packages itself accepts no other one in its place.
+func CopyIndex(ctx context.Context, o Options, index oci.Reference, state *catalog.Reader) (to oci.Reference, isOwn bool, err error) {
 	if len(o.Kinds) > 0 {
-		return oci.Reference{}, nil
+		return oci.Reference{}, false, nil
 	}
 	m := &mirror{Options: o, packages: map[string]bool{}, artifacts: map[artifact]bool{}}
-	to, err := m.target(index)
-	if err != nil {
-		return oci.Reference{}, err
+	if to, err = m.target(index); err != nil {
+		return oci.Reference{}, false, err
 	}
 	to = to.WithTag(index.Tag)
 	err = m.copyState(ctx, index.WithDigest(state.Manifest().Digest), to, state.Config())
 	if remote.ResponseCode(err) == "DENIED" && m.hasOwnIndex(ctx, to, state.Config()) {
-		return to, nil
+		return to, true, nil
 	}
 	if err != nil {
-		return oci.Reference{}, ErrMirror.New(err, "cannot copy the index %s", index)
+		return oci.Reference{}, false, ErrMirror.New(err, "cannot copy the index %s", index)
 	}
-	return oci.Reference{}, nil
+	return to, false, nil
 }
 
 // hasOwnIndex reports whether the target has an index under a reference that is not a state of the source.

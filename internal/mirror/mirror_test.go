@@ -75,7 +75,7 @@ func copyIndex(t *testing.T, client *remote.Client, o mirror.Options, from strin
 	index := oci.MustParseReference(from + "/index:main")
 	publishIndex(t, client, signer, index, c, nil)
 	state := openIndex(t, client, index, keys)
-	if _, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil {
+	if _, _, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil {
 		t.Fatal(err)
 	}
 	if got := openIndex(t, client, mirrored(t, o, index), keys); got.Manifest().Digest != state.Manifest().Digest {
@@ -276,14 +276,14 @@ func TestAMirrorHasThePackagesOfItsIndex(t *testing.T) {
 	run(first)
 	newer := push(t, from, "provider-boats", "v1.1.0", "Ferry")
 	publishIndex(t, client, signer, index, build(t, boats, newer), first)
-	if _, err := mirror.CopyIndex(t.Context(), o, index, first); err != nil {
+	if _, _, err := mirror.CopyIndex(t.Context(), o, index, first); err != nil {
 		t.Fatal(err)
 	}
 	if got := openIndex(t, client, mirrored(t, o, index), nil).Manifest().Digest; got != first.Manifest().Digest {
 		t.Errorf("the index in the mirror is %s instead of the state whose packages were copied", got.Short())
 	}
 	second := openIndex(t, client, index, nil)
-	if _, err := mirror.CopyIndex(t.Context(), o, index, second); err != nil {
+	if _, _, err := mirror.CopyIndex(t.Context(), o, index, second); err != nil {
 		t.Fatal(err)
 	}
 	if got := run(second); got.Versions != 1 {
@@ -299,7 +299,7 @@ func TestAMirrorHasThePackagesOfItsIndex(t *testing.T) {
 	if got := run(second); got != (mirror.Result{}) {
 		t.Errorf("a complete mirror: %+v", got)
 	}
-	if _, err := mirror.CopyIndex(t.Context(), o, index, first); !errors.Is(err, indexer.ErrIndexChanged) {
+	if _, _, err := mirror.CopyIndex(t.Context(), o, index, first); !errors.Is(err, indexer.ErrIndexChanged) {
 		t.Errorf("an older state replaces a newer one: %v", err)
 	}
 }

@@ -210,12 +210,12 @@ func TestAServerKeepsItsOwnIndex(t *testing.T) {
 	o, _ := mirrorOptions(t, source, copies, target)
 	index := oci.MustParseReference(host + "/index:main")
 	state := must(reader.client.Open(t.Context(), index))(t)
-	if own, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil || own.String() != target+"/index:main" {
-		t.Errorf("without a prefix: %s, %v", own, err)
+	if to, isOwn, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil || !isOwn || to.String() != target+"/index:main" {
+		t.Errorf("without a prefix: %s, own: %v, %v", to, isOwn, err)
 	}
 	o.Target += "/packages"
-	if own, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil || own.Tag != "" {
-		t.Errorf("with a prefix: %s, %v", own, err)
+	if to, isOwn, err := mirror.CopyIndex(t.Context(), o, index, state); err != nil || isOwn || to.String() != target+"/packages/index:main" {
+		t.Errorf("with a prefix: %s, own: %v, %v", to, isOwn, err)
 	}
 	copied := must(o.Client.Resolve(t.Context(), oci.MustParseReference(target+"/packages/index:main")))(t)
 	if copied.Digest != state.Manifest().Digest {

@@ -2,6 +2,7 @@ package indexes
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,28 +56,52 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 	})
 }
 
+// repositoryName returns the name of a repository that a user wrote.
+func repositoryName(text string) (string, error) {
+	ref, err := oci.ParseReference(text, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+	return ref.Name(), err
+}
+
+// readList returns the names of the repositories in the lines of a file. An error names the line.
+func readList(ctx context.Context, file string) ([]string, error) {
+	text, err := flags.ReadFile(ctx, "the list of repositories", file)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, err := repositoryName(line)
+		if err != nil {
+			return nil, terminal.ErrUsage.New(err, "line %d of %s is not a repository", number, file)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
 // sources returns the sources of the flags.
 func (c *BuildCmd) sources(env *terminal.Env) ([]catalog.Source, error) {
-	repositories := slices.Clone(c.Repository)
-	if c.List != "" {
-		text, err := flags.ReadFile(env.Context, "the list of repositories", c.List)
+	var repositories []string
+	for _, r := range c.Repository {
+		name, err := repositoryName(r)
 		if err != nil {
 			return nil, err
 		}
-		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				repositories = append(repositories, line)
-			}
+		repositories = append(repositories, name)
+	}
+	if c.List != "" {
+		listed, err := readList(env.Context, c.List)
+		if err != nil {
+			return nil, err
 		}
+		repositories = append(repositories, listed...)
 	}
 	var out []catalog.Source
-	for i, r := range repositories {
-		ref, err := oci.ParseReference(r, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
-		if err != nil {
-			return nil, err
-		}
-		repositories[i] = ref.Name()
-	}
 	if slices.Sort(repositories); len(repositories) > 0 {
 		out = append(out, catalog.Source{Kind: catalog.SourceRepositories, Repositories: slices.Compact(repositories)})
 	}

@@ -60,23 +60,27 @@ func (c *mirrorCmd) Run(env *terminal.Env) (err error) {
 	if unreadable != nil && !errors.Is(unreadable, mirror.ErrUnreadable) {
 		return unreadable
 	}
-	own, err := mirror.CopyIndex(env.Context, o, ref, state)
+	index, isOwn, err := mirror.CopyIndex(env.Context, o, ref, state)
 	if err != nil {
 		return err
 	}
 	task.End()
-	if own.Tag != "" {
-		fmt.Fprintf(env.Stderr, "note: %s is the index that the registry publishes itself; the index of the source was not copied. Add a prefix to --to to copy it, too.\n", terminal.Safe(own.String()))
+	if isOwn {
+		fmt.Fprintf(env.Stderr, "note: %s is the index that the registry publishes itself; the index of the source was not copied. Add a prefix to --to to copy it, too.\n", terminal.Safe(index.String()))
 	}
-	return errors.Join(unreadable, describe(env, result, c.To))
+	return errors.Join(unreadable, describe(env, result, c.To, index))
 }
 
-// describe writes what a run has copied.
-func describe(env *terminal.Env, r mirror.Result, to string) error {
+// describe writes the numbers of copies of a run, and the index of the mirror if it has one.
+func describe(env *terminal.Env, r mirror.Result, to string, index oci.Reference) error {
 	content := wording.Count(r.Versions, "version")
 	if r.Artifacts > 0 {
 		content += " and " + wording.Count(r.Artifacts, "artifact")
 	}
-	_, err := fmt.Fprintf(env.Stdout, "Copied %s of %s to %s\n", content, wording.Count(r.Packages, "package"), terminal.Safe(to))
+	text := fmt.Sprintf("Copied %s of %s to %s\n", content, wording.Count(r.Packages, "package"), terminal.Safe(to))
+	if index.Tag != "" {
+		text += fmt.Sprintf("The index of the mirror is %s\n", terminal.Safe(index.String()))
+	}
+	_, err := fmt.Fprint(env.Stdout, text)
 	return err
 }
