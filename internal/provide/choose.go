@@ -104,6 +104,8 @@ type Describe struct {
 	Alike func(dependency.KindRef) []string
 	// Unrecorded reports that the commands do not record the selection.
 	Unrecorded bool
+	// Unindexed reports that no index is configured.
+	Unindexed bool
 }
 
 // Err returns AmbiguousKind or NoProvider, or nil if the ranking is decided.
@@ -152,12 +154,17 @@ func (r Ranking) noProvider(d Describe) error {
 	if len(why) > 0 {
 		cause = errors.New(strings.Join(why, "; "))
 	}
-	failed := ErrNoProvider.New(cause, "no package that can be installed provides %s", r.Kind)
+	text, advice := "no package that can be installed provides %s", ErrNoProvider.Fix
+	if d.Unindexed {
+		text += ", and no index is configured"
+		advice = "Name the index of a registry, such as registry.example.com/index:main, with --index or XPKG_INDEX; `xpkg index build` creates one. Or install the package by its name."
+	}
+	failed := ErrNoProvider.New(cause, text, r.Kind).WithDo("%s", advice)
 	if d.Alike == nil || len(why) > 0 {
 		return failed
 	}
 	if alike := d.Alike(r.Kind); len(alike) > 0 {
-		return failed.WithDo("Did you mean %s? %s", strings.Join(alike, " or "), ErrNoProvider.Fix)
+		return failed.WithDo("Did you mean %s? %s", strings.Join(alike, " or "), advice)
 	}
 	return failed
 }

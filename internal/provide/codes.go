@@ -21,7 +21,7 @@ var (
 	}
 	ErrKindHeld = errcode.Code{
 		Name: "KindHeld", Class: errcode.Conflict,
-		Cause: "The API server already serves the kind, but not as it was requested: no package holds its CRD, or the package that holds it serves other versions. The provider of a kind is never replaced automatically.",
+		Cause: "The API server already serves the kind, but not as it was requested: no package holds its CRD, or the package that holds it serves other versions. Or an installed package defines the kind, and it is not established. The provider of a kind is never replaced automatically.",
 		Fix:   "Run the command in the message.",
 	}
 	ErrProviderDown = errcode.Code{

@@ -52,8 +52,8 @@ type Finder struct {
 	Selected map[dependency.KindRef]string
 	// Command is as in Describe.
 	Command func(kind dependency.KindRef, c Candidate) string
-	// Unrecorded is as in Describe.
-	Unrecorded bool
+	// Unrecorded and Unindexed are as in Describe.
+	Unrecorded, Unindexed bool
 	// Schemas compares the schemas of the candidates for a kind; nil if they are not known.
 	Schemas func(ctx context.Context, kind dependency.KindRef, candidates []Candidate) map[string]Difference
 
@@ -163,7 +163,7 @@ func withoutDownloads(all []Candidate, q Request) []Candidate {
 
 // Err returns the error of a ranking that is not decided, or nil.
 func (f *Finder) Err(ctx context.Context, r Ranking) error {
-	d := Describe{Command: func(c Candidate) string { return f.command(r.Kind, c) }, Alike: f.alike, Unrecorded: f.Unrecorded}
+	d := Describe{Command: func(c Candidate) string { return f.command(r.Kind, c) }, Alike: f.alike, Unrecorded: f.Unrecorded, Unindexed: f.Unindexed}
 	if f.Schemas != nil && r.Decided == "" && len(r.Order) > 1 {
 		d.Schemas = f.Schemas(ctx, r.Kind, r.Order[:min(len(r.Order), maxOptions)])
 	}

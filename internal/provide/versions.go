@@ -86,6 +86,13 @@ func withoutDigest(ref oci.Reference) string {
 	return ref.String()
 }
 
+// NotEstablished returns the error KindHeld for a kind that an installed package defines, and that the API server does not serve yet.
+// Installed is the package as KIND/NAME.
+func NotEstablished(installed string, kind dependency.KindRef) error {
+	return ErrKindHeld.New(nil, "%s, which is installed, defines %s, and the API server does not serve it yet", installed, kind).
+		WithDo("Wait until it is established; no other version is needed. `xpkg describe %s` shows the state of the package. The kinds of a CompositeResourceDefinition are established by Crossplane, which must run.", installed)
+}
+
 // OtherVersion returns the error KindHeld for a ranking whose first candidate is an installed package in a version that does not provide
 // the kind. Installed is the package as KIND/NAME.
 func OtherVersion(installed string, r Ranking) error {

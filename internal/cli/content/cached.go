@@ -56,6 +56,7 @@ type KindIndexFlag struct {
 func (s *LazySource) Finder(indexes KindIndexFlag) *provide.Finder {
 	var packages []provide.Package
 	return &provide.Finder{
+		Unindexed: len(indexes.Index) == 0,
 		Load: func(ctx context.Context) ([]provide.Source, error) {
 			var err error
 			if packages, err = s.CachedPackages(ctx); err != nil {
@@ -72,7 +73,7 @@ func (s *LazySource) Finder(indexes KindIndexFlag) *provide.Finder {
 
 // IndexFinder returns a finder for the providers of kinds that knows only the packages of indexes.
 func (s *LazySource) IndexFinder(indexes KindIndexFlag) *provide.Finder {
-	return &provide.Finder{Load: func(ctx context.Context) ([]provide.Source, error) {
+	return &provide.Finder{Unindexed: len(indexes.Index) == 0, Load: func(ctx context.Context) ([]provide.Source, error) {
 		if _, err := s.Open(ctx); err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -23,6 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
@@ -133,13 +135,25 @@ func (c *installArgs) chooseProvider(env *terminal.Env, pl *clusterPlanner, all 
 	}
 	chosen := r.Order[0]
 	if q.Present[chosen.Repository] {
-		return provide.OtherVersion(inventory.ShortName(all.FromRepository(chosen.Repository)), r)
+		return installedWithout(all.FromRepository(chosen.Repository), r, q.Holders)
 	}
 	c.Ref, c.Kind, c.selected = chosen.Ref(), inventory.Kind(chosen.Type), kind
 	c.cached = chosen.Source == content.CacheSource
 	fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(fmt.Sprintf("%s is provided by %s of %s (%s); it is selected because %s.",
 		r.Canonical(), chosen.Ref(), chosen.PublisherText(), wording.Count(chosen.Cost, "kind"), r.Decided)))
 	return nil
+}
+
+// installedWithout returns the error for an installed package that is selected for a kind that the API server does not serve: its version does not
+// define the kind, or the definition is not established. Holders are the repositories of the packages that hold definitions.
+func installedWithout(p v1.Package, r provide.Ranking, holders map[string]string) error {
+	first := r.Order[0]
+	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry})
+	// The CRD of a claim has another name than its definition. The version that the source describes defines the claim.
+	if holders[first.CRD()] == first.Repository || err == nil && ref.Tag == first.Version && first.Version != "" {
+		return provide.NotEstablished(inventory.ShortName(p), r.Canonical())
+	}
+	return provide.OtherVersion(inventory.ShortName(p), r)
 }
 
 // adviseCache adds to the error of a registry that cannot be reached how a package of the package cache is installed without it.

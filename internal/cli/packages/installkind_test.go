@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -42,6 +43,34 @@ func TestACachedPackageIsInstalledWithoutItsRegistry(t *testing.T) {
 			err := c.args.adviseCache(c.code.New(nil, "it fails"))
 			if !errors.Is(err, c.code) || strings.Contains(errcode.Message(err), "contains xpkg.test/acme/tides:v1: to install it without its registry, add --package-pull-policy Never.") != c.advice {
 				t.Error(errcode.Message(err))
+			}
+		})
+	}
+}
+
+// An installed package without its kind in the API server is either of another version, or its definition is not established.
+func TestAnInstalledPackageWithoutItsKind(t *testing.T) {
+	const repository = "xpkg.test/acme/lib"
+	first := provide.Candidate{Repository: repository, Version: "v2.0.0", Kind: "Lib", Group: "acme.test", Plural: "libs"}
+	for name, c := range map[string]struct {
+		reference string
+		holders   map[string]string
+		text      string
+		update    bool
+	}{
+		"another version":         {repository + ":v1.0.0", nil, "provides Lib.acme.test only in another version", true},
+		"held by another package": {repository + ":v1.0.0", map[string]string{"libs.acme.test": "xpkg.test/acme/other"}, "provides Lib.acme.test only in another version", true},
+		"not established":         {repository + ":v1.0.0", map[string]string{"libs.acme.test": repository}, "defines Lib.acme.test, and the API server does not serve it yet", false},
+		"a claim":                 {repository + ":v2.0.0", map[string]string{"xlibs.acme.test": repository}, "defines Lib.acme.test, and the API server does not serve it yet", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := v1.NewPackage(v1.ConfigurationKind)
+			p.SetName("acme-lib")
+			p.PackageSpec().Package = c.reference
+			err := installedWithout(p, provide.Ranking{Kind: first.KindRef(""), Order: []provide.Candidate{first}}, c.holders)
+			message := errcode.Message(err)
+			if !errors.Is(err, provide.ErrKindHeld) || !strings.Contains(message, "configuration/acme-lib, which is installed, "+c.text) || strings.Contains(message, "xpkg update") != c.update {
+				t.Error(message)
 			}
 		})
 	}
