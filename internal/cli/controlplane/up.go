@@ -8,7 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,7 +98,7 @@ func (c *UpCmd) Run(env *terminal.Env) (err error) {
 }
 
 // repeatedFlags returns the flags among the arguments of `xpkg up` that the next start needs again: not those that the data directory
-// records, and not those of the output and of a single start.
+// records, and not those of the output and of a single start. Names of files are absolute, so that the flags work in any folder.
 func repeatedFlags(args []string) []string {
 	single := map[string]bool{
 		"--data-dir": true, "--port": true, "--registry-port": true, "--start-timeout": true, "--color": true, "--pager": true,
@@ -104,9 +106,14 @@ func repeatedFlags(args []string) []string {
 	}
 	var out []string
 	for i := 0; i < len(args); i++ {
-		name, _, hasValue := strings.Cut(args[i], "=")
+		name, value, hasValue := strings.Cut(args[i], "=")
 		valued, known := single[name]
 		switch {
+		case slices.Contains(fileFlags, name) && hasValue:
+			out = append(out, name+"="+absoluteFile(value))
+		case slices.Contains(fileFlags, name) && i+1 < len(args):
+			out = append(out, name, absoluteFile(args[i+1]))
+			i++
 		case !known && (args[i] != "up" || len(out) > 0):
 			out = append(out, args[i])
 		case valued && !hasValue:
@@ -114,6 +121,20 @@ func repeatedFlags(args []string) []string {
 		}
 	}
 	return out
+}
+
+// fileFlags are the flags of `xpkg up` whose values can be names of files.
+var fileFlags = []string{"--permission-policy", "--index-key", "--with-core"}
+
+// absoluteFile returns the absolute name of a file that exists, and other values, such as the reference of an image, unchanged.
+func absoluteFile(value string) string {
+	if _, err := os.Stat(value); err != nil || strings.HasPrefix(value, "configmap/") {
+		return value
+	}
+	if path, err := filepath.Abs(value); err == nil {
+		return path
+	}
+	return value
 }
 
 // checkPorts returns an error for invalid port numbers.

@@ -2,6 +2,8 @@ package controlplane
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,5 +36,22 @@ func TestRepeatedFlagsOfUp(t *testing.T) {
 	}
 	if got := repeatedFlags([]string{"up"}); len(got) > 0 {
 		t.Errorf("got %q", got)
+	}
+	// The next start can be in another folder.
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"policy.yaml", "key.pem", "configmap"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = strings.Fields("up --permission-policy policy.yaml --index-key=key.pem --with-core registry.example.com/core:v2.0.0 --permission-policy configmap/policy --index a.test/b")
+	want := "--permission-policy " + filepath.Join(folder, "policy.yaml") + " --index-key=" + filepath.Join(folder, "key.pem") +
+		" --with-core registry.example.com/core:v2.0.0 --permission-policy configmap/policy --index a.test/b"
+	if got := strings.Join(repeatedFlags(args), " "); got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
