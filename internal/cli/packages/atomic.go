@@ -59,6 +59,9 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uni
 	var undone, kept []string
 	for _, c := range slices.Backward(changes) {
 		used, err := c.isUsed(ctx, uninstall)
+		if errors.Is(err, planner.ErrNotInstalled) {
+			continue // The wait has deleted the package again, and its error states that.
+		}
 		if err == nil && used {
 			kept = append(kept, inventory.ShortName(c.after))
 			continue
@@ -70,6 +73,9 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uni
 			return errors.Join(why, err)
 		}
 		undone = append(undone, c.String())
+	}
+	if len(undone)+len(kept) == 0 {
+		return why
 	}
 	failed := errcode.From(why)
 	advice := failed.Do + " "
@@ -125,16 +131,14 @@ func (c change) String() string {
 	return fmt.Sprintf("%s was returned to %s", inventory.ShortName(c.after), c.before.PackageSpec().Package)
 }
 
-// isUsed reports whether the undoing of the change would delete custom resources, or whether this is not known.
+// isUsed reports whether the undoing of the change would delete custom resources, or whether this is not known. It fails with NotInstalled
+// for a new package that does not exist any more.
 func (c change) isUsed(ctx context.Context, uninstall uninstallFunc) (bool, error) {
 	if c.before != nil {
 		return false, nil
 	}
 	p, err := uninstall(ctx, c.after)
 	if err != nil {
-		if errors.Is(err, planner.ErrNotInstalled) {
-			return false, nil
-		}
 		return false, planError(err, "uninstall "+inventory.ShortName(c.after))
 	}
 	resources, uncounted := p.CountCustomResources()

@@ -199,8 +199,11 @@ func TestAtomicCommandsKeepCustomResources(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	got := undo(change{after: used}, change{after: empty}, change{after: unknown}, change{after: gone})
-	if got != "Correct the cause above and try again. "+stays+"All other changes were undone: provider/gone was deleted, provider/empty was deleted." {
+	if got != "Correct the cause above and try again. "+stays+"All other changes were undone: provider/empty was deleted." {
 		t.Errorf("got %s", got)
+	}
+	if got := undo(change{after: gone}); strings.Contains(got, "undone") {
+		t.Errorf("of a package that the wait has deleted again: %s", got)
 	}
 	for _, p := range []v1.Package{used, unknown, empty} {
 		err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), v1.NewPackage("Provider"))
