@@ -51,6 +51,8 @@ type Site struct {
 	options SiteOptions
 	log     *slog.Logger
 	wake    chan struct{}
+	// removeFormer removes the databases of former partitions once.
+	removeFormer sync.Once
 
 	mu      sync.Mutex
 	pending map[string]bool
@@ -244,6 +246,7 @@ func (s *Site) update(ctx context.Context) (hasChanged bool, err error) {
 		hasChanged = hasChanged || partHasChanged
 	}
 	s.removeParts(policy.Partitions())
+	s.removeFormer.Do(func() { s.removeFormerDatabases(policy.Partitions()) })
 	return hasChanged, errors.Join(errs...)
 }
 
@@ -327,13 +330,44 @@ func (s *Site) setPart(name string, p *part) {
 	s.parts[name] = p
 }
 
+// removeFormerDatabases removes the databases of partitions that the policy no longer has. Those of partitions that it loses while the server runs stay until the
+// next start, because it can get them back.
+func (s *Site) removeFormerDatabases(kept []string) {
+	names := map[string]bool{}
+	for _, partition := range kept {
+		names[databaseName(partition)] = true
+	}
+	entries, err := os.ReadDir(s.options.Dir)
+	if err != nil {
+		s.log.Warn("cannot look for databases of former partitions", "error", err)
+		return
+	}
+	for _, entry := range entries {
+		isDatabase := strings.HasPrefix(entry.Name(), databasePrefix) && strings.HasSuffix(entry.Name(), databaseSuffix)
+		if !isDatabase || names[entry.Name()] {
+			continue
+		}
+		if err := search.Remove(filepath.Join(s.options.Dir, entry.Name())); err != nil {
+			s.log.Warn("cannot remove the database of a former partition", "file", entry.Name(), "error", err)
+		}
+	}
+}
+
+// The beginning and the end of the names of search databases.
+const databasePrefix, databaseSuffix = "search-", ".db"
+
+// databaseName returns the name of the file with the search database of a partition.
+func databaseName(partition string) string {
+	sum := sha256.Sum256([]byte(partition))
+	return databasePrefix + hex.EncodeToString(sum[:8]) + databaseSuffix
+}
+
 // databasePath returns the file with the search database of a partition, and creates its folder.
 func (s *Site) databasePath(partition string) (string, error) {
 	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
 		return "", ErrServer.New(err, "cannot create %s", s.options.Dir)
 	}
-	sum := sha256.Sum256([]byte(partition))
-	return filepath.Join(s.options.Dir, "search-"+hex.EncodeToString(sum[:8])+".db"), nil
+	return filepath.Join(s.options.Dir, databaseName(partition)), nil
 }
 
 // forget drops the database of a partition after a failure, so that it is opened again.

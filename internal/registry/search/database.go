@@ -60,14 +60,14 @@ func Open(ctx context.Context, path string) (*Database, error) {
 	if err == nil {
 		return d, nil
 	}
-	if err := remove(path); err != nil {
+	if err := Remove(path); err != nil {
 		return nil, ErrDatabase.New(err, "cannot replace %s", path)
 	}
 	return open(ctx, path)
 }
 
-// remove deletes the files of a database.
-func remove(path string) error {
+// Remove deletes the files of a database that is closed.
+func Remove(path string) error {
 	var errs []error
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
