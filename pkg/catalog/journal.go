@@ -78,7 +78,7 @@ func (w *wireEvent) event() (Event, error) {
 		e.Version = &v
 	}
 	if e.Package != nil {
-		e.Package.Updated = e.Package.Updated.UTC()
+		e.Package.Updated = inUTC(e.Package.Updated)
 		if err := e.Package.check(); err != nil {
 			return Event{}, err
 		}

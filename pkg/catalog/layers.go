@@ -96,7 +96,7 @@ func decodePackages(packed []byte) ([]Package, error) {
 		if err := decodeLine(line, &p); err != nil {
 			return err
 		}
-		p.Updated = p.Updated.UTC()
+		p.Updated = inUTC(p.Updated)
 		if n := len(out); !validRepository(p.Repository) || n > 0 && out[n-1].Repository >= p.Repository {
 			return fmt.Errorf("the packages are not sorted, or %.200q is not a repository", p.Repository)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/catalog/internal/frame"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // blobs is the storage of a registry.
@@ -457,6 +458,36 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
+// Authors state any time of their versions and statuses. A time that cannot be written in UTC is no time, and does not damage an index.
+func TestTimesThatCannotBeWritten(t *testing.T) {
+	for _, text := range []string{"9999-12-31T23:59:59-23:00", "0000-01-01T00:00:00+23:00"} {
+		created, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, err := ParseStatus([]byte(`{"state":"deprecated","tag":"v1.0.0","digest":"` + oci.DigestOf(nil).String() + `","since":"` + text + `"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pkg := &xpkg.Package{Meta: xpkg.Meta{Kind: xpkg.Provider, Name: "a"}}
+		f, err := FactsOf(repositoryName(1), "v1.0.0", oci.DigestOf(nil), created, pkg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Version.Status = status.Normalize()
+		b := blobs{}
+		m := b.add(t, encode(t, numbered(build(t, []Facts{f}), 1)))
+		if err := readEverything(m, b.fetch); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	row := wireVersion{Tag: "v1.0.0", Status: &Status{State: Yanked, Since: time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -3600*2))}}
+	v, err := row.version()
+	if err != nil || encodeJSON(toWire(&v)) == nil {
+		t.Errorf("the row is read as %+v, %v, and written as %q", v, err, encodeJSON(toWire(&v)))
+	}
+}
+
 // FuzzContent compresses its input, so that the decoders behind the compression are reached.
 func FuzzContent(f *testing.F) {
 	f.Add(`{"n":"r.example.org/a","l":"v1.0.0"}`+"\n", 0)
@@ -489,10 +520,16 @@ func FuzzContent(f *testing.F) {
 
 func FuzzParseStatus(f *testing.F) {
 	f.Add(`{"state":"yanked","tag":"v1.0.0","digest":"sha256:0000000000000000000000000000000000000000000000000000000000000001"}`)
+	f.Add(`{"state":"yanked","tag":"v1.0.0","digest":"sha256:0000000000000000000000000000000000000000000000000000000000000001","since":"9999-12-31T23:59:59-23:00"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		if s, err := ParseStatus([]byte(text)); err == nil {
-			if again, err := EncodeStatus(s); err != nil {
-				t.Errorf("%s is read, but cannot be written: %v", again, err)
+			again, err := EncodeStatus(s)
+			if err != nil {
+				t.Fatalf("%q is read, but cannot be written: %v", text, err)
+			}
+			s.Since = s.Since.Truncate(time.Second)
+			if read, err := ParseStatus(again); err != nil || read != s {
+				t.Errorf("%q is read as %+v, and its encoding %s as %+v, %v", text, s, again, read, err)
 			}
 		}
 		_, _ = ParseRetractions(text)

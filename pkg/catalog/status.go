@@ -84,7 +84,7 @@ type VersionStatus struct {
 
 // EncodeStatus returns the JSON of a status artifact.
 func EncodeStatus(s VersionStatus) ([]byte, error) {
-	s.Since = s.Since.UTC().Truncate(time.Second)
+	s.Since = inUTC(s.Since).Truncate(time.Second)
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -103,6 +103,7 @@ func ParseStatus(text []byte) (VersionStatus, error) {
 	if err := decodeStrict(text, &s); err != nil {
 		return VersionStatus{}, ErrInvalidStatus.New(err, "cannot read a status")
 	}
+	s.Since = inUTC(s.Since)
 	return s, s.check()
 }
 

@@ -49,6 +49,9 @@ func (w *wireVersion) version() (Version, error) {
 		Tag: w.Tag, Digest: w.Digest, Created: fromUnix(w.Created), Crossplane: w.Crossplane, Status: w.Status, Signatures: w.Signatures,
 		IndexLayer: w.IndexLayer, Kinds: w.Kinds, Error: w.Error,
 	}
+	if v.Status != nil {
+		v.Status.Since = inUTC(v.Status.Since)
+	}
 	for _, d := range w.Dependencies {
 		v.Dependencies = append(v.Dependencies, dependency.Dependency{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional})
 	}
@@ -73,7 +76,15 @@ func fromUnix(s int64) time.Time {
 	if s == 0 {
 		return time.Time{}
 	}
-	return time.Unix(s, 0).UTC()
+	return inUTC(time.Unix(s, 0))
+}
+
+// inUTC returns a time in UTC, and no time for one that JSON cannot represent in UTC. Authors state any time, and any offset of it.
+func inUTC(t time.Time) time.Time {
+	if t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
 }
 
 // wireKindHistory is the JSON line of a KindHistory. An interval is a list of API version, since and, unless the API version
