@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -164,5 +165,27 @@ func TestAChangeThatIsNotStoredIsDiscarded(t *testing.T) {
 	status = http.StatusInternalServerError
 	if isRead, body := put(); !isRead || !strings.Contains(body, "cannot store") {
 		t.Errorf("a push that is not stored: the list is read again: %t, body %s", isRead, body)
+	}
+}
+
+// TestUploadsOfAKilledServerAreRemoved starts a server with a file that another one has left.
+func TestUploadsOfAKilledServerAreRemoved(t *testing.T) {
+	t.Parallel()
+	first := start(t, nil)
+	first.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	first.stop()
+	dir := filepath.Join(first.dir, "registry", "acme", "boats", "_uploads")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "upload.1"), []byte("part"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second, _ := first.again(t)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the upload remains: %v", err)
+	}
+	if status, body := second.get(t, "/v2/acme/boats/manifests/v1.0.0"); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
 	}
 }

@@ -33,8 +33,33 @@ func RemoveEmpty(root string, grace time.Duration, log *slog.Logger) {
 	}
 }
 
+// uploadsFolder is the folder of a repository in which olareg stores unfinished uploads. No part of the name of a repository can be equal to it.
+const uploadsFolder = "_uploads"
+
+// RemoveUploads removes the unfinished uploads below a folder, which a process has left that was killed: no client can continue them. olareg must not run.
+func RemoveUploads(root string) error {
+	var folders []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		switch name := entry.Name(); {
+		case entry.IsDir() && name == uploadsFolder:
+			folders = append(folders, path)
+			return filepath.SkipDir
+		case entry.IsDir() && name == blobsFolder:
+			return filepath.SkipDir
+		}
+		return nil
+	})
+	for _, folder := range folders {
+		err = errors.Join(err, os.RemoveAll(folder))
+	}
+	return err
+}
+
 // The content of a repository in a folder (OCI image layout, and the uploads of olareg).
-var contentFolders = []string{blobsFolder, "_uploads"}
+var contentFolders = []string{blobsFolder, uploadsFolder}
 
 // isEmpty reports whether a repository has no manifests, and no content that is newer than a time.
 func isEmpty(dir string, oldest time.Time) bool {

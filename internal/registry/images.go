@@ -60,6 +60,9 @@ type folder struct {
 func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 	yes, collection := true, gc.Config()
 	f := &folder{root: root, grace: collection.GracePeriod, log: log, absent: newAbsent(), layouts: NewLayouts(root, log), contents: newContents(root, log)}
+	if err := RemoveUploads(root); err != nil {
+		log.Warn("cannot remove unfinished uploads", "error", err)
+	}
 	RemoveEmpty(root, f.grace, log)
 	f.layouts.checkAll()
 	f.images = olareg.New(config.Config{

@@ -3,11 +3,9 @@ package up
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -22,13 +20,6 @@ import (
 
 // registryGrace is the maximum time that a stop waits for requests to the registry.
 const registryGrace = time.Second
-
-// The folders of a repository that hold unfinished uploads and blobs. No component
-// of a repository's name can be "_uploads", and olareg reserves "blobs".
-const (
-	uploadsFolder = "_uploads"
-	blobsFolder   = "blobs"
-)
 
 // registryServer serves the images of the data directory.
 type registryServer struct {
@@ -59,7 +50,7 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	if err != nil {
 		return nil, err
 	}
-	if err := removeUploads(d.Registry()); err != nil {
+	if err := sites.RemoveUploads(d.Registry()); err != nil {
 		return nil, ErrDataDirUnusable.New(err, "cannot remove unfinished uploads from %s", d.Registry())
 	}
 	log, err := openLog(d.Logs(), "registry.log")
@@ -119,26 +110,4 @@ func (r *registryServer) stop() error {
 	}
 	<-r.done
 	return errors.Join(err, r.pages.close(), sites.CloseImages(r.images), r.log.Close(), r.lock.Close())
-}
-
-// removeUploads removes unfinished uploads from the folder of the images.
-func removeUploads(images string) error {
-	var folders []string
-	err := filepath.WalkDir(images, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		switch name := entry.Name(); {
-		case entry.IsDir() && name == uploadsFolder:
-			folders = append(folders, path)
-			return filepath.SkipDir
-		case entry.IsDir() && name == blobsFolder:
-			return filepath.SkipDir
-		}
-		return nil
-	})
-	for _, folder := range folders {
-		err = errors.Join(err, os.RemoveAll(folder))
-	}
-	return err
 }
