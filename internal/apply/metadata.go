@@ -53,28 +53,39 @@ func (c *Cluster) Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]p
 	return live, nil
 }
 
-// Owned returns the objects of a kind whose owner references match, in alphabetical order. The name in the reference of the kind is empty.
-func (c *Cluster) Owned(ctx context.Context, of plan.Ref, matches func([]metav1.OwnerReference) bool) ([]plan.Ref, error) {
+// Owned returns the owner references of the objects of a kind that have owners. The name in the reference of the kind is empty.
+func (c *Cluster) Owned(ctx context.Context, of plan.Ref) (Owned, error) {
 	folder, err := collection(of)
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]bool{} // A restarted list repeats objects.
+	out := Owned{} // A restarted list repeats objects.
 	err = c.each(ctx, folder, func(p partial) {
-		if matches(p.Metadata.OwnerReferences) {
-			names[p.Metadata.Name] = true
+		if len(p.Metadata.OwnerReferences) > 0 {
+			ref := of
+			ref.Name = p.Metadata.Name
+			out[ref] = p.Metadata.OwnerReferences
 		}
 	})
 	if err != nil {
 		return nil, classify(err, "list objects of the kind %s", kind(of))
 	}
-	refs := make([]plan.Ref, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		ref := of
-		ref.Name = name
-		refs = append(refs, ref)
+	return out, nil
+}
+
+// Owned are the owner references of objects.
+type Owned map[plan.Ref][]metav1.OwnerReference
+
+// By returns the objects with a matching owner, in order.
+func (o Owned) By(matches func(metav1.OwnerReference) bool) []plan.Ref {
+	var refs []plan.Ref
+	for ref, owners := range o {
+		if slices.ContainsFunc(owners, matches) {
+			refs = append(refs, ref)
+		}
 	}
-	return refs, nil
+	slices.SortFunc(refs, plan.Ref.Compare)
+	return refs
 }
 
 // ContentKinds are the kinds of the objects that packages contain and own, as references without a name.
@@ -91,10 +102,11 @@ var ContentKinds = []plan.Ref{
 	{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
 }
 
-// OwnedContent returns the objects of ContentKinds whose owner references match. Unlisted are the kinds that the client may not list.
-func (c *Cluster) OwnedContent(ctx context.Context, matches func([]metav1.OwnerReference) bool) (owned, unlisted []plan.Ref, err error) {
+// OwnedContent returns the owner references of all objects of ContentKinds that have owners. Unlisted are the kinds that the client may not list.
+func (c *Cluster) OwnedContent(ctx context.Context) (owned Owned, unlisted []plan.Ref, err error) {
+	owned = Owned{}
 	for _, of := range ContentKinds {
-		refs, err := c.Owned(ctx, of, matches)
+		objects, err := c.Owned(ctx, of)
 		switch {
 		case errors.Is(err, ErrForbidden):
 			unlisted = append(unlisted, of)
@@ -102,7 +114,7 @@ func (c *Cluster) OwnedContent(ctx context.Context, matches func([]metav1.OwnerR
 		case err != nil:
 			return nil, nil, err
 		}
-		owned = append(owned, refs...)
+		maps.Copy(owned, objects)
 	}
 	return owned, unlisted, nil
 }

@@ -48,15 +48,15 @@ type MigrationOptions struct {
 	OnRewrite func()
 }
 
-// CRDs returns the names of the CRDs whose owner references match, in alphabetical order.
-func (c *Cluster) CRDs(ctx context.Context, matches func([]metav1.OwnerReference) bool) ([]string, error) {
-	refs, err := c.Owned(ctx, crdRef(""), matches)
+// CRDs returns the names of the CRDs with a matching owner, in alphabetical order.
+func (c *Cluster) CRDs(ctx context.Context, matches func(metav1.OwnerReference) bool) ([]string, error) {
+	owned, err := c.Owned(ctx, crdRef(""))
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(refs))
-	for i, ref := range refs {
-		names[i] = ref.Name
+	names := []string{}
+	for _, ref := range owned.By(matches) {
+		names = append(names, ref.Name)
 	}
 	return names, nil
 }

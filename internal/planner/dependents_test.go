@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -249,4 +251,48 @@ func TestAnObjectGoesWithItsLastOwner(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The plan of an uninstall has an object once that a revision lists in one version of its API, and the cluster in another one.
+func TestAnObjectOfTwoVersionsIsDeletedOnce(t *testing.T) {
+	p := asking("yard", leaf+":v1.0.0")
+	p.SetUID("yard")
+	listed := plan.Ref{APIVersion: "apiextensions.crossplane.io/v2", Kind: "CompositeResourceDefinition", Name: "docks.a.test"}
+	found := listed
+	found.APIVersion = "apiextensions.crossplane.io/v1"
+	rev := p.NewRevision()
+	rev.RevisionStatus().ObjectRefs = []v1.TypedReference{{APIVersion: listed.APIVersion, Kind: listed.Kind, Name: listed.Name}}
+	owners := []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "yard", UID: "yard"}}
+	pl := &Planner{Cluster: owningCluster{owned: apply.Owned{found: owners}}}
+	out := &Plan{}
+	if err := pl.recordDeletions(t.Context(), &clusterState{live: p, revisions: []v1.PackageRevision{rev}}, out); err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Objects.Changes) != 1 || out.Objects.Changes[0].Ref != listed {
+		t.Errorf("got %v, want the deletion of %v", out.Objects.Changes, listed)
+	}
+}
+
+// owningCluster is a cluster in which all objects have the owners of the owned ones.
+type owningCluster struct {
+	Cluster
+	owned apply.Owned
+}
+
+func (c owningCluster) OwnedContent(context.Context) (owned apply.Owned, unlisted []plan.Ref, err error) {
+	return c.owned, nil, nil
+}
+
+func (c owningCluster) Metadata(_ context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
+	live := map[plan.Ref]plan.Live{}
+	for _, ref := range refs {
+		for _, owners := range c.owned {
+			live[ref] = plan.Live{Ref: ref, Owners: owners}
+		}
+	}
+	return live, nil
+}
+
+func (owningCluster) CountCustomResources(context.Context, []string) ([]CustomResources, error) {
+	return nil, nil
 }

@@ -38,7 +38,7 @@ func (emptyCluster) Metadata(context.Context, []plan.Ref) (map[plan.Ref]plan.Liv
 	return nil, nil
 }
 
-func (emptyCluster) OwnedContent(context.Context, func([]metav1.OwnerReference) bool) (owned, unlisted []plan.Ref, err error) {
+func (emptyCluster) OwnedContent(context.Context) (owned apply.Owned, unlisted []plan.Ref, err error) {
 	return nil, nil, nil
 }
 

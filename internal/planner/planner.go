@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,9 +33,9 @@ type Cluster interface {
 	Identity(ctx context.Context) (types.UID, error)
 	// Metadata returns the metadata of the existing objects among refs.
 	Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error)
-	// OwnedContent returns the objects of the kinds that packages contain whose owner references match. Unlisted are the kinds that
+	// OwnedContent returns the owner references of all objects of the kinds that packages contain. Unlisted are the kinds that
 	// the client may not list.
-	OwnedContent(ctx context.Context, matches func([]metav1.OwnerReference) bool) (owned, unlisted []plan.Ref, err error)
+	OwnedContent(ctx context.Context) (owned apply.Owned, unlisted []plan.Ref, err error)
 	// Preflight adds a refusal for each object that the API server would reject.
 	Preflight(ctx context.Context, p plan.Plan, content apply.Content) (plan.Plan, error)
 	// CountCustomResources returns the numbers of custom resources of CRDs and XRDs, in the order

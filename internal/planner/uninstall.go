@@ -60,13 +60,19 @@ func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 }
 
 // recordDeletions adds to the plan the objects and custom resources that are deleted with the package: also those that the garbage collector
-// deletes with an object of the package, such as the CRDs that Crossplane core creates for an XRD.
+// deletes with an object of the package, such as the CRDs that Crossplane core creates for an XRD. It fails if the client may not list CRDs.
 func (pl *Planner) recordDeletions(ctx context.Context, s *clusterState, out *Plan) error {
 	who := revision.Requester(s.live, s.live.NewRevision(), s.revisions)
-	refs, err := pl.ownedObjects(ctx, s, who, out)
+	owned, unlisted, err := pl.Cluster.OwnedContent(ctx)
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(unlisted, func(of plan.Ref) bool { return of.Kind == plan.DefinitionKind }) {
+		return apply.ErrForbidden.New(nil, "list the CRDs that %s owns", out.Package.Short())
+	}
+	refs := pl.listedObjects(ctx, s, out)
+	// A deleted revision can have contained objects that the package still owns.
+	refs = append(refs, plan.Without(owned.By(who.IsFamily), refs)...)
 	live, err := pl.metadataIgnoringMissingKinds(ctx, refs)
 	if err != nil {
 		return err
@@ -85,12 +91,7 @@ func (pl *Planner) recordDeletions(ctx context.Context, s *clusterState, out *Pl
 		}
 		dropOwners(live, func(o metav1.OwnerReference) bool { return deleted[o.UID] })
 	}
-	dependents, _, err := pl.Cluster.OwnedContent(ctx, func(owners []metav1.OwnerReference) bool {
-		return slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return deleted[o.UID] })
-	})
-	if err != nil {
-		return err
-	}
+	dependents := owned.By(func(o metav1.OwnerReference) bool { return deleted[o.UID] })
 	out.CustomResources, err = pl.Cluster.CountCustomResources(ctx, deletedDefinitions(out.Objects, dependents))
 	return err
 }
@@ -207,9 +208,8 @@ func (pl *Planner) metadataIgnoringMissingKinds(ctx context.Context, refs []plan
 	return live, nil
 }
 
-// ownedObjects returns the objects of all revisions of a package, and those that the package owns although no revision lists them any
-// more: a deleted revision contained them. It adds a warning for a revision whose objects are unknown, and fails if the client may not list CRDs.
-func (pl *Planner) ownedObjects(ctx context.Context, s *clusterState, who plan.Requester, out *Plan) ([]plan.Ref, error) {
+// listedObjects returns the objects that the revisions of a package list. It adds a warning for a revision whose objects are unknown.
+func (pl *Planner) listedObjects(ctx context.Context, s *clusterState, out *Plan) []plan.Ref {
 	seen := map[plan.Ref]bool{}
 	for _, rev := range s.revisions {
 		refs, err := pl.packages().ObjectRefs(ctx, rev)
@@ -221,19 +221,7 @@ func (pl *Planner) ownedObjects(ctx context.Context, s *clusterState, who plan.R
 			seen[ref] = true
 		}
 	}
-	owned, unlisted, err := pl.Cluster.OwnedContent(ctx, func(owners []metav1.OwnerReference) bool { return slices.ContainsFunc(owners, who.IsFamily) })
-	if err != nil {
-		return nil, err
-	}
-	for _, ref := range owned {
-		seen[ref] = true
-	}
-	for _, of := range unlisted {
-		if of.Kind == plan.DefinitionKind {
-			return nil, apply.ErrForbidden.New(nil, "list the CRDs that %s owns", out.Package.Short())
-		}
-	}
-	return slices.SortedFunc(maps.Keys(seen), plan.Ref.Compare), nil
+	return slices.SortedFunc(maps.Keys(seen), plan.Ref.Compare)
 }
 
 // CheckCustomResources fails with PlanMoved if an uninstall now deletes more custom resources than its plan counts: the user agreed to the

@@ -39,9 +39,14 @@ type deletionSummary struct {
 // owned reports whether an object still has an owner that is being deleted. The garbage collector removes
 // deleted owners one by one, and deletes the object with the last one.
 func (l deletionSummary) owned(p v1.Package, o plan.Live) bool {
-	return slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool {
+	return slices.ContainsFunc(o.Owners, l.isOwner(p))
+}
+
+// isOwner returns a function that reports whether an owner is the package or one of its revisions.
+func (l deletionSummary) isOwner(p v1.Package) func(metav1.OwnerReference) bool {
+	return func(r metav1.OwnerReference) bool {
 		return r.UID == p.GetUID() || r.Kind == v1.RevisionKind(p.PackageKind()) && slices.Contains(l.revisions, r.Name)
-	})
+	}
 }
 
 // newDeletionSummary returns the summary of a package with the objects of its revisions.
@@ -193,15 +198,12 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 // addObjects adds the objects that a deleted package owns and that none of its revisions lists, and reports whether there are any: the status
 // of a revision lists its objects only when all of them are written.
 func (l *deletionSummary) addObjects(ctx context.Context, objects *apply.Cluster, p v1.Package) (bool, error) {
-	refs, _, err := objects.OwnedContent(ctx, func(owners []metav1.OwnerReference) bool { return l.owned(p, plan.Live{Owners: owners}) })
+	owned, _, err := objects.OwnedContent(ctx)
 	if err != nil {
 		return false, err
 	}
-	for _, ref := range refs {
-		if !slices.Contains(l.objects, ref) {
-			l.objects = append(l.objects, ref)
-		}
-	}
+	refs := owned.By(l.isOwner(p))
+	l.objects = append(l.objects, plan.Without(refs, l.objects)...)
 	return len(refs) > 0, nil
 }
 

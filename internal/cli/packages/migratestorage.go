@@ -143,12 +143,10 @@ func (c *MigrateStorageCmd) selectCRDs(ctx context.Context, cluster *apply.Clust
 			}
 			selected = append(selected, p)
 		}
-		owned, err := cluster.CRDs(ctx, func(owners []metav1.OwnerReference) bool {
-			return slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool {
-				group, _, _ := strings.Cut(o.APIVersion, "/")
-				return group == v1.Group && (c.All && v1.KindNamed(o.Kind) != "" ||
-					slices.ContainsFunc(selected, func(p v1.Package) bool { return o.Kind == p.PackageKind() && o.Name == p.GetName() }))
-			})
+		owned, err := cluster.CRDs(ctx, func(o metav1.OwnerReference) bool {
+			group, _, _ := strings.Cut(o.APIVersion, "/")
+			return group == v1.Group && (c.All && v1.KindNamed(o.Kind) != "" ||
+				slices.ContainsFunc(selected, func(p v1.Package) bool { return o.Kind == p.PackageKind() && o.Name == p.GetName() }))
 		})
 		if err != nil {
 			return nil, err

@@ -75,7 +75,7 @@ func (c clusterWithResources) Metadata(_ context.Context, refs []plan.Ref) (map[
 	return out, nil
 }
 
-func (clusterWithResources) OwnedContent(context.Context, func([]metav1.OwnerReference) bool) (owned, unlisted []plan.Ref, err error) {
+func (clusterWithResources) OwnedContent(context.Context) (owned apply.Owned, unlisted []plan.Ref, err error) {
 	return nil, nil, nil
 }
 
