@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -85,8 +86,8 @@ func WriteFile(ctx context.Context, path string, perm fs.FileMode, data []byte) 
 }
 
 // Replace creates the file path, or replaces whatever has this name except a
-// directory, once write has produced the whole content and the content is synced. If
-// write fails, path stays unchanged. The file gets the mode perm, reduced by the umask.
+// directory, once write has produced the whole content and the content is synced. The
+// name is synced, too. If write fails, path stays unchanged. The file gets the mode perm, reduced by the umask.
 func Replace(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	return replace(path, perm, nil, write)
 }
@@ -97,6 +98,28 @@ func ReplaceFile(path string, perm fs.FileMode, data []byte) error {
 		_, err := w.Write(data)
 		return err
 	})
+}
+
+// MkdirAll is like [os.MkdirAll]. The names of the directories that it creates are on the disk when it returns.
+func MkdirAll(path string, perm fs.FileMode) error {
+	missing := filepath.Clean(path)
+	var parents []string
+	for {
+		if _, err := os.Stat(missing); !errors.Is(err, fs.ErrNotExist) {
+			break // Another error is that of creating the directory.
+		}
+		missing = filepath.Dir(missing)
+		parents = append(parents, missing)
+	}
+	if err := os.MkdirAll(path, perm); err != nil {
+		return err
+	}
+	for _, parent := range parents {
+		if err := Sync(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	return nil
 }
 
 func replaceExisting(path string, info fs.FileInfo, perm fs.FileMode, write func(io.Writer) error) error {

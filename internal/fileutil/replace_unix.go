@@ -35,7 +35,26 @@ func replace(path string, perm fs.FileMode, existing fs.FileInfo, write func(io.
 	if err := write(f); err != nil {
 		return err
 	}
-	return nameTarget(path, f.CloseAtomicallyReplace())
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return nameTarget(path, err)
+	}
+	// The new name is not on the disk before its directory is. A directory without read permission cannot be synced.
+	if err := Sync(filepath.Dir(path)); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
+}
+
+// Sync writes a file, or the names in a directory, to the disk. It does nothing if the file system does not support it.
+func Sync(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	if err = f.Sync(); errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+		err = nil
+	}
+	return errors.Join(err, f.Close())
 }
 
 // keepOwner sets the owner of f to the owner of existing where the system permits it.

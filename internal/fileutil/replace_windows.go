@@ -32,3 +32,16 @@ func replace(path string, _ fs.FileMode, _ fs.FileInfo, write func(io.Writer) er
 	}
 	return nameTarget(path, os.Rename(f.Name(), path))
 }
+
+// Sync writes a file to the disk. It does nothing for a directory: the file system journals names.
+func Sync(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

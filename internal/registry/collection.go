@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/olareg/olareg/config"
@@ -121,10 +120,7 @@ type manifestCheck struct {
 }
 
 // file returns the file with the content of a digest.
-func (c *manifestCheck) file(digest string) string {
-	algorithm, hash, _ := strings.Cut(digest, ":")
-	return filepath.Join(c.dir, blobsFolder, algorithm, hash)
-}
+func (c *manifestCheck) file(digest string) string { return contentFile(c.dir, digest) }
 
 // manifest checks a manifest of the list of the repository, and the images of an index. It creates an empty file for a missing one.
 func (c *manifestCheck) manifest(digest string, isReferrerList bool) {
@@ -161,7 +157,7 @@ func (c *manifestCheck) read(digest string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d, err := oci.ParseDigest(digest); err == nil && oci.DigestOf(content) != d {
+	if !hasDigest(content, digest) {
 		return nil, fmt.Errorf("%s is damaged", c.file(digest))
 	}
 	return content, nil

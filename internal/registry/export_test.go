@@ -68,3 +68,10 @@ func (s *Server) LockRepository(t testing.TB, repository string) (unlock func())
 	}
 	return unlock
 }
+
+// SetSync replaces the function that writes a file or a folder to the disk. It gets the former one.
+func (s *Server) SetSync(replace func(path string, sync func(string) error) error) {
+	l := s.images.(*folder).layouts
+	sync := l.sync
+	l.sync = func(path string) error { return replace(path, sync) }
+}

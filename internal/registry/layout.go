@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -40,6 +41,12 @@ type Layouts struct {
 
 	mu      sync.Mutex
 	checked map[string]layoutCheck
+	// linked are the folders whose names, and those of their parents, are on the disk.
+	linked map[linkedFolder]bool
+	// unflushed are the files with content that could not be written to the disk.
+	unflushed map[string]bool
+	// sync writes a file or a folder to the disk.
+	sync func(path string) error
 }
 
 // layoutCheck is the result of a check of a list of manifests.
@@ -52,7 +59,9 @@ type layoutCheck struct {
 
 // NewLayouts returns the layouts below a folder.
 func NewLayouts(root string, log *slog.Logger) *Layouts {
-	return &Layouts{root: root, log: log, checked: map[string]layoutCheck{}}
+	return &Layouts{
+		root: root, log: log, checked: map[string]layoutCheck{}, linked: map[linkedFolder]bool{}, unflushed: map[string]bool{}, sync: fileutil.Sync,
+	}
 }
 
 // Handler returns a handler that refuses the requests to the repositories of a registry of olareg whose layouts are damaged.
@@ -141,6 +150,9 @@ func (l *Layouts) load(repository, path string) (fileState, error) {
 	case isAbsent(err) && !hasContent(filepath.Dir(path)):
 		l.mu.Lock()
 		delete(l.checked, repository)
+		for _, algorithm := range []string{"sha256", "sha512"} {
+			delete(l.linked, linkedFolder{repository, algorithm})
+		}
 		l.mu.Unlock()
 		return fileState{}, nil
 	case isAbsent(err):

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 )
 
 const (
@@ -27,7 +29,7 @@ type FolderLock []*flock.Flock
 func LockFolder(dir, content string) (FolderLock, error) {
 	files := []string{filepath.Join(dir, lockName)}
 	if content != "" {
-		if err := os.MkdirAll(content, 0o700); err != nil {
+		if err := fileutil.MkdirAll(content, 0o700); err != nil {
 			return nil, ErrServer.New(err, "cannot create %s", content)
 		}
 		files = append(files, filepath.Join(content, contentLockName))

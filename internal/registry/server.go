@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
@@ -98,7 +99,7 @@ func New(o Options) (_ *Server, err error) {
 	if o.Issuers == nil {
 		o.Issuers = http.DefaultClient
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+	if err := fileutil.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, ErrServer.New(err, "cannot create %s", o.Dir)
 	}
 	content := ""

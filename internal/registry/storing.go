@@ -10,13 +10,24 @@ import (
 // storing returns a handler of changes that a registry of olareg stores. olareg changes its own copy of a list of manifests before it writes the file, and
 // keeps the change if the write fails, for example on a full disk. Its copy would then have a tag that no client pushed with success and that is lost
 // with the process. A new time of the file makes olareg read it again, within a second.
+//
+// A change is on the disk before its response is sent.
 func (l *Layouts) storing(images http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isRead(r) {
 			images.ServeHTTP(w, r)
 			return
 		}
-		images.ServeHTTP(&storeAnswer{ResponseWriter: w, request: r, layouts: l}, r)
+		api, ok := parseRequest(r.URL.Path)
+		if !ok {
+			images.ServeHTTP(w, r)
+			return
+		}
+		a := &storeAnswer{ResponseWriter: w, request: r, api: api, layouts: l}
+		if api.endpoint == manifestEndpoint {
+			a.before = l.listed(api.repository)
+		}
+		images.ServeHTTP(a, r)
 	})
 }
 
@@ -32,8 +43,11 @@ func (l *Layouts) reread(repository string) {
 // storeAnswer replaces the response to a change that cannot be stored: that of olareg is empty.
 type storeAnswer struct {
 	http.ResponseWriter
-	request          *http.Request
-	layouts          *Layouts
+	request *http.Request
+	api     apiRequest
+	layouts *Layouts
+	// before has the digests that the repository listed before the change of a manifest.
+	before           map[string]bool
 	started, replace bool
 }
 
@@ -43,13 +57,22 @@ func (a *storeAnswer) WriteHeader(status int) {
 		return
 	}
 	a.started = status >= http.StatusOK
+	if a.started && status < http.StatusMultipleChoices {
+		if err := a.layouts.flush(a.api.repository).change(a.api, a.Header(), a.before); err != nil {
+			a.layouts.log.Error("cannot write a change to the disk", "repository", a.api.repository, "error", err)
+			status = http.StatusInternalServerError
+			for _, name := range []string{"Location", "Docker-Content-Digest", "OCI-Subject"} {
+				a.Header().Del(name)
+			}
+		}
+	}
 	if status < http.StatusInternalServerError {
 		a.ResponseWriter.WriteHeader(status)
 		return
 	}
 	a.replace = true
-	if api, ok := parseRequest(a.request.URL.Path); ok && api.endpoint == manifestEndpoint {
-		a.layouts.reread(api.repository)
+	if a.api.endpoint == manifestEndpoint {
+		a.layouts.reread(a.api.repository)
 	}
 	writeError(a.ResponseWriter, a.request, status, codeUnknown, "the registry cannot store the content; its log has the cause")
 }

@@ -206,7 +206,7 @@ func (s *Store) Revoke(id string) error {
 
 // change replaces the file, with a lock against other processes.
 func (s *Store) change(edit func([]Token) ([]Token, error)) (err error) {
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+	if err := fileutil.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return s.failed(err, "create the folder of")
 	}
 	lock := flock.New(s.path + ".lock")

@@ -142,7 +142,7 @@ func Open(path string, now time.Time) (*Dir, error) {
 func create(path string) error {
 	entries, err := os.ReadDir(path)
 	missing := errors.Is(err, fs.ErrNotExist)
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := fileutil.MkdirAll(path, 0o700); err != nil {
 		return unusable(err, path, "cannot create the data directory %s", path)
 	}
 	if !missing && len(entries) > 0 {
@@ -217,7 +217,7 @@ func (d *Dir) prepare(now time.Time) error {
 		return err
 	}
 	for _, folder := range []string{d.Logs(), d.Cache(), d.Registry()} {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
+		if err := fileutil.MkdirAll(folder, 0o700); err != nil {
 			return err
 		}
 	}
