@@ -90,7 +90,7 @@ func (l *Layouts) protect(repository string) {
 	listed := map[string]bool{}
 	for _, entry := range entries {
 		listed[check.file(entry.Digest)] = true
-		check.manifest(entry.Digest, entry.Annotations[referrerListAnnotation] != "")
+		check.manifest(entry.Digest)
 	}
 	if err = errors.Join(check.failed...); err == nil {
 		return
@@ -98,19 +98,16 @@ func (l *Layouts) protect(repository string) {
 	l.log.Error("the garbage of the repository is not collected, because it could be the content of a version whose manifest is missing or damaged; push the version "+
 		"again, restore the file from a backup, or delete the version", "repository", repository, "error", err)
 	now := time.Now()
-	err = filepath.WalkDir(filepath.Join(dir, blobsFolder), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || listed[path] {
-			return err
+	files, err := contentFiles(dir)
+	for _, path := range files {
+		if !listed[path] {
+			err = errors.Join(err, os.Chtimes(path, now, now))
 		}
-		return os.Chtimes(path, now, now)
-	})
+	}
 	if err != nil {
 		l.log.Error("cannot keep the content of a repository with damage", "repository", repository, "error", err)
 	}
 }
-
-// referrerListAnnotation is the annotation of a list of referrers in a layout of olareg. The list names manifests that the layout lists, too.
-const referrerListAnnotation = "org.olareg.referrer.subject"
 
 // manifestCheck looks for missing and damaged manifests of a repository.
 type manifestCheck struct {
@@ -122,14 +119,15 @@ type manifestCheck struct {
 // file returns the file with the content of a digest.
 func (c *manifestCheck) file(digest string) string { return contentFile(c.dir, digest) }
 
-// manifest checks a manifest of the list of the repository, and the images of an index. It creates an empty file for a missing one.
-func (c *manifestCheck) manifest(digest string, isReferrerList bool) {
+// manifest checks a manifest of the list of the repository, and the images of an index. It creates an empty file for a missing one. A list of referrers is an
+// index: olareg lists the manifests of referrers without a tag only there.
+func (c *manifestCheck) manifest(digest string) {
 	content, err := c.read(digest)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errors.Join(err, os.WriteFile(c.file(digest), nil, 0o644)) //nolint:gosec // As olareg writes it.
 	}
 	c.failed = append(c.failed, err)
-	if err == nil && !isReferrerList {
+	if err == nil {
 		c.images(content)
 	}
 }

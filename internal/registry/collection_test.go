@@ -189,3 +189,74 @@ func TestUploadsOfAKilledServerAreRemoved(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 }
+
+// TestACollectionKeepsTheContentOfADamagedReferrer collects the garbage of a repository with a missing or damaged manifest of an artifact. The content is in its folder,
+// or in one to which a symbolic link leads.
+func TestACollectionKeepsTheContentOfADamagedReferrer(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(t *testing.T, path, blobs string) error{
+		"missing": func(_ *testing.T, path, _ string) error { return os.Remove(path) },
+		"damaged": func(_ *testing.T, path, _ string) error { return os.WriteFile(path, []byte("{"), 0o600) },
+		"linked": func(t *testing.T, path, blobs string) error {
+			t.Helper()
+			moved := filepath.Join(t.TempDir(), "blobs")
+			return errors.Join(os.Remove(path), os.Rename(blobs, moved), os.Symlink(moved, blobs))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := start(t, nil)
+			const repository = "acme/boats"
+			put := func(reference, manifest string) {
+				t.Helper()
+				if status := first.put(t, repository, reference, manifest); status != http.StatusCreated {
+					t.Fatal(status)
+				}
+			}
+			_, config := first.uploadText(t, repository, "config")
+			_, layer := first.uploadText(t, repository, "layer")
+			image := subjectManifest(config, config, "")
+			artifact := subjectManifest(config, layer, image)
+			put("v1.0.0", image)
+			put(oci.DigestOf([]byte(artifact)).String(), artifact)
+			first.stop()
+			dir := filepath.Join(first.dir, "registry", "acme", "boats")
+			age(t, dir)
+			if err := damage(t, filepath.Join(dir, "blobs", "sha256", oci.DigestOf([]byte(artifact)).Hex()), filepath.Join(dir, "blobs")); err != nil {
+				t.Fatal(err)
+			}
+			second, _ := first.again(t)
+			second.get(t, "/v2/"+repository+"/tags/list")
+			second.stop() // It collects the garbage.
+			if _, err := os.Stat(filepath.Join(dir, "blobs", "sha256", layer.Hex())); err != nil {
+				t.Errorf("the layer: %v", err)
+			}
+		})
+	}
+}
+
+// TestARepositoryWithALinkedFolderIsRefused replaces the folder of an algorithm by a symbolic link: the garbage collection would take it for empty.
+func TestARepositoryWithALinkedFolderIsRefused(t *testing.T) {
+	t.Parallel()
+	first := start(t, nil)
+	first.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	first.stop()
+	folder := filepath.Join(first.dir, "registry", "acme", "boats", "blobs", "sha256")
+	moved := filepath.Join(t.TempDir(), "sha256")
+	if err := errors.Join(os.Rename(folder, moved), os.Symlink(moved, folder)); err != nil {
+		t.Fatal(err)
+	}
+	second, log := first.again(t)
+	const target = "/v2/acme/boats/manifests/v1.0.0"
+	if status, body := second.get(t, target); status != http.StatusInternalServerError || !strings.Contains(log.String(), folder) {
+		t.Errorf("%d %s\n%s", status, body, log)
+	}
+	second.stop()
+	if err := errors.Join(os.Remove(folder), os.Rename(moved, folder)); err != nil {
+		t.Fatal(err)
+	}
+	third, _ := first.again(t)
+	if status, body := third.get(t, target); status != http.StatusOK {
+		t.Errorf("after the folder was moved back: %d %s", status, body)
+	}
+}

@@ -54,7 +54,7 @@ func (d *disk) sync(path string, sync func(string) error) error {
 	if err != nil {
 		return err
 	}
-	if !strings.HasPrefix(name, "index") { // The server publishes its index.
+	if name != "." && !strings.HasPrefix(name, "index") { // The server publishes its index in the same folder.
 		d.written = append(d.written, name)
 	}
 	return sync(path)
@@ -106,7 +106,7 @@ func TestAcknowledgedChangesAreOnTheDisk(t *testing.T) {
 		}
 	}
 	status, config := s.uploadText(t, repository, "c")
-	check("the first blob", status, http.StatusCreated, file(config), folder, repository+"/blobs", repository, "acme", ".")
+	check("the first blob", status, http.StatusCreated, file(config), folder, repository+"/blobs", repository, "acme")
 	status, layer := s.uploadText(t, repository, "l")
 	check("a blob", status, http.StatusCreated, file(layer), folder)
 	image := subjectManifest(config, layer, "")
@@ -115,7 +115,7 @@ func TestAcknowledgedChangesAreOnTheDisk(t *testing.T) {
 	check("a manifest", status, http.StatusCreated, file(manifest), file(config), file(layer), folder, list, repository)
 	target := "/v2/acme/rafts/blobs/uploads/?from=" + repository + "&mount=" + layer.String()
 	status = s.do(t, http.MethodPost, target, s.admin, nil).StatusCode
-	check("a mount", status, http.StatusCreated, strings.Replace(file(layer), "boats", "rafts", 1), "acme/rafts/blobs/sha256", "acme/rafts/blobs", "acme/rafts", "acme", ".")
+	check("a mount", status, http.StatusCreated, strings.Replace(file(layer), "boats", "rafts", 1), "acme/rafts/blobs/sha256", "acme/rafts/blobs", "acme/rafts", "acme")
 
 	lists := func() (found []string) {
 		t.Helper()
@@ -143,29 +143,35 @@ func TestChangesThatDoNotReachTheDiskFail(t *testing.T) {
 	t.Parallel()
 	s, d := startOnDisk(t)
 	const repository = "acme/boats"
-	blob := func() os.FileInfo {
-		t.Helper()
-		info, err := os.Stat(filepath.Join(d.dir, repository, "blobs", "sha256", oci.DigestOf([]byte("b")).Hex()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info
-	}
-	d.failNext(oci.DigestOf([]byte("b")).Hex())
+	content := oci.DigestOf([]byte("b"))
+	d.failNext(content.Hex())
 	if status, _ := s.uploadText(t, repository, "b"); status != http.StatusInternalServerError {
 		t.Errorf("a blob: %d", status)
 	}
-	former := blob()
-	status, content := s.uploadText(t, repository, "b")
-	if status != http.StatusCreated {
-		t.Errorf("the blob again: %d", status)
+	path := filepath.Join(d.dir, repository, "blobs", "sha256", content.Hex())
+	former, err := os.Open(path) // No other file gets its number while it is open.
+	if err != nil {
+		t.Fatal(err)
 	}
-	if os.SameFile(former, blob()) {
+	defer former.Close()
+	resp := s.do(t, http.MethodPost, "/v2/"+repository+"/blobs/uploads/?from="+repository+"&mount="+content.String(), s.admin, nil)
+	if resp.StatusCode != http.StatusCreated {
+		t.Errorf("the blob again: %d", resp.StatusCode)
+	}
+	before, err := former.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.SameFile(before, after) {
 		t.Error("the file that could not be written to the disk was not replaced")
 	}
 	image := subjectManifest(content, content, "")
 	d.failNext("index.json")
-	resp := s.do(t, http.MethodPut, "/v2/"+repository+"/manifests/edge", s.admin, strings.NewReader(image))
+	resp = s.do(t, http.MethodPut, "/v2/"+repository+"/manifests/edge", s.admin, strings.NewReader(image))
 	if resp.StatusCode != http.StatusInternalServerError || resp.Header.Get("Docker-Content-Digest") != "" {
 		t.Errorf("a manifest: %d %v", resp.StatusCode, resp.Header)
 	}

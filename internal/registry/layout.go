@@ -129,18 +129,36 @@ func (l *Layouts) check(repository string) error {
 	}
 	path := filepath.Join(l.root, filepath.FromSlash(repository), layoutFile)
 	file, cause := l.load(repository, path)
-	if cause == nil {
+	linked := linkedContent(filepath.Dir(path))
+	if cause == nil && linked == "" {
 		return l.restoreMarker(repository, filepath.Dir(path))
+	}
+	advice := "the repository is refused because its list of versions is damaged; restore the file from a backup, or move the folder of the " +
+		"repository out of the folder of the server and push its versions again"
+	if cause == nil {
+		path, cause = linked, errors.New("it is a symbolic link")
+		advice = "the repository is refused because a folder with its content is a symbolic link, which a garbage collection would take for empty; stop the server and " +
+			"replace the link by the folder"
 	}
 	l.mu.Lock()
 	last, known := l.checked[repository]
 	l.checked[repository] = layoutCheck{file: file, err: cause}
 	l.mu.Unlock()
 	if !known || last.err == nil {
-		l.log.Error("the repository is refused because its list of versions is damaged; restore the file from a backup, or move the folder of the "+
-			"repository out of the folder of the server and push its versions again", "repository", repository, "file", path, "error", cause)
+		l.log.Error(advice, "repository", repository, "file", path, "error", cause)
 	}
 	return ErrDamaged.New(nil, "the repository %s is damaged; the log of the server names the file and the remedy", repository)
+}
+
+// linkedContent returns a folder with the content of a repository that is a symbolic link; "" if there is none.
+func linkedContent(dir string) string {
+	for _, algorithm := range []string{"sha256", "sha512"} {
+		folder := filepath.Join(dir, blobsFolder, algorithm)
+		if info, err := os.Lstat(folder); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return folder
+		}
+	}
+	return ""
 }
 
 // load reads the list of manifests of a repository, unless it has not changed since it was read. It returns the cause if the list is damaged.
@@ -266,21 +284,33 @@ func isSHA512(digest string) bool {
 	return len(digest) == len(prefix)+length && digest[:len(prefix)] == prefix
 }
 
-// hasContent reports whether a repository has blobs.
+// hasContent reports whether a repository has blobs. A folder that cannot be read may have content.
 func hasContent(dir string) bool {
-	found := false
-	_ = filepath.WalkDir(filepath.Join(dir, blobsFolder), func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			found = found || !isAbsent(err) // A folder that cannot be read may have content.
-			return fs.SkipAll
+	files, err := contentFiles(dir)
+	return err != nil || len(files) > 0
+}
+
+// contentFiles returns the files with the content of a repository. The folder with the content can be a symbolic link.
+func contentFiles(dir string) ([]string, error) {
+	var files []string
+	blobs := filepath.Join(dir, blobsFolder)
+	algorithms, err := os.ReadDir(blobs)
+	for _, algorithm := range algorithms {
+		folder := filepath.Join(blobs, algorithm.Name())
+		if !algorithm.IsDir() {
+			files = append(files, folder)
+			continue
 		}
-		if !entry.IsDir() {
-			found = true
-			return fs.SkipAll
+		entries, failed := os.ReadDir(folder)
+		err = errors.Join(err, failed)
+		for _, entry := range entries {
+			files = append(files, filepath.Join(folder, entry.Name()))
 		}
-		return nil
-	})
-	return found
+	}
+	if isAbsent(err) {
+		err = nil
+	}
+	return files, err
 }
 
 // isDamaged reports whether a folder has content of a repository but no list of it.
