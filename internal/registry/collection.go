@@ -42,17 +42,22 @@ type collections struct {
 	layouts *Layouts
 }
 
-// The record of olareg before a collection, and its attribute with the repository.
-const collectionMessage, collectionRepository = "starting GC", "repo"
+// The records of olareg before and after a collection, and their attribute with the repository.
+const collectionMessage, collectedMessage, collectionRepository = "starting GC", "finished GC", "repo"
 
 // Enabled implements [slog.Handler]. The record of a collection has the level of debugging.
 func (c collections) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements [slog.Handler].
 func (c collections) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == collectionMessage {
+	if r.Message == collectionMessage || r.Message == collectedMessage {
 		r.Attrs(func(a slog.Attr) bool {
-			if repository := a.Value.String(); a.Key == collectionRepository && c.layouts.check(repository) == nil { // It moves a damaged list away.
+			repository := a.Value.String()
+			switch {
+			case a.Key != collectionRepository:
+			case r.Message == collectedMessage:
+				c.layouts.collected(repository)
+			case c.layouts.check(repository) == nil: // It moves a damaged list away.
 				c.layouts.protect(repository)
 			}
 			return true
@@ -72,6 +77,22 @@ func (c collections) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements [slog.Handler].
 func (c collections) WithGroup(name string) slog.Handler {
 	return collections{c.Handler.WithGroup(name), c.layouts}
+}
+
+// collected writes the list of manifests of a repository to the disk if the collection has changed it since its check.
+func (l *Layouts) collected(repository string) {
+	dir := filepath.Join(l.root, filepath.FromSlash(repository))
+	path := filepath.Join(dir, layoutFile)
+	info, err := os.Stat(path)
+	l.mu.Lock()
+	last, known := l.checked[repository]
+	l.mu.Unlock()
+	if isAbsent(err) || err == nil && known && last.file == stateOf(info) {
+		return
+	}
+	if err = errors.Join(err, l.sync(path), l.sync(dir)); err != nil {
+		l.log.Error("cannot write a change to the disk", "repository", repository, "error", err)
+	}
 }
 
 // protect keeps the content of a repository that has a missing or damaged manifest: only that manifest names the layers of its version, so that all blobs count as

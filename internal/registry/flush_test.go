@@ -179,3 +179,29 @@ func TestChangesThatDoNotReachTheDiskFail(t *testing.T) {
 		t.Errorf("the manifest again: %d", status)
 	}
 }
+
+// TestACollectionWritesTheListToTheDisk collects the garbage of a repository with a missing referrer, for which olareg writes the list of manifests again.
+func TestACollectionWritesTheListToTheDisk(t *testing.T) {
+	t.Parallel()
+	const repository = "acme/boats"
+	first := start(t, nil)
+	_, config := first.uploadText(t, repository, "c")
+	artifact := subjectManifest(config, config, "absent")
+	referrer := oci.DigestOf([]byte(artifact))
+	if status := first.put(t, repository, referrer.String(), artifact); status != http.StatusCreated {
+		t.Fatal(status)
+	}
+	first.stop()
+	d := &disk{dir: filepath.Join(first.dir, "registry")}
+	if err := os.Remove(filepath.Join(d.dir, repository, "blobs", "sha256", referrer.Hex())); err != nil {
+		t.Fatal(err)
+	}
+	second := startPrepared(t, func(o *registry.Options) { o.Dir = first.dir }, func(r *registry.Server) { r.SetSync(d.sync) })
+	second.admin = first.admin
+	second.get(t, "/v2/"+repository+"/tags/list")
+	d.taken()
+	second.stop()
+	if written, want := d.taken(), []string{repository, repository + "/index.json"}; !slices.Equal(written, want) {
+		t.Errorf("%q was written to the disk, want %q", written, want)
+	}
+}
