@@ -5,11 +5,13 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // Build returns the catalog of facts. The order of the facts does not matter, and repeated facts count once. It fails with
 // ErrConflictingFacts if two facts for one tag differ, and with ErrIncompleteFacts if the Head of the newest version of a
-// package is missing. Facts without a tag describe a repository whose versions cannot be listed; they count if there are no
+// package is missing. A package with more than an index can contain is in the catalog with the reason only. Facts without a tag describe a repository whose versions cannot be listed; they count if there are no
 // other facts about it. Of the configuration, Build sets the format and the counts; a configuration without shards gets the
 // number of shards that suits the number of packages.
 func Build(config Config, facts []Facts) (Catalog, error) {
@@ -94,9 +96,18 @@ func NewEntry(facts []Facts) (*Entry, error) {
 	if len(facts) == 0 {
 		return nil, nil
 	}
+	if err := checkNumbers(facts); err != nil {
+		return excluded(facts[0].Repository, err), nil
+	}
 	e, err := buildEntry(facts)
 	if err != nil {
 		return nil, err
+	}
+	if err := e.check(); err != nil {
+		return excluded(facts[0].Repository, err), nil
+	}
+	if !e.text.fits() {
+		e.text = nil
 	}
 	e.compact()
 	return &e, nil
@@ -129,6 +140,12 @@ func buildEntry(all []Facts) (Entry, error) {
 	return e, e.describe(all)
 }
 
+// excluded returns the entry of a package that an index cannot contain: its name, and the reason.
+func excluded(repository string, err error) *Entry {
+	e := unlisted(Failed(repository, "", oci.Digest{}, time.Time{}, IndexError{Code: ErrUnindexable.Name, Message: err.Error()}))
+	return &e
+}
+
 // unlisted returns the entry of a repository whose versions cannot be listed.
 func unlisted(f Facts) Entry {
 	return Entry{row: Package{Repository: f.Repository, Error: f.Version.Error}, history: History{Repository: f.Repository}}
@@ -137,7 +154,7 @@ func unlisted(f Facts) Entry {
 // Missing returns the positions of the facts whose Head Build needs and that have none: those of the highest and of the
 // newest version. The caller adds a Head and asks again, because the highest version can retract the newest one.
 func Missing(facts []Facts) []int {
-	if len(facts) == 0 {
+	if len(facts) == 0 || checkNumbers(facts) != nil {
 		return nil
 	}
 	_, err := buildEntry(facts)

@@ -9,10 +9,11 @@ import (
 
 // Limits of a catalog.
 const (
-	maxVersions     = 20_000 // of one package
-	maxKinds        = 20_000 // of one package
-	maxDependencies = 1_000  // of one version
-	maxServed       = 100    // API versions of one kind
+	maxVersions     = 20_000        // of one package
+	maxKinds        = 20_000        // of one version
+	maxHistoryKinds = 10 * maxKinds // of all versions of one package
+	maxDependencies = 1_000         // of one version
+	maxServed       = 100           // API versions of one kind
 	maxShortNames   = 20
 	maxName         = 253
 	maxLabel        = 63
@@ -31,6 +32,9 @@ func (f *Facts) check() error {
 	}
 	if n := len(f.Version.Dependencies); n > maxDependencies {
 		return ErrUnindexable.New(nil, "the package has %d dependencies, at most %d are allowed", n, maxDependencies)
+	}
+	if n := len(f.Version.Crossplane); n > maxConstraint {
+		return ErrUnindexable.New(nil, "the constraint of Crossplane has %d bytes, at most %d are allowed", n, maxConstraint)
 	}
 	return nil
 }

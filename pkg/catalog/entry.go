@@ -17,8 +17,12 @@ type Entry struct {
 // Latest returns the tag of the newest version; empty if there is none that can be used.
 func (e *Entry) Latest() string { return e.row.Latest }
 
-// SetText sets the additional text of the newest version.
+// SetText sets the additional text of the newest version, unless it is too large for an index.
 func (e *Entry) SetText(t *Text) {
+	if !t.fits() { // The package can still be found by its names.
+		e.text = nil
+		return
+	}
 	names := interner{e.row.Repository: e.row.Repository}
 	for i := range e.kinds {
 		names[e.kinds[i].Group], names[e.kinds[i].Kind] = e.kinds[i].Group, e.kinds[i].Kind

@@ -13,6 +13,8 @@ const (
 	sealSize = 64 << 10
 	// maxJournalLayers is the number of journal layers at which a new snapshot is due.
 	maxJournalLayers = 24
+	// maxJournalLayer is the raw size of a journal layer in bytes. Readers accept all layers together.
+	maxJournalLayer = maxJournal / maxJournalLayers
 	// snapshotShare is the share of the snapshot that the journal may have, as a divisor.
 	snapshotShare = 4
 )
@@ -167,7 +169,7 @@ func Append(former *Manifest, open []byte, config Config, events []Event) (Image
 	}
 	layer := newBlob(MediaTypeJournal, packed)
 	m.Journal = append(m.Journal, layer.Descriptor)
-	if m.snapshotIsDue() || len(content) > maxJournal/2 || len(m.Shards) != config.Shards {
+	if m.snapshotIsDue() || len(content) > maxJournalLayer || len(m.Shards) != config.Shards {
 		return Image{}, false, nil
 	}
 	return seal(m, config, []Blob{layer}), true, nil

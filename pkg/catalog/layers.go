@@ -45,7 +45,7 @@ type encoder struct {
 
 func (e *encoder) add(mediaType oci.MediaType, content []byte) {
 	packed, err := e.coder.Encode(content)
-	e.err = cmp.Or(e.err, err)
+	e.err = cmp.Or(e.err, checkLayer(mediaType, content), err)
 	e.blobs = append(e.blobs, newBlob(mediaType, packed))
 }
 
@@ -195,7 +195,7 @@ func (d *shardDecoder) line(line []byte) error {
 	if n := len(d.out); !validRepository(h.Repository) || n > 0 && d.out[n-1].Repository >= h.Repository || shardOf(h.Repository, d.shards) != d.shard {
 		return fmt.Errorf("the histories are not sorted, or %.200q does not belong to the layer", h.Repository)
 	}
-	if h.Versions < 0 || h.Versions > maxVersions || h.Kinds < 0 || h.Kinds > 10*maxKinds {
+	if h.Versions < 0 || h.Versions > maxVersions || h.Kinds < 0 || h.Kinds > maxHistoryKinds {
 		return fmt.Errorf("the history of %s is too long", h.Repository)
 	}
 	d.versions, d.kinds = h.Versions, h.Kinds
