@@ -298,20 +298,24 @@ func (p *publication) release(ctx context.Context) error {
 	return p.lease.Release(ctx)
 }
 
-// open reads the state of the tag; none if there is no tag.
+// open reads the state of the tag; none if there is no tag, or if its content is not valid: the next state then replaces it.
 func (p *publication) open(ctx context.Context, next *catalog.Catalog) error {
 	r, err := p.client.Open(ctx, p.ref)
-	if indexer.IsAbsent(err) {
-		return nil
+	var content catalog.Catalog
+	if err == nil {
+		content, err = r.CatalogSharing(next)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		p.former, p.content = r, content
+	case errors.Is(err, catalog.ErrInvalidIndex):
+		if damaged := indexer.ReadReplaced(ctx, p.client.Remote, p.ref); damaged.Sequence > p.lost.Sequence {
+			p.lost = damaged
+		}
+		p.log.Warn("the published index cannot be read; the next state replaces it", "error", err)
+	case !indexer.IsAbsent(err):
 		return err
 	}
-	content, err := r.CatalogSharing(next)
-	if err != nil {
-		return err
-	}
-	p.former, p.content = r, content
 	return nil
 }
 
