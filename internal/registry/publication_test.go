@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -113,6 +114,7 @@ func TestTheIndexContinuesWhenTheRegistryLosesIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"invalid": func(t *testing.T, dir, _ string) { invalidateIndex(t, dir) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, nil)
@@ -138,6 +140,48 @@ func TestTheIndexContinuesWhenTheRegistryLosesIt(t *testing.T) {
 				t.Errorf("the index has the kinds %q and the sequence %d, want the sequence %d", got, client.last.Sequence, before+1)
 			}
 		})
+	}
+}
+
+// invalidateIndex replaces the packages of the current state of the index in an OCI layout by a text that no reader accepts.
+func invalidateIndex(t *testing.T, dir string) {
+	t.Helper()
+	read := func(name string) []byte {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+	path := func(d oci.Digest) string { return filepath.Join("blobs", "sha256", d.Hex()) }
+	write := func(content []byte) oci.Digest {
+		d := oci.DigestOf(content)
+		if err := os.WriteFile(filepath.Join(dir, path(d)), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	list := string(read("index.json"))
+	type descriptor struct {
+		Digest      oci.Digest        `json:"digest"`
+		Annotations map[string]string `json:"annotations"`
+	}
+	var layout struct {
+		Manifests []descriptor `json:"manifests"`
+	}
+	if err := json.Unmarshal([]byte(list), &layout); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(layout.Manifests, func(d descriptor) bool { return d.Annotations["org.opencontainers.image.ref.name"] == "main" })
+	m, err := catalog.ParseManifest(read(path(layout.Manifests[at].Digest)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := write([]byte(strings.Repeat("a", int(m.Packages.Size))))
+	changed := strings.ReplaceAll(string(m.Raw), m.Packages.Digest.String(), other.String())
+	list = strings.ReplaceAll(list, m.Digest.String(), write([]byte(changed)).String())
+	if err := os.WriteFile(filepath.Join(dir, "index.json"), []byte(list), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
