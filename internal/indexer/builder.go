@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -173,6 +174,7 @@ func (b *Builder) tags(ctx context.Context, ref oci.Reference) ([]string, error)
 func (b *Builder) versions(ctx context.Context, ref oci.Reference, tags []string) (facts []catalog.Facts, final bool, err error) {
 	b.progress.add(b.opts.Progress, 0, len(tags))
 	out, isFinal := make([]catalog.Facts, len(tags)), make([]bool, len(tags))
+	var kinds atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)
 	for i, tag := range tags {
 		if err := b.requests.Acquire(ctx, 1); err != nil {
@@ -181,6 +183,9 @@ func (b *Builder) versions(ctx context.Context, ref oci.Reference, tags []string
 		g.Go(func() error {
 			defer b.requests.Release(1)
 			out[i], isFinal[i] = b.version(ctx, ref.WithTag(tag))
+			if catalog.TooManyKinds(int(kinds.Add(int64(out[i].Version.Kinds)))) != nil {
+				out[i].Head, out[i].Served = nil, nil // The package has no entry, and the kinds of all versions need not fit into memory.
+			}
 			b.progress.add(b.opts.Progress, 1, 0)
 			return ctx.Err()
 		})
