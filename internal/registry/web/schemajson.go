@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 
@@ -44,7 +45,7 @@ func (h *Handler) schema(r *request) (*response, error) {
 
 // kindIgnoringCase returns the group and the kind for a kind in any case.
 func kindIgnoringCase(r *request, group, kind string) ([2]string, error) {
-	rows, err := r.view.Kinds(r.ctx, group, "", maxGroupKinds)
+	rows, err := r.view.Kinds(r.ctx, group, "", math.MaxInt)
 	if err != nil {
 		return [2]string{}, err
 	}
