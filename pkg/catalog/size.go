@@ -8,7 +8,7 @@ import (
 
 // Limits of one package, so that the layers that it shares with others stay below the limits of readers.
 const (
-	maxVersionKinds = 500_000      // of all versions together
+	maxVersionKinds = 1_000_000    // of all versions together; the largest provider has 2,043 in each
 	maxHistory      = maxShard / 2 // bytes of its lines in a history layer
 	maxTextLine     = maxText / 16 // bytes of its line in the layer of texts
 )
