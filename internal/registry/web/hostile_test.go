@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/web/folder"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/webtest"
@@ -71,7 +73,8 @@ func hostileVersions(t testing.TB) map[string]folder.Version {
 	}
 	for i, name := range slices.Sorted(maps.Keys(textAttacks)) {
 		add("text", i, name, func(v *folder.Version) {
-			v.Status = &catalog.Status{State: catalog.Deprecated, Message: textAttacks[name], ReplacedBy: textAttacks[name]}
+			message := statusText(textAttacks[name])
+			v.Status = &catalog.Status{State: catalog.Deprecated, Message: message, ReplacedBy: message}
 			v.Signatures, v.Readme, v.ReleaseNotes = []string{textAttacks[name]}, textAttacks[name], textAttacks[name]
 		}, textAttacks[name])
 	}
@@ -84,6 +87,19 @@ func hostileVersions(t testing.TB) map[string]folder.Version {
 		}, "text")
 	}
 	return out
+}
+
+// statusText returns the part of a text that the message of a status can have: one line of at most 300 bytes. A status with more is not valid, and an index
+// does not contain it.
+func statusText(text string) string {
+	line := strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) && !unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, text)
+	line = strings.Join(strings.Fields(line), " ")
+	return strings.TrimSpace(strings.ToValidUTF8(line[:min(len(line), 300)], ""))
 }
 
 // hostileStream returns a package.yaml with a text in all fields that are free text.
