@@ -172,6 +172,24 @@ func TestTagNotFoundNamesNoArtifacts(t *testing.T) {
 	}
 }
 
+// A tag that the registry lists and does not serve is not advised: its content is deleted or damaged.
+func TestTagWithoutContentIsExplained(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	f.Publish(t, ocitest.Hello(t), "v1.0.0")
+	f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		isManifest := strings.Contains(r.URL.Path, "/manifests/")
+		if isManifest {
+			http.NotFound(w, r)
+		}
+		return isManifest
+	}
+	err := read(t, testRemote(t, nil), f.Ref("v1.0.0"))
+	ocitest.WantCode(t, err, ErrTagNotFound)
+	if do := errcode.From(err).Do; !strings.HasPrefix(do, "The registry lists the tag and does not serve its content") {
+		t.Errorf("advice %q", do)
+	}
+}
+
 // A repository without tags is reported as missing by reads too, as by lists of its tags.
 func TestMissingRepositoryIsReported(t *testing.T) {
 	f := ocitest.NewRegistry(t)

@@ -152,6 +152,9 @@ func (r *Client) notFound(ctx context.Context, ref oci.Reference) error {
 		// Many registries return an empty list for a missing repository.
 		return ErrRepositoryNotFound.New(ErrTagNotFound.New(nil, "the tag %q was not found", ref.Tag), "the repository %s does not exist or has no tags", ref.Name())
 	}
+	if slices.Contains(tags, ref.Tag) {
+		return failed.WithDo("The registry lists the tag and does not serve its content, which is deleted or damaged: see the log of the registry, and push the version again.")
+	}
 	if near := nearest(ref.Tag, tags); err == nil && len(near) > 0 {
 		return failed.WithDo("Use an existing tag, such as %s.", strings.Join(near, ", "))
 	}
