@@ -3,7 +3,6 @@
 package program_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -19,7 +18,6 @@ import (
 	"strings"
 	"time"
 
-	v1oci "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/rogpeppe/go-internal/testscript"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -210,52 +208,6 @@ func only(ts *testscript.TestScript, neg bool, args []string) {
 	if !slices.Equal(names, want) {
 		ts.Fatalf("%s has %q, want %q", args[0], names, want)
 	}
-}
-
-// flip layer|manifest REPOSITORY changes the base layer, or the manifest, of the
-// only image of a repository in the registry of the control plane, on disk and
-// behind its back.
-func flip(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: flip layer|manifest REPOSITORY")
-	}
-	repository := filepath.Join(ts.Getenv("DATA"), "registry", filepath.FromSlash(args[1]))
-	var index v1oci.IndexManifest
-	readJSON(ts, filepath.Join(repository, "index.json"), &index)
-	manifestFile := blob(repository, index.Manifests[0].Digest)
-	var manifest v1oci.Manifest
-	readJSON(ts, manifestFile, &manifest)
-	switch args[0] {
-	case "manifest":
-		change(ts, manifestFile, []byte(`"base"`), []byte(`"Base"`))
-	case "layer":
-		at := slices.IndexFunc(manifest.Layers, func(d v1oci.Descriptor) bool { return d.Annotations["io.crossplane.xpkg"] == "base" })
-		file := blob(repository, manifest.Layers[at].Digest)
-		content, err := os.ReadFile(file)
-		ts.Check(err)
-		change(ts, file, content[len(content)-1:], []byte{^content[len(content)-1]})
-	}
-}
-
-func blob(repository string, digest v1oci.Hash) string {
-	return filepath.Join(repository, "blobs", digest.Algorithm, digest.Hex)
-}
-
-func readJSON(ts *testscript.TestScript, file string, into any) {
-	content, err := os.ReadFile(file)
-	ts.Check(err)
-	ts.Check(json.Unmarshal(content, into))
-}
-
-// change replaces the last occurrence of some bytes in a file by others.
-func change(ts *testscript.TestScript, file string, old, by []byte) {
-	content, err := os.ReadFile(file)
-	ts.Check(err)
-	at := bytes.LastIndex(content, old)
-	if at < 0 {
-		ts.Fatalf("%s has no %q", file, old)
-	}
-	ts.Check(os.WriteFile(file, slices.Concat(content[:at], by, content[at+len(old):]), 0o644))
 }
 
 // genuine FOLDER checks that every file below the folder whose name is a digest has this digest.
