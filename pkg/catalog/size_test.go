@@ -56,13 +56,13 @@ func TestAPackageThatIsTooLargeDoesNotDamageAnIndex(t *testing.T) {
 			}
 			return f
 		}), "a line is too long"},
-		{"kinds", tagged(60, func(i int, tag string) Facts {
+		{"kinds", tagged(2*maxVersionKinds/maxKinds+1, func(i int, tag string) Facts {
 			f := sized(tag, maxKinds/2, 0)
-			if i > 50 {
+			if i > 5 {
 				f.Head, f.Served = nil, nil // As the indexer does, which need not keep them.
 			}
 			return f
-		}), "more than 500000 kinds"},
+		}), fmt.Sprintf("more than %d kinds", maxVersionKinds)},
 		{"different kinds", tagged(11, func(i int, tag string) Facts {
 			f := sized(tag, maxKinds, 0)
 			for j := range f.Head.Kinds {
