@@ -99,21 +99,14 @@ func (l *Layouts) collected(repository string) {
 // new. A missing manifest becomes a damaged one, because the collection removes the tags of missing ones.
 func (l *Layouts) protect(repository string) {
 	dir := filepath.Join(l.root, filepath.FromSlash(repository))
-	document, err := os.ReadFile(filepath.Join(dir, layoutFile))
-	if err != nil {
-		return // Without a list, olareg collects nothing.
-	}
-	entries, err := parseLayout(document)
-	if err != nil {
-		return
-	}
 	check := manifestCheck{dir: dir, seen: map[string]bool{}}
 	listed := map[string]bool{}
-	for _, entry := range entries {
-		listed[check.file(entry.Digest)] = true
-		check.manifest(entry.Digest)
+	for digest := range l.listed(repository) { // Without a list, olareg collects nothing.
+		listed[check.file(digest)] = true
+		check.manifest(digest)
 	}
-	if err = errors.Join(check.failed...); err == nil {
+	err := errors.Join(check.failed...)
+	if err == nil {
 		return
 	}
 	l.log.Error("the garbage of the repository is not collected, because it could be the content of a version whose manifest is missing or damaged; push the version "+

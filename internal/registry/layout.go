@@ -150,9 +150,12 @@ func (l *Layouts) check(repository string) error {
 	return ErrDamaged.New(nil, "the repository %s is damaged; the log of the server names the file and the remedy", repository)
 }
 
+// digestAlgorithms are the algorithms of the digests of content, which are the names of its folders.
+var digestAlgorithms = []string{"sha256", "sha512"}
+
 // linkedContent returns a folder with the content of a repository that is a symbolic link; "" if there is none.
 func linkedContent(dir string) string {
-	for _, algorithm := range []string{"sha256", "sha512"} {
+	for _, algorithm := range digestAlgorithms {
 		folder := filepath.Join(dir, blobsFolder, algorithm)
 		if info, err := os.Lstat(folder); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return folder
@@ -168,7 +171,7 @@ func (l *Layouts) load(repository, path string) (fileState, error) {
 	case isAbsent(err) && !hasContent(filepath.Dir(path)):
 		l.mu.Lock()
 		delete(l.checked, repository)
-		for _, algorithm := range []string{"sha256", "sha512"} {
+		for _, algorithm := range digestAlgorithms {
 			delete(l.linked, linkedFolder{repository, algorithm})
 		}
 		l.mu.Unlock()
