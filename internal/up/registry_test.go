@@ -73,7 +73,17 @@ func TestRegistryOfControlPlaneIsProtected(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, unfinished, "part of a blob")
-	second := start(t, up.Options{Dir: dir})
+	// A push waits for a registry that starts, and needs its token.
+	early := make(chan string, 1)
+	second := start(t, up.Options{Dir: dir, Progress: func(e up.Event) {
+		if e.Stage == up.StageControlPlane && !e.Done {
+			token, _ := up.RegistryToken(dir, first.Registry)
+			early <- token
+		}
+	}})
+	if got := <-early; got != token {
+		t.Errorf("the token during a start is %q, want %q", got, token)
+	}
 	if again, err := up.RegistryToken(dir, second.Registry); again != token {
 		t.Errorf("the token changed with a restart: %v", err)
 	}

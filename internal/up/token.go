@@ -2,6 +2,7 @@ package up
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -44,13 +45,48 @@ func readToken(dir string) (string, error) {
 	return strings.TrimSpace(string(content)), err
 }
 
+// listeningRegistry is the content of the file that the process of a control plane writes when it listens on the port of the
+// registry. Requests are served a few seconds later, before the control plane is ready.
+type listeningRegistry struct {
+	PID     int    `json:"pid"`
+	Address string `json:"address"`
+}
+
+// recordRegistry creates the token of the registry, and records that this process listens on its address.
+func recordRegistry(d *datadir.Dir, address string) error {
+	if _, err := ensureToken(d); err != nil {
+		return err
+	}
+	if err := datadir.WriteJSON(d.File(datadir.RegistryName), listeningRegistry{os.Getpid(), address}); err != nil {
+		return ErrDataDirUnusable.New(err, "cannot record the address of the registry")
+	}
+	return nil
+}
+
+// registryOf returns the host:port on which the process of a data directory listens for the registry, or "".
+func registryOf(r Report) string {
+	if r.Ready {
+		return r.State.Registry
+	}
+	content, err := os.ReadFile(filepath.Join(r.DataDir, datadir.RegistryName))
+	var listening listeningRegistry
+	// A killed process has left the address of another process ID.
+	if err != nil || json.Unmarshal(content, &listening) != nil || !r.Running || listening.PID != r.PID {
+		return ""
+	}
+	return listening.Address
+}
+
 // RegistryToken returns the token that allows writes to the registry at host:port if the control
-// plane of a data directory currently serves that registry, and "" otherwise. It never returns the
+// plane of a data directory runs or starts, and listens there, and "" otherwise. It never returns the
 // token of a control plane that is not running, because another process may listen on its port.
 func RegistryToken(dataDir, hostport string) (string, error) {
 	report, err := Status(dataDir)
-	if err != nil || !report.Ready || report.State.Registry != hostport {
+	if err != nil {
 		return "", err
+	}
+	if address := registryOf(report); address == "" || address != hostport {
+		return "", nil
 	}
 	token, err := readToken(report.DataDir)
 	if err != nil {

@@ -101,6 +101,9 @@ func run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer listener.Close()
+	if err := recordRegistry(dir, listener.Addr().String()); err != nil {
+		return err
+	}
 	o.Port = port
 	log, err := openLog(dir.Logs(), controlPlaneLog)
 	if err != nil {

@@ -69,7 +69,7 @@ func wantNothingLeft(t *testing.T, dir string, s up.State) {
 		if err != nil {
 			return err
 		}
-		if entry.Type()&fs.ModeSocket != 0 || entry.Name() == "state.json" || entry.Name() == "up.pid" {
+		if entry.Type()&fs.ModeSocket != 0 || entry.Name() == "state.json" || entry.Name() == "registry.json" || entry.Name() == "up.pid" {
 			t.Errorf("%s is left behind", path)
 		}
 		return nil

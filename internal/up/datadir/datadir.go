@@ -30,7 +30,9 @@ const (
 	ChildLockName = "controlplane.lock"
 	// StateName is the file that the holder writes when the control plane is ready.
 	StateName = "state.json"
-	pidName   = "up.pid"
+	// RegistryName is the file that the holder writes when it listens on the port of the registry.
+	RegistryName = "registry.json"
+	pidName      = "up.pid"
 	// flagsName is the file with the flags of the last start.
 	flagsName = "flags.json"
 
@@ -207,7 +209,7 @@ func (d *Dir) prepare(now time.Time) error {
 	if err := os.Chmod(d.Path, 0o700); err != nil { // The owner must be able to enter the directory.
 		return err
 	}
-	if err := errors.Join(RemoveFile(d.File(pidName)), RemoveFile(d.File(StateName))); err != nil {
+	if err := errors.Join(RemoveFile(d.File(pidName)), RemoveFile(d.File(RegistryName)), RemoveFile(d.File(StateName))); err != nil {
 		return err
 	}
 	if err := WriteFile(d.File(pidName), []byte(strconv.Itoa(os.Getpid())+"\n")); err != nil {
@@ -226,7 +228,7 @@ func (d *Dir) prepare(now time.Time) error {
 
 // Close releases the directory.
 func (d *Dir) Close() error {
-	return errors.Join(RemoveFile(d.File(StateName)), RemoveFile(d.File(pidName)), d.disown(), d.lock.Unlock())
+	return errors.Join(RemoveFile(d.File(StateName)), RemoveFile(d.File(RegistryName)), RemoveFile(d.File(pidName)), d.disown(), d.lock.Unlock())
 }
 
 // File returns the path of a file in the directory.
