@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/completion"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -125,13 +126,13 @@ func shortWithValue(command *kong.Node, word string) int {
 	if !isFlag(word) || strings.HasPrefix(word, "--") {
 		return 0
 	}
-	flags := flagsOf(command)
+	all := flagsOf(command)
 	for i := 1; i < len(word); i++ {
-		at := slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Short == rune(word[i]) })
+		at := slices.IndexFunc(all, func(f *kong.Flag) bool { return f.Short == rune(word[i]) })
 		if at < 0 {
 			return 0
 		}
-		if !flags[at].IsBool() && !flags[at].IsCounter() {
+		if !all[at].IsBool() && !all[at].IsCounter() {
 			return i
 		}
 	}
@@ -261,6 +262,6 @@ func emptyValue(what string) error {
 func takesPath(command *kong.Node, word string) bool {
 	return slices.ContainsFunc(flagsOf(command), func(f *kong.Flag) bool {
 		named := word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short)
-		return named && (strings.Contains(f.Tag.PlaceHolder, "FILE") || strings.Contains(f.Tag.PlaceHolder, "DIR"))
+		return named && flags.TakesPath(f)
 	})
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -35,17 +37,17 @@ type UpCmd struct {
 	manager.PermissionFlags
 	manager.DependencyFlags
 	manager.FirstGenerationFlags
-	Port           *int          `placeholder:"PORT" help:"Port of the API server; 0 picks a free one. Default is the port of the last start, or 16443."`
-	RegistryPort   *int          `placeholder:"PORT" help:"Port of the registry; 0 picks a free one. Default is the port of the last start, or 15000."`
-	StartTimeout   time.Duration `default:"3m" help:"Deadline for the control plane to become ready."`
+	Port           *int          `repeat:"never" placeholder:"PORT" help:"Port of the API server; 0 picks a free one. Default is the port of the last start, or 16443."`
+	RegistryPort   *int          `repeat:"never" placeholder:"PORT" help:"Port of the registry; 0 picks a free one. Default is the port of the last start, or 15000."`
+	StartTimeout   time.Duration `repeat:"never" default:"3m" help:"Deadline for the control plane to become ready."`
 	CRDOpenAPI     bool          `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain. This uses more memory."`
 	PackageRuntime string        `placeholder:"RUNTIME" complete:"local-runtime" help:"How runtimes run: Process, External or None, or pairs such as Provider=Process;Function=External. Default is Process on Linux, and External elsewhere."`
 	WithCore       string        `placeholder:"IMAGE|FILE" help:"Run Crossplane core as a process, so that composite resources work: the reference of its image, an archive or OCI layout of it, or its executable. Requires Linux."`
 	CoreArg        []string      `placeholder:"ARG" help:"With --with-core, further argument of core, such as --debug. Can be given more than once."`
 	MaxUploadSize  flags.Amount  `default:"4GiB" placeholder:"N" help:"Largest blob that the registry accepts."`
 	MetricsAddress string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics of the package manager at this loopback address."`
-	Build          bool          `help:"If the program of the control plane is missing, build it with Go from the module proxy. This takes several minutes once for each version."`
-	Detach         bool          `short:"d" help:"Run in the background, and return when the control plane is ready."`
+	Build          bool          `repeat:"never" help:"If the program of the control plane is missing, build it with Go from the module proxy. This takes several minutes once for each version."`
+	Detach         bool          `short:"d" repeat:"never" help:"Run in the background, and return when the control plane is ready."`
 }
 
 // Run starts a control plane.
@@ -85,10 +87,14 @@ func (c *UpCmd) Run(env *terminal.Env) (err error) {
 		defer terminal.Close(&err, core)
 		core.Args = c.CoreArg
 	}
+	repeated, err := repeatedFlags(env.Args)
+	if err != nil {
+		return err
+	}
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
 	return up.Run(env.Context, up.Options{
-		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version, Flags: repeatedFlags(env.Args),
+		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version, Flags: repeated,
 		Unblock: webhooks.Unblock,
 		Manager: localManager(progress, c, dir, choice, privileges, core),
 		Progress: func(e up.Event) {
@@ -97,34 +103,37 @@ func (c *UpCmd) Run(env *terminal.Env) (err error) {
 	})
 }
 
-// repeatedFlags returns the flags among the arguments of `xpkg up` that the next start needs again: not those that the data directory
-// records, and not those of the output and of a single start. Names of files are absolute, so that the flags work in any folder.
-func repeatedFlags(args []string) []string {
-	single := map[string]bool{
-		"--data-dir": true, "--port": true, "--registry-port": true, "--start-timeout": true, "--color": true, "--pager": true,
-		"--detach": false, "-d": false, "--build": false, "--quiet": false, "-q": false, "--verbose": false, "-v": false,
+// repeatedFlags returns the flags among the arguments of `xpkg up` that the next start needs again: those of the command without the
+// struct tag repeat:"never", which is for flags that the data directory records and for flags of a single start. Names of files are
+// absolute, so that the flags work in any folder.
+func repeatedFlags(args []string) ([]string, error) {
+	command, err := kong.New(&UpCmd{})
+	if err != nil {
+		return nil, err
 	}
 	var out []string
 	for i := 0; i < len(args); i++ {
 		name, value, hasValue := strings.Cut(args[i], "=")
-		valued, known := single[name]
-		switch {
-		case slices.Contains(fileFlags, name) && hasValue:
-			out = append(out, name+"="+absoluteFile(value))
-		case slices.Contains(fileFlags, name) && i+1 < len(args):
-			out = append(out, name, absoluteFile(args[i+1]))
-			i++
-		case !known && (args[i] != "up" || len(out) > 0):
-			out = append(out, args[i])
-		case valued && !hasValue:
-			i++
+		at := slices.IndexFunc(command.Model.Flags, func(f *kong.Flag) bool { return name == "--"+f.Name })
+		if at < 0 || command.Model.Flags[at].Tag.Get("repeat") == "never" {
+			continue // Their values are no flags.
 		}
+		flag := command.Model.Flags[at]
+		word := name
+		if !hasValue && !flag.IsBool() && i+1 < len(args) {
+			i++
+			value, hasValue = args[i], true
+		}
+		if hasValue {
+			if flags.TakesPath(flag) {
+				value = absoluteFile(value)
+			}
+			word += "=" + value
+		}
+		out = append(out, word)
 	}
-	return out
+	return out, nil
 }
-
-// fileFlags are the flags of `xpkg up` whose values can be names of files.
-var fileFlags = []string{"--permission-policy", "--index-key", "--with-core"}
 
 // absoluteFile returns the absolute name of a file that exists, and other values, such as the reference of an image, unchanged.
 func absoluteFile(value string) string {

@@ -31,10 +31,10 @@ func TestQuietUpPrintsAddressesOnly(t *testing.T) {
 // The command for the next start repeats the flags that change the control plane, and only those.
 func TestRepeatedFlagsOfUp(t *testing.T) {
 	args := strings.Fields("-q up --detach -d --data-dir plane --port=0 --registry-port 1 --package-runtime None --dependency-upgrades=Upgrade --start-timeout 5m -v --namespaced")
-	if got, want := strings.Join(repeatedFlags(args), " "), "--package-runtime None --dependency-upgrades=Upgrade --namespaced"; got != want {
+	if got, want := repeated(t, args), "--package-runtime=None --dependency-upgrades=Upgrade --namespaced"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := repeatedFlags([]string{"up"}); len(got) > 0 {
+	if got := repeated(t, []string{"up"}); got != "" {
 		t.Errorf("got %q", got)
 	}
 	// The next start can be in another folder.
@@ -49,9 +49,18 @@ func TestRepeatedFlagsOfUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	args = strings.Fields("up --permission-policy policy.yaml --index-key=key.pem --with-core registry.example.com/core:v2.0.0 --permission-policy configmap/policy --index a.test/b")
-	want := "--permission-policy " + filepath.Join(folder, "policy.yaml") + " --index-key=" + filepath.Join(folder, "key.pem") +
-		" --with-core registry.example.com/core:v2.0.0 --permission-policy configmap/policy --index a.test/b"
-	if got := strings.Join(repeatedFlags(args), " "); got != want {
+	want := "--permission-policy=" + filepath.Join(folder, "policy.yaml") + " --index-key=" + filepath.Join(folder, "key.pem") +
+		" --with-core=registry.example.com/core:v2.0.0 --permission-policy=configmap/policy --index=a.test/b"
+	if got := repeated(t, args); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+func repeated(t *testing.T, args []string) string {
+	t.Helper()
+	out, err := repeatedFlags(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(out, " ")
 }

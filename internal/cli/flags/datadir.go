@@ -12,7 +12,7 @@ import (
 
 // DataDirFlag names the data directory of a control plane.
 type DataDirFlag struct {
-	DataDir string `placeholder:"DIR" env:"XPKG_DATA_DIR" config:"" help:"Data directory of the control plane. Default is ~/.local/share/xpkg/default; for a control plane that runs, the folder of KUBECONFIG."`
+	DataDir string `placeholder:"DIR" env:"XPKG_DATA_DIR" config:"" repeat:"never" help:"Data directory of the control plane. Default is ~/.local/share/xpkg/default; for a control plane that runs, the folder of KUBECONFIG."`
 }
 
 // Candidates returns the possible data directories, the most likely first: only the flag if

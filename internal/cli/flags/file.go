@@ -2,6 +2,9 @@ package flags
 
 import (
 	"context"
+	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
@@ -14,4 +17,9 @@ func ReadFile(ctx context.Context, content, file string) ([]byte, error) {
 		return nil, terminal.ErrUsage.New(err, "cannot read %s", content)
 	}
 	return text, nil
+}
+
+// TakesPath reports whether the value of a flag is, or can be, a file or a folder. The placeholder says so.
+func TakesPath(f *kong.Flag) bool {
+	return strings.Contains(f.Tag.PlaceHolder, "FILE") || strings.Contains(f.Tag.PlaceHolder, "DIR")
 }
