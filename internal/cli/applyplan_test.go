@@ -184,7 +184,7 @@ func TestApplyRefusesAChangedPlan(t *testing.T) {
 	}{
 		"spec": {update, func(t *testing.T, name string) {
 			b.patch(t, b.provider(t, name), `{"spec":{"revisionHistoryLimit":7}}`)
-		}, "changed since the plan: revisionHistoryLimit in the spec of the package was 1 and is 7\n"},
+		}, "changed since the plan: the field revisionHistoryLimit in the spec of the package was 1 and is 7\n"},
 		"generation": {update, func(t *testing.T, name string) {
 			b.patch(t, b.provider(t, name), `{"spec":{"revisionHistoryLimit":7}}`)
 			b.patch(t, b.provider(t, name), `{"spec":{"revisionHistoryLimit":1}}`)
@@ -199,7 +199,7 @@ func TestApplyRefusesAChangedPlan(t *testing.T) {
 		}, "changed since the plan: the operation was update and is install\n"},
 		"object": {update, func(t *testing.T, name string) {
 			b.patch(t, definition("kepts."+name+".apply.test"), `{"metadata":{"annotations":{"somebody":"was here"}}}`)
-		}, "changed since the plan: CustomResourceDefinition kepts."},
+		}, "changed since the plan: the change of CustomResourceDefinition kepts."},
 		"taken": {update, func(t *testing.T, name string) {
 			crd := definition("addeds." + name + ".apply.test")
 			crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
@@ -237,7 +237,7 @@ func TestApplyRefusesAChangedPlan(t *testing.T) {
 			if err := b.client.Create(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-		}, "changed since the plan: the custom resources of kepts.resources.apply.test was absent and is 1\n"},
+		}, "changed since the plan: the number of custom resources to delete with kepts.resources.apply.test was 0 and is 1\n"},
 		"updated": {uninstall, func(t *testing.T, name string) {
 			b.must(t, 0, "update", name, "v2", "--yes", "--wait", "1m")
 		}, "changed since the plan: the installed version was "},

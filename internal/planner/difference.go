@@ -34,7 +34,7 @@ func Compare(planned, now *Plan) []Difference {
 	d.text("the cluster", string(planned.Cluster), string(now.Cluster))
 	d.packages(planned, now)
 	d.text("whether the package becomes explicitly installed", fmt.Sprint(planned.Adopts), fmt.Sprint(now.Adopts))
-	d.text("the objects that the package may adopt", strings.Join(planned.Adoptions, ", "), strings.Join(now.Adoptions, ", "))
+	d.text("the list of objects that the package may adopt", strings.Join(planned.Adoptions, ", "), strings.Join(now.Adoptions, ", "))
 	d.content(planned.Content, now.Content)
 	was, is := planned.Preconditions, now.Preconditions
 	d.text("the UID of the package", string(was.UID), string(is.UID))
@@ -58,14 +58,14 @@ func Compare(planned, now *Plan) []Difference {
 	d.text("the reason why the package is incompatible", planned.Incompatible, now.Incompatible)
 	d.permissions(planned.Permissions, now.Permissions)
 	d.text("the reason why the runtime is refused", planned.refusedRuntime(), now.refusedRuntime())
-	d.text("the webhooks for resources of others", strings.Join(planned.outside(), "; "), strings.Join(now.outside(), "; "))
+	d.text("the list of webhooks for resources of others", strings.Join(planned.outside(), "; "), strings.Join(now.outside(), "; "))
 	d.objects(planned.Objects, now.Objects)
 	each(&d, planned.Dependencies, now.Dependencies, func(x Dependency) (string, string) {
 		return "the dependency " + x.Package, strings.TrimSpace(string(x.State) + " " + x.Installed)
 	})
 	each(&d, withoutKindChanges(planned.AddedPackages), withoutKindChanges(now.AddedPackages), func(b AddedPackage) (string, string) {
 		ref, _, _ := strings.Cut(b.Reference, "@")
-		return "the packages that are added with it for " + ref, b.Digest
+		return "the added package " + ref, b.Digest
 	})
 	for _, was := range planned.AddedPackages {
 		for _, is := range now.AddedPackages {
@@ -82,8 +82,11 @@ func Compare(planned, now *Plan) []Difference {
 	each(&d, planned.Breaks, now.Breaks, func(b Broken) (string, string) {
 		return "the broken dependency of " + v1.ObjectName(b.Kind, b.Name), b.String()
 	})
-	each(&d, planned.CustomResources, now.CustomResources, func(r CustomResources) (string, string) {
-		return "the custom resources of " + r.CRD, number(r.Count)
+	eachOr("0", &d, planned.CustomResources, now.CustomResources, func(r CustomResources) (string, string) {
+		if r.Unknown != "" {
+			return "the number of custom resources to delete with " + r.CRD, "unknown (" + r.Unknown + ")"
+		}
+		return "the number of custom resources to delete with " + r.CRD, number(r.Count)
 	})
 	return d
 }
@@ -151,10 +154,10 @@ func (d *differences) permissions(was, is *Permissions) {
 	var none Permissions
 	was, is = cmp.Or(was, &none), cmp.Or(is, &none)
 	d.text("the reason for denied permissions", was.Denied, is.Denied)
-	d.text("the added permissions", describe(was.Added), describe(is.Added))
-	d.text("the removed permissions", describe(was.Removed), describe(is.Removed))
-	each(d, was.CompositeRoles, is.CompositeRoles, func(role string) (string, string) { return "the ClusterRole " + role, "to create" })
-	d.text("the permissions that need approval", describe(was.NeedsApproval), describe(is.NeedsApproval))
+	d.text("the list of added permissions", describe(was.Added), describe(is.Added))
+	d.text("the list of removed permissions", describe(was.Removed), describe(is.Removed))
+	each(d, was.CompositeRoles, is.CompositeRoles, func(role string) (string, string) { return "the change of ClusterRole " + role, string(plan.Create) })
+	d.text("the list of permissions that need approval", describe(was.NeedsApproval), describe(is.NeedsApproval))
 }
 
 func describe(rules []rbacv1.PolicyRule) string {
@@ -170,24 +173,29 @@ func describe(rules []rbacv1.PolicyRule) string {
 
 func (d *differences) objects(was, is plan.Plan) {
 	each(d, was.Changes, is.Changes, func(c plan.Change) (string, string) {
-		return string(c.Ref.Kind) + " " + c.Ref.Name, change(c)
+		return "the change of " + string(c.Ref.Kind) + " " + c.Ref.Name, change(c)
 	})
 	each(d, was.Refusals, is.Refusals, func(r plan.Refusal) (string, string) {
-		return "the refusal of " + r.Ref.Kind + " " + r.Ref.Name, r.Reason
+		return "the reason for the refusal of " + r.Ref.Kind + " " + r.Ref.Name, r.Reason
 	})
 	d.text("the number of unchanged objects", number(int64(was.Unchanged)), number(int64(is.Unchanged)))
 }
 
 func change(c plan.Change) string {
 	if c.ResourceVersion == "" {
-		return "to " + string(c.Action)
+		return string(c.Action)
 	}
-	return fmt.Sprintf("to %s, with UID %s and resourceVersion %s", c.Action, c.UID, c.ResourceVersion)
+	return fmt.Sprintf("%s, with UID %s and resourceVersion %s", c.Action, c.UID, c.ResourceVersion)
 }
 
 // each compares two lists by the names of their elements. For different elements with the same name
 // and text, the result contains the whole elements as JSON.
 func each[T any](d *differences, was, is []T, text func(T) (name, text string)) {
+	eachOr(absent, d, was, is, text)
+}
+
+// eachOr is like each, with another text than absent for an element that one of the lists lacks.
+func eachOr[T any](none string, d *differences, was, is []T, text func(T) (name, text string)) {
 	before, after := byName(was, text), byName(is, text)
 	names := slices.Collect(maps.Keys(before))
 	for name := range after {
@@ -201,9 +209,9 @@ func each[T any](d *differences, was, is []T, text func(T) (name, text string)) 
 		switch {
 		case b.whole == a.whole:
 		case b.text == a.text:
-			*d = append(*d, Difference{name, cmp.Or(b.whole, absent), cmp.Or(a.whole, absent)})
+			*d = append(*d, Difference{name, cmp.Or(b.whole, none), cmp.Or(a.whole, none)})
 		default:
-			*d = append(*d, Difference{name, cmp.Or(b.text, absent), cmp.Or(a.text, absent)})
+			*d = append(*d, Difference{name, cmp.Or(b.text, none), cmp.Or(a.text, none)})
 		}
 	}
 }

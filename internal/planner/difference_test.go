@@ -162,23 +162,28 @@ func TestDifferencesAsText(t *testing.T) {
 			spec := strings.Replace(string(p.Preconditions.Spec), `"revisionHistoryLimit":1`, `"revisionHistoryLimit":7,"commonLabels":{"team":"b"}`, 1)
 			p.Preconditions.Spec = json.RawMessage(strings.Replace(spec, `"name":"default"`, `"name":"large"`, 1))
 		}, []string{
-			`commonLabels in the spec of the package was absent and is {"team":"b"}`,
-			"revisionHistoryLimit in the spec of the package was 1 and is 7",
-			"runtimeConfigRef.name in the spec of the package was default and is large",
+			`the field commonLabels in the spec of the package was absent and is {"team":"b"}`,
+			"the field revisionHistoryLimit in the spec of the package was 1 and is 7",
+			"the field runtimeConfigRef.name in the spec of the package was default and is large",
 		}},
 		"the generation":  {func(p *Plan) { p.Preconditions.Generation = 5 }, []string{"the generation of the package was 4 and is 5"}},
 		"the content":     {func(p *Plan) { p.Content.Digest = digestA }, []string{"the content was " + digestB + " and is " + digestA}},
 		"a revision":      {func(p *Plan) { p.Preconditions.Revisions = nil }, []string{"revision boats-aaaaaaaaaaaa was Active with number 1 and is absent"}},
 		"another package": {func(p *Plan) { p.Preconditions.Installed[0].Name = "paddle" }, []string{"the installed function/paddle was absent and is registry.example.com/row:v1 (" + digestA + ")", "the installed function/row was registry.example.com/row:v1 (" + digestA + ") and is absent"}},
 		"an object": {func(p *Plan) { p.Objects.Changes[1].ResourceVersion = "14" }, []string{
-			"CustomResourceDefinition rafts.example.com was to release, with UID u3 and resourceVersion 13 and is to release, with UID u3 and resourceVersion 14",
+			"the change of CustomResourceDefinition rafts.example.com was release, with UID u3 and resourceVersion 13 and is release, with UID u3 and resourceVersion 14",
 		}},
 		"an object that is there now": {func(p *Plan) { p.Objects.Changes[1] = plan.Change{Action: plan.Create, Ref: p.Objects.Changes[1].Ref} }, []string{
-			"CustomResourceDefinition rafts.example.com was to release, with UID u3 and resourceVersion 13 and is to create",
+			"the change of CustomResourceDefinition rafts.example.com was release, with UID u3 and resourceVersion 13 and is create",
 		}},
-		"a refusal":        {func(p *Plan) { p.Objects.Refusals = nil }, []string{"the refusal of CustomResourceDefinition canoes.example.com was it belongs to ProviderRevision/other and is absent"}},
-		"a dependency":     {func(p *Plan) { p.Dependencies[0].State = "satisfied" }, []string{"the dependency registry.example.com/water was incompatible registry.example.com/water:v0.9.0 and is satisfied registry.example.com/water:v0.9.0"}},
-		"custom resources": {func(p *Plan) { p.CustomResources[0].Count = 413 }, []string{"the custom resources of boats.example.com was 412 and is 413"}},
+		"a refusal":           {func(p *Plan) { p.Objects.Refusals = nil }, []string{"the reason for the refusal of CustomResourceDefinition canoes.example.com was it belongs to ProviderRevision/other and is absent"}},
+		"a dependency":        {func(p *Plan) { p.Dependencies[0].State = "satisfied" }, []string{"the dependency registry.example.com/water was incompatible registry.example.com/water:v0.9.0 and is satisfied registry.example.com/water:v0.9.0"}},
+		"custom resources":    {func(p *Plan) { p.CustomResources[0].Count = 413 }, []string{"the number of custom resources to delete with boats.example.com was 412 and is 413"}},
+		"no custom resources": {func(p *Plan) { p.CustomResources = p.CustomResources[1:] }, []string{"the number of custom resources to delete with boats.example.com was 412 and is 0"}},
+		"uncounted custom resources": {func(p *Plan) {
+			p.CustomResources[0] = CustomResources{CRD: "boats.example.com", Unknown: "the CRD serves no version"}
+		}, []string{"the number of custom resources to delete with boats.example.com was 412 and is unknown (the CRD serves no version)"}},
+		"adopted objects": {func(p *Plan) { p.Adoptions = []string{"a", "b"} }, []string{"the list of objects that the package may adopt was CustomResourceDefinition/rafts.test and is a, b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := clone(t, p)

@@ -48,7 +48,7 @@ func (d *differences) fields(path, of string, was, is map[string]any) {
 			}
 			continue
 		}
-		*d = append(*d, Difference{path + key + " in " + of, cmp.Or(stringField(was, key), absent), cmp.Or(stringField(is, key), absent)})
+		*d = append(*d, Difference{"the field " + path + key + " in " + of, cmp.Or(stringField(was, key), absent), cmp.Or(stringField(is, key), absent)})
 	}
 }
 
