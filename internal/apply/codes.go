@@ -24,6 +24,7 @@ func Codes() []errcode.Code {
 		ErrServer,
 		ErrStoredVersion,
 		ErrStopped,
+		ErrUnserved,
 	}
 }
 

@@ -21,7 +21,7 @@ var (
 	ErrRefused = errcode.Code{
 		Name: "ForeignOwner", Class: errcode.Conflict,
 		Cause: "An object of the package belongs to another owner.",
-		Fix:   "If a newer version of the package that holds the object does not contain it, update that package first: the object stays, and this package takes it over. Otherwise uninstall one of both; an uninstall deletes the custom resources of its CRDs. If no package holds the object, remove it, and try again. Nothing was written.",
+		Fix:   "If another version of the package that holds the object does not contain it, update that package first, or both with one command: the object stays, and this package takes it over. Otherwise uninstall one of both; an uninstall deletes the custom resources of its CRDs. If no package holds the object, remove it, and try again. Nothing was written.",
 	}
 	ErrNeedsAdoption = errcode.Code{
 		Name: "NeedsAdoption", Class: errcode.Conflict, Approval: true,
@@ -52,6 +52,11 @@ var (
 		Name: "CRDNotFound", Class: errcode.NotFound,
 		Cause: "The cluster has no CRD with that name.",
 		Fix:   "List the CRDs with `kubectl get crds`.",
+	}
+	ErrUnserved = errcode.Code{
+		Name: "NoServedVersion", Class: errcode.Invalid, Final: true,
+		Cause: "A CRD of the package serves none of its versions, so that its custom resources could not be read.",
+		Fix:   "Keep the installed version, or ask the author of the package for a version in which the CRD serves a version.",
 	}
 	ErrNameTaken = errcode.Code{
 		Name: "NameTaken", Class: errcode.Conflict, Final: true,
@@ -254,14 +259,27 @@ func Refused(refusals []plan.Refusal, what string, args ...any) *errcode.Error {
 
 // fixesOfHeld returns the remedy for objects that other packages own, if one package owns all of them.
 func fixesOfHeld(refusals []plan.Refusal) []string {
-	holder := refusals[0].Holder
-	kind, name, _ := strings.Cut(holder, "/")
-	if !slices.Contains(v1.PackageKinds(), kind) || slices.ContainsFunc(refusals, func(r plan.Refusal) bool { return r.Holder != holder }) {
+	holder := HolderOf(refusals)
+	if holder == "" {
 		return nil
 	}
-	short := v1.ObjectName(kind, name)
-	return []string{fmt.Sprintf("If a newer version of %s does not contain the object, update it first with `xpkg update %s`: the object stays, and this package takes it over. "+
-		"Otherwise uninstall one of both; an uninstall deletes the custom resources of its CRDs. Nothing was written.", short, short)}
+	return []string{HeldAdvice(holder, fmt.Sprintf("update it first with `xpkg update %s`", holder))}
+}
+
+// HolderOf returns the package that owns all objects of refusals without a remedy of their own, in the form of command arguments, or "".
+func HolderOf(refusals []plan.Refusal) string {
+	holder := refusals[0].Holder
+	kind, name, _ := strings.Cut(holder, "/")
+	if !slices.Contains(v1.PackageKinds(), kind) || slices.ContainsFunc(refusals, func(r plan.Refusal) bool { return r.Holder != holder || r.Fix != "" }) {
+		return ""
+	}
+	return v1.ObjectName(kind, name)
+}
+
+// HeldAdvice returns the remedy for objects that a package holds. Update is the clause with the command that updates the package.
+func HeldAdvice(holder, update string) string {
+	return fmt.Sprintf("If another version of %s does not contain the object, %s: the object stays, and this package takes it over. "+
+		"Otherwise uninstall one of both; an uninstall deletes the custom resources of its CRDs. Nothing was written.", holder, update)
 }
 
 func refusalCode(refusals []plan.Refusal) errcode.Code {
@@ -270,7 +288,7 @@ func refusalCode(refusals []plan.Refusal) errcode.Code {
 		code  errcode.Code
 	}{
 		{plan.ForeignOwner, ErrRefused}, {plan.ImmutableField, ErrImmutable},
-		{plan.StoredVersionInUse, ErrStoredVersion}, {plan.NameTaken, ErrNameTaken},
+		{plan.StoredVersionInUse, ErrStoredVersion}, {plan.NoServedVersion, ErrUnserved}, {plan.NameTaken, ErrNameTaken},
 		{plan.AggregatedAPI, ErrAggregated},
 		{plan.NeedsAdoption, ErrNeedsAdoption},
 	} {

@@ -119,6 +119,7 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 		refused = plan.Immutable(ch.Ref, live, want)
 	}
 	if ch.Ref.Kind == plan.DefinitionKind {
+		refused = append(refused, plan.Unserved(ch.Ref, want)...)
 		f.refuse(refused...)
 	}
 	dropped := plan.DroppedStored(live, want)
@@ -135,6 +136,24 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 		f.refuse(plan.StoredVersions(ch.Ref, packageOf(*ch), live, want, dropped, unknown))
 	}
 	return nil
+}
+
+// Unserved returns a refusal for each of some CRDs that serves none of its versions. Preflight refuses them only in updates, because it
+// does not read the content of new CRDs.
+func Unserved(names []string, content Content) ([]plan.Refusal, error) {
+	var out []plan.Refusal
+	for _, name := range names {
+		raw, err := content(crdRef(name))
+		if err != nil {
+			return nil, err
+		}
+		want, err := decodeDefinition(crdRef(name), raw)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, plan.Unserved(crdRef(name), want)...)
+	}
+	return out, nil
 }
 
 // wanted returns the definition in the content of the plan.

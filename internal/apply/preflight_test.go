@@ -3,6 +3,7 @@ package apply_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -121,6 +122,36 @@ func TestPreflightKnowsWhatTheAPIServerRejects(t *testing.T) {
 				t.Errorf("annotations: %v", after.Annotations)
 			}
 		})
+	}
+}
+
+// An update after which the API server would serve no custom resource is refused, although the API server accepts it.
+func TestACRDThatServesNothingIsRefused(t *testing.T) {
+	const group = "dark.preflight.test"
+	c, ref, crd := newCluster(t, nil), definition("boats."+group), boats(group)
+	if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Create, Ref: ref}); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, c, ref)
+	live := one(t, c, ref)
+	served := always(marshal(t, crd))
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Served = false
+	}
+	dark := always(marshal(t, crd))
+	p, err := c.Preflight(t.Context(), plan.Plan{Changes: []plan.Change{{Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion}}}, dark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Refusals) != 1 || p.Refusals[0].Cause != plan.NoServedVersion || !errors.Is(apply.Refused(p.Refusals, "it"), apply.ErrUnserved) {
+		t.Errorf("refusals: %+v", p.Refusals)
+	}
+	// The content of a new CRD is only read if the API server does not serve it.
+	if got, err := apply.Unserved([]string{ref.Name}, served); err != nil || len(got) > 0 {
+		t.Errorf("a served CRD: %+v, %v", got, err)
+	}
+	if got, err := apply.Unserved([]string{ref.Name}, dark); err != nil || len(got) != 1 {
+		t.Errorf("a CRD that serves nothing: %+v, %v", got, err)
 	}
 }
 

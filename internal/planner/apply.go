@@ -65,6 +65,10 @@ func (p *Plan) RefusalError() error {
 	if errors.Is(err, apply.ErrDeleting) {
 		return err.WithDo("Wait until the object is deleted, and try again. If it is not deleted, it has a finalizer: inspect it with kubectl.")
 	}
+	if holder := apply.HolderOf(p.Objects.Refusals); holder != "" && p.Operation == Update && errors.Is(err, apply.ErrRefused) && p.Package.To != nil {
+		return err.WithDo("%s", apply.HeldAdvice(holder, fmt.Sprintf("update both with `xpkg update %s %s`",
+			holder, updateArgument(p.Package.Kind, p.Package.Name, p.Package.To.Reference))))
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package planner
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -141,6 +143,17 @@ func TestRefused(t *testing.T) {
 	p.Permissions.Denied = ""
 	if err := p.RefusalError(); !errors.Is(err, apply.ErrRefused) {
 		t.Error(err)
+	}
+	// An object of another package is released by an update of both.
+	p.Operation, p.Package.To = Update, &Version{Reference: "registry.example.com/boats:v2.0.0"}
+	p.Objects.Refusals = []plan.Refusal{{Holder: "Provider/yard", Reason: "CustomResourceDefinition boats.acme.test belongs to Provider/yard"}}
+	command := "`xpkg update provider/yard " + p.Package.Short() + "@v2.0.0`"
+	if err := p.RefusalError(); !errors.Is(err, apply.ErrRefused) || !strings.Contains(errcode.From(err).Do, command) {
+		t.Errorf("got %v (%s), want %s", err, errcode.From(err).Do, command)
+	}
+	p.Operation = Install
+	if err := p.RefusalError(); !strings.Contains(errcode.From(err).Do, "`xpkg update provider/yard`") {
+		t.Errorf("got %v (%s)", err, errcode.From(err).Do)
 	}
 	p.Objects.Refusals = []plan.Refusal{{Cause: plan.Deleting, Reason: "CustomResourceDefinition boats.acme.test is being deleted"}}
 	if err := p.RefusalError(); !errors.Is(err, apply.ErrDeleting) {

@@ -59,6 +59,14 @@ func DroppedStored(live, want Definition) []string {
 	return out
 }
 
+// Unserved returns a refusal for a CRD that serves none of its versions: the API server would serve no custom resource of it.
+func Unserved(ref Ref, want Definition) []Refusal {
+	if len(want.Served) > 0 {
+		return nil
+	}
+	return []Refusal{{Ref: ref, Cause: NoServedVersion, Reason: fmt.Sprintf("%s %s serves none of its versions: %s", ref.Kind, ref.Name, strings.Join(want.Versions, ", "))}}
+}
+
 // StoredVersions returns a refusal for a CRD that drops versions in which objects can be stored. Pkg is the
 // package of the CRD as "kind/name", or empty if it belongs to none. Unknown is the reason why it is not
 // known whether objects exist, or empty if objects exist.

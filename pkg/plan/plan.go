@@ -163,6 +163,8 @@ const (
 	NameTaken Cause = "NameTaken"
 	// AggregatedAPI is a CRD, XRD or MRD with a version that an aggregated API serves.
 	AggregatedAPI Cause = "AggregatedAPI"
+	// NoServedVersion is a CRD that serves none of its versions.
+	NoServedVersion Cause = "NoServedVersion"
 )
 
 // Refusal is the reason why an object must not be written. A single refusal stops the plan.

@@ -33,7 +33,7 @@ const (
 
 // waitEstablished waits until the API server serves every kind that the package defines, and reports its progress after 20
 // seconds and then at intervals that double. If the API server serves no more kinds for 20 seconds, the revision is not
-// healthy, and the reconciliation stops and is repeated. It fails with requeue.ErrStale when the revision or its package
+// healthy, and the reconciliation stops and is repeated. It fails with NoServedVersion if a CRD can never be served, and with requeue.ErrStale when the revision or its package
 // changes. The watch of CRDs shows when it is worth asking the API server.
 func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
 	ctx, cancel := r.whileCurrent(ctx, in.Set)
@@ -53,6 +53,13 @@ func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
 			return nil
 		}
 		if stall.isStalled(len(missing), r.API.Now()) {
+			unserved, err := apply.Unserved(missing, in.objects.Content)
+			if err != nil {
+				return err
+			}
+			if len(unserved) > 0 {
+				return apply.Refused(unserved, "%s cannot be established", revision.ObjectName(in.Package))
+			}
 			if err := r.wakeAPIServer(ctx, missing); err != nil {
 				return err
 			}
