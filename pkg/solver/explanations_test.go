@@ -101,6 +101,8 @@ func TestExplanations(t *testing.T) {
 		{table: "foo v1.0.0: a v1; b v1\nfoo v1.1.0: x v1; y v1\na v1.0.0: b v2\nb v1.0.0\nb v2.0.0\nx v1.0.0: y v2\ny v1.0.0\ny v2.0.0", roots: "foo"},
 		{table: "a v1.0.0: b v1.0.0\na v1.1.0: b v1.1.0\na v1.2.0: b v1.2.0\na v1.3.0: b v1.3.0\nb v1.0.0\nb v1.1.0\nb v1.2.0\nb v1.3.0\nb v2.0.0", roots: "a; b v2"},
 		{table: "a v1.0.0: gone v1", roots: "a"},
+		{table: "a v1.0.0: gone v0", roots: "a"},
+		{table: "a v1.0.0: gone v0.0", roots: "a"},
 		{table: "r v1.0.0: a <v1.1.0\na v1.0.0\na v1.2.0", roots: "r", problem: Problem{Installed: map[string]string{"a": "v1.2.0"}, Moves: Upward}},
 		{table: "p v1.0.0\np v1.1.0-rc.1", roots: "p >v1.0.0"},
 		{table: "a v1.0.0: p >=v1.0.0\np v1.0.0-rc.1", roots: "a"},

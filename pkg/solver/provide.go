@@ -95,7 +95,12 @@ func (v *variable) newVersion(text string, c *version.Constraint) string {
 		prefix = ""
 	}
 	n := named.Semver()
-	for _, x := range []semver.Version{*n, n.IncPatch(), n.IncMinor(), n.IncMajor()} {
+	next := []semver.Version{*n, n.IncPatch(), n.IncMinor(), n.IncMajor()}
+	if n.String() == "0.0.0" {
+		// A first version is v0.1.0, or v0.0.1 for a constraint such as v0.0.
+		next = []semver.Version{n.IncMinor(), n.IncPatch(), n.IncMajor()}
+	}
+	for _, x := range next {
 		tag := prefix + x.String()
 		if version.ParseConstraint(text).Accepts(tag) && !v.knows(version.Pin{Tag: tag}) {
 			return tag
