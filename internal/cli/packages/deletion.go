@@ -1,10 +1,12 @@
 package packages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -205,6 +207,71 @@ func (l *deletionSummary) addObjects(ctx context.Context, objects *apply.Cluster
 	refs := owned.By(l.isOwner(p))
 	l.objects = append(l.objects, plan.Without(refs, l.objects)...)
 	return len(refs) > 0, nil
+}
+
+// deletedPackage is a package that does not exist any more, and of which Kubernetes still deletes objects.
+type deletedPackage struct {
+	v1.Package
+	owned deletionSummary
+}
+
+// deletedPackages returns the deleted packages that own objects, and for which matches returns true. There is none if the client may not
+// list the objects.
+func deletedPackages(ctx context.Context, objects *apply.Cluster, matches func(kind, name string) bool) ([]deletedPackage, error) {
+	owned, _, err := objects.OwnedContent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byUID := map[types.UID]*deletedPackage{}
+	for ref, owners := range owned {
+		for _, o := range owners {
+			group, _, _ := strings.Cut(o.APIVersion, "/")
+			if group != v1.Group || !slices.Contains(v1.PackageKinds(), o.Kind) || !matches(o.Kind, o.Name) {
+				continue
+			}
+			if byUID[o.UID] == nil {
+				p := v1.NewPackage(o.Kind)
+				p.SetName(o.Name)
+				p.SetUID(o.UID)
+				p.GetObjectKind().SetGroupVersionKind(v1.GroupVersion.WithKind(o.Kind))
+				byUID[o.UID] = &deletedPackage{Package: p}
+			}
+			byUID[o.UID].owned.objects = append(byUID[o.UID].owned.objects, ref)
+		}
+	}
+	var out []deletedPackage
+	for _, p := range byUID {
+		out = append(out, *p)
+	}
+	slices.SortFunc(out, func(a, b deletedPackage) int {
+		return cmp.Or(cmp.Compare(inventory.ShortName(a), inventory.ShortName(b)), cmp.Compare(a.GetUID(), b.GetUID()))
+	})
+	return out, nil
+}
+
+// finishDeletions ends the deletion of the deleted packages for which matches returns true: it waits until their objects are gone, or without
+// a limit prints a note. It returns these packages.
+func finishDeletions(env *terminal.Env, flags connection.ClusterFlags, cluster client.Client, limit time.Duration, matches func(kind, name string) bool) ([]deletedPackage, error) {
+	cfg, err := flags.Config(env.Context)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := apply.NewCluster(cfg)
+	if err != nil {
+		return nil, err
+	}
+	deleted, err := deletedPackages(env.Context, objects, matches)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range deleted {
+		if limit == 0 {
+			p.owned.noteDefinitions(env, p)
+		} else if err := waitGone(env, flags, cluster, p, p.owned, limit); err != nil {
+			return nil, err
+		}
+	}
+	return deleted, nil
 }
 
 // recreated returns the error of a package that exists again, with the command that deletes what requires it.

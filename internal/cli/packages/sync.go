@@ -36,13 +36,29 @@ func (c *SyncCmd) Run(env *terminal.Env) error {
 		dryRun: c.DryRun, wait: c.Wait, needsPlan: true, asksToRemove: true,
 		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
 	}
-	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+	err = o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
 		steps, err := c.steps(env, all, f)
 		if err == nil {
 			warnOfTags(env, pl, steps)
 		}
 		return steps, err
 	})
+	if err != nil || !c.Prune || c.Wait == 0 || c.DryRun {
+		return err
+	}
+	return c.finish(env)
+}
+
+// finish waits for the objects of packages that are deleted already, as by an interrupted command.
+func (c *SyncCmd) finish(env *terminal.Env) error {
+	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	if err != nil {
+		return err
+	}
+	_, err = finishDeletions(env, c.ClusterFlags, cluster, c.Wait, func(kind, name string) bool {
+		return !slices.ContainsFunc(all.Packages, func(p v1.Package) bool { return p.PackageKind() == kind && p.GetName() == name })
+	})
+	return err
 }
 
 // steps returns the steps that make the installed packages equal to a lock file. Without --prune, it prints a note about

@@ -3,6 +3,7 @@ package packages
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -108,6 +109,9 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	p, err := one.live(env.Context, cluster)
+	if errors.Is(err, inventory.ErrPackageNotFound) {
+		return c.finish(env, cluster, one.Name, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -118,20 +122,48 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 	if err := c.remove(env, cluster, one, p); err != nil {
 		return err
 	}
-	word := "deleted"
 	if c.Wait > 0 {
 		if err := waitGone(env, c.ClusterFlags, cluster, p, with, c.Wait); err != nil {
 			return err
 		}
-		word = "gone"
 	} else {
 		with.noteDefinitions(env, p)
 	}
+	return c.printRemoved(env, cluster, p)
+}
+
+// printRemoved reports that a package was uninstalled.
+func (c *UninstallCmd) printRemoved(env *terminal.Env, cluster client.Client, p v1.Package) error {
 	noteOrphans(env, cluster, c.ClusterFlags)
+	word := "deleted"
+	if c.Wait > 0 {
+		word = "gone"
+	}
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s %s\n", inventory.ShortName(p), word)
 		return err
 	})
+}
+
+// finish continues the uninstall of a package that was deleted before, as by an interrupted command, and of which Kubernetes still deletes
+// objects. If there are none, it returns the error of the package that was not found.
+func (c *UninstallCmd) finish(env *terminal.Env, cluster client.Client, name inventory.Name, notFound error) error {
+	deleted, err := finishDeletions(env, c.ClusterFlags, cluster, c.Wait, hasName(name))
+	if err != nil {
+		return err
+	}
+	if len(deleted) == 0 {
+		return notFound
+	}
+	return c.printRemoved(env, cluster, deleted[0].Package)
+}
+
+// hasName returns a function that reports whether a package has a name, with or without a kind.
+func hasName(n inventory.Name) func(kind, name string) bool {
+	return func(kind, name string) bool {
+		wantKind, wantName, err := n.Split()
+		return err == nil && name == wantName && (wantKind == "" || kind == wantKind)
+	}
 }
 
 // runSeveral uninstalls several packages in one operation, dependents first. It needs consent for packages that the user
@@ -151,18 +183,40 @@ func (c *UninstallCmd) runSeveral(env *terminal.Env, names []inventory.Name) err
 func (c *UninstallCmd) removeSeveral(env *terminal.Env, names []inventory.Name) error {
 	o := operation{dryRun: c.DryRun, wait: c.Wait, asksToRemove: c.Selector != "", ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
 	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
-		named, err := findAll(all, names)
+		names, err := c.finishSeveral(env, pl.client, all, names)
 		if err != nil {
 			return nil, err
 		}
-		if all, err = awaitNeeds(env, pl.client, all, named); err != nil {
+		packages, err := findAll(all, names)
+		if err != nil {
 			return nil, err
 		}
-		if named, err = findAll(all, names); err != nil {
+		if all, err = awaitNeeds(env, pl.client, all, packages); err != nil {
 			return nil, err
 		}
-		return removals(all, named), nil
+		if packages, err = findAll(all, names); err != nil {
+			return nil, err
+		}
+		return removals(all, packages), nil
 	})
+}
+
+// finishSeveral is like finish for several packages, and returns the names of the others.
+func (c *UninstallCmd) finishSeveral(env *terminal.Env, cluster client.Client, all *inventory.Inventory, names []inventory.Name) ([]inventory.Name, error) {
+	var rest []inventory.Name
+	for _, name := range names {
+		if _, err := all.Find(name); errors.Is(err, inventory.ErrPackageNotFound) && !c.DryRun {
+			deleted, err := finishDeletions(env, c.ClusterFlags, cluster, c.Wait, hasName(name))
+			if err != nil {
+				return nil, err
+			}
+			if len(deleted) > 0 {
+				continue
+			}
+		}
+		rest = append(rest, name)
+	}
+	return rest, nil
 }
 
 // noteOrphans prints the dependencies that no package needs any more, and the command that uninstalls them. It prints nothing if they are not
