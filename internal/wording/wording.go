@@ -48,7 +48,7 @@ func RestartManager(flags ...string) string { return RestartEither(flags, flags)
 // cluster. Both start without the flags that the manager has now.
 func RestartEither(local, cluster []string) string {
 	return "`xpkg down` and `xpkg up --detach" + shellWords("", local) + "`, or in a cluster with " + RestartClusterManager(cluster...) +
-		"; repeat the other flags with which it was started, such as --data-dir"
+		"; repeat the other flags with which it was started, such as --data-dir: `xpkg down` prints those of this machine"
 }
 
 // RestartClusterManager returns the command that restarts the manager of a cluster with further flags.

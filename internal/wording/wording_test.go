@@ -39,7 +39,7 @@ func TestShellWord(t *testing.T) {
 }
 
 func TestRestartManagerQuotesEachFlag(t *testing.T) {
-	want := "`xpkg down` and `xpkg up --detach --a=b '--c=d;e'`, or in a cluster with `xpkg bootstrap --apply --manager-arg=--a=b '--manager-arg=--c=d;e'`; repeat the other flags with which it was started, such as --data-dir"
+	want := "`xpkg down` and `xpkg up --detach --a=b '--c=d;e'`, or in a cluster with `xpkg bootstrap --apply --manager-arg=--a=b '--manager-arg=--c=d;e'`; repeat the other flags with which it was started, such as --data-dir: `xpkg down` prints those of this machine"
 	if got := RestartManager("--a=b", "--c=d;e"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

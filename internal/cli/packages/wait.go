@@ -29,11 +29,9 @@ func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit
 	defer cancel()
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
-	doing := "installing"
-	if !created {
-		doing = "waiting for"
+	if created {
+		progress.Set("installing %s from %s", inventory.ShortName(p), p.PackageSpec().Package)
 	}
-	progress.Set("%s %s from %s", doing, inventory.ShortName(p), p.PackageSpec().Package)
 	err := waitHealthy(ctx, cluster, p, progress)
 	progress.End()
 	if err == nil {
@@ -42,7 +40,7 @@ func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit
 	if name := inventory.ShortName(p); env.Context.Err() != nil {
 		do := fmt.Sprintf("The manager continues; `xpkg describe %s` shows the state.", name)
 		if created {
-			do += fmt.Sprintf(" `xpkg uninstall %s` removes the package.", name)
+			do += fmt.Sprintf(" `xpkg uninstall %s` removes the package, and `xpkg autoremove` then the dependencies that were installed with it.", name)
 		}
 		return terminal.ErrInterrupted.New(nil, "stopped waiting until %s is healthy", name).WithDo("%s", do)
 	}
@@ -103,6 +101,8 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 		}
 		if health.isReported {
 			progress.Set("%s: %s", inventory.ShortName(p), health.message)
+		} else if !progress.IsSet() {
+			progress.Set("waiting for %s from %s", inventory.ShortName(p), p.PackageSpec().Package)
 		}
 		select {
 		case <-ctx.Done():

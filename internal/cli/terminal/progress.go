@@ -69,6 +69,13 @@ func (p *Progress) Set(text string, args ...any) {
 	}
 }
 
+// IsSet reports whether there is a current text.
+func (p *Progress) IsSet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text != ""
+}
+
 var frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
 func (p *Progress) spin(stop chan struct{}) {
