@@ -58,8 +58,9 @@ func (w *CheckedWriter) page(text string) bool {
 		return false
 	}
 	cmd := exec.Command(words[0], words[1:]...)
-	// less shows colors, and ends at once if the text fits. An existing variable takes precedence.
-	cmd.Env = append([]string{"LESS=FRX"}, os.Environ()...)
+	// less shows colors, ends at once if the text fits, and prints UTF-8 in every locale, as other output of the command is. An existing
+	// variable takes precedence.
+	cmd.Env = append([]string{"LESS=FRX", "LESSCHARSET=utf-8"}, os.Environ()...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), f, os.Stderr
 	if err := cmd.Start(); err != nil {
 		return false
