@@ -1,7 +1,8 @@
 // Package mirror copies the packages of an index to another registry, with their statuses and all other artifacts that refer to them, and
 // the index itself, byte for byte.
 //
-// A run omits what the source does not have or does not let the user read, and fails with it at the end, after everything else was copied. The index is copied
+// A run omits what the source does not have or does not let the user read, and what cannot be copied because of its content, and fails with it at the end, after
+// everything else was copied. The index is copied
 // nevertheless: it is for finding packages and names the same missing ones in the source, and without it one such package would keep the statuses of all others
 // from the mirror, until the index expires.
 //
@@ -12,6 +13,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -68,8 +70,8 @@ type Result struct {
 // versionsAtOnce is the number of versions that are compared or copied at the same time.
 const versionsAtOnce = 8
 
-// Run copies the versions of a state of an index that the target lacks, and the artifacts that belong to them. It fails with ErrUnreadable if it could read
-// everything but packages that the source does not have or does not let the user read: the index can be copied then.
+// Run copies the versions of a state of an index that the target lacks, and the artifacts that belong to them. It fails with ErrUnreadable if it could copy
+// everything but what the source does not have or does not let the user read, and what the target, or a limit, refuses: the index can be copied then.
 func Run(ctx context.Context, o Options, current *catalog.Catalog) (Result, error) {
 	m := &mirror{Options: o, packages: map[string]bool{}, artifacts: map[artifact]bool{}}
 	if err := m.checkKinds(current); err != nil {
@@ -266,9 +268,11 @@ func (m *mirror) isRemoved(ctx context.Context, from oci.Reference) bool {
 const mostReferrers = 10000
 
 // copyReferrers copies the artifacts that refer to a manifest, and those that refer to these, unless the target has them. It costs a request
-// for each manifest, and another one for each that has referrers.
+// for each manifest, and another one for each that has referrers. An artifact whose content cannot be copied does not keep the others from the mirror: it is
+// the error in the end.
 func (m *mirror) copyReferrers(ctx context.Context, from, to oci.Reference) error {
 	subjects := []oci.Digest{from.Digest}
+	var failed error
 	for i := 0; i < len(subjects); i++ {
 		found, err := m.Client.Referrers(ctx, from.WithTag("").WithDigest(subjects[i]), "")
 		if err != nil {
@@ -293,14 +297,19 @@ func (m *mirror) copyReferrers(ctx context.Context, from, to oci.Reference) erro
 				return err
 			}
 			if !isThere {
-				if err := m.copyReferrer(ctx, from.WithTag("").WithDigest(d.Digest), to, subjects[i]); err != nil {
+				err := m.copyReferrer(ctx, from.WithTag("").WithDigest(d.Digest), to, subjects[i])
+				if isOfContent(err) {
+					failed = cmp.Or(failed, err)
+					continue
+				}
+				if err != nil {
 					return err
 				}
 			}
 			subjects = append(subjects, d.Digest)
 		}
 	}
-	return nil
+	return failed
 }
 
 func hasDigest(descriptors []oci.Descriptor, d oci.Digest) bool {

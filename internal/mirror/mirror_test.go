@@ -1,9 +1,12 @@
 package mirror_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -346,6 +349,79 @@ func attach(t *testing.T, client *remote.Client, subject oci.Reference, message 
 		t.Fatal(err)
 	}
 	return subject.WithDigest(digest)
+}
+
+// Content of one package that the mirror cannot have does not keep the other packages, their artifacts and the index from it: an artifact with too many layers,
+// and a version that the target rejects.
+func TestContentThatCannotBeCopiedDoesNotStopAMirror(t *testing.T) {
+	from := registry(t)
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
+	t.Cleanup(func() { _ = images.Close() })
+	to := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && strings.HasPrefix(r.URL.Path, "/v2/acme/provider-rejected/") {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			return
+		}
+		images.ServeHTTP(w, r)
+	})).URL, "http://")
+	client := remote.New(remote.Options{})
+	t.Cleanup(client.Close)
+	boats, crowded, rejected := push(t, from, "provider-boats", "v1.0.0", "Boat"), push(t, from, "provider-crowded", "v1.0.0", "Crowd"), push(t, from, "provider-rejected", "v1.0.0", "Reject")
+	c := build(t, boats, crowded, rejected)
+	version := oci.MustParseReference(crowded.Repository + ":v1.0.0").WithDigest(crowded.Version.Digest)
+	raw := manifestWithLayers(t, version, 1000)
+	for _, reference := range []string{oci.ArtifactTag(version.Digest, ".att"), oci.DigestOf(raw).String()} {
+		send(t, http.MethodPut, "http://"+from+"/v2/acme/provider-crowded/manifests/"+reference, oci.MediaTypeOCIManifest, raw)
+	}
+	lists := []oci.Reference{
+		attach(t, client, version, "a list of components"), attach(t, client, version, "another list"),
+		attach(t, client, oci.MustParseReference(boats.Repository+":v1.0.0").WithDigest(boats.Version.Digest), "a list of components"),
+	}
+	o := mirror.Options{Client: client, Target: to}
+	_, err := mirror.Run(t.Context(), o, c)
+	if !errors.Is(err, mirror.ErrUnreadable) || !strings.Contains(err.Error(), crowded.Repository) || !strings.Contains(err.Error(), rejected.Repository) || strings.Contains(err.Error(), boats.Repository) {
+		t.Fatalf("the error is %v", err)
+	}
+	for _, ref := range append(lists, version, oci.MustParseReference(boats.Repository+":v1.0.0").WithDigest(boats.Version.Digest)) {
+		if _, err := client.Resolve(t.Context(), mirrored(t, o, ref).WithTag("").WithDigest(ref.Digest)); err != nil {
+			t.Errorf("%s is not in the mirror: %v", ref, err)
+		}
+	}
+	copyIndex(t, client, o, from, c)
+}
+
+// manifestWithLayers returns a manifest that refers to a version and has a number of layers, which are in the repository.
+func manifestWithLayers(t *testing.T, version oci.Reference, layers int) []byte {
+	t.Helper()
+	blob := oci.Descriptor{MediaType: "application/vnd.oci.empty.v1+json", Digest: oci.DigestOf([]byte("{}")), Size: 2}
+	send(t, http.MethodPost, "http://"+version.Registry+"/v2/"+version.Repository+"/blobs/uploads/?digest="+blob.Digest.String(), "application/octet-stream", []byte("{}"))
+	document := oci.Document{
+		SchemaVersion: 2, MediaType: oci.MediaTypeOCIManifest, ArtifactType: "application/vnd.test", Config: &blob, Layers: slices.Repeat([]oci.Descriptor{blob}, layers),
+		Subject: &oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: version.Digest, Size: 1},
+	}
+	raw, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// send sends a request that creates something in a registry.
+func send(t *testing.T, method, url string, contentType oci.MediaType, body []byte) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", string(contentType))
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusCreated {
+		t.Fatalf("%s %s: %s", method, url, resp.Status)
+	}
 }
 
 // A version is complete in the mirror before artifacts are added to it: one that refers to it, one that refers to the former one, and one

@@ -13,10 +13,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// ErrUnreadable is the code for packages that the source does not have, that are damaged there, or that the user may not read.
+// ErrUnreadable is the code for packages that the source does not have, that are damaged there, that the user may not read, or whose content cannot be copied.
 var ErrUnreadable = errcode.Code{
 	Name: "MirrorUnreadable", Class: errcode.NotFound,
-	Cause: "Versions of packages of the index do not exist in the source, are damaged there, or the user may not read them. Everything else was copied, and the index.",
+	Cause: "Versions of packages of the index, or artifacts that belong to them, do not exist in the source, are damaged there, the user may not read them, they exceed a limit, or the mirror rejects them. Everything else was copied, and the index.",
 	Fix:   "Log in with `xpkg login` as a user who may read the packages, push damaged content again to the source, or remove packages that do not exist any more from the index: `xpkg index update` omits versions, and `xpkg index build` packages. Then run the command again.",
 }
 
@@ -83,22 +83,40 @@ func (m *mirror) artifact(ctx context.Context, from oci.Reference) (oci.Artifact
 	return sourceArtifact{a}, nil
 }
 
-// unreadable is something that the source does not have, that is damaged there, or that the user may not read. The tag is empty for the whole repository.
+// unreadable is something that cannot be copied because of its content, because the source does not have it, or because the user may not read it. The tag is empty
+// for the whole repository.
 type unreadable struct {
 	repository, tag string
 	err             error
 }
 
-// pass notes a readError and returns nil, so that the run continues. It returns other errors.
+// pass notes an error that concerns only content of a repository and returns nil, so that the run continues: a publisher must not be able to stop the mirror of all
+// other packages. It returns other errors.
 func (m *mirror) pass(r repository, tag string, err error) error {
-	var read readError
-	if !errors.As(err, &read) {
+	if !isOfContent(err) {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.unreadable = append(m.unreadable, unreadable{r.Repository, tag, read})
+	m.unreadable = append(m.unreadable, unreadable{r.Repository, tag, err})
 	return nil
+}
+
+// isOfContent reports whether an error is a readError, or another one that other content does not have: the content is not valid, exceeds a limit, or the
+// target rejects it.
+func isOfContent(err error) bool {
+	if err == nil {
+		return false
+	}
+	var read readError
+	if errors.As(err, &read) {
+		return true
+	}
+	switch errcode.From(err).Code.Class {
+	case errcode.Invalid, errcode.Limit, errcode.Unsupported:
+		return true
+	}
+	return false
 }
 
 // isRead reports whether everything of a repository could be read.
@@ -128,5 +146,5 @@ func (m *mirror) errUnreadable() error {
 		packages = append(packages, name+" ("+first.err.Error()+")")
 	}
 	const most = 10
-	return ErrUnreadable.New(nil, "cannot read %s of the source: %s", wording.Count(len(packages), "package"), wording.Few(packages, most, "; "))
+	return ErrUnreadable.New(nil, "cannot copy %s: %s", wording.Count(len(packages), "package"), wording.Few(packages, most, "; "))
 }
