@@ -4,6 +4,11 @@ import "github.com/xpkg-dev/xpkg/pkg/errcode"
 
 // Codes of errors.
 var (
+	ErrEmptySource = errcode.Code{
+		Name: "EmptySource", Class: errcode.Unavailable,
+		Cause: "A registry of an index lists none of its packages any more. Some registries respond so while their storage fails.",
+		Fix:   "Update the index when the registry lists its packages again. If all of them were deleted, `xpkg index build` builds the index without them.",
+	}
 	ErrExpiredIndex = errcode.Code{
 		Name: "ExpiredIndex", Class: errcode.Untrusted,
 		Cause: "The time until which an index is valid has passed: the registry may withhold newer states of it.",
@@ -54,6 +59,7 @@ var (
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
 	return []errcode.Code{
+		ErrEmptySource,
 		ErrExpiredIndex,
 		ErrForkedIndex,
 		ErrIndexChanged,

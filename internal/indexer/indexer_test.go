@@ -433,6 +433,61 @@ func TestUpdateKeepsPackagesOfAnUnavailableRepository(t *testing.T) {
 	}
 }
 
+// A registry whose storage fails can list nothing. An update must not take all packages out of the index then.
+func TestUpdateKeepsTheIndexOfARegistryThatListsNothing(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "one", "v1.0.0", true, "Bucket")
+	m := newMachine(t, nil)
+	config := catalog.Config{Name: "test", Sources: []catalog.Source{{Kind: catalog.SourceRegistry, Location: s.host + "/acme"}}}
+	c := build(t, m, config)
+	answer := func(suffix, body string, status int) func(w http.ResponseWriter, r *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, suffix) {
+				return false
+			}
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+			return true
+		}
+	}
+	for name, change := range map[string]func(w http.ResponseWriter, r *http.Request) bool{
+		"no repositories": answer("/_catalog", `{"repositories": []}`, http.StatusOK),
+		"no tags":         answer("/tags/list", `{"tags": null}`, http.StatusOK),
+		"no repository":   answer("/tags/list", `{}`, http.StatusNotFound),
+	} {
+		s.change = change
+		if _, _, err := NewBuilder(m.Options).Update(t.Context(), &c, config); !errors.Is(err, ErrEmptySource) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s.change = nil
+	s.push(t, "two", "v1.0.0", true, "Table")
+	if next, _, err := NewBuilder(m.Options).Update(t.Context(), &c, config); err != nil || len(next.Packages) != 2 {
+		t.Errorf("the registry lists two packages: %+v, %v", next.Packages, err)
+	}
+}
+
+// An update that cannot check whether a known tag has moved reports it.
+func TestUpdateReportsTagsThatItCannotCheck(t *testing.T) {
+	s := newServer(t)
+	s.push(t, "one", "v1.0.0", true, "Bucket")
+	m := newMachine(t, nil)
+	m.Moved = true
+	config := s.config("one")
+	c := build(t, m, config)
+	s.change = func(w http.ResponseWriter, r *http.Request) bool {
+		fails := strings.Contains(r.URL.Path, "/manifests/")
+		if fails {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		return fails
+	}
+	next, problems, err := NewBuilder(m.Options).Update(t.Context(), &c, config)
+	if err != nil || len(problems) != 1 || len(next.Kinds) != 1 {
+		t.Errorf("%d kinds, problems %v, error %v", len(next.Kinds), problems, err)
+	}
+}
+
 // killed is a transport that ends after a number of requests, as a killed process does.
 type killed struct {
 	next http.RoundTripper

@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -32,13 +33,13 @@ func relevantTags(tags []string) []string {
 }
 
 // digests returns the digests of tags, without those that do not exist although the registry lists them, and the state of the
-// repository. A digest that cannot be read is missing, and the state is zero then.
-func (b *Builder) digests(ctx context.Context, ref oci.Reference, tags []string) (map[string]oci.Digest, State, error) {
+// repository. A digest that cannot be read is missing, and the state is zero then; unread is the first such error.
+func (b *Builder) digests(ctx context.Context, ref oci.Reference, tags []string) (found map[string]oci.Digest, state State, unread, err error) {
 	digests, errs := make([]oci.Digest, len(tags)), make([]error, len(tags))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, tag := range tags {
 		if err := b.requests.Acquire(ctx, 1); err != nil {
-			return nil, State{}, errors.Join(g.Wait(), err)
+			return nil, State{}, nil, errors.Join(g.Wait(), err)
 		}
 		g.Go(func() error {
 			defer b.requests.Release(1)
@@ -49,22 +50,23 @@ func (b *Builder) digests(ctx context.Context, ref oci.Reference, tags []string)
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, State{}, err
+		return nil, State{}, nil, err
 	}
-	found, complete, hash := make(map[string]oci.Digest, len(tags)), true, sha256.New()
+	found = make(map[string]oci.Digest, len(tags))
+	hash := sha256.New()
 	for i, tag := range tags {
 		switch {
 		case errs[i] == nil:
 			found[tag] = digests[i]
 		case !errors.Is(errs[i], remote.ErrTagNotFound):
-			complete = false
+			unread = cmp.Or(unread, errs[i])
 		}
 		fmt.Fprintln(hash, tag, digests[i])
 	}
-	if !complete {
-		return found, State{}, nil
+	if unread != nil {
+		return found, State{}, unread, nil
 	}
-	return found, State(hash.Sum(nil)), nil
+	return found, State(hash.Sum(nil)), nil, nil
 }
 
 // isFinal reports whether a version with the same digest cannot be read by a later attempt either. A tag that does not exist has

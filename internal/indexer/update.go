@@ -3,6 +3,7 @@ package indexer
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -12,14 +13,15 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// A Problem is a repository that an update could not read. The index keeps its former content.
+// A Problem is a repository that an update could not read, or of which it could not read each tag. The index keeps the former content of what was not read.
 type Problem struct {
 	Repository string
 	Err        error
 }
 
 // Update returns a catalog after the changes of its sources: one request for the tags of each repository, and two for each new
-// version. Repositories whose tags cannot be listed keep their content and are returned as problems.
+// version. Repositories whose tags cannot be listed keep their content and are returned as problems. It fails with ErrEmptySource if a registry lists none of its packages
+// any more.
 func (b *Builder) Update(ctx context.Context, c *catalog.Catalog, config catalog.Config) (catalog.Catalog, []Problem, error) {
 	repositories, indexes, err := b.sources(ctx, config.Sources)
 	if err != nil {
@@ -34,9 +36,27 @@ func (b *Builder) Update(ctx context.Context, c *catalog.Catalog, config catalog
 	for i := range indexes {
 		next = next.Include(&indexes[i])
 	}
+	if err := checkEmptied(c, &next, config.Sources); err != nil {
+		return catalog.Catalog{}, nil, err
+	}
 	next.Config = config
 	next.Config.Shards = c.Config.Shards
 	return recount(next), problems, nil
+}
+
+// checkEmptied fails if a catalog has no package of a registry any more.
+func checkEmptied(before, next *catalog.Catalog, sources []catalog.Source) error {
+	has := func(c *catalog.Catalog, location string) bool {
+		return slices.ContainsFunc(c.Packages, func(p catalog.Package) bool {
+			return p.Repository == location || strings.HasPrefix(p.Repository, location+"/")
+		})
+	}
+	for _, s := range sources {
+		if s.Kind == catalog.SourceRegistry && has(before, s.Location) && !has(next, s.Location) {
+			return ErrEmptySource.New(nil, "%s lists none of its packages any more", s.Location)
+		}
+	}
+	return nil
 }
 
 // UpdateRepositories returns the catalog of a registry, which has the given repositories, after changes of some of them, such as a push,
@@ -69,7 +89,7 @@ type change struct {
 	entry    *catalog.Entry
 	// state is the state of the repository; zero if it has to be read again.
 	state State
-	// problem is the reason for which a repository that may have changed keeps its content.
+	// problem is the reason for which a repository, or a version of it, that may have changed keeps its content.
 	problem error
 }
 
@@ -170,8 +190,9 @@ func (b *Builder) updateRepository(ctx context.Context, c *catalog.Catalog, befo
 	}
 	var digests map[string]oci.Digest
 	var state State
+	var unread error
 	if b.opts.Moved {
-		if digests, state, err = b.digests(ctx, ref, relevantTags(tags)); err != nil {
+		if digests, state, unread, err = b.digests(ctx, ref, relevantTags(tags)); err != nil {
 			return fail(err)
 		}
 		if state == before && before != (State{}) {
@@ -185,7 +206,7 @@ func (b *Builder) updateRepository(ctx context.Context, c *catalog.Catalog, befo
 	case !final:
 		state = State{}
 	}
-	return change{repository: r.name, replaces: true, entry: entry, state: state}
+	return change{repository: r.name, replaces: true, entry: entry, state: state, problem: unread}
 }
 
 // updateEntry returns the entry of a repository with tags, nil without packages, and whether reading them again has the same result while their digests are
