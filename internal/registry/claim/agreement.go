@@ -86,7 +86,11 @@ func (a agreement) decide(ctx context.Context, wanted oci.Digest, annotations ma
 		if only(soles, value) && len(statements.values(round, contested)) == 0 {
 			return value, nil
 		}
-		value, known = slices.Concat(soles, statements.values(round, proposed))[0], statements
+		candidates := slices.Concat(soles, statements.values(round, proposed))
+		if len(candidates) == 0 {
+			return oci.Digest{}, remote.ErrRegistryUnavailable.New(nil, "registry %s does not list the tags that were pushed to %s", a.own.Host(), a.own.Name())
+		}
+		value, known = candidates[0], statements
 	}
 	return oci.Digest{}, ErrContended.New(nil, "other servers publish %s at the same time", a.own)
 }

@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -203,6 +204,28 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(list)
 	default:
 		f.Handler.ServeHTTP(w, r)
+	}
+}
+
+// TestARegistryThatListsNoTagsDecidesNothing checks that a push fails if the registry does not list the claims that it has accepted.
+func TestARegistryThatListsNoTagsDecidesNothing(t *testing.T) {
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
+	t.Cleanup(func() { _ = images.Close() })
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/tags/list") {
+			_, _ = w.Write([]byte(`{"name": "acme/boats", "tags": null}`))
+			return
+		}
+		images.ServeHTTP(w, r)
+	})
+	client := remote.New(remote.Options{Transport: inprocess.Transport{Handler: handler}, Attempts: 1})
+	t.Cleanup(client.Close)
+	v := Version{
+		Client: client, Ref: oci.MustParseReference("registry.example.org/acme/boats:v1.0.0"),
+		Published: func(context.Context) (oci.Digest, error) { return oci.Digest{}, nil },
+	}
+	if decided, err := v.Decide(t.Context(), oci.DigestOf([]byte("content"))); !errors.Is(err, remote.ErrRegistryUnavailable) {
+		t.Errorf("decided %s, error %v", decided, err)
 	}
 }
 
