@@ -253,17 +253,18 @@ func (p *publication) load(ctx context.Context, next *catalog.Catalog) error {
 	return nil
 }
 
-// discardOlder discards a state that is older than the newest one that this server has published: the tag was moved back, or the registry was restored.
+// discardOlder discards a state that is older than the newest one that this server has published, and one of another index: the tag was moved back, the registry
+// was restored, or another client of the registry has replaced the index.
 func (p *publication) discardOlder() {
 	if p.former != nil {
 		is := p.former.Config()
-		if is.Name != p.packages.host || is.Sequence >= p.lost.Sequence {
+		if p.lost.Sequence == 0 || is.Name == p.packages.host && is.Sequence >= p.lost.Sequence {
 			p.lost = indexer.Replaced{}
 			return
 		}
-		older := slices.Insert(p.states, 0, p.former.Manifest().Digest)
+		discarded := slices.Insert(p.states, 0, p.former.Manifest().Digest)
 		p.forget()
-		p.states = older
+		p.states = discarded
 	}
 	if p.lost.Sequence > 0 {
 		p.log.Warn("the registry does not have the newest state of the index any more; the next state continues it", "sequence", p.lost.Sequence, "digest", p.lost.Digest)

@@ -115,6 +115,15 @@ func TestTheIndexContinuesWhenTheRegistryLosesIt(t *testing.T) {
 			}
 		},
 		"invalid": func(t *testing.T, dir, _ string) { invalidateIndex(t, dir) },
+		"another index": func(t *testing.T, dir, _ string) {
+			other := start(t, func(o *registry.Options) { o.Host = "other.example.org" })
+			other.waitUntil(t, "the other index is published", func() bool { return len(other.states(t, "")) > 0 })
+			other.stop()
+			remove(t, dir, "")
+			if err := os.CopyFS(dir, os.DirFS(filepath.Join(other.dir, "registry", "index"))); err != nil {
+				t.Fatal(err)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, nil)
