@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -189,6 +190,25 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 }
 
 // A server in front of another server of xpkg indexes the repositories that this one lists.
+// TestBrowsersRunNothingOfTheDistributionAPI checks the responses of a registry that serves content with a type of its choice.
+func TestBrowsersRunNothingOfTheDistributionAPI(t *testing.T) {
+	backend := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<script>alert(1)</script>")
+	})).URL, "http://")
+	s := start(t, func(o *registry.Options) {
+		o.Backend = &registry.BackendOptions{Host: backend, PlainHTTP: true, Repositories: []string{"acme/provider-boats"}}
+	})
+	blob := oci.DigestOf(nil).String()
+	for _, path := range []string{"/v2/acme/provider-boats/blobs/" + blob, "/v2/acme/provider-boats/manifests/v1.0.0", "/v2/acme/provider-boats/tags/list", "/v2/", "/v2/<script>"} {
+		resp := s.do(t, http.MethodGet, path, "", nil)
+		_ = resp.Body.Close()
+		if h := resp.Header; h.Get("Content-Security-Policy") != "sandbox; default-src 'none'" || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %q, %q", path, h["Content-Security-Policy"], h["X-Content-Type-Options"])
+		}
+	}
+}
+
 func TestAServerInFrontOfAServerFindsItsPackages(t *testing.T) {
 	s := start(t, nil)
 	address := strings.TrimPrefix(port.Serve(t, s).URL, "http://")
