@@ -5,17 +5,17 @@ import "time"
 // emptyListTime is the time after which a registry that listed repositories before has none.
 const emptyListTime = 5 * time.Minute
 
-// emptyList finds out whether a registry has no repositories any more. Some registries respond with an empty list while their storage fails.
+// emptyList finds out whether a registry has no repositories, or no versions, any more. Some registries respond with an empty list while their storage fails.
 type emptyList struct {
-	// listed means that the last complete list had repositories, and since is the time of the first empty one after it.
+	// listed means that the last complete list had entries, and since is the time of the first empty one after it.
 	listed bool
 	since  time.Time
 }
 
-// check fails for an empty list that follows one with repositories, until the registry has responded with it for a while.
-func (e *emptyList) check(host string, repositories int, now time.Time) error {
-	if repositories > 0 || !e.listed {
-		*e = emptyList{listed: repositories > 0}
+// check fails for an empty list that follows one with entries, until the registry has responded with it for a while.
+func (e *emptyList) check(host, entries string, number int, now time.Time) error {
+	if number > 0 || !e.listed {
+		*e = emptyList{listed: number > 0}
 		return nil
 	}
 	if e.since.IsZero() {
@@ -25,5 +25,5 @@ func (e *emptyList) check(host string, repositories int, now time.Time) error {
 		*e = emptyList{}
 		return nil
 	}
-	return ErrServer.New(nil, "%s lists no repositories any more; the index keeps its packages until the list was empty for %s", host, emptyListTime)
+	return ErrServer.New(nil, "%s lists no %s any more; the index keeps its packages until the list was empty for %s", host, entries, emptyListTime)
 }

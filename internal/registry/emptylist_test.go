@@ -15,15 +15,20 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
-// The index keeps its packages when the backend lists no repositories for a moment, and loses them when it has none for longer.
+// The index keeps its packages when the backend lists no repositories or tags for a moment, and loses them when it has none for longer.
 func TestAnEmptyListOfABackendKeepsTheIndex(t *testing.T) {
 	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
 	t.Cleanup(func() { _ = images.Close() })
-	var list atomic.Value
+	var list, tags atomic.Value
 	list.Store(`{"repositories":["acme/provider-boats"]}`)
+	tags.Store("")
 	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v2/_catalog" {
 			_, _ = io.WriteString(w, list.Load().(string))
+			return
+		}
+		if text := tags.Load().(string); text != "" && strings.HasSuffix(r.URL.Path, "/tags/list") {
+			_, _ = io.WriteString(w, text)
 			return
 		}
 		images.ServeHTTP(w, r)
@@ -51,6 +56,17 @@ func TestAnEmptyListOfABackendKeepsTheIndex(t *testing.T) {
 		now.add(10 * time.Minute)
 		update()
 	}
+	tags.Store(`{"name":"acme/provider-boats","tags":null}`)
+	for range 2 { // The first update can have begun before.
+		_, before := s.Site().Updated()
+		s.Site().CheckAll()
+		s.waitUntil(t, "an update", func() bool { _, updates := s.Site().Updated(); return updates > before })
+	}
+	if got := s.found(t, "", "kind:Boat"); len(got) != 1 {
+		t.Errorf("after an empty list of tags: %q", got)
+	}
+	tags.Store("")
+	update()
 	list.Store(`{"repositories":[]}`)
 	update()
 	now.add(10 * time.Minute)

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
@@ -23,8 +24,13 @@ type LocalIndexer struct {
 	// publication publishes the index of the public packages; nil publishes nothing.
 	publication *publication
 	log         *slog.Logger
-	// mu is held during an update. It protects the publication and built.
+	// backend is the host of the registry behind the server; empty if there is none. With it, now returns the time.
+	backend string
+	now     func() time.Time
+	// mu is held during an update. It protects the publication, built and versions.
 	mu sync.Mutex
+	// versions find out whether the repositories of a partition have no versions any more.
+	versions map[string]*emptyList
 	// built are the results of the last updates, by partition.
 	built map[string]built
 }
@@ -37,7 +43,7 @@ type built struct {
 
 // NewLocalIndexer returns an indexer of packages. The name is the name of the indexes.
 func NewLocalIndexer(packages *Packages, name string) *LocalIndexer {
-	return &LocalIndexer{packages: packages, name: name, log: slog.New(slog.DiscardHandler), built: map[string]built{}}
+	return &LocalIndexer{packages: packages, name: name, log: slog.New(slog.DiscardHandler), built: map[string]built{}, versions: map[string]*emptyList{}}
 }
 
 // Load implements Indexer.
@@ -61,6 +67,9 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 	if err != nil {
 		return nil, err
 	}
+	if err := x.checkVersions(partition, previous, &next, x.packages.names(repositories)); err != nil {
+		return nil, err
+	}
 	for _, p := range problems {
 		x.log.Warn("a package keeps its former content in the index", "repository", p.Repository, "error", p.Err)
 	}
@@ -76,6 +85,25 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 	}
 	x.built[partition] = built{&next, states}
 	return &next, nil
+}
+
+// checkVersions fails if the registry behind the server lists all repositories of a partition, and no version of them any more, until it has done so for a while.
+func (x *LocalIndexer) checkVersions(partition string, previous, next *catalog.Catalog, repositories []string) error {
+	if x.backend == "" {
+		return nil
+	}
+	listed := x.versions[partition]
+	if listed == nil {
+		listed = &emptyList{}
+		x.versions[partition] = listed
+	}
+	isGone := func(p catalog.Package) bool { return !slices.Contains(repositories, p.Repository) }
+	if len(previous.Packages) == 0 || slices.ContainsFunc(previous.Packages, isGone) {
+		*listed = emptyList{}
+		return nil
+	}
+	listed.listed = true
+	return listed.check(x.backend, "versions", len(next.Packages), x.now())
 }
 
 // owners returns the owners of API groups in the policy that every client may know: those in public parts of the registry, also if they have no package yet or

@@ -155,6 +155,9 @@ func New(o Options) (_ *Server, err error) {
 func (s *Server) newIndexer() *LocalIndexer {
 	x := NewLocalIndexer(s.packages, s.options.Host)
 	x.log, x.texts, x.policy = s.log, s.options.Texts, s.policy
+	if s.options.Backend != nil {
+		x.backend, x.now = s.options.Backend.Host, s.now
+	}
 	if s.publishesIndexIn(indexRepository) {
 		x.publication = &publication{packages: s.packages, guard: s.indexGuard, now: s.now, signer: s.options.Signer, log: s.log}
 		if s.options.Backend != nil {
@@ -177,7 +180,7 @@ func (s *Server) repositories(ctx context.Context) ([]string, error) {
 	}
 	all, err := s.images.repositories(ctx)
 	if err == nil && s.options.Backend != nil {
-		err = s.emptyList.check(s.options.Backend.Host, len(all), s.now())
+		err = s.emptyList.check(s.options.Backend.Host, "repositories", len(all), s.now())
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == indexRepository }), err
 }
