@@ -59,6 +59,9 @@ func (c collections) Handle(ctx context.Context, r slog.Record) error {
 				c.layouts.collected(repository)
 			case c.layouts.check(repository) == nil: // It moves a damaged list away.
 				c.layouts.protect(repository)
+				if err := c.layouts.saveList(repository); err != nil {
+					c.layouts.logUnwritten(repository, err)
+				}
 			}
 			return true
 		})
@@ -81,7 +84,7 @@ func (c collections) WithGroup(name string) slog.Handler {
 
 // collected writes the list of manifests of a repository to the disk if the collection has changed it since its check.
 func (l *Layouts) collected(repository string) {
-	dir := filepath.Join(l.root, filepath.FromSlash(repository))
+	dir := l.dir(repository)
 	path := filepath.Join(dir, layoutFile)
 	info, err := os.Stat(path)
 	l.mu.Lock()
@@ -90,15 +93,15 @@ func (l *Layouts) collected(repository string) {
 	if isAbsent(err) || err == nil && known && last.file == stateOf(info) {
 		return
 	}
-	if err = errors.Join(err, l.sync(path), l.sync(dir)); err != nil {
-		l.log.Error("cannot write a change to the disk", "repository", repository, "error", err)
+	if err = errors.Join(err, l.sync(path), l.saveList(repository), l.sync(dir)); err != nil {
+		l.logUnwritten(repository, err)
 	}
 }
 
 // protect keeps the content of a repository that has a missing or damaged manifest: only that manifest names the layers of its version, so that all blobs count as
 // new. A missing manifest becomes a damaged one, because the collection removes the tags of missing ones.
 func (l *Layouts) protect(repository string) {
-	dir := filepath.Join(l.root, filepath.FromSlash(repository))
+	dir := l.dir(repository)
 	check := manifestCheck{dir: dir, seen: map[string]bool{}}
 	listed := map[string]bool{}
 	for digest := range l.listed(repository) { // Without a list, olareg collects nothing.

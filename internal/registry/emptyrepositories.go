@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -36,26 +37,39 @@ func RemoveEmpty(root string, grace time.Duration, log *slog.Logger) {
 // uploadsFolder is the folder of a repository in which olareg stores unfinished uploads. No part of the name of a repository can be equal to it.
 const uploadsFolder = "_uploads"
 
-// RemoveUploads removes the unfinished uploads below a folder, which a process has left that was killed: no client can continue them. olareg must not run.
+// RemoveUploads removes the unfinished uploads below a folder, which a process has left that was killed: no client can continue them. It removes unfinished lists of
+// manifests, too. olareg must not run.
 func RemoveUploads(root string) error {
-	var folders []string
+	var unfinished []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		switch name := entry.Name(); {
 		case entry.IsDir() && name == uploadsFolder:
-			folders = append(folders, path)
+			unfinished = append(unfinished, path)
 			return filepath.SkipDir
 		case entry.IsDir() && name == blobsFolder:
 			return filepath.SkipDir
+		case entry.Type().IsRegular() && isUnfinishedList(name):
+			unfinished = append(unfinished, path)
 		}
 		return nil
 	})
-	for _, folder := range folders {
-		err = errors.Join(err, os.RemoveAll(folder))
+	for _, path := range unfinished {
+		err = errors.Join(err, os.RemoveAll(path))
 	}
 	return err
+}
+
+// isUnfinishedList reports whether a name is that of a list of manifests, or of its copy, whose writing has not ended. Both end with random digits.
+func isUnfinishedList(name string) bool {
+	for _, prefix := range []string{layoutFile + ".", "." + listCopyFile, "." + layoutFile} {
+		if digits, ok := strings.CutPrefix(name, prefix); ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // The content of a repository in a folder (OCI image layout, and the uploads of olareg).
@@ -101,7 +115,7 @@ func removeRepository(dir string) error {
 			return err
 		}
 	}
-	for _, file := range []string{markerFile, layoutFile} {
+	for _, file := range []string{listCopyFile, markerFile, layoutFile} {
 		if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

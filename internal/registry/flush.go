@@ -27,7 +27,7 @@ type flush struct {
 }
 
 func (l *Layouts) flush(repository string) *flush {
-	return &flush{l, repository, filepath.Join(l.root, filepath.FromSlash(repository)), map[string]bool{}}
+	return &flush{l, repository, l.dir(repository), map[string]bool{}}
 }
 
 // change writes the change that a request has made. The digests are those that the repository listed before.
@@ -53,7 +53,7 @@ func (f *flush) change(api apiRequest, answer http.Header, before map[string]boo
 				}
 			}
 		}
-		return errors.Join(f.sync(filepath.Join(f.dir, layoutFile)), f.sync(f.dir))
+		return errors.Join(f.sync(filepath.Join(f.dir, layoutFile)), f.layouts.saveList(f.repository), f.sync(f.dir))
 	default:
 		return nil
 	}
@@ -108,7 +108,7 @@ func (f *flush) content(digest string) error {
 	return f.link(folder)
 }
 
-// link writes the names of a folder with content and of its parents, unless this process has written them.
+// link writes the names of a folder with content and of its parents, and the list of manifests, which can be new, too, unless this process has written them.
 func (f *flush) link(folder string) error {
 	l := f.layouts
 	key := linkedFolder{f.repository, filepath.Base(folder)}
@@ -117,6 +117,9 @@ func (f *flush) link(folder string) error {
 	l.mu.Unlock()
 	if isLinked {
 		return nil
+	}
+	if err := f.sync(filepath.Join(f.dir, layoutFile)); err != nil {
+		return err
 	}
 	for root := filepath.Clean(l.root); folder != root; {
 		folder = filepath.Dir(folder)
@@ -186,7 +189,7 @@ func copyAgain(path, digest string) error {
 
 // listed returns the digests in the list of manifests of a repository; none if it cannot be read.
 func (l *Layouts) listed(repository string) map[string]bool {
-	document, err := os.ReadFile(filepath.Join(l.root, filepath.FromSlash(repository), layoutFile))
+	document, err := os.ReadFile(filepath.Join(l.dir(repository), layoutFile))
 	if err != nil {
 		return nil
 	}

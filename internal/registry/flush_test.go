@@ -106,7 +106,7 @@ func TestAcknowledgedChangesAreOnTheDisk(t *testing.T) {
 		}
 	}
 	status, config := s.uploadText(t, repository, "c")
-	check("the first blob", status, http.StatusCreated, file(config), folder, repository+"/blobs", repository, "acme")
+	check("the first blob", status, http.StatusCreated, file(config), folder, list, repository+"/blobs", repository, "acme")
 	status, layer := s.uploadText(t, repository, "l")
 	check("a blob", status, http.StatusCreated, file(layer), folder)
 	image := subjectManifest(config, layer, "")
@@ -115,7 +115,8 @@ func TestAcknowledgedChangesAreOnTheDisk(t *testing.T) {
 	check("a manifest", status, http.StatusCreated, file(manifest), file(config), file(layer), folder, list, repository)
 	target := "/v2/acme/rafts/blobs/uploads/?from=" + repository + "&mount=" + layer.String()
 	status = s.do(t, http.MethodPost, target, s.admin, nil).StatusCode
-	check("a mount", status, http.StatusCreated, strings.Replace(file(layer), "boats", "rafts", 1), "acme/rafts/blobs/sha256", "acme/rafts/blobs", "acme/rafts", "acme")
+	check("a mount", status, http.StatusCreated,
+		strings.Replace(file(layer), "boats", "rafts", 1), "acme/rafts/blobs/sha256", "acme/rafts/index.json", "acme/rafts/blobs", "acme/rafts", "acme")
 
 	lists := func() (found []string) {
 		t.Helper()

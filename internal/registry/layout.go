@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -47,6 +48,9 @@ type Layouts struct {
 	unflushed map[string]bool
 	// sync writes a file or a folder to the disk.
 	sync func(path string) error
+
+	// lists locks the list of manifests of a repository, and its copy. olareg does not lock it.
+	lists keyedmutex.Mutex[string]
 }
 
 // layoutCheck is the result of a check of a list of manifests.
@@ -127,7 +131,7 @@ func (l *Layouts) check(repository string) error {
 	if !access.ValidRepository(repository) {
 		return nil
 	}
-	path := filepath.Join(l.root, filepath.FromSlash(repository), layoutFile)
+	path := filepath.Join(l.dir(repository), layoutFile)
 	file, cause := l.load(repository, path)
 	linked := linkedContent(filepath.Dir(path))
 	if cause == nil && linked == "" {
@@ -177,7 +181,7 @@ func (l *Layouts) load(repository, path string) (fileState, error) {
 		l.mu.Unlock()
 		return fileState{}, nil
 	case isAbsent(err):
-		return fileState{}, errors.New("the file is missing, and the repository has content")
+		return l.loadRepaired(repository, path)
 	case err != nil:
 		return fileState{}, err
 	}
@@ -199,7 +203,7 @@ func (l *Layouts) load(repository, path string) (fileState, error) {
 	}
 	manifests, err := parseLayout(document)
 	if err != nil {
-		return file, moveAway(path, err)
+		return l.loadRepaired(repository, path)
 	}
 	hasTags := slices.ContainsFunc(manifests, func(m layoutEntry) bool { return m.Annotations[refNameAnnotation] != "" })
 	l.mu.Lock()
@@ -208,11 +212,24 @@ func (l *Layouts) load(repository, path string) (fileState, error) {
 	return file, nil
 }
 
+// loadRepaired reads a list that was damaged or missing, after it is restored from its copy.
+func (l *Layouts) loadRepaired(repository, path string) (fileState, error) {
+	if err := l.repairList(repository); err != nil {
+		return fileState{}, err
+	}
+	return l.load(repository, path)
+}
+
 // hasTags reports whether a repository had tags when it was last checked.
 func (l *Layouts) hasTags(repository string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.checked[repository].hasTags
+}
+
+// dir returns the folder of a repository.
+func (l *Layouts) dir(repository string) string {
+	return filepath.Join(l.root, filepath.FromSlash(repository))
 }
 
 // damagedSuffix is the end of the name of a damaged list of manifests.
@@ -330,7 +347,7 @@ func isAbsent(err error) bool {
 
 // recorded returns the digest of a tag in the list of manifests, whether the manifest exists or not; zero if there is no such tag.
 func (l *Layouts) recorded(repository, tag string) (oci.Digest, error) {
-	document, err := os.ReadFile(filepath.Join(l.root, filepath.FromSlash(repository), layoutFile))
+	document, err := os.ReadFile(filepath.Join(l.dir(repository), layoutFile))
 	if isAbsent(err) {
 		return oci.Digest{}, nil
 	}

@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -58,7 +59,22 @@ func files(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// TestDamagedList refuses a repository whose list of manifests is damaged, whether it is damaged before or after the start.
+// writeList replaces the list of manifests in the folder of a repository, or removes it if there is no content, and removes its copy.
+func writeList(t *testing.T, dir string, content []byte) {
+	t.Helper()
+	list := filepath.Join(dir, "index.json")
+	err := os.Remove(filepath.Join(dir, "_index.json"))
+	if content == nil {
+		err = errors.Join(err, os.Remove(list))
+	} else {
+		err = errors.Join(err, os.WriteFile(list, content, 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamagedList refuses a repository whose list of manifests is damaged and has no copy, whether it is damaged before or after the start.
 func TestDamagedList(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(content []byte) []byte{
@@ -96,15 +112,7 @@ func testDamagedList(t *testing.T, damage func([]byte) []byte, isBefore bool) {
 	blobs := files(t, filepath.Join(dir, "blobs"))
 	write := func() {
 		t.Helper()
-		damaged := damage(content)
-		if damaged == nil {
-			err = os.Remove(path)
-		} else {
-			err = os.WriteFile(path, damaged, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		writeList(t, dir, damage(content))
 	}
 	if isBefore {
 		write()
@@ -175,9 +183,7 @@ func TestCollectionOfADamagedList(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(root, "acme", "boats")
-	if err := os.WriteFile(filepath.Join(dir, "index.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeList(t, dir, []byte("{}"))
 	old := time.Now().Add(-48 * time.Hour)
 	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error { return os.Chtimes(path, old, old) })
 	blobs := files(t, filepath.Join(dir, "blobs"))
@@ -241,9 +247,7 @@ func TestHealthAndMetricsCountNoPrivateDamage(t *testing.T) {
 	if status, body := s.get(t, "/v2/acme/secret/rafts/manifests/v1.0.0"); status != http.StatusNotFound {
 		t.Fatalf("the damaged manifest: %d %s", status, body)
 	}
-	if err := os.WriteFile(filepath.Join(private, "boats", "index.json"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeList(t, filepath.Join(private, "boats"), []byte{})
 	if status, body := s.get(t, "/v2/acme/secret/boats/tags/list"); status != http.StatusInternalServerError {
 		t.Fatalf("the damaged repository: %d %s", status, body)
 	}

@@ -521,9 +521,7 @@ func TestADamagedRepositoryStaysInTheIndexAfterARestart(t *testing.T) {
 	first.waitUntil(t, "the packages are published", func() bool { return slices.Equal(client.kinds(t), []string{"Boat", "Raft"}) })
 	before := client.last.Sequence
 	first.stop()
-	if err := os.WriteFile(filepath.Join(first.dir, "registry", "acme", "provider-boats", "index.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeList(t, filepath.Join(first.dir, "registry", "acme", "provider-boats"), []byte("{"))
 
 	second := start(t, func(o *registry.Options) { o.Dir = first.dir })
 	client.client.Remote = second.client(t, "")
@@ -552,9 +550,7 @@ func TestADamagedPrivateRepositoryStaysInTheIndexAfterARestart(t *testing.T) {
 		return len(first.found(t, bob, "kind:Ship")) == 1 && len(first.found(t, bob, "kind:Raft")) == 1
 	})
 	first.stop()
-	if err := os.WriteFile(filepath.Join(first.dir, "registry", "acme", "secret", "provider-boats", "index.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeList(t, filepath.Join(first.dir, "registry", "acme", "secret", "provider-boats"), []byte("{"))
 	for range 2 { // The second server has the record of one that could not list the repository.
 		s := start(t, func(o *registry.Options) { o.Dir = first.dir })
 		s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })

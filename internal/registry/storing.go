@@ -25,6 +25,11 @@ func (l *Layouts) storing(images http.Handler) http.Handler {
 		}
 		a := &storeAnswer{ResponseWriter: w, request: r, api: api, layouts: l}
 		if api.endpoint == manifestEndpoint {
+			if err := l.saveList(api.repository); err != nil {
+				l.logUnwritten(api.repository, err)
+				writeNotStored(w, r, http.StatusInternalServerError)
+				return
+			}
 			a.before = l.listed(api.repository)
 		}
 		images.ServeHTTP(a, r)
@@ -34,7 +39,7 @@ func (l *Layouts) storing(images http.Handler) http.Handler {
 // reread makes olareg read the list of manifests of a repository again.
 func (l *Layouts) reread(repository string) {
 	now := time.Now()
-	path := filepath.Join(l.root, filepath.FromSlash(repository), layoutFile)
+	path := filepath.Join(l.dir(repository), layoutFile)
 	if err := os.Chtimes(path, now, now); err != nil && !isAbsent(err) {
 		l.log.Error("cannot discard a change that was not stored", "repository", repository, "error", err)
 	}
@@ -59,7 +64,7 @@ func (a *storeAnswer) WriteHeader(status int) {
 	a.started = status >= http.StatusOK
 	if a.started && status < http.StatusMultipleChoices {
 		if err := a.layouts.flush(a.api.repository).change(a.api, a.Header(), a.before); err != nil {
-			a.layouts.log.Error("cannot write a change to the disk", "repository", a.api.repository, "error", err)
+			a.layouts.logUnwritten(a.api.repository, err)
 			status = http.StatusInternalServerError
 			for _, name := range []string{"Location", "Docker-Content-Digest", "OCI-Subject"} {
 				a.Header().Del(name)
@@ -74,7 +79,17 @@ func (a *storeAnswer) WriteHeader(status int) {
 	if a.api.endpoint == manifestEndpoint {
 		a.layouts.reread(a.api.repository)
 	}
-	writeError(a.ResponseWriter, a.request, status, codeUnknown, "the registry cannot store the content; its log has the cause")
+	writeNotStored(a.ResponseWriter, a.request, status)
+}
+
+// writeNotStored writes the response to a change that cannot be stored.
+func writeNotStored(w http.ResponseWriter, r *http.Request, status int) {
+	writeError(w, r, status, codeUnknown, "the registry cannot store the content; its log has the cause")
+}
+
+// logUnwritten reports that a change of a repository cannot be written to the disk.
+func (l *Layouts) logUnwritten(repository string, err error) {
+	l.log.Error("cannot write a change to the disk", "repository", repository, "error", err)
 }
 
 // Write implements [http.ResponseWriter].
