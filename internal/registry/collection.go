@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"github.com/olareg/olareg/config"
-
-	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // Config returns the configuration of olareg for the garbage collection.
@@ -105,7 +102,7 @@ func (l *Layouts) protect(repository string) {
 	check := manifestCheck{dir: dir, seen: map[string]bool{}}
 	listed := map[string]bool{}
 	for digest := range l.listed(repository) { // Without a list, olareg collects nothing.
-		listed[check.file(digest)] = true
+		listed[contentFile(dir, digest)] = true
 		check.manifest(digest)
 	}
 	err := errors.Join(check.failed...)
@@ -133,15 +130,12 @@ type manifestCheck struct {
 	failed []error
 }
 
-// file returns the file with the content of a digest.
-func (c *manifestCheck) file(digest string) string { return contentFile(c.dir, digest) }
-
 // manifest checks a manifest of the list of the repository, and the images of an index. It creates an empty file for a missing one. A list of referrers is an
 // index: olareg lists the manifests of referrers without a tag only there.
 func (c *manifestCheck) manifest(digest string) {
 	content, err := c.read(digest)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.Join(err, os.WriteFile(c.file(digest), nil, 0o644)) //nolint:gosec // As olareg writes it.
+		err = errors.Join(err, os.WriteFile(contentFile(c.dir, digest), nil, 0o644)) //nolint:gosec // As olareg writes it.
 	}
 	c.failed = append(c.failed, err)
 	if err == nil {
@@ -156,7 +150,7 @@ func (c *manifestCheck) images(content []byte) {
 		return
 	}
 	for _, image := range index.Manifests {
-		if _, err := oci.ParseDigest(image.Digest); err != nil && !isSHA512(image.Digest) || c.seen[image.Digest] {
+		if checkDigest(image.Digest) != nil || c.seen[image.Digest] {
 			continue
 		}
 		content, err := c.read(image.Digest)
@@ -165,15 +159,8 @@ func (c *manifestCheck) images(content []byte) {
 	}
 }
 
-// read returns the content of a digest. It fails for other content.
+// read returns the content of a digest. It fails if the file has other content.
 func (c *manifestCheck) read(digest string) ([]byte, error) {
 	c.seen[digest] = true
-	content, err := os.ReadFile(c.file(digest))
-	if err != nil {
-		return nil, err
-	}
-	if !hasDigest(content, digest) {
-		return nil, fmt.Errorf("%s is damaged", c.file(digest))
-	}
-	return content, nil
+	return readContent(c.dir, digest)
 }

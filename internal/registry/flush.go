@@ -61,12 +61,9 @@ func (f *flush) change(api apiRequest, answer http.Header, before map[string]boo
 
 // manifest writes a manifest, and what it refers to: another client can have pushed this content a moment ago.
 func (f *flush) manifest(digest string) error {
-	content, err := os.ReadFile(contentFile(f.dir, digest))
+	content, err := readContent(f.dir, digest)
 	if err != nil {
 		return err
-	}
-	if !hasDigest(content, digest) {
-		return fmt.Errorf("%s is damaged", contentFile(f.dir, digest))
 	}
 	if err := f.content(digest); err != nil {
 		return err
@@ -80,7 +77,7 @@ func (f *flush) manifest(digest string) error {
 		return err
 	}
 	for _, part := range append(append(m.Layers, m.Manifests...), m.Config) {
-		if _, err := oci.ParseDigest(part.Digest); err != nil && !isSHA512(part.Digest) {
+		if checkDigest(part.Digest) != nil {
 			continue
 		}
 		// olareg has checked that the content exists which the type of the manifest requires.
@@ -208,6 +205,19 @@ func (l *Layouts) listed(repository string) map[string]bool {
 func contentFile(dir, digest string) string {
 	algorithm, hash, _ := strings.Cut(digest, ":")
 	return filepath.Join(dir, blobsFolder, algorithm, hash)
+}
+
+// readContent returns the content of a digest in the folder of a repository. It fails if the file has other content.
+func readContent(dir, digest string) ([]byte, error) {
+	path := contentFile(dir, digest)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if !hasDigest(content, digest) {
+		return nil, fmt.Errorf("%s is damaged", path)
+	}
+	return content, nil
 }
 
 // hasDigest reports whether a digest is that of some content.

@@ -285,7 +285,7 @@ func parseLayout(document []byte) ([]layoutEntry, error) {
 		if m.Digest == "" {
 			return nil, errors.New("a manifest has no digest")
 		}
-		if _, err := oci.ParseDigest(m.Digest); err != nil && !isSHA512(m.Digest) {
+		if err := checkDigest(m.Digest); err != nil {
 			return nil, err
 		}
 	}
@@ -296,6 +296,15 @@ func parseLayout(document []byte) ([]layoutEntry, error) {
 type layoutEntry struct {
 	Digest      string            `json:"digest"`
 	Annotations map[string]string `json:"annotations"`
+}
+
+// checkDigest fails if a text is not the digest of content.
+func checkDigest(digest string) error {
+	if isSHA512(digest) {
+		return nil
+	}
+	_, err := oci.ParseDigest(digest)
+	return err
 }
 
 // isSHA512 reports whether a digest has the other algorithm of the OCI specification.
