@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -49,7 +50,10 @@ func (c *contents) handler(images http.Handler) http.Handler {
 				return
 			}
 		case api.endpoint == manifestEndpoint && isRead(r):
-			w = &verifiedAnswer{ResponseWriter: w, request: r, contents: c, repository: api.repository}
+			answer := &verifiedAnswer{ResponseWriter: w, request: r, contents: c, repository: api.repository}
+			images.ServeHTTP(answer, withoutRange(r))
+			answer.send()
+			return
 		case api.endpoint == manifestEndpoint && r.Method == http.MethodPut:
 			r = c.withoutDamagedManifest(r, api.repository)
 		case api.endpoint == uploadEndpoint:
@@ -136,13 +140,17 @@ func (c *contents) withoutDamagedManifest(r *http.Request, repository string) *h
 	return out
 }
 
-// verifiedAnswer replaces the response with a damaged manifest by that for a missing one.
+// verifiedAnswer replaces the response with a damaged manifest by that for a missing one. It sends the content when olareg has responded: until then, olareg neither
+// collects the garbage of the repository nor serves other requests to it once the collection waits, however slowly the client reads.
 type verifiedAnswer struct {
 	http.ResponseWriter
-	request             *http.Request
-	contents            *contents
-	repository          string
-	isStarted, replaced bool
+	request    *http.Request
+	contents   *contents
+	repository string
+	isStarted  bool
+	// replaced means that the response of olareg is not sent. Content has the file that is sent instead, if any.
+	replaced bool
+	content  *os.File
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -152,13 +160,21 @@ func (a *verifiedAnswer) WriteHeader(status int) {
 	}
 	a.isStarted = true
 	d, err := oci.ParseDigest(a.Header().Get("Docker-Content-Digest"))
-	if status >= http.StatusMultipleChoices || err != nil || !a.contents.isDamaged(a.repository, d) {
+	if status >= http.StatusMultipleChoices || err != nil {
+		a.ResponseWriter.WriteHeader(status)
+		return
+	}
+	if a.contents.isDamaged(a.repository, d) {
+		a.replaced = true
+		clear(a.Header())
+		writeError(a.ResponseWriter, a.request, http.StatusNotFound, codeManifestUnknown, "the manifest is damaged")
+		return
+	}
+	if a.content, err = os.Open(a.contents.path(a.repository, d)); err != nil {
 		a.ResponseWriter.WriteHeader(status)
 		return
 	}
 	a.replaced = true
-	clear(a.Header())
-	writeError(a.ResponseWriter, a.request, http.StatusNotFound, codeManifestUnknown, "the manifest is damaged")
 }
 
 // Write implements [http.ResponseWriter].
@@ -168,6 +184,26 @@ func (a *verifiedAnswer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	return a.ResponseWriter.Write(p)
+}
+
+// send sends the content, or its part that the client asks for, as olareg does.
+func (a *verifiedAnswer) send() {
+	if a.content == nil {
+		return
+	}
+	defer a.content.Close()
+	a.Header().Del("Content-Length")
+	http.ServeContent(a.ResponseWriter, a.request, "", time.Time{}, a.content)
+}
+
+// withoutRange returns a request for the whole content.
+func withoutRange(r *http.Request) *http.Request {
+	if r.Header.Get("Range") == "" {
+		return r
+	}
+	out := r.Clone(r.Context())
+	out.Header.Del("Range")
+	return out
 }
 
 // Unwrap returns the writer for [http.ResponseController].

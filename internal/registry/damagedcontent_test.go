@@ -2,13 +2,23 @@ package registry_test
 
 import (
 	"bytes"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
+
+	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // TestDamagedContent serves no damaged content, and replaces it by a push, but keeps its version.
@@ -106,6 +116,73 @@ func TestDeletionOfADamagedVersion(t *testing.T) {
 		resp := s.do(t, http.MethodDelete, "/v2/acme/boats/manifests/"+d.String(), s.admin, nil)
 		if err := s.push(t, s.admin, "acme/boats:v1.0.0", "Ship"); err == nil {
 			t.Errorf("%s: after the deletion (status %d), the version gets other content", name, resp.StatusCode)
+		}
+	}
+}
+
+// collectingWriter is a client that reads nothing until the garbage of the repository was collected.
+type collectingWriter struct {
+	*httptest.ResponseRecorder
+	collect func()
+}
+
+// Write implements [io.Writer].
+func (w *collectingWriter) Write(p []byte) (int, error) {
+	w.collect()
+	return w.ResponseRecorder.Write(p)
+}
+
+// TestASlowReaderOfAManifestDoesNotDelayACollection reads a manifest, and a part of it.
+func TestASlowReaderOfAManifestDoesNotDelayACollection(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	open := func() (*olareg.Server, http.Handler) {
+		layouts := registry.NewLayouts(root, slog.New(slog.DiscardHandler))
+		images := olareg.New(config.Config{
+			Storage: config.ConfigStorage{StoreType: config.StoreDir, RootDir: root, GC: registry.GarbageCollection{Grace: time.Hour}.Config()}, Log: layouts.Log(),
+		})
+		return images, layouts.Handler(registry.Conforming(images))
+	}
+	images, handler := open()
+	content := build(t, packageYAML("boats", "Boat"))
+	client := remote.New(remote.Options{Transport: direct{handler, ""}, Attempts: 1})
+	t.Cleanup(client.Close)
+	if _, err := client.Push(t.Context(), oci.MustParseReference(host+"/acme/boats:v1.0.0"), content); err != nil {
+		t.Fatal(err)
+	}
+	if err := images.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method, part string
+		status       int
+		first, size  int64
+	}{
+		{http.MethodGet, "", http.StatusOK, 0, content.Root().Size},
+		{http.MethodGet, "bytes=2-5", http.StatusPartialContent, 2, 4},
+		{http.MethodHead, "", http.StatusOK, 0, 0},
+	} {
+		images, handler := open()
+		collected := sync.OnceFunc(func() {
+			if err := images.Close(); err != nil { // It collects the garbage.
+				t.Error(err)
+			}
+		})
+		w := &collectingWriter{httptest.NewRecorder(), collected}
+		r := httptest.NewRequestWithContext(t.Context(), c.method, "/v2/acme/boats/manifests/v1.0.0", nil)
+		if c.part != "" {
+			r.Header.Set("Range", c.part)
+		}
+		handler.ServeHTTP(w, r)
+		collected()
+		whole, err := os.ReadFile(filepath.Join(root, "acme", "boats", "blobs", "sha256", content.Root().Digest.Hex()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		header := w.Header()
+		if w.Code != c.status || w.Body.String() != string(whole[c.first:c.first+c.size]) || header.Get("Docker-Content-Digest") != content.Root().Digest.String() ||
+			header.Get("Content-Type") != string(oci.MediaTypeOCIManifest) || c.size == 0 && header.Get("Content-Length") != strconv.FormatInt(content.Root().Size, 10) {
+			t.Errorf("%s %s: %d %v %s", c.method, c.part, w.Code, header, w.Body)
 		}
 	}
 }
