@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	program "github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -40,6 +41,9 @@ type Options struct {
 	// Parallel is the number of versions that are read at the same time; zero means 32.
 	Parallel     int
 	FormatLimits xpkg.Limits
+	// Program identifies the program among those that share the store; empty for [program.Version], if it is that of a release. The reasons for which it refuses
+	// versions are kept for it.
+	Program string
 	// Progress, if set, is called after each version, with the number of versions that are read and known so far. Calls are
 	// concurrent.
 	Progress func(done, known int)
@@ -62,6 +66,9 @@ type progress struct {
 func NewBuilder(o Options) *Builder {
 	if o.Parallel == 0 {
 		o.Parallel = defaultParallel
+	}
+	if o.Program == "" && program.Released() {
+		o.Program = program.Version
 	}
 	return &Builder{opts: o, requests: semaphore.NewWeighted(int64(o.Parallel))}
 }

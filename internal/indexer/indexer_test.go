@@ -844,3 +844,39 @@ func TestARefusedStateIsNotRemembered(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusalsAreKept builds an index of a version that is refused. The reason is kept for this version and this program: another one may accept it.
+func TestRefusalsAreKept(t *testing.T) {
+	s := newServer(t)
+	built, err := image.Build(t.Context(), image.Input{PackageYAML: []byte("kind: Other\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := s.pushArtifact(t, s.ref("one", "v1.0.0"), built)
+	s.pushArtifact(t, s.ref("two", "v1.0.0"), built)
+	m := newMachine(t, nil)
+	reasons := func(program string) (out []string) {
+		t.Helper()
+		m.Program = program
+		c := build(t, m, s.config("one", "two"))
+		for i := range c.Packages {
+			out = append(out, c.Packages[i].Error.Message)
+		}
+		return out
+	}
+	first := reasons("v1")
+	key := NewBuilder(m.Options).refusalKey(s.ref("one", "v1.0.0"), d)
+	raw, err := m.Store.GetDerived(t.Context(), key)
+	if err != nil || !strings.Contains(string(raw), first[0]) {
+		t.Fatalf("%s is kept, %v; want %s", raw, err, first[0])
+	}
+	if err := m.Store.PutDerived(t.Context(), key, []byte(`{"c":"Kept","m":"it is kept"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if again := reasons("v1"); again[0] != "it is kept" || again[1] != first[1] {
+		t.Errorf("%q", again)
+	}
+	if other := reasons("v2"); !slices.Equal(other, first) {
+		t.Errorf("%q for another program, want %q", other, first)
+	}
+}

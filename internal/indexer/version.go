@@ -2,6 +2,8 @@ package indexer
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -40,12 +43,52 @@ func (b *Builder) version(ctx context.Context, ref oci.Reference) (facts catalog
 	if err != nil {
 		return failed(ref.Name(), ref.Tag, err), isFinal(err)
 	}
-	f, err := b.facts(ctx, ref, m, false)
-	if err != nil {
-		f = failed(ref.Name(), ref.Tag, err)
-		f.Version.Digest, f.Version.Created = m.Root, createdAt(m)
+	refused, final := b.refusal(ctx, ref, m.Root), true
+	if refused == nil {
+		f, err := b.facts(ctx, ref, m, false)
+		if err == nil {
+			return f, true
+		}
+		e := errcode.From(err)
+		refused, final = &catalog.IndexError{Code: e.Code.Name, Message: e.Error()}, isFinal(err)
+		if isRefusal(err) {
+			b.keepRefusal(ctx, ref, m.Root, refused)
+		}
 	}
-	return f, err == nil || isFinal(err)
+	return catalog.Failed(ref.Name(), ref.Tag, m.Root, createdAt(m), *refused), final
+}
+
+// isRefusal reports whether an error is one of the content itself.
+func isRefusal(err error) bool {
+	class := errcode.From(err).Code.Class
+	return (class == errcode.Invalid || class == errcode.Limit || class == errcode.Unsupported) && !errors.Is(err, remote.ErrRefused)
+}
+
+// refusalKey returns the key of the reason for which the program refuses the version of a reference, which the reason can name. Another program can accept it.
+func (b *Builder) refusalKey(ref oci.Reference, d oci.Digest) store.DerivedKey {
+	sum := sha256.Sum256([]byte(b.opts.Program + "\n" + ref.Name() + "\n" + ref.Tag))
+	return store.DerivedKey{Digest: d, Name: "catalog-refusal-" + hex.EncodeToString(sum[:8]), Version: factsVersion}
+}
+
+// refusal returns the reason for which the version of a reference is refused, if the package cache has it; otherwise nil.
+func (b *Builder) refusal(ctx context.Context, ref oci.Reference, d oci.Digest) *catalog.IndexError {
+	raw, err := b.opts.Store.GetDerived(ctx, b.refusalKey(ref, d))
+	var kept catalog.IndexError
+	if err != nil || json.Unmarshal(raw, &kept) != nil || kept.Code == "" {
+		return nil
+	}
+	return &kept
+}
+
+// keepRefusal writes the reason for which the version of a reference is refused to the package cache: reading it again can be slow. Programs without a version of their
+// own are not told apart, so they keep none.
+func (b *Builder) keepRefusal(ctx context.Context, ref oci.Reference, d oci.Digest, reason *catalog.IndexError) {
+	if b.opts.Program == "" {
+		return
+	}
+	if raw, err := json.Marshal(reason); err == nil {
+		_ = b.opts.Store.PutDerived(ctx, b.refusalKey(ref, d), raw) // The next build is slower without it.
+	}
 }
 
 // facts returns the facts of a manifest, from the package cache if it has them. With texts, the Head has a Text.
