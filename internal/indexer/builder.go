@@ -92,6 +92,7 @@ func (b *Builder) Build(ctx context.Context, config catalog.Config) (catalog.Cat
 	for i := range indexes {
 		c = c.Include(&indexes[i])
 	}
+	c = c.Fit()
 	c.Config.Shards = 0 // Encode selects the number for the final number of packages.
 	return c, nil
 }

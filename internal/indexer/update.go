@@ -39,6 +39,7 @@ func (b *Builder) Update(ctx context.Context, c *catalog.Catalog, config catalog
 	if err := checkEmptied(c, &next, config.Sources); err != nil {
 		return catalog.Catalog{}, nil, err
 	}
+	next = next.Fit()
 	next.Config = config
 	next.Config.Shards = c.Config.Shards
 	return recount(next), problems, nil

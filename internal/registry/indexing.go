@@ -35,10 +35,13 @@ type LocalIndexer struct {
 	built map[string]built
 }
 
-// built is a catalog with the states of the repositories from which it was built.
+// built is the result of an update.
 type built struct {
-	catalog *catalog.Catalog
-	states  indexer.States
+	// catalog is the catalog that the update returned. All is the catalog with the packages that do not fit into a published index, too, so that they are in
+	// the index as soon as there is space for them.
+	catalog, all *catalog.Catalog
+	// states are the states of the repositories.
+	states indexer.States
 }
 
 // NewLocalIndexer returns an indexer of packages. The name is the name of the indexes.
@@ -59,31 +62,37 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 	if err != nil {
 		return nil, err
 	}
-	var states indexer.States
-	if last := x.built[partition]; last.catalog != nil && last.catalog.SharesRows(previous) {
-		states = last.states
+	last := x.built[partition]
+	if last.catalog == nil || !last.catalog.SharesRows(previous) {
+		last = built{all: previous}
 	}
-	next, states, problems, err := builder.UpdateRepositories(ctx, previous, states, x.packages.names(repositories), x.packages.names(changed))
+	all, states, problems, err := builder.UpdateRepositories(ctx, last.all, last.states, x.packages.names(repositories), x.packages.names(changed))
 	if err != nil {
 		return nil, err
 	}
-	if err := x.checkVersions(partition, previous, &next, x.packages.names(repositories)); err != nil {
+	if err := x.checkVersions(partition, previous, &all, x.packages.names(repositories)); err != nil {
 		return nil, err
 	}
 	for _, p := range problems {
 		x.log.Warn("a package keeps its former content in the index", "repository", p.Repository, "error", p.Err)
 	}
-	if partition == "" && x.publication != nil && len(previous.Packages) == 0 && len(next.Unlisted()) > 0 {
-		next = x.publication.keepPublished(ctx, next)
+	isPublished := partition == "" && x.publication != nil
+	if isPublished && len(previous.Packages) == 0 && len(all.Unlisted()) > 0 {
+		all = x.publication.keepPublished(ctx, all)
 	}
-	if !next.SharesRows(previous) {
+	next := *previous
+	if !all.SharesRows(last.all) {
+		next = all
+		if isPublished {
+			next = all.Fit()
+		}
 		next.Config.Sequence++
 	}
 	next.Config.Owners = x.owners(partition, &next)
-	if partition == "" && x.publication != nil {
+	if isPublished {
 		x.publish(ctx, &next, repositories)
 	}
-	x.built[partition] = built{&next, states}
+	x.built[partition] = built{&next, &all, states}
 	return &next, nil
 }
 

@@ -56,7 +56,7 @@ var (
 	}
 	ErrUnindexable = errcode.Code{
 		Name: "UnindexablePackage", Class: errcode.Invalid,
-		Cause: "A package defines a kind whose names are not valid, or has more versions, kinds or dependencies than an index can contain.",
+		Cause: "A package defines a kind whose names are not valid, or has more versions, kinds or dependencies than an index can contain, alone or with the other packages in a layer.",
 		Fix:   "Correct the named object and publish the package again; other packages are not affected.",
 	}
 )

@@ -5,18 +5,20 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog/internal/frame"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // Encode returns a catalog as a snapshot without a journal. Equal catalogs have equal images. Of the configuration, Encode
-// sets Base and the number of shards.
+// sets Base and the number of shards, which grows while the histories do not fit. A catalog that [Catalog.Fit] returns can be encoded.
 func Encode(c *Catalog) (Image, error) {
 	config := c.Config
 	if !isShardCount(config.Shards) {
 		config.Shards = shardsFor(len(c.Packages))
 	}
+	config.Shards = shardsThatFit(c.Histories, config.Shards)
 	e := encoder{}
 	e.add(MediaTypePackages, encodePackages(c.Packages))
 	kinds, err := encodeKinds(c, &e.coder)
@@ -134,6 +136,21 @@ func shardsOf(histories []History, shards int) [][]*History {
 		out[shard] = append(out[shard], &histories[i])
 	}
 	return out
+}
+
+// shardsThatFit returns the number of history layers, which is higher than the given one if a layer would be too large for readers.
+func shardsThatFit(histories []History, shards int) int {
+	isTooLarge := func(of []*History) bool {
+		bound := 0
+		for _, h := range of {
+			bound += h.bound()
+		}
+		return bound > maxShard && len(encodeShard(of)) > maxShard
+	}
+	for shards < maxShards && slices.ContainsFunc(shardsOf(histories, shards), isTooLarge) {
+		shards *= 2
+	}
+	return shards
 }
 
 func encodeShard(histories []*History) []byte {
