@@ -130,3 +130,27 @@ func TestAJournalOfCompressibleChangesIsReadable(t *testing.T) {
 		}
 	}
 }
+
+// A package that became too large while nothing read the registry does not keep its former content, as one whose repository cannot be listed does.
+func TestAPackageThatBecameTooLargeIsNotKept(t *testing.T) {
+	former := build(t, tagged(1, func(_ int, tag string) Facts { return sized(tag, 1, 0) }))
+	next := build(t, tagged(maxVersions+1, func(_ int, tag string) Facts { return sized(tag, 0, 0) }))
+	if unlisted := next.Unlisted(); len(unlisted) > 0 {
+		t.Errorf("%q cannot be listed", unlisted)
+	}
+	kept := next.KeepUnlisted(&former)
+	if e := kept.Packages[0].Error; e == nil || e.Code != ErrUnindexable.Name {
+		t.Errorf("the package has the reason %+v", e)
+	}
+	for e := range next.ChangedEntries(&former) {
+		packed, err := new(EntryEncoder).Encode(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if decoded, err := DecodeEntry(packed); err != nil || decoded.row.Error == nil {
+			t.Errorf("the recorded entry: %+v, %v", decoded, err)
+		}
+		return
+	}
+	t.Error("the package is not recorded")
+}

@@ -29,9 +29,10 @@ func (c *Catalog) exact(repository string) *Package {
 	return &c.Packages[i]
 }
 
+// isUnlisted reports whether only the reason is known of a package for which its repository could not be listed.
 func (c *Catalog) isUnlisted(repository string) bool {
 	row, history := c.exact(repository), c.History(repository)
-	return row != nil && row.Error != nil && (history == nil || len(history.Versions) == 0)
+	return row != nil && row.Error != nil && row.Error.Code != ErrUnindexable.Name && (history == nil || len(history.Versions) == 0)
 }
 
 // KeepUnlisted returns the catalog with the content that a former one has of the packages whose repositories could not be listed.
