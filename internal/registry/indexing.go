@@ -87,6 +87,7 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 			next = all.Fit()
 		}
 		next.Config.Sequence++
+		x.logExcluded(partition, previous, &next)
 	}
 	next.Config.Owners = x.owners(partition, &next)
 	if isPublished {
@@ -113,6 +114,24 @@ func (x *LocalIndexer) checkVersions(partition string, previous, next *catalog.C
 	}
 	listed.listed = true
 	return listed.check(x.backend, "versions", len(next.Packages), x.now())
+}
+
+// logExcluded reports the packages that the index leaves out, or of which it leaves out the newest version, unless it did so before for the same reason. The site can
+// have the content of a private package that cannot be listed.
+func (x *LocalIndexer) logExcluded(partition string, previous, next *catalog.Catalog) {
+	var recorded []string
+	if partition != "" {
+		recorded = next.Unlisted()
+	}
+	for i := range next.Packages {
+		row := &next.Packages[i]
+		if row.Error == nil || slices.Contains(recorded, row.Repository) {
+			continue
+		}
+		if before := previous.Package(row.Repository); before == nil || before.Error == nil || *before.Error != *row.Error {
+			x.log.Warn("the index leaves out a package or its newest version", "repository", row.Repository, "code", row.Error.Code, "error", row.Error.Message)
+		}
+	}
 }
 
 // owners returns the owners of API groups in the policy that every client may know: those in public parts of the registry, also if they have no package yet or
