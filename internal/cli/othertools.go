@@ -168,6 +168,9 @@ var replacedFlags = map[[2]string]string{
 	{"render", "--max-concurrency"}:            "Omit the flag: functions run from the images of their packages, and none is built.",
 	{"render", "--project-file"}:               "Name the folder of the package with --package.",
 	{"render", "-f"}:                           "Name the folder of the package with --package.",
+	{"status", "--as"}:                         readsMachine,
+	{"status", "--context"}:                    readsMachine,
+	{"status", "--kubeconfig"}:                 readsMachine,
 	{"sync", "--frozen"}:                       "Omit the flag: `xpkg sync` installs exactly the versions of the lock file.",
 	{"sync", "--locked"}:                       "Omit the flag: `xpkg sync` installs exactly the versions of the lock file.",
 	{"tree", "--depth"}:                        "Omit the flag: `xpkg tree NAME` shows one package with its dependencies.",
@@ -264,6 +267,7 @@ const (
 	locks           = "Use `xpkg resolve PACKAGE --lock FILE`, which writes the versions and digests of a package and its dependencies."
 	runtimeSettings = "Use --runtime-config NAME for the settings of a runtime."
 	ownPipeline     = "Omit the flag: xpkg runs the functions itself, without Crossplane and Docker."
+	readsMachine    = "Omit the flag: `xpkg status` reads the files and processes of this machine, and contacts a control plane of `xpkg up` as its owner."
 	composes        = "Use the Crossplane CLI: xpkg manages packages, and Crossplane composes resources."
 )
 

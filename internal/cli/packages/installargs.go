@@ -51,6 +51,11 @@ func (c *installArgs) object() (v1.Package, error) {
 	if err := c.needsPackage(); err != nil {
 		return nil, err
 	}
+	if strings.ContainsAny(c.Name, "/:@") && !strings.ContainsAny(c.Ref, ":@") {
+		kind := strings.ToLower(cmp.Or(string(c.Kind), v1.ProviderKind))
+		return nil, terminal.ErrUsage.New(nil, "%s is a reference, and not a name", c.Name).
+			WithDo("Write the reference before the name: `xpkg install %s %s %s`.", kind, wording.ShellWord(c.Name), wording.ShellWord(c.Ref))
+	}
 	image, repository, err := c.image()
 	if err != nil {
 		return nil, err

@@ -52,6 +52,15 @@ func TestUpdateToANameWithATag(t *testing.T) {
 	}
 }
 
+// The kind, the name and the reference in another order name the correct command.
+func TestInstallNamesTheOrderOfReferenceAndName(t *testing.T) {
+	args := installArgs{Kind: v1.ProviderKind, Ref: "boats", Name: "ghcr.io/acme/boats:v1.0.0"}
+	_, err := args.object()
+	if !errors.Is(err, terminal.ErrUsage) || !strings.Contains(errcode.From(err).Do, "`xpkg install provider ghcr.io/acme/boats:v1.0.0 boats`") {
+		t.Errorf("got %v (%s)", err, errcode.From(err).Do)
+	}
+}
+
 // A package in the package cache is installed by its name if no registry may be asked.
 func TestInstallFromTheCache(t *testing.T) {
 	for _, tc := range []struct{ ref, policy, image, name string }{
