@@ -56,7 +56,7 @@ var (
 	ErrUnserved = errcode.Code{
 		Name: "NoServedVersion", Class: errcode.Invalid, Final: true,
 		Cause: "A CRD of the package serves none of its versions, so that its custom resources could not be read.",
-		Fix:   "Keep the installed version, or ask the author of the package for a version in which the CRD serves a version.",
+		Fix:   "Use another version, or ask the author of the package for one in which the CRD serves a version.",
 	}
 	ErrNameTaken = errcode.Code{
 		Name: "NameTaken", Class: errcode.Conflict, Final: true,
