@@ -38,6 +38,9 @@ type Options struct {
 	Texts bool
 	// Moved makes updates read the digests of all tags, to detect tags that moved.
 	Moved bool
+	// Digests returns the digests of the tags of a repository, without those that do not exist although the registry lists them; nil asks the registry for each
+	// of them.
+	Digests func(repository string) (map[string]oci.Digest, error)
 	// Parallel is the number of versions that are read at the same time; zero means 32.
 	Parallel     int
 	FormatLimits xpkg.Limits
@@ -128,7 +131,7 @@ func (b *Builder) repository(ctx context.Context, r repository) (*catalog.Entry,
 	if err != nil {
 		return b.failedEntry(ctx, r.unlisted(err))
 	}
-	statuses, err := b.statuses(ctx, ref, tags)
+	statuses, err := b.statuses(ctx, ref, tags, nil)
 	if err != nil {
 		return b.failedEntry(ctx, []catalog.Facts{failed(r.name, "", err)})
 	}

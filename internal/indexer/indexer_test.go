@@ -488,6 +488,63 @@ func TestUpdateReportsTagsThatItCannotCheck(t *testing.T) {
 	}
 }
 
+// With the digests of all tags at once, an update of a repository in which nothing has changed costs one request, whatever number of statuses it has, and another one for
+// a changed status.
+func TestUpdateReadsEachStatusOnce(t *testing.T) {
+	s := newServer(t)
+	for _, tag := range []string{"v1.0.0", "v1.1.0", "v1.2.0"} {
+		s.push(t, "one", tag, true, "Bucket", "In"+strings.ReplaceAll(tag, ".", ""))
+	}
+	m := newMachine(t, nil)
+	yank := func(tag, message string) {
+		t.Helper()
+		if _, err := packagestatus.Write(t.Context(), m.Remote, s.ref("one", tag), catalog.Status{State: catalog.Yanked, Message: message}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	yank("v1.0.0", "first")
+	yank("v1.1.0", "first")
+	m.Moved = true
+	m.Digests = func(repository string) (map[string]oci.Digest, error) {
+		requests := s.requests.Load()
+		defer func() { s.requests.Store(requests) }()
+		ref := oci.MustParseReference(s.host + "/" + repository + ":latest")
+		tags, err := m.Remote.Tags(t.Context(), ref)
+		found := map[string]oci.Digest{}
+		for _, tag := range tags {
+			if d, err := m.Remote.Resolve(t.Context(), ref.WithTag(tag)); err == nil {
+				found[tag] = d.Digest
+			}
+		}
+		return found, err
+	}
+	config := s.config("one")
+	c := build(t, m, config)
+	update := func() (requests int64) {
+		t.Helper()
+		before := s.requests.Load()
+		next, problems, err := NewBuilder(m.Options).Update(t.Context(), &c, config)
+		if err != nil || len(problems) > 0 {
+			t.Fatal(problems, err)
+		}
+		c = next
+		return s.requests.Load() - before
+	}
+	update()
+	if n := update(); n != 1 {
+		t.Errorf("an update without a change costs %d requests", n)
+	}
+	yank("v1.1.0", "second")
+	if n := update(); n > 3 {
+		t.Errorf("an update with a changed status costs %d requests", n)
+	}
+	for tag, message := range map[string]string{"v1.0.0": "first", "v1.1.0": "second"} {
+		if v := c.History(c.Packages[0].Repository).Find(tag); v == nil || v.Status == nil || v.Status.Message != message {
+			t.Errorf("%s: %+v", tag, v)
+		}
+	}
+}
+
 // killed is a transport that ends after a number of requests, as a killed process does.
 type killed struct {
 	next http.RoundTripper

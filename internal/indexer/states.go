@@ -35,21 +35,8 @@ func relevantTags(tags []string) []string {
 // digests returns the digests of tags, without those that do not exist although the registry lists them, and the state of the
 // repository. A digest that cannot be read is missing, and the state is zero then; unread is the first such error.
 func (b *Builder) digests(ctx context.Context, ref oci.Reference, tags []string) (found map[string]oci.Digest, state State, unread, err error) {
-	digests, errs := make([]oci.Digest, len(tags)), make([]error, len(tags))
-	g, ctx := errgroup.WithContext(ctx)
-	for i, tag := range tags {
-		if err := b.requests.Acquire(ctx, 1); err != nil {
-			return nil, State{}, nil, errors.Join(g.Wait(), err)
-		}
-		g.Go(func() error {
-			defer b.requests.Release(1)
-			var d oci.Descriptor
-			d, errs[i] = b.opts.Remote.Resolve(ctx, ref.WithTag(tag))
-			digests[i] = d.Digest
-			return ctx.Err()
-		})
-	}
-	if err := g.Wait(); err != nil {
+	digests, errs, err := b.resolve(ctx, ref, tags)
+	if err != nil {
 		return nil, State{}, nil, err
 	}
 	found = make(map[string]oci.Digest, len(tags))
@@ -67,6 +54,37 @@ func (b *Builder) digests(ctx context.Context, ref oci.Reference, tags []string)
 		return found, State{}, unread, nil
 	}
 	return found, State(hash.Sum(nil)), nil, nil
+}
+
+// resolve returns the digests of tags, zero for those that do not exist, and the errors for those that cannot be read.
+func (b *Builder) resolve(ctx context.Context, ref oci.Reference, tags []string) ([]oci.Digest, []error, error) {
+	digests, errs := make([]oci.Digest, len(tags)), make([]error, len(tags))
+	if b.opts.Digests != nil {
+		all, err := b.opts.Digests(ref.RepositoryPath())
+		for i, tag := range tags {
+			if digests[i] = all[tag]; digests[i].IsZero() {
+				errs[i] = remote.ErrTagNotFound
+			}
+		}
+		return digests, errs, err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for i, tag := range tags {
+		if err := b.requests.Acquire(ctx, 1); err != nil {
+			return nil, nil, errors.Join(g.Wait(), err)
+		}
+		g.Go(func() error {
+			defer b.requests.Release(1)
+			var d oci.Descriptor
+			d, errs[i] = b.opts.Remote.Resolve(ctx, ref.WithTag(tag))
+			digests[i] = d.Digest
+			return ctx.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, nil, err
+	}
+	return digests, errs, nil
 }
 
 // isFinal reports whether a version with the same digest cannot be read by a later attempt either. A tag that does not exist has

@@ -9,15 +9,15 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// statuses returns the statuses of versions, which the list of tags shows.
-func (b *Builder) statuses(ctx context.Context, ref oci.Reference, tags []string) ([]catalog.VersionStatus, error) {
+// statuses returns the statuses of versions, which the list of tags shows. With the digests of their tags, each is read once.
+func (b *Builder) statuses(ctx context.Context, ref oci.Reference, tags []string, digests map[string]oci.Digest) ([]catalog.VersionStatus, error) {
 	var out []catalog.VersionStatus
 	for _, tag := range tags {
 		subject, isStatus := catalog.ParseStatusTag(tag)
 		if !isStatus {
 			continue
 		}
-		s, err := b.status(ctx, ref, subject)
+		s, err := b.status(ctx, ref, subject, digests[tag])
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -30,13 +30,16 @@ func (b *Builder) statuses(ctx context.Context, ref oci.Reference, tags []string
 	return out, nil
 }
 
-// status reads the status of a version.
-func (b *Builder) status(ctx context.Context, ref oci.Reference, subject oci.Digest) (*catalog.VersionStatus, error) {
+// status reads the status of a version, whose artifact has a digest; zero if it is not known.
+func (b *Builder) status(ctx context.Context, ref oci.Reference, subject, artifact oci.Digest) (*catalog.VersionStatus, error) {
 	if err := b.requests.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 	defer b.requests.Release(1)
-	return packagestatus.Read(ctx, b.opts.Remote, ref.WithDigest(subject))
+	if artifact.IsZero() {
+		return packagestatus.Read(ctx, b.opts.Remote, ref.WithDigest(subject))
+	}
+	return packagestatus.ReadCached(ctx, b.opts.Remote, b.opts.Store, ref.WithDigest(artifact), subject)
 }
 
 // isTransient reports whether a later attempt can succeed: a status that cannot be read now must not be taken for none.

@@ -215,7 +215,7 @@ func (b *Builder) updateRepository(ctx context.Context, c *catalog.Catalog, befo
 func (b *Builder) updateEntry(
 	ctx context.Context, c *catalog.Catalog, ref oci.Reference, r repository, tags []string, digests map[string]oci.Digest,
 ) (entry *catalog.Entry, final bool, err error) {
-	statuses, err := b.statuses(ctx, ref, tags)
+	statuses, err := b.statuses(ctx, ref, tags, digests)
 	if err != nil {
 		return nil, false, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
 // Read returns the status of the version with the digest of a reference, and nil if it has none.
@@ -23,6 +24,19 @@ func Read(ctx context.Context, client *remote.Client, version oci.Reference) (*c
 		return nil, err
 	}
 	s, err := FromArtifact(ctx, a, version.Digest)
+	if err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// ReadCached returns the status of a version from the artifact with the digest of a reference, which is read once into a store.
+func ReadCached(ctx context.Context, client *remote.Client, cache *store.Store, artifact oci.Reference, version oci.Digest) (*catalog.VersionStatus, error) {
+	a, err := client.Cached(ctx, artifact, cache)
+	if err != nil {
+		return nil, err
+	}
+	s, err := FromArtifact(ctx, a, version)
 	if err != nil {
 		return nil, err
 	}

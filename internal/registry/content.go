@@ -30,6 +30,8 @@ type Packages struct {
 	remote   remote.Options
 	// digest returns the digest of a tag whose manifest cannot be read; nil means that such a tag has none.
 	digest func(ctx context.Context, repository, tag string) (oci.Digest, error)
+	// digests returns the digests of the tags of a repository whose manifests can be read; nil asks the registry for each of them.
+	digests func(repository string) (map[string]oci.Digest, error)
 
 	mu     sync.Mutex
 	store  *store.Store
@@ -142,7 +144,7 @@ func (p *Packages) builder(texts bool) (*indexer.Builder, error) {
 		return nil, err
 	}
 	return indexer.NewBuilder(indexer.Options{
-		Remote: p.client, Source: source, Store: p.store, Texts: texts, Moved: true, Parallel: runtime.GOMAXPROCS(0) * readsPerProcessor,
+		Remote: p.client, Source: source, Store: p.store, Texts: texts, Moved: true, Digests: p.digests, Parallel: runtime.GOMAXPROCS(0) * readsPerProcessor,
 	}), nil
 }
 
@@ -160,10 +162,16 @@ func (p *Packages) published(ctx context.Context, repository string, selects fun
 	if err != nil {
 		return nil, err
 	}
+	var digests map[string]oci.Digest
+	if p.digests != nil {
+		if digests, err = p.digests(repository); err != nil {
+			return nil, err
+		}
+	}
 	found := map[string]oci.Digest{}
 	for _, tag := range tags {
 		if digest, isStatus := catalog.ParseStatusTag(tag); isStatus {
-			s, err := packagestatus.Read(ctx, p.client, ref.WithDigest(digest))
+			s, err := p.status(ctx, ref, digest, digests[tag])
 			switch {
 			case err != nil && errcode.From(err).Code.Class != errcode.Invalid:
 				return nil, err
@@ -190,4 +198,15 @@ func (p *Packages) published(ctx context.Context, repository string, selects fun
 		}
 	}
 	return found, nil
+}
+
+// status returns the status of a version, whose artifact has a digest; zero if it is not known. It returns nil if the version has none.
+func (p *Packages) status(ctx context.Context, ref oci.Reference, version, artifact oci.Digest) (*catalog.VersionStatus, error) {
+	if artifact.IsZero() {
+		return packagestatus.Read(ctx, p.client, ref.WithDigest(version))
+	}
+	if _, err := p.open(); err != nil {
+		return nil, err
+	}
+	return packagestatus.ReadCached(ctx, p.client, p.store, ref.WithDigest(artifact), version)
 }

@@ -166,6 +166,26 @@ func (f *folder) digest(ctx context.Context, repository, tag string) (oci.Digest
 	return f.layouts.recorded(repository, tag)
 }
 
+// digestsOf returns the function that reads the digests of all tags at once; nil if a registry has none.
+func digestsOf(i images) func(repository string) (map[string]oci.Digest, error) {
+	if f, ok := i.(*folder); ok {
+		return f.digests
+	}
+	return nil
+}
+
+// digests returns the digests of the tags of a repository whose manifests are there and not damaged. olareg copies the list of a repository for each request, so that
+// a request for each tag would take a time that grows with the square of their number.
+func (f *folder) digests(repository string) (map[string]oci.Digest, error) {
+	tags, err := f.layouts.tags(repository)
+	for tag, d := range tags {
+		if info, err := os.Stat(f.contents.path(repository, d)); err != nil || !info.Mode().IsRegular() || f.contents.isDamaged(repository, d) {
+			delete(tags, tag)
+		}
+	}
+	return tags, err
+}
+
 // damage implements images.
 func (f *folder) damage(visible func(repository string) bool) damage {
 	return damage{f.layouts.damaged(visible), f.contents.damaged(visible)}

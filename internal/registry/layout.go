@@ -356,23 +356,31 @@ func isAbsent(err error) bool {
 
 // recorded returns the digest of a tag in the list of manifests, whether the manifest exists or not; zero if there is no such tag.
 func (l *Layouts) recorded(repository, tag string) (oci.Digest, error) {
+	tags, err := l.tags(repository)
+	return tags[tag], err
+}
+
+// tags returns the digests of the tags in the list of manifests, whether the manifests exist or not.
+func (l *Layouts) tags(repository string) (map[string]oci.Digest, error) {
 	document, err := os.ReadFile(filepath.Join(l.dir(repository), layoutFile))
 	if isAbsent(err) {
-		return oci.Digest{}, nil
+		return nil, nil
 	}
 	if err != nil {
-		return oci.Digest{}, ErrServer.New(err, "cannot read the repository %s", repository)
+		return nil, ErrServer.New(err, "cannot read the repository %s", repository)
 	}
 	entries, err := parseLayout(document)
 	if err != nil {
-		return oci.Digest{}, ErrDamaged.New(err, "cannot read the repository %s", repository)
+		return nil, ErrDamaged.New(err, "cannot read the repository %s", repository)
 	}
+	found := map[string]oci.Digest{}
 	for _, entry := range entries {
-		if entry.Annotations[refNameAnnotation] == tag {
-			return oci.ParseDigest(entry.Digest)
+		tag := entry.Annotations[refNameAnnotation]
+		if d, err := oci.ParseDigest(entry.Digest); tag != "" && err == nil {
+			found[tag] = d
 		}
 	}
-	return oci.Digest{}, nil
+	return found, nil
 }
 
 // refNameAnnotation is the annotation with the tag of a manifest in a layout (OCI image specification).

@@ -142,6 +142,7 @@ func New(o Options) (_ *Server, err error) {
 	// The indexer reads everything: the partitions of the index keep private packages apart.
 	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.images)
 	s.packages.digest = s.images.digest
+	s.packages.digests = digestsOf(s.images)
 	s.indexGuard = &indexGuard{packages: s.packages, policy: s.policy, log: s.log, corrects: o.Backend == nil}
 	s.indexBlobs = &indexBlobs{packages: s.packages, guard: s.indexGuard, images: s.images, now: s.now}
 	if s.options.Indexer == nil {
