@@ -261,9 +261,9 @@ func printReady(env *terminal.Env, s up.State, after, stop string) {
 		text += fmt.Sprintf(`
 Next:
   export KUBECONFIG=%s
-  xpkg build -f package --embed-runtime-image-tarball runtime.tar -o my.xpkg
-  xpkg push -f my.xpkg %s/my/package:v0.1.0
-  xpkg install provider %s/my/package:v0.1.0 --wait 2m
+  xpkg install provider xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0 --wait 2m
+  xpkg init provider provider-boats
+  xpkg dev provider-boats/package --embed-go-program provider-boats
 
 %s
 
@@ -271,7 +271,7 @@ Pushes to the registry require a token, which xpkg reads from the data directory
   %s
 
 %s
-`, wording.ShellWord(s.Kubeconfig), s.Registry, s.Registry, composition(s), up.LoginCommand(s), stop)
+`, wording.ShellWord(s.Kubeconfig), composition(s), up.LoginCommand(s), stop)
 	}
 	_ = terminal.OutputFlag{}.Print(env.Stdout, nil, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 }
