@@ -17,7 +17,7 @@ var (
 	ErrDataDirInUse = errcode.Code{
 		Name: "DataDirInUse", Class: errcode.Conflict,
 		Cause: "Another process uses the data directory.",
-		Fix:   "Stop it with `xpkg down`, or choose another directory with --data-dir.",
+		Fix:   "See it with `xpkg status`, stop it with `xpkg down`, or choose another directory with --data-dir.",
 	}
 	ErrDataDirUnusable = errcode.Code{
 		Name: "DataDirUnusable", Class: errcode.Usage,

@@ -200,7 +200,7 @@ func lockDirectory(path string) (*flock.Flock, error) {
 		return nil, unusable(err, path, "cannot lock data directory %s", path)
 	}
 	return nil, ErrInUse.New(nil, "data directory %s is in use by process %s", path, holder(path)).
-		WithDo("Stop it with `%s`, or choose another directory with --data-dir.", Command("xpkg down", path))
+		WithDo("See it with `%s`, stop it with `%s`, or choose another directory with --data-dir.", Command("xpkg status", path), Command("xpkg down", path))
 }
 
 // prepare removes the access of other users, and the state of the previous process. It writes the
