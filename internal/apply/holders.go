@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"path"
 	"strings"
 
@@ -19,6 +20,7 @@ type Holder struct {
 	Finalizers      []string
 	// Terminating is the message of the condition Terminating of a CRD that the API server keeps until its custom resources
 	// are deleted, Defines the resource that the CRD defines, and Remaining how many of them exist, or -1 if they cannot be listed.
+	// Crossplane core keeps an XRD for the same reason; Defines is then the composite resource, or its claim.
 	Terminating, Defines string
 	Remaining            int
 }
@@ -40,12 +42,15 @@ func (c *Cluster) Holders(ctx context.Context, refs []plan.Ref) ([]Holder, error
 			wanted[ref.Name] = ref
 		}
 		var held []plan.Ref
+		var composed []Holder
 		err := c.eachHolder(ctx, folder, resourceOf(folder), func(h Holder) {
 			ref, ok := wanted[h.Name]
 			switch {
 			case !ok:
 			case len(h.Finalizers) == 1 && h.Finalizers[0] == cleanupFinalizer:
 				held = append(held, ref)
+			case ref.Kind == kindXRD:
+				composed = append(composed, h)
 			default:
 				out = append(out, h)
 			}
@@ -60,6 +65,56 @@ func (c *Cluster) Holders(ctx context.Context, refs []plan.Ref) ([]Holder, error
 			}
 			out = append(out, found...)
 		}
+		for _, h := range composed {
+			found, err := c.xrdHolders(ctx, wanted[h.Name], h)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+		}
+	}
+	return out, nil
+}
+
+// xrdHolders returns the composite resources and claims with finalizers that keep an XRD, and the XRD for each of both that remains.
+// Without remaining ones, the XRD is like any other object with finalizers.
+func (c *Cluster) xrdHolders(ctx context.Context, ref plan.Ref, xrd Holder) ([]Holder, error) {
+	raw, exists, err := c.object(ctx, ref)
+	if err != nil || !exists {
+		return nil, err
+	}
+	var x struct {
+		Spec struct {
+			Group      string
+			ClaimNames struct{ Plural string }
+		}
+	}
+	if err := json.Unmarshal(raw, &x); err != nil {
+		return nil, ErrServer.New(err, "read %s %s", ref.Kind, ref.Name)
+	}
+	crds := []string{ref.Name}
+	if claims := x.Spec.ClaimNames.Plural; claims != "" {
+		crds = append(crds, claims+"."+x.Spec.Group)
+	}
+	var out []Holder
+	for _, name := range crds {
+		found, err := c.crdHolders(ctx, plan.Ref{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: plan.DefinitionKind, Name: name})
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range found {
+			switch {
+			case h.Defines == "":
+				out = append(out, h)
+			case h.Remaining != 0:
+				of := xrd
+				of.Defines, of.Remaining = h.Defines, h.Remaining
+				out = append(out, of)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return []Holder{xrd}, nil
 	}
 	return out, nil
 }

@@ -81,6 +81,12 @@ func delayOf(h apply.Holder) string {
 
 // remedyOf returns the commands for an object that delays a deletion.
 func remedyOf(h apply.Holder) string {
+	if h.Defines != "" && strings.HasPrefix(h.Resource, "compositeresourcedefinitions.") {
+		// Core deletes the composite resources that have no namespace.
+		resource := wording.ShellWord(h.Defines)
+		return fmt.Sprintf("Crossplane core keeps the XRD until they are deleted, and does not delete those in namespaces itself. See them with `kubectl get %s --all-namespaces`, and delete them with `kubectl delete %s --all --all-namespaces`. Do not remove the finalizer of the XRD.",
+			resource, resource)
+	}
 	if h.Defines != "" {
 		// Without its finalizer the CRD would be deleted, and its custom resources would remain in the database.
 		return fmt.Sprintf("See the remaining custom resources with `kubectl get %s --all-namespaces`, and the CRD with `kubectl describe crd %s`. Do not remove the finalizer of the CRD.",

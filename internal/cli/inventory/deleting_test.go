@@ -33,3 +33,19 @@ func TestDeletionDelayNamesTheConditionOfACRD(t *testing.T) {
 		t.Errorf("the remedy %q lacks %q", remedy, want)
 	}
 }
+
+// An XRD that Crossplane core keeps is named with its composite resources and the command that deletes them: core does not delete those in
+// namespaces, and without the finalizer their CRD would be deleted before them.
+func TestDeletionDelayNamesTheCompositeResourcesOfAnXRD(t *testing.T) {
+	xrd := apply.Holder{
+		Resource: "compositeresourcedefinitions.apiextensions.crossplane.io", Name: "fleets.example.org",
+		Finalizers: []string{"defined.apiextensions.crossplane.io"}, Defines: "fleets.example.org", Remaining: 1,
+	}
+	reason, remedy := DeletionDelay(v1.NewPackage(v1.ConfigurationKind), []apply.Holder{xrd})
+	if want := "compositeresourcedefinitions.apiextensions.crossplane.io/fleets.example.org is kept until its 1 custom resource is deleted"; reason != want {
+		t.Errorf("got the reason %q, want %q", reason, want)
+	}
+	if !strings.Contains(remedy, "`kubectl delete fleets.example.org --all --all-namespaces`") || strings.Contains(remedy, "kubectl patch") {
+		t.Errorf("got the remedy %q", remedy)
+	}
+}
