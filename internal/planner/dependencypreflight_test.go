@@ -8,12 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -110,6 +113,23 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 		})
 		check(t, "harbor", belongs("ships", "fleet", "Provider/"+holder.Name))
 		check(t, "one")
+
+		definition := &unstructured.Unstructured{}
+		definition.SetAPIVersion("apiextensions.k8s.io/v1")
+		definition.SetKind(plan.DefinitionKind)
+		definition.SetName("ships.foreseen.preview.test")
+		hold := func(finalizers ...string) {
+			env.Update(t, e, definition, func(o *unstructured.Unstructured) { o.SetFinalizers(finalizers) })
+		}
+		hold("preview.test/hold")
+		if err := c.Delete(t.Context(), definition); err != nil {
+			t.Fatal(err)
+		}
+		err := install(t, pl, env.NewProvider("foreseen-harbor", at+"harbor:v1")).RefusalError()
+		if !errors.Is(err, apply.ErrDeleting) || !strings.Contains(err.Error(), "CustomResourceDefinition ships.foreseen.preview.test is being deleted") {
+			t.Errorf("an object in deletion: %v", err)
+		}
+		hold()
 	})
 	t.Run("without read access", func(t *testing.T) {
 		pl.Source = onlyRead{s, "one"}

@@ -147,7 +147,7 @@ func (s *clusterState) installed(_ context.Context, kind, name string) (v1.Packa
 
 // holders returns the packages that own objects, except for packages that change. It reads them
 // from the Lock or, if the Lock does not list all objects, from the owner references of the added
-// objects.
+// objects. An object that is being deleted has no holder: the plan of its package refuses it.
 func (pl *Planner) holders(ctx context.Context, s *clusterState, changes []graph.Change, added [][]plan.Ref) (plan.Holders, error) {
 	changing := s.changingOwners(changes)
 	if holders, known := graph.Holders(s.lock.Packages, s.packagesByRevision(), changing); known {
@@ -160,6 +160,9 @@ func (pl *Planner) holders(ctx context.Context, s *clusterState, changes []graph
 			return nil, err
 		}
 		for ref, l := range live {
+			if l.Deleting {
+				continue
+			}
 			if c := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: l.Owners}); c != nil && !changing[c.Name] && !changing[c.Kind+"/"+c.Name] {
 				holders.Put(c.Kind+"/"+c.Name, ref)
 			}
