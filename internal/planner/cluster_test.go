@@ -143,7 +143,29 @@ func TestCustomResourcesAfterThePlan(t *testing.T) {
 		"unknown": {[]CustomResources{{CRD: "ones.a.test", Unknown: "they may not be listed"}}, "was 2 and is not known: they may not be listed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := CheckCustomResources(p, &Plan{CustomResources: tc.now})
+			err := CheckConsequences(p, &Plan{CustomResources: tc.now})
+			if tc.moved == "" && err != nil || tc.moved != "" && (!errors.Is(err, ErrPlanMoved) || !strings.Contains(err.Error(), tc.moved)) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// An uninstall that a user confirmed breaks no dependents that were installed after its plan.
+func TestDependentsAfterThePlan(t *testing.T) {
+	top := Broken{Kind: "Configuration", Name: "top", Requires: "a.test/base", Constraint: ">=v1"}
+	other := Broken{Kind: "Configuration", Name: "other", Requires: "a.test/base"}
+	p := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "base"}, Breaks: []Broken{top}}
+	for name, tc := range map[string]struct {
+		now   []Broken
+		moved string
+	}{
+		"same":    {[]Broken{top}, ""},
+		"none":    {nil, ""},
+		"another": {[]Broken{top, other}, "the requirement of configuration/other for a.test/base was absent and is any version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := CheckConsequences(p, &Plan{Breaks: tc.now})
 			if tc.moved == "" && err != nil || tc.moved != "" && (!errors.Is(err, ErrPlanMoved) || !strings.Contains(err.Error(), tc.moved)) {
 				t.Errorf("got %v", err)
 			}

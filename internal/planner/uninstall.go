@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -224,10 +225,16 @@ func (pl *Planner) listedObjects(ctx context.Context, s *clusterState, out *Plan
 	return slices.SortedFunc(maps.Keys(seen), plan.Ref.Compare)
 }
 
-// CheckCustomResources fails with PlanMoved if an uninstall now deletes more custom resources than its plan counts: the user agreed to the
-// deletion of those alone.
-func CheckCustomResources(planned, now *Plan) error {
+// CheckConsequences fails with PlanMoved if an uninstall now deletes more custom resources than its plan counts, or breaks a dependent that
+// its plan does not list: the user agreed to those alone.
+func CheckConsequences(planned, now *Plan) error {
 	var moved differences
+	for _, b := range now.Breaks {
+		known := slices.ContainsFunc(planned.Breaks, func(was Broken) bool { return was.Kind == b.Kind && was.Name == b.Name && was.Requires == b.Requires })
+		if !known {
+			moved.text("the requirement of "+Package{Kind: b.Kind, Name: b.Name}.Short()+" for "+b.Requires, "", cmp.Or(b.Constraint, "any version"))
+		}
+	}
 	for _, r := range now.CustomResources {
 		was := CustomResources{CRD: r.CRD}
 		if i := slices.IndexFunc(planned.CustomResources, func(w CustomResources) bool { return w.CRD == r.CRD }); i >= 0 {

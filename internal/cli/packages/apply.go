@@ -139,7 +139,7 @@ func (c *ApplyCmd) finish(env *terminal.Env, pl *clusterPlanner, p *planner.Plan
 			word = outcomeOfWait(env, live)
 		}
 	case p.Operation == planner.Uninstall:
-		with.noteDefinitions(env, live)
+		with.noteDefinitions(env, live, p)
 	}
 	if err != nil {
 		return err

@@ -71,17 +71,24 @@ func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package
 }
 
 // noteDefinitions prints that Kubernetes deletes the CRDs of a package after the package, if a command does not wait for it. It can take
-// minutes for a large package.
-func (l deletionSummary) noteDefinitions(env *terminal.Env, p v1.Package) {
-	names := map[string]bool{}
-	for _, o := range l.objects {
-		if o.Kind == plan.DefinitionKind {
-			names[o.Name] = true
+// minutes for a large package. Without a plan, the CRDs that other packages own too are not known.
+func (l deletionSummary) noteDefinitions(env *terminal.Env, p v1.Package, planned *planner.Plan) {
+	definitions := ""
+	if planned != nil {
+		n := 0
+		for _, c := range planned.Objects.Changes {
+			if c.Action == plan.Delete && c.Ref.Kind == plan.DefinitionKind {
+				n++
+			}
 		}
+		if n > 0 {
+			definitions = wording.Count(n, "CRD") + " of " + inventory.ShortName(p)
+		}
+	} else if slices.ContainsFunc(l.objects, func(o plan.Ref) bool { return o.Kind == plan.DefinitionKind }) {
+		definitions = "the CRDs that belong to " + inventory.ShortName(p) + " alone"
 	}
-	if len(names) > 0 {
-		fmt.Fprintf(env.Stderr, "note: Kubernetes deletes %s of %s in the background; with --wait, the command ends when they are gone\n",
-			wording.Count(len(names), "CRD"), inventory.ShortName(p))
+	if definitions != "" {
+		fmt.Fprintf(env.Stderr, "note: Kubernetes deletes %s in the background; with --wait, the command ends when they are gone\n", definitions)
 	}
 }
 
@@ -266,7 +273,7 @@ func finishDeletions(env *terminal.Env, flags connection.ClusterFlags, cluster c
 	}
 	for _, p := range deleted {
 		if limit == 0 {
-			p.owned.noteDefinitions(env, p)
+			p.owned.noteDefinitions(env, p, nil)
 		} else if err := waitGone(env, flags, cluster, p, p.owned, limit); err != nil {
 			return nil, err
 		}

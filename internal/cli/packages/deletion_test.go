@@ -25,6 +25,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -101,19 +102,32 @@ func TestADeletedProviderMayComeBackForItsUsers(t *testing.T) {
 	}
 }
 
-// An uninstall that does not wait names the CRDs that still exist, each once.
+// An uninstall that does not wait counts the CRDs that are deleted: not those that another package owns too, or that a user created.
 func TestUninstallNamesTheDefinitionsThatRemain(t *testing.T) {
-	definition := func(name string) plan.Ref { return plan.Ref{Kind: "CustomResourceDefinition", Name: name} }
-	for want, objects := range map[string][]plan.Ref{
-		"": {{Kind: "Composition", Name: "a"}},
-		"note: Kubernetes deletes 2 CRDs of provider/base in the background; with --wait, the command ends when they are gone\n": {definition("a"), definition("b"), definition("a")},
+	definition := func(name string) plan.Ref { return plan.Ref{Kind: plan.DefinitionKind, Name: name} }
+	change := func(a plan.Action, name string) plan.Change { return plan.Change{Action: a, Ref: definition(name)} }
+	planned := func(changes ...plan.Change) *planner.Plan { return &planner.Plan{Objects: plan.Plan{Changes: changes}} }
+	note := func(text string) string {
+		return "note: Kubernetes deletes " + text + " in the background; with --wait, the command ends when they are gone\n"
+	}
+	for name, tc := range map[string]struct {
+		listed  []plan.Ref
+		planned *planner.Plan
+		want    string
+	}{
+		"without CRDs":            {[]plan.Ref{{Kind: "Composition", Name: "a"}}, nil, ""},
+		"without a plan":          {[]plan.Ref{definition("a"), definition("b")}, nil, note("the CRDs that belong to provider/base alone")},
+		"with a plan":             {[]plan.Ref{definition("a"), definition("b")}, planned(change(plan.Delete, "a"), change(plan.Leave, "b"), change(plan.Delete, "c")), note("2 CRDs of provider/base")},
+		"owned by other packages": {[]plan.Ref{definition("a")}, planned(change(plan.Leave, "a")), ""},
 	} {
-		var out strings.Builder
-		base := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "base"}}
-		deletionSummary{objects: objects}.noteDefinitions(&terminal.Env{Stderr: &out}, base)
-		if out.String() != want {
-			t.Errorf("got %q, want %q", out.String(), want)
-		}
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			base := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "base"}}
+			deletionSummary{objects: tc.listed}.noteDefinitions(&terminal.Env{Stderr: &out}, base, tc.planned)
+			if out.String() != tc.want {
+				t.Errorf("got %q, want %q", out.String(), tc.want)
+			}
+		})
 	}
 }
 

@@ -330,8 +330,8 @@ func (o operation) ask(env *terminal.Env, what string) error {
 	return adviseDryRun(env, o.Consent(env, what))
 }
 
-// checkSteps fails if a package is not as it was planned with, before the first write, or if more custom resources would be deleted than
-// a user was asked about.
+// checkSteps fails if a package is not as it was planned with, before the first write, or if the removals have other consequences than
+// those that a user was asked about.
 func (o operation) checkSteps(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
 	all, err := inventory.LoadPackages(env.Context, pl.client)
 	if err != nil {
@@ -351,7 +351,8 @@ func (o operation) checkSteps(env *terminal.Env, pl *clusterPlanner, steps []*st
 	return nil
 }
 
-// checkRemovals plans the removals again, and fails if they would delete more custom resources than the user was asked about.
+// checkRemovals plans the removals again, and fails if they would delete more custom resources, or break other dependents, than the user
+// was asked about.
 func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
 	again := map[*step]*step{}
 	var removals []*step
@@ -364,9 +365,16 @@ func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, steps []
 	if _, err := o.planSteps(env, pl, removals); err != nil {
 		return err
 	}
+	// A dependent that the operation changes too was planned as it is afterwards.
+	changes := func(b planner.Broken) bool {
+		return slices.ContainsFunc(steps, func(s *step) bool {
+			return s.live != nil && s.live.PackageKind() == b.Kind && s.live.GetName() == b.Name
+		})
+	}
 	for _, s := range steps {
 		if now := again[s]; now != nil {
-			if err := planner.CheckCustomResources(s.plan, now.plan); err != nil {
+			now.plan.Breaks = slices.DeleteFunc(now.plan.Breaks, changes)
+			if err := planner.CheckConsequences(s.plan, now.plan); err != nil {
 				return err
 			}
 		}
@@ -514,7 +522,7 @@ func (o operation) waitFor(env *terminal.Env, cluster client.Client, done []*don
 	for _, d := range done {
 		switch {
 		case limit == 0 && d.remove:
-			d.owned.noteDefinitions(env, d.object)
+			d.owned.noteDefinitions(env, d.object, d.plan)
 		case limit == 0:
 		case d.isGone:
 			d.word = "gone"

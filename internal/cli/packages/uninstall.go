@@ -119,7 +119,8 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 	if err != nil && c.Wait > 0 {
 		return err
 	}
-	if err := c.remove(env, cluster, one, p); err != nil {
+	planned, err := c.remove(env, cluster, one, p)
+	if err != nil {
 		return err
 	}
 	if c.Wait > 0 {
@@ -127,7 +128,7 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 			return err
 		}
 	} else {
-		with.noteDefinitions(env, p)
+		with.noteDefinitions(env, p, planned)
 	}
 	return c.printRemoved(env, cluster, p)
 }
@@ -276,23 +277,23 @@ func awaitNeeds(env *terminal.Env, cluster client.Client, all *inventory.Invento
 	}
 }
 
-// remove deletes the package: with --yes in its current state, and otherwise only if neither it nor
-// the number of its custom resources has changed since the user saw the plan.
-func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, one uninstallArgs, p v1.Package) error {
+// remove deletes the package, and returns the plan: with --yes in its current state and without a plan, and otherwise only if the package
+// has not changed, and its custom resources and dependents are not more, since the user saw the plan.
+func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, one uninstallArgs, p v1.Package) (*planner.Plan, error) {
 	if !c.Yes {
 		agreed, err := c.ask(env, one)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		_, err = carryOut(env.Context, cluster, agreed)
-		return err
+		return agreed, err
 	}
 	if err := planner.CheckMaintained(env.Context, cluster, p, nil); err != nil {
-		return planError(err, "uninstall "+inventory.ShortName(p))
+		return nil, planError(err, "uninstall "+inventory.ShortName(p))
 	}
 	uid := p.GetUID()
 	err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation))
-	return connection.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(p))
+	return nil, connection.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(p))
 }
 
 // ask lists the objects to delete and asks for confirmation. Without a terminal, it fails if custom resources
@@ -321,7 +322,7 @@ func (c *UninstallCmd) ask(env *terminal.Env, one uninstallArgs) (p *planner.Pla
 		if err != nil {
 			return nil, err
 		}
-		return p, planner.CheckCustomResources(p, now)
+		return p, planner.CheckConsequences(p, now)
 	}
 	if err := consentError(p); err != nil {
 		return nil, err
