@@ -41,14 +41,24 @@ func (f atomicFlag) limit(wait time.Duration) time.Duration {
 	return wait
 }
 
-// change is a package that a command has written. Before is nil for a new package.
-type change struct{ before, after v1.Package }
+// change is a package that a command has written.
+type change struct {
+	// before is nil for a new package.
+	before, after v1.Package
+	// generation is that of the package when the command has written it. Another client that changes its spec increments it.
+	generation int64
+}
+
+// newChange returns the change of a package that was just written.
+func newChange(before, after v1.Package) change {
+	return change{before: before, after: after, generation: after.GetGeneration()}
+}
 
 // uninstallFunc plans the uninstall of a package.
 type uninstallFunc func(context.Context, v1.Package) (*planner.Plan, error)
 
 // undo returns the error of a failed command. With --atomic, it first undoes the changes, the last one first. It keeps new packages that
-// have custom resources: the user has not consented to their deletion.
+// have custom resources: the user has not consented to their deletion. It keeps what another client has changed since.
 func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uninstallFunc, changes []change, why error) error {
 	if !f.Atomic || len(changes) == 0 {
 		return why
@@ -56,7 +66,8 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uni
 	// The changes are also undone if the user interrupts the wait.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.Context), time.Minute)
 	defer cancel()
-	var undone, kept []string
+	var undone, kept, changed []string
+	var returned []change
 	for _, c := range slices.Backward(changes) {
 		used, err := c.isUsed(ctx, uninstall)
 		if errors.Is(err, planner.ErrNotInstalled) {
@@ -66,15 +77,20 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uni
 			kept = append(kept, inventory.ShortName(c.after))
 			continue
 		}
+		isUndone := false
 		if err == nil {
-			err = c.undo(ctx, cluster)
+			isUndone, err = c.undo(ctx, cluster)
 		}
 		if err != nil {
 			return errors.Join(why, err)
 		}
-		undone = append(undone, c.String())
+		if !isUndone {
+			changed = append(changed, inventory.ShortName(c.after))
+			continue
+		}
+		undone, returned = append(undone, c.String()), append(returned, c)
 	}
-	if len(undone)+len(kept) == 0 {
+	if len(undone)+len(kept)+len(changed) == 0 {
 		return why
 	}
 	failed := errcode.From(why)
@@ -89,6 +105,11 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uni
 	}
 	if len(kept) > 0 {
 		advice += "New packages with custom resources stay: " + strings.Join(kept, ", ") + "; to delete them together, run `xpkg uninstall " + strings.Join(kept, " ") + "`. "
+	}
+	if len(changed) > 0 {
+		advice += "Packages that another client has changed or deleted meanwhile were left as they are: " + strings.Join(changed, ", ") + ". "
+	}
+	if len(kept)+len(changed) > 0 {
 		if len(undone) == 0 {
 			return failed.WithDo("%sNothing was undone.", advice)
 		}
@@ -96,7 +117,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uni
 	} else {
 		advice += "All changes"
 	}
-	return failed.WithDo("%s were undone: %s.%s", advice, strings.Join(undone, ", "), f.notHealthyAgain(env, cluster, changes))
+	return failed.WithDo("%s were undone: %s.%s", advice, strings.Join(undone, ", "), f.notHealthyAgain(env, cluster, returned))
 }
 
 // notHealthyAgain waits until the packages that were healthy before their changes are healthy again, and returns a sentence about
@@ -145,25 +166,35 @@ func (c change) isUsed(ctx context.Context, uninstall uninstallFunc) (bool, erro
 	return resources > 0 || uncounted > 0, nil
 }
 
-// undo deletes a new package, or writes the former spec of another one.
-func (c change) undo(ctx context.Context, cluster client.Client) error {
+// undo deletes a new package, or writes the former spec of another one. It returns false if another client has changed or replaced the
+// package, or has deleted one that existed before.
+func (c change) undo(ctx context.Context, cluster client.Client) (bool, error) {
+	for try := 1; ; try++ {
+		live, err := inventory.Get(ctx, cluster, c.after.PackageKind(), c.after.GetName())
+		switch {
+		case err != nil:
+			return false, err
+		case live == nil:
+			return c.before == nil, nil
+		case live.GetUID() != c.after.GetUID() || live.GetGeneration() != c.generation:
+			return false, nil
+		}
+		if err = c.write(ctx, cluster, live); !apierrors.IsConflict(err) || try == attempts {
+			return err == nil, err
+		}
+	}
+}
+
+// write deletes a new package, or writes the former spec, if the package is still as it was read.
+func (c change) write(ctx context.Context, cluster client.Client, live v1.Package) error {
 	if c.before == nil {
-		uid := c.after.GetUID()
-		err := cluster.Delete(ctx, c.after, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation))
+		uid, version := live.GetUID(), live.GetResourceVersion()
+		err := cluster.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
 		return connection.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(c.after))
 	}
-	for try := 1; ; try++ {
-		live, err := inventory.Get(ctx, cluster, c.before.PackageKind(), c.before.GetName())
-		if err != nil || live == nil || live.GetUID() != c.before.GetUID() {
-			return err
-		}
-		*live.PackageSpec() = *c.before.PackageSpec()
-		if r := live.RuntimeSpec(); r != nil {
-			*r = *c.before.RuntimeSpec()
-		}
-		err = cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager))
-		if !apierrors.IsConflict(err) || try == attempts {
-			return connection.Classify(err, "return %s to %s", inventory.ShortName(c.before), c.before.PackageSpec().Package)
-		}
+	*live.PackageSpec() = *c.before.PackageSpec()
+	if r := live.RuntimeSpec(); r != nil {
+		*r = *c.before.RuntimeSpec()
 	}
+	return connection.Classify(cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager)), "return %s to %s", inventory.ShortName(c.before), c.before.PackageSpec().Package)
 }

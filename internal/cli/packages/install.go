@@ -95,10 +95,10 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 			return err
 		}
 	}
-	limit := c.limit(c.Wait)
+	limit, changes := c.limit(c.Wait), newPackages(created, p)
 	if limit > 0 {
 		if err := waitInstalled(env, cluster, p, limit, created); err != nil {
-			return c.undo(env, cluster, c.planUninstall, newPackages(created, p), err)
+			return c.undo(env, cluster, c.planUninstall, changes, err)
 		}
 	}
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
@@ -119,7 +119,7 @@ func newPackages(created bool, p v1.Package) []change {
 	if !created {
 		return nil
 	}
-	return []change{{after: p}}
+	return []change{newChange(nil, p)}
 }
 
 // planUninstall plans the uninstall of the package that the command has installed.

@@ -430,6 +430,8 @@ func splitUnhealthy(done []*doneStep) (concerned, unhealthy []*doneStep) {
 type doneStep struct {
 	*step
 	object v1.Package
+	// generation is that of the object when it was written.
+	generation int64
 	// word describes the result.
 	word string
 	// owned is what a deleted package owned, and deletion what the command waits for.
@@ -460,6 +462,7 @@ func (o operation) write(env *terminal.Env, cluster client.Client, steps []*step
 		if d.object, d.word, err = s.carryOut(env.Context, cluster); err != nil {
 			return out, err
 		}
+		d.generation = d.object.GetGeneration()
 		out = append(out, d)
 	}
 	for _, d := range out {
@@ -546,7 +549,7 @@ func changesOf(done []*doneStep) []change {
 	var out []change
 	for _, d := range done {
 		if !d.same && !d.remove {
-			out = append(out, change{before: d.live, after: d.object})
+			out = append(out, change{before: d.live, after: d.object, generation: d.generation})
 		}
 	}
 	return out

@@ -354,11 +354,11 @@ func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why
 // finish waits for a package if requested, and prints it. Before is the package before the update, or p if nothing is changed.
 func (c *UpdateCmd) finish(env *terminal.Env, cluster client.Client, before, p v1.Package, word string) error {
 	if limit := c.limit(c.Wait); limit > 0 {
+		var changes []change
+		if before != p {
+			changes = append(changes, newChange(before, p))
+		}
 		if err := waitInstalled(env, cluster, p, limit, false); err != nil {
-			var changes []change
-			if before != p {
-				changes = append(changes, change{before: before, after: p})
-			}
 			return c.undo(env, cluster, nil, changes, err)
 		}
 		word = outcomeOfWait(env, p)

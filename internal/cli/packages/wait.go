@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -44,6 +46,9 @@ func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit
 		}
 		return terminal.ErrInterrupted.New(nil, "stopped waiting until %s is healthy", name).WithDo("%s", do)
 	}
+	if errors.Is(err, inventory.ErrPackageNotFound) || errors.Is(err, inventory.ErrDeleting) {
+		return err
+	}
 	_, _, _, failed := failureOf(p)
 	if created && failed && p.PackageStatus().CurrentRevision == "" {
 		return removeFailedInstall(env, cluster, p, err)
@@ -51,17 +56,37 @@ func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit
 	return err
 }
 
+// removeFailedInstall deletes a package that the command has created, unless another client has changed it since.
 func removeFailedInstall(env *terminal.Env, cluster client.Client, p v1.Package, why error) error {
-	uid := p.GetUID()
-	if err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+	f := errcode.From(why)
+	now := v1.NewPackage(p.PackageKind())
+	remove := func() error {
+		if err := cluster.Get(env.Context, client.ObjectKeyFromObject(p), now); err != nil {
+			return err
+		}
+		if isChanged(p, now) {
+			return nil
+		}
+		// The manager can write the status meanwhile.
+		uid, version := now.GetUID(), now.GetResourceVersion()
+		return cluster.Delete(env.Context, now, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	}
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, remove); client.IgnoreNotFound(err) != nil {
 		return errors.Join(why, connection.Classify(err, "remove %s again", inventory.ShortName(p)))
 	}
-	f := errcode.From(why)
+	if isChanged(p, now) {
+		return f.WithDo("%s %s stays, because another client has changed it meanwhile: see `xpkg describe %s`.", f.Do, inventory.ShortName(p), inventory.ShortName(p))
+	}
 	advice := f.Do
 	if errors.Is(why, ErrWait) {
 		advice = "Fix the cause above and install it again."
 	}
 	return f.WithDo("%s Nothing was installed; %s was deleted again.", advice, inventory.ShortName(p))
+}
+
+// isChanged reports whether another client has changed the spec of a created package, or has replaced the package.
+func isChanged(created, now v1.Package) bool {
+	return now.GetUID() != "" && (now.GetUID() != created.GetUID() || now.GetGeneration() > 1)
 }
 
 // pollInterval is the interval between reads of a package while waiting.
@@ -88,7 +113,13 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 	var health packageHealth
 	for {
 		if err := cluster.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil && ctx.Err() == nil {
+			if apierrors.IsNotFound(err) {
+				return inventory.ErrPackageNotFound.New(nil, "another client deleted %s while the command waited for it", inventory.ShortName(p))
+			}
 			return connection.Classify(err, "read %s", inventory.ShortName(p))
+		}
+		if err := inventory.CheckNotDeleting(p); err != nil {
+			return err
 		}
 		p.GetObjectKind().SetGroupVersionKind(kind)
 		now, err := checkHealth(ctx, cluster, p)

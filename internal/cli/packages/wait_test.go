@@ -11,12 +11,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -244,6 +246,99 @@ func TestTheErrorOfAFailingRuntimeNamesTheLogAndTheRollback(t *testing.T) {
 		p.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: reason})
 		if do := errcode.From(adviseRuntime(p, ErrWait.New(nil, "it is not healthy"))).Do; do != want {
 			t.Errorf("%s: %s", reason, do)
+		}
+	}
+}
+
+// A wait for a package that another client has deleted, or is deleting, ends at once.
+func TestWaitForADeletedPackage(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleting := v1.NewPackage("Provider")
+	deleting.SetName("deleting")
+	deleting.SetFinalizers([]string{v1.FinalizerRuntimeProtection})
+	now := metav1.Now()
+	deleting.SetDeletionTimestamp(&now)
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(deleting).Build()
+	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
+	for name, want := range map[string]errcode.Code{"deleted": inventory.ErrPackageNotFound, "deleting": inventory.ErrDeleting} {
+		p := v1.NewPackage("Provider")
+		p.SetName(name)
+		if err := waitInstalled(env, cluster, p, time.Hour, true); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %s", name, err, want.Name)
+		}
+	}
+}
+
+// A failed install deletes the package that it has created, but not what another client has made of it.
+func TestFailedInstallKeepsChangedPackages(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		uid        types.UID
+		generation int64
+		stays      bool
+	}{
+		"created":  {"a", 1, false},
+		"changed":  {"a", 2, true},
+		"replaced": {"b", 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live, created := v1.NewPackage("Provider"), v1.NewPackage("Provider")
+			for _, p := range []v1.Package{live, created} {
+				p.SetName("boats")
+				p.SetUID("a")
+				p.SetGeneration(1)
+			}
+			live.SetUID(tc.uid)
+			live.SetGeneration(tc.generation)
+			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()
+			env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
+			failed := removeFailedInstall(env, cluster, created, ErrWait.New(nil, "it is not healthy"))
+			exists := cluster.Get(t.Context(), client.ObjectKeyFromObject(live), v1.NewPackage("Provider")) == nil
+			if do := errcode.From(failed).Do; exists != tc.stays || strings.Contains(do, "stays, because another client") != tc.stays {
+				t.Errorf("exists %t, %s", exists, do)
+			}
+		})
+	}
+}
+
+// An atomic command that fails undoes its own changes, and keeps those that other clients have made meanwhile.
+func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name, version string) v1.Package {
+		p := v1.NewPackage("Provider")
+		p.SetName(name)
+		p.SetGeneration(2)
+		p.PackageSpec().Package = "registry.test/" + name + ":" + version
+		return p
+	}
+	own, changed, added := at("own", "v2"), at("changed", "v3"), at("added", "v3")
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(own, changed, added).Build()
+	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
+	changes := []change{
+		{before: at("own", "v1"), after: at("own", "v2"), generation: 2},
+		{before: at("changed", "v1"), after: at("changed", "v2"), generation: 1},
+		{before: at("deleted", "v1"), after: at("deleted", "v2"), generation: 2},
+		{after: at("added", "v2"), generation: 1},
+	}
+	got := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, changes, ErrWait.New(nil, "it is not healthy"))).Do
+	const want = "Correct the cause above and try again. Packages that another client has changed or deleted meanwhile were left as they are: " +
+		"provider/added, provider/deleted, provider/changed. All other changes were undone: provider/own was returned to registry.test/own:v1."
+	if got != want {
+		t.Errorf("got %s", got)
+	}
+	for name, version := range map[string]string{"own": "v1", "changed": "v3", "added": "v3"} {
+		p := v1.NewPackage("Provider")
+		if err := cluster.Get(t.Context(), client.ObjectKey{Name: name}, p); err != nil || !strings.HasSuffix(p.PackageSpec().Package, version) {
+			t.Errorf("%s: %s, %v", name, p.PackageSpec().Package, err)
 		}
 	}
 }
