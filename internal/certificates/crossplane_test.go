@@ -5,7 +5,9 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"fmt"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 
@@ -207,5 +209,14 @@ func TestSecretsWithOtherContent(t *testing.T) {
 	}
 	if got := w.secret(wanted[0].Secret).Data; len(got) != 1 {
 		t.Error("the Secret was written")
+	}
+	if want := "Secret " + wanted[0].Secret + ", which has other content"; !strings.Contains(fmt.Sprint(err), want) {
+		t.Errorf("the error %q lacks %q", err, want)
+	}
+
+	w = newSimulation(t, secretOf(wanted[0].Secret, map[string][]byte{"password": []byte("x")}), secretOf(wanted[1].Secret, map[string][]byte{"password": []byte("x")}))
+	_, _, err = w.store().Ensure(t.Context(), wanted)
+	if message := fmt.Sprint(err); !strings.Contains(message, wanted[0].Secret) || !strings.Contains(message, wanted[1].Secret) || strings.Contains(message, "\n") {
+		t.Errorf("two Secrets: %q", message)
 	}
 }

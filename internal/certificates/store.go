@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -169,14 +170,21 @@ func (v *view) issued() map[string]Issued {
 // refusals returns errors for the requested certificates that only another program can provide.
 func (v *view) refusals() error {
 	var all []error
+	var taken []string
 	for _, l := range v.leaves {
 		switch {
 		case l.Required == nil:
 		case l.Taken:
-			all = append(all, ErrSecretTaken.New(nil, "cannot put a certificate into Secret %s", l.Secret))
+			taken = append(taken, l.Secret)
 		case l.Foreign && l.Certificate == nil:
 			all = append(all, ErrNotReady.New(errors.New(l.Fault), "the certificate in Secret %s cannot be used", l.Secret))
 		}
+	}
+	if len(taken) > 0 {
+		all = append(all, ErrSecretTaken.New(nil, "cannot put a certificate into Secret %s, which has other content", strings.Join(taken, " and ")))
+	}
+	if len(all) == 1 {
+		return all[0]
 	}
 	return errors.Join(all...)
 }
