@@ -45,7 +45,7 @@ func checkCores(name string, f Facts) []Finding {
 		}
 	}
 	if len(out) == 0 {
-		return []Finding{ok(name, "core does not run")}
+		return []Finding{ok(name, "no Deployment of core exists")}
 	}
 	return out
 }
