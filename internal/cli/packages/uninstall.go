@@ -280,6 +280,9 @@ func awaitNeeds(env *terminal.Env, cluster client.Client, all *inventory.Invento
 // remove deletes the package, and returns the plan: with --yes in its current state and without a plan, and otherwise only if the package
 // has not changed, and its custom resources and dependents are not more, since the user saw the plan.
 func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, one uninstallArgs, p v1.Package) (*planner.Plan, error) {
+	if inventory.IsDeleting(p) {
+		return nil, nil // The deletion continues, and cannot be stopped.
+	}
 	if !c.Yes {
 		agreed, err := c.ask(env, one)
 		if err != nil {
