@@ -24,7 +24,7 @@ var otherVariables = map[string]string{
 	"XDG_CONFIG_HOME":         "The folder of configuration files. The default is `~/.config`.",
 	"XDG_CACHE_HOME":          "The folder of caches. The default is `~/.cache`.",
 	"XDG_DATA_HOME":           "The folder of the data of `xpkg up`. The default is `~/.local/share`.",
-	"GOGC":                    "The garbage collection of the manager, as for every Go program. Without it, the manager chooses one that uses little memory.",
+	"GOGC":                    "The garbage collection of the manager and of the control plane of `xpkg up`, as for every Go program. Without it, both choose one that uses little memory when they are idle.",
 	"KUBERNETES_SERVICE_HOST": "Set in the pods of a cluster: the manager then connects to the API server of its cluster.",
 	"TERM":                    "With the value dumb, progress is printed as lines.",
 }
