@@ -59,6 +59,25 @@ func Status(dataDir string) (Report, error) {
 	return r, nil
 }
 
+// startPoll is the interval at which AwaitStart reads the status.
+const startPoll = 100 * time.Millisecond
+
+// AwaitStart is like Status. While the control plane starts, it waits until it is ready or its process has ended, which happens at the
+// deadline of the start at the latest.
+func AwaitStart(ctx context.Context, dataDir string) (Report, error) {
+	for {
+		r, err := Status(dataDir)
+		if err != nil || r.Ready || !r.Running {
+			return r, err
+		}
+		select {
+		case <-ctx.Done():
+			return r, ctx.Err()
+		case <-time.After(startPoll):
+		}
+	}
+}
+
 // Examine is like Status, and also checks the health of the parts and their sizes on disk. Each
 // health check takes at most healthLimit.
 func Examine(ctx context.Context, dataDir string) (Report, error) {

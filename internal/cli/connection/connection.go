@@ -49,7 +49,7 @@ func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 		return nil, err
 	}
 	if rules.ExplicitPath == "" {
-		plane, err := f.localPlane(rules.Precedence)
+		plane, err := f.localPlane(ctx, rules.Precedence)
 		if err != nil {
 			return nil, err
 		}
@@ -85,20 +85,20 @@ func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 // localPlane returns the kubeconfig of a local control plane, or "" if another kubeconfig
 // takes precedence or no control plane runs. It returns an error if no control plane runs in
 // the data directory that the user selected, because the command must not use another
-// cluster.
-func (f ClusterFlags) localPlane(files []string) (string, error) {
+// cluster. It waits for a control plane that starts.
+func (f ClusterFlags) localPlane(ctx context.Context, files []string) (string, error) {
 	dir := cmp.Or(f.PlaneDir, os.Getenv(datadir.Variable))
 	switch {
 	case os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "", dir == "" && anyExists(files):
 		return "", nil
 	case dir == "":
-		state, err := up.Status(datadir.Default())
+		state, err := up.AwaitStart(ctx, datadir.Default())
 		if err != nil {
-			return "", nil // The default directory can belong to another user or program.
+			return "", ctx.Err() // The default directory can belong to another user or program.
 		}
 		return state.State.Kubeconfig, nil
 	}
-	state, err := up.Status(dir)
+	state, err := up.AwaitStart(ctx, dir)
 	if err == nil && !state.Ready {
 		err = up.ErrNotRunning.New(nil, "no control plane is ready in %s", dir).
 			WithDo("Run `%s`, or name another cluster with --kubeconfig.", datadir.StartCommand(state.DataDir, "--detach"))

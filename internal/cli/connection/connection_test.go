@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -99,6 +100,38 @@ func TestPrecedenceOfClusters(t *testing.T) {
 			}
 		case err != nil || cfg.Host != test.cluster:
 			t.Errorf("%+v: got %v, %v", test, cfg, err)
+		}
+	}
+}
+
+// A command waits for a control plane that starts, and ends if it is interrupted meanwhile.
+func TestCommandsWaitForAControlPlaneThatStarts(t *testing.T) {
+	share := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", share)
+	t.Setenv("KUBECONFIG", "")
+	home := clientcmd.RecommendedHomeFile
+	clientcmd.RecommendedHomeFile = filepath.Join(t.TempDir(), "none")
+	t.Cleanup(func() { clientcmd.RecommendedHomeFile = home })
+	for dir, selected := range map[string]string{filepath.Join(share, "xpkg", "default"): "", filepath.Join(share, "chosen"): filepath.Join(share, "chosen")} {
+		t.Setenv(datadir.Variable, selected)
+		startPlane(t, dir, "http://plane:1")
+		state := filepath.Join(dir, datadir.StateName)
+		ready, err := os.ReadFile(state)
+		if err := errors.Join(err, os.Remove(state)); err != nil {
+			t.Fatal(err)
+		}
+		interrupted, interrupt := context.WithCancel(t.Context())
+		interrupt()
+		if _, err := (ClusterFlags{}).Config(interrupted); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: interrupted, the command ends with %v", dir, err)
+		}
+		written := make(chan error, 1)
+		go func() { written <- datadir.WriteFile(state, ready) }()
+		if cfg, err := (ClusterFlags{}).Config(t.Context()); err != nil || cfg.Host != "http://plane:1" {
+			t.Errorf("%s: got %v, %v", dir, cfg, err)
+		}
+		if err := <-written; err != nil {
+			t.Fatal(err)
 		}
 	}
 }

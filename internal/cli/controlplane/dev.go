@@ -59,7 +59,7 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	report, err := up.Status(dir)
+	report, err := up.AwaitStart(env.Context, dir)
 	if err != nil {
 		return err
 	}

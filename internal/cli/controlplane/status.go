@@ -20,7 +20,7 @@ type StatusCmd struct {
 	terminal.ListOutputFlag
 }
 
-// Run prints the status of a control plane. It fails if none runs or a component does not
+// Run prints the status of a control plane. It fails if none runs, if it is not ready yet, or if a component does not
 // respond, so that scripts can check it.
 func (c *StatusCmd) Run(env *terminal.Env) error {
 	dir, err := c.RunningDir()
@@ -41,6 +41,9 @@ func (c *StatusCmd) Run(env *terminal.Env) error {
 	if !report.Running {
 		return terminal.ExitCode(errcode.NotFound.Exit)
 	}
+	if !report.Ready {
+		return terminal.ExitCode(errcode.Unhealthy.Exit)
+	}
 	for _, check := range report.Checks {
 		if !check.Healthy {
 			return terminal.ExitCode(errcode.Unhealthy.Exit)
@@ -52,6 +55,10 @@ func (c *StatusCmd) Run(env *terminal.Env) error {
 func writeReport(w io.Writer, r up.Report) error {
 	if !r.Running {
 		_, err := fmt.Fprintf(w, "No control plane runs in %s. Start one with `%s`.\n", r.DataDir, datadir.StartCommand(r.DataDir))
+		return err
+	}
+	if !r.Ready {
+		_, err := fmt.Fprintf(w, "The control plane in %s is starting, process %d.\n", r.DataDir, r.PID)
 		return err
 	}
 	fmt.Fprintf(w, "Running since %s, process %d, data in %s\n\n", terminal.Age(r.State.Started, time.Now()), r.PID, r.DataDir)
@@ -75,10 +82,8 @@ func writeReport(w io.Writer, r up.Report) error {
 			fmt.Fprintf(w, "\n%s: %s\n", check.Name, terminal.SafeText(check.Fix))
 		}
 	}
-	if r.Ready {
-		fmt.Fprintf(w, "\nPushes to %s require a token, which xpkg reads from the data directory. For docker, crane or skopeo:\n  %s\n",
-			r.State.Registry, up.LoginCommand(r.State))
-	}
+	fmt.Fprintf(w, "\nPushes to %s require a token, which xpkg reads from the data directory. For docker, crane or skopeo:\n  %s\n",
+		r.State.Registry, up.LoginCommand(r.State))
 	fmt.Fprintln(w)
 	rows = nil
 	for _, folder := range slices.Sorted(maps.Keys(r.Sizes)) {

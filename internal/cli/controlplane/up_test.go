@@ -1,14 +1,19 @@
 package controlplane
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Quiet output has the addresses of the control plane, and no next commands.
@@ -25,6 +30,25 @@ func TestQuietUpPrintsAddressesOnly(t *testing.T) {
 				t.Errorf("quiet %t: %q in %q", quiet, text, out.String())
 			}
 		}
+	}
+}
+
+// The status of a control plane that starts says so, and is no success for a script that waits for it.
+func TestStatusOfAControlPlaneThatStarts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plane")
+	held, err := datadir.Open(dir, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	var out strings.Builder
+	status := StatusCmd{DataDirFlag: flags.DataDirFlag{DataDir: dir}}
+	code := terminal.ExitCode(0)
+	if err := status.Run(&terminal.Env{Context: t.Context(), Stdout: &out, Stderr: io.Discard}); !errors.As(err, &code) || int(code) != errcode.Unhealthy.Exit {
+		t.Errorf("got %v", err)
+	}
+	if want := "The control plane in " + dir + " is starting, process "; !strings.HasPrefix(out.String(), want) {
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
 
