@@ -8,6 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -21,8 +22,29 @@ const DeletedAlready Needed = "it was deleted already"
 // Check returns the reason why the registry still needs the content of a version, and "" if nothing does: another tag, an image index
 // under another tag, a referrer other than a status, or a tag that has moved since the index was updated. A version that [Unfinished] has returned must still
 // have the status of the retention. A registry server of xpkg is asked whether one of its packages requires the version, because the index may not have all of
-// them.
+// them. If something that can refer to the version is not valid or exceeds a limit, the version is kept, too: one publisher must not be able to stop the retention of
+// all packages.
 func Check(ctx context.Context, client *remote.Client, v Candidate) (Needed, error) {
+	needed, err := check(ctx, client, v)
+	if isOfContent(err) {
+		return Needed("what refers to it cannot be read: " + err.Error()), nil
+	}
+	return needed, err
+}
+
+// isOfContent reports whether an error depends on the content of a repository only.
+func isOfContent(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch errcode.From(err).Code.Class {
+	case errcode.Invalid, errcode.Limit, errcode.Unsupported:
+		return true
+	}
+	return false
+}
+
+func check(ctx context.Context, client *remote.Client, v Candidate) (Needed, error) {
 	ref, err := referenceOf(v)
 	if err != nil {
 		return "", err

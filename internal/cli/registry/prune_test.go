@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -143,6 +144,35 @@ func TestPruneContinuesAfterARepositoryOfOthers(t *testing.T) {
 			denies.Store(false)
 			command.Run(t, "inspect", others+":v1.0.0-rc.1")
 		})
+	}
+}
+
+// TestPruneContinuesAfterAPackageWithTooManyArtifacts keeps the version to which more artifacts refer than a client reads, and deletes that of another package.
+func TestPruneContinuesAfterAPackageWithTooManyArtifacts(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	host := startRegistry(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/v2/acme/boats/referrers/") {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/vnd.oci.image.index.v1+json")
+		_, _ = io.WriteString(w, `{"schemaVersion": 2, "manifests": [{}`+strings.Repeat(`,{}`, 10_001)+`]}`)
+		return true
+	})
+	build := []string{"index", "build", host + "/index:main"}
+	for _, name := range []string{"boats", "rafts"} {
+		build = append(build, "--repository", host+"/acme/"+name)
+		for _, tag := range []string{"v1.0.0-rc.1", "v1.0.0"} {
+			stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: " + name + "-" + strings.ReplaceAll(tag, ".", "-") + "}\n"
+			if _, err := publish.Package(t.Context(), host+"/acme/"+name+":"+tag, []byte(stream)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	command.Run(t, build...)
+	code, stdout, stderr := command.Output(t, "registry", "prune", host+"/index:main", "--undated", "--keep", "0", "--yes")
+	if code != 0 || !strings.Contains(stdout, host+"/acme/rafts:v1.0.0-rc.1 ") || strings.Contains(stdout, "boats") ||
+		!strings.Contains(stderr, "note: "+host+"/acme/boats:v1.0.0-rc.1 is kept: what refers to it cannot be read") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
 
