@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -32,6 +33,8 @@ type backend struct {
 	proxy    *httputil.ReverseProxy
 	log      *slog.Logger
 	registry name.Registry
+	// id identifies the server in the header Via of its requests.
+	id string
 
 	mu sync.Mutex
 	// sessions are the connections with credentials, by scope.
@@ -75,10 +78,16 @@ func openBackend(o BackendOptions, log *slog.Logger) (*backend, error) {
 	if err != nil {
 		return nil, ErrServer.New(err, "%q is not the host of a registry", o.Host)
 	}
-	b := &backend{host: o.Host, options: o, client: remote.New(o.Remote), log: log, registry: registry, sessions: map[string]backendSession{}}
-	if b.options.Transport == nil {
-		b.options.Transport = http.DefaultTransport
+	b := &backend{host: o.Host, options: o, client: remote.New(o.Remote), log: log, registry: registry, id: rand.Text(), sessions: map[string]backendSession{}}
+	next := o.Transport
+	if next == nil {
+		next = http.DefaultTransport
 	}
+	b.options.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+		r = r.Clone(r.Context())
+		r.Header.Add(viaHeader, "1.1 "+b.id)
+		return next.RoundTrip(r)
+	})
 	b.proxy = &httputil.ReverseProxy{Rewrite: b.rewrite, Transport: roundTripper(b.roundTrip), ModifyResponse: b.modify, ErrorHandler: b.failed}
 	return b, nil
 }
@@ -88,8 +97,16 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements [http.RoundTripper].
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// viaHeader names the servers that have forwarded a request (RFC 9110, section 7.6.3).
+const viaHeader = "Via"
+
+// isOwn reports whether this server has forwarded a request: the backend is the server itself, or forwards requests to it.
+func (b *backend) isOwn(r *http.Request) bool {
+	return slices.ContainsFunc(r.Header.Values(viaHeader), func(via string) bool { return strings.Contains(via, b.id) })
+}
+
 // forwardedHeaders are the headers of requests that the backend receives.
-var forwardedHeaders = []string{"Accept", "Content-Type", "Content-Length", "Content-Range", "Range", "If-None-Match", "User-Agent"}
+var forwardedHeaders = []string{viaHeader, "Accept", "Content-Type", "Content-Length", "Content-Range", "Range", "If-None-Match", "User-Agent"}
 
 func (b *backend) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = b.registry.Scheme(), b.registry.RegistryStr(), ""

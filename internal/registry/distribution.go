@@ -15,6 +15,11 @@ import (
 // serveDistribution serves the OCI distribution API: it forwards the requests that the policy allows to the images.
 func (s *Server) serveDistribution(w http.ResponseWriter, r *http.Request) {
 	isolate(w.Header())
+	if b, ok := s.images.(*backend); ok && b.isOwn(r) {
+		s.log.Error("the registry behind this server is the server itself, or forwards requests to it; start the server with the host of another registry", "backend", b.host)
+		writeError(w, r, http.StatusLoopDetected, codeUnsupported, "the registry behind this server is the server itself")
+		return
+	}
 	api, ok := parseRequest(r.URL.Path)
 	if !ok {
 		writeError(w, r, http.StatusNotFound, codeNameInvalid, "the path does not name a repository")

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,6 +206,29 @@ func TestBrowsersRunNothingOfTheDistributionAPI(t *testing.T) {
 		_ = resp.Body.Close()
 		if h := resp.Header; h.Get("Content-Security-Policy") != "sandbox; default-src 'none'" || h.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %q, %q", path, h["Content-Security-Policy"], h["X-Content-Type-Options"])
+		}
+	}
+}
+
+// TestAServerInFrontOfItselfEndsRequests checks that a server whose backend is itself forwards no request again and again.
+func TestAServerInFrontOfItselfEndsRequests(t *testing.T) {
+	var itself atomic.Pointer[registry.Server]
+	var requests atomic.Int64
+	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		if s := itself.Load(); s != nil {
+			s.ServeHTTP(w, r)
+		}
+	})).URL, "http://")
+	s := startPrepared(t, func(o *registry.Options) {
+		o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true}
+	}, func(s *registry.Server) { itself.Store(s) })
+	for _, path := range []string{"/v2/acme/provider-boats/tags/list", "/v2/acme/provider-boats/manifests/v1.0.0", "/v2/_catalog"} {
+		before := requests.Load()
+		resp := s.do(t, http.MethodGet, path, s.admin, nil)
+		_ = resp.Body.Close()
+		if n := requests.Load() - before; resp.StatusCode < http.StatusInternalServerError || n > 100 {
+			t.Errorf("%s: status %d after %d requests", path, resp.StatusCode, n)
 		}
 	}
 }
