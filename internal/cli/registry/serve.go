@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/pages"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -83,6 +85,9 @@ func (c *serveCmd) certificates() ([]tls.Certificate, error) {
 
 func (c *serveCmd) open(ctx context.Context, address string, log *slog.Logger) (*registry.Server, error) {
 	o := registry.Options{Dir: c.Folder, Host: c.Host, URL: c.URL, MaxUpload: int64(c.MaxUploadSize), Log: log, Pages: pages.New, Texts: c.Texts}
+	if err := c.checkRepositories(); err != nil {
+		return nil, err
+	}
 	if c.Backend != "" {
 		backend, err := c.backend(ctx)
 		if err != nil {
@@ -106,6 +111,19 @@ func (c *serveCmd) open(ctx context.Context, address string, log *slog.Logger) (
 		}
 	}
 	return registry.New(o)
+}
+
+// checkRepositories fails unless --repository names repositories of the backend.
+func (c *serveCmd) checkRepositories() error {
+	if c.Backend == "" && (len(c.Repository) > 0 || c.PublishIndex) {
+		return terminal.ErrUsage.New(nil, "--repository and --publish-index need --backend").WithDo("Name the registry behind the server with --backend, such as --backend ghcr.io.")
+	}
+	for _, r := range c.Repository {
+		if !access.ValidRepository(r) || strings.HasPrefix(r, c.Backend+"/") {
+			return terminal.ErrUsage.New(nil, "--repository %q is not a repository of the backend", r).WithDo("Write it without the host and without a tag, such as acme/boats.")
+		}
+	}
+	return nil
 }
 
 // backend returns the options for the registry behind the server.
