@@ -90,7 +90,7 @@ func (l *Layouts) collected(repository string) {
 	if isAbsent(err) || err == nil && known && last.file == stateOf(info) {
 		return
 	}
-	if err = errors.Join(err, l.sync(path), l.saveList(repository), l.sync(dir)); err != nil {
+	if err = errors.Join(err, l.flushList(repository)); err != nil {
 		l.logUnwritten(repository, err)
 	}
 }

@@ -53,10 +53,24 @@ func (f *flush) change(api apiRequest, answer http.Header, before map[string]boo
 				}
 			}
 		}
-		return errors.Join(f.sync(filepath.Join(f.dir, layoutFile)), f.layouts.saveList(f.repository), f.sync(f.dir))
+		return f.layouts.flushList(f.repository)
 	default:
 		return nil
 	}
+}
+
+// flushList writes the list of manifests of a repository to the disk, and keeps it.
+func (l *Layouts) flushList(repository string) error {
+	dir := l.dir(repository)
+	path := filepath.Join(dir, layoutFile)
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(l.sync(path), l.sync(dir)); err != nil {
+		return err
+	}
+	return l.keepList(repository, info)
 }
 
 // manifest writes a manifest, and what it refers to: another client can have pushed this content a moment ago.

@@ -171,7 +171,7 @@ func TestChangesThatDoNotReachTheDiskFail(t *testing.T) {
 		t.Error("the file that could not be written to the disk was not replaced")
 	}
 	image := subjectManifest(content, content, "")
-	d.failNext("index.json")
+	d.failNext(filepath.Join("boats", "index.json"))
 	resp = s.do(t, http.MethodPut, "/v2/"+repository+"/manifests/edge", s.admin, strings.NewReader(image))
 	if resp.StatusCode != http.StatusInternalServerError || resp.Header.Get("Docker-Content-Digest") != "" {
 		t.Errorf("a manifest: %d %v", resp.StatusCode, resp.Header)

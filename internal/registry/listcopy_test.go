@@ -21,14 +21,20 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
+// replaceFile replaces a file, which can have another name, by a new one.
+func replaceFile(path string, content []byte) error {
+	added := path + ".new"
+	return errors.Join(os.WriteFile(added, content, 0o600), os.Rename(added, path))
+}
+
 // TestALostListIsRestored damages the list of a repository as a loss of power does, before and after the start. Its copy has every version.
 func TestALostListIsRestored(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(path string) error{
 		"missing":    os.Remove,
-		"empty":      func(path string) error { return os.Truncate(path, 0) },
-		"truncated":  func(path string) error { return os.Truncate(path, 40) },
-		"zero bytes": func(path string) error { return os.WriteFile(path, make([]byte, 400), 0o600) },
+		"empty":      func(path string) error { return replaceFile(path, nil) },
+		"truncated":  func(path string) error { return replaceFile(path, []byte(`{"schemaVersion":2,"manifests":[`)) },
+		"zero bytes": func(path string) error { return replaceFile(path, make([]byte, 400)) },
 	} {
 		for _, isBefore := range []bool{true, false} {
 			first := start(t, nil)
@@ -116,7 +122,7 @@ func TestAnOlderCopyIsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		if isLost {
-			if err := os.Truncate(filepath.Join(dir, "index.json"), 0); err != nil {
+			if err := replaceFile(filepath.Join(dir, "index.json"), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -178,7 +184,7 @@ func TestDeletedVersionsDoNotComeBack(t *testing.T) {
 	check("after a restart")
 	age(t, dir)
 	check("after a garbage collection")
-	if err := os.Truncate(filepath.Join(dir, "index.json"), 0); err != nil {
+	if err := replaceFile(filepath.Join(dir, "index.json"), nil); err != nil {
 		t.Fatal(err)
 	}
 	check("after the list was lost")
@@ -206,7 +212,7 @@ func TestAListLostWithAChangeIsRestored(t *testing.T) {
 			recorder := httptest.NewRecorder()
 			registry.Conforming(images).ServeHTTP(recorder, r)
 			if loses {
-				if err := os.Truncate(list, 0); err != nil {
+				if err := replaceFile(list, nil); err != nil {
 					t.Error(err)
 				}
 				panic(lost)
@@ -261,6 +267,45 @@ func TestAListLostWithAChangeIsRestored(t *testing.T) {
 		if status := change(false, http.MethodGet, target, ""); status != http.StatusOK {
 			t.Errorf("after a deletion that was not acknowledged: %s: %d", target, status)
 		}
+	}
+}
+
+// TestTheLastListIsASecondName checks that a change does not write the list twice, and that a list without a second name, as in a file system that has none, is copied before it
+// changes.
+func TestTheLastListIsASecondName(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.mustPush(t, "acme/boats:v1.0.0", "Boat")
+	dir := filepath.Join(s.dir, "registry", "acme", "boats")
+	list, last := filepath.Join(dir, "index.json"), filepath.Join(dir, "_index.json")
+	isSame := func() bool {
+		t.Helper()
+		a, err := os.Stat(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.Stat(last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return os.SameFile(a, b)
+	}
+	if !isSame() {
+		t.Error("the list was copied")
+	}
+	if err := replaceFile(list, readFile(t, list)); err != nil {
+		t.Fatal(err)
+	}
+	s.mustPush(t, "acme/boats:v1.1.0", "Ship")
+	if !isSame() {
+		t.Error("the list was copied after a change")
+	}
+	if err := os.Remove(last); err != nil {
+		t.Fatal(err)
+	}
+	s.mustPush(t, "acme/boats:v1.2.0", "Raft")
+	if !isSame() {
+		t.Error("the list has no second name again")
 	}
 }
 
