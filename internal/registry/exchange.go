@@ -16,6 +16,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 const (
@@ -197,16 +198,8 @@ func (i *issuers) logRefusal(issuer string, causes []error) {
 	}
 	i.mu.Unlock()
 	if isLate {
-		i.log.Warn("a token of an issuer is refused", "issuer", shorten(issuer), "error", shorten(errors.Join(causes...).Error()))
+		i.log.Warn("a token of an issuer is refused", "issuer", wording.Clip(issuer, longestCause), "error", wording.Clip(errors.Join(causes...).Error(), longestCause))
 	}
-}
-
-// shorten returns the beginning of a text for the log.
-func shorten(text string) string {
-	if len(text) <= longestCause {
-		return text
-	}
-	return strings.ToValidUTF8(text[:longestCause], "") + "..."
 }
 
 // provider returns the keys and the endpoints of an issuer. The discovery document of an issuer is read once in a while, also if the client of the server has

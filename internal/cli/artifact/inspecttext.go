@@ -99,12 +99,7 @@ func readFrom(c contentView) string {
 
 // oneLine returns untrusted text as one line of limited length.
 func oneLine(s string) string {
-	const most = 200
-	s = strings.Join(strings.Fields(terminal.Safe(s)), " ")
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
+	return wording.ClipCharacters(strings.Join(strings.Fields(terminal.Safe(s)), " "), 200)
 }
 
 func writeEntries(w io.Writer, r *inspection) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/fields"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -269,10 +270,7 @@ func (f *fieldView) note() string {
 	if f.Below > 0 {
 		out = append(out, fmt.Sprintf("%d fields below", f.Below))
 	}
-	text := strings.Join(strings.Fields(f.Description), " ")
-	if runes := []rune(text); len(runes) > maxNote {
-		text = string(runes[:maxNote]) + "…"
-	}
+	text := wording.ClipCharacters(strings.Join(strings.Fields(f.Description), " "), maxNote)
 	if text != "" {
 		out = append(out, text)
 	}

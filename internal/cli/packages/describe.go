@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -461,11 +462,7 @@ func presentationOf(rev v1.PackageRevision) xpkg.Presentation {
 // firstLine returns the first line of untrusted text, at most 120 characters of it.
 func firstLine(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	const most = 120
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return text
+	return wording.ClipCharacters(text, 120)
 }
 
 // String returns the requirement as a line of text.

@@ -1,14 +1,13 @@
 package status
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // recordEvents records an event for each change that leaves the condition Ready or Synced False
@@ -46,10 +45,4 @@ func eventType(reason v1.ConditionReason) string {
 }
 
 // Clip shortens a note to the length that the API server accepts for an event.
-func Clip(s string) string {
-	const limit = 1000
-	if len(s) > limit {
-		return strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return s
-}
+func Clip(s string) string { return wording.Clip(s, 1000) }

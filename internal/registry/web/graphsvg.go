@@ -6,7 +6,8 @@ import (
 	"html/template"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // A graphNode is a box in the picture of a graph. Dependents are in columns left of the package, dependencies right of it.
@@ -144,15 +145,7 @@ func (n *graphNode) write(out *strings.Builder) {
 	}
 }
 
-func clipLabel(s string) string { return clip(labelRunes, s) }
-
-// clip returns a text with at most a number of characters.
-func clip(most int, s string) string {
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most-1]) + "…"
-}
+func clipLabel(s string) string { return wording.ClipCharacters(s, labelRunes) }
 
 // graphImage returns the picture alone, for documents of others.
 func (h *Handler) graphImage(r *request, at release) (*response, error) {

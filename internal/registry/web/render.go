@@ -151,7 +151,7 @@ func (h *Handler) functions() template.FuncMap {
 		"yaml":      untrusted.YAML,
 		"breakable": breakable,
 		"class":     classOf,
-		"clip":      clip,
+		"clip":      func(most int, s string) string { return wording.ClipCharacters(s, most) },
 		"add":       func(a, b int) int { return a + b },
 		"name":      lastSegment,
 		"parent":    parentPath,

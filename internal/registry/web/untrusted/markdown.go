@@ -20,6 +20,7 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // Limits of Markdown.
@@ -118,10 +119,7 @@ func (r *Renderer) render(source string) template.HTML {
 
 // plain returns text as preformatted HTML.
 func plain(source string) template.HTML {
-	if len(source) > MaxMarkdown {
-		source = strings.ToValidUTF8(source[:MaxMarkdown], "") + "…"
-	}
-	return template.HTML(`<pre class="plain">` + template.HTMLEscapeString(source) + `</pre>`) //nolint:gosec // the text is escaped
+	return template.HTML(`<pre class="plain">` + template.HTMLEscapeString(wording.Clip(source, MaxMarkdown)) + `</pre>`) //nolint:gosec // the text is escaped
 }
 
 var (
