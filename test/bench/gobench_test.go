@@ -36,18 +36,24 @@ func runBenchmarks(b *testing.B, pkg, pattern, benchtime string) benchmarks {
 	}
 	cmd := exec.CommandContext(b.Context(), program, "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", benchtime, "-test.benchmem")
 	cmd.Dir = filepath.Join(root, pkg)
-	before, began := machineCPU(b), time.Now()
-	own := usageOf(b, os.Getpid()).CPU
-	out, err := cmd.CombinedOutput()
+	out, noise, err := runAlone(b, cmd)
 	if err != nil {
 		b.Fatalf("%s: %v\n%s", cmd, err, out)
 	}
-	others := machineCPU(b) - before - (usageOf(b, os.Getpid()).CPU - own) - cmd.ProcessState.UserTime() - cmd.ProcessState.SystemTime()
 	values := parseBenchmarks(out)
 	if len(values) == 0 {
 		b.Fatalf("%s printed no result:\n%s", cmd, out)
 	}
-	return benchmarks{values: values, noise: max(0, others.Seconds()/time.Since(began).Seconds()/float64(runtime.NumCPU()))}
+	return benchmarks{values: values, noise: noise}
+}
+
+// runAlone runs a command and the processes that it starts, and returns the output and the part of the processors that other processes used.
+func runAlone(b *testing.B, cmd *exec.Cmd) (out []byte, noise float64, err error) {
+	b.Helper()
+	before, began, own := machineCPU(b), time.Now(), usageOf(b, os.Getpid()).CPU
+	out, cpu, err := usage.Run(cmd)
+	others := machineCPU(b) - before - (usageOf(b, os.Getpid()).CPU - own) - cpu
+	return out, max(0, others.Seconds()/time.Since(began).Seconds()/float64(runtime.NumCPU())), err
 }
 
 func machineCPU(b *testing.B) time.Duration {

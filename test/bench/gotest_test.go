@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -35,15 +34,13 @@ func runTests(b *testing.B, pkg string, tests, env []string) tested {
 	}
 	cmd := exec.CommandContext(b.Context(), program, "-test.v", "-test.timeout", "30m", "-test.run", patternOf(tests))
 	cmd.Dir, cmd.Env = filepath.Join(root, pkg), append(os.Environ(), env...)
-	before, began, own := machineCPU(b), time.Now(), usageOf(b, os.Getpid()).CPU
-	out, err := cmd.CombinedOutput()
+	began := time.Now()
+	out, noise, err := runAlone(b, cmd)
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 		b.Fatal(err)
 	}
 	t := parseTests(out)
-	t.took = time.Since(began)
-	others := machineCPU(b) - before - (usageOf(b, os.Getpid()).CPU - own) - cmd.ProcessState.UserTime() - cmd.ProcessState.SystemTime()
-	t.noise = max(0, others.Seconds()/t.took.Seconds()/float64(runtime.NumCPU()))
+	t.took, t.noise = time.Since(began), noise
 	if err != nil {
 		b.Logf("%s: %v\n%s", cmd, err, out)
 	}

@@ -3,7 +3,10 @@
 // returns [errors.ErrUnsupported].
 package usage
 
-import "time"
+import (
+	"os/exec"
+	"time"
+)
 
 // Usage is the resource usage of a process since its start.
 type Usage struct {
@@ -25,3 +28,7 @@ func ResetPeak(pid int) error { return resetPeak(pid) }
 
 // Machine returns the processor time that all processes of the machine have used since boot.
 func Machine() (time.Duration, error) { return machine() }
+
+// Run runs a command until it and the processes that it started have exited. It returns the combined output, and the processor time of
+// all of them. No other process of the caller may exit meanwhile.
+func Run(cmd *exec.Cmd) ([]byte, time.Duration, error) { return run(cmd) }

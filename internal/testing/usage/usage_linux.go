@@ -2,11 +2,16 @@ package usage
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // tick is the unit of the times in /proc/PID/stat. It is the same on every
@@ -46,6 +51,27 @@ func machine() (time.Duration, error) {
 		return 0, err
 	}
 	return parseBusy(stat)
+}
+
+// run is the parent of the processes that outlive their parents while the command runs (PR_SET_CHILD_SUBREAPER, prctl(2)).
+func run(cmd *exec.Cmd) ([]byte, time.Duration, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, 0, err
+	}
+	out, err := cmd.CombinedOutput()
+	var cpu time.Duration
+	if cmd.ProcessState != nil {
+		cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	for {
+		var used syscall.Rusage
+		switch _, ended := syscall.Wait4(-1, nil, 0, &used); {
+		case ended == nil:
+			cpu += time.Duration(used.Utime.Nano() + used.Stime.Nano())
+		case !errors.Is(ended, syscall.EINTR): // No process is left (ECHILD).
+			return out, cpu, errors.Join(err, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0))
+		}
+	}
 }
 
 // parseBusy returns the sum of user, nice, system, interrupt and stolen time in the first line

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"os"
+	"os/exec"
 	"runtime/debug"
 	"testing"
 	"time"
@@ -71,6 +72,18 @@ func TestOwnUsage(t *testing.T) {
 	}
 	if now := mustOf(t, pid); now.Peak > freed.Resident+slack {
 		t.Errorf("the peak is %d after it was reset, with %d bytes in use", now.Peak, freed.Resident)
+	}
+}
+
+// The processor time of a process that outlives its parent counts.
+func TestRunWaitsForDescendants(t *testing.T) {
+	const work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+	out, cpu, err := Run(exec.CommandContext(t.Context(), "sh", "-c", "echo started; ("+work+") >/dev/null 2>&1 &"))
+	if err != nil || string(out) != "started\n" || cpu < 2*tick {
+		t.Errorf("got %q, %s, %v", out, cpu, err)
+	}
+	if _, _, err := Run(exec.CommandContext(t.Context(), "sh", "-c", "exit 3")); err == nil {
+		t.Error("a failed command has no error")
 	}
 }
 
