@@ -43,9 +43,12 @@ func (b *Builder) version(ctx context.Context, ref oci.Reference) (facts catalog
 	if err != nil {
 		return failed(ref.Name(), ref.Tag, err), isFinal(err)
 	}
+	if f, ok := b.keptFacts(ctx, ref, m.Root, false); ok {
+		return f, true
+	}
 	refused, final := b.refusal(ctx, ref, m.Root), true
 	if refused == nil {
-		f, err := b.facts(ctx, ref, m, false)
+		f, err := b.readFacts(ctx, ref, m, false)
 		if err == nil {
 			return f, true
 		}
@@ -72,6 +75,9 @@ func (b *Builder) refusalKey(ref oci.Reference, d oci.Digest) store.DerivedKey {
 
 // refusal returns the reason for which the version of a reference is refused, if the package cache has it; otherwise nil.
 func (b *Builder) refusal(ctx context.Context, ref oci.Reference, d oci.Digest) *catalog.IndexError {
+	if b.opts.Program == "" {
+		return nil
+	}
 	raw, err := b.opts.Store.GetDerived(ctx, b.refusalKey(ref, d))
 	var kept catalog.IndexError
 	if err != nil || json.Unmarshal(raw, &kept) != nil || kept.Code == "" {
@@ -93,21 +99,31 @@ func (b *Builder) keepRefusal(ctx context.Context, ref oci.Reference, d oci.Dige
 
 // facts returns the facts of a manifest, from the package cache if it has them. With texts, the Head has a Text.
 func (b *Builder) facts(ctx context.Context, ref oci.Reference, m oci.Manifest, texts bool) (catalog.Facts, error) {
-	key := factsKey(m.Root, texts)
-	if raw, err := b.opts.Store.GetDerived(ctx, key); err == nil {
-		var f catalog.Facts
-		if json.Unmarshal(raw, &f) == nil && f.Head != nil {
-			rename(&f, ref)
-			return f, nil
-		}
+	if f, ok := b.keptFacts(ctx, ref, m.Root, texts); ok {
+		return f, nil
 	}
+	return b.readFacts(ctx, ref, m, texts)
+}
+
+// keptFacts returns the facts of a manifest for a reference, if the package cache has them.
+func (b *Builder) keptFacts(ctx context.Context, ref oci.Reference, d oci.Digest, texts bool) (f catalog.Facts, ok bool) {
+	raw, err := b.opts.Store.GetDerived(ctx, factsKey(d, texts))
+	if err != nil || json.Unmarshal(raw, &f) != nil || f.Head == nil {
+		return catalog.Facts{}, false
+	}
+	rename(&f, ref)
+	return f, true
+}
+
+// readFacts reads the facts of a manifest, and keeps them in the package cache.
+func (b *Builder) readFacts(ctx context.Context, ref oci.Reference, m oci.Manifest, texts bool) (catalog.Facts, error) {
 	f, err := b.compute(ctx, ref, m, texts)
 	if err != nil {
 		return catalog.Facts{}, err
 	}
 	if raw, err := json.Marshal(f); err == nil {
 		// A cache that cannot be written makes the next build slower, not wrong.
-		_ = b.opts.Store.PutDerived(ctx, key, raw)
+		_ = b.opts.Store.PutDerived(ctx, factsKey(m.Root, texts), raw)
 	}
 	return f, nil
 }
