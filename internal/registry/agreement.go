@@ -107,7 +107,7 @@ func (p *push) agreeOnName(ctx context.Context, tag string, content oci.Digest) 
 	}
 	first, err := name.Decide(ctx, content)
 	if err != nil || first.Repository == p.api.repository {
-		return err
+		return ofBackend(err)
 	}
 	if err := p.completeFirst(ctx, first); err != nil {
 		p.log.Warn("cannot publish the first content of the repository on which the servers agreed", "repository", first.Repository, "tag", first.Tag, "error", err)
@@ -158,7 +158,7 @@ func (p *push) agree(ctx context.Context, tag string, wanted oci.Digest) error {
 	}
 	decided, err := v.Decide(ctx, wanted)
 	if err != nil || decided == wanted {
-		return err
+		return ofBackend(err)
 	}
 	if err := p.complete(ctx, v, decided); err != nil {
 		p.log.Warn("cannot publish the content on which the servers agreed", "version", v.Ref, "digest", decided, "error", err)

@@ -251,12 +251,13 @@ func (b *backend) hasTags(ctx context.Context, repository string) (bool, error) 
 		return false, err
 	}
 	tags, err := b.client.ExistingTags(ctx, ref)
-	return slices.ContainsFunc(tags, func(tag string) bool { return !claim.IsTag(tag) }), err
+	return slices.ContainsFunc(tags, func(tag string) bool { return !claim.IsTag(tag) }), ofBackend(err)
 }
 
 // digest implements images.
 func (b *backend) digest(ctx context.Context, repository, tag string) (oci.Digest, error) {
-	return headDigest(ctx, b.proxy, repository, tag)
+	d, err := headDigest(ctx, b.proxy, repository, tag)
+	return d, ofBackend(err)
 }
 
 // repositories implements images.

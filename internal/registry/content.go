@@ -160,7 +160,7 @@ func (p *Packages) published(ctx context.Context, repository string, selects fun
 	}
 	tags, err := p.client.ExistingTags(ctx, ref)
 	if err != nil {
-		return nil, err
+		return nil, ofBackend(err)
 	}
 	var digests map[string]oci.Digest
 	if p.digests != nil {
@@ -186,7 +186,7 @@ func (p *Packages) published(ctx context.Context, repository string, selects fun
 		}
 		d, err := p.client.Resolve(ctx, ref.WithTag(tag))
 		if err != nil && !errors.Is(err, remote.ErrTagNotFound) {
-			return nil, err
+			return nil, ofBackend(err)
 		}
 		if err != nil && p.digest != nil {
 			if d.Digest, err = p.digest(ctx, repository, tag); err != nil {

@@ -184,6 +184,9 @@ func writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
 	case errcode.Unavailable.Name:
 		status = http.StatusServiceUnavailable
 	}
+	if fault := (backendFault{}); errors.As(err, &fault) {
+		status, code = http.StatusBadGateway, codeUnknown
+	}
 	if errors.Is(err, claim.ErrReserved) {
 		code = claim.RefusalCode
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strconv"
 
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
@@ -35,6 +36,24 @@ const (
 // writeError writes a response with an error of the OCI distribution specification.
 func writeError(w http.ResponseWriter, r *http.Request, status int, code, message string) {
 	writeJSON(w, r, status, map[string]any{"errors": []map[string]string{{"code": code, "message": message}}})
+}
+
+// backendFault is an error of a response of the backend: the request of the client can be valid.
+type backendFault struct{ error }
+
+// Unwrap returns the error.
+func (e backendFault) Unwrap() error { return e.error }
+
+// ofBackend returns the error of a read of the registry, so that a response that is not valid is no fault of the client.
+func ofBackend(err error) error {
+	if err == nil {
+		return nil
+	}
+	switch errcode.From(err).Code.Class {
+	case errcode.Invalid, errcode.Limit, errcode.Unsupported:
+		return backendFault{err}
+	}
+	return err
 }
 
 // writeJSON writes a response. The response to a HEAD has the same headers and no body.
