@@ -89,6 +89,7 @@ func (p *Packages) Read(ctx context.Context, repository string, d oci.Digest) (*
 	if err != nil {
 		return nil, err
 	}
+	ref.Tag = "" // Errors name the digest only.
 	origin := fetch.Plain(ref)
 	origin.Lenient = true
 	return source.Read(ctx, origin, d, true)
