@@ -27,6 +27,8 @@ type LocalIndexer struct {
 	// backend is the host of the registry behind the server; empty if there is none. With it, now returns the time.
 	backend string
 	now     func() time.Time
+	// recorded returns the packages that a partition had last, also in an earlier process. It is set if backend is.
+	recorded func(ctx context.Context, partition string) ([]string, error)
 	// mu is held during an update. It protects the publication, built and versions.
 	mu sync.Mutex
 	// versions find out whether the repositories of a partition have no versions any more.
@@ -70,7 +72,7 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 	if err != nil {
 		return nil, err
 	}
-	if err := x.checkVersions(partition, previous, &all, x.packages.names(repositories)); err != nil {
+	if err := x.checkVersions(ctx, partition, previous, &all, x.packages.names(repositories)); err != nil {
 		return nil, err
 	}
 	for _, p := range problems {
@@ -98,7 +100,7 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 }
 
 // checkVersions fails if the registry behind the server lists all repositories of a partition, and no version of them any more, until it has done so for a while.
-func (x *LocalIndexer) checkVersions(partition string, previous, next *catalog.Catalog, repositories []string) error {
+func (x *LocalIndexer) checkVersions(ctx context.Context, partition string, previous, next *catalog.Catalog, repositories []string) error {
 	if x.backend == "" {
 		return nil
 	}
@@ -107,13 +109,45 @@ func (x *LocalIndexer) checkVersions(partition string, previous, next *catalog.C
 		listed = &emptyList{}
 		x.versions[partition] = listed
 	}
-	isGone := func(p catalog.Package) bool { return !slices.Contains(repositories, p.Repository) }
-	if len(previous.Packages) == 0 || slices.ContainsFunc(previous.Packages, isGone) {
-		*listed = emptyList{}
+	former := make([]string, len(previous.Packages))
+	for i := range previous.Packages {
+		former[i] = previous.Packages[i].Repository
+	}
+	if len(next.Packages) == 0 && !listed.accepted {
+		var err error
+		if former, err = x.formerPackages(ctx, partition); err != nil {
+			return err
+		}
+	}
+	isGone := func(name string) bool { return !slices.Contains(repositories, name) }
+	if len(former) == 0 || slices.ContainsFunc(former, isGone) {
+		listed.accept(0)
 		return nil
 	}
 	listed.listed = true
 	return listed.check(x.backend, "versions", len(next.Packages), x.now())
+}
+
+// hadPackages reports whether the index of a partition had packages before this process.
+func (x *LocalIndexer) hadPackages(ctx context.Context, partitions []string) (bool, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, partition := range partitions {
+		if former, err := x.formerPackages(ctx, partition); err != nil || len(former) > 0 {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// formerPackages returns the packages that the index of a partition had before this process: those that the server has recorded, otherwise those of the published
+// index, if the server publishes it. The mutex is held.
+func (x *LocalIndexer) formerPackages(ctx context.Context, partition string) ([]string, error) {
+	recorded, err := x.recorded(ctx, partition)
+	if err != nil || len(recorded) > 0 || partition != "" || x.publication == nil {
+		return recorded, err
+	}
+	return x.publication.publishedPackages(ctx)
 }
 
 // logExcluded reports the packages that the index leaves out, or of which it leaves out the newest version, unless it did so before for the same reason. The site can

@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry/lease"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -107,6 +108,26 @@ func (p *publication) keepPublished(ctx context.Context, next catalog.Catalog) c
 		p.log.Warn("packages that cannot be listed leave the index, because their published content cannot be read", "error", err)
 	}
 	return next
+}
+
+// publishedPackages returns the packages in the published index; none if there is no index that can be used.
+func (p *publication) publishedPackages(ctx context.Context) ([]string, error) {
+	if err := p.openClient(); err != nil {
+		return nil, err
+	}
+	r, err := p.client.Open(ctx, p.ref)
+	if err != nil {
+		if class := errcode.From(err).Code.Class; ctx.Err() != nil || class == errcode.Unavailable || class == errcode.Timeout {
+			return nil, err
+		}
+		return nil, nil // The publication reports it.
+	}
+	rows := r.Packages()
+	names := make([]string, len(rows))
+	for i := range rows {
+		names[i] = rows[i].Repository
+	}
+	return names, nil
 }
 
 // follow returns the configuration of the index that another server publishes, with the counts and owners of the next one, or that of the

@@ -158,6 +158,7 @@ func (s *Server) newIndexer() *LocalIndexer {
 	x.log, x.texts, x.policy = s.log, s.options.Texts, s.policy
 	if s.options.Backend != nil {
 		x.backend, x.now = s.options.Backend.Host, s.now
+		x.recorded = func(ctx context.Context, partition string) ([]string, error) { return s.site.recorded(ctx, partition) }
 	}
 	if s.publishesIndexIn(indexRepository) {
 		x.publication = &publication{packages: s.packages, guard: s.indexGuard, now: s.now, signer: s.options.Signer, log: s.log}
@@ -181,9 +182,20 @@ func (s *Server) repositories(ctx context.Context) ([]string, error) {
 	}
 	all, err := s.images.repositories(ctx)
 	if err == nil && s.options.Backend != nil {
-		err = s.emptyList.check(s.options.Backend.Host, "repositories", len(all), s.now())
+		err = s.checkList(ctx, len(all))
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == indexRepository }), err
+}
+
+// checkList fails if the backend lists no repositories any more, until it has done so for a while.
+func (s *Server) checkList(ctx context.Context, number int) error {
+	if x, ok := s.options.Indexer.(*LocalIndexer); ok && number == 0 && !s.emptyList.accepted {
+		var err error
+		if s.emptyList.listed, err = x.hadPackages(ctx, s.policy().Partitions()); err != nil {
+			return err
+		}
+	}
+	return s.emptyList.check(s.options.Backend.Host, "repositories", number, s.now())
 }
 
 func (s *Server) openImages() (images, error) {

@@ -296,6 +296,23 @@ func (s *Site) updatePart(ctx context.Context, name string, repositories, change
 	return true, nil
 }
 
+// recorded returns the packages that a partition had last, also in an earlier process of the server.
+func (s *Site) recorded(ctx context.Context, partition string) (packages []string, err error) {
+	if p := s.part(partition); p != nil && p.search != nil {
+		return p.search.RecordedPackages(ctx)
+	}
+	path, err := s.databasePath(partition)
+	if err != nil {
+		return nil, err
+	}
+	database, err := search.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, database.Close()) }()
+	return database.RecordedPackages(ctx)
+}
+
 // keepRecorded returns the first catalog of a process with the recorded content of the packages that cannot be listed, such as those in damaged repositories.
 func keepRecorded(ctx context.Context, database *search.Database, next *catalog.Catalog) (*catalog.Catalog, error) {
 	unlisted := next.Unlisted()

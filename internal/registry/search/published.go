@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -14,6 +15,16 @@ func (d *Database) Published(repository string) map[string]time.Time {
 	d.publishedMutex.RLock()
 	defer d.publishedMutex.RUnlock()
 	return d.published[repository]
+}
+
+// RecordedPackages returns the packages of the catalog whose versions were recorded last, also by an earlier process.
+func (d *Database) RecordedPackages(ctx context.Context) ([]string, error) {
+	known, err := d.readPublished(ctx)
+	if err != nil {
+		return nil, ErrDatabase.New(err, "cannot read the times of versions in the search database")
+	}
+	names := slices.Sorted(maps.Keys(known))
+	return slices.DeleteFunc(names, func(name string) bool { return name == recordHasBegun }), nil
 }
 
 // RecordPublished records the versions of a catalog that the database does not know, with the current time. A new database takes the times that authors
