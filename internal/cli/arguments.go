@@ -230,8 +230,8 @@ func takesNext(command *kong.Node, word string) bool {
 	})
 }
 
-// checkEmpty returns an error for an empty argument, or an empty path in a flag: an unset shell variable must
-// not select a default, such as all packages, the current folder or another cluster.
+// checkEmpty returns an error for an empty argument, or an empty path or address in a flag: an unset shell variable must
+// not select a default, such as all packages, the current folder, another cluster or another registry.
 func checkEmpty(app *kong.Application, args []string) error {
 	command, rest := commandOf(app, args)
 	for _, at := range positionals(command, rest) {
@@ -247,7 +247,7 @@ func checkEmpty(app *kong.Application, args []string) error {
 		if word == "--" {
 			break
 		}
-		if joined && value == "" && takesPath(command, name) {
+		if joined && value == "" && needsValue(command, name) {
 			return emptyValue(name)
 		}
 	}
@@ -258,10 +258,10 @@ func emptyValue(what string) error {
 	return terminal.ErrUsage.New(nil, "%s is empty", what).WithDo("Pass a value, or omit it. An unset shell variable is empty.")
 }
 
-// takesPath reports whether the value of a flag is a file or a folder.
-func takesPath(command *kong.Node, word string) bool {
+// needsValue reports whether the value of a flag is a file, a folder, or the address of a server.
+func needsValue(command *kong.Node, word string) bool {
 	return slices.ContainsFunc(flagsOf(command), func(f *kong.Flag) bool {
 		named := word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short)
-		return named && flags.TakesPath(f)
+		return named && (flags.TakesPath(f) || flags.TakesAddress(f))
 	})
 }

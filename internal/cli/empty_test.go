@@ -20,7 +20,7 @@ func outcome(t *testing.T, args ...string) (code int, messages string) {
 	return code, errs.String()
 }
 
-// An unset variable of a shell selects nothing by accident: every command refuses an empty argument and an empty path.
+// An unset variable of a shell selects nothing by accident: every command refuses an empty argument, and an empty path or address.
 func TestEmptyArgumentsAreRefused(t *testing.T) {
 	parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
 	if err != nil {
@@ -39,7 +39,7 @@ func TestEmptyArgumentsAreRefused(t *testing.T) {
 			checked++
 		}
 		for _, f := range command.Flags {
-			if takesPath(command, "--"+f.Name) {
+			if needsValue(command, "--"+f.Name) {
 				refused(append(words, "--"+f.Name, ""))
 				refused(append(words, "--"+f.Name+"="))
 				checked++

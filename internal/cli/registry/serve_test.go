@@ -19,7 +19,10 @@ func TestServeRefusesRepositoriesThatTheBackendCannotHave(t *testing.T) {
 		{slices.Concat(backend, []string{"--repository", "acme/boats:v1"}), "is not a repository of the backend"},
 		{slices.Concat(backend, []string{"--repository", "Acme/boats"}), "is not a repository of the backend"},
 		{[]string{"--repository", "acme/boats"}, "need --backend"},
-		{[]string{"--backend", "", "--publish-index"}, "need --backend"},
+		{[]string{"--publish-index"}, "need --backend"},
+		{[]string{"--backend", ""}, "--backend is empty"},
+		{[]string{"--backend=", "--publish-index"}, "An unset shell variable is empty."},
+		{[]string{"--listen", ""}, "--listen is empty"},
 	} {
 		code, _, stderr := command.Output(t, append([]string{"registry", "serve", "--dir", t.TempDir(), "--listen", "127.0.0.1:0"}, test.flags...)...)
 		if code != 3 || !strings.Contains(stderr, test.want) {
