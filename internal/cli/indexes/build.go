@@ -28,10 +28,16 @@ type BuildCmd struct {
 
 // Run builds and pushes the index.
 func (c *BuildCmd) Run(env *terminal.Env) error {
+	if err := c.checkValidity(); err != nil {
+		return err
+	}
 	return withIndex(env, c.IndexRef, c.ContentFlags, func(ref oci.Reference, a *access) error {
 		sources, err := c.sources(env)
 		if err != nil {
 			return err
+		}
+		if isSource(sources, ref) {
+			return terminal.ErrUsage.New(nil, "the index %s cannot be a source of itself", ref).WithDo("Omit `--from %s`. `xpkg index update %[1]s` adds the changes of its sources.", ref)
 		}
 		owners, err := parseOwners(c.Owner)
 		if err != nil {
@@ -56,9 +62,17 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// repositoryName returns the name of a repository that a user wrote.
+// isSource reports whether an index is among sources.
+func isSource(sources []catalog.Source, index oci.Reference) bool {
+	return slices.ContainsFunc(sources, func(s catalog.Source) bool { return s.Kind == catalog.SourceIndex && s.Location == index.String() })
+}
+
+// repositoryName returns the name of a repository that a user wrote. It refuses a tag or a digest.
 func repositoryName(text string) (string, error) {
 	ref, err := oci.ParseReference(text, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+	if err == nil && (ref.Tag != "" || !ref.Digest.IsZero()) {
+		return "", terminal.ErrUsage.New(nil, "%s is a version, and an index has all versions of a repository", ref).WithDo("Write %s.", ref.Name())
+	}
 	return ref.Name(), err
 }
 
@@ -135,11 +149,11 @@ func parseOwners(texts []string) ([]catalog.GroupOwner, error) {
 		if !found {
 			return nil, terminal.ErrUsage.New(nil, "%q is not the owner of an API group", text).WithDo("Write GROUP=REPOSITORY, such as s3.aws.upbound.io=xpkg.upbound.io/upbound.")
 		}
-		ref, err := oci.ParseReference(repository, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+		owner, err := repositoryName(repository)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, catalog.GroupOwner{Group: group, Owner: ref.Name()})
+		out = append(out, catalog.GroupOwner{Group: group, Owner: owner})
 	}
 	return catalog.SortOwners(out)
 }
@@ -153,6 +167,9 @@ type UpdateCmd struct {
 
 // Run updates and pushes the index. It pushes nothing if nothing changed and the index stays valid for half of its time.
 func (c *UpdateCmd) Run(env *terminal.Env) error {
+	if err := c.checkValidity(); err != nil {
+		return err
+	}
 	return withIndex(env, c.IndexRef, c.ContentFlags, func(ref oci.Reference, a *access) error {
 		before, err := former(env, a, ref)
 		if err != nil {

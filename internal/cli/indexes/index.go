@@ -40,6 +40,18 @@ type buildFlags struct {
 	DryRun   bool          `help:"Show the changes without pushing them."`
 }
 
+// shortestValidity is the minimum of --valid-for. A state that expires before its clients read it is of no use.
+const shortestValidity = time.Minute
+
+// checkValidity fails for a time after which clients could never use the index. Times of an index are in seconds.
+func (f *buildFlags) checkValidity() error {
+	if f.ValidFor != 0 && f.ValidFor < shortestValidity {
+		return terminal.ErrUsage.New(nil, "--valid-for %s is shorter than a minute", f.ValidFor).WithDo("Write a time in which the index is updated at least twice, such as 720h.")
+	}
+	f.ValidFor = f.ValidFor.Truncate(time.Second)
+	return nil
+}
+
 // builder returns a builder, and the task that shows its progress.
 func (f *readFlags) builder(env *terminal.Env, a *access, moved bool) (*indexer.Builder, *terminal.Task, error) {
 	keys, err := f.Keys(env.Context)
