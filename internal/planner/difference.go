@@ -206,12 +206,13 @@ func eachOr[T any](none string, d *differences, was, is []T, text func(T) (name,
 	slices.Sort(names)
 	for _, name := range names {
 		b, a := before[name], after[name]
+		textBefore, textAfter := cmp.Or(b.text, none), cmp.Or(a.text, none)
 		switch {
 		case b.whole == a.whole:
-		case b.text == a.text:
-			*d = append(*d, Difference{name, cmp.Or(b.whole, none), cmp.Or(a.whole, none)})
+		case textBefore == textAfter:
+			*d = append(*d, Difference{name, cmp.Or(b.whole, absent), cmp.Or(a.whole, absent)})
 		default:
-			*d = append(*d, Difference{name, cmp.Or(b.text, none), cmp.Or(a.text, none)})
+			*d = append(*d, Difference{name, textBefore, textAfter})
 		}
 	}
 }

@@ -21,15 +21,18 @@ func (d *differences) json(what string, was, is json.RawMessage) {
 		d.text(what, string(was), string(is))
 		return
 	}
-	d.fields("", what, before, after)
+	for _, c := range changedFields("", before, after) {
+		*d = append(*d, Difference{"the field " + c.Field + " in " + what, c.Was, c.Is})
+	}
 }
 
 func decode(raw json.RawMessage, into *map[string]any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(raw, into)
 }
 
-// fields adds the fields below a path in which two objects differ.
-func (d *differences) fields(path, of string, was, is map[string]any) {
+// changedFields returns the fields below a path in which two objects differ.
+func changedFields(path string, was, is map[string]any) []SpecChange {
+	var out []SpecChange
 	keys := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(is)))
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
@@ -39,17 +42,18 @@ func (d *differences) fields(path, of string, was, is map[string]any) {
 		before, object := was[key].(map[string]any)
 		after, both := is[key].(map[string]any)
 		if object && both {
-			d.fields(path+key+".", of, before, after)
+			out = append(out, changedFields(path+key+".", before, after)...)
 			continue
 		}
 		if a, b, same := mappingsOf(was[key], is[key]); same {
 			for i := range a {
-				d.fields(fmt.Sprintf("%s%s[%d].", path, key, i), of, a[i], b[i])
+				out = append(out, changedFields(fmt.Sprintf("%s%s[%d].", path, key, i), a[i], b[i])...)
 			}
 			continue
 		}
-		*d = append(*d, Difference{"the field " + path + key + " in " + of, cmp.Or(stringField(was, key), absent), cmp.Or(stringField(is, key), absent)})
+		out = append(out, SpecChange{Field: path + key, Was: cmp.Or(stringField(was, key), absent), Is: cmp.Or(stringField(is, key), absent)})
 	}
+	return out
 }
 
 // mappingsOf returns the elements of two lists, and true if the lists have the same length and only

@@ -28,18 +28,7 @@ func (p *Plan) SpecChanges() []SpecChange {
 	if decode(p.Preconditions.Spec, &was) != nil || decode(specIn(p.Package.Object), &is) != nil {
 		return nil
 	}
-	return slices.DeleteFunc(changedFields(was, is), func(c SpecChange) bool { return c.Field == "package" })
-}
-
-// changedFields returns the fields in which two objects differ.
-func changedFields(was, is map[string]any) []SpecChange {
-	var d differences
-	d.fields("", "", was, is)
-	var out []SpecChange
-	for _, x := range d {
-		out = append(out, SpecChange{Field: x.What[:len(x.What)-len(" in ")], Was: x.Was, Is: x.Is})
-	}
-	return out
+	return slices.DeleteFunc(changedFields("", was, is), func(c SpecChange) bool { return c.Field == "package" })
 }
 
 // runtimeChanges returns the fields in which the runtime configuration of the new revision differs
@@ -70,5 +59,5 @@ func (pl *Planner) runtimeChanges(ctx context.Context, s *clusterState, p v1.Pac
 	if err != nil {
 		return nil
 	}
-	return changedFields(was, is)
+	return changedFields("", was, is)
 }

@@ -29,12 +29,12 @@ func TestChangedFieldsInsideOfLists(t *testing.T) {
 		return map[string]any{"containers": []any{map[string]any{"name": "a", "image": image}, map[string]any{"name": "b"}}, "args": []any{"x"}}
 	}
 	want := []SpecChange{{"containers[0].image", "one", "two"}}
-	if diff := cmp.Diff(want, changedFields(list("one"), list("two"))); diff != "" {
+	if diff := cmp.Diff(want, changedFields("", list("one"), list("two"))); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 	longer := list("one")
 	longer["containers"] = append(longer["containers"].([]any), map[string]any{"name": "c"})
-	if got := changedFields(list("one"), longer); len(got) != 1 || got[0].Field != "containers" {
+	if got := changedFields("", list("one"), longer); len(got) != 1 || got[0].Field != "containers" {
 		t.Errorf("a longer list: %v", got)
 	}
 }
