@@ -90,12 +90,19 @@ func requiredByDigest(dependents []dependency.Edge) bool {
 }
 
 // Orphans returns the packages that were installed as dependencies, are not in use, and that no package requires any
-// more, including packages that only orphans require. Dependents precede their dependencies.
+// more, including packages that only orphans require. Dependents precede their dependencies. Dependencies whose resolution is
+// skipped count: their package does not work without them.
 func (g *Graph) Orphans() []Node {
+	return g.unrequired(func(n Node) []dependency.Dependency { return dependency.Required(n.Dependencies) })
+}
+
+// unrequired returns the packages that were installed as dependencies, are not in use, and that are no dependencies of packages other
+// than themselves. Dependents precede their dependencies.
+func (g *Graph) unrequired(dependencies func(Node) []dependency.Dependency) []Node {
 	var all, unneeded dependency.Graph
 	var needed []string
 	for _, n := range g.nodes {
-		required := n.requiredDependencies()
+		required := dependencies(n)
 		all.Add(n.Repository, required...)
 		if n.InUse {
 			needed = append(needed, n.Repository)
@@ -111,7 +118,7 @@ func (g *Graph) Orphans() []Node {
 	for _, n := range g.nodes {
 		if n.AutoInstalled && slices.Contains(orphans, n.Repository) {
 			out = append(out, n)
-			unneeded.Add(n.Repository, n.requiredDependencies()...)
+			unneeded.Add(n.Repository, dependencies(n)...)
 		}
 	}
 	depth := unneeded.Depths()

@@ -11,13 +11,13 @@ type Dependent struct {
 	Dependency dependency.Dependency
 }
 
-// Dependents returns the packages that require a repository or constrain it, ordered by kind and name. Packages whose
-// dependencies are skipped are not included.
+// Dependents returns the packages that require a repository or constrain it, ordered by kind and name. It includes packages whose
+// dependencies are not resolved.
 func (g *Graph) Dependents(repository string) []Dependent {
 	var out []Dependent
 	place := g.locate(repository)
 	for _, n := range g.nodes {
-		for _, d := range append(n.requiredDependencies(), n.optionalDependencies()...) {
+		for _, d := range append(dependency.Required(n.Dependencies), dependency.Optional(n.Dependencies)...) {
 			if d.Package == repository || g.locate(d.Package) == place {
 				out = append(out, Dependent{n, d})
 			}

@@ -77,7 +77,8 @@ func TestOrphans(t *testing.T) {
 		"a needs ?b; *b needs c; *c":             "b c",
 		"a needs b; *b needs ?c; *c":             "c",
 		"a; *b; *c needs b; *d needs c":          "d c b",
-		"-a needs b; *b":                         "b",
+		"-a needs b; *b":                         "", // A skipped dependency is declared all the same.
+		"-a needs b; *b needs c; *c; *d":         "d",
 		"*b needs c; *c needs b":                 "b c",
 		"a needs b; b; *c":                       "c",
 		"a needs b; *b needs d; *d needs e; *e":  "",

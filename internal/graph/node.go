@@ -19,7 +19,8 @@ type Node struct {
 	Requested string
 	// Running are the versions whose objects may exist in the cluster, see [Running].
 	Running []Version
-	// SkipDependencies reports whether the dependencies of the package are not resolved. It still counts as a dependency of others.
+	// SkipDependencies reports whether the dependencies of the package are not resolved: no version is selected for them. They are no
+	// orphans, and the package still counts as a dependency of others.
 	SkipDependencies bool
 	// AutoInstalled reports whether the package was installed only as a dependency.
 	AutoInstalled bool

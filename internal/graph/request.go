@@ -45,7 +45,7 @@ func (p Policy) moves() solver.Moves {
 func (g *Graph) Request(policy Policy) resolver.Request {
 	// A package that must move gets the nearest suitable version, which is the smallest change.
 	q := resolver.Request{Moves: policy.moves(), Nearest: true}
-	vain := g.Orphans()
+	vain := g.unrequired(Node.requiredDependencies)
 	for _, n := range g.nodes {
 		if first, _ := g.Find(n.Repository); first.Compare(n) != 0 {
 			// The same package under two names: a second version is not an alternative, and its dependencies

@@ -232,7 +232,8 @@ func addBroken(all []Broken, b Broken, d dependency.Dependency) []Broken {
 
 // breaks returns the packages whose requirements on the package are not met after the operation,
 // except for those that are not met now either, and those that the same operation changes. Node is
-// the package after the operation, or nil if the operation deletes it.
+// the package after the operation, or nil if the operation deletes it. A package whose dependencies are not resolved accepts every version,
+// but needs its dependencies.
 func (pl *Planner) breaks(s *clusterState, g *graph.Graph, node *graph.Node) []Broken {
 	was, exists := s.liveNode()
 	var out []Broken
@@ -240,7 +241,7 @@ func (pl *Planner) breaks(s *clusterState, g *graph.Graph, node *graph.Node) []B
 		for _, d := range g.Dependents(repository) {
 			short := Package{Kind: d.Kind, Name: d.Name}.Short()
 			brokenBefore := exists && s.sameRepository(was.Repository, repository) && !graph.Accepts(d.Dependency, graph.VersionOf(was))
-			if pl.ChangedTogether[short] || to == nil && d.Dependency.Optional || brokenBefore {
+			if pl.ChangedTogether[short] || to == nil && d.Dependency.Optional || brokenBefore || node != nil && d.SkipDependencies {
 				continue
 			}
 			b := Broken{Kind: d.Kind, Name: d.Name, Requires: oci.RepositoryName(d.Dependency.Package), Constraint: d.Dependency.Constraint}

@@ -48,20 +48,22 @@ func TestBreaks(t *testing.T) {
 		skip, together bool
 		want           string
 	}{
-		"it still fits":                         {live: leaf + ":v1.0.0", to: leaf + ":v1.1.0", need: "<v2"},
-		"it does not fit any more":              {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
-		"a digest is in no range":               {live: leaf + ":v1.0.0", to: leaf + "@" + digestA, need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at " + digestA},
-		"it did not fit before":                 {live: leaf + ":v3.0.0", to: leaf + ":v2.0.0", need: "<v2"},
-		"it fits, since it was brought back":    {live: leaf + ":v3.0.0", back: "v1.0.0", to: leaf + ":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
-		"it was not there, and does not fit":    {to: leaf + ":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
-		"it was not there, and fits":            {to: leaf + ":v1.0.0", need: "<v2"},
-		"it goes":                               {live: leaf + ":v1.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would not be installed"},
-		"it goes, and did not fit":              {live: leaf + ":v3.0.0", need: "<v2"},
-		"it goes to another repository":         {live: leaf + ":v1.0.0", to: "registry.example.com/fork:v1.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would not be installed"},
-		"optional, and it goes":                 {live: leaf + ":v1.0.0", need: "?<v2"},
-		"optional, and it does not fit":         {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "?<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
-		"nothing is done about what root needs": {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", skip: true},
-		"the root changes with it":              {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", together: true},
+		"it still fits":                                          {live: leaf + ":v1.0.0", to: leaf + ":v1.1.0", need: "<v2"},
+		"it does not fit any more":                               {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
+		"a digest is in no range":                                {live: leaf + ":v1.0.0", to: leaf + "@" + digestA, need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at " + digestA},
+		"it did not fit before":                                  {live: leaf + ":v3.0.0", to: leaf + ":v2.0.0", need: "<v2"},
+		"it fits, since it was brought back":                     {live: leaf + ":v3.0.0", back: "v1.0.0", to: leaf + ":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
+		"it was not there, and does not fit":                     {to: leaf + ":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
+		"it was not there, and fits":                             {to: leaf + ":v1.0.0", need: "<v2"},
+		"it goes":                                                {live: leaf + ":v1.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would not be installed"},
+		"it goes, and did not fit":                               {live: leaf + ":v3.0.0", need: "<v2"},
+		"it goes to another repository":                          {live: leaf + ":v1.0.0", to: "registry.example.com/fork:v1.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would not be installed"},
+		"optional, and it goes":                                  {live: leaf + ":v1.0.0", need: "?<v2"},
+		"optional, and it does not fit":                          {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "?<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
+		"nothing is done about what root needs":                  {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", skip: true},
+		"it goes, and root installs nothing itself":              {live: leaf + ":v1.0.0", need: "<v2", skip: true, want: "provider/root needs " + leaf + " <v2, and it would not be installed"},
+		"another repository replaces it, and root does not care": {live: leaf + ":v1.0.0", to: "registry.example.com/fork:v1.0.0", need: "<v2", skip: true},
+		"the root changes with it":                               {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", together: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := asking("root", "registry.example.com/root:v1.0.0")

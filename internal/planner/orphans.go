@@ -75,13 +75,13 @@ func withChanges(nodes []graph.Node, changes []graph.Change) []graph.Node {
 	return out
 }
 
-// orphanNodes returns the orphans among nodes that no object of the first generation uses. As in the manager, optional dependencies, and
-// dependencies whose resolution is skipped, count as required.
+// orphanNodes returns the orphans among nodes that no object of the first generation uses. As in the manager, optional dependencies count as
+// required.
 func (s *clusterState) orphanNodes(nodes []graph.Node, uses state.Uses) []graph.Node {
 	nodes = slices.Clone(nodes)
 	uses.Mark(nodes)
 	for i := range nodes {
-		nodes[i].SkipDependencies, nodes[i].Dependencies = false, slices.Clone(nodes[i].Dependencies)
+		nodes[i].Dependencies = slices.Clone(nodes[i].Dependencies)
 		for j := range nodes[i].Dependencies {
 			nodes[i].Dependencies[j] = dependency.Dependency{Package: nodes[i].Dependencies[j].Package}
 		}

@@ -21,19 +21,25 @@ func TestPlanPredictsTheReinstallation(t *testing.T) {
 	ofNamespace := Broken{Kind: packagesv1alpha1.PackageInstallKind, Name: "team/boats", Requires: repository}
 	ofPackage := Broken{Kind: v1.ConfigurationKind, Name: "harbor", Requires: repository}
 	const suffix = " needs " + repository + ", and it would not be installed."
+	harbor := asking("harbor", "registry.example.org/acme/harbor:v1.0.0")
+	quay := asking("quay", "registry.example.org/acme/quay:v1.0.0")
+	quay.PackageSpec().SkipDependencyResolution = true
+	ofSkipping := Broken{Kind: v1.ProviderKind, Name: "quay", Requires: repository}
 	for name, tc := range map[string]struct {
 		breaks  []Broken
 		install packagesv1alpha1.Install
 		want    []string
 	}{
-		"nothing":              {nil, install, nil},
-		"a PackageInstall":     {[]Broken{ofNamespace}, install, nil},
-		"an install object":    {[]Broken{ofNamespace, ofInstall}, install, []string{"The package manager installs a package again only if its indexes have one for the kind: clusterpackageinstall/system/boats" + suffix}},
-		"with a record":        {[]Broken{ofInstall}, recorded, []string{"The package manager installs it again: clusterpackageinstall/system/boats" + suffix}},
-		"a package beside one": {[]Broken{ofInstall, ofPackage}, install, []string{"The package manager installs it again: configuration/harbor" + suffix}},
+		"nothing":                                 {nil, install, nil},
+		"a PackageInstall":                        {[]Broken{ofNamespace}, install, nil},
+		"an install object":                       {[]Broken{ofNamespace, ofInstall}, install, []string{"The package manager installs a package again only if its indexes have one for the kind: clusterpackageinstall/system/boats" + suffix}},
+		"with a record":                           {[]Broken{ofInstall}, recorded, []string{"The package manager installs it again: clusterpackageinstall/system/boats" + suffix}},
+		"dependencies that are not resolved":      {[]Broken{ofSkipping}, install, nil},
+		"a package beside one that skips its own": {[]Broken{ofSkipping, ofPackage}, install, []string{"The package manager installs it again: configuration/harbor" + suffix}},
+		"a package beside one":                    {[]Broken{ofInstall, ofPackage}, install, []string{"The package manager installs it again: configuration/harbor" + suffix}},
 	} {
 		p := &Plan{Breaks: tc.breaks}
-		if got := p.installedAgain([]packagesv1alpha1.Install{tc.install}); !slices.Equal(got, tc.want) {
+		if got := p.installedAgain([]v1.Package{harbor, quay}, []packagesv1alpha1.Install{tc.install}); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}

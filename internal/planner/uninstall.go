@@ -165,18 +165,23 @@ func (pl *Planner) recordDependents(ctx context.Context, s *clusterState, out *P
 	}
 	pl.recordOrphans(ctx, s, others, nil, nil, out)
 	if _, runs := s.lock.Annotations[graph.AnnotationUpgrades]; runs {
-		out.warn(out.installedAgain(uses.Installs)...)
+		out.warn(out.installedAgain(s.others, uses.Installs)...)
 	}
 	return nil
 }
 
-// installedAgain returns a warning if the manager installs the deleted package again: for a package that requires it, and for an install object
-// that records a package for its kind, or if the indexes of the manager have one. A PackageInstall shares a Provider that an administrator
-// installs.
-func (p *Plan) installedAgain(installs []packagesv1alpha1.Install) []string {
+// installedAgain returns a warning if the manager installs the deleted package again: for a package that requires it and whose dependencies
+// are resolved, and for an install object that records a package for its kind, or if the indexes of the manager have one. A PackageInstall
+// shares a Provider that an administrator installs.
+func (p *Plan) installedAgain(others []v1.Package, installs []packagesv1alpha1.Install) []string {
+	skips := func(b Broken) bool {
+		return slices.ContainsFunc(others, func(x v1.Package) bool {
+			return x.PackageKind() == b.Kind && x.GetName() == b.Name && x.PackageSpec().SkipDependencyResolution
+		})
+	}
 	isInstall := func(b Broken) bool { return b.Kind == packagesv1alpha1.ClusterPackageInstallKind }
 	by := slices.IndexFunc(p.Breaks, func(b Broken) bool {
-		return b.isPackage() || isInstall(b) && slices.ContainsFunc(installs, func(in packagesv1alpha1.Install) bool {
+		return b.isPackage() && !skips(b) || isInstall(b) && slices.ContainsFunc(installs, func(in packagesv1alpha1.Install) bool {
 			return in.PackageKind() == b.Kind && in.GetNamespace()+"/"+in.GetName() == b.Name && len(graph.KindProviders(in)) > 0
 		})
 	})

@@ -1,7 +1,8 @@
 // Package lock writes the Lock, from which other tools and the plans of commands read the installed
 // packages, their dependencies and their objects.
 //
-// The packages in the Lock are derived from the active revisions. No controller reads them, so a
+// The packages in the Lock are derived from the active revisions. An entry keeps its dependencies only
+// while the content of its revision cannot be read. No other controller reads the packages, so a
 // damaged Lock harms no package and is repaired with the next change. At its start, the manager
 // only reads the annotation that names the namespace of the manager in charge.
 package lock
@@ -105,9 +106,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err := r.InUse(contents(revisions)); err != nil {
 		logging.FromContext(ctx).WarnContext(ctx, "cannot mark package contents as in use in the package cache", "error", err.Error())
 	}
-	packages := r.entries(ctx, revisions)
 	lock := &v1beta1.Lock{}
 	err = r.Client.Get(ctx, types.NamespacedName{Name: v1beta1.LockName}, lock)
+	packages := r.entries(ctx, revisions, lock.Packages)
 	switch {
 	case apierrors.IsNotFound(err):
 		lock.Packages = packages
@@ -219,14 +220,14 @@ func contents(revisions []v1.PackageRevision) []oci.Digest {
 	return slices.Compact(out)
 }
 
-// entries returns an entry for each active revision, by repository and name.
-func (r *Reconciler) entries(ctx context.Context, revisions []v1.PackageRevision) []v1beta1.LockPackage {
+// entries returns an entry for each active revision, by repository and name. Before are the previous entries.
+func (r *Reconciler) entries(ctx context.Context, revisions []v1.PackageRevision, before []v1beta1.LockPackage) []v1beta1.LockPackage {
 	var out []v1beta1.LockPackage
 	for _, rev := range revisions {
 		if !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if entry, ok := r.entry(ctx, rev); ok {
+		if entry, ok := r.entry(ctx, rev, before); ok {
 			out = append(out, entry)
 		}
 	}
@@ -237,18 +238,28 @@ func (r *Reconciler) entries(ctx context.Context, revisions []v1.PackageRevision
 	return out
 }
 
-func (r *Reconciler) entry(ctx context.Context, rev v1.PackageRevision) (v1beta1.LockPackage, bool) {
+// entry returns the entry of a revision. While its content cannot be read, it keeps the dependencies of its previous entry: without them,
+// its dependencies would be orphans.
+func (r *Reconciler) entry(ctx context.Context, rev v1.PackageRevision, before []v1beta1.LockPackage) (v1beta1.LockPackage, bool) {
 	spec := rev.RevisionSpec()
 	ref, err := oci.ParseReference(spec.Image, oci.ParseOptions{})
 	if err != nil {
 		return v1beta1.LockPackage{}, false
 	}
-	all := r.Dependencies.Of(ctx, spec.Image, spec.Digest)
-	return v1beta1.LockPackage{
+	all, known := r.Dependencies.Lookup(ctx, spec.Image, spec.Digest)
+	out := v1beta1.LockPackage{
 		Name: rev.GetName(), APIVersion: new(v1.GroupVersion.String()), Kind: new(rev.PackageKind()),
 		Source: ref.Name(), Version: cmp.Or(ref.Tag, ref.Digest.String()),
 		// The API server requires a list of dependencies, also an empty one.
 		Dependencies:         append([]v1beta1.Dependency{}, graph.LockDependencies(dependency.Required(all))...),
 		OptionalDependencies: graph.LockDependencies(dependency.Optional(all)), Owns: graph.OwnedObjects(rev),
-	}, true
+	}
+	same := func(e v1beta1.LockPackage) bool {
+		return e.Name == out.Name && e.Source == out.Source && e.Version == out.Version
+	}
+	if at := slices.IndexFunc(before, same); at >= 0 && !known {
+		out.Dependencies = append(out.Dependencies, before[at].Dependencies...)
+		out.OptionalDependencies = before[at].OptionalDependencies
+	}
+	return out, true
 }

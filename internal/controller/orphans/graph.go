@@ -28,8 +28,7 @@ type dependencyGraph struct {
 // dependencyGraph reads the dependencies of all packages: the dependencies of the active revision
 // or, while a package may still be rolled back or forward, of all revisions. Packages that are
 // being deleted, and revisions whose package is gone, keep their dependencies, because the deletion
-// of their objects may need them. Packages that skip dependency resolution also keep theirs.
-// Optional dependencies count as required.
+// of their objects may need them. Optional dependencies count as required.
 func (r *Reconciler) dependencyGraph(ctx context.Context, reader client.Reader) (dependencyGraph, error) {
 	var g dependencyGraph
 	for _, kind := range v1.PackageKinds() {
@@ -78,7 +77,6 @@ func (r *Reconciler) node(ctx context.Context, p v1.Package, revisions []v1.Pack
 			Repository: oci.RepositoryName(p.PackageSpec().Package), Dependencies: lockfile.Dependencies(dependencies),
 		}}
 	}
-	n.SkipDependencies = false
 	return n, known && (len(required) > 0 || p.GetDeletionTimestamp() != nil)
 }
 
