@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/packagediff"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -91,6 +92,9 @@ func (pl *Planner) establish(ctx context.Context, s *clusterState, p v1.Package,
 		out.Objects = withoutWebhooks(out.Objects, live, revision.Requester(p, active, t.After))
 		out.LeftOut = s.leftOut(p, wanted.Refs())
 	}
+	if text := s.unservedConversions(p, wanted.Desired(), out.Objects.Changes); text != "" {
+		out.warn(text)
+	}
 	return wanted.Refs(), err
 }
 
@@ -120,11 +124,47 @@ func (s *clusterState) leftOut(p v1.Package, refs []plan.Ref) *LeftOut {
 	case len(hooks) == 0:
 		return nil
 	case choice.Of(p.PackageKind(), p.GetName()) == runtime.None:
-		return &LeftOut{hooks, "the manager runs no runtime for " + name + " (package runtime None)", choice.AdviseRuntime(p.PackageKind(), p.GetName())}
+		return &LeftOut{hooks, noRuntime(name), choice.AdviseRuntime(p.PackageKind(), p.GetName())}
 	default:
 		return &LeftOut{hooks, "the content of " + name + " has no runtime that serves them", "Report it to the maintainer of the package."}
 	}
 }
+
+// noRuntime returns the reason why a package has no runtime with the package runtime None.
+func noRuntime(name string) string {
+	return "the manager runs no runtime for " + name + " (package runtime None)"
+}
+
+// unservedConversions returns a warning about the conversion webhooks of the changed objects of a package whose runtime the manager does not
+// run, or "". The manager refuses conversion webhooks of content that has no runtime.
+func (s *clusterState) unservedConversions(p v1.Package, wanted []plan.Desired, changes []plan.Change) string {
+	converts := map[plan.Ref]bool{}
+	for _, d := range wanted {
+		converts[d.Ref] = d.CallsRuntime && !plan.IsWebhookConfiguration(d.Ref)
+	}
+	var objects []string
+	for _, c := range changes {
+		if converts[c.Ref] && !c.MetadataOnly && (c.Action == plan.Create || c.Action == plan.Update) {
+			objects = append(objects, c.Ref.Kind+" "+c.Ref.Name)
+		}
+	}
+	choice, known := s.choice()
+	if len(objects) == 0 || !known {
+		return ""
+	}
+	name, webhook := Package{Kind: p.PackageKind(), Name: p.GetName()}.Short(), "the conversion webhook of "+wording.Few(objects, maxConversions, ", ")
+	const consequence = "the API server cannot read or write custom resources in another version than the stored one"
+	switch choice.Of(p.PackageKind(), p.GetName()) {
+	case runtime.External:
+		return fmt.Sprintf("The runtime of %s, which the manager does not run, must serve %s: until then, %s.", name, webhook, consequence)
+	case runtime.None:
+		return fmt.Sprintf("No runtime serves %s, because %s: %s. %s", webhook, noRuntime(name), consequence, choice.AdviseRuntime(p.PackageKind(), p.GetName()))
+	}
+	return ""
+}
+
+// maxConversions limits the objects with conversion webhooks in a warning.
+const maxConversions = 3
 
 // withoutWebhooks returns the changes of the objects of a package without a runtime: as the manager does, it creates no webhook
 // configurations, and deletes those that exist.

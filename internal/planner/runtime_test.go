@@ -92,6 +92,39 @@ webhooks:
 	checkLeftOut(t, "no runtime in the content", got, "the content of provider/bare has no runtime that serves them")
 }
 
+// The plan warns of a conversion webhook that the manager runs no runtime for.
+func TestPlanOfConversionWebhooksDependsOnTheRuntime(t *testing.T) {
+	s := newFakeContent()
+	const ref = "registry.example.com/boats:v1"
+	const conversion = "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: boats, namespace: default}}}}\n"
+	converted := strings.Replace(crd("boats.test", "Boat", "one"), "\nspec:\n", "\nspec:\n"+conversion, 1)
+	if !strings.Contains(converted, conversion) {
+		t.Fatalf("the CRD has no conversion: %s", converted)
+	}
+	s.put(ref, provider("boats", "", converted, crd("boats.test", "Raft", "one")))
+	const webhook = "the conversion webhook of CustomResourceDefinition boats.boats.test"
+	const none, external = "No runtime serves " + webhook + ", because the manager runs no runtime for provider/boats (package runtime None): ", "The runtime of provider/boats, which the manager does not run, must serve " + webhook + ": "
+	for choice, want := range map[string]string{
+		"None": none, "Provider=Deployment;Provider/boats=None": none, "External": external, "Provider=None;Provider/boats=Deployment": "", "Process": "",
+		// A manager of an earlier version announces nothing.
+		"": "",
+	} {
+		got, err := fakePlanner(t, s, announced(choice, "")).Install(t.Context(), env.NewProvider("boats", ref))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var warned []string
+		for _, w := range got.Warnings {
+			if strings.Contains(w, "conversion webhook") {
+				warned = append(warned, w)
+			}
+		}
+		if want == "" && len(warned) > 0 || want != "" && (len(warned) != 1 || !strings.HasPrefix(warned[0], want)) {
+			t.Errorf("%q: the plan warns %q, want %q", choice, warned, want)
+		}
+	}
+}
+
 // The plan of a Provider that shares its CRDs with namespaces lists no permissions: it has no runtime, whatever the manager announces.
 func TestPlanOfASharedProviderListsNoPermissions(t *testing.T) {
 	s := newFakeContent()
