@@ -54,8 +54,13 @@ func (c Change) fixOfHeld(holder string) string {
 		return ""
 	}
 	short := v1.ObjectName(kind, name)
-	return fmt.Sprintf("If %s is the same package from another repository, install it from this one with `xpkg update %s %s`. "+
-		"Otherwise uninstall it, or do not install the package that requires %s. Nothing was written.", short, short, c.Reference(), c.To.Repository)
+	return fmt.Sprintf("%s Otherwise uninstall it, or do not install the package that requires %s. Nothing was written.", MovedAdvice(short, c.Reference()), c.To.Repository)
+}
+
+// MovedAdvice returns the remedy for objects whose holder may be the same package from another repository. Reference is that of the refused
+// package.
+func MovedAdvice(holder, reference string) string {
+	return fmt.Sprintf("If %[1]s is the same package from another repository, install it from this one with `xpkg update %[1]s %[2]s`.", holder, reference)
 }
 
 // ExplainAdoption makes the refusals of a package that is installed as a dependency name the command that installs it

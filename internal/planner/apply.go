@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -65,9 +66,16 @@ func (p *Plan) RefusalError() error {
 	if errors.Is(err, apply.ErrDeleting) {
 		return err.WithDo("Wait until the object is deleted, and try again. If it is not deleted, it has a finalizer: inspect it with kubectl.")
 	}
-	if holder := apply.HolderOf(p.Objects.Refusals); holder != "" && p.Operation == Update && errors.Is(err, apply.ErrRefused) && p.Package.To != nil {
+	holder := apply.HolderOf(p.Objects.Refusals)
+	if holder == "" || !errors.Is(err, apply.ErrRefused) || p.Package.To == nil {
+		return err
+	}
+	switch kind, _, _ := strings.Cut(holder, "/"); {
+	case p.Operation == Update:
 		return err.WithDo("%s", apply.HeldAdvice(holder, fmt.Sprintf("update both with `xpkg update %s %s`",
 			holder, updateArgument(p.Package.Kind, p.Package.Name, p.Package.To.Reference))))
+	case strings.EqualFold(kind, p.Package.Kind):
+		return err.WithDo("%s %s", graph.MovedAdvice(holder, p.Package.To.Reference), err.Do)
 	}
 	return err
 }

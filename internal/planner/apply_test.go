@@ -152,8 +152,13 @@ func TestRefused(t *testing.T) {
 		t.Errorf("got %v (%s), want %s", err, errcode.From(err).Do, command)
 	}
 	p.Operation = Install
-	if err := p.RefusalError(); !strings.Contains(errcode.From(err).Do, "`xpkg update provider/yard`") {
-		t.Errorf("got %v (%s)", err, errcode.From(err).Do)
+	// A package of the same kind may be the same one from another repository.
+	for holder, moved := range map[string]bool{"Provider/yard": true, "Configuration/yard": false} {
+		p.Objects.Refusals[0].Holder = holder
+		do := errcode.From(p.RefusalError()).Do
+		if !strings.Contains(do, "`xpkg update "+strings.ToLower(holder)+"`") || strings.Contains(do, "`xpkg update provider/yard registry.example.com/boats:v2.0.0`") != moved {
+			t.Errorf("%s: %s", holder, do)
+		}
 	}
 	p.Objects.Refusals = []plan.Refusal{{Cause: plan.Deleting, Reason: "CustomResourceDefinition boats.acme.test is being deleted"}}
 	if err := p.RefusalError(); !errors.Is(err, apply.ErrDeleting) {

@@ -92,20 +92,24 @@ func TestChoiceIsParsedFromItsText(t *testing.T) {
 // The advice names the commands with which a package is installed without its runtime, and the choices for all other
 // packages stay the same.
 func TestAdviceForAPackageWithoutAProgramKeepsOtherRuntimes(t *testing.T) {
-	for text, want := range map[string][2]string{
-		"Process":                            {"Provider/hello=None", "'--manager-arg=--package-runtime=Function=Process;Provider=Process;Provider/hello=None'"},
+	for text, want := range map[string][]string{
+		"Process":                            {"--detach --package-runtime=Provider/hello=None`"},
 		"Deployment":                         {"'--package-runtime=Function=Deployment;Provider=Deployment;Provider/hello=None'", "--manager-arg=--package-runtime=Provider/hello=None"},
-		"Provider/a=None":                    {"'--package-runtime=Provider/a=None;Provider/hello=None'", "Function=Process;Provider=Process;Provider/a=None;Provider/hello=None"},
-		"Provider/hello=Process":             {"--detach --package-runtime=Provider/hello=None`", "Function=Process;Provider=Process;Provider/hello=None'"},
-		"Provider=Process;Function=External": {"'--package-runtime=Function=External;Provider=Process;Provider/hello=None'", "Function=External;Provider=Process;Provider/hello=None'"},
+		"Provider/a=None":                    {"'--package-runtime=Provider/a=None;Provider/hello=None'"},
+		"Provider/hello=Process":             {"--detach --package-runtime=Provider/hello=None`"},
+		"Provider=Process;Function=External": {"'--package-runtime=Function=External;Provider=Process;Provider/hello=None'"},
 	} {
 		c, err := ParseChoice(text, Process)
 		if err != nil {
 			t.Fatal(err)
 		}
 		failed := c.AdviseWithoutRuntime(ErrNoProgram.New(nil, "no program"), v1.ProviderKind, "hello")
+		advice := errcode.From(failed).Do
+		if isCluster := strings.Contains(advice, "xpkg bootstrap"); isCluster != (text == "Deployment") {
+			t.Errorf("%s: the advice is %q; a manager with processes runs on this machine", text, advice)
+		}
 		for _, part := range want {
-			if advice := errcode.From(failed).Do; !strings.Contains(advice, part) {
+			if !strings.Contains(advice, part) {
 				t.Errorf("%s: the advice is %q, want %q in it", text, advice, part)
 			}
 		}

@@ -23,12 +23,15 @@ const (
 func Codes() []errcode.Code { return []errcode.Code{ErrNoProgram, ErrRuntimeConfig} }
 
 // AdviseWithoutRuntime adds to a NoProgram error of a package the commands that restart a manager with the choice c so
-// that the package is installed without its runtime. It returns err.
+// that the package is installed without its runtime. A manager that runs it as a process runs on this machine. It returns err.
 func (c Choice) AdviseWithoutRuntime(err error, kind, name string) error {
 	failed := &errcode.Error{}
 	if errors.As(err, &failed) && failed.Code.Name == ErrNoProgram.Name {
-		failed.Do = rebuild + " To install the package without its runtime, restart the manager with " +
-			wording.RestartEither([]string{flag + c.with(kind, name, None, Process)}, []string{flag + c.with(kind, name, None, Deployment)}) + "."
+		restart := wording.RestartEither([]string{flag + c.with(kind, name, None, Process)}, []string{flag + c.with(kind, name, None, Deployment)})
+		if c.Of(kind, name) == Process {
+			restart = wording.RestartLocal(flag + c.with(kind, name, None, Process))
+		}
+		failed.Do = rebuild + " To install the package without its runtime, restart the manager with " + restart + "."
 	}
 	return err
 }

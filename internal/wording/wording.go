@@ -47,8 +47,16 @@ func RestartManager(flags ...string) string { return RestartEither(flags, flags)
 // RestartEither is like RestartManager for flags that differ: those of the manager of this machine, and those of a manager in a
 // cluster. Both start without the flags that the manager has now.
 func RestartEither(local, cluster []string) string {
-	return "`xpkg down` and `xpkg up --detach" + shellWords("", local) + "`, or in a cluster with " + RestartClusterManager(cluster...) +
-		"; repeat the other flags with which it was started, such as --data-dir: `xpkg down` prints those of this machine"
+	return restartLocal(local) + ", or in a cluster with " + RestartClusterManager(cluster...) + otherFlags
+}
+
+// RestartLocal is like RestartManager for the manager of this machine.
+func RestartLocal(flags ...string) string { return restartLocal(flags) + otherFlags }
+
+const otherFlags = "; repeat the other flags with which it was started, such as --data-dir: `xpkg down` prints those of this machine"
+
+func restartLocal(flags []string) string {
+	return "`xpkg down` and `xpkg up --detach" + shellWords("", flags) + "`"
 }
 
 // RestartClusterManager returns the command that restarts the manager of a cluster with further flags.

@@ -117,7 +117,11 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uni
 	} else {
 		advice += "All changes"
 	}
-	return failed.WithDo("%s were undone: %s.%s", advice, strings.Join(undone, ", "), f.notHealthyAgain(env, cluster, returned))
+	stay := ""
+	if slices.ContainsFunc(returned, func(c change) bool { return c.before != nil }) {
+		stay = " CRDs that only the new version of a returned package contains stay, with their custom resources."
+	}
+	return failed.WithDo("%s were undone: %s.%s%s", advice, strings.Join(undone, ", "), stay, f.notHealthyAgain(env, cluster, returned))
 }
 
 // notHealthyAgain waits until the packages that were healthy before their changes are healthy again, and returns a sentence about

@@ -170,20 +170,25 @@ func contentOf(rev v1.PackageRevision) string {
 // previous revision is the failed one. Revisions are sorted, newest first.
 func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1.PackageRevision, error) {
 	i := slices.IndexFunc(revisions, revision.IsActive)
-	if to == "" && i >= 0 {
-		if inventory.PendingActivation(p) != "" {
+	if to == "" {
+		if i >= 0 && inventory.PendingActivation(p) != "" {
 			return revisions[i], nil
 		}
 		failed := p.PackageStatus().Rollback
 		for _, rev := range revisions[i+1:] {
 			wasActive := rev.RevisionSpec().Revision > 0
 			// The conditions of a failed revision end with its runtime.
-			if wasActive && revision.HealthOf(rev) != corev1.ConditionFalse && (failed == nil || failed.From != rev.GetName()) {
-				return rev, nil
+			if !wasActive || revision.HealthOf(rev) == corev1.ConditionFalse || failed != nil && failed.From == rev.GetName() {
+				continue
 			}
+			if i < 0 {
+				// With the policy Manual, the manager activates no revision.
+				return nil, ErrNoRevision.New(nil, "%s has no active revision", inventory.ShortName(p)).
+					WithDo("Activate one with `kubectl patch %srevision %s --type merge -p '{\"spec\":{\"desiredState\":\"Active\"}}'`; `xpkg history %s` lists all.",
+						strings.ToLower(p.PackageKind()), rev.GetName(), inventory.ShortName(p))
+			}
+			return rev, nil
 		}
-	}
-	if to == "" {
 		return nil, noRevision(p, "%s has no revision before the active one that was healthy", inventory.ShortName(p))
 	}
 	for _, rev := range revisions {

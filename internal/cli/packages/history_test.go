@@ -3,11 +3,13 @@ package packages
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // TestRollbackTarget checks which revision a rollback returns to: by default the one before the active revision, which
@@ -55,6 +57,9 @@ func TestRollbackTarget(t *testing.T) {
 		case tc.want == "":
 			if !errors.Is(err, ErrNoRevision) {
 				t.Errorf("%s: %v, want %s", name, err, ErrNoRevision.Name)
+			}
+			if isNamed := strings.Contains(errcode.From(err).Do, "`kubectl patch providerrevision boats-c "); isNamed != (name == "none is active") {
+				t.Errorf("%s: %v (%s)", name, err, errcode.From(err).Do)
 			}
 		case err != nil || got.GetName() != tc.want:
 			t.Errorf("%s: %v, %v, want %s", name, got, err, tc.want)

@@ -331,7 +331,8 @@ func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
 	}
 	got := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, changes, ErrWait.New(nil, "it is not healthy"))).Do
 	const want = "Correct the cause above and try again. Packages that another client has changed or deleted meanwhile were left as they are: " +
-		"provider/added, provider/deleted, provider/changed. All other changes were undone: provider/own was returned to registry.test/own:v1."
+		"provider/added, provider/deleted, provider/changed. All other changes were undone: provider/own was returned to registry.test/own:v1. " +
+		"CRDs that only the new version of a returned package contains stay, with their custom resources."
 	if got != want {
 		t.Errorf("got %s", got)
 	}
