@@ -144,7 +144,7 @@ func TestAtomicCommandsUndoTheirChanges(t *testing.T) {
 	b.must(t, 0, "install", "provider", dhow, "dhow", "--atomic", "--wait", "1m")
 	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "junk", "dhow", "--yes", "--wait", "1m") })
 	b.must(t, 11, "update", "junk", second, "--wait", "1ns", "--atomic", "--yes").
-		prints(t, "Correct the cause above and try again. All changes were undone: provider/junk was returned to .*/junk:v1.0.0.$")
+		prints(t, "Correct the cause above and try again. All changes were undone: provider/junk was returned to .*/junk:v1.0.0. CRDs that only the new version of a returned package contains stay, with their custom resources.$")
 	// The command ends when the former version is healthy again.
 	if p := b.provider(t, "junk"); p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue || p.GetCondition(v1.TypeHealthy).ObservedGeneration != p.Generation {
 		t.Errorf("the conditions of the returned package are %+v", p.Status.Conditions)
