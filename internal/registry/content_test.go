@@ -1,24 +1,33 @@
 package registry_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
+
 	"github.com/xpkg-dev/xpkg/internal/registry"
-	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
-// TestErrorsOfContentNameItsDigestOnly reads content that does not exist: the error names no tag, which the caller did not ask for.
+// TestErrorsOfContentNameItsDigestOnly reads a package that is not valid: the error names no tag, for which the caller did not ask.
 func TestErrorsOfContentNameItsDigestOnly(t *testing.T) {
-	packages := registry.NewPackages(host, t.TempDir(), http.NotFoundHandler())
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
+	t.Cleanup(func() { _ = images.Close() })
+	address := strings.TrimPrefix(port.Serve(t, images).URL, "http://")
+	d, err := publish.Package(t.Context(), address+"/acme/boats:v1.0.0", []byte("kind: Boat\nmetadata: {name: [}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := registry.NewPackages(host, t.TempDir(), images)
 	defer func() {
 		if err := packages.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	absent := oci.DigestOf([]byte("absent"))
-	if _, err := packages.Read(t.Context(), "acme/boats", absent); err == nil || strings.Contains(err.Error(), "latest") || !strings.Contains(err.Error(), absent.String()) {
+	if _, err := packages.Read(t.Context(), "acme/boats", d); err == nil || strings.Contains(err.Error(), "latest") || !strings.Contains(err.Error(), "acme/boats@"+d.String()) {
 		t.Error(err)
 	}
 }
