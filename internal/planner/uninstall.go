@@ -254,6 +254,15 @@ func CheckConsequences(planned, now *Plan) error {
 	return MovedError(planned, moved)
 }
 
+// CheckDependency returns the difference if a package that was installed as a dependency was installed explicitly since.
+func CheckDependency(planned, now v1.Package) []Difference {
+	var moved differences
+	if was := graph.IsAutoInstalled(planned); was && !graph.IsAutoInstalled(now) {
+		moved.text("the installation of "+Package{Kind: now.PackageKind(), Name: now.GetName()}.Short(), "as a dependency", "explicit")
+	}
+	return moved
+}
+
 // deletedDefinitions returns the names of the CRDs and XRDs that a plan deletes, in order, and of those among the dependents of its
 // objects. Both have the name of the resource that they define.
 func deletedDefinitions(p plan.Plan, dependents []plan.Ref) []string {

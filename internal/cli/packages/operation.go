@@ -345,22 +345,39 @@ func (o operation) checkSteps(env *terminal.Env, pl *clusterPlanner, steps []*st
 			return err
 		}
 	}
-	if o.Asks(env) {
-		return o.checkRemovals(env, pl, steps)
-	}
-	return nil
+	return o.checkRemovals(env, pl, steps, steps)
 }
 
-// checkRemovals plans the removals again, and fails if they would delete more custom resources, or break other dependents, than the user
-// was asked about.
-func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
+// checkRemovals plans the removals among the rest of the steps again, and fails if they would delete more custom resources, or break other
+// dependents, than their plans list, or if a dependency that they remove was installed explicitly since: the user agreed to the plans alone.
+// With --yes, the user agrees to all of that.
+func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, steps, rest []*step) error {
+	if o.Yes || !slices.ContainsFunc(rest, func(s *step) bool { return s.remove && s.plan != nil }) {
+		return nil
+	}
+	all, err := inventory.LoadNamed(env.Context, pl.client)
+	if err != nil {
+		return err
+	}
+	present := slices.DeleteFunc(slices.Clone(all.Packages), func(p v1.Package) bool { return inventory.IsDeleting(p) })
+	if all, err = awaitNeeds(env, pl.client, all, present); err != nil {
+		return err
+	}
 	again := map[*step]*step{}
 	var removals []*step
-	for _, s := range steps {
-		if s.remove && s.plan != nil {
-			again[s] = &step{live: s.live, remove: true, group: s.group}
-			removals = append(removals, again[s])
+	for _, s := range rest {
+		if !s.remove || s.plan == nil {
+			continue
 		}
+		now := all.Named(s.live)
+		if now == nil || now.GetUID() != s.live.GetUID() || inventory.IsDeleting(now) {
+			continue // The manager can have deleted a dependency.
+		}
+		if err := planner.MovedError(s.plan, planner.CheckDependency(s.live, now)); err != nil {
+			return err
+		}
+		again[s] = &step{live: s.live, remove: true, group: s.group}
+		removals = append(removals, again[s])
 	}
 	if _, err := o.planSteps(env, pl, removals); err != nil {
 		return err
@@ -371,7 +388,7 @@ func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, steps []
 			return s.live != nil && s.live.PackageKind() == b.Kind && s.live.GetName() == b.Name
 		})
 	}
-	for _, s := range steps {
+	for _, s := range rest {
 		if now := again[s]; now != nil {
 			now.plan.Breaks = slices.DeleteFunc(now.plan.Breaks, changes)
 			if err := planner.CheckConsequences(s.plan, now.plan); err != nil {
@@ -385,7 +402,7 @@ func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, steps []
 // carryOut writes the objects, and waits for all of them if requested.
 func (o operation) carryOut(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
 	cluster := pl.client
-	done, err := o.write(env, cluster, steps)
+	done, err := o.write(env, pl, steps)
 	concerned, unhealthy := splitUnhealthy(done)
 	if err == nil {
 		err = o.waitFor(env, cluster, concerned)
@@ -441,16 +458,26 @@ type doneStep struct {
 }
 
 // write writes the objects of all steps. After an error, it returns the steps that were carried out.
-func (o operation) write(env *terminal.Env, cluster client.Client, steps []*step) ([]*doneStep, error) {
+func (o operation) write(env *terminal.Env, pl *clusterPlanner, steps []*step) ([]*doneStep, error) {
+	cluster := pl.client
 	var out []*doneStep
+	waited := false // since the consequences of removals were compared
 	for i, s := range steps {
-		if err := o.awaitDependents(env, cluster, s, out); err != nil {
+		gone, err := o.awaitDependents(env, cluster, s, out)
+		if err != nil {
 			return out, notUninstalled(err, steps[i:])
 		}
-		if err := o.awaitRelease(env, cluster, s, out); err != nil {
+		released, err := o.awaitRelease(env, cluster, s, out)
+		if err != nil {
 			return out, err
 		}
-		d, err := &doneStep{step: s}, error(nil)
+		if waited = waited || gone || released; waited && s.remove {
+			if err := o.checkRemovals(env, pl, steps, steps[i:]); err != nil {
+				return out, o.partlyDone(err, out, steps[i:])
+			}
+			waited = false
+		}
+		d := &doneStep{step: s}
 		if s.remove {
 			if d.owned, err = newDeletionSummary(env.Context, cluster, s.live); err != nil && o.wait > 0 {
 				return out, err
@@ -460,7 +487,7 @@ func (o operation) write(env *terminal.Env, cluster client.Client, steps []*step
 			}
 		}
 		if d.object, d.word, err = s.carryOut(env.Context, cluster); err != nil {
-			return out, err
+			return out, o.partlyDone(err, out, steps[i:])
 		}
 		d.generation = d.object.GetGeneration()
 		out = append(out, d)
@@ -479,44 +506,73 @@ func (o operation) write(env *terminal.Env, cluster client.Client, steps []*step
 const groupWait = 2 * time.Minute
 
 // awaitDependents waits until the packages in the groups before that of a removal are gone. The manager installs a missing dependency again
-// for a package that still exists.
-func (o operation) awaitDependents(env *terminal.Env, cluster client.Client, s *step, done []*doneStep) error {
+// for a package that still exists. It reports whether it has waited.
+func (o operation) awaitDependents(env *terminal.Env, cluster client.Client, s *step, done []*doneStep) (waited bool, err error) {
 	for _, d := range done {
 		if !s.remove || !d.remove || d.isGone || d.group >= s.group {
 			continue
 		}
 		if err := waitGone(env, o.ClusterFlags, cluster, d.object, d.deletion, cmp.Or(o.limit(o.wait), groupWait)); err != nil {
-			return err
+			return true, err
 		}
-		d.isGone = true
+		waited, d.isGone = true, true
 	}
-	return nil
+	return waited, nil
 }
 
 // awaitRelease waits until the packages that release objects to the package of a step are healthy. The manager refuses an object that another
-// package still controls.
-func (o operation) awaitRelease(env *terminal.Env, cluster client.Client, s *step, done []*doneStep) error {
+// package still controls. It reports whether it has waited.
+func (o operation) awaitRelease(env *terminal.Env, cluster client.Client, s *step, done []*doneStep) (waited bool, err error) {
 	for _, d := range done {
 		if slices.Contains(s.after, d.step) {
+			waited = true
 			if err := waitInstalled(env, cluster, d.object, cmp.Or(o.limit(o.wait), groupWait), false); err != nil {
 				failed := errcode.From(err)
-				return failed.WithDo("%s %s takes objects over from it and was not changed yet: run the same command again afterwards.", failed.Do, inventory.ShortName(s.subject()))
+				return true, failed.WithDo("%s %s takes objects over from it and was not changed yet: run the same command again afterwards.", failed.Do, inventory.ShortName(s.subject()))
 			}
 		}
 	}
-	return nil
+	return waited, nil
 }
 
 // notUninstalled returns the error of an interrupted operation with the command for the rest of its removals.
 func notUninstalled(err error, steps []*step) error {
+	failed := errcode.From(err)
+	return failed.WithDo("%s Uninstall the packages that it required afterwards, with `xpkg uninstall %s`.", failed.Do, strings.Join(removed(steps), " "))
+}
+
+// removed returns the names of the packages that steps remove.
+func removed(steps []*step) []string {
 	var names []string
 	for _, s := range steps {
 		if s.remove {
 			names = append(names, inventory.ShortName(s.live))
 		}
 	}
+	return names
+}
+
+// partlyDone returns the error of an operation whose plan became stale after some of its steps were carried out. It names these, and the
+// command for the rest.
+func (o operation) partlyDone(err error, done []*doneStep, rest []*step) error {
+	var changed []string
+	for _, d := range done {
+		if !d.same {
+			changed = append(changed, inventory.ShortName(d.object)+" was "+d.word)
+		}
+	}
+	if len(changed) == 0 || !slices.ContainsFunc([]error{planner.ErrPlanMoved, planner.ErrDependentsBroken, terminal.ErrNotConfirmed}, func(code error) bool { return errors.Is(err, code) }) {
+		return err
+	}
 	failed := errcode.From(err)
-	return failed.WithDo("%s Uninstall the packages that it required afterwards, with `xpkg uninstall %s`.", failed.Do, strings.Join(names, " "))
+	if o.Atomic { // The changes are undone.
+		return failed.WithDo("Run the command again: it plans with the current state.")
+	}
+	advice := "run the command again: it plans with the current state."
+	if names := removed(rest); len(names) > 0 {
+		advice = "see `xpkg uninstall " + strings.Join(names, " ") + " --dry-run`."
+	}
+	return failed.WithDo("%s. For the rest, %s", strings.Join(changed, ", "), advice)
 }
 
 // waitFor waits until each package is healthy or deleted, if requested.
