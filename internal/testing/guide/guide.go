@@ -231,14 +231,15 @@ func (g *Guide) execute(t *testing.T, r *Reader, s Step) {
 	}
 }
 
-// missing returns the first line that the guide shows and the command does not print, or "".
+// missing returns the first line that the guide shows and the command does not print, or "". The lines can have the registries of the
+// reader, or those of the guide, as commands that xpkg proposes.
 func (g *Guide) missing(r *Reader, s Step, output string) string {
 	if startsWithAny(g.Loose, s.Command) {
 		return ""
 	}
 	printed := comparable(output)
 	for _, line := range s.Output {
-		if !strings.Contains(printed, comparable(g.readdress(r, line))) {
+		if !strings.Contains(printed, comparable(g.readdress(r, line))) && !strings.Contains(printed, comparable(line)) {
 			return line
 		}
 	}
