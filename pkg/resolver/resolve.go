@@ -58,6 +58,9 @@ type Request struct {
 	// versions of a lock file, or the installed ones. Their dependencies are trusted and
 	// require no request.
 	Locked []lockfile.Package
+	// Installed lists versions that are in use, and that a solution need not keep. Unlike others, they can be selected after they were
+	// yanked, retracted or deprecated.
+	Installed []lockfile.Package
 	// Upgrade lets locked packages change if a higher version of a package that is not locked needs other versions of them. Otherwise,
 	// all locked versions are kept if they are a solution.
 	Upgrade bool

@@ -25,6 +25,8 @@ type source struct {
 	virtual map[string]*virtualPackage
 	// lockedOnly means that locked packages cannot change.
 	lockedOnly bool
+	// installed are the digests of the versions that are in use.
+	installed map[namedVersion]oci.Digest
 	// named are the versions that roots name exactly, and deprecated means that deprecated versions can be selected.
 	named      map[namedVersion]bool
 	deprecated bool
@@ -65,7 +67,7 @@ type requirement struct {
 
 func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *source {
 	s := &source{
-		ctx: ctx, resolver: r, aliases: known, upgrade: q.Upgrade, pinned: map[string]bool{}, named: namedVersions(q.Roots), locked: map[string]lockfile.Package{},
+		ctx: ctx, resolver: r, aliases: known, upgrade: q.Upgrade, pinned: map[string]bool{}, named: namedVersions(q.Roots), installed: map[namedVersion]oci.Digest{}, locked: map[string]lockfile.Package{},
 		lists: map[string]*task[Versions]{}, newest: map[*task[Versions]]string{}, newestRead: map[string]string{}, versions: map[versionKey]*task[Metadata]{},
 		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, withdrawn: map[string]bool{}, names: map[string]bool{}, virtual: map[string]*virtualPackage{},
 	}
@@ -77,6 +79,9 @@ func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *sour
 		if root.Package != "" {
 			s.names[root.Package] = true
 		}
+	}
+	for _, p := range q.Installed {
+		s.installed[namedVersion{p.Repository, p.Version}] = p.Digest
 	}
 	for _, p := range q.Locked {
 		s.locked[p.Repository] = p

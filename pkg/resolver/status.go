@@ -35,8 +35,8 @@ func (w *withdrawn) Unwrap() error { return w.err }
 func (w *withdrawn) WhyNot() string { return "it is " + w.reason }
 
 // checkStatus returns an error for a version that must not be selected. It is called only for versions that the solver would
-// select, and reads the status only if the tags of the repository show that there is one. A version that a root names exactly can
-// always be selected. Deprecated versions can be selected if there is no other solution.
+// select, and reads the status only if the tags of the repository show that there is one. A version that a root names exactly, and one
+// that is installed, can always be selected. Deprecated versions can be selected if there is no other solution.
 func (s *source) checkStatus(pkg, pin string, m Metadata) error {
 	if m.Digest.IsZero() {
 		return nil
@@ -47,7 +47,7 @@ func (s *source) checkStatus(pkg, pin string, m Metadata) error {
 	}
 	reason := Describe(*status)
 	switch {
-	case s.named[namedVersion{pkg, pin}], status.State == catalog.Deprecated && s.deprecated:
+	case s.named[namedVersion{pkg, pin}], s.installed[namedVersion{pkg, pin}] == m.Digest, status.State == catalog.Deprecated && s.deprecated:
 		s.noteWithdrawn(fmt.Sprintf("%s %s is %s", pkg, pin, reason))
 		return nil
 	case status.State == catalog.Deprecated:

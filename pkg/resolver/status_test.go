@@ -102,6 +102,29 @@ func TestALockedVersionStaysAfterItIsYanked(t *testing.T) {
 	}
 }
 
+// An installed version stays a candidate after it is yanked, until there is a higher one. Another content with its tag is not installed.
+func TestAnInstalledVersionCanBeSelectedAfterItIsYanked(t *testing.T) {
+	yanked := catalog.Status{State: catalog.Yanked}
+	for name, c := range map[string]struct {
+		tags    []string
+		content string
+		want    string
+	}{
+		"the highest version": {[]string{"v1.0.0", "v1.1.0"}, "v1.1.0", "v1.1.0"},
+		"a higher version":    {[]string{"v1.0.0", "v1.1.0", "v1.2.0"}, "v1.1.0", "v1.2.0"},
+		"a tag that moved":    {[]string{"v1.0.0", "v1.1.0"}, "former", "v1.0.0"},
+	} {
+		w := &withdrawals{tags: c.tags, statuses: map[string]catalog.Status{"v1.1.0": yanked}}
+		got, err := (&resolver.Resolver{Registry: w}).Resolve(t.Context(), resolver.Request{
+			Roots:     []dependency.Root{{Package: withdrawnPackage, Constraint: ">=1"}},
+			Installed: []lockfile.Package{{Repository: withdrawnPackage, Version: "v1.1.0", Digest: oci.DigestOf([]byte(c.content))}},
+		})
+		if err != nil || got.Packages[0].Version != c.want || len(got.Withdrawn) != 0 != (c.want == "v1.1.0") {
+			t.Errorf("%s: got %+v, %q, %v", name, got.Packages, got.Withdrawn, err)
+		}
+	}
+}
+
 // TestOnlyCandidatesAreChecked checks that the number of requests does not depend on the number of versions.
 func TestOnlyCandidatesAreChecked(t *testing.T) {
 	w := &withdrawals{statuses: map[string]catalog.Status{}}

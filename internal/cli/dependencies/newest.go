@@ -48,7 +48,7 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 		}
 		wanted, held, notes = withoutVersions(wanted, left)
 	}
-	newest, err := r.resolve(env, resolver.Request{Roots: slices.Concat(wanted, held)})
+	newest, err := r.resolve(env, resolver.Request{Roots: slices.Concat(wanted, held), Installed: before.Packages})
 	if err != nil {
 		if selected == nil {
 			others = slices.DeleteFunc(r.solvable(env.Context, before, wanted), func(repository string) bool { return len(left[repository]) > 0 })
@@ -56,7 +56,7 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 		return lockfile.File{}, nil, others, err
 	}
 	// The first solution has the newest dependencies, too. The second one keeps them if it can.
-	q := resolver.Request{Roots: held}
+	q := resolver.Request{Roots: held, Installed: before.Packages}
 	for _, root := range roots {
 		p, ok := newest.Find(root.Package)
 		if !ok {
@@ -137,7 +137,7 @@ func (r *rootResolver) solvable(ctx context.Context, f lockfile.File, roots []de
 				seen[other.Package] = true
 			}
 		}
-		if _, err := r.Resolve(ctx, resolver.Request{Roots: component}); err == nil {
+		if _, err := r.Resolve(ctx, resolver.Request{Roots: component, Installed: f.Packages}); err == nil {
 			out = append(out, names...)
 		}
 	}
