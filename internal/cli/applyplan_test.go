@@ -161,11 +161,17 @@ func definition(name string) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// gone waits until a package and its definition are gone.
+// gone waits until the definition of a package is gone.
 func (b bench) gone(t *testing.T, name string) {
 	t.Helper()
+	b.definitionGone(t, "kepts."+name+".apply.test")
+}
+
+// definitionGone waits until a definition is gone.
+func (b bench) definitionGone(t *testing.T, name string) {
+	t.Helper()
 	wait.Until(t, time.Minute, name+" is gone", func() (string, bool) {
-		err := b.client.Get(t.Context(), client.ObjectKey{Name: "kepts." + name + ".apply.test"}, definition(""))
+		err := b.client.Get(t.Context(), client.ObjectKey{Name: name}, definition(""))
 		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})
 }

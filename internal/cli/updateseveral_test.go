@@ -139,7 +139,7 @@ func TestAtomicCommandsUndoTheirChanges(t *testing.T) {
 	dhow := b.push(t, "atomic/dhow", "v1.0.0", "Dhow")
 	// No package becomes healthy within a nanosecond.
 	b.must(t, 11, "install", "provider", first, "junk", "--wait", "1ns", "--atomic").prints(t, "^error: NotHealthyInTime: ", "All changes were undone: provider/junk was deleted.")
-	b.gone(t, "junk")
+	b.definitionGone(t, "junks.atomic-junk.apply.test")
 	b.must(t, 0, "install", "provider", first, "junk", "--atomic").prints(t, "^provider/junk healthy ")
 	b.must(t, 0, "install", "provider", dhow, "dhow", "--atomic", "--wait", "1m")
 	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "junk", "dhow", "--yes", "--wait", "1m") })
