@@ -333,7 +333,11 @@ func (o operation) ask(env *terminal.Env, what string) error {
 // checkSteps fails if a package is not as it was planned with, before the first write, or if the removals have other consequences than
 // those that a user was asked about.
 func (o operation) checkSteps(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
-	all, err := inventory.LoadPackages(env.Context, pl.client)
+	load := inventory.LoadPackages
+	if o.comparesRemovals(steps) {
+		load = inventory.LoadNamed
+	}
+	all, err := load(env.Context, pl.client)
 	if err != nil {
 		return err
 	}
@@ -345,22 +349,25 @@ func (o operation) checkSteps(env *terminal.Env, pl *clusterPlanner, steps []*st
 			return err
 		}
 	}
-	return o.checkRemovals(env, pl, steps, steps)
+	if o.comparesRemovals(steps) {
+		return o.checkRemovals(env, pl, all, steps, steps)
+	}
+	return nil
+}
+
+// comparesRemovals reports whether steps remove packages whose consequences are compared with their plans. With --yes, the user agrees to
+// all consequences.
+func (o operation) comparesRemovals(steps []*step) bool {
+	return !o.Yes && slices.ContainsFunc(steps, func(s *step) bool { return s.remove && s.plan != nil })
 }
 
 // checkRemovals plans the removals among the rest of the steps again, and fails if they would delete more custom resources, or break other
 // dependents, than their plans list, or if a dependency that they remove was installed explicitly since: the user agreed to the plans alone.
-// With --yes, the user agrees to all of that.
-func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, steps, rest []*step) error {
-	if o.Yes || !slices.ContainsFunc(rest, func(s *step) bool { return s.remove && s.plan != nil }) {
-		return nil
-	}
-	all, err := inventory.LoadNamed(env.Context, pl.client)
+// All are the installed packages.
+func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory, steps, rest []*step) error {
+	present := slices.DeleteFunc(slices.Clone(all.Packages), inventory.IsDeleting)
+	all, err := awaitNeeds(env, pl.client, all, present)
 	if err != nil {
-		return err
-	}
-	present := slices.DeleteFunc(slices.Clone(all.Packages), func(p v1.Package) bool { return inventory.IsDeleting(p) })
-	if all, err = awaitNeeds(env, pl.client, all, present); err != nil {
 		return err
 	}
 	again := map[*step]*step{}
@@ -471,8 +478,12 @@ func (o operation) write(env *terminal.Env, pl *clusterPlanner, steps []*step) (
 		if err != nil {
 			return out, err
 		}
-		if waited = waited || gone || released; waited && s.remove {
-			if err := o.checkRemovals(env, pl, steps, steps[i:]); err != nil {
+		if waited = waited || gone || released; waited && s.remove && o.comparesRemovals(steps[i:]) {
+			all, err := inventory.LoadNamed(env.Context, cluster)
+			if err == nil {
+				err = o.checkRemovals(env, pl, all, steps, steps[i:])
+			}
+			if err != nil {
 				return out, o.partlyDone(err, out, steps[i:])
 			}
 			waited = false

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -58,23 +57,13 @@ func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit
 
 // removeFailedInstall deletes a package that the command has created, unless another client has changed it since.
 func removeFailedInstall(env *terminal.Env, cluster client.Client, p v1.Package, why error) error {
+	// The API server gives a new object the generation 1.
+	isUndone, err := change{after: p, generation: 1}.undo(env.Context, cluster)
+	if err != nil {
+		return errors.Join(why, err)
+	}
 	f := errcode.From(why)
-	now := v1.NewPackage(p.PackageKind())
-	remove := func() error {
-		if err := cluster.Get(env.Context, client.ObjectKeyFromObject(p), now); err != nil {
-			return err
-		}
-		if isChanged(p, now) {
-			return nil
-		}
-		// The manager can write the status meanwhile.
-		uid, version := now.GetUID(), now.GetResourceVersion()
-		return cluster.Delete(env.Context, now, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	}
-	if err := retry.RetryOnConflict(retry.DefaultBackoff, remove); client.IgnoreNotFound(err) != nil {
-		return errors.Join(why, connection.Classify(err, "remove %s again", inventory.ShortName(p)))
-	}
-	if isChanged(p, now) {
+	if !isUndone {
 		return f.WithDo("%s %s stays, because another client has changed it meanwhile: see `xpkg describe %s`.", f.Do, inventory.ShortName(p), inventory.ShortName(p))
 	}
 	advice := f.Do
@@ -82,11 +71,6 @@ func removeFailedInstall(env *terminal.Env, cluster client.Client, p v1.Package,
 		advice = "Fix the cause above and install it again."
 	}
 	return f.WithDo("%s Nothing was installed; %s was deleted again.", advice, inventory.ShortName(p))
-}
-
-// isChanged reports whether another client has changed the spec of a created package, or has replaced the package.
-func isChanged(created, now v1.Package) bool {
-	return now.GetUID() != "" && (now.GetUID() != created.GetUID() || now.GetGeneration() > 1)
 }
 
 // pollInterval is the interval between reads of a package while waiting.
