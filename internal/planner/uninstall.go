@@ -257,7 +257,7 @@ func CheckConsequences(planned, now *Plan) error {
 // CheckDependency returns the difference if a package that was installed as a dependency was installed explicitly since.
 func CheckDependency(planned, now v1.Package) []Difference {
 	var moved differences
-	if was := graph.IsAutoInstalled(planned); was && !graph.IsAutoInstalled(now) {
+	if graph.IsAutoInstalled(planned) && !graph.IsAutoInstalled(now) {
 		moved.text("the installation of "+Package{Kind: now.PackageKind(), Name: now.GetName()}.Short(), "as a dependency", "explicit")
 	}
 	return moved
