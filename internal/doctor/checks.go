@@ -184,27 +184,31 @@ func checkRegistries(name string, f Facts) []Finding {
 }
 
 func checkPackages(name string, f Facts) []Finding {
-	if out := notReady(name, f.Packages); len(out) > 0 {
+	if out := attention(name, f.Packages); len(out) > 0 {
 		return out
 	}
 	return []Finding{ok(name, wording.Count(len(f.Packages), "package")+" ready")}
 }
 
 func checkFirstGeneration(name string, f Facts) []Finding {
-	if out := notReady(name, f.FirstGeneration); len(out) > 0 {
+	if out := attention(name, f.FirstGeneration); len(out) > 0 {
 		return out
 	}
 	return []Finding{ok(name, wording.Count(len(f.FirstGeneration), "object")+" ready")}
 }
 
-// notReady returns a finding for each package or object that is not ready.
-func notReady(name string, all []Package) []Finding {
+// attention returns a finding for each package or object that is not ready, and one for each that is paused.
+func attention(name string, all []Package) []Finding {
 	var out []Finding
 	for _, p := range all {
-		if p.Ready {
+		short := path.Join(strings.ToLower(p.Kind), p.Namespace, p.Name)
+		if p.Paused {
+			out = append(out, warn(name, short+" is paused: the manager does not reconcile it",
+				"Run `"+state.ResumeCommand(p.Kind, p.Namespace, p.Name)+"`."))
+		}
+		if p.Ready || p.Paused && p.Reason == "" {
 			continue
 		}
-		short := path.Join(strings.ToLower(p.Kind), p.Namespace, p.Name)
 		describe := fmt.Sprintf("Run `xpkg describe %s`.", short)
 		if p.Undescribed {
 			describe = "Run `" + state.InstallCommand("describe", p.Kind, p.Namespace, p.Name) + "`."

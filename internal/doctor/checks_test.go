@@ -70,6 +70,18 @@ func TestCheck(t *testing.T) {
 		"waiting": {func(f *Facts) {
 			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "DependencyComing", Waiting: true}
 		}, Warn, "packages", []string{"provider/aws waits: DependencyComing", "xpkg describe provider/aws"}, 0},
+		"paused": {func(f *Facts) {
+			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Ready: true, Paused: true}
+		}, Warn, "packages", []string{"provider/aws is paused", "kubectl annotate provider.pkg aws crossplane.io/paused-"}, 0},
+		"paused before it was reconciled": {func(f *Facts) {
+			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Paused: true}
+		}, Warn, "packages", []string{"provider/aws is paused"}, 0},
+		"paused and failed": {func(f *Facts) {
+			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "TagNotFound", Message: "no tag v9", Paused: true}
+		}, Fail, "packages", []string{"provider/aws is not ready"}, errcode.Unhealthy.Exit},
+		"paused install object": {func(f *Facts) {
+			f.FirstGeneration = append(f.FirstGeneration, Package{Kind: "PackageInstall", Namespace: "team", Name: "redis", Ready: true, Paused: true})
+		}, Warn, "first generation", []string{"kubectl annotate --namespace team packageinstalls.packages.crossplane.io redis crossplane.io/paused-"}, 0},
 		"install object": {func(f *Facts) {
 			f.FirstGeneration = append(f.FirstGeneration, Package{Kind: "PackageInstall", Namespace: "team", Name: "redis", Reason: "NamespacedVersionConflict", Message: "of v2"})
 		}, Fail, "first generation", []string{"packageinstall/team/redis is not ready: NamespacedVersionConflict: of v2", "xpkg describe packageinstall/team/redis"}, errcode.Unhealthy.Exit},

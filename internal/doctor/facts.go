@@ -100,8 +100,10 @@ type Package struct {
 	Fix string
 	// Undescribed reports that the object is an install object without a package, which xpkg describe cannot describe.
 	Undescribed bool
-	// Waiting reports that the package waits for another one, or for the approval of a user, and has not failed.
+	// Waiting reports that the package waits for another one, or for the approval or the activation by a user, and has not failed.
 	Waiting bool
+	// Paused reports that the reconciliation of the package is paused.
+	Paused bool
 }
 
 // Registry is a registry of installed packages.

@@ -392,7 +392,8 @@ func (r Reader) packageOf(p packagesv1alpha1.Object) Package {
 	progresses := slices.Contains([]v1.ConditionReason{v1.ReasonProgressing, packagesv1alpha1.ReasonCreating, packagesv1alpha1.ReasonDeleting}, c.Reason)
 	return Package{
 		Kind: p.PackageKind(), Name: p.GetName(), Ready: c.Status == "True", Reason: string(c.Reason), Message: c.Message, Fix: code.Fix,
-		Waiting: progresses || code.Approval || code.Name == graph.ErrDependencyComing.Name,
+		Waiting: progresses || c.Reason == v1.ReasonInactive || code.Approval || code.Name == graph.ErrDependencyComing.Name,
+		Paused:  v1.IsPaused(p) && p.GetDeletionTimestamp() == nil,
 	}
 }
 

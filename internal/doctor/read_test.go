@@ -57,6 +57,21 @@ func TestReadFirstGeneration(t *testing.T) {
 	}
 }
 
+// A package that waits for its activation has not failed, and a paused one is recorded unless it is being deleted.
+func TestPackageOf(t *testing.T) {
+	r := Reader{Code: func(reason string) (errcode.Code, bool) { return errcode.Code{Name: reason}, false }}
+	paused := metav1.ObjectMeta{Name: "boats", Annotations: map[string]string{v1.AnnotationPaused: "true"}}
+	p := &v1.Provider{ObjectMeta: paused}
+	p.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: v1.ReasonInactive, Message: "why"})
+	if got := r.packageOf(p); !got.Waiting || !got.Paused {
+		t.Errorf("the facts are %+v", got)
+	}
+	p.DeletionTimestamp = &metav1.Time{}
+	if got := r.packageOf(p); got.Paused {
+		t.Errorf("the facts of a package that is being deleted are %+v", got)
+	}
+}
+
 // The fence of runtimes is needed unless the manager has announced that it runs none; managers of former versions announce nothing.
 func TestReadFence(t *testing.T) {
 	scheme, err := apis.NewScheme()

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -29,6 +30,15 @@ func InstalledBy(in packagesv1alpha1.Install) string {
 func InstallCommand(verb, kind, namespace, name string, more ...string) string {
 	words := []string{"kubectl", verb, "--namespace", namespace, strings.ToLower(kind) + "s." + packagesv1alpha1.Group, name}
 	return strings.Join(append(words, more...), " ")
+}
+
+// ResumeCommand returns the kubectl command that resumes the reconciliation of a paused package, or of a paused object of the first
+// generation, which has a namespace.
+func ResumeCommand(kind, namespace, name string) string {
+	if namespace != "" {
+		return InstallCommand("annotate", kind, namespace, name, v1.AnnotationPaused+"-")
+	}
+	return fmt.Sprintf("kubectl annotate %s.pkg %s %s-", strings.ToLower(kind), name, v1.AnnotationPaused)
 }
 
 // ReadInstall returns the install object that a value of AnnotationInstalledBy names, or nil if there is none.

@@ -353,10 +353,13 @@ func (t *packageTree) alone(p v1.Package) *node {
 	}
 }
 
-// statusMessage returns the message of a package that is not healthy, or whose active version is not the requested one.
+// statusMessage returns the message of a package that is not healthy, is paused, or whose active version is not the requested one.
 func statusMessage(p v1.Package) string {
 	if p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
 		return inventory.HealthMessage(p)
+	}
+	if v1.IsPaused(p) {
+		return "paused"
 	}
 	return cmp.Or(inventory.PendingActivation(p), inventory.HealthNote(p))
 }

@@ -112,8 +112,8 @@ func (i *Inventory) Closure() lockfile.File {
 			p.Digest = d
 		}
 		p.Dependencies = slices.Concat(p.Dependencies, graph.KindProviders(x))
-		if back := i.Entry(revision.PolicyOf(x).Back); back.Name != "" {
-			p.Version, p.Digest, p.Dependencies = back.Version, oci.Digest{}, needs[back.Name]
+		if running := i.Entry(runningInstead(x)); running.Name != "" {
+			p.Version, p.Digest, p.Dependencies = running.Version, oci.Digest{}, needs[running.Name]
 		}
 		f.Packages = append(f.Packages, p)
 		if !graph.IsAutoInstalled(x) {
@@ -123,6 +123,16 @@ func (i *Inventory) Closure() lockfile.File {
 	slices.SortFunc(f.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Repository, b.Repository) })
 	f.Packages = slices.CompactFunc(f.Packages, func(a, b lockfile.Package) bool { return a.Repository == b.Repository })
 	return f
+}
+
+// runningInstead returns the revision of a package that was rolled back, or whose requested version the manager has not resolved: it is
+// paused, the manager does not run, or the version does not exist. It returns "" for other packages.
+func runningInstead(p v1.Package) string {
+	status := p.PackageStatus()
+	if status.CurrentIdentifier != "" && status.CurrentIdentifier != p.PackageSpec().Package {
+		return status.CurrentRevision
+	}
+	return revision.PolicyOf(p).Back
 }
 
 // DependentsFirst returns all packages in an order in which each precedes its dependencies.

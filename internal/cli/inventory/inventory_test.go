@@ -33,6 +33,23 @@ func TestClosureAfterARollback(t *testing.T) {
 	}
 }
 
+// A package whose requested version was not resolved, such as a paused one, counts with the version that runs.
+func TestClosureOfAPausedPackage(t *testing.T) {
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", Generation: 2, Annotations: map[string]string{v1.AnnotationPaused: "true"}}}
+	p.Spec.Package = "registry.example.com/boats:v2"
+	p.Status.CurrentIdentifier, p.Status.CurrentRevision, p.Status.ResolvedDigest = "registry.example.com/boats:v1", "boats-1", "sha256:"+strings.Repeat("a", 64)
+	all := &Inventory{Packages: []v1.Package{p}, Lock: &v1beta1.Lock{Packages: []v1beta1.LockPackage{{
+		Name: "boats-1", Source: "registry.example.com/boats", Version: "v1",
+	}}}}
+	closure := all.Closure()
+	if got := closure.Packages[0]; got.Version != "v1" || !got.Digest.IsZero() || closure.Roots[0].Constraint != "v1" {
+		t.Errorf("got %+v", closure)
+	}
+	if got := InstalledStatus(p); got != "Paused" {
+		t.Errorf("the status is %s", got)
+	}
+}
+
 // Packages are removed after those that require them, also when the Lock does not contain the requirements yet.
 func TestRemovalGroups(t *testing.T) {
 	source := func(name string) string { return "registry.example.com/" + name }

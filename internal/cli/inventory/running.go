@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Running is the version of a package that is active, or whose runtime runs, in place of the requested version, which is not healthy or
-// waits to be activated.
+// Running is the version of a package that is active, or whose runtime runs, in place of the requested version, which is not healthy,
+// waits to be activated, or is not reconciled, because the package is paused or the manager does not run.
 type Running struct {
 	Package  string `json:"package"`
 	Version  string `json:"version"`
@@ -32,7 +32,9 @@ func (r Running) String() string {
 func MayRunAnother(p v1.Package) bool {
 	status := p.PackageStatus()
 	isFirst := status.Activation != nil && status.Activation.Number == 1
-	isUnhealthy := p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue && (!isFirst || status.CurrentIdentifier != p.PackageSpec().Package)
+	health := p.GetCondition(v1.TypeHealthy)
+	isCurrent := health.Status == corev1.ConditionTrue && health.ObservedGeneration == p.GetGeneration()
+	isUnhealthy := !isCurrent && (!isFirst || status.CurrentIdentifier != p.PackageSpec().Package)
 	return status.CurrentRevision != "" && (isUnhealthy || PendingActivation(p) != "")
 }
 

@@ -81,6 +81,11 @@ func TestRunningInstead(t *testing.T) {
 		"first revision that waits to be activated": {v1.ProviderKind, func(p v1.Package) {
 			p.SetConditions(metav1.Time{}, v1.Healthy(), v1.Inactive("boats-v2 waits to be activated"))
 		}, []v1.PackageRevision{rev(v1.ProviderKind, 0, v1.RevisionInactive)}, ""},
+		"paused, or without a manager": {v1.ConfigurationKind, func(p v1.Package) {
+			p.SetConditions(metav1.Time{}, v1.Healthy())
+			p.SetGeneration(2)
+			p.PackageStatus().CurrentIdentifier = repository + ":v1"
+		}, []v1.PackageRevision{rev(v1.ConfigurationKind, 1, v1.RevisionActive, v1.RevisionHealthy())}, "v1 runs"},
 		"user may not read revisions": {v1.ProviderKind, nil, nil, ""},
 	} {
 		p := v1.NewPackage(tc.kind)

@@ -16,12 +16,14 @@ func HealthNote(p v1.Package) string {
 	return p.GetCondition(v1.TypeReady).Message
 }
 
-// InstalledStatus returns the status of the condition Installed, Deleting for a package that is being deleted, or RolledBack for a
-// package whose update failed.
+// InstalledStatus returns the status of the condition Installed, Deleting for a package that is being deleted, Paused for a package that
+// is not reconciled, or RolledBack for a package whose update failed.
 func InstalledStatus(p v1.Package) string {
 	switch {
 	case IsDeleting(p):
 		return "Deleting"
+	case v1.IsPaused(p):
+		return "Paused"
 	case revision.PolicyOf(p).Back != "":
 		return "RolledBack"
 	}

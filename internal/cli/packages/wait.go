@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -125,9 +126,8 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 				return ctx.Err()
 			}
 			failed := ErrWait.New(errors.New(strings.TrimSuffix(health.message, ".")), "%s is not healthy", inventory.ShortName(p))
-			if _, ok := health.of.GetAnnotations()[v1.AnnotationPaused]; ok {
-				return failed.WithDo("The manager changes nothing until you run `kubectl annotate %s.pkg %s %s-`.",
-					strings.ToLower(health.of.PackageKind()), health.of.GetName(), v1.AnnotationPaused)
+			if v1.IsPaused(health.of) {
+				return failed.WithDo("The manager changes nothing until you run `%s`.", state.ResumeCommand(health.of.PackageKind(), "", health.of.GetName()))
 			}
 			return adviseRuntime(health.of, failed)
 		case <-tick.C:
