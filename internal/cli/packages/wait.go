@@ -164,31 +164,27 @@ func checkHealth(ctx context.Context, cluster client.Client, p v1.Package) (pack
 	return packageHealth{of: p, message: inventory.HealthMessage(p), isReported: health.Message != "" || inventory.Paused(p)}, nil
 }
 
-// checkDependencies returns the health of a healthy package from the packages that it requires. A package is not ready
-// if the context ends before all of them are known to be healthy.
+// checkDependencies returns the health of a healthy package from the packages that it requires, directly or indirectly. A package
+// is not ready before all of them are known to be healthy. The manager writes the dependencies of a package to the Lock shortly
+// after the package is healthy. If the user is not allowed to read the packages, checkDependencies does not check them.
 func checkDependencies(ctx context.Context, cluster client.Client, p v1.Package) (packageHealth, error) {
-	dependency, err := unhealthyDependency(ctx, cluster, p)
+	all, err := inventory.Load(ctx, cluster)
 	switch {
-	case dependency != nil:
-		message := fmt.Sprintf("its dependency %s is not healthy: %s", inventory.ShortName(dependency), inventory.HealthMessage(dependency))
-		return packageHealth{of: dependency, message: message, isReported: true}, nil
+	case errors.Is(err, apply.ErrForbidden):
+		return packageHealth{ready: true}, nil
 	case ctx.Err() != nil:
 		return packageHealth{of: p, message: "its dependencies were not read in time"}, nil
+	case err != nil:
+		return packageHealth{}, err
 	}
-	return packageHealth{ready: err == nil}, err
-}
-
-// unhealthyDependency returns a package that p requires, directly or indirectly, and that is not
-// healthy. It returns nil if there is none, or if the user is not allowed to read the packages.
-func unhealthyDependency(ctx context.Context, cluster client.Client, p v1.Package) (v1.Package, error) {
-	all, err := inventory.Load(ctx, cluster)
-	if errors.Is(err, apply.ErrForbidden) {
-		return nil, nil
+	if d := all.UnhealthyDependency(p); d != nil {
+		message := fmt.Sprintf("its dependency %s is not healthy: %s", inventory.ShortName(d), inventory.HealthMessage(d))
+		return packageHealth{of: d, message: message, isReported: true}, nil
 	}
-	if err != nil {
-		return nil, err
+	if inventory.PendingActivation(p) == "" && !all.KnowsNeeds(p) {
+		return packageHealth{of: p, message: "the manager has not written its dependencies to the Lock", isReported: true}, nil
 	}
-	return all.UnhealthyDependency(p), nil
+	return packageHealth{ready: true}, nil
 }
 
 // outcomeOfWait returns the state of a package after a successful wait. It prints a note if the

@@ -64,6 +64,41 @@ func TestWaitIncludesDependencies(t *testing.T) {
 	}
 }
 
+// A package is not ready while the packages that it requires are unknown, because the Lock does not contain it yet.
+func TestWaitForTheLock(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "mail"}}
+	p.Spec.Package, p.Status.CurrentRevision = "registry.example.com/mail:v2", "mail-2"
+	p.SetConditions(metav1.Time{}, v1.Healthy())
+	entry := func(revision, version string) *v1beta1.Lock {
+		return &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}, Packages: []v1beta1.LockPackage{
+			{Name: revision, Source: "registry.example.com/mail", Version: version},
+		}}
+	}
+	inactive := p.DeepCopy()
+	inactive.SetConditions(metav1.Time{}, v1.Condition{
+		Type: v1.TypeInstalled, Status: corev1.ConditionFalse, Reason: v1.ReasonInactive, Message: "mail-2 waits for its activation",
+	})
+	for name, tc := range map[string]struct {
+		p     *v1.Provider
+		lock  *v1beta1.Lock
+		ready bool
+	}{
+		"NoEntry":            {p, &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}}, false},
+		"OfThePastRevision":  {p, entry("mail-1", "v1"), false},
+		"OfTheRevision":      {p, entry("mail-2", "v2"), true},
+		"AwaitingActivation": {inactive, entry("mail-1", "v1"), true},
+	} {
+		health, err := checkHealth(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.p, tc.lock).Build(), tc.p)
+		if err != nil || health.ready != tc.ready || !tc.ready && !strings.Contains(health.message, "to the Lock") {
+			t.Errorf("%s: %+v, %v", name, health, err)
+		}
+	}
+}
+
 // ending is a cluster whose last read of packages fails because the time of a wait has passed.
 type ending struct {
 	client.Client
