@@ -182,10 +182,12 @@ func TestWithdrawnSharingStopsTheControllersOfNamespaces(t *testing.T) {
 				}
 				s.WaitGone(t, record)
 				s.WaitGone(t, d)
+				// An invalid object has had the reason before.
+				wait.Until(t, env.Limit, "the status does not name the record", func() (string, bool) {
+					err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(in), in)
+					return fmt.Sprintf("%+v, %v", in.InstallStatus().PackageRecord, err), err == nil && in.InstallStatus().PackageRecord == nil
+				})
 				s.waitFor(t, in, corev1.ConditionFalse, map[bool]string{false: tc.withdrawn, true: tc.deleted}[isDeletion])
-				if status := in.InstallStatus(); status.PackageRecord != nil {
-					t.Errorf("the status names the record %+v", status.PackageRecord)
-				}
 				if message := in.GetCondition(v1.TypeReady).Message; !isDeletion && !isInvalid && !strings.Contains(message, "kubectl annotate providers.pkg.crossplane.io "+name+" "+revision.AnnotationNamespacedInstalls+"=") {
 					t.Errorf("the message names no remedy: %s", message)
 				}
