@@ -11,8 +11,8 @@ import (
 )
 
 // OwnedObjects returns the objects that a revision controls, in the form of the Lock (packages v2 design, "PackageLock
-// API"). It returns none unless the revision controls all of its objects. Webhook configurations are omitted: they depend
-// on the state of the runtime, and have names that no other package can use.
+// API"). It returns none unless the revision controls all of its objects, except for webhook configurations, which the
+// manager may write after the runtime serves.
 func OwnedObjects(rev v1.PackageRevision) []v1beta1.LockOwned {
 	var out []v1beta1.LockOwned
 	refs := slices.Clone(rev.RevisionStatus().ObjectRefs)
@@ -21,7 +21,7 @@ func OwnedObjects(rev v1.PackageRevision) []v1beta1.LockOwned {
 	})
 	for _, o := range refs {
 		switch {
-		case plan.IsWebhookConfiguration(plan.Ref{Kind: o.Kind}):
+		case o.UID == "" && isWebhookConfiguration(o.Kind):
 			continue
 		case o.UID == "":
 			return nil // It is still to be written.
@@ -38,11 +38,15 @@ func OwnedObjects(rev v1.PackageRevision) []v1beta1.LockOwned {
 
 // Holders returns the packages that own objects according to Lock entries, except for the packages of some revisions.
 // Packages are the packages of revisions, as "Kind/name". Known reports whether the entries are complete: entries of older
-// managers contain no objects, and names are omitted if there are too many.
+// managers contain no objects, and names are omitted if there are too many. Webhook configurations have no holders: no other
+// package can use their names.
 func Holders(lock []v1beta1.LockPackage, packages map[string]string, but map[string]bool) (holders plan.Holders, known bool) {
 	holders, short := plan.Holders{}, false
 	for _, entry := range lock {
 		for _, o := range entry.Owns {
+			if isWebhookConfiguration(o.Kind) {
+				continue
+			}
 			known, short = true, short || o.Count != int64(len(o.Names))
 			for _, name := range o.Names {
 				if !but[entry.Name] {
@@ -52,6 +56,10 @@ func Holders(lock []v1beta1.LockPackage, packages map[string]string, but map[str
 		}
 	}
 	return holders, known && !short
+}
+
+func isWebhookConfiguration(kind string) bool {
+	return plan.IsWebhookConfiguration(plan.Ref{Kind: kind})
 }
 
 // TrimOwned reduces Lock entries until their JSON fits into a limit: it removes names of objects, from the longest lists

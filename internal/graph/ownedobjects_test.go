@@ -45,6 +45,10 @@ func TestOwned(t *testing.T) {
 			[]v1.TypedReference{webhook, crdA},
 			[]v1beta1.LockOwned{{APIVersion: definitions, Kind: "CustomResourceDefinition", Count: 1, Names: []string{"a"}}},
 		},
+		"webhooks of a program": {
+			[]v1.TypedReference{typed(webhook.APIVersion, webhook.Kind, "w", "4")},
+			[]v1beta1.LockOwned{{APIVersion: webhook.APIVersion, Kind: webhook.Kind, Count: 1, Names: []string{"w"}}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rev := v1.NewPackage(v1.ProviderKind).NewRevision()

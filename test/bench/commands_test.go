@@ -62,14 +62,14 @@ func (f *fleet) command(b *testing.B, name string) row {
 	return r
 }
 
-// listFloor returns the time in which a new client lists the packages and their revisions.
+// listFloor returns the time in which a new client lists the packages and reads the Lock.
 func (f *fleet) listFloor(b *testing.B) time.Duration {
 	b.Helper()
 	best := limit
 	for range commandRuns {
 		c, began := newBareClient(b, f.proxy.config()), time.Now()
 		var lists errgroup.Group
-		for _, resource := range []string{"providers", "configurations", "functions", "providerrevisions"} {
+		for _, resource := range []string{"providers", "configurations", "functions", "locks"} {
 			lists.Go(func() error {
 				return c.call(b.Context(), "GET", "/apis/pkg.crossplane.io/v1/"+resource, "application/json", nil, nil)
 			})

@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
@@ -119,6 +120,9 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 	for _, p := range roots {
 		nodes = append(nodes, t.grow(p))
 	}
+	for _, name := range t.unknown {
+		fmt.Fprintf(env.Stderr, "note: the dependencies of %s are unknown, because the Lock does not contain its active revision\n", terminal.Safe(name))
+	}
 	return c.print(env, nodes, t.names())
 }
 
@@ -203,63 +207,106 @@ func (c *TreeCmd) runClosure(env *terminal.Env) error {
 type packageTree struct {
 	all *inventory.Inventory
 	// running maps packages to the revision that runs: the active one, or the newest if none is active.
-	running map[string]v1.PackageRevision
-	// revisions maps packages to all of their revisions.
-	revisions map[string][]v1.PackageRevision
-	seen      map[string]bool
+	running map[string]runningRevision
+	// instead maps packages to the version that runs in place of the requested one.
+	instead map[string]*inventory.Running
+	seen    map[string]bool
+	// unknown are the packages in the tree whose dependencies are not in the Lock, although they have an active revision.
+	unknown []string
 	// installs are the install objects of the first generation.
 	installs []packagesv1alpha1.Install
 }
 
-func newPackageTree(all *inventory.Inventory) *packageTree {
-	return &packageTree{all: all, running: map[string]v1.PackageRevision{}, revisions: map[string][]v1.PackageRevision{}, seen: map[string]bool{}}
+// runningRevision is the revision of a package that runs.
+type runningRevision struct {
+	name, image string
+	// isActive reports whether the revision is active, so that the Lock has an entry for it.
+	isActive bool
+	// objects is the number of objects of each kind.
+	objects map[string]int
 }
 
-// readPackageTree reads everything that a tree shows, at once.
+func newPackageTree(all *inventory.Inventory) *packageTree {
+	return &packageTree{all: all, running: map[string]runningRevision{}, instead: map[string]*inventory.Running{}, seen: map[string]bool{}}
+}
+
+// readPackageTree reads everything that a tree shows. The Lock contains it for the packages that run the requested version. Revisions are
+// larger, so they are read only for the kinds of the other packages.
 func readPackageTree(ctx context.Context, c client.Client) (*packageTree, error) {
-	var (
-		reads        sync.WaitGroup
-		revisions    []v1.PackageRevisionList
-		revisionsErr error
-		installs     []packagesv1alpha1.Install
-	)
-	reads.Go(func() {
-		revisions, revisionsErr = inventory.OfEachKind(func(kind string) (v1.PackageRevisionList, error) {
-			list := v1.NewPackage(kind).NewRevisionList()
-			return list, connection.Classify(c.List(ctx, list), "list the revisions of %ss", strings.ToLower(kind))
-		})
-	})
+	var installs []packagesv1alpha1.Install
+	var reads sync.WaitGroup
 	reads.Go(func() { installs = inventory.ReadInstalls(ctx, c) })
 	all, err := inventory.LoadNamed(ctx, c)
 	reads.Wait()
-	if err = cmp.Or(err, revisionsErr); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	t := newPackageTree(all)
 	t.installs = installs
-	t.setRevisions(revisions)
+	unlisted := t.setLocked()
+	if len(unlisted) == 0 {
+		return t, nil
+	}
+	revisions, err := inventory.OfEachKind(func(kind string) (v1.PackageRevisionList, error) {
+		list := v1.NewPackage(kind).NewRevisionList()
+		if !slices.ContainsFunc(unlisted, func(p v1.Package) bool { return p.PackageKind() == kind }) {
+			return list, nil
+		}
+		return list, connection.Classify(c.List(ctx, list), "list the revisions of %ss", strings.ToLower(kind))
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.setRevisions(unlisted, revisions)
 	return t, nil
 }
 
-// setRevisions sets the revisions of packages, and those that are active. They differ from the specs while a revision waits for
-// activation or cannot be fetched.
-func (t *packageTree) setRevisions(lists []v1.PackageRevisionList) {
-	byName := map[string]v1.PackageRevision{}
-	for i, kind := range v1.PackageKinds() {
-		for _, rev := range lists[i].Revisions() {
-			byName[kind+"/"+rev.GetName()] = rev
-			of := v1.ObjectName(kind, rev.GetLabels()[v1.LabelPackage])
-			t.revisions[of] = append(t.revisions[of], rev)
-			if rev.RevisionSpec().DesiredState == v1.RevisionActive {
-				t.running[of] = rev
+// setLocked sets the running revisions of packages from their entries in the Lock, and returns the packages whose revisions must be read:
+// another version than the requested one may run, or the entry is missing or lists no objects.
+func (t *packageTree) setLocked() (unlisted []v1.Package) {
+	for _, p := range t.all.Packages {
+		entry, listed := graph.LockEntry(p, t.all.Lock.Packages)
+		switch {
+		case p.PackageStatus().CurrentRevision == "":
+		case !listed, len(entry.Owns) == 0, inventory.MayRunAnother(p):
+			unlisted = append(unlisted, p)
+		default:
+			running := runningRevision{name: entry.Name, image: p.PackageSpec().Package, isActive: true, objects: map[string]int{}}
+			for _, o := range entry.Owns {
+				running.objects[o.Kind] += int(o.Count)
 			}
+			t.running[inventory.ShortName(p)] = running
 		}
 	}
-	for _, p := range t.all.Packages {
-		newest, there := byName[p.PackageKind()+"/"+p.PackageStatus().CurrentRevision]
-		if t.running[inventory.ShortName(p)] == nil && there {
-			t.running[inventory.ShortName(p)] = newest
+	return unlisted
+}
+
+// setRevisions sets the running revisions of packages, which are the active ones. They differ from the specs while a revision waits for
+// activation or cannot be fetched.
+func (t *packageTree) setRevisions(packages []v1.Package, lists []v1.PackageRevisionList) {
+	byPackage := map[string][]v1.PackageRevision{}
+	for i, kind := range v1.PackageKinds() {
+		for _, rev := range lists[i].Revisions() {
+			of := v1.ObjectName(kind, rev.GetLabels()[v1.LabelPackage])
+			byPackage[of] = append(byPackage[of], rev)
 		}
+	}
+	for _, p := range packages {
+		name := inventory.ShortName(p)
+		revisions := byPackage[name]
+		at := slices.IndexFunc(revisions, revision.IsActive)
+		if at < 0 {
+			at = slices.IndexFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == p.PackageStatus().CurrentRevision })
+		}
+		if at < 0 {
+			continue
+		}
+		rev := revisions[at]
+		running := runningRevision{name: rev.GetName(), image: rev.RevisionSpec().Image, isActive: revision.IsActive(rev), objects: map[string]int{}}
+		for _, o := range rev.RevisionStatus().ObjectRefs {
+			running.objects[o.Kind]++
+		}
+		t.running[name], t.instead[name] = running, inventory.RunningInstead(p, revisions)
 	}
 }
 
@@ -288,14 +335,12 @@ func (t *packageTree) roots() []v1.Package {
 func (t *packageTree) grow(p v1.Package) *node {
 	t.seen[inventory.ShortName(p)] = true
 	n := t.alone(p)
-	n.Objects = map[string]int{}
 	n.Message = statusMessage(p)
 	n.InstallObjects = inventory.InstallsOf(t.installs, p)
-	if rev := t.running[inventory.ShortName(p)]; rev != nil {
-		n.Revision = rev.GetName()
-		for _, o := range rev.RevisionStatus().ObjectRefs {
-			n.Objects[o.Kind]++
-		}
+	running := t.running[inventory.ShortName(p)]
+	n.Revision, n.Objects = running.name, running.objects
+	if running.isActive && t.all.Entry(running.name).Name == "" {
+		t.unknown = append(t.unknown, inventory.ShortName(p))
 	}
 	for _, d := range t.needs(p) {
 		n.Dependencies = append(n.Dependencies, t.need(d))
@@ -305,11 +350,7 @@ func (t *packageTree) grow(p v1.Package) *node {
 
 // needs returns the packages that a package needs.
 func (t *packageTree) needs(p v1.Package) []dependency.Need {
-	revision := ""
-	if rev := t.running[inventory.ShortName(p)]; rev != nil {
-		revision = rev.GetName()
-	}
-	return t.all.Needs(p, revision)
+	return t.all.Needs(p, t.running[inventory.ShortName(p)].name)
 }
 
 // need returns a dependency, with its package at its first occurrence in the tree. An optional dependency is
@@ -341,15 +382,13 @@ func (t *packageTree) names() []string {
 
 // alone returns a package without its dependencies, for a repeated occurrence in the tree.
 func (t *packageTree) alone(p v1.Package) *node {
-	image := p.PackageSpec().Package
-	if rev := t.running[inventory.ShortName(p)]; rev != nil {
-		image = rev.RevisionSpec().Image
-	}
+	name := inventory.ShortName(p)
+	requested := inventory.ShortVersion(p.PackageSpec().Package)
 	return &node{
-		Kind: p.PackageKind(), Name: p.GetName(), Version: inventory.ShortVersion(image), Healthy: inventory.Status(p, v1.TypeHealthy),
+		Kind: p.PackageKind(), Name: p.GetName(), Version: cmp.Or(inventory.ShortVersion(t.running[name].image), requested), Healthy: inventory.Status(p, v1.TypeHealthy),
 		Reason: inventory.ReasonOf(p), InstalledFor: graph.RequiredBy(p), Deleting: inventory.IsDeleting(p),
 		dependents: t.all.DependentNames(graph.RequiredBy(p)),
-		Running:    inventory.RunningInstead(p, t.revisions[inventory.ShortName(p)]), requested: inventory.ShortVersion(p.PackageSpec().Package),
+		Running:    t.instead[name], requested: requested,
 	}
 }
 

@@ -1,8 +1,11 @@
 package dependencies
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -25,6 +28,76 @@ func TestTheTreeShowsTheInstallObjectsOfAProvider(t *testing.T) {
 	tree.grow(p).write(&text, "", "")
 	if !strings.Contains(text.String(), "└─ used by PackageInstall team/mine Ready=Unknown") {
 		t.Errorf("the tree is\n%s", text.String())
+	}
+}
+
+// The Lock contains the running revision and the objects of a package, unless another version may run.
+func TestTheTreeReadsRevisionsThatAreNotInTheLock(t *testing.T) {
+	lock := &v1beta1.Lock{}
+	packageOf := func(name, version string, owns []v1beta1.LockOwned) *v1.Provider {
+		p := &v1.Provider{}
+		p.Name, p.Spec.Package, p.Status.CurrentRevision = name, "registry.example.org/"+name+":"+version, name+"-1"
+		p.SetConditions(metav1.Time{}, v1.Healthy())
+		lock.Packages = append(lock.Packages, v1beta1.LockPackage{Name: name + "-1", Source: "registry.example.org/" + name, Version: "v1.0.0", Owns: owns})
+		return p
+	}
+	owns := []v1beta1.LockOwned{{Kind: "CustomResourceDefinition", Count: 3}, {Kind: "ValidatingWebhookConfiguration", Count: 1}}
+	listed, changed, unhealthy, empty := packageOf("listed", "v1.0.0", owns), packageOf("changed", "v2.0.0", owns), packageOf("unhealthy", "v1.0.0", owns), packageOf("empty", "v1.0.0", nil)
+	unhealthy.SetConditions(metav1.Time{}, v1.Unhealthy("it crashes"))
+	waiting := &v1.Provider{}
+	waiting.Name, waiting.Spec.Package = "waiting", "registry.example.org/waiting:v1.0.0"
+	tree := newPackageTree(&inventory.Inventory{Packages: []v1.Package{listed, changed, unhealthy, empty, waiting}, Lock: lock})
+	var names []string
+	for _, p := range tree.setLocked() {
+		names = append(names, p.GetName())
+	}
+	if want := []string{"changed", "unhealthy", "empty"}; !slices.Equal(names, want) {
+		t.Errorf("the revisions of %v are read, want %v", names, want)
+	}
+	n := tree.grow(listed)
+	if n.Revision != "listed-1" || n.Version != "v1.0.0" || n.Objects["CustomResourceDefinition"] != 3 || n.Objects["ValidatingWebhookConfiguration"] != 1 {
+		t.Errorf("the package in the Lock is %+v", n)
+	}
+}
+
+// The running revision is the active one, or else the current one.
+func TestTheTreeShowsRunningRevisions(t *testing.T) {
+	revisionOf := func(name string, state v1.RevisionState) *v1.ProviderRevision {
+		rev := &v1.ProviderRevision{}
+		rev.Name, rev.Labels = name, map[string]string{v1.LabelPackage: "boats"}
+		rev.Spec.Image, rev.Spec.DesiredState = "registry.example.org/boats:"+name, state
+		rev.Status.ObjectRefs = []v1.TypedReference{{Kind: "CustomResourceDefinition"}, {Kind: "CustomResourceDefinition"}}
+		return rev
+	}
+	for name, tc := range map[string]struct {
+		revisions    []*v1.ProviderRevision
+		want         string
+		wantsUnknown bool
+	}{
+		"Active":  {[]*v1.ProviderRevision{revisionOf("v1", v1.RevisionActive), revisionOf("v2", v1.RevisionInactive)}, "v1", true},
+		"Current": {[]*v1.ProviderRevision{revisionOf("v1", v1.RevisionInactive), revisionOf("v2", v1.RevisionInactive)}, "v2", false},
+	} {
+		p := &v1.Provider{}
+		p.Name, p.Spec.Package, p.Status.CurrentRevision = "boats", "registry.example.org/boats:v2", "v2"
+		tree := newPackageTree(&inventory.Inventory{Packages: []v1.Package{p}, Lock: &v1beta1.Lock{}})
+		lists, err := inventory.OfEachKind(func(kind string) (v1.PackageRevisionList, error) {
+			if kind != v1.ProviderKind {
+				return v1.NewPackage(kind).NewRevisionList(), nil
+			}
+			list := &v1.ProviderRevisionList{}
+			for _, rev := range tc.revisions {
+				list.Items = append(list.Items, *rev)
+			}
+			return list, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree.setRevisions(tree.setLocked(), lists)
+		n := tree.grow(p)
+		if n.Revision != tc.want || n.Version != tc.want || n.Objects["CustomResourceDefinition"] != 2 || (len(tree.unknown) == 1) != tc.wantsUnknown {
+			t.Errorf("%s: %+v, unknown %v", name, n, tree.unknown)
+		}
 	}
 }
 
