@@ -69,9 +69,9 @@ func (f *fleet) listFloor(b *testing.B) time.Duration {
 	for range commandRuns {
 		c, began := newBareClient(b, f.proxy.config()), time.Now()
 		var lists errgroup.Group
-		for _, resource := range []string{"providers", "configurations", "functions", "locks"} {
+		for _, resource := range []string{"v1/providers", "v1/configurations", "v1/functions", "v1beta1/locks"} {
 			lists.Go(func() error {
-				return c.call(b.Context(), "GET", "/apis/pkg.crossplane.io/v1/"+resource, "application/json", nil, nil)
+				return c.call(b.Context(), "GET", "/apis/pkg.crossplane.io/"+resource, "application/json", nil, nil)
 			})
 		}
 		if err := lists.Wait(); err != nil {
