@@ -31,6 +31,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"refuse":   refuse,
 	"advised":  advised,
 	"exits":    exits,
+	"formats":  formats,
 	"awaits":   awaits,
 	"objects":  objects,
 	"only":     only,
@@ -104,6 +105,25 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if stderr := ts.ReadFile("stderr"); strings.Contains(stderr, "error: ") {
 		ts.Fatalf("it says that it failed")
+	}
+}
+
+// formats COMMAND… runs a command with -o json and with -o yaml. It must succeed, and print one document in the format.
+func formats(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: formats COMMAND…")
+	}
+	for format, parse := range map[string]func([]byte, any) error{
+		"json": json.Unmarshal,
+		"yaml": func(raw []byte, into any) error { return yaml.UnmarshalStrict(raw, into) },
+	} {
+		ts.Check(ts.Exec(args[0], append(args[1:len(args):len(args)], "-o", format)...))
+		var document any
+		out := ts.ReadFile("stdout")
+		err := parse([]byte(out), &document)
+		if _, isText := document.(string); err != nil || isText || out == "" {
+			ts.Fatalf("standard output is not %s: %q: %v", format, out, err)
+		}
 	}
 }
 

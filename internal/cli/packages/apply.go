@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
@@ -129,9 +131,7 @@ func (c *ApplyCmd) finish(env *terminal.Env, pl *clusterPlanner, p *planner.Plan
 	word := map[planner.Operation]string{planner.Install: "created", planner.Update: "updated", planner.Uninstall: "deleted"}[p.Operation]
 	switch {
 	case live == nil:
-		// The package is deleted, so only its name can be printed.
-		_, err := fmt.Fprintf(env.Stdout, "%s gone\n", terminal.Safe(p.Package.Short()))
-		return err
+		return c.finishDeleted(env, pl.client, p.Package.Kind, p.Package.Name)
 	case c.Wait > 0 && p.Operation == planner.Uninstall:
 		word, err = "gone", waitGone(env, c.ClusterFlags, pl.client, live, with, c.Wait)
 	case c.Wait > 0:
@@ -146,6 +146,22 @@ func (c *ApplyCmd) finish(env *terminal.Env, pl *clusterPlanner, p *planner.Plan
 	}
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(live), func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s %s (%s)\n", inventory.ShortName(live), word, live.PackageSpec().Package)
+		return err
+	})
+}
+
+// finishDeleted prints a package that was deleted before, of which only the kind and the name are known. It waits for its objects if
+// requested.
+func (c *ApplyCmd) finishDeleted(env *terminal.Env, cluster client.Client, kind, name string) error {
+	p := v1.NewPackage(kind)
+	p.GetObjectKind().SetGroupVersionKind(v1.GroupVersion.WithKind(kind))
+	p.SetName(name)
+	_, err := finishDeletions(env, c.ClusterFlags, cluster, c.Wait, func(k, n string) bool { return k == kind && n == name })
+	if err != nil {
+		return err
+	}
+	return c.Print(env.Stdout, p, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s gone\n", inventory.ShortName(p))
 		return err
 	})
 }
