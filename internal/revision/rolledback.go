@@ -1,15 +1,16 @@
 package revision
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // AnnotationRolledBackFrom on a package lists the references from which `xpkg rollback` returned it to a former revision, separated by
-// commas. `xpkg update --all` does not select their versions.
+// commas. `xpkg update --all` and `xpkg rollback` do not select their versions. An update to a version removes its reference.
 const AnnotationRolledBackFrom = "xpkg.dev/rolled-back-from"
 
 // RolledBackFrom returns the references from which a package was rolled back.
@@ -17,9 +18,51 @@ func RolledBackFrom(p v1.Package) []string {
 	return strings.FieldsFunc(p.GetAnnotations()[AnnotationRolledBackFrom], func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// RecordRollback adds a reference to those from which a package was rolled back.
-func RecordRollback(p v1.Package, from string) {
-	all := append(RolledBackFrom(p), from)
+// WasRolledBackFrom reports whether a package was rolled back from the version of a reference.
+func WasRolledBackFrom(p v1.Package, image string) bool {
+	return slices.ContainsFunc(RolledBackFrom(p), func(from string) bool { return sameVersion(from, image) })
+}
+
+// sameVersion reports whether two references name the same version: the same tag, or without one the same digest.
+func sameVersion(a, b string) bool {
+	x, errX := oci.ParseReference(a, oci.ParseOptions{})
+	y, errY := oci.ParseReference(b, oci.ParseOptions{})
+	if errX != nil || errY != nil {
+		return a == b
+	}
+	return x.Name() == y.Name() && x.Tag == y.Tag && (x.Tag != "" || x.Digest == y.Digest)
+}
+
+// RecordVersion records a change from a reference to the one in the spec of a package. A rollback adds the reference that it leaves. A change
+// to a recorded reference removes it, because the user has selected the version again; a rollback to it withdraws the former rollback, and
+// adds none.
+func RecordVersion(p v1.Package, from string, rollsBack bool) {
+	to := p.PackageSpec().Package
+	withdraws := WasRolledBackFrom(p, to)
+	all := slices.DeleteFunc(RolledBackFrom(p), func(left string) bool { return sameVersion(left, to) })
+	if rollsBack && !withdraws {
+		all = append(all, from)
+	}
 	slices.Sort(all)
-	p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{AnnotationRolledBackFrom: strings.Join(slices.Compact(all), ",")}))
+	setRolledBackFrom(p, strings.Join(slices.Compact(all), ","))
+}
+
+// RestoreRolledBackFrom sets the references from which a package was rolled back to those of its former state.
+func RestoreRolledBackFrom(p, former v1.Package) {
+	setRolledBackFrom(p, former.GetAnnotations()[AnnotationRolledBackFrom])
+}
+
+func setRolledBackFrom(p v1.Package, value string) {
+	annotations := maps.Clone(p.GetAnnotations())
+	switch {
+	case annotations[AnnotationRolledBackFrom] == value:
+		return
+	case value == "":
+		delete(annotations, AnnotationRolledBackFrom)
+	case annotations == nil:
+		annotations = map[string]string{AnnotationRolledBackFrom: value}
+	default:
+		annotations[AnnotationRolledBackFrom] = value
+	}
+	p.SetAnnotations(annotations)
 }

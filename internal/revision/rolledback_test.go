@@ -6,12 +6,28 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-func TestRollbacksAreRecordedOnce(t *testing.T) {
+// A rollback is recorded once, and until a user selects the version again.
+func TestRecordVersion(t *testing.T) {
+	const repository = "r.example/a:"
 	p := &v1.Provider{}
-	for _, from := range []string{"r.example/a:v2.0.0", "r.example/a:v1.1.0", "r.example/a:v2.0.0"} {
-		RecordRollback(p, from)
-	}
-	if got := p.Annotations[AnnotationRolledBackFrom]; got != "r.example/a:v1.1.0,r.example/a:v2.0.0" || len(RolledBackFrom(p)) != 2 {
-		t.Errorf("got %q", got)
+	p.Spec.Package = repository + "v1.0.0"
+	for _, tc := range []struct {
+		to        string
+		rollsBack bool
+		want      string
+	}{
+		{"v2.0.0", false, ""},
+		{"v1.0.0", true, repository + "v2.0.0"},
+		{"v1.1.0", false, repository + "v2.0.0"},
+		{"v1.0.0", true, repository + "v1.1.0," + repository + "v2.0.0"},
+		{"v2.0.0@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", true, repository + "v1.1.0"},
+		{"v1.1.0", false, ""},
+	} {
+		from := p.Spec.Package
+		p.Spec.Package = repository + tc.to
+		RecordVersion(p, from, tc.rollsBack)
+		if got, exists := p.Annotations[AnnotationRolledBackFrom]; got != tc.want || exists != (tc.want != "") {
+			t.Errorf("from %s to %s: got %q, want %q", from, tc.to, got, tc.want)
+		}
 	}
 }

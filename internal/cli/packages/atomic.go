@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -125,7 +126,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uni
 }
 
 // notHealthyAgain waits until the packages that were healthy before their changes are healthy again, and returns a sentence about
-// those that are not. It does not wait if the user interrupts the command.
+// those that are not. It does not wait for paused packages, which the manager has not changed, and if the user interrupts the command.
 func (f atomicFlag) notHealthyAgain(env *terminal.Env, cluster client.Client, changes []change) string {
 	ctx, cancel := context.WithTimeout(env.Context, returnWait)
 	defer cancel()
@@ -133,7 +134,7 @@ func (f atomicFlag) notHealthyAgain(env *terminal.Env, cluster client.Client, ch
 	defer progress.End()
 	var names []string
 	for _, c := range changes {
-		if c.before == nil || c.before.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
+		if c.before == nil || v1.IsPaused(c.before) || c.before.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
 			continue
 		}
 		name := inventory.ShortName(c.before)
@@ -200,5 +201,6 @@ func (c change) write(ctx context.Context, cluster client.Client, live v1.Packag
 	if r := live.RuntimeSpec(); r != nil {
 		*r = *c.before.RuntimeSpec()
 	}
+	revision.RestoreRolledBackFrom(live, c.before)
 	return connection.Classify(cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager)), "return %s to %s", inventory.ShortName(c.before), c.before.PackageSpec().Package)
 }

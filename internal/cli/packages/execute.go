@@ -69,10 +69,9 @@ func updatePlanned(ctx context.Context, cluster client.Client, live v1.Package, 
 	if err != nil {
 		return err
 	}
-	if p.RollsBack {
-		revision.RecordRollback(live, live.PackageSpec().Package)
-	}
+	from := live.PackageSpec().Package
 	*live.PackageSpec() = *want.PackageSpec()
+	revision.RecordVersion(live, from, p.RollsBack)
 	if r := live.RuntimeSpec(); r != nil {
 		*r = *want.RuntimeSpec()
 	}

@@ -117,7 +117,7 @@ func revisionTable(revisions []revisionView) terminal.Table {
 // RollbackCmd implements `xpkg rollback`.
 type RollbackCmd struct {
 	Name     inventory.Name `arg:"" complete:"package" help:"Package to roll back, as NAME, KIND/NAME or KIND NAME."`
-	Revision string         `arg:"" optional:"" complete:"revision" help:"Revision to return to, by number, name or tag. Default is the newest healthy revision before the active one."`
+	Revision string         `arg:"" optional:"" complete:"revision" help:"Revision to return to, by number, name or tag. Default is the newest healthy revision before the active one from which the package was not rolled back."`
 	To       string         `placeholder:"NUMBER|REVISION|TAG" complete:"revision" help:"Revision to return to; the same as the argument."`
 
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
@@ -166,8 +166,8 @@ func contentOf(rev v1.PackageRevision) string {
 }
 
 // rollbackTarget returns the revision with the number, name or tag in to. If to is empty, it returns the active revision if the requested
-// one waits to be activated, and otherwise the newest revision before the active one that is not unhealthy: after an automatic rollback, the
-// previous revision is the failed one. Revisions are sorted, newest first.
+// one waits to be activated, and otherwise the newest revision before the active one that is not unhealthy, and from which the package was not
+// rolled back: after a rollback, the previous revision is the one that was left. Revisions are sorted, newest first.
 func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1.PackageRevision, error) {
 	i := slices.IndexFunc(revisions, revision.IsActive)
 	if to == "" {
@@ -175,6 +175,7 @@ func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1
 			return revisions[i], nil
 		}
 		failed := p.PackageStatus().Rollback
+		var left v1.PackageRevision
 		for _, rev := range revisions[i+1:] {
 			wasActive := rev.RevisionSpec().Revision > 0
 			// The conditions of a failed revision end with its runtime.
@@ -187,7 +188,17 @@ func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1
 					WithDo("Activate one with `kubectl patch %srevision %s --type merge -p '{\"spec\":{\"desiredState\":\"Active\"}}'`; `xpkg history %s` lists all.",
 						strings.ToLower(p.PackageKind()), rev.GetName(), inventory.ShortName(p))
 			}
+			if revision.WasRolledBackFrom(p, rev.RevisionSpec().Image) {
+				left = cmp.Or(left, rev)
+				continue
+			}
 			return rev, nil
+		}
+		if left != nil {
+			number := left.RevisionSpec().Revision
+			return nil, ErrNoRevision.New(nil, "%s was rolled back from %s, and has no other revision before the active one that was healthy",
+				inventory.ShortName(p), inventory.ShortVersion(left.RevisionSpec().Image)).
+				WithDo("To return to it, run `xpkg rollback %s --to %d`; `xpkg history %s` lists all.", inventory.ShortName(p), number, inventory.ShortName(p))
 		}
 		return nil, noRevision(p, "%s has no revision before the active one that was healthy", inventory.ShortName(p))
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -64,6 +65,30 @@ func TestRollbackTarget(t *testing.T) {
 		case err != nil || got.GetName() != tc.want:
 			t.Errorf("%s: %v, %v, want %s", name, got, err, tc.want)
 		}
+	}
+}
+
+// A repeated rollback does not return to the version that the former one left.
+func TestRepeatedRollback(t *testing.T) {
+	rev := func(tag string, number int64, state v1.RevisionState) v1.PackageRevision {
+		return &v1.ProviderRevision{
+			ObjectMeta: metav1.ObjectMeta{Name: "boats-" + tag},
+			Spec:       v1.ProviderRevisionSpec{PackageRevisionSpec: v1.PackageRevisionSpec{Revision: number, DesiredState: state, Image: "registry.example.org/acme/boats:" + tag}},
+		}
+	}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
+	p.Spec.Package = "registry.example.org/acme/boats:v2"
+	revision.RecordVersion(p, "registry.example.org/acme/boats:v3", true)
+	revisions := []v1.PackageRevision{rev("v2", 4, v1.RevisionActive), rev("v3", 3, v1.RevisionInactive), rev("v1", 1, v1.RevisionInactive)}
+	if got, err := rollbackTarget(p, revisions, ""); err != nil || got.GetName() != "boats-v1" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err := rollbackTarget(p, revisions, "v3"); err != nil || got.GetName() != "boats-v3" {
+		t.Errorf("by name: got %v, %v", got, err)
+	}
+	_, err := rollbackTarget(p, revisions[:2], "")
+	if !errors.Is(err, ErrNoRevision) || !strings.Contains(err.Error(), "rolled back from v3") || !strings.Contains(errcode.From(err).Do, "`xpkg rollback provider/boats --to 3`") {
+		t.Errorf("without another revision: %v (%s)", err, errcode.From(err).Do)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -179,6 +180,7 @@ func (s *step) carryOut(ctx context.Context, cluster client.Client) (v1.Package,
 	}
 	switch kind := s.want.GetObjectKind().GroupVersionKind(); {
 	case s.live != nil:
+		revision.RecordVersion(s.want, s.live.PackageSpec().Package, false)
 		err := cluster.Update(ctx, s.want, client.FieldOwner(plan.FieldManager))
 		s.want.GetObjectKind().SetGroupVersionKind(kind)
 		return s.want, word, connection.Classify(err, "update %s", inventory.ShortName(s.want))

@@ -339,9 +339,7 @@ func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why
 	if err != nil {
 		return err
 	}
-	if c.RollsBack {
-		revision.RecordRollback(p, before.PackageSpec().Package)
-	}
+	revision.RecordVersion(p, before.PackageSpec().Package, c.RollsBack)
 	kind := p.GetObjectKind().GroupVersionKind()
 	err = pl.client.Update(env.Context, p, client.FieldOwner(plan.FieldManager))
 	p.GetObjectKind().SetGroupVersionKind(kind)

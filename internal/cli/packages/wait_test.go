@@ -378,3 +378,13 @@ func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// A paused package does not become healthy again before a user resumes it, so an undo does not wait for it: it reads nothing.
+func TestAnUndoDoesNotWaitForPausedPackages(t *testing.T) {
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", Annotations: map[string]string{v1.AnnotationPaused: "true"}}}
+	p.SetConditions(metav1.Time{}, v1.Healthy())
+	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
+	if got := (atomicFlag{Atomic: true}).notHealthyAgain(env, nil, []change{{before: p, after: p}}); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
