@@ -27,7 +27,7 @@ var ErrDamaged = errcode.Code{
 var ErrForbidden = errcode.Code{
 	Name: "RegistryForbidden", Class: errcode.Unauthorized,
 	Cause: "The credentials do not allow the action on the repository.",
-	Fix:   "Create a token with the action by `xpkg registry token create`.",
+	Fix:   "Create a token with the action: `xpkg registry token create --help` shows how.",
 }
 
 // ErrPublished is the code for the deletion of a version that others can rely on.

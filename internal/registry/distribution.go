@@ -2,11 +2,13 @@ package registry
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/claim"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -136,8 +138,20 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, api apiRequest, s
 	s.images.ServeHTTP(w, withPath(r, api))
 }
 
-// changesNeedToken is the message for a change without an identity.
-const changesNeedToken = "pushes and deletes need a token; create one with `xpkg registry token create`, and log in with `xpkg login`"
+// changesNeedToken returns the message for a change without an identity that needs one of the actions.
+func (s *Server) changesNeedToken(repository string, actions []access.Action) string {
+	action := access.Create
+	if !slices.Contains(actions, action) {
+		action = actions[0]
+	}
+	return fmt.Sprintf("pushes and deletes need a token; %s, and log in with `xpkg login %s`", createToken(repository, action), s.options.Host)
+}
+
+// createToken returns the advice to create a token for an action on a repository. A client does not learn the folder of the server.
+func createToken(repository string, action access.Action) string {
+	return fmt.Sprintf("on the machine of the server, create one with `xpkg registry token create --dir DIR --repository %s --action %s`, where DIR is the folder of the server",
+		wording.ShellWord(repository), action)
+}
 
 func (s *Server) mayAny(subject access.Subject, repository string, actions []access.Action) bool {
 	policy := s.policy()
@@ -149,9 +163,9 @@ func (s *Server) mayAny(subject access.Subject, repository string, actions []acc
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, api apiRequest, subject access.Subject, found credentials, actions []access.Action) {
 	switch {
 	case found == noCredentials, s.mayAny(subject.WithoutRequested(), api.repository, actions):
-		s.challenge(w, r, changesNeedToken)
+		s.challenge(w, r, s.changesNeedToken(api.repository, actions))
 	case subject.IsAnonymous():
-		writeError(w, r, http.StatusForbidden, codeDenied, changesNeedToken) // An anonymous bearer token.
+		writeError(w, r, http.StatusForbidden, codeDenied, s.changesNeedToken(api.repository, actions)) // An anonymous bearer token.
 	default:
 		writeError(w, r, http.StatusForbidden, codeDenied, "the token does not allow this change of "+api.repository)
 	}

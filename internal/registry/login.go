@@ -16,7 +16,7 @@ func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	if subject, found := s.identifier.subject(r); found != validCredentials || subject.IsAnonymous() {
 		w.Header().Set("WWW-Authenticate", `Basic realm="xpkg"`)
-		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "log in with any user name, and a token as the password; create one with `xpkg registry token create`")
+		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "log in with any user name, and a token as the password; `xpkg registry token create --help` shows how to create one")
 		return
 	}
 	w.Header().Set("Location", "/")

@@ -328,8 +328,8 @@ func (p *push) checkState(ctx context.Context, status catalog.VersionStatus) err
 	}
 	has, err := p.hasVersion(ctx, status)
 	if err == nil && !has {
-		err = ErrForbidden.New(nil, "%s:%s is not %s, and the token does not allow the action %s, which the status of another version needs",
-			p.api.repository, status.Tag, status.Digest.Short(), access.Publish)
+		err = ErrForbidden.New(nil, "%s:%s is not %s, and the token does not allow the action %s, which the status of another version needs; %s",
+			p.api.repository, status.Tag, status.Digest.Short(), access.Publish, createToken(p.api.repository, access.Publish))
 	}
 	return err
 }
@@ -376,7 +376,7 @@ func (m pushedManifest) Open(ctx context.Context, d oci.Descriptor) (io.ReadClos
 
 // forbidden returns the error for an action that the subject may not perform on the repository.
 func (p *push) forbidden(action access.Action) error {
-	return ErrForbidden.New(nil, "the token does not allow the action %s on %s; create one with `xpkg registry token create --action %s`", action, p.api.repository, action)
+	return ErrForbidden.New(nil, "the token does not allow the action %s on %s; %s", action, p.api.repository, createToken(p.api.repository, action))
 }
 
 // checkTag checks that a version is not published again with other content, under any spelling, such as 1.0.0 and v1.00.0 for v1.0.0.

@@ -126,7 +126,7 @@ func TestATokenAllowsOnlyItsScope(t *testing.T) {
 	}
 	const upload = "/v2/acme/provider-boats/blobs/uploads/"
 	answer := s.do(t, http.MethodPost, upload, s.anonymousToken(t, upload), nil)
-	if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusForbidden || !strings.Contains(string(body), "xpkg registry token create") {
+	if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusForbidden || !strings.Contains(string(body), "xpkg registry token create --dir DIR --repository acme/provider-boats --action publish-new`") {
 		t.Errorf("an upload with an anonymous token: %d %s, %v", answer.StatusCode, body, err)
 	}
 	yanker := s.token(t, "alice", []string{"acme/*"}, access.Yank)

@@ -76,7 +76,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	identity, found := s.identifier.login(r)
 	if found == wrongCredentials {
 		w.Header().Set("WWW-Authenticate", `Basic realm="xpkg"`)
-		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "the token is wrong, expired or revoked; create one with `xpkg registry token create`")
+		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "the token is wrong, expired or revoked; `xpkg registry token create --help` shows how to create one")
 		return
 	}
 	requested := r.URL.Query()["scope"]

@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/pages"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -190,7 +191,7 @@ func (c *serveCmd) announce(env *terminal.Env, address string) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(c.Folder, "tokens.json")); errors.Is(err, os.ErrNotExist) {
-		fmt.Fprintf(env.Stderr, "There is no token yet, so no client can push. Run `xpkg registry token create --dir %s --repository '*' --action publish-new`.\n", terminal.Safe(c.Folder))
+		fmt.Fprintf(env.Stderr, "There is no token yet, so no client can push. Run `xpkg registry token create --dir %s --repository '*' --action publish-new`.\n", terminal.Safe(wording.ShellWord(c.Folder)))
 	}
 	return nil
 }

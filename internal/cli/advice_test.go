@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
+)
+
+// inserted matches a value that a program or a user inserts: a verb of a format, or a word in capitals.
+var inserted = regexp.MustCompile(`%(?:\[\d+\])?[a-z]|\b(?:PACKAGE|KIND|SHELL)\b`)
+
+// parseAdvice parses a command with one of several values for those that are inserted.
+func parseAdvice(t *testing.T, command string) (err error) {
+	t.Helper()
+	for _, value := range []string{"provider/x", "provider", "ghcr.io/x/y:v1", "bash", "yank"} {
+		if err = parseCommand(t, shellWords(inserted.ReplaceAllString(command, value))); err == nil || isIncomplete(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// TestAdvisedCommandsParse checks that the commands in messages exist with the arguments and flags that the messages name.
+func TestAdvisedCommandsParse(t *testing.T) {
+	race.SkipSequential(t)
+	checked := 0
+	for _, root := range []string{"../../internal", "../../pkg"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			files := token.NewFileSet()
+			file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				lit, ok := n.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					return true
+				}
+				text, err := strconv.Unquote(lit.Value)
+				if err != nil {
+					return true
+				}
+				for _, m := range inlineCommand.FindAllStringSubmatch(text, -1) {
+					if strings.HasPrefix(m[1], "%s") {
+						continue
+					}
+					checked++
+					err := parseAdvice(t, m[1])
+					if strings.HasSuffix(m[1], " --help") {
+						err = nil
+					}
+					isName := !strings.Contains(m[1], " --") // Text often names a command without its arguments.
+					if err != nil && !(isIncomplete(err) && (isName || !strings.HasPrefix(err.Error(), "missing flags"))) {
+						t.Errorf("%s: xpkg %s: %v", files.Position(lit.Pos()), m[1], err)
+					}
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if checked < 300 {
+		t.Errorf("%d commands were found", checked)
+	}
+}
