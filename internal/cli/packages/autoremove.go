@@ -53,7 +53,7 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 		})
 	}
 	remove := UninstallCmd{
-		Wait: c.Wait, DryRun: c.DryRun, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
+		Wait: c.Wait, DryRun: c.DryRun, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag, onlyOrphans: true,
 	}
 	for _, name := range names {
 		remove.Names = append(remove.Names, inventory.Name(name))

@@ -36,6 +36,8 @@ type operation struct {
 	needsPlan bool
 	// asksToRemove makes every uninstall need consent, not only one that deletes custom resources.
 	asksToRemove bool
+	// onlyOrphans limits the removals to packages that are orphans when they are removed, also with --yes.
+	onlyOrphans bool
 	// others returns the steps of an update of the named packages alone. It is set if the user has selected all packages, instead of
 	// naming them.
 	others func(env *terminal.Env, names []string) ([]*step, error)
@@ -355,15 +357,15 @@ func (o operation) checkSteps(env *terminal.Env, pl *clusterPlanner, steps []*st
 	return nil
 }
 
-// comparesRemovals reports whether steps remove packages whose consequences are compared with their plans. With --yes, the user agrees to
-// all consequences.
+// comparesRemovals reports whether steps remove packages that are compared with their plans. With --yes, the user agrees to all
+// consequences of removals, but not to the removal of a package that is no orphan any more.
 func (o operation) comparesRemovals(steps []*step) bool {
-	return !o.Yes && slices.ContainsFunc(steps, func(s *step) bool { return s.remove && s.plan != nil })
+	return (!o.Yes || o.onlyOrphans) && slices.ContainsFunc(steps, func(s *step) bool { return s.remove && s.plan != nil })
 }
 
 // checkRemovals plans the removals among the rest of the steps again, and fails if they would delete more custom resources, or break other
-// dependents, than their plans list, or if a dependency that they remove was installed explicitly since: the user agreed to the plans alone.
-// All are the installed packages.
+// dependents, than their plans list, or if a dependency that they remove was installed explicitly or is required since: the user agreed to
+// the plans alone. All are the installed packages.
 func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, all *inventory.Inventory, steps, rest []*step) error {
 	present := slices.DeleteFunc(slices.Clone(all.Packages), inventory.IsDeleting)
 	all, err := awaitNeeds(env, pl.client, all, present)
@@ -386,6 +388,11 @@ func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, all *inv
 		again[s] = &step{live: s.live, remove: true, group: s.group}
 		removals = append(removals, again[s])
 	}
+	if o.onlyOrphans {
+		if err := o.checkOrphans(env, pl.client, all, removals); err != nil || o.Yes {
+			return err
+		}
+	}
 	if _, err := o.planSteps(env, pl, removals); err != nil {
 		return err
 	}
@@ -401,6 +408,20 @@ func (o operation) checkRemovals(env *terminal.Env, pl *clusterPlanner, all *inv
 			if err := planner.CheckConsequences(s.plan, now.plan); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// checkOrphans fails if a package that a step removes is no orphan any more, or if this is not known.
+func (o operation) checkOrphans(env *terminal.Env, cluster client.Client, all *inventory.Inventory, removals []*step) error {
+	names, err := orphans(env.Context, cluster, o.ClusterFlags, all)
+	if err != nil {
+		return err
+	}
+	for _, s := range removals {
+		if !slices.Contains(names, v1.ObjectName(s.live.PackageKind(), s.live.GetName())) {
+			return planner.ErrPlanMoved.New(nil, "the plan to uninstall %s is stale: another package or an install object requires it now", inventory.ShortName(s.live))
 		}
 	}
 	return nil
@@ -491,7 +512,7 @@ func (o operation) write(env *terminal.Env, pl *clusterPlanner, steps []*step) (
 		d := &doneStep{step: s}
 		if s.remove {
 			if d.owned, err = newDeletionSummary(env.Context, cluster, s.live); err != nil && o.wait > 0 {
-				return out, err
+				return out, o.partlyDone(err, out, steps[i:])
 			}
 			if o.wait > 0 {
 				d.deletion = d.owned
@@ -563,8 +584,8 @@ func removed(steps []*step) []string {
 	return names
 }
 
-// partlyDone returns the error of an operation whose plan became stale after some of its steps were carried out. It names these, and the
-// command for the rest.
+// partlyDone returns the error of an operation that failed after some of its steps were carried out. It names these, and the command for
+// the rest.
 func (o operation) partlyDone(err error, done []*doneStep, rest []*step) error {
 	var changed []string
 	for _, d := range done {

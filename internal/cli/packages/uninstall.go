@@ -83,6 +83,9 @@ type UninstallCmd struct {
 	connection.ClusterFlags
 	planFlags
 	terminal.OutputFlag
+
+	// onlyOrphans limits the command to packages that are orphans when they are removed.
+	onlyOrphans bool
 }
 
 // Validate returns an error for a name that is not valid, and if no package is selected.
@@ -182,7 +185,7 @@ func (c *UninstallCmd) runSeveral(env *terminal.Env, names []inventory.Name) err
 }
 
 func (c *UninstallCmd) removeSeveral(env *terminal.Env, names []inventory.Name) error {
-	o := operation{dryRun: c.DryRun, wait: c.Wait, asksToRemove: c.Selector != "", ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	o := operation{dryRun: c.DryRun, wait: c.Wait, asksToRemove: c.Selector != "", onlyOrphans: c.onlyOrphans, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
 	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
 		names, err := c.finishSeveral(env, pl.client, all, names)
 		if err != nil {
