@@ -71,12 +71,12 @@ var (
 	ErrDenied = errcode.Code{
 		Name: "AdmissionDenied", Class: errcode.Unauthorized, Final: true,
 		Cause: "An admission policy or webhook of the cluster denied an object of the package.",
-		Fix:   "Change the policy that the message names, or the package. The attempt is repeated.",
+		Fix:   "Change the policy that the message names, or the package. The manager repeats its attempts.",
 	}
 	ErrQuota = errcode.Code{
 		Name: "QuotaExceeded", Class: errcode.Unauthorized,
 		Cause: "A ResourceQuota of a namespace allows no further object.",
-		Fix:   "Delete objects that are not needed, or let an administrator raise the quota that the message names. The attempt is repeated.",
+		Fix:   "Delete objects that are not needed, or let an administrator raise the quota that the message names. The manager repeats its attempts.",
 	}
 	ErrMoved = errcode.Code{
 		Name: "ObjectMoved", Class: errcode.Conflict,

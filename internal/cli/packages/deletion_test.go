@@ -66,6 +66,43 @@ func TestInterruptedUninstallNamesTheRest(t *testing.T) {
 }
 
 // A deleted Provider may come back as long as a PackageInstall that used it is neither refused nor gone, also while its status names no
+// An operation that fails after some of its steps names them, the advice of the failure, and the command for the rest.
+func TestAFailedStepNamesTheFormerOnes(t *testing.T) {
+	newProvider := func(name string) v1.Package {
+		p := v1.NewPackage("Provider")
+		p.SetName(name)
+		return p
+	}
+	mast, rope := newProvider("mast"), newProvider("rope")
+	removed := &doneStep{step: &step{live: mast, remove: true}, object: mast, word: "deleted"}
+	updated := &doneStep{step: &step{live: mast, want: mast}, object: mast, word: "updated"}
+	removal, update := []*step{{live: rope, remove: true}}, []*step{{live: rope, want: rope}}
+	denied, moved := apply.ErrDenied, planner.ErrPlanMoved
+	for _, tc := range []struct {
+		name string
+		o    operation
+		done *doneStep
+		rest []*step
+		why  errcode.Code
+		want string
+	}{
+		{"denied", operation{}, removed, removal, denied, apply.ErrDenied.Fix + " provider/mast was deleted. For the rest, see `xpkg uninstall provider/rope --dry-run`."},
+		{"stale", operation{}, removed, removal, moved, "provider/mast was deleted. For the rest, see `xpkg uninstall provider/rope --dry-run`."},
+		{"orphans", operation{onlyOrphans: true}, removed, removal, moved, "provider/mast was deleted. For the rest, see `xpkg autoremove --dry-run`."},
+		{"update", operation{}, updated, update, denied, apply.ErrDenied.Fix + " provider/mast was updated. For the rest, run the command again: it plans with the current state."},
+		{"atomic", operation{atomicFlag: atomicFlag{Atomic: true}}, updated, update, denied, apply.ErrDenied.Fix},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := errcode.From(tc.o.partlyDone(tc.why.New(nil, "it fails"), []*doneStep{tc.done}, tc.rest)).Do; got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+	if got := errcode.From(operation{}.partlyDone(denied.New(nil, "it fails"), nil, removal)).Do; got != apply.ErrDenied.Fix {
+		t.Errorf("before the first step: %s", got)
+	}
+}
+
 // Provider.
 func TestADeletedProviderMayComeBackForItsUsers(t *testing.T) {
 	scheme := runtime.NewScheme()

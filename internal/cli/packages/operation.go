@@ -593,18 +593,29 @@ func (o operation) partlyDone(err error, done []*doneStep, rest []*step) error {
 			changed = append(changed, inventory.ShortName(d.object)+" was "+d.word)
 		}
 	}
-	if len(changed) == 0 || !slices.ContainsFunc([]error{planner.ErrPlanMoved, planner.ErrDependentsBroken, terminal.ErrNotConfirmed}, func(code error) bool { return errors.Is(err, code) }) {
+	if len(changed) == 0 || errors.Is(err, context.Canceled) {
 		return err
 	}
 	failed := errcode.From(err)
-	if o.Atomic { // The changes are undone.
+	isStale := slices.ContainsFunc([]error{planner.ErrPlanMoved, planner.ErrDependentsBroken, terminal.ErrNotConfirmed}, func(code error) bool { return errors.Is(err, code) })
+	switch {
+	case o.Atomic && isStale: // The changes are undone.
 		return failed.WithDo("Run the command again: it plans with the current state.")
+	case o.Atomic:
+		return err
 	}
 	advice := "run the command again: it plans with the current state."
 	if names := removed(rest); len(names) > 0 {
 		advice = "see `xpkg uninstall " + strings.Join(names, " ") + " --dry-run`."
 	}
-	return failed.WithDo("%s. For the rest, %s", strings.Join(changed, ", "), advice)
+	if o.onlyOrphans {
+		advice = "see `xpkg autoremove --dry-run`."
+	}
+	cause := ""
+	if !isStale { // The advice of a stale plan is that of an operation that has written nothing.
+		cause = failed.Do + " "
+	}
+	return failed.WithDo("%s%s. For the rest, %s", cause, strings.Join(changed, ", "), advice)
 }
 
 // waitFor waits until each package is healthy or deleted, if requested.
