@@ -25,7 +25,7 @@ import (
 
 // atomicFlag makes a command undo its changes if it fails.
 type atomicFlag struct {
-	Atomic bool `help:"If a package is not healthy within the time of --wait, which is 5m by default, uninstall new packages without custom resources and return the others to their former version and settings."`
+	Atomic bool `help:"If a package is not healthy within the time of --wait, which is 5m by default, uninstall new packages without custom resources and dependents, and return the others to their former version and settings."`
 }
 
 // atomicWait is the time of --wait with --atomic.
@@ -59,7 +59,8 @@ func newChange(before, after v1.Package) change {
 type uninstallFunc func(context.Context, v1.Package) (*planner.Plan, error)
 
 // undo returns the error of a failed command. With --atomic, it first undoes the changes, the last one first. It keeps new packages that
-// have custom resources: the user has not consented to their deletion. It keeps what another client has changed since.
+// have custom resources, or that another package requires: the user has not consented to their deletion. It keeps what another client has
+// changed since.
 func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uninstallFunc, changes []change, why error) error {
 	if !f.Atomic || len(changes) == 0 {
 		return why
@@ -70,7 +71,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uni
 	var undone, kept, changed []string
 	var returned []change
 	for _, c := range slices.Backward(changes) {
-		used, err := c.isUsed(ctx, uninstall)
+		used, err := c.isUsed(ctx, uninstall, returned)
 		if errors.Is(err, planner.ErrNotInstalled) {
 			continue // The wait has deleted the package again, and its error states that.
 		}
@@ -105,7 +106,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uni
 		advice = ""
 	}
 	if len(kept) > 0 {
-		advice += "New packages with custom resources stay: " + strings.Join(kept, ", ") + "; to delete them together, run `xpkg uninstall " + strings.Join(kept, " ") + "`. "
+		advice += "New packages with custom resources or dependents stay: " + strings.Join(kept, ", ") + "; to delete them together, run `xpkg uninstall " + strings.Join(kept, " ") + "`. "
 	}
 	if len(changed) > 0 {
 		advice += "Packages that another client has changed or deleted meanwhile were left as they are: " + strings.Join(changed, ", ") + ". "
@@ -157,9 +158,10 @@ func (c change) String() string {
 	return fmt.Sprintf("%s was returned to %s", inventory.ShortName(c.after), c.before.PackageSpec().Package)
 }
 
-// isUsed reports whether the undoing of the change would delete custom resources, or whether this is not known. It fails with NotInstalled
-// for a new package that does not exist any more.
-func (c change) isUsed(ctx context.Context, uninstall uninstallFunc) (bool, error) {
+// isUsed reports whether the undoing of the change would delete custom resources, or break another package or an install object, or whether
+// this is not known. Undone are the changes that are undone already, whose requirements do not count. It fails with NotInstalled for a new package that does not exist any
+// more.
+func (c change) isUsed(ctx context.Context, uninstall uninstallFunc, undone []change) (bool, error) {
 	if c.before != nil {
 		return false, nil
 	}
@@ -168,7 +170,12 @@ func (c change) isUsed(ctx context.Context, uninstall uninstallFunc) (bool, erro
 		return false, planError(err, "uninstall "+inventory.ShortName(c.after))
 	}
 	resources, uncounted := p.CountCustomResources()
-	return resources > 0 || uncounted > 0, nil
+	isBroken := slices.ContainsFunc(p.Breaks, func(b planner.Broken) bool {
+		return !slices.ContainsFunc(undone, func(u change) bool {
+			return u.after.PackageKind() == b.Kind && u.after.GetName() == b.Name
+		})
+	})
+	return resources > 0 || uncounted > 0 || isBroken, nil
 }
 
 // undo deletes a new package, or writes the former spec of another one. It returns false if another client has changed or replaced the
@@ -181,7 +188,7 @@ func (c change) undo(ctx context.Context, cluster client.Client) (bool, error) {
 			return false, err
 		case live == nil:
 			return c.before == nil, nil
-		case live.GetUID() != c.after.GetUID() || live.GetGeneration() != c.generation:
+		case live.GetUID() != c.after.GetUID() || live.GetGeneration() != c.generation || len(planner.CheckDependency(c.after, live)) > 0:
 			return false, nil
 		}
 		if err = c.write(ctx, cluster, live); !apierrors.IsConflict(err) || try == attempts {

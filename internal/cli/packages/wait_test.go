@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -231,7 +232,7 @@ func TestAtomicCommandsKeepCustomResources(t *testing.T) {
 	undo := func(changes ...change) string {
 		return errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, uninstall, changes, ErrWait.New(nil, "it is not healthy"))).Do
 	}
-	const stays = "New packages with custom resources stay: provider/unknown, provider/used; to delete them together, run `xpkg uninstall provider/unknown provider/used`. "
+	const stays = "New packages with custom resources or dependents stay: provider/unknown, provider/used; to delete them together, run `xpkg uninstall provider/unknown provider/used`. "
 	if got := undo(change{after: used}, change{after: unknown}); got != "Correct the cause above and try again. "+stays+"Nothing was undone." {
 		t.Errorf("got %s", got)
 	}
@@ -342,6 +343,49 @@ func TestFailedInstallKeepsChangedPackages(t *testing.T) {
 	}
 }
 
+// An atomic command that fails keeps new packages that a package requires which it does not undo.
+func TestAtomicCommandsKeepDependencies(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newPackage := func(name string) v1.Package {
+		p := v1.NewPackage("Provider")
+		p.SetName(name)
+		return p
+	}
+	base, own, kept := newPackage("base"), newPackage("own"), newPackage("kept")
+	for _, tc := range []struct {
+		name      string
+		dependent string
+		stays     bool
+	}{
+		{"own", "own", false},
+		{"kept", "kept", true},
+		{"other", "other", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(newPackage("base"), newPackage("own"), newPackage("kept")).Build()
+			uninstall := func(_ context.Context, p v1.Package) (*planner.Plan, error) {
+				switch p.GetName() {
+				case "base":
+					return &planner.Plan{Breaks: []planner.Broken{{Kind: "Provider", Name: tc.dependent}}}, nil
+				case "kept":
+					return &planner.Plan{CustomResources: []planner.CustomResources{{CRD: "boats.a.test", Count: 1}}}, nil
+				}
+				return &planner.Plan{}, nil
+			}
+			env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
+			changes := []change{{after: base}, {after: own}, {after: kept}}
+			failed := atomicFlag{Atomic: true}.undo(env, cluster, uninstall, changes, ErrWait.New(nil, "it is not healthy"))
+			err := cluster.Get(t.Context(), client.ObjectKeyFromObject(base), v1.NewPackage("Provider"))
+			if do := errcode.From(failed).Do; (err == nil) != tc.stays || !strings.Contains(do, "provider/own was deleted") {
+				t.Errorf("exists %t: %s", err == nil, do)
+			}
+		})
+	}
+}
+
 // An atomic command that fails undoes its own changes, and keeps those that other clients have made meanwhile.
 func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
 	scheme, err := apis.NewScheme()
@@ -356,22 +400,25 @@ func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
 		return p
 	}
 	own, changed, added := at("own", "v2"), at("changed", "v3"), at("added", "v3")
-	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(own, changed, added).Build()
+	explicit, dependency := at("explicit", "v2"), at("explicit", "v2")
+	dependency.SetLabels(map[string]string{graph.LabelAutoInstalled: "true"})
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(own, changed, added, explicit).Build()
 	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
 	changes := []change{
 		{before: at("own", "v1"), after: at("own", "v2"), generation: 2},
 		{before: at("changed", "v1"), after: at("changed", "v2"), generation: 1},
 		{before: at("deleted", "v1"), after: at("deleted", "v2"), generation: 2},
 		{after: at("added", "v2"), generation: 1},
+		{after: dependency, generation: 2},
 	}
 	got := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, changes, ErrWait.New(nil, "it is not healthy"))).Do
 	const want = "Correct the cause above and try again. Packages that another client has changed or deleted meanwhile were left as they are: " +
-		"provider/added, provider/deleted, provider/changed. All other changes were undone: provider/own was returned to registry.test/own:v1. " +
+		"provider/explicit, provider/added, provider/deleted, provider/changed. All other changes were undone: provider/own was returned to registry.test/own:v1. " +
 		"CRDs that only the new version of a returned package contains stay, with their custom resources."
 	if got != want {
 		t.Errorf("got %s", got)
 	}
-	for name, version := range map[string]string{"own": "v1", "changed": "v3", "added": "v3"} {
+	for name, version := range map[string]string{"own": "v1", "changed": "v3", "added": "v3", "explicit": "v2"} {
 		p := v1.NewPackage("Provider")
 		if err := cluster.Get(t.Context(), client.ObjectKey{Name: name}, p); err != nil || !strings.HasSuffix(p.PackageSpec().Package, version) {
 			t.Errorf("%s: %s, %v", name, p.PackageSpec().Package, err)
