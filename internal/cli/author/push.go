@@ -3,11 +3,13 @@ package author
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
@@ -31,7 +33,12 @@ type PushCmd struct {
 func (c *PushCmd) Run(env *terminal.Env) error {
 	target, kind := c.First, ""
 	if c.Second != "" {
-		if kind = inventory.KindNamed(c.First); kind == "" {
+		kind = inventory.KindNamed(c.First)
+		if kind == "" && strings.HasSuffix(c.First, ".xpkg") {
+			return terminal.ErrUsage.New(nil, "%s is a file, which a flag names", c.First).
+				WithDo("Push it with `xpkg push -f %s %s`.", wording.ShellWord(c.First), wording.ShellWord(c.Second))
+		}
+		if kind == "" {
 			return terminal.ErrUsage.New(nil, "%s is not a kind of package", c.First).
 				WithDo("Write provider, configuration or function before the reference, or omit the kind.")
 		}

@@ -288,7 +288,15 @@ func recreated(ctx context.Context, cluster client.Client, now v1.Package) error
 	if errors.As(planner.CheckMaintained(ctx, cluster, now, nil), &by) {
 		return failed.WithDo("%s", by.Do)
 	}
-	return failed.WithDo("Run `xpkg plan uninstall %s`: it lists the packages and install objects that require the package. Uninstall these first.", inventory.ShortName(now))
+	name := inventory.ShortName(now)
+	all, err := inventory.Load(ctx, cluster)
+	switch {
+	case err != nil:
+		return failed.WithDo("Run `xpkg plan uninstall %s`: if packages require it, uninstall these first.", name)
+	case len(all.Dependents(now)) > 0:
+		return failed.WithDo("Uninstall the packages that require it first: %s.", strings.Join(all.Dependents(now), ", "))
+	}
+	return failed.WithDo("No package requires it: another client has installed it again, and it stays. To uninstall it too, run `xpkg uninstall %s`.", name)
 }
 
 // stillGoing returns the error of an incomplete deletion, with the objects that delay it.

@@ -51,7 +51,16 @@ func (c *installArgs) object() (v1.Package, error) {
 	if err := c.needsPackage(); err != nil {
 		return nil, err
 	}
-	if strings.ContainsAny(c.Name, "/:@") && !strings.ContainsAny(c.Ref, ":@") {
+	const separators = "/:@" // A name contains none of them, and a reference one.
+	if strings.ContainsAny(c.Name, separators) && strings.ContainsAny(c.Ref, separators) {
+		kind := ""
+		if c.Kind != "" {
+			kind = strings.ToLower(string(c.Kind)) + " "
+		}
+		return nil, terminal.ErrUsage.New(nil, "%s and %s are two references, and a package is installed from one", c.Ref, c.Name).
+			WithDo("Install each with a command of its own: `xpkg install %s%s`, then `xpkg install %s%s`.", kind, wording.ShellWord(c.Ref), kind, wording.ShellWord(c.Name))
+	}
+	if strings.ContainsAny(c.Name, separators) {
 		kind := strings.ToLower(cmp.Or(string(c.Kind), v1.ProviderKind))
 		return nil, terminal.ErrUsage.New(nil, "%s is a reference, and not a name", c.Name).
 			WithDo("Write the reference before the name: `xpkg install %s %s %s`.", kind, wording.ShellWord(c.Name), wording.ShellWord(c.Ref))

@@ -34,7 +34,7 @@ var ErrStillGoing = errcode.Code{
 var ErrRecreated = errcode.Code{
 	Name: "PackageRecreated", Class: errcode.Conflict,
 	Cause: "The package was deleted, and the package manager or another client created it again.",
-	Fix:   "Run `xpkg plan uninstall` with the name of the package: it lists the packages and install objects that require it. Uninstall these first.",
+	Fix:   "Run `xpkg plan uninstall` with the name of the package: it lists the packages and install objects that require it. Uninstall these first. If there are none, another client has installed the package again.",
 }
 
 // uninstallArgs select the package to uninstall.
