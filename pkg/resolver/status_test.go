@@ -69,7 +69,8 @@ func TestWithdrawnVersionsAreNotSelected(t *testing.T) {
 		"yanked and named":             {map[string]catalog.Status{"v1.1.0": broken}, nil, "v1.1.0", true, "v1.1.0", ""},
 		"deprecated":                   {map[string]catalog.Status{"v1.1.0": old}, nil, ">=1", false, "v1.0.0", ""},
 		"deprecated without any other": {map[string]catalog.Status{"v1.1.0": old}, nil, ">1.0", false, "v1.1.0", "deprecated"},
-		"every version is yanked":      {map[string]catalog.Status{"v1.1.0": broken, "v1.0.0": broken, "v0.9.0": broken}, nil, ">=0.1", false, "", ""},
+		"every version is yanked":      {map[string]catalog.Status{"v1.1.0": broken, "v1.0.0": broken, "v0.9.0": broken}, nil, ">=0.1", false, "", "(v1.1.0: it is yanked (broken): it sinks; use v1.0.0 instead)"},
+		"the only version is yanked":   {map[string]catalog.Status{"v1.1.0": broken}, nil, ">1.0", false, "", "v1.1.0 is not available (it is yanked (broken): it sinks; use v1.0.0 instead)"},
 		"retracted by itself":          {nil, map[string]string{"v1.1.0": `[{"versions":">=1.0.0","reason":"broken"}]`}, "*", false, "v0.9.0", ""},
 	} {
 		w := &withdrawals{tags: []string{"v0.9.0", "v1.0.0", "v1.1.0"}, statuses: c.statuses, retract: c.retract}
@@ -77,8 +78,8 @@ func TestWithdrawnVersionsAreNotSelected(t *testing.T) {
 			Roots: []dependency.Root{{Package: withdrawnPackage, Constraint: c.constraint, Exact: c.exact}},
 		})
 		if c.want == "" {
-			if !errors.Is(err, solver.ErrUnsolvable) {
-				t.Errorf("%s: %v", name, err)
+			if !errors.Is(err, solver.ErrUnsolvable) || !strings.Contains(err.Error(), c.note) {
+				t.Errorf("%s: %v, want %s", name, err, c.note)
 			}
 			continue
 		}

@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,9 +28,9 @@ func (s *search) describeFact(c *incompatibility) string {
 		return s.versions(from) + " " + s.requires(c)
 	case unavailableVersion:
 		if text := s.versions(c.terms[0]); !strings.HasPrefix(text, anyVersion) {
-			return text + " is not available"
+			return text + " is not available" + s.whyUnavailable(c.terms[0])
 		}
-		return "no version of " + s.variables[c.terms[0].pkg].name + " is available"
+		return "no version of " + s.variables[c.terms[0].pkg].name + " is available" + s.whyUnavailable(c.terms[0])
 	case installedPin:
 		v := s.variables[c.terms[0].pkg]
 		must := "must not be downgraded"
@@ -49,6 +50,30 @@ func (s *search) describeFact(c *incompatibility) string {
 		return joinList(fewItems(names), "and") + " require each other in a cycle"
 	}
 	return s.conclusion(c)
+}
+
+// whyUnavailable returns the reason in parentheses why versions are not available, or "" if it is unknown. Of several versions, it is the
+// reason of the highest one.
+func (s *search) whyUnavailable(t term) string {
+	v := s.variables[t.pkg]
+	for i := v.size - 1; i > 0; i-- {
+		if !t.set.has(i) {
+			continue
+		}
+		n := s.store.cachedDependencies(v.name, v.candidates[i].pin())
+		if n == nil {
+			return ""
+		}
+		explained, ok := errors.AsType[Explained](n.unavailable)
+		switch {
+		case !ok:
+			return ""
+		case t.set.count() > 1:
+			return fmt.Sprintf(" (%s: %s)", v.versionName(i), explained.WhyNot())
+		}
+		return " (" + explained.WhyNot() + ")"
+	}
+	return ""
 }
 
 // requires returns the requirement of a dependency without its subject.
