@@ -159,11 +159,14 @@ func TestTagNotFoundNamesNeighbors(t *testing.T) {
 	}
 }
 
-// Tags of artifacts that refer to a version are no neighbors of it.
+// Only versions and latest are neighbors: not tags of artifacts that refer to a version, and not those that a server sets for itself.
 func TestTagNotFoundNamesNoArtifacts(t *testing.T) {
 	f := ocitest.NewRegistry(t)
-	for _, tag := range []string{"v1.0.0", "sha256-" + strings.Repeat("a", 64) + ".status", "sha256-" + strings.Repeat("a", 64)} {
+	for _, tag := range []string{"v1.0.0", "sha256-" + strings.Repeat("a", 64) + ".status", "sha256-" + strings.Repeat("a", 64), "lease"} {
 		f.Publish(t, ocitest.Hello(t), tag)
+	}
+	if do := errcode.From(read(t, testRemote(t, nil), f.Ref("leas"))).Do; do != "Use an existing tag, such as v1.0.0." {
+		t.Errorf("advice %q", do)
 	}
 	err := read(t, testRemote(t, nil), f.Ref("v9.9.9"))
 	ocitest.WantCode(t, err, ErrTagNotFound)

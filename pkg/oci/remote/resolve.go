@@ -161,7 +161,8 @@ func (r *Client) notFound(ctx context.Context, ref oci.Reference) error {
 	return failed
 }
 
-// nearest returns a few tags with a similar spelling, the newest versions first. Tags of statuses, signatures and other artifacts are none that a user selects.
+// nearest returns a few versions with a similar spelling, the newest first. Other tags, such as those of statuses and signatures, are none that
+// a user selects, except for latest.
 func nearest(tag string, tags []string) []string {
 	const most = 3
 	type candidate struct {
@@ -171,7 +172,7 @@ func nearest(tag string, tags []string) []string {
 	candidates := make([]candidate, 0, len(tags))
 	_, _, wantsArtifact := oci.ParseArtifactTag(tag)
 	for _, t := range tags {
-		if _, _, isArtifact := oci.ParseArtifactTag(t); wantsArtifact || !isArtifact {
+		if v := version.Parse(t); wantsArtifact || v.Usable() || t == "latest" {
 			candidates = append(candidates, candidate{t, spelling.Distance(tag, t)})
 		}
 	}
