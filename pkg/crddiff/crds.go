@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
@@ -44,21 +46,19 @@ func (d Diff) Class() Class {
 // that differs cannot be decoded.
 func CRDs(from, to map[string][]byte) (Diff, error) {
 	var d Diff
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		next, exists := to[name]
-		if !exists {
+	names := slices.Sorted(maps.Keys(from))
+	compared := compareAll(names, from, to)
+	for i, name := range names {
+		switch {
+		case to[name] == nil:
 			d.Removed = append(d.Removed, name)
-			continue
-		}
-		changes, err := compareJSON(from[name], next)
-		if err != nil {
-			return Diff{}, fmt.Errorf("CustomResourceDefinition %s: %w", name, err)
-		}
-		if len(changes) == 0 {
+		case compared[i].err != nil:
+			return Diff{}, fmt.Errorf("CustomResourceDefinition %s: %w", name, compared[i].err)
+		case len(compared[i].changes) == 0:
 			d.Unchanged++
-			continue
+		default:
+			d.Changed = append(d.Changed, ChangedCRD{name, compared[i].changes})
 		}
-		d.Changed = append(d.Changed, ChangedCRD{name, changes})
 	}
 	for _, name := range slices.Sorted(maps.Keys(to)) {
 		if _, exists := from[name]; !exists {
@@ -68,47 +68,77 @@ func CRDs(from, to map[string][]byte) (Diff, error) {
 	return d, nil
 }
 
+// result is the result of a comparison.
+type result struct {
+	changes []Change
+	err     error
+}
+
+// compareAll compares the CRDs with the given names that are in both sets, on all processors.
+func compareAll(names []string, from, to map[string][]byte) []result {
+	out := make([]result, len(names))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range names {
+		if to[name] == nil {
+			continue
+		}
+		g.Go(func() error {
+			out[i].changes, out[i].err = compareJSON(from[name], to[name])
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return out
+}
+
 // compareJSON compares two CRDs, and decodes their specs only if they differ.
 func compareJSON(from, to []byte) ([]Change, error) {
-	if bytes.Equal(from, to) {
+	if bytes.Equal(from, to) || bytes.Equal(fromSpec(from), fromSpec(to)) {
 		return nil, nil
 	}
-	a, err := partsOf(from)
+	x, err := decode(from)
 	if err != nil {
 		return nil, err
 	}
-	b, err := partsOf(to)
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Equal(a.Spec, b.Spec) {
-		return nil, nil
-	}
-	x, err := a.decode()
-	if err != nil {
-		return nil, err
-	}
-	y, err := b.decode()
+	y, err := decode(to)
 	if err != nil {
 		return nil, err
 	}
 	return CRD(x, y), nil
 }
 
-// parts are the parts of a CRD that are compared.
-type parts struct {
-	Spec   json.RawMessage
-	Status struct{ StoredVersions []string }
+// fromSpec returns the text from the value of spec to the end, and all of it if there is no spec. The order of the keys of canonical JSON
+// puts the metadata before it, the only part that differs in most of the CRDs of a release.
+func fromSpec(text []byte) []byte {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return text
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return text
+		}
+		if key == "spec" {
+			return text[d.InputOffset():]
+		}
+		var skipped json.RawMessage
+		if err := d.Decode(&skipped); err != nil {
+			return text
+		}
+	}
+	return text
 }
 
-func partsOf(text []byte) (parts, error) {
-	var p parts
-	err := json.Unmarshal(text, &p)
-	return p, err
-}
-
-func (p parts) decode() (*apiextensionsv1.CustomResourceDefinition, error) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	crd.Status.StoredVersions = p.Status.StoredVersions
-	return crd, json.Unmarshal(p.Spec, &crd.Spec)
+// decode decodes the parts of a CRD that are compared.
+func decode(text []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
+	var parts struct {
+		Spec   apiextensionsv1.CustomResourceDefinitionSpec
+		Status struct{ StoredVersions []string }
+	}
+	err := json.Unmarshal(text, &parts)
+	crd := &apiextensionsv1.CustomResourceDefinition{Spec: parts.Spec}
+	crd.Status.StoredVersions = parts.Status.StoredVersions
+	return crd, err
 }

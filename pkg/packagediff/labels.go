@@ -21,10 +21,33 @@ const generatorAnnotation = "controller-gen.kubebuilder.io/version"
 
 // labeled is the metadata of an object. Packages can have values that are no text.
 type labeled struct {
-	Metadata struct {
-		Labels      map[string]any `json:"labels"`
-		Annotations map[string]any `json:"annotations"`
-	} `json:"metadata"`
+	Labels      map[string]any `json:"labels"`
+	Annotations map[string]any `json:"annotations"`
+}
+
+// labelsOf returns the metadata of an object. It does not read what follows the metadata, most of a CRD.
+func labelsOf(text []byte) (labeled, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		return labeled{}, err
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return labeled{}, err
+		}
+		if key == "metadata" {
+			var found labeled
+			err := d.Decode(&found)
+			delete(found.Annotations, generatorAnnotation)
+			return found, err
+		}
+		var skipped json.RawMessage
+		if err := d.Decode(&skipped); err != nil {
+			return labeled{}, err
+		}
+	}
+	return labeled{}, nil
 }
 
 // addLabels adds the changes of the labels and annotations of objects that are in both sets of JSON, by name.
@@ -33,15 +56,16 @@ func addLabels(d *crddiff.Diff, from, to map[string][]byte) error {
 		if to[name] == nil || bytes.Equal(from[name], to[name]) {
 			continue
 		}
-		var a, b labeled
-		for object, text := range map[*labeled][]byte{&a: from[name], &b: to[name]} {
-			if err := json.Unmarshal(text, object); err != nil {
-				return fmt.Errorf("metadata of %s: %w", name, err)
-			}
-			delete(object.Metadata.Annotations, generatorAnnotation)
+		a, err := labelsOf(from[name])
+		if err != nil {
+			return fmt.Errorf("metadata of %s: %w", name, err)
 		}
-		changes := compareTexts(LabelsChanged, "label", crddiff.Care, "selectors can depend on it", a.Metadata.Labels, b.Metadata.Labels)
-		changes = append(changes, compareTexts(AnnotationsChanged, "annotation", crddiff.Safe, "", a.Metadata.Annotations, b.Metadata.Annotations)...)
+		b, err := labelsOf(to[name])
+		if err != nil {
+			return fmt.Errorf("metadata of %s: %w", name, err)
+		}
+		changes := compareTexts(LabelsChanged, "label", crddiff.Care, "selectors can depend on it", a.Labels, b.Labels)
+		changes = append(changes, compareTexts(AnnotationsChanged, "annotation", crddiff.Safe, "", a.Annotations, b.Annotations)...)
 		addChanges(d, name, changes)
 	}
 	return nil
