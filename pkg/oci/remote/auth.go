@@ -248,13 +248,11 @@ func (s *session) readToken(resp *http.Response, realm *url.URL, c call) (string
 func (s *session) tokenError(resp *http.Response, realm *url.URL, c call) error {
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
-		s.mu.Lock()
-		s.tokensUntil = s.opts.Now().Add(retryAfter(resp, s.opts.Now()))
-		s.mu.Unlock()
+		s.tokensPause.start(s.opts.Now(), retryAfter(resp, s.opts.Now()))
 		if err := s.tokensThrottled(realm, c); err != nil {
 			return err
 		}
-		return ErrThrottled.New(nil, "cannot %s: token server %s is throttled", c.what, realm.Host)
+		return ErrThrottled.New(nil, "cannot %s: token server %s is throttled", c.what, realm.Host).WithDo(throttledWithoutTime)
 	case resp.StatusCode >= http.StatusInternalServerError:
 		return ErrRegistryUnavailable.New(nil, "cannot %s: token server %s responded with %d", c.what, realm.Host, resp.StatusCode)
 	}
@@ -263,10 +261,8 @@ func (s *session) tokenError(resp *http.Response, realm *url.URL, c call) error 
 
 // tokensThrottled returns an error while the token server's Retry-After is in the future.
 func (s *session) tokensThrottled(realm *url.URL, c call) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.opts.Now().Before(s.tokensUntil) {
-		return ErrThrottled.New(&retryAfterError{at: s.tokensUntil}, "cannot %s: token server %s is throttled", c.what, realm.Host)
+	if err := s.tokensPause.err(s.opts.Now()); err != nil {
+		return ErrThrottled.New(err, "cannot %s: token server %s is throttled", c.what, realm.Host)
 	}
 	return nil
 }

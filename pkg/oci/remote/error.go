@@ -42,6 +42,9 @@ var ErrThrottled = errcode.Code{
 	Fix:   "Wait until the time in the message; many registries have higher limits for authenticated users.",
 }
 
+// throttledWithoutTime is the remedy if the registry asks for no time, or only for a short one.
+const throttledWithoutTime = "Try again in a few minutes; many registries have higher limits for authenticated users."
+
 // ErrRefused is the code for a request that a registry rejects.
 var ErrRefused = errcode.Code{
 	Name: "RegistryRefused", Class: errcode.Invalid,
@@ -215,7 +218,7 @@ func (s *session) statusError(resp *http.Response, c call) error {
 		if code == http.StatusServiceUnavailable {
 			return ErrRegistryUnavailable.New(why, "cannot %s: registry %s responded with %d", what, s.host, code)
 		}
-		return ErrThrottled.New(why, "cannot %s: registry %s is throttled", what, s.host)
+		return ErrThrottled.New(why, "cannot %s: registry %s is throttled", what, s.host).WithDo(throttledWithoutTime)
 	case code >= http.StatusInternalServerError:
 		return ErrRegistryUnavailable.New(why, "cannot %s: registry %s responded with %d", what, s.host, code).
 			WithDo("Try again later. The log of the registry has the cause.")

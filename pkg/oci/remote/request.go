@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -95,21 +94,21 @@ func (s *session) do(ctx context.Context, c call) (*http.Response, error) {
 	case err == nil:
 		return resp, nil
 	case errors.As(err, &blocked) && !errcode.Known(err):
-		return nil, s.throttledUntil(blocked.at, c.what)
+		return nil, s.throttledUntil(blocked, c.what)
 	}
 	return nil, s.networkError(ctx, err, c.what)
 }
 
 // throttled returns an error while the registry's Retry-After is in the future.
 func (s *session) throttled(what string) error {
-	if at, blocked := s.retries.blockedUntil(); blocked {
-		return s.throttledUntil(at, what)
+	if err := s.retries.pause.err(s.opts.Now()); err != nil {
+		return s.throttledUntil(err, what)
 	}
 	return nil
 }
 
-func (s *session) throttledUntil(at time.Time, what string) error {
-	return ErrThrottled.New(&retryAfterError{at: at}, "cannot %s: registry %s is throttled", what, s.host)
+func (s *session) throttledUntil(blocked error, what string) error {
+	return ErrThrottled.New(blocked, "cannot %s: registry %s is throttled", what, s.host)
 }
 
 // roundTripperFunc is an [http.RoundTripper].

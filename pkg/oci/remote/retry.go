@@ -3,7 +3,6 @@ package remote
 import (
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -17,16 +16,15 @@ type retryTransport struct {
 	next http.RoundTripper
 	opts *Options
 
-	mu sync.Mutex
-	// until is the end of the host's Retry-After.
-	until time.Time
+	// pause is the host's Retry-After.
+	pause pause
 }
 
 // RoundTrip implements [http.RoundTripper]. It opens the body with GetBody for each attempt.
 func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
-		if at, blocked := t.blockedUntil(); blocked {
-			return nil, &retryAfterError{at: at}
+		if err := t.pause.err(t.opts.Now()); err != nil {
+			return nil, err
 		}
 		resp, err := t.attempt(req)
 		wait, again := t.again(resp, err, attempt)
@@ -61,9 +59,7 @@ func (t *retryTransport) again(resp *http.Response, err error, attempt int) (tim
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		asked := retryAfter(resp, t.opts.Now())
 		if asked > t.opts.MaxRetryAfter {
-			t.mu.Lock()
-			t.until = t.opts.Now().Add(asked)
-			t.mu.Unlock()
+			t.pause.start(t.opts.Now(), asked)
 			return 0, false
 		}
 		if asked > 0 {
@@ -76,13 +72,6 @@ func (t *retryTransport) again(resp *http.Response, err error, attempt int) (tim
 	return wait, attempt < t.opts.Attempts
 }
 
-// blockedUntil returns the end of the host's Retry-After, and whether it is in the future.
-func (t *retryTransport) blockedUntil() (time.Time, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.until, t.opts.Now().Before(t.until)
-}
-
 // backoff returns an exponential backoff that starts at a quarter of a second, with a jitter
 // of half its length.
 func (o *Options) backoff(attempt int) time.Duration {
@@ -90,18 +79,14 @@ func (o *Options) backoff(attempt int) time.Duration {
 	return base/2 + time.Duration(o.Jitter()*float64(base/2))
 }
 
-// longestRetryAfter bounds the Retry-After of a host. After that, one request shows
-// whether the host still rejects requests.
-const longestRetryAfter = time.Hour
-
 // retryAfter returns the wait in the header Retry-After, which contains seconds or a date.
 func retryAfter(resp *http.Response, now time.Time) time.Duration {
 	value := resp.Header.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
-		return min(time.Duration(seconds)*time.Second, longestRetryAfter)
+		return time.Duration(seconds) * time.Second
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return min(at.Sub(now), longestRetryAfter)
+		return at.Sub(now)
 	}
 	return 0
 }

@@ -29,8 +29,8 @@ type session struct {
 	tokens map[string]string
 	// sent reports, by scope, whether credentials of the keychain were sent to the registry or its token server.
 	sent map[string]bool
-	// tokensUntil is the end of the token server's Retry-After.
-	tokensUntil time.Time
+	// tokensPause is the token server's Retry-After.
+	tokensPause pause
 }
 
 func newSession(opts *Options, host string, named func(string) *session) *session {

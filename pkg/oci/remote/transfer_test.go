@@ -41,7 +41,7 @@ func TestThrottledRegistryGetsNoRequests(t *testing.T) {
 	if err := read(t, r, other.Publish(t, ocitest.Hello(t), "v1")); err != nil {
 		t.Errorf("another registry: %v", err)
 	}
-	now = now.Add(time.Hour)
+	now = now.Add(longestRetryAfter)
 	f.Fault = nil
 	if err := read(t, r, ref); err != nil {
 		t.Errorf("after the time: %v", err)
