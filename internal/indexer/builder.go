@@ -41,6 +41,8 @@ type Options struct {
 	// Digests returns the digests of the tags of a repository, without those that do not exist although the registry lists them; nil asks the registry for each
 	// of them.
 	Digests func(repository string) (map[string]oci.Digest, error)
+	// Remember makes updates ask only for digests that the states of the repositories do not have; see [States.Forget].
+	Remember bool
 	// Parallel is the number of versions that are read at the same time; zero means 32.
 	Parallel     int
 	FormatLimits xpkg.Limits
@@ -57,6 +59,11 @@ type Builder struct {
 	opts     Options
 	requests *semaphore.Weighted
 	progress progress
+	// unread are the problems of Build.
+	unread struct {
+		sync.Mutex
+		problems []Problem
+	}
 }
 
 // progress counts versions.
@@ -100,6 +107,22 @@ func (b *Builder) Build(ctx context.Context, config catalog.Config) (catalog.Cat
 	return c, nil
 }
 
+// Unread returns the repositories of which a build could not read all, for reasons that can pass.
+func (b *Builder) Unread() []Problem {
+	b.unread.Lock()
+	defer b.unread.Unlock()
+	return slices.Clone(b.unread.problems)
+}
+
+// note records that not all of a repository could be read.
+func (b *Builder) note(repository string, err error) {
+	if isTransient(err) {
+		b.unread.Lock()
+		defer b.unread.Unlock()
+		b.unread.problems = append(b.unread.problems, Problem{repository, err})
+	}
+}
+
 // readAll returns the entries of repositories, by name.
 func (b *Builder) readAll(ctx context.Context, repositories []repository) (map[string]*catalog.Entry, error) {
 	read := make([]*catalog.Entry, len(repositories))
@@ -129,10 +152,12 @@ func (b *Builder) repository(ctx context.Context, r repository) (*catalog.Entry,
 	}
 	tags, err := b.tags(ctx, ref)
 	if err != nil {
+		b.note(r.name, err)
 		return b.failedEntry(ctx, r.unlisted(err))
 	}
 	statuses, err := b.statuses(ctx, ref, tags, nil)
 	if err != nil {
+		b.note(r.name, err)
 		return b.failedEntry(ctx, []catalog.Facts{failed(r.name, "", err)})
 	}
 	facts, _, err := b.versions(ctx, ref, versionTags(tags))
@@ -161,13 +186,16 @@ func (r repository) unlisted(err error) []catalog.Facts {
 // packages returns the facts of the versions that are packages. A repository without any is an error, unless a registry listed it.
 func (r repository) packages(facts []catalog.Facts) []catalog.Facts {
 	if r.listed {
-		facts = slices.DeleteFunc(facts, func(f catalog.Facts) bool {
-			return f.Version.Error != nil && f.Version.Error.Code == oci.ErrNotAPackage.Name
-		})
+		facts = slices.DeleteFunc(facts, func(f catalog.Facts) bool { return isOther(&f) })
 	} else if len(facts) == 0 {
 		facts = []catalog.Facts{failed(r.name, "", errNoVersions)}
 	}
 	return slices.Concat([]catalog.Facts{}, facts)
+}
+
+// isOther reports whether the content of a version is known to be no package.
+func isOther(f *catalog.Facts) bool {
+	return f.Version.Error != nil && f.Version.Error.Code == oci.ErrNotAPackage.Name
 }
 
 // errNoVersions is the reason of a repository without packages.
@@ -181,28 +209,28 @@ func (b *Builder) tags(ctx context.Context, ref oci.Reference) ([]string, error)
 	return b.opts.Remote.Tags(ctx, ref)
 }
 
-// versions returns the facts of versions, and whether reading them again has the same result while their digests are the same.
-func (b *Builder) versions(ctx context.Context, ref oci.Reference, tags []string) (facts []catalog.Facts, final bool, err error) {
+// versions returns the facts of versions, and of each whether reading it again has the same result while its digest is the same.
+func (b *Builder) versions(ctx context.Context, ref oci.Reference, tags []string) (facts []catalog.Facts, isFinal []bool, err error) {
 	b.progress.add(b.opts.Progress, 0, len(tags))
-	out, isFinal := make([]catalog.Facts, len(tags)), make([]bool, len(tags))
+	facts, isFinal = make([]catalog.Facts, len(tags)), make([]bool, len(tags))
 	var kinds atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)
 	for i, tag := range tags {
 		if err := b.requests.Acquire(ctx, 1); err != nil {
-			return nil, false, errors.Join(g.Wait(), err)
+			return nil, nil, errors.Join(g.Wait(), err)
 		}
 		g.Go(func() error {
 			defer b.requests.Release(1)
-			out[i], isFinal[i] = b.version(ctx, ref.WithTag(tag))
-			if catalog.TooManyKinds(int(kinds.Add(int64(out[i].Version.Kinds)))) != nil {
-				out[i].Head, out[i].Served = nil, nil // The package has no entry, and the kinds of all versions need not fit into memory.
+			facts[i], isFinal[i] = b.version(ctx, ref.WithTag(tag))
+			if catalog.TooManyKinds(int(kinds.Add(int64(facts[i].Version.Kinds)))) != nil {
+				facts[i].Head, facts[i].Served = nil, nil // The package has no entry, and the kinds of all versions need not fit into memory.
 			}
 			b.progress.add(b.opts.Progress, 1, 0)
 			return ctx.Err()
 		})
 	}
 	err = g.Wait()
-	return out, !slices.Contains(isFinal, false), err
+	return facts, isFinal, err
 }
 
 func (p *progress) add(report func(done, known int), done, known int) {

@@ -119,23 +119,30 @@ const maxConfigSize = 4 << 20
 
 // ReadConfig returns the configuration of the state of an index with the digest of a reference, without the checks of [Client.Open].
 func ReadConfig(ctx context.Context, client *remote.Client, ref oci.Reference) (catalog.Config, error) {
+	_, config, err := readState(ctx, client, ref)
+	return config, err
+}
+
+// readState returns the manifest and the configuration of the state with the digest of a reference.
+func readState(ctx context.Context, client *remote.Client, ref oci.Reference) (catalog.Manifest, catalog.Config, error) {
 	a, err := client.Artifact(ctx, ref)
 	if err != nil {
-		return catalog.Config{}, err
+		return catalog.Manifest{}, catalog.Config{}, err
 	}
 	raw, err := oci.ReadSmall(ctx, a, a.Root(), oci.Limits{Manifest: maxManifestSize})
 	if err != nil {
-		return catalog.Config{}, err
+		return catalog.Manifest{}, catalog.Config{}, err
 	}
 	m, err := catalog.ParseManifest(raw)
 	if err != nil {
-		return catalog.Config{}, err
+		return catalog.Manifest{}, catalog.Config{}, err
 	}
 	text, err := oci.ReadSmall(ctx, a, m.Config, oci.Limits{Manifest: maxConfigSize})
 	if err != nil {
-		return catalog.Config{}, err
+		return catalog.Manifest{}, catalog.Config{}, err
 	}
-	return catalog.ParseConfig(text)
+	config, err := catalog.ParseConfig(text)
+	return m, config, err
 }
 
 // IsAbsent reports whether an error means that a tag or its repository does not exist.

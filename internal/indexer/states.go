@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,8 +20,42 @@ import (
 // States are the states of repositories, by name, from which a catalog was built. A repository that is missing has to be read.
 type States map[string]State
 
-// A State identifies the tags of a repository and their digests. Zero means that it is not known.
-type State [sha256.Size]byte
+// A State is what is known of a repository. The zero value means that nothing is known.
+type State struct {
+	// sum identifies the tags and their digests. Zero means that the repository has to be read again.
+	sum [sha256.Size]byte
+	// tags are the digests of the tags that a builder remembers; zero if a tag does not exist.
+	tags map[string]oci.Digest
+	// failed are the tags whose content cannot be read, for reasons that stay while their digests are the same.
+	failed map[string]failure
+}
+
+// A failure is content that cannot be read.
+type failure struct {
+	digest oci.Digest
+	// isOther means that the content is no package.
+	isOther bool
+}
+
+// Digests returns the known digests of the tags of a repository, zero for tags that do not exist. They must not be changed.
+func (s States) Digests(repository string) map[string]oci.Digest { return s[repository].tags }
+
+// Forget makes the next update of a repository ask for the digests of the tags that are selected, and read those again that it could not read.
+func (s States) Forget(repository string, selects func(tag string, d oci.Digest) bool) {
+	state, known := s[repository]
+	if !known {
+		return
+	}
+	state.tags, state.failed = maps.Clone(state.tags), maps.Clone(state.failed)
+	for tag, d := range state.tags {
+		if selects(tag, d) {
+			delete(state.tags, tag)
+			delete(state.failed, tag)
+			state.sum = State{}.sum
+		}
+	}
+	s[repository] = state
+}
 
 // relevantTags returns the tags that the facts of a repository depend on: those of versions and of statuses.
 func relevantTags(tags []string) []string {
@@ -33,27 +69,40 @@ func relevantTags(tags []string) []string {
 }
 
 // digests returns the digests of tags, without those that do not exist although the registry lists them, and the state of the
-// repository. A digest that cannot be read is missing, and the state is zero then; unread is the first such error.
-func (b *Builder) digests(ctx context.Context, ref oci.Reference, tags []string) (found map[string]oci.Digest, state State, unread, err error) {
-	digests, errs, err := b.resolve(ctx, ref, tags)
+// repository. It asks for those that are not known. A digest that cannot be read is missing, and the state has no sum then; unread is the first such error.
+func (b *Builder) digests(ctx context.Context, ref oci.Reference, tags []string, before State) (found map[string]oci.Digest, state State, unread, err error) {
+	missing := slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { _, known := before.tags[tag]; return known })
+	digests, errs, err := b.resolve(ctx, ref, missing)
 	if err != nil {
 		return nil, State{}, nil, err
 	}
-	found = make(map[string]oci.Digest, len(tags))
-	hash := sha256.New()
-	for i, tag := range tags {
+	all := make(map[string]oci.Digest, len(tags))
+	for i, tag := range missing {
 		switch {
-		case errs[i] == nil:
-			found[tag] = digests[i]
-		case !errors.Is(errs[i], remote.ErrTagNotFound):
+		case errs[i] == nil, errors.Is(errs[i], remote.ErrTagNotFound):
+			all[tag] = digests[i]
+		default:
 			unread = cmp.Or(unread, errs[i])
 		}
-		fmt.Fprintln(hash, tag, digests[i])
 	}
-	if unread != nil {
-		return found, State{}, unread, nil
+	found = make(map[string]oci.Digest, len(tags))
+	hash := sha256.New()
+	for _, tag := range tags {
+		if d, known := before.tags[tag]; known {
+			all[tag] = d
+		}
+		if d := all[tag]; !d.IsZero() {
+			found[tag] = d
+		}
+		fmt.Fprintln(hash, tag, all[tag])
 	}
-	return found, State(hash.Sum(nil)), nil, nil
+	if unread == nil {
+		state.sum = [sha256.Size]byte(hash.Sum(nil))
+	}
+	if b.opts.Remember {
+		state.tags = all
+	}
+	return found, state, unread, nil
 }
 
 // resolve returns the digests of tags, zero for those that do not exist, and the errors for those that cannot be read.

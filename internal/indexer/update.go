@@ -88,7 +88,7 @@ type change struct {
 	// replaces means that the catalog gets the entry, or loses the package if it is nil. Otherwise the repository keeps its content.
 	replaces bool
 	entry    *catalog.Entry
-	// state is the state of the repository; zero if it has to be read again.
+	// state is the state of the repository.
 	state State
 	// problem is the reason for which a repository, or a version of it, that may have changed keeps its content.
 	problem error
@@ -117,10 +117,6 @@ func (s States) after(existing []repository, changes []change) States {
 		}
 	}
 	for i := range changes {
-		if changes[i].state == (State{}) {
-			delete(out, changes[i].repository)
-			continue
-		}
 		out[changes[i].repository] = changes[i].state
 	}
 	return out
@@ -189,33 +185,51 @@ func (b *Builder) updateRepository(ctx context.Context, c *catalog.Catalog, befo
 		}
 		return change{repository: r.name, replaces: true, entry: entry}
 	}
-	var digests map[string]oci.Digest
+	content := content{ref: ref, tags: tags, before: before}
 	var state State
 	var unread error
 	if b.opts.Moved {
-		if digests, state, unread, err = b.digests(ctx, ref, relevantTags(tags)); err != nil {
+		if content.digests, state, unread, err = b.digests(ctx, ref, relevantTags(tags), before); err != nil {
 			return fail(err)
 		}
-		if state == before && before != (State{}) {
+		if state.sum == before.sum && before.sum != (State{}).sum {
 			return kept
 		}
 	}
-	entry, final, err := b.updateEntry(ctx, c, ref, r, tags, digests)
+	entry, final, err := b.updateEntry(ctx, c, r, &content)
 	switch {
 	case err != nil:
 		return fail(err)
 	case !final:
-		state = State{}
+		state.sum = State{}.sum
 	}
+	state.failed = content.failed
 	return change{repository: r.name, replaces: true, entry: entry, state: state, problem: unread}
 }
 
-// updateEntry returns the entry of a repository with tags, nil without packages, and whether reading them again has the same result while their digests are
-// the same. The digests of tags that are missing are not known.
-func (b *Builder) updateEntry(
-	ctx context.Context, c *catalog.Catalog, ref oci.Reference, r repository, tags []string, digests map[string]oci.Digest,
-) (entry *catalog.Entry, final bool, err error) {
-	statuses, err := b.statuses(ctx, ref, tags, digests)
+// content is the content of a repository as an update finds it.
+type content struct {
+	ref  oci.Reference
+	tags []string
+	// digests are the digests of the tags. Those of tags that are missing are not known.
+	digests map[string]oci.Digest
+	// before is the state at the former update.
+	before State
+	// failed are the tags whose content cannot be read, for reasons that stay while their digests are the same.
+	failed map[string]failure
+}
+
+// failure returns the known reason for which a tag cannot be read, and false if there is none.
+func (c *content) failure(tag string) (failure, bool) {
+	was, failed := c.before.failed[tag]
+	d, known := c.digests[tag]
+	return was, failed && known && d == was.digest
+}
+
+// updateEntry returns the entry of a repository, nil without packages, and whether reading its tags again has the same result while their digests are
+// the same.
+func (b *Builder) updateEntry(ctx context.Context, c *catalog.Catalog, r repository, now *content) (entry *catalog.Entry, final bool, err error) {
+	statuses, err := b.statuses(ctx, now.ref, now.tags, now.digests)
 	if err != nil {
 		return nil, false, err
 	}
@@ -223,15 +237,15 @@ func (b *Builder) updateEntry(
 	if err != nil {
 		return nil, false, err
 	}
-	facts, final, err := b.merge(ctx, ref, known, versionTags(tags), digests)
+	facts, final, err := b.merge(ctx, known, now)
 	if err != nil {
 		return nil, false, err
 	}
 	facts = r.packages(applyStatuses(r.name, facts, statuses))
-	if err := b.complete(ctx, ref, facts); err != nil {
+	if err := b.complete(ctx, now.ref, facts); err != nil {
 		return nil, false, err
 	}
-	entry, err = b.entry(ctx, ref, facts)
+	entry, err = b.entry(ctx, now.ref, facts)
 	return entry, final, err
 }
 
@@ -243,24 +257,47 @@ func keepReason(err error) error {
 	return remote.ErrRepositoryNotFound.New(err, "the repository cannot be listed")
 }
 
-// merge returns the facts of the versions with tags: those that are known, and those of new or moved tags. It reports whether reading
+// merge returns the facts of the versions: those that are known, and those of new or moved tags. It reports whether reading
 // these again has the same result.
-func (b *Builder) merge(ctx context.Context, ref oci.Reference, known []catalog.Facts, tags []string, digests map[string]oci.Digest) ([]catalog.Facts, bool, error) {
+func (b *Builder) merge(ctx context.Context, known []catalog.Facts, now *content) ([]catalog.Facts, bool, error) {
+	byTag := make(map[string]*catalog.Facts, len(known))
+	for i := range known {
+		byTag[known[i].Version.Tag] = &known[i]
+	}
 	var out []catalog.Facts
 	var read []string
-	for _, tag := range tags {
-		i := slices.IndexFunc(known, func(f catalog.Facts) bool { return f.Version.Tag == tag })
-		digest, isKnown := digests[tag]
+	versions := versionTags(now.tags)
+	now.failed = map[string]failure{}
+	for _, tag := range versions {
+		former := byTag[tag]
+		digest, isKnown := now.digests[tag]
+		failure, hasFailed := now.failure(tag)
+		if hasFailed && (failure.isOther || former != nil && former.Version.Error != nil) {
+			now.failed[tag] = failure
+			if !failure.isOther {
+				v := &former.Version
+				out = append(out, catalog.Failed(now.ref.Name(), tag, v.Digest, v.Created, *v.Error))
+			}
+			continue
+		}
 		switch {
-		case i < 0, known[i].Version.Error != nil, known[i].Version.Status != nil && known[i].Version.Status.State == catalog.Removed,
-			isKnown && digest != known[i].Version.Digest:
+		case former == nil, former.Version.Error != nil, former.Version.Status != nil && former.Version.Status.State == catalog.Removed,
+			isKnown && digest != former.Version.Digest:
 			read = append(read, tag)
 		default:
-			out = append(out, known[i])
+			out = append(out, *former)
 		}
 	}
-	added, final, err := b.versions(ctx, ref, read)
-	return append(out, added...), final, err
+	added, isFinal, err := b.versions(ctx, now.ref, read)
+	if err != nil {
+		return nil, false, err
+	}
+	for i, tag := range read {
+		if d, known := now.digests[tag]; known && isFinal[i] && added[i].Version.Error != nil {
+			now.failed[tag] = failure{d, isOther(&added[i])}
+		}
+	}
+	return append(out, added...), !slices.Contains(isFinal, false), nil
 }
 
 // complete adds the descriptions that a catalog needs, from the package cache or the registry.

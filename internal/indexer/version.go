@@ -41,6 +41,7 @@ const annotationCreated = "org.opencontainers.image.created"
 func (b *Builder) version(ctx context.Context, ref oci.Reference) (facts catalog.Facts, final bool) {
 	m, err := b.opts.Remote.FetchManifest(ctx, ref, b.opts.Store, remote.FetchOptions{})
 	if err != nil {
+		b.note(ref.Name(), err)
 		return failed(ref.Name(), ref.Tag, err), isFinal(err)
 	}
 	if f, ok := b.keptFacts(ctx, ref, m.Root, false); ok {
@@ -52,6 +53,7 @@ func (b *Builder) version(ctx context.Context, ref oci.Reference) (facts catalog
 		if err == nil {
 			return f, true
 		}
+		b.note(ref.Name(), err)
 		e := errcode.From(err)
 		refused, final = &catalog.IndexError{Code: e.Code.Name, Message: e.Error()}, isFinal(err)
 		if isRefusal(err) {

@@ -33,6 +33,8 @@ type backend struct {
 	proxy    *httputil.ReverseProxy
 	log      *slog.Logger
 	registry name.Registry
+	// written is called after each request that writes or deletes a manifest, with its tag or digest; nil calls nothing.
+	written func(repository, reference string)
 	// id identifies the server in the header Via of its requests.
 	id string
 
@@ -242,7 +244,12 @@ func (b *backend) failed(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // ServeHTTP implements images.
-func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.proxy.ServeHTTP(w, r) }
+func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if api, ok := parseRequest(r.URL.Path); ok && !isRead(r) && api.endpoint == manifestEndpoint && b.written != nil {
+		defer b.written(api.repository, api.reference)
+	}
+	b.proxy.ServeHTTP(w, r)
+}
 
 // hasTags implements images.
 func (b *backend) hasTags(ctx context.Context, repository string) (bool, error) {

@@ -32,6 +32,8 @@ type Packages struct {
 	digest func(ctx context.Context, repository, tag string) (oci.Digest, error)
 	// digests returns the digests of the tags of a repository whose manifests can be read; nil asks the registry for each of them.
 	digests func(repository string) (map[string]oci.Digest, error)
+	// remembers makes updates of an index ask only for digests that are not known.
+	remembers bool
 
 	mu     sync.Mutex
 	store  *store.Store
@@ -145,7 +147,7 @@ func (p *Packages) builder(texts bool) (*indexer.Builder, error) {
 		return nil, err
 	}
 	return indexer.NewBuilder(indexer.Options{
-		Remote: p.client, Source: source, Store: p.store, Texts: texts, Moved: true, Digests: p.digests, Parallel: runtime.GOMAXPROCS(0) * readsPerProcessor,
+		Remote: p.client, Source: source, Store: p.store, Texts: texts, Moved: true, Digests: p.digests, Remember: p.remembers, Parallel: runtime.GOMAXPROCS(0) * readsPerProcessor,
 	}), nil
 }
 

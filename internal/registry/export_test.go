@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"time"
@@ -11,6 +12,14 @@ import (
 
 // CheckAll schedules an update of all repositories, as the site does at each interval.
 func (s *Site) CheckAll() { s.checkAll() }
+
+// MostCompared is the number of tags of a repository that a round compares.
+const MostCompared = mostCompared
+
+// CompareTags compares the digests of the next tags of each repository with those of the backend, as the server does at each interval.
+func (s *Server) CompareTags(ctx context.Context) {
+	s.options.Indexer.(*LocalIndexer).compareTags(ctx, s.site.Changed)
+}
 
 // Catalog returns the index of a partition.
 func (s *Site) Catalog(partition string) *catalog.Catalog { return s.part(partition).catalog }

@@ -29,6 +29,9 @@ type LocalIndexer struct {
 	now     func() time.Time
 	// recorded returns the packages that a partition had last, also in an earlier process. It is set if backend is.
 	recorded func(ctx context.Context, partition string) ([]string, error)
+	// changedTags are the changes that the server knows if backend is set. lastCompared are the tags that were compared last, by repository.
+	changedTags  changedTags
+	lastCompared map[string]string
 	// mu is held during an update. It protects the publication, built and versions.
 	mu sync.Mutex
 	// versions find out whether the repositories of a partition have no versions any more.
@@ -48,7 +51,7 @@ type built struct {
 
 // NewLocalIndexer returns an indexer of packages. The name is the name of the indexes.
 func NewLocalIndexer(packages *Packages, name string) *LocalIndexer {
-	return &LocalIndexer{packages: packages, name: name, log: slog.New(slog.DiscardHandler), built: map[string]built{}, versions: map[string]*emptyList{}}
+	return &LocalIndexer{packages: packages, name: name, log: slog.New(slog.DiscardHandler), built: map[string]built{}, versions: map[string]*emptyList{}, lastCompared: map[string]string{}}
 }
 
 // Load implements Indexer.
@@ -68,6 +71,7 @@ func (x *LocalIndexer) Update(ctx context.Context, partition string, previous *c
 	if last.catalog == nil || !last.catalog.SharesRows(previous) {
 		last = built{all: previous}
 	}
+	x.forget(last.states, changed)
 	all, states, problems, err := builder.UpdateRepositories(ctx, last.all, last.states, x.packages.names(repositories), x.packages.names(changed))
 	if err != nil {
 		return nil, err

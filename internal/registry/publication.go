@@ -330,7 +330,7 @@ func (p *publication) open(ctx context.Context, next *catalog.Catalog) error {
 	switch {
 	case err == nil:
 		p.former, p.content = r, content
-	case errors.Is(err, catalog.ErrInvalidIndex), errors.Is(err, catalog.ErrMixedIndex):
+	case indexer.IsDamaged(err):
 		if damaged := indexer.ReadReplaced(ctx, p.client.Remote, p.ref); damaged.Sequence > p.lost.Sequence {
 			p.lost = damaged
 		}

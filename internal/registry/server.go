@@ -142,7 +142,7 @@ func New(o Options) (_ *Server, err error) {
 	// The indexer reads everything: the partitions of the index keep private packages apart.
 	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.images)
 	s.packages.digest = s.images.digest
-	s.packages.digests = digestsOf(s.images)
+	s.packages.digests, s.packages.remembers = digestsOf(s.images), o.Backend != nil
 	s.indexGuard = &indexGuard{packages: s.packages, policy: s.policy, log: s.log, corrects: o.Backend == nil}
 	s.indexBlobs = &indexBlobs{packages: s.packages, guard: s.indexGuard, images: s.images, now: s.now}
 	if s.options.Indexer == nil {
@@ -200,7 +200,12 @@ func (s *Server) checkList(ctx context.Context, number int) error {
 
 func (s *Server) openImages() (images, error) {
 	if s.options.Backend != nil {
-		return openBackend(*s.options.Backend, s.log)
+		b, err := openBackend(*s.options.Backend, s.log)
+		if err != nil {
+			return nil, err
+		}
+		b.written = s.written
+		return b, nil
 	}
 	return openFolder(filepath.Join(s.options.Dir, imagesFolder), s.options.GarbageCollection, s.log), nil
 }
@@ -253,8 +258,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 
 // Run keeps the index up to date until the context ends.
 func (s *Server) Run(ctx context.Context) error {
-	err := s.site.Run(ctx)
 	x, ok := s.options.Indexer.(*LocalIndexer)
+	var watching sync.WaitGroup
+	if ok && x.backend != "" {
+		watching.Go(func() { x.watchTags(ctx, s.site.options.Interval, s.site.Changed) })
+	}
+	err := s.site.Run(ctx)
+	watching.Wait()
 	if !ok || x.publication == nil {
 		return err
 	}
@@ -276,6 +286,13 @@ func (s *Server) policy() *access.Policy { return s.policies.current() }
 
 // changed updates the index after a change of a repository. It does not wait.
 func (s *Server) changed(repository string) { s.site.Changed(repository) }
+
+// written records that a manifest of the backend was written or deleted, so that the next update of the repository asks for its digest.
+func (s *Server) written(repository, reference string) {
+	if x, ok := s.options.Indexer.(*LocalIndexer); ok && repository != indexRepository {
+		x.changedTags.add(repository, reference)
+	}
+}
 
 // serveHealth reports whether the server can serve requests, and the number of damaged repositories and contents among those that the client may read. A
 // server with damage serves everything else.

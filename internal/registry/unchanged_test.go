@@ -3,6 +3,7 @@ package registry_test
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -62,7 +63,7 @@ func (s *server) round(t testing.TB) {
 	}
 }
 
-// An update of an unchanged registry lists the tags and compares their digests. It reads no content, and builds neither the index nor the
+// An update of an unchanged registry lists the tags. It reads no digest and no content, and builds neither the index nor the
 // search database. The registry has a package with a status, a version that cannot be read, and an image that is no package.
 func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
 	yes := true
@@ -118,12 +119,20 @@ func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
 	s.round(t)
 	requests := backend.take()
 	unchanged := []string{
-		"GET image/tags/list", "GET missing/tags/list", "GET provider-boats/tags/list", "HEAD image/manifests/v1.0.0",
-		"HEAD provider-boats/manifests/" + catalog.StatusTag(yanked),
-		"HEAD provider-boats/manifests/v1.0.0", "HEAD provider-boats/manifests/v1.1.0", "HEAD provider-boats/manifests/v2.0.0",
+		"GET image/tags/list", "GET missing/tags/list", "GET provider-boats/tags/list",
 	}
 	if got := slices.Compact(slices.Clone(requests)); !slices.Equal(got, unchanged) {
 		t.Errorf("an update of an unchanged registry makes the requests\n%s", strings.Join(got, "\n"))
+	}
+	backend.take()
+	s.CompareTags(t.Context())
+	compared := []string{
+		"HEAD image/manifests/v1.0.0", "HEAD provider-boats/manifests/" + catalog.StatusTag(yanked),
+		"HEAD provider-boats/manifests/v1.0.0", "HEAD provider-boats/manifests/v1.1.0", "HEAD provider-boats/manifests/v2.0.0",
+	}
+	isList := func(request string) bool { return strings.HasSuffix(request, "/tags/list") } // An update can run at the same time.
+	if got := slices.DeleteFunc(backend.take(), isList); !slices.Equal(got, compared) {
+		t.Errorf("a comparison of the tags makes the requests\n%s", strings.Join(got, "\n"))
 	}
 	if !s.Site().Catalog("").SharesRows(first) {
 		t.Error("the index of an unchanged registry was built again")
@@ -135,10 +144,18 @@ func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
 	push("provider-boats:v1.2.0", packageYAML("provider-boats", "Raft"))
 	backend.take()
 	s.round(t)
-	for _, request := range backend.take() {
-		if strings.HasPrefix(request, "GET image/manifests/") || strings.HasPrefix(request, "GET provider-boats/manifests/v1.") && !strings.HasSuffix(request, "/v1.2.0") {
-			t.Errorf("an update after a push makes the request %s", request)
+	added := []string{
+		"GET image/tags/list", "GET missing/tags/list", "GET provider-boats/blobs/", "GET provider-boats/manifests/v1.2.0",
+		"GET provider-boats/tags/list", "HEAD provider-boats/manifests/v1.2.0",
+	}
+	requests = backend.take()
+	for i, request := range requests {
+		if at := strings.Index(request, "sha256:"); at > 0 {
+			requests[i] = request[:at]
 		}
+	}
+	if got := slices.Compact(requests); !slices.Equal(got, added) {
+		t.Errorf("an update after a push makes the requests\n%s", strings.Join(got, "\n"))
 	}
 	if len(s.found(t, "", "kind:Raft")) != 1 {
 		t.Error("the new version is not found")
@@ -149,5 +166,78 @@ func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
 	s.round(t)
 	if err := s.Site().Failure(); err != nil {
 		t.Errorf("an update without a change writes to the search database: %v", err)
+	}
+}
+
+// A push to a repository with many tags asks for its own tag only, and tags that moved in the backend are found by rounds that compare a limited number of them.
+func TestManyTagsOfABackendDelayNoUpdate(t *testing.T) {
+	yes := true
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
+	t.Cleanup(func() { _ = images.Close() })
+	backend := &recorder{Handler: images}
+	address := strings.TrimPrefix(port.Serve(t, backend).URL, "http://")
+	direct := remote.New(remote.Options{})
+	t.Cleanup(direct.Close)
+	push := func(tag, kind string) {
+		t.Helper()
+		if _, err := direct.Push(t.Context(), oci.MustParseReference(address+"/acme/provider-boats:"+tag), build(t, packageYAML("provider-boats", kind))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const tags = registry.MostCompared + 20
+	push("v1.0.0", "Boat")
+	d, err := direct.Artifact(t.Context(), oci.MustParseReference(address+"/acme/provider-boats:v1.0.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i < tags; i++ {
+		if _, err := direct.Push(t.Context(), oci.MustParseReference(address+"/acme/provider-boats:v1.0."+strconv.Itoa(i)), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := start(t, func(o *registry.Options) {
+		o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{"acme/provider-boats"}}
+	})
+	s.waitUntil(t, "the first index is ready", func() bool { return s.Site().Healthy() == nil })
+	s.round(t)
+	backend.take()
+	heads := func() (n int) {
+		for _, request := range backend.take() {
+			if strings.HasPrefix(request, http.MethodHead+" provider-boats/manifests/v") {
+				n++
+			}
+		}
+		return n
+	}
+
+	// The server learns of the push from the backend, and through itself.
+	push("v2.0.0", "Raft")
+	s.round(t)
+	if n := heads(); n > 2 {
+		t.Errorf("a new tag costs %d requests for digests", n)
+	}
+	s.mustPush(t, "acme/provider-boats:v3.0.0", "Canoe")
+	s.waitUntil(t, "the push is found", func() bool { return len(s.found(t, "", "kind:Canoe")) == 1 })
+	s.round(t)
+	if n := heads(); n > 10 {
+		t.Errorf("a push costs %d requests for digests", n)
+	}
+
+	push("v3.0.0", "Dinghy") // The tag moves.
+	s.round(t)
+	if n := heads(); n > 2 || len(s.found(t, "", "kind:Dinghy")) != 0 {
+		t.Errorf("an update reads tags that are known, with %d requests", n)
+	}
+	rounds := 0
+	for len(s.found(t, "", "kind:Dinghy")) == 0 && rounds < 3 {
+		s.CompareTags(t.Context())
+		if n := heads(); n > registry.MostCompared {
+			t.Errorf("a round compares %d tags", n)
+		}
+		s.round(t)
+		rounds++
+	}
+	if rounds > 2 {
+		t.Error("the moved tag is not found within two rounds")
 	}
 }
