@@ -246,6 +246,27 @@ func (c *Client) Seen(ctx context.Context, ref oci.Reference, name string) (Repl
 	return Replaced{seen.Sequence, seen.Digest}, nil
 }
 
+// Published records a state that this machine has published, so that it is the newest one that it has seen, and keeps its content in the package cache.
+func (c *Client) Published(ctx context.Context, ref oci.Reference, image *catalog.Image) error {
+	if _, err := c.Store.PutBytes(ctx, image.Manifest.Raw); err != nil {
+		return err
+	}
+	for _, b := range image.Blobs {
+		if _, err := c.Store.PutBytes(ctx, b.Data); err != nil {
+			return err
+		}
+	}
+	text, err := c.Store.Get(ctx, image.Manifest.Config.Digest, image.Manifest.Config.Size)
+	if err != nil {
+		return err
+	}
+	config, err := catalog.ParseConfig(text)
+	if err != nil {
+		return err
+	}
+	return c.remember(ref, state{}, state{config.Name, config.Sequence, image.Manifest.Digest})
+}
+
 // Forget removes the record of the newest state of an index that this machine has seen. The next state is then accepted
 // without a comparison.
 func (c *Client) Forget(ref oci.Reference) error {

@@ -44,6 +44,7 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 			return err
 		}
 		before, err := former(env, a, ref)
+		isDamaged := indexer.IsDamaged(err)
 		replaced, err := damaged(env, a, ref, err)
 		if err != nil {
 			return err
@@ -53,6 +54,16 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 			return err
 		}
 		config := catalog.Config{Name: cmp.Or(c.Name, ref.Name()), Sources: sources, Owners: owners}
+		if before == nil && replaced.Sequence == 0 {
+			// The registry may have lost the tag, or the configuration. Clients that have seen the newest state accept one that continues it.
+			client := indexer.Client{Store: a.cache.Store()}
+			if replaced, err = client.Seen(env.Context, ref, config.Name); err != nil {
+				return err
+			}
+			if isDamaged && replaced.Sequence == 0 {
+				fmt.Fprintf(env.Stderr, "warning: its sequence cannot be read. Clients that have used the index must run `xpkg index show %s --forget` once.\n", ref)
+			}
+		}
 		built, err := terminal.Interruptible(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, config) })
 		task.End()
 		if err != nil {
@@ -162,6 +173,7 @@ func parseOwners(texts []string) ([]catalog.GroupOwner, error) {
 type UpdateCmd struct {
 	IndexRef string `arg:"" name:"index" help:"Reference of the index."`
 	Moved    bool   `help:"Check all known versions for tags that moved. This takes one request for each version."`
+	Repair   bool   `help:"Read all packages again, and publish the index again in place of a state that cannot be used: one that is damaged, missing, or older than the newest one that this machine has seen."`
 	buildFlags
 }
 
@@ -171,14 +183,10 @@ func (c *UpdateCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	return withIndex(env, c.IndexRef, c.ContentFlags, func(ref oci.Reference, a *access) error {
-		before, err := former(env, a, ref)
-		if err != nil {
-			return err
+		if c.Repair {
+			return c.repair(env, a, ref)
 		}
-		if before == nil {
-			return indexer.ErrIndexNotFound.New(nil, "the index %s does not exist", ref)
-		}
-		content, err := before.Catalog()
+		before, content, err := published(env, a, ref)
 		if err != nil {
 			return err
 		}
@@ -218,44 +226,92 @@ func (c *UpdateCmd) Run(env *terminal.Env) error {
 	})
 }
 
+// repair publishes the index again, as the continuation of the newest state that is known.
+func (c *UpdateCmd) repair(env *terminal.Env, a *access, ref oci.Reference) error {
+	client := indexer.Client{Remote: a.remote, Store: a.cache.Store()}
+	m, config, err := client.Last(env.Context, ref)
+	if err != nil {
+		return err
+	}
+	c.Texts = c.Texts || m.Text != nil
+	builder, task, err := c.builder(env, a, true)
+	if err != nil {
+		return err
+	}
+	built, err := terminal.Interruptible(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, config) })
+	task.End()
+	if err != nil {
+		return err
+	}
+	if unread := builder.Unread(); len(unread) > 0 {
+		return unread[0].Err
+	}
+	if c.ValidFor == 0 && !config.Expires.IsZero() {
+		c.ValidFor = config.Expires.Sub(config.Created)
+	}
+	return c.publish(env, a, ref, &indexer.Publishing{Replaced: indexer.Replaced{Sequence: config.Sequence, Digest: m.Digest}, Catalog: built, Snapshot: true})
+}
+
+// published returns the published state of an index with its content. Its errors name the command that replaces a state that cannot be used.
+func published(env *terminal.Env, a *access, ref oci.Reference) (*catalog.Reader, catalog.Catalog, error) {
+	r, err := former(env, a, ref)
+	if err == nil && r == nil {
+		err = indexer.ErrIndexNotFound.New(nil, "the index %s does not exist", ref)
+	}
+	if err != nil {
+		return nil, catalog.Catalog{}, repairable(ref, err)
+	}
+	content, err := r.Catalog()
+	return r, content, repairable(ref, err)
+}
+
 // VerifyCmd implements `xpkg index verify`.
 type VerifyCmd struct {
 	IndexRef string `arg:"" name:"index" help:"Reference of the index."`
 	readFlags
 }
 
-// Run builds the index again and compares it with the published one.
+// Run reads all of the published index from its registry, builds it again, and compares both.
 func (c *VerifyCmd) Run(env *terminal.Env) error {
 	return withIndex(env, c.IndexRef, c.ContentFlags, func(ref oci.Reference, a *access) error {
-		published, err := former(env, a, ref)
+		index, content, err := published(env, a, ref)
 		if err != nil {
 			return err
 		}
-		if published == nil {
-			return indexer.ErrIndexNotFound.New(nil, "the index %s does not exist", ref)
-		}
-		content, err := published.Catalog()
-		if err != nil {
-			return err
+		m := index.Manifest()
+		client := indexer.Client{Remote: a.remote}
+		if err := client.VerifyStored(env.Context, ref, &m); err != nil {
+			return repairable(ref, err)
 		}
 		c.Texts = c.Texts || len(content.Texts) > 0
 		builder, task, err := c.builder(env, a, true)
 		if err != nil {
 			return err
 		}
-		built, err := terminal.Interruptible(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, published.Config()) })
+		built, err := terminal.Interruptible(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, index.Config()) })
 		task.End()
 		if err != nil {
 			return err
 		}
 		events := catalog.Diff(&content, &built)
-		if len(events) == 0 {
-			fmt.Fprintf(env.Stdout, "OK: %s equals its sources\n", ref)
-			return nil
+		// What cannot be read now is no difference.
+		unread := builder.Unread()
+		isUnread := func(e catalog.Event) bool {
+			return slices.ContainsFunc(unread, func(p indexer.Problem) bool { return p.Repository == e.Repository })
 		}
+		hasUnread := slices.ContainsFunc(events, isUnread)
+		events = slices.DeleteFunc(events, isUnread)
 		for _, e := range events {
 			fmt.Fprintln(env.Stdout, eventText(e))
 		}
-		return terminal.ChangesPending
+		switch {
+		case hasUnread:
+			return unread[0].Err
+		case len(events) > 0:
+			fmt.Fprintf(env.Stderr, "`xpkg index update %s --moved` adds these changes to the index.\n", ref)
+			return terminal.ChangesPending
+		}
+		fmt.Fprintf(env.Stdout, "OK: %s equals its sources\n", ref)
+		return nil
 	})
 }

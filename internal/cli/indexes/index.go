@@ -3,7 +3,6 @@ package indexes
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
@@ -109,6 +108,10 @@ func (f *buildFlags) publish(env *terminal.Env, a *access, ref oci.Reference, p 
 	if err := indexer.Publish(env.Context, a.remote, ref, &image, p.Former); err != nil {
 		return err
 	}
+	client := indexer.Client{Store: a.cache.Store()}
+	if err := client.Published(env.Context, ref, &image); err != nil {
+		return err
+	}
 	counts := p.Catalog.Config.Counts
 	fmt.Fprintf(env.Stdout, "%s@%s: %s, %s, %s\n", ref, image.Manifest.Digest, wording.Count(counts.Packages, "package"),
 		wording.Count(counts.Versions, "version"), wording.Count(counts.Kinds, "kind"))
@@ -153,21 +156,29 @@ func (f *buildFlags) signUnchanged(env *terminal.Env, a *access, ref oci.Referen
 	return true, signer.Push(env.Context, a.remote, ref, d)
 }
 
+// repairable returns an error of a state of an index that cannot be used, with the command that replaces the state.
+func repairable(ref oci.Reference, err error) error {
+	switch {
+	case errors.Is(err, indexer.ErrIndexNotFound):
+		return errcode.From(err).WithDo("Check the spelling. If the registry has lost the index, its publisher publishes it again with `xpkg index update %s --repair`.", ref)
+	case indexer.IsDamaged(err):
+		return errcode.From(err).WithDo("The publisher of the index replaces the state with `xpkg index update %s --repair`. If the error persists, the registry is damaged: restore it from a backup.", ref)
+	case errors.Is(err, indexer.ErrStaleIndex), errors.Is(err, indexer.ErrForkedIndex):
+		return errcode.From(err).WithDo("%s The publisher of the index can continue the newest state instead: `xpkg index update %s --repair`.", errcode.From(err).Do, ref)
+	}
+	return err
+}
+
 // dryRun is the note of a command that was asked to push nothing.
 const dryRun = "dry run: nothing was pushed"
 
 // damaged returns the place of an index among its states whose content cannot be read, with a warning; err is the reason. Other errors are returned.
 func damaged(env *terminal.Env, a *access, ref oci.Reference, err error) (indexer.Replaced, error) {
-	known := []errcode.Code{catalog.ErrInvalidIndex, catalog.ErrMixedIndex, catalog.ErrTruncatedIndex, oci.ErrBlobNotFound}
-	if err == nil || !slices.ContainsFunc(known, func(c errcode.Code) bool { return errors.Is(err, c) }) {
+	if !indexer.IsDamaged(err) {
 		return indexer.Replaced{}, err
 	}
 	fmt.Fprintf(env.Stderr, "warning: the published state of %s is damaged and is replaced: %s\n", ref, terminal.Safe(err.Error()))
-	replaced := indexer.ReadReplaced(env.Context, a.remote, ref)
-	if replaced.Sequence == 0 {
-		fmt.Fprintf(env.Stderr, "warning: its sequence cannot be read. Clients that have used the index must run `xpkg index show %s --forget` once.\n", ref)
-	}
-	return replaced, nil
+	return indexer.ReadReplaced(env.Context, a.remote, ref), nil
 }
 
 // printProblems prints the packages that could not be read.
