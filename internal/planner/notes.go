@@ -14,6 +14,11 @@ import (
 // warn adds warnings.
 func (p *Plan) warn(all ...string) { p.Warnings = append(p.Warnings, all...) }
 
+// UnusualWarnings returns the warnings that an operation prints if it does not show the plan: those that do not describe its usual course.
+func (p *Plan) UnusualWarnings() []string {
+	return slices.DeleteFunc(slices.Clone(p.Warnings), func(text string) bool { return slices.Contains(p.usual, text) })
+}
+
 // notes returns warnings about the state of a package and its revisions.
 func notes(p v1.Package, t revision.Transition, out *Plan) []string {
 	var all []string
@@ -46,12 +51,12 @@ func notes(p v1.Package, t revision.Transition, out *Plan) []string {
 		}
 	}
 	if coming := out.coming(); len(coming) > 0 && !out.WaitsForDependencies() {
-		all = append(all, "Objects are changed when these have arrived: "+strings.Join(coming, ", ")+".")
+		out.usual = append(out.usual, "Objects are changed when these have arrived: "+strings.Join(coming, ", ")+".")
 	}
 	if slices.ContainsFunc(out.Objects.Changes, func(c plan.Change) bool {
 		return c.Action == plan.Create && plan.IsWebhookConfiguration(c.Ref)
 	}) {
-		all = append(all, "Webhook configurations are created once the runtime of the package serves them.")
+		out.usual = append(out.usual, "Webhook configurations are created once the runtime of the package serves them.")
 	}
-	return all
+	return append(all, out.usual...)
 }

@@ -103,6 +103,19 @@ func TestNoteNamesObjectsThatAreInstalledLater(t *testing.T) {
 	}
 }
 
+// An operation that does not show its plan prints the warnings that do not describe its usual course.
+func TestUnusualWarnings(t *testing.T) {
+	p, all := succeeding(digestB, func(p v1.Package) { p.SetAnnotations(map[string]string{v1.AnnotationPaused: "true"}) })
+	hook := plan.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration", Name: "crossplane-provider-p"}
+	out := &Plan{Objects: plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: hook}}}}
+	out.warn("The conversion webhook does not run.")
+	out.warn(notes(p, revision.Next(p, xpkg.Meta{}, digestB, all), out)...)
+	got := out.UnusualWarnings()
+	if len(out.Warnings) != 3 || len(got) != 2 || got[0] != "The conversion webhook does not run." || !strings.Contains(got[1], "is paused") {
+		t.Errorf("got %q of %q", got, out.Warnings)
+	}
+}
+
 // Notes report that the package is paused or is being deleted.
 func TestNotes(t *testing.T) {
 	for annotated, want := range map[string]string{"true": "paused", "false": ""} {

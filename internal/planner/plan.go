@@ -103,6 +103,8 @@ type Plan struct {
 	KindChanges []crddiff.ChangedCRD `json:"kindChanges,omitempty"`
 	// Warnings are for users, and are not compared.
 	Warnings []string `json:"warnings,omitempty"`
+	// usual are the warnings that describe the usual course of the operation.
+	usual []string
 }
 
 // Verb returns the operation as a user names it.

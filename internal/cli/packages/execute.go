@@ -103,6 +103,14 @@ func deletePlanned(ctx context.Context, cluster client.Client, live v1.Package) 
 // the runtime would lose its permissions before its custom resources are deleted.
 const propagation = metav1.DeletePropagationBackground
 
+// printNotes prints the warnings of a plan that is not shown, and names the objects that it does not install.
+func printNotes(env *terminal.Env, p *planner.Plan) {
+	for _, text := range p.UnusualWarnings() {
+		fmt.Fprintf(env.Stderr, "note: %s: %s\n", p.Package.Short(), terminal.Safe(text))
+	}
+	printLeftOut(env, p)
+}
+
 // printLeftOut names the objects that a plan does not install.
 func printLeftOut(env *terminal.Env, p *planner.Plan) {
 	for _, l := range p.AllLeftOut() {

@@ -198,7 +198,7 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 			return err
 		}
 	} else {
-		printLeftOut(env, p)
+		printNotes(env, p)
 	}
 	if ask {
 		return env.Confirm()

@@ -306,7 +306,7 @@ func (o operation) consent(env *terminal.Env, steps []*step) error {
 	}
 	if !o.Asks(env) {
 		for _, p := range plans {
-			printLeftOut(env, p)
+			printNotes(env, p)
 		}
 	}
 	switch {
