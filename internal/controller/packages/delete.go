@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,7 +68,13 @@ func (r *Reconciler) writeFinalizers(ctx context.Context, p, changed v1.Package)
 
 // reconcileDelete deletes the webhook configurations of a package that is being deleted, releases
 // its adopted objects, deletes its CRDs, and removes the finalizer when the CRDs are gone.
+//
+// A deletion with kubectl delete --cascade=orphan keeps the objects: the garbage collector removes the package from their owners, and then
+// the finalizer of such a deletion.
 func (r *Reconciler) reconcileDelete(ctx context.Context, p v1.Package) (ctrl.Result, revision.Summary, error) {
+	if controllerutil.ContainsFinalizer(p, metav1.FinalizerOrphanDependents) {
+		return ctrl.Result{RequeueAfter: r.deletionPoll(p)}, revision.Progressing("The package is being deleted, and its objects are kept."), nil
+	}
 	revisions, err := state.RevisionsOf(ctx, r.API.Client, p)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err

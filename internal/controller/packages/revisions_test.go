@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -119,5 +120,18 @@ func TestRestoredPackageKeepsItsContentWhileTheCacheIsBehind(t *testing.T) {
 	all := reconcileBehind(t, p, old)
 	if len(all) != 1 || all[0].Name != old.Name || !revision.IsActive(&all[0]) {
 		t.Errorf("%d revisions: %+v", len(all), all)
+	}
+}
+
+// A package whose deletion orphans its objects is left to the garbage collector: nothing is read or deleted.
+func TestADeletionThatOrphansObjectsDeletesNothing(t *testing.T) {
+	p := &v1.Provider{}
+	p.SetName("boats")
+	p.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
+	p.SetFinalizers([]string{v1.FinalizerRuntimeProtection, metav1.FinalizerOrphanDependents})
+	r := &Reconciler{API: kube.API{Status: &status.Reporter{Now: time.Now}}, Kind: v1.ProviderKind}
+	result, summary, err := r.reconcileDelete(t.Context(), p)
+	if err != nil || result.RequeueAfter == 0 || !strings.Contains(summary.Message, "its objects are kept") {
+		t.Errorf("got %+v, %+v, %v", result, summary, err)
 	}
 }
