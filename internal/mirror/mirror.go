@@ -40,7 +40,7 @@ var ErrMirror = errcode.Code{
 }
 
 // Codes returns the error codes that this package defines.
-func Codes() []errcode.Code { return []errcode.Code{ErrMirror, ErrUnreadable} }
+func Codes() []errcode.Code { return []errcode.Code{ErrDamaged, ErrMirror, ErrUnreadable} }
 
 // Options configure a mirror.
 type Options struct {
@@ -70,7 +70,7 @@ type Result struct {
 // versionsAtOnce is the number of versions that are compared or copied at the same time.
 const versionsAtOnce = 8
 
-// Run copies the versions of a state of an index that the target lacks, and the artifacts that belong to them. It fails with ErrUnreadable if it could copy
+// Run copies the versions of a state of an index that the target lacks, and the artifacts that belong to them. It fails with ErrUnreadable, or ErrDamaged, if it could copy
 // everything but what the source does not have or does not let the user read, and what the target, or a limit, refuses: the index can be copied then.
 func Run(ctx context.Context, o Options, current *catalog.Catalog) (Result, error) {
 	m := &mirror{Options: o, packages: map[string]bool{}, artifacts: map[artifact]bool{}}
@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options, current *catalog.Catalog) (Result, erro
 		err = m.remember(ctx, changed, before)
 	}
 	if err == nil {
-		err = m.errUnreadable()
+		err = m.errIncomplete()
 	}
 	return Result{Packages: len(m.packages), Versions: m.versions, Artifacts: len(m.artifacts)}, err
 }
@@ -118,6 +118,8 @@ type mirror struct {
 	artifacts map[artifact]bool
 	// unreadable is what the source does not have, or does not let the user read.
 	unreadable []unreadable
+	// damaged are the manifests that the target does not serve although it has accepted them.
+	damaged []string
 }
 
 // repository is a repository of the source, with the one of the mirror. The references have no tag.

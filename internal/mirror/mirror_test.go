@@ -390,6 +390,34 @@ func TestContentThatCannotBeCopiedDoesNotStopAMirror(t *testing.T) {
 	copyIndex(t, client, o, from, c)
 }
 
+// A mirror that accepts a version and does not serve it, such as a registry whose disk was full, is an error in each run, which names the manifest. All other
+// versions are copied.
+func TestAMirrorThatDoesNotServeAVersionIsDamaged(t *testing.T) {
+	from := registry(t)
+	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
+	t.Cleanup(func() { _ = images.Close() })
+	damaged, boats := push(t, from, "provider-damaged", "v1.0.0", "Damaged"), push(t, from, "provider-boats", "v1.0.0", "Boat")
+	to := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPut && strings.HasPrefix(r.URL.Path, "/v2/acme/provider-damaged/manifests/") {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		images.ServeHTTP(w, r)
+	})).URL, "http://")
+	client := remote.New(remote.Options{Attempts: 1})
+	t.Cleanup(client.Close)
+	o := mirror.Options{Client: client, Target: to}
+	for range 2 {
+		_, err := mirror.Run(t.Context(), o, build(t, damaged, boats))
+		if !errors.Is(err, mirror.ErrDamaged) || errors.Is(err, mirror.ErrUnreadable) || !strings.Contains(err.Error(), to+"/acme/provider-damaged@"+damaged.Version.Digest.String()) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := client.Resolve(t.Context(), mirrored(t, o, oci.MustParseReference(boats.Repository+":v1.0.0"))); err != nil {
+		t.Errorf("another version is not in the mirror: %v", err)
+	}
+}
+
 // manifestWithLayers returns a manifest that refers to a version and has a number of layers, which are in the repository.
 func manifestWithLayers(t *testing.T, version oci.Reference, layers int) []byte {
 	t.Helper()

@@ -20,6 +20,13 @@ var ErrUnreadable = errcode.Code{
 	Fix:   "Log in with `xpkg login` as a user who may read the packages, push damaged content again to the source, or remove packages that do not exist any more from the index: `xpkg index update` omits versions, and `xpkg index build` packages. Then run the command again.",
 }
 
+// ErrDamaged is the code for a mirror that accepts content and does not serve it.
+var ErrDamaged = errcode.Code{
+	Name: "MirrorDamaged", Class: errcode.Unavailable,
+	Cause: "The mirror has accepted content that it does not serve: its storage has a damaged file under the digest, such as an empty one since its disk was full. Everything else was copied, and the index.",
+	Fix:   "Delete each manifest in the message in the mirror by its digest, such as with `curl -X DELETE https://HOST/v2/REPOSITORY/manifests/DIGEST`, collect the garbage of the mirror, and restart it. Then run the command again.",
+}
+
 // A readError is the failure of a request to the source for something that does not exist there, that is damaged, or that the user may not read.
 type readError struct{ error }
 
@@ -109,7 +116,7 @@ func isOfContent(err error) bool {
 		return false
 	}
 	var read readError
-	if errors.As(err, &read) {
+	if errors.As(err, &read) || errors.Is(err, ErrDamaged) {
 		return true
 	}
 	switch errcode.From(err).Code.Class {
@@ -122,6 +129,17 @@ func isOfContent(err error) bool {
 // isRead reports whether everything of a repository could be read.
 func (m *mirror) isRead(r repository) bool {
 	return !slices.ContainsFunc(m.unreadable, func(u unreadable) bool { return u.repository == r.Repository })
+}
+
+// errIncomplete returns the error for everything that could not be copied because of its content; nil if there is nothing.
+func (m *mirror) errIncomplete() error {
+	if len(m.damaged) == 0 {
+		return m.errUnreadable()
+	}
+	slices.Sort(m.damaged)
+	const most = 200
+	m.unreadable = slices.DeleteFunc(m.unreadable, func(u unreadable) bool { return errors.Is(u.err, ErrDamaged) })
+	return errors.Join(ErrDamaged.New(nil, "the mirror does not serve %s that it has accepted: %s", wording.Count(len(m.damaged), "manifest"), wording.Few(m.damaged, most, ", ")), m.errUnreadable())
 }
 
 // errUnreadable returns the error for everything that could not be read; nil if there is nothing.

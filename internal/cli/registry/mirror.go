@@ -57,7 +57,7 @@ func (c *mirrorCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	result, unreadable := mirror.Run(env.Context, o, &current)
-	if unreadable != nil && !errors.Is(unreadable, mirror.ErrUnreadable) {
+	if unreadable != nil && !errors.Is(unreadable, mirror.ErrUnreadable) && !errors.Is(unreadable, mirror.ErrDamaged) {
 		return unreadable
 	}
 	index, isOwn, err := mirror.CopyIndex(env.Context, o, ref, state)
