@@ -29,6 +29,8 @@ type assigned struct {
 	metrics, health int
 	// serving is the port on which a provider serves webhooks, or a function its calls.
 	serving int
+	// fixed is the default port if a provider was found to serve webhooks there, or 0.
+	fixed int
 }
 
 // assignments holds the ports of all runtimes. A runtime that restarts keeps its ports.
@@ -102,7 +104,17 @@ func (p *assignments) given(port int) bool {
 }
 
 func (a assigned) has(port int) bool {
-	return a.metrics == port || a.health == port || a.serving == port
+	return a.metrics == port || a.health == port || a.serving == port || a.fixed == port
+}
+
+// fix records that a process serves on a port other than the assigned one.
+func (p *assignments) fix(process string, port int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a, ok := p.all[process]; ok {
+		a.fixed = port
+		p.all[process] = a
+	}
 }
 
 func (p *assignments) release(process string) {

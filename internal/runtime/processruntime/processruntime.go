@@ -60,6 +60,8 @@ type Runtime struct {
 	objects *deployment.Runtime
 	issuer  *identity.Issuer
 	ports   assignments
+	// defaultPort is the port on which providers serve webhooks that read no variable for it.
+	defaultPort int
 
 	mu sync.Mutex
 	// started has the revisions whose runtimes were started and not stopped since, with their
@@ -80,7 +82,7 @@ func New(o Options) *Runtime {
 	o.Settle = cmp.Or(o.Settle, defaultSettle)
 	return &Runtime{
 		opts: o, objects: &deployment.Runtime{Client: o.Client, Pods: o.Client, Namespace: o.Namespace, Privileges: o.Privileges},
-		issuer: identity.NewIssuer(o.Client, o.Config, o.Namespace, o.Now), started: map[key]pkg{},
+		issuer: identity.NewIssuer(o.Client, o.Config, o.Namespace, o.Now), defaultPort: manifests.ServiceNumber, started: map[key]pkg{},
 	}
 }
 
@@ -162,7 +164,7 @@ func (p *Runtime) Run(ctx context.Context, program runtime.Workload) (runtime.St
 		// The runtime of another revision may still serve behind the Service.
 		return state, err
 	}
-	return state, p.publish(ctx, objects, l.ports)
+	return state, p.publish(ctx, program.Owner, objects, l.ports)
 }
 
 // isStarted reports whether the runtime of a revision was started and not stopped since.

@@ -1,9 +1,17 @@
 package processruntime
 
 import (
+	"cmp"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"io"
+	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -402,6 +410,76 @@ func TestServiceMovesWhenTheNewVersionServes(t *testing.T) {
 	s.run(t, two)
 	if got := endpoint(); got == first {
 		t.Error("the Service does not lead to the new version")
+	}
+}
+
+// serving is a TLS server with a certificate for a name.
+func serving(t *testing.T, name string) *httptest.Server {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour)}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}}}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// A provider that reads no variable for its webhook port serves on the default port. The Service leads there if nothing listens on the
+// assigned port, and if the server on the default port is that of the package.
+func TestPortOfWebhooks(t *testing.T) {
+	own, foreign := serving(t, "hello."+home+".svc"), serving(t, "other."+home+".svc")
+	port := func(server *httptest.Server) int { return server.Listener.Addr().(*net.TCPAddr).Port }
+	for name, tc := range map[string]struct {
+		defaultPort, configured int
+		want                    int // 0 is the assigned port.
+	}{
+		"TheDefaultPortOfThePackage":         {defaultPort: port(own), want: port(own)},
+		"TheDefaultPortOfAnotherPackage":     {defaultPort: port(foreign)},
+		"TheAssignedPortTakesPrecedence":     {defaultPort: port(own), configured: port(foreign), want: port(foreign)},
+		"NothingListensOnEitherOfTheirPorts": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newTestEnv()
+			s.opts.Address, s.defaultPort = "192.0.2.1", tc.defaultPort
+			s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Hour)}
+			p := program(v1.ProviderKind, "hello")
+			if tc.configured != 0 {
+				p.Config = configured(corev1.Container{Name: manifests.Container, Env: []corev1.EnvVar{{Name: webhookVariable, Value: strconv.Itoa(tc.configured)}}})
+			}
+			s.run(t, p)
+			slice := &discoveryv1.EndpointSlice{}
+			if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "hello-process"}, slice); err != nil {
+				t.Fatal(err)
+			}
+			variable, err := strconv.Atoi(s.supervisor.last().Env[webhookVariable])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := int(*slice.Ports[0].Port); got != cmp.Or(tc.want, variable) {
+				t.Errorf("the Service leads to port %d, want %d", got, cmp.Or(tc.want, variable))
+			}
+			if tc.want != port(own) {
+				return
+			}
+			// The variable, which would restart the process, and the endpoint stay while the process restarts.
+			s.defaultPort = 0
+			s.run(t, p)
+			if err := s.opts.Client.Get(t.Context(), client.ObjectKeyFromObject(slice), slice); err != nil || int(*slice.Ports[0].Port) != tc.want {
+				t.Errorf("the Service leads to port %d, %v", *slice.Ports[0].Port, err)
+			}
+			if got := s.supervisor.last().Env[webhookVariable]; got != strconv.Itoa(variable) {
+				t.Errorf("the variable has changed from %d to %s", variable, got)
+			}
+		})
 	}
 }
 

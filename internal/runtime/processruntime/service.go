@@ -2,7 +2,9 @@ package processruntime
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -12,13 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // publish points the Service of the package to the process, so that the API server can call
 // webhooks. The Service has no selector, since there are no pods, and an EndpointSlice with the
 // address of this machine.
-func (p *Runtime) publish(ctx context.Context, o manifests.Objects, ports assigned) error {
+func (p *Runtime) publish(ctx context.Context, who plan.Requester, o manifests.Objects, ports assigned) error {
 	if p.opts.Address == "" || o.Service == nil {
 		return nil
 	}
@@ -30,11 +34,40 @@ func (p *Runtime) publish(ctx context.Context, o manifests.Objects, ports assign
 	if err := p.objects.EnsureService(ctx, o); err != nil {
 		return err
 	}
-	return p.writeEndpoints(ctx, o.Service, ports)
+	port := ports.serving
+	if who.Package.Kind == v1.ProviderKind {
+		port = p.webhookPort(ctx, p.process(who.Revision), o.Service, ports)
+	}
+	return p.writeEndpoints(ctx, o.Service, port)
+}
+
+// webhookPort returns the port on which a provider serves webhooks. Many providers read no variable for it and serve on the default port.
+// Another process may listen there, so the default port counts only if nothing listens on the assigned one, and if the certificate on it has
+// the name of the Service. The authority of the certificate is verified before webhooks are installed, and by the API server.
+func (p *Runtime) webhookPort(ctx context.Context, process string, s *corev1.Service, ports assigned) int {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", loopback(ports.serving)); err == nil {
+		_ = conn.Close() // There is no unwritten data.
+		return ports.serving
+	}
+	if ports.fixed != 0 {
+		return ports.fixed
+	}
+	config := &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(state tls.ConnectionState) error { // See above.
+		return state.PeerCertificates[0].VerifyHostname(s.Name + "." + s.Namespace + ".svc")
+	}}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", loopback(p.defaultPort))
+	if err != nil {
+		return ports.serving
+	}
+	_ = conn.Close() // There is no unwritten data.
+	p.ports.fix(process, p.defaultPort)
+	return p.defaultPort
 }
 
 // writeEndpoints creates or updates the EndpointSlice of the Service.
-func (p *Runtime) writeEndpoints(ctx context.Context, s *corev1.Service, ports assigned) error {
+func (p *Runtime) writeEndpoints(ctx context.Context, s *corev1.Service, port int) error {
 	want := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Namespace, Name: s.Name + "-process", OwnerReferences: s.OwnerReferences,
@@ -45,7 +78,7 @@ func (p *Runtime) writeEndpoints(ctx context.Context, s *corev1.Service, ports a
 			Addresses: []string{p.opts.Address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
 		}},
 		Ports: []discoveryv1.EndpointPort{{
-			Name: &s.Spec.Ports[0].Name, Port: new(int32(ports.serving)), Protocol: new(corev1.ProtocolTCP),
+			Name: &s.Spec.Ports[0].Name, Port: new(int32(port)), Protocol: new(corev1.ProtocolTCP),
 		}},
 	}
 	live := &discoveryv1.EndpointSlice{}
