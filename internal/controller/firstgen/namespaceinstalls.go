@@ -288,15 +288,22 @@ func (r *NamespaceInstalls) isUnused(ctx context.Context, p *v1.Provider) (bool,
 		return false, err
 	}
 	installs, err := state.ListInstalls(ctx, r.API.Live, packagesv1alpha1.PackageInstallKind)
-	if err != nil || !slices.ContainsFunc(installs, func(in packagesv1alpha1.Install) bool { return r.mayUse(in, p) }) {
-		return true, err
-	}
-	ref, err := oci.ParseReference(p.Spec.Package, oci.ParseOptions{AllowUntagged: true})
 	if err != nil {
-		return false, nil
+		return false, err
 	}
-	used, err := r.findProvider(ctx, ref)
-	return used != nil && used.Name != p.Name, err
+	if slices.ContainsFunc(installs, func(in packagesv1alpha1.Install) bool { return r.mayUse(in, p) }) {
+		ref, err := oci.ParseReference(p.Spec.Package, oci.ParseOptions{AllowUntagged: true})
+		if err != nil {
+			return false, nil
+		}
+		used, err := r.findProvider(ctx, ref)
+		if err != nil || used == nil || used.Name == p.Name {
+			return false, err
+		}
+	}
+	// A revision lists its objects only when all of them are written, and users can create custom resources before.
+	owned, err := r.API.Cluster.CRDs(ctx, func(o metav1.OwnerReference) bool { return o.UID == p.UID })
+	return len(owned) == 0, err
 }
 
 // hasObjects reports whether objects of a revision exist.

@@ -1,13 +1,18 @@
 package firstgen
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
@@ -38,6 +43,7 @@ func TestProvidersThatNoPackageInstallUsesAreDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &NamespaceInstalls{Base: *newBase(t, tc.objects...)}
+			r.API.Cluster = definitionsOwnedBy(t, "others")
 			if err := r.deleteUnused(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -54,4 +60,35 @@ func TestProvidersThatNoPackageInstallUsesAreDeleted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A Provider whose CRDs are just being created is not deleted, although its revision does not list them yet: there may be custom resources.
+func TestAProviderIsKeptWhileItsCRDsAreCreated(t *testing.T) {
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", Annotations: map[string]string{
+		revision.AnnotationNamespacedInstalls: revision.AllowInstalls, revision.AnnotationCreatedForNamespaces: "true",
+	}}}
+	p.Spec.Package = "r.example.org/acme/boats:v1"
+	r := &NamespaceInstalls{Base: *newBase(t, p)}
+	r.API.Cluster = definitionsOwnedBy(t, "u")
+	if err := r.deleteUnused(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.API.Client.Get(t.Context(), client.ObjectKeyFromObject(p), &v1.Provider{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// definitionsOwnedBy returns a cluster with a CRD whose owner has the UID.
+func definitionsOwnedBy(t *testing.T, uid string) *apply.Cluster {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"metadata": {}, "items": [{"metadata": {"name": "boats.example.org", "ownerReferences": [{"uid": %q}]}}]}`, uid)
+	}))
+	t.Cleanup(server.Close)
+	cluster, err := apply.NewCluster(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster
 }
