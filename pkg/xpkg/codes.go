@@ -30,6 +30,7 @@ func Codes() []errcode.Code {
 		ErrIncompatible,
 		ErrInvalidConstraint,
 		ErrInvalidEncoding,
+		ErrInvalidExample,
 		ErrInvalidIgnore,
 		ErrInvalidMetaName,
 		ErrInvalidName,

@@ -27,6 +27,11 @@ var (
 		Cause: "A file of the folder cannot be read.",
 		Fix:   "Make the file readable, or omit it with --ignore.",
 	}
+	ErrInvalidExample = errcode.Code{
+		Name: "InvalidExample", Class: errcode.Invalid,
+		Cause: "A file or document of the examples is not valid YAML. It is left out of the package, which is otherwise complete: examples are never installed.",
+		Fix:   "Correct the example.",
+	}
 	ErrInvalidIgnore = errcode.Code{
 		Name: "InvalidIgnore", Class: errcode.Usage,
 		Cause: "A pattern of files to ignore is malformed.",
@@ -54,11 +59,14 @@ type Folder struct {
 	// Documents are the documents of the package in the order of package.yaml: the
 	// metadata first, then by path.
 	Documents []Document
-	// ExampleDocuments are the documents of the examples, by path.
+	// ExampleDocuments are the documents of the examples, by path, including those that are not valid YAML.
 	ExampleDocuments []Document
 
 	findings []Finding
 	omitted  []string // files that look like metadata and were not read
+
+	validExamples   []Document
+	exampleFindings []Finding
 }
 
 // ReadFolder reads the files of a package: non-empty regular files with the extension
@@ -80,16 +88,28 @@ func ReadFolder(fsys fs.FS, opts FolderOptions) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	examples, err := r.readExamples(fsys)
-	if err != nil {
+	f := &Folder{Documents: metaFirst(docs), findings: r.findings, omitted: r.omitted}
+	r.findings = nil
+	if f.ExampleDocuments, err = r.readExamples(fsys); err != nil {
 		return nil, err
 	}
-	return &Folder{Documents: metaFirst(docs), ExampleDocuments: examples, findings: r.findings, omitted: r.omitted}, nil
+	f.exampleFindings = r.findings
+	for _, d := range f.ExampleDocuments {
+		if _, err := d.canonical(); err != nil {
+			f.exampleFindings = append(f.exampleFindings, d.faultFinding(err))
+		} else {
+			f.validExamples = append(f.validExamples, d)
+		}
+	}
+	for i := range f.exampleFindings {
+		f.exampleFindings[i].Code, f.exampleFindings[i].Fix = ErrInvalidExample, ErrInvalidExample.Fix
+	}
+	return f, nil
 }
 
 // Package reads and checks the documents of the folder, and checks that the examples are
-// YAML. The result equals Read of the stream, except that messages name the author's
-// files.
+// YAML: those that are not are warnings. The result equals Read of the stream, except that
+// messages name the author's files.
 func (f *Folder) Package(opts ReadOptions) (*Package, error) {
 	pkg, findings := f.Inspect(opts)
 	if len(errorsOf(findings)) > 0 {
@@ -103,13 +123,7 @@ func (f *Folder) Package(opts ReadOptions) (*Package, error) {
 // Package.
 func (f *Folder) Inspect(opts ReadOptions) (*Package, []Finding) {
 	pkg, findings := assemble(f.Documents, opts, f.findings, f.omitted)
-	var more []Finding
-	for _, d := range f.ExampleDocuments {
-		if _, err := d.canonical(); err != nil {
-			more = append(more, d.faultFinding(err))
-		}
-	}
-	findings = append(findings, opts.Policy.Apply(more, severities)...)
+	findings = append(findings, opts.Policy.Apply(slices.Clone(f.exampleFindings), severities)...)
 	SortFindings(findings)
 	return pkg, findings
 }
@@ -269,9 +283,9 @@ func (r *folderReader) bytesOf(fsys fs.FS, name string) ([]byte, error) {
 // documents. CRLF line ends are kept.
 func (f *Folder) Stream() []byte { return joinDocuments(f.Documents) }
 
-// Examples returns the stream of the examples in the form of Stream; nil if there are
-// none.
-func (f *Folder) Examples() []byte { return joinDocuments(f.ExampleDocuments) }
+// Examples returns the stream of the valid examples in the form of Stream; nil if there
+// are none.
+func (f *Folder) Examples() []byte { return joinDocuments(f.validExamples) }
 
 const separator = "---\n"
 

@@ -109,9 +109,39 @@ func TestFolderNamesTheAuthorsFiles(t *testing.T) {
 	for _, x := range Findings(err) {
 		got = append(got, x.Place()+" "+x.Code.Name)
 	}
-	want := []string{"a/b.yaml:1 NotAnObject", "a/b.yaml:3 UnknownKind", "c.yaml:1 InvalidEncoding", "examples/d.yaml:1 InvalidYAML"}
+	want := []string{"a/b.yaml:1 NotAnObject", "a/b.yaml:3 UnknownKind", "c.yaml:1 InvalidEncoding", "examples/d.yaml:1 InvalidExample"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Examples are not installed, so those that are not valid are left out, and do not make the package unusable.
+func TestInvalidExamplesAreLeftOut(t *testing.T) {
+	f, err := ReadFolder(files(map[string]string{
+		"crossplane.yaml":   meta(Provider),
+		"examples/a.yaml":   "a: 1\n---\nb: 1\nb: 2\n---\nc: 1\n",
+		"examples/b.yaml":   "\xff\xfea",
+		"examples/c/d.yaml": "d: 1\n",
+	}), FolderOptions{ExamplesRoot: "examples"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.Package(ReadOptions{Policy: PolicyBuild()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range p.Findings {
+		got = append(got, x.Place()+" "+x.Code.Name+" "+x.Severity.String())
+	}
+	if diff := cmp.Diff([]string{"examples/a.yaml:4 InvalidExample warning", "examples/b.yaml:1 InvalidExample warning"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff("a: 1\n---\nc: 1\n---\nd: 1\n", string(f.Examples())); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := f.Package(ReadOptions{Policy: PolicyBuild().Strict()}); len(errorsOf(Findings(err))) != 2 {
+		t.Errorf("strict: %v", err)
 	}
 }
 

@@ -112,6 +112,7 @@ func (p Policy) Apply(findings []Finding, defaults Severities) []Finding {
 var severities = Severities{
 	ErrKindAlias.Name:        {Build: Warning, Install: Warning},
 	ErrUnknownMetaField.Name: {Build: Warning, Install: Warning},
+	ErrInvalidExample.Name:   {Build: Warning, Install: Warning},
 
 	// Authors can fix the text; published packages cannot be changed.
 	ErrTextOnSeparator.Name: {Build: Error, Install: Off},
