@@ -55,7 +55,9 @@ func spots(path string, v reflect.Value) []spot {
 	case reflect.Struct:
 		var out []spot
 		for i := range v.NumField() {
-			out = append(out, spots(path+"."+v.Type().Field(i).Name, v.Field(i))...)
+			if f := v.Type().Field(i); f.IsExported() {
+				out = append(out, spots(path+"."+f.Name, v.Field(i))...)
+			}
 		}
 		return out
 	case reflect.Map:
