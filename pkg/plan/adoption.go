@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -33,6 +34,18 @@ func holderOf(l Live) string {
 		return c.Kind + "/" + c.Name
 	}
 	return l.Annotations[AdoptedByAnnotation]
+}
+
+// fixOfAdopted returns the remedy for an object that another package has adopted: a package keeps it also with a version that does not
+// contain it.
+func (r Ref) fixOfAdopted(holder string) string {
+	kind, name, _ := strings.Cut(holder, "/")
+	namespace := ""
+	if r.Namespace != "" {
+		namespace = "--namespace " + r.Namespace + " "
+	}
+	return fmt.Sprintf("a user let %s/%s adopt the object: when that package has a version without it, or is uninstalled, return it with `kubectl annotate %s%s.%s %s %s- %s- %s-`, and let this package adopt it with --adopt",
+		strings.ToLower(kind), name, namespace, strings.ToLower(r.Kind), group(r.APIVersion), r.Name, AdoptedByAnnotation, ContentDigestAnnotation, CABundleHashAnnotation)
 }
 
 // isUserObject reports whether a user created an object, and not a package manager.

@@ -31,10 +31,12 @@ func TestAnAdoptedObjectKeepsItsOwners(t *testing.T) {
 		live map[Ref]Live
 		want Plan
 	}{
-		"WithConsent":           {consents, live("", helm.Reference(false)), marked(Adopt)},
-		"NewContent":            {consents, adopted("d1", "Provider/aws", helm.Reference(false)), marked(Update)},
-		"Unchanged":             {who, adopted("d2", "Provider/aws", helm.Reference(false)), Plan{Unchanged: 1}},
-		"AdoptedByAnotherOne":   {consents, adopted("d2", "Provider/gcp"), Plan{Refusals: []Refusal{{Ref: crd, Holder: "Provider/gcp", Reason: "CustomResourceDefinition buckets.example.org belongs to Provider/gcp"}}}},
+		"WithConsent": {consents, live("", helm.Reference(false)), marked(Adopt)},
+		"NewContent":  {consents, adopted("d1", "Provider/aws", helm.Reference(false)), marked(Update)},
+		"Unchanged":   {who, adopted("d2", "Provider/aws", helm.Reference(false)), Plan{Unchanged: 1}},
+		"AdoptedByAnotherOne": {consents, adopted("d2", "Provider/gcp"), Plan{Refusals: []Refusal{{Ref: crd, Holder: "Provider/gcp", Reason: "CustomResourceDefinition buckets.example.org belongs to Provider/gcp",
+			Fix: "a user let provider/gcp adopt the object: when that package has a version without it, or is uninstalled, return it with `kubectl annotate customresourcedefinition.apiextensions.k8s.io buckets.example.org " +
+				"xpkg.dev/adopted-by- xpkg.dev/content-digest- xpkg.dev/ca-bundle-hash-`, and let this package adopt it with --adopt"}}}},
 		"ConsentToAnotherThing": {Requester{Revision: cur, Package: pkg, Adopts: []string{"CustomResourceDefinition/x"}}, live(""), Plan{Refusals: []Refusal{{Ref: crd, Cause: NeedsAdoption}}}},
 	} {
 		t.Run(name, func(t *testing.T) {

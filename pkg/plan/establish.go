@@ -119,7 +119,11 @@ func (who Requester) refuse(l Live) (Refusal, bool) {
 	if c := controller(l.Owners); c != nil && who.IsFamily(*c) {
 		return Refusal{}, false
 	}
-	return Refusal{Ref: l.Ref, Holder: holder, Reason: fmt.Sprintf("%s %s belongs to %s", l.Ref.Kind, l.Ref.Name, holder)}, true
+	refusal := Refusal{Ref: l.Ref, Holder: holder, Reason: fmt.Sprintf("%s %s belongs to %s", l.Ref.Kind, l.Ref.Name, holder)}
+	if controller(l.Owners) == nil {
+		refusal.Fix = l.Ref.fixOfAdopted(holder)
+	}
+	return refusal, true
 }
 
 // refuseSystem returns a refusal for a CRD that the package manager or Crossplane created for itself. If a
