@@ -47,6 +47,8 @@ type Plan struct {
 	Operation  Operation `json:"operation"`
 	// RollsBack reports whether an update returns the package to a former revision.
 	RollsBack bool `json:"-"`
+	// WithoutRuntime reports that neither the manager nor another system runs a runtime of the package.
+	WithoutRuntime bool `json:"-"`
 	// Cluster identifies the cluster: the UID of its namespace kube-system. It is empty if the client may not read the
 	// namespace.
 	Cluster types.UID `json:"cluster,omitempty"`

@@ -58,6 +58,7 @@ func (pl *Planner) runtime(ctx context.Context, s *clusterState, p v1.Package, p
 	if pkg.Meta.Annotations[xpkg.AnnotationTemplating] != "" && !revision.IsShared(p) {
 		out.warn("The package has templates. A Provider installs its CRDs only; a ClusterPackageInstall or PackageInstall also runs the templating controller.")
 	}
+	out.WithoutRuntime = !s.hasRuntime(p, pkg)
 	err := pl.checkRuntime(ctx, s, p, pkg, t, digest)
 	failed := &errcode.Error{}
 	switch {

@@ -216,6 +216,9 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if want := name == "no program and no runtime"; got.WithoutRuntime != want {
+				t.Errorf("without a runtime is %t, want %t", got.WithoutRuntime, want)
+			}
 			refused := got.RefusalError()
 			if tc.code.Name == "" {
 				if got.Runtime != nil || refused != nil || got.Blocked() {

@@ -225,3 +225,17 @@ func TestAPackageThatProvidesSeveralKindsIsOneDependency(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// An update without changed objects names the runtime that is replaced, unless none runs.
+func TestSummaryOfAnUpdateWithoutObjects(t *testing.T) {
+	p := &planner.Plan{
+		Operation: planner.Update, Package: planner.Package{Kind: v1.ProviderKind, Name: "boats"},
+		Revisions: []planner.RevisionChange{{Action: planner.CreateRevision, Name: "boats-2", State: v1.RevisionActive}},
+	}
+	for withoutRuntime, want := range map[bool]string{false: "The runtime is replaced by the runtime of revision boats-2, ", true: "Revision boats-2 becomes active, "} {
+		p.WithoutRuntime = withoutRuntime
+		if got := summary(p); !strings.HasPrefix(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

@@ -32,7 +32,9 @@ func summary(p *planner.Plan) string {
 	parts := sums(p.Objects.Changes)
 	if len(parts) == 0 {
 		parts = []string{"no object of the package changes"}
-		if name := restarted(p); name != "" {
+		if name := restarted(p); name != "" && p.WithoutRuntime {
+			parts = []string{"revision " + name + " becomes active, and no object of the package changes"}
+		} else if name != "" {
 			parts = []string{"the runtime is replaced by the runtime of revision " + name + ", and no object of the package changes"}
 		}
 	}
