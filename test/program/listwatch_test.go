@@ -36,9 +36,8 @@ func TestListWatch(t *testing.T) {
 		}
 		t.Fatalf("no line matches %s: %q", pattern, seen)
 	}
-	// The packages are read before the header is printed, and their changes are watched from then on.
-	expect(`^NAME +INSTALLED +HEALTHY +PACKAGE +AGE +INSTALL REASON$`)
 	p.xpkg(t, "install", "provider", ref, "watched", "--wait", "2m")
+	expect(`^NAME +INSTALLED +HEALTHY +PACKAGE +AGE +INSTALL REASON$`)
 	expect(`^provider/watched +True +True +` + regexp.QuoteMeta(ref) + ` +[0-9]+s +explicit$`)
 	p.xpkg(t, "uninstall", "provider", "watched", "--wait", "2m", "--yes")
 	expect(`^provider/watched +Deleted +- `)

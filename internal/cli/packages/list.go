@@ -111,8 +111,8 @@ func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.
 	ctx := env.Context
 	found = inventory.Selected(found, selector)
 	table := packageTable
-	if c.Namespace != "" {
-		table.Empty = fmt.Sprintf("No objects of the first generation are in the namespace %s.", c.Namespace)
+	table.Empty = c.emptyText(selector)
+	if c.Namespace != "" && selector.Empty() {
 		if n := len(all.Packages); n > 0 {
 			table.Empty += fmt.Sprintf(" Packages are cluster-scoped: run `xpkg list` to see %s.", wording.Count(n, "package"))
 			if len(found) == 0 && c.Output != "" && c.Output != "wide" {
@@ -120,13 +120,21 @@ func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.
 			}
 		}
 	}
-	if !selector.Empty() {
-		table.Empty = fmt.Sprintf("No installed package has the labels %s.", selector)
-	}
 	for _, o := range found {
 		table.Rows = append(table.Rows, c.row(ctx, cluster, o, all.InstalledBy))
 	}
 	return terminal.List{Value: inventory.List(found), Names: inventory.ResourceNames(found), Table: table, Empty: env.Stderr}
+}
+
+// emptyText returns the line for a list without rows.
+func (c *ListCmd) emptyText(selector labels.Selector) string {
+	switch {
+	case !selector.Empty():
+		return fmt.Sprintf("No installed package has the labels %s.", selector)
+	case c.Namespace != "":
+		return fmt.Sprintf("No objects of the first generation are in the namespace %s.", c.Namespace)
+	}
+	return packageTable.Empty
 }
 
 // packageTable is the table of packages without its rows.
@@ -240,7 +248,8 @@ func (c *ListCmd) packageCell(ctx context.Context, cluster client.Client, p v1.P
 // ageColumn is the column of packageTable that changes without a change of the object.
 const ageColumn = 4
 
-// watch prints the list, and then a row for each change of a row, until the command is interrupted.
+// watch prints the list, and then a row for each change of a row, until the command is interrupted. The header of a list that begins empty
+// precedes the first row, as wide as that row.
 func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 	if c.Output != "" && c.Output != "wide" {
 		return terminal.ErrUsage.New(nil, "--watch prints a table").WithDo("Omit -o %s, or use `kubectl get pkg --watch`.", c.Output)
@@ -254,18 +263,31 @@ func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 		return err
 	}
 	all := newWatchedList(c, cluster)
-	lines := [][]string{c.Columns(packageTable)}
+	var table *terminal.Rows
+	write := func(lines [][]string) error {
+		if table == nil && len(lines) > 0 {
+			lines = append([][]string{c.Columns(packageTable)}, lines...)
+			table = terminal.NewRows(env.Stdout, lines...)
+		}
+		for _, line := range lines {
+			if err := table.Write(line...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	for _, e := range rows {
 		all.note(e)
 	}
+	var lines [][]string
 	for _, e := range rows {
 		lines = append(lines, all.changed(env.Context, e.Object)...)
 	}
-	table := terminal.NewRows(env.Stdout, lines...)
-	for _, line := range lines {
-		if err := table.Write(line...); err != nil {
-			return err
-		}
+	if len(lines) == 0 {
+		fmt.Fprintln(env.Stderr, terminal.Safe(c.emptyText(selector)))
+	}
+	if err := write(lines); err != nil {
+		return err
 	}
 	// Events of all kinds are printed in the order in which they arrive.
 	events := make(chan inventory.Event)
@@ -279,10 +301,8 @@ func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 			case <-ctx.Done():
 				return ctx.Err()
 			case e := <-events:
-				for _, line := range all.change(ctx, e) {
-					if err := table.Write(line...); err != nil {
-						return err
-					}
+				if err := write(all.change(ctx, e)); err != nil {
+					return err
 				}
 			}
 		}
