@@ -74,7 +74,7 @@ func BinaryImage(ctx context.Context, file string) (*image.Image, error) {
 	config, err := json.Marshal(map[string]any{
 		"os": runtime.GOOS, "architecture": runtime.GOARCH,
 		"config": map[string]any{
-			"User": user, "Entrypoint": []string{"/" + executable}, "WorkingDir": "/", "Labels": map[string]string{LabelVersion: moduleVersion(file)},
+			"User": user, "Entrypoint": []string{"/" + executable}, "WorkingDir": "/", "Labels": map[string]string{LabelVersion: ModuleVersion(file)},
 		},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{oci.DigestOf(layer).String()}},
 	})
@@ -102,8 +102,8 @@ func checkExecutable(file string) error {
 	return nil
 }
 
-// moduleVersion returns the version of the Go module of an executable, or "" if it was not built from a released module.
-func moduleVersion(file string) string {
+// ModuleVersion returns the version of the Go module of an executable, or "" if it was not built from a released module.
+func ModuleVersion(file string) string {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil || info.Main.Version == "(devel)" {
 		return ""

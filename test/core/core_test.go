@@ -36,6 +36,8 @@ func TestMain(m *testing.M) {
 type suite struct {
 	*env.Env
 	core client.Client
+	// version is the version of core in its Deployments.
+	version string
 }
 
 func newSuite(t *testing.T) *suite {
@@ -54,7 +56,7 @@ func newSuite(t *testing.T) *suite {
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
 		},
 	)
-	return &suite{Env: e, core: env.NewClient(t, e.As(crossplane.UserName(account)))}
+	return &suite{Env: e, core: env.NewClient(t, e.As(crossplane.UserName(account))), version: "v2.4.0"}
 }
 
 // start runs the manager.
@@ -129,7 +131,7 @@ func (s *suite) deploy(t *testing.T, name string, args ...string) *appsv1.Deploy
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: crossplane.DefaultAccount,
-					Containers:         []corev1.Container{{Name: "core", Image: "registry.example.org/crossplane:v2.4.0", Args: args}},
+					Containers:         []corev1.Container{{Name: "core", Image: "registry.example.org/crossplane:" + s.version, Args: args}},
 				},
 			},
 		},

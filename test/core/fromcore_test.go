@@ -54,7 +54,12 @@ type installation struct {
 // does, until the test ends.
 func installCore(t *testing.T, name string) *installation {
 	t.Helper()
-	s := newSuite(t)
+	return installCoreIn(t, newSuite(t), name)
+}
+
+// installCoreIn is like installCore, with the version of core of a suite.
+func installCoreIn(t *testing.T, s *suite, name string) *installation {
+	t.Helper()
 	s.InstallPackageAPI(t)
 	s.StartKubelet(t, namespace)
 	s.EnsureCreated(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: crossplane.DefaultAccount}})

@@ -20,6 +20,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/localcore"
 	"github.com/xpkg-dev/xpkg/internal/migration/tocore"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/realcore"
@@ -32,7 +33,13 @@ import (
 func TestRealCoreThereAndBack(t *testing.T) {
 	executable := realcore.Executable(t)
 	const name = "realcore"
-	in := installCore(t, name)
+	s := newSuite(t)
+	if version := localcore.ModuleVersion(executable); version != "" {
+		s.version = version // The names of revisions depend on the version.
+	} else {
+		t.Logf("the version of %s is unknown: it is tested as core %s", executable, s.version)
+	}
+	in := installCoreIn(t, s, name)
 	t.Cleanup(func() { (&withManager{suite: in.suite}).restorePackageAPI(t) })
 	core := in.superviseCore(t, executable)
 	core.waitRunning(t)
