@@ -56,9 +56,13 @@ func TestCommandsInDocumentsParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	readmes, err := filepath.Glob("author/scaffold/files/*/README.md.tmpl")
+	if err != nil || len(readmes) != 3 {
+		t.Fatalf("the READMEs of `xpkg init`: %q, %v", readmes, err)
+	}
 	const notes = "../../charts/xpkg/templates/NOTES.txt"
 	checked, results := 0, map[string]error{}
-	for _, page := range slices.Concat(pages, others, chart, []string{"../../README.md", "../../examples/README.md", "../../charts/xpkg/monitoring/alerts.yaml", notes}) {
+	for _, page := range slices.Concat(pages, others, chart, readmes, []string{"../../README.md", "../../examples/README.md", "../../charts/xpkg/monitoring/alerts.yaml", notes}) {
 		content, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -98,7 +102,7 @@ var (
 	inlineCommand = regexp.MustCompile("`xpkg ([^`]+)`")
 	blockCommand  = regexp.MustCompile(`(?m)^(?:\$ )?(?:bin/)?(?:xpkg|kubectl crossplane) ((?:[^\n]*\\\n)*[^\n]*)$`)
 	// templateValue is a value that Helm or Prometheus inserts, and indentedBlock a command in the notes of the chart.
-	templateValue = regexp.MustCompile("{{ [^}]* }}")
+	templateValue = regexp.MustCompile("{{ ?[^}]* ?}}")
 	indentedBlock = regexp.MustCompile(`(?m)^  (\S.*)$`)
 	codeBlock     = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```")
 )

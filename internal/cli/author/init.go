@@ -39,7 +39,7 @@ func (c *InitCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	p := scaffold.Package{
-		Kind: kind, Name: c.Name, Repository: "127.0.0.1:15000/" + c.Name,
+		Kind: kind, Name: c.Name,
 		Group: cmp.Or(c.Group, defaultGroup(kind, c.Name)), Module: cmp.Or(c.Module, "example.org/"+c.Name),
 	}
 	if problems := validation.IsDNS1123Subdomain(p.Group); len(problems) > 0 || !strings.Contains(p.Group, ".") {

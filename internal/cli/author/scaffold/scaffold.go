@@ -45,8 +45,6 @@ type Package struct {
 	Module string
 	// Group is the API group of the kinds of the package.
 	Group string
-	// Repository is the repository in the instructions of the README.
-	Repository string
 }
 
 // ControllerGen returns the version of controller-gen for the templates.

@@ -25,7 +25,7 @@ func packages() []Package {
 	var out []Package
 	for _, kind := range []string{"provider", "configuration", "function"} {
 		out = append(out, Package{
-			Kind: kind, Name: kind + "-boats", Module: "example.org/" + kind + "-boats", Group: "boats.acme.org", Repository: "registry.example.org/" + kind + "-boats",
+			Kind: kind, Name: kind + "-boats", Module: "example.org/" + kind + "-boats", Group: "boats.acme.org",
 		})
 	}
 	return out
