@@ -59,13 +59,16 @@ func TestInterruptedUninstallNamesTheRest(t *testing.T) {
 	if !errors.Is(err, terminal.ErrInterrupted) || !strings.Contains(errcode.From(err).Do, "`xpkg list`") {
 		t.Fatalf("got %v (%s)", err, errcode.From(err).Do)
 	}
-	rest := errcode.From(notUninstalled(err, []*step{{live: base, remove: true}}))
+	rest := errcode.From(operation{}.notUninstalled(err, []*step{{live: base, remove: true}}))
 	if rest.Code.Name != terminal.ErrInterrupted.Name || !strings.Contains(rest.Do, "`xpkg uninstall provider/base`") {
 		t.Errorf("got %v (%s)", rest, rest.Do)
 	}
+	orphans := errcode.From(operation{onlyOrphans: true}.notUninstalled(terminal.ErrInterrupted.New(nil, "stopped"), []*step{{live: base, remove: true}}))
+	if strings.Contains(orphans.Do, "uninstall") || !strings.Contains(orphans.Do, "`xpkg autoremove`") {
+		t.Errorf("of orphans: %s", orphans.Do)
+	}
 }
 
-// A deleted Provider may come back as long as a PackageInstall that used it is neither refused nor gone, also while its status names no
 // An operation that fails after some of its steps names them, the advice of the failure, and the command for the rest.
 func TestAFailedStepNamesTheFormerOnes(t *testing.T) {
 	newProvider := func(name string) v1.Package {
@@ -103,6 +106,7 @@ func TestAFailedStepNamesTheFormerOnes(t *testing.T) {
 	}
 }
 
+// A deleted Provider may come back as long as a PackageInstall that used it is neither refused nor gone, also while its status names no
 // Provider.
 func TestADeletedProviderMayComeBackForItsUsers(t *testing.T) {
 	scheme := runtime.NewScheme()

@@ -493,7 +493,7 @@ func (o operation) write(env *terminal.Env, pl *clusterPlanner, steps []*step) (
 	for i, s := range steps {
 		gone, err := o.awaitDependents(env, cluster, s, out)
 		if err != nil {
-			return out, notUninstalled(err, steps[i:])
+			return out, o.notUninstalled(err, steps[i:])
 		}
 		released, err := o.awaitRelease(env, cluster, s, out)
 		if err != nil {
@@ -568,8 +568,11 @@ func (o operation) awaitRelease(env *terminal.Env, cluster client.Client, s *ste
 }
 
 // notUninstalled returns the error of an interrupted operation with the command for the rest of its removals.
-func notUninstalled(err error, steps []*step) error {
+func (o operation) notUninstalled(err error, steps []*step) error {
 	failed := errcode.From(err)
+	if o.onlyOrphans { // The packages can be required until then.
+		return failed.WithDo("%s Continue afterwards with `xpkg autoremove`.", failed.Do)
+	}
 	return failed.WithDo("%s Uninstall the packages that it required afterwards, with `xpkg uninstall %s`.", failed.Do, strings.Join(removed(steps), " "))
 }
 
