@@ -200,9 +200,22 @@ func (b *backend) modify(resp *http.Response) error {
 		resp.Header["Content-Range"] = sizes
 		return err
 	case http.StatusNotFound:
-		return replaceBody(resp, http.StatusNotFound, missingCode(resp.Request.URL.Path), "not found")
+		code := missingCode(resp.Request.URL.Path)
+		if api, _ := parseRequest(resp.Request.URL.Path); api.endpoint == referrersEndpoint && !statesNameUnknown(resp.Body) {
+			code = codeUnsupported
+		}
+		return replaceBody(resp, http.StatusNotFound, code, "not found")
 	}
 	return nil
+}
+
+// statesNameUnknown reports whether a response states that a repository does not exist. A registry without lists of referrers responds with 404, too, and clients then
+// read the list in the tag for it unless the code states that the repository does not exist.
+func statesNameUnknown(body io.Reader) bool {
+	var found struct{ Errors []struct{ Code string } }
+	const most = 64 << 10
+	err := json.NewDecoder(io.LimitReader(body, most)).Decode(&found)
+	return err == nil && len(found.Errors) > 0 && found.Errors[0].Code == codeNameUnknown
 }
 
 // missingCode returns the code for missing content at a path.

@@ -3,6 +3,8 @@ package registry_test
 import (
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,7 +12,9 @@ import (
 	"github.com/olareg/olareg/config"
 
 	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // TestALoginPageInsteadOfTagsIsNoFaultOfThePusher pushes to a backend that responds with a page to the request for the tags.
@@ -32,5 +36,35 @@ func TestALoginPageInsteadOfTagsIsNoFaultOfThePusher(t *testing.T) {
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusBadGateway || !strings.Contains(string(body), "instead of a list of tags") || strings.Contains(string(body), "MANIFEST_INVALID") {
 		t.Errorf("%d %s, %v", resp.StatusCode, body, err)
+	}
+}
+
+// TestReferrersOfABackendWithoutTheirAPI asks for referrers: a client reads the tag with their list if the registry has no API for them, unless the response states that the
+// repository does not exist. A repository that the client may not read looks as one that does not exist.
+func TestReferrersOfABackendWithoutTheirAPI(t *testing.T) {
+	for body, want := range map[string]string{
+		"404 page not found\n": "UNSUPPORTED",
+		`{"errors":[{"code":"NAME_UNKNOWN","message":"repository name not known to registry"}]}`: "NAME_UNKNOWN",
+	} {
+		address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, "/referrers/") {
+				w.WriteHeader(http.StatusNotFound)
+				_, _ = io.WriteString(w, body)
+			}
+		})).URL, "http://")
+		s := start(t, func(o *registry.Options) {
+			o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{"acme/boats"}}
+			if err := os.WriteFile(filepath.Join(o.Dir, "access.yaml"), []byte("rules: [{prefix: secret, private: true}]\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
+		reader := s.token(t, "bob", []string{"*"}, access.Read)
+		for _, repository := range []string{"acme/boats", "secret/boats"} {
+			resp := s.do(t, http.MethodGet, "/v2/"+repository+"/referrers/"+oci.DigestOf(nil).String(), reader, nil)
+			got, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != http.StatusNotFound || !strings.Contains(string(got), `"`+want+`"`) {
+				t.Errorf("%s after %q: %d %s, %v", repository, body, resp.StatusCode, got, err)
+			}
+		}
 	}
 }
