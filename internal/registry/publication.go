@@ -327,6 +327,10 @@ func (p *publication) open(ctx context.Context, next *catalog.Catalog) error {
 	if err == nil {
 		content, err = r.CatalogSharing(next)
 	}
+	if err == nil {
+		m := r.Manifest()
+		err = p.client.VerifyStored(ctx, p.ref, &m) // Only the cache of the server may have it.
+	}
 	switch {
 	case err == nil:
 		p.former, p.content = r, content

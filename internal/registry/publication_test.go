@@ -115,6 +115,18 @@ func TestTheIndexContinuesWhenTheRegistryLosesIt(t *testing.T) {
 			}
 		},
 		"invalid": func(t *testing.T, dir, _ string) { invalidateIndex(t, dir) },
+		"lost layers": func(t *testing.T, dir, _ string) {
+			files, err := filepath.Glob(filepath.Join(dir, "blobs", "sha256", "*"))
+			for _, file := range files {
+				content, readErr := os.ReadFile(file)
+				if err = errors.Join(err, readErr); len(content) > 0 && content[0] != '{' {
+					err = errors.Join(err, os.Remove(file))
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
 		"another index": func(t *testing.T, dir, _ string) {
 			other := start(t, func(o *registry.Options) { o.Host = "other.example.org" })
 			other.waitUntil(t, "the other index is published", func() bool { return len(other.states(t, "")) > 0 })
