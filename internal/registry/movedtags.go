@@ -94,26 +94,24 @@ func (x *LocalIndexer) watchTags(ctx context.Context, interval time.Duration, ch
 func (x *LocalIndexer) compareTags(ctx context.Context, changed func(repository string)) {
 	known := x.knownTags()
 	maps.DeleteFunc(x.lastCompared, func(repository, _ string) bool { return known[repository] == nil })
-	var mu sync.Mutex
+	repositories := slices.Sorted(maps.Keys(known))
+	last := make([]string, len(repositories))
 	var g errgroup.Group
 	g.SetLimit(comparedTogether)
-	for _, repository := range slices.Sorted(maps.Keys(known)) {
+	for i, repository := range repositories {
 		next := nextTags(known[repository], x.lastCompared[repository])
-		if len(next) == 0 {
-			continue
-		}
 		g.Go(func() error {
-			last, hasMoved := x.compareNext(ctx, repository, known[repository], next)
-			if hasMoved {
+			var hasMoved bool
+			if last[i], hasMoved = x.compareNext(ctx, repository, known[repository], next); hasMoved {
 				changed(repository)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			x.lastCompared[repository] = last
 			return nil
 		})
 	}
 	_ = g.Wait()
+	for i, repository := range repositories {
+		x.lastCompared[repository] = last[i]
+	}
 }
 
 // nextTags returns the tags after the last one that was compared, and those from the start after the end, at most mostCompared.
