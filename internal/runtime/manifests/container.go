@@ -22,7 +22,7 @@ func (in Input) container(c *corev1.Container) {
 			AllowPrivilegeEscalation: new(false), Privileged: new(false),
 		}
 	}
-	addPort(c, metricsPort, metricsNumber)
+	addPort(c, metricsPort, MetricsNumber)
 	if in.kind() == v1.FunctionKind {
 		addPort(c, GRPCPort, ServiceNumber)
 	} else {

@@ -11,7 +11,8 @@ const (
 	// GRPCPort is the name of a function's gRPC port.
 	GRPCPort = "grpc"
 
-	metricsNumber = 8080
+	// MetricsNumber is the port of metrics of every container, and the default of controller-runtime.
+	MetricsNumber = 8080
 	// ServiceNumber is the port of every Service, and the default port on which a runtime
 	// listens.
 	ServiceNumber = 9443

@@ -58,7 +58,7 @@ func (p *Runtime) layOut(ctx context.Context, program runtime.Workload, o manife
 	if err != nil {
 		return layout{}, err
 	}
-	spec.MoreArgs, spec.Files, spec.Memory = more, files, c.Resources.Limits.Memory().Value()
+	spec.MoreArgs, spec.Files, spec.Ports, spec.Memory = more, files, ports.relocated(), c.Resources.Limits.Memory().Value()
 	settle := cmp.Or(time.Duration(o.Deployment.Spec.MinReadySeconds)*time.Second, p.opts.Settle)
 	return layout{ports: ports, renew: renew, settle: settle, spec: spec}, nil
 }

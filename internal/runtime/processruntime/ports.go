@@ -2,6 +2,7 @@ package processruntime
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"strconv"
 	"sync"
@@ -121,6 +122,16 @@ func (p *assignments) release(process string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.all, process)
+}
+
+// defaultHealthPort is the port of health checks of programs that read no variable for it, the default of controller-runtime's scaffold.
+const defaultHealthPort = 8081
+
+// relocated maps the default ports to those of the runtime. A port that the configuration sets to its default stays.
+func (a assigned) relocated() map[int]int {
+	out := map[int]int{manifests.MetricsNumber: a.metrics, defaultHealthPort: a.health, manifests.ServiceNumber: a.serving}
+	maps.DeleteFunc(out, func(from, to int) bool { return to == 0 || to == from })
+	return out
 }
 
 // environment returns the variables that set the ports of a provider. Variables of the

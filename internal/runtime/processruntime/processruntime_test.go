@@ -362,6 +362,11 @@ func TestPortsOfRuntimes(t *testing.T) {
 			}
 			seen[port] = true
 		}
+		for port, variable := range map[int]string{8080: metricsVariable, 8081: healthVariable, manifests.ServiceNumber: webhookVariable} {
+			if to := s.supervisor.last().Ports[port]; !strings.HasSuffix(":"+env[variable], ":"+strconv.Itoa(to)) {
+				t.Errorf("port %d leads to %d, and %s is %q", port, to, variable, env[variable])
+			}
+		}
 		s.run(t, program(v1.FunctionKind, "function-"+name))
 		if i := slices.IndexFunc(s.supervisor.last().MoreArgs, func(a string) bool { return strings.HasPrefix(a, addressFlag+"=:") }); i >= 0 {
 			flags++
@@ -453,9 +458,14 @@ func TestPortOfWebhooks(t *testing.T) {
 			s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Hour)}
 			p := program(v1.ProviderKind, "hello")
 			if tc.configured != 0 {
-				p.Config = configured(corev1.Container{Name: manifests.Container, Env: []corev1.EnvVar{{Name: webhookVariable, Value: strconv.Itoa(tc.configured)}}})
+				p.Config = configured(corev1.Container{Name: manifests.Container, Env: []corev1.EnvVar{
+					{Name: webhookVariable, Value: strconv.Itoa(tc.configured)}, {Name: metricsVariable, Value: ":8080"},
+				}})
 			}
 			s.run(t, p)
+			if to, isRelocated := s.supervisor.last().Ports[8080]; isRelocated == (tc.configured != 0) {
+				t.Errorf("the port of metrics leads to %d", to)
+			}
 			slice := &discoveryv1.EndpointSlice{}
 			if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "hello-process"}, slice); err != nil {
 				t.Fatal(err)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"os"
 	"runtime"
 	"slices"
 	"unsafe"
@@ -119,8 +120,8 @@ func unlessIn(values []uint32, otherwise ...unix.SockFilter) instructions {
 	return append(all, otherwise...)
 }
 
-// filter returns the BPF program that allows or denies each system call.
-func filter(arch uint32) instructions {
+// filter returns the BPF program that allows or denies each system call. More are parts that precede the end.
+func filter(arch uint32, more ...instructions) instructions {
 	program := instructions{
 		load(architecture), test(unix.BPF_JEQ, arch, 1, 0), end(unix.SECCOMP_RET_KILL_PROCESS),
 		load(callNumber), test(unix.BPF_JGE, x32, 0, 1), fail(unix.EPERM),
@@ -140,6 +141,7 @@ func filter(arch uint32) instructions {
 		when(unix.SYS_MMAP, mapFilter()...),
 		when(unix.SYS_SOCKET, socketFilter()...),
 		when(unix.SYS_SOCKETPAIR, socketFilter()...),
+		slices.Concat(more...),
 		instructions{allow()},
 	)
 }
@@ -175,8 +177,9 @@ func socketFilter() instructions {
 }
 
 // forbidCalls installs the filter for this thread, and thereby for the runtime that it
-// executes. A kernel without seccomp is not an error.
-func forbidCalls() error {
+// executes. It sends the descriptor of the filter to a supervisor that relocates ports.
+// A kernel without seccomp is not an error.
+func forbidCalls(supervisor *os.File) error {
 	arch, known := architectures[runtime.GOARCH]
 	if !known {
 		return nil
@@ -187,10 +190,23 @@ func forbidCalls() error {
 	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0, 0, 0); errors.Is(err, unix.EINVAL) {
 		return nil
 	}
-	program := filter(arch)
-	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&unix.SockFprog{
+	if supervisor != nil {
+		listener, err := install(filter(arch, when(unix.SYS_BIND, bindFilter()...)), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+		// If a filter of this process has a descriptor already, as in some containers, the ports are not relocated.
+		if !errors.Is(err, unix.EBUSY) {
+			return errors.Join(err, sendListener(supervisor, listener))
+		}
+	}
+	_, err := install(filter(arch), 0)
+	return err
+}
+
+// install installs a filter for this thread, and returns its descriptor if the flags ask for one.
+func install(program instructions, flags uintptr) (int, error) {
+	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&unix.SockFprog{
 		Len: uint16(len(program)), Filter: &program[0],
-	})), 0, 0)
+	})))
+	return int(listener), errnoOrNil(errno)
 }
 
 // keepApart prevents this thread, and thereby the runtime that it executes, from sending signals to

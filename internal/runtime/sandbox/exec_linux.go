@@ -12,6 +12,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -69,6 +71,8 @@ type child struct {
 	control *os.File
 	reports *json.Decoder
 	report  *os.File
+	// ports is the socket on which init sends the descriptor of its filter.
+	ports *os.File
 	// copied is closed when all of the output has arrived.
 	copied chan struct{}
 	output *os.File
@@ -86,12 +90,17 @@ func (l *initThread) exec(s sandboxSpec, attr *syscall.SysProcAttr, log io.Write
 		pipes[i], pipes[i+1] = r, w
 	}
 	output, outputEnd, controlEnd, control, reports, reportEnd := pipes[0], pipes[1], pipes[2], pipes[3], pipes[4], pipes[5]
-	cmd, err := l.start(outputEnd, []*os.File{controlEnd, reportEnd}, attr)
-	err = errors.Join(err, closeAll(outputEnd, controlEnd, reportEnd))
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, errors.Join(err, closeAll(output, control, reports))
+		return nil, errors.Join(err, closeAll(pipes[:]...))
 	}
-	c := &child{cmd: cmd, control: control, report: reports, reports: json.NewDecoder(reports), output: output, copied: make(chan struct{})}
+	ports, portsEnd := os.NewFile(uintptr(ends[0]), "ports"), os.NewFile(uintptr(ends[1]), "ports")
+	cmd, err := l.start(outputEnd, []*os.File{controlEnd, reportEnd}, portsEnd, attr)
+	err = errors.Join(err, closeAll(outputEnd, controlEnd, reportEnd, portsEnd))
+	if err != nil {
+		return nil, errors.Join(err, closeAll(output, control, reports, ports))
+	}
+	c := &child{cmd: cmd, control: control, report: reports, reports: json.NewDecoder(reports), ports: ports, output: output, copied: make(chan struct{})}
 	go func() {
 		defer close(c.copied)
 		_, _ = io.Copy(log, output) // Every error ends the output.
@@ -99,9 +108,9 @@ func (l *initThread) exec(s sandboxSpec, attr *syscall.SysProcAttr, log io.Write
 	return c, c.send(s)
 }
 
-// start executes init with an output and pipes. It makes a new copy of the program if a
+// start executes init with an output, pipes and a socket. It makes a new copy of the program if a
 // runtime has opened the copy for writing.
-func (l *initThread) start(output *os.File, pipes []*os.File, attr *syscall.SysProcAttr) (*exec.Cmd, error) {
+func (l *initThread) start(output *os.File, pipes []*os.File, ports *os.File, attr *syscall.SysProcAttr) (*exec.Cmd, error) {
 	var err error
 	for range startAttempts {
 		var program *os.File
@@ -112,7 +121,7 @@ func (l *initThread) start(output *os.File, pipes []*os.File, attr *syscall.SysP
 			Path: fmt.Sprintf("/proc/self/fd/%d", programFile), Args: append([]string{"xpkg"}, l.arguments...), Dir: "/",
 			// Init does not inherit the environment of this process.
 			Env:    []string{"GOTRACEBACK=single"},
-			Stdout: output, Stderr: output, ExtraFiles: append(slices.Clone(pipes), program), SysProcAttr: attr,
+			Stdout: output, Stderr: output, ExtraFiles: append(slices.Clone(pipes), program, ports), SysProcAttr: attr,
 		}
 		err = errors.Join(l.do(cmd.Start), program.Close())
 		if !errors.Is(err, syscall.ETXTBSY) {
@@ -200,5 +209,5 @@ func (c *child) terminate(withReaper bool) {
 	timer := time.AfterFunc(limit, func() { _ = c.cmd.Process.Kill() })
 	_, _ = c.wait()
 	timer.Stop()
-	_ = closeAll(c.report, c.output)
+	_ = closeAll(c.report, c.output, c.ports)
 }

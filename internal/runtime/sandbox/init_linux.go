@@ -80,7 +80,11 @@ func (s sandboxSpec) become(control, reports *os.File) error {
 	if err := keepApart(); err != nil {
 		return stage("keep the program apart from this machine", err)
 	}
-	if err := forbidCalls(); err != nil {
+	var supervisor *os.File
+	if s.Relocates {
+		supervisor = os.NewFile(portsFile, "ports")
+	}
+	if err := forbidCalls(supervisor); err != nil {
 		return stage("forbid system calls", err)
 	}
 	if err := send(reports, report{Ready: true}); err != nil || s.Probe {

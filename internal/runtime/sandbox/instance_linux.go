@@ -33,7 +33,7 @@ func newInstance(c *child, first report, isolation string, withReaper bool) *ins
 
 func (i *instance) reap() {
 	defer close(i.gone)
-	defer func() { _ = closeAll(i.child.control, i.child.report, i.child.output) }()
+	defer func() { _ = closeAll(i.child.control, i.child.report, i.child.output, i.child.ports) }()
 	if !i.withReaper {
 		state, err := i.child.wait()
 		if i.exit = exitOf(state); err != nil {

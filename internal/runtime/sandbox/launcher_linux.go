@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -54,6 +55,7 @@ func (s *launcher) start(ctx context.Context, r *run) (*instance, error) {
 	if g.kind == inNamespaces && countsByNamespace() {
 		what.Processes = r.spec.processes()
 	}
+	what.Relocates = g.kind == inNamespaces && len(r.spec.Ports) > 0 && canRelocate()
 	what.Files = r.program.files().dir
 	what.Path, what.Args, what.Env, what.Dir = r.command.path, r.command.args, r.command.env, r.command.dir
 	if err := s.furnish(&what, g, r, private); err != nil {
@@ -67,6 +69,16 @@ func (s *launcher) start(ctx context.Context, r *run) (*instance, error) {
 	child, first, err := s.begin(ctx, what, attr, r.log)
 	if err != nil {
 		return nil, err
+	}
+	if what.Relocates {
+		listener, err := receiveListener(child.ports)
+		if err != nil {
+			child.terminate(withReaper)
+			return nil, fmt.Errorf("relocate its ports: %w", err)
+		}
+		if listener != nil {
+			go relocate(listener, maps.Clone(r.spec.Ports))
+		}
 	}
 	return newInstance(child, first, g.String(), withReaper), nil
 }
@@ -142,14 +154,17 @@ func (s *launcher) furnish(what *sandboxSpec, g *capabilities, r *run, private s
 // countsByNamespace reports whether the kernel counts the processes of a user per user
 // namespace, as Linux does since 5.14. Before that, the limit would apply to all
 // processes of the user of this process.
-func countsByNamespace() bool {
+func countsByNamespace() bool { return isKernel(5, 14) }
+
+// isKernel reports whether the kernel is of a version or later.
+func isKernel(wantMajor, wantMinor int) bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {
 		return false
 	}
 	var major, minor int
 	n, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
-	return err == nil && n == 2 && (major > 5 || major == 5 && minor >= 14)
+	return err == nil && n == 2 && (major > wantMajor || major == wantMajor && minor >= wantMinor)
 }
 
 // overlay makes the root an overlay of the unpacked image, and creates its folders.

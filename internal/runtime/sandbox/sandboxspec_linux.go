@@ -16,6 +16,8 @@ const (
 	reportFile = 4
 	// programFile is the file from which init is executed.
 	programFile = 5
+	// portsFile is the socket to which init sends the descriptor of the filter.
+	portsFile = 6
 )
 
 // kind is the task of init.
@@ -63,6 +65,8 @@ type sandboxSpec struct {
 	User int `json:"user,omitempty"`
 	// Processes limits the processes of the user in the namespace. Zero sets no limit.
 	Processes int `json:"processes,omitempty"`
+	// Relocates reports whether the supervisor relocates the ports of the runtime.
+	Relocates bool `json:"relocates,omitempty"`
 
 	Path string   `json:"path,omitempty"`
 	Args []string `json:"args,omitempty"`

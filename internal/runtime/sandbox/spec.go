@@ -40,6 +40,9 @@ type Spec struct {
 	// content changes, all files are replaced atomically while the runtime runs. A change
 	// of the paths restarts it.
 	Files map[string][]byte
+	// Ports maps TCP ports to those on which the runtime listens in their place. Programs with
+	// the same ports can run at once. It has no effect without namespaces, or before Linux 5.6.
+	Ports map[int]int
 	// Memory limits the memory of all processes of the runtime together, in bytes, and
 	// Processes the number of processes and threads. Zero means the default.
 	Memory    int64
@@ -99,7 +102,7 @@ func (s Spec) checkFiles(refuse func(string, ...any) error) error {
 func (s Spec) same(o Spec) bool {
 	return s.Digest == o.Digest && slices.Equal(s.Command, o.Command) && slices.Equal(s.Args, o.Args) && slices.Equal(s.MoreArgs, o.MoreArgs) &&
 		maps.Equal(s.Env, o.Env) && s.memory() == o.memory() && s.processes() == o.processes() &&
-		slices.Equal(s.paths(), o.paths())
+		slices.Equal(s.paths(), o.paths()) && maps.Equal(s.Ports, o.Ports)
 }
 
 func (s Spec) memory() int64  { return cmp.Or(s.Memory, defaultMemory) }
@@ -111,6 +114,6 @@ func (s Spec) paths() []string { return slices.Sorted(maps.Keys(s.Files)) }
 // clone returns a deep copy.
 func (s Spec) clone() Spec {
 	s.Command, s.Args, s.MoreArgs = slices.Clone(s.Command), slices.Clone(s.Args), slices.Clone(s.MoreArgs)
-	s.Env, s.Files = maps.Clone(s.Env), maps.Clone(s.Files)
+	s.Env, s.Files, s.Ports = maps.Clone(s.Env), maps.Clone(s.Files), maps.Clone(s.Ports)
 	return s
 }

@@ -51,7 +51,7 @@ func TestAsAnotherUser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs most of the tests again")
 	}
-	cmd := asAnotherUser(t, "-test.v", "-test.run=TestRuntime|TestMemory|TestKilled|TestWithout|TestFiles|TestRestart")
+	cmd := asAnotherUser(t, "-test.v", "-test.run=TestRuntime|TestMemory|TestKilled|TestWithout|TestFiles|TestRestart|TestPorts")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -95,6 +95,9 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	case "/listen":
 		_, err := net.Listen("unix", argument)
 		answer(w, "", err)
+	case "/listen-tcp":
+		_, err := net.Listen("tcp", argument)
+		answer(w, "", err)
 	case "/mkdir":
 		answer(w, "", os.Mkdir(argument, 0o700))
 	case "/rename":

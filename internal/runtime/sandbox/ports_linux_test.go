@@ -1,0 +1,62 @@
+package sandbox
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Programs that listen on the same port run at once: each listens on the port that it was assigned. All other ports are as on the machine.
+func TestPortsAreRelocated(t *testing.T) {
+	if !canRelocate() {
+		t.Skip("requires Linux 5.6")
+	}
+	s := newSupervisor(t, nil)
+	number := func() int {
+		n, err := strconv.Atoi(freePort(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	// Another process of the machine has the port.
+	occupied, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer occupied.Close()
+	from := occupied.Addr().(*net.TCPAddr).Port
+	for _, tc := range []struct{ name, host string }{{"one", "127.0.0.1"}, {"two", ""}, {"three", "0.0.0.0"}} {
+		p := spec(t, tc.name)
+		to := number()
+		p.Ports = map[int]int{from: to}
+		begin(t, s, p)
+		if st, _ := s.Status(tc.name); st.Isolation != "namespaces" {
+			t.Skipf("requires namespaces: %s", st.Isolation)
+		}
+		mustAsk(t, p, "listen-tcp", net.JoinHostPort(tc.host, strconv.Itoa(from)))
+		conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", to), 10*time.Second)
+		if err != nil {
+			t.Fatalf("%s: %v", tc.name, err)
+		}
+		conn.Close()
+		// The port is in use now, also for the program.
+		if got, err := ask(p, "listen-tcp", net.JoinHostPort(tc.host, strconv.Itoa(from))); err == nil {
+			t.Errorf("%s listens twice: %s", tc.name, got)
+		}
+		other := number()
+		mustAsk(t, p, "listen-tcp", fmt.Sprintf("127.0.0.1:%d", other))
+		if conn, err = net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", other)); err != nil {
+			t.Fatalf("%s: a port that is not relocated: %v", tc.name, err)
+		}
+		conn.Close()
+	}
+	// Without relocation, the port is occupied.
+	p := spec(t, "four")
+	begin(t, s, p)
+	if got, err := ask(p, "listen-tcp", fmt.Sprintf("127.0.0.1:%d", from)); err == nil {
+		t.Errorf("the port of another process is free: %s", got)
+	}
+}
