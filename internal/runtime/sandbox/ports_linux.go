@@ -100,7 +100,8 @@ func relocate(listener *os.File, ports map[int]int) {
 // answer answers one call. A call that names no relocated port continues in the kernel. A call whose thread has exited needs no answer.
 func answer(fd uintptr, ports map[int]int) {
 	var n notification
-	if ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)) != nil {
+	// An interrupted request is not repeated: it would wait if the call ended in the meantime.
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 {
 		return
 	}
 	r := response{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
