@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -130,4 +133,58 @@ func TestADeletionThatOrphansObjectsKeepsTheCRDs(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// A provider reads the ProviderConfig of a managed resource to delete it, and counts the usages of a ProviderConfig to release it. So their
+// CRDs are deleted when all others are gone, and usages at the end.
+func TestConfigurationsOfAProviderAreDeletedLast(t *testing.T) {
+	s := withExternalRuntimes(t)
+	r := newRegistry(t)
+	ref, _ := r.push(t, "acme/stages:v1", provider("stages",
+		crd("stages.test", "ProviderConfigUsage", "one"), crd("stages.test", "ClusterProviderConfig", "one"), crd("stages.test", "Bucket", "one"), crd("stages.test", "Queue", "one")))
+	s.start(t)
+	p := env.NewProvider("stages", ref)
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeHealthy, "Unknown", "")
+	reportHealth(t, s, p, v1.RuntimeHealthy())
+	untilSettled(t, s, p)
+	hold := func(kind string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "stages.test", Version: "v1", Kind: kind})
+		o.SetName("held")
+		o.SetFinalizers([]string{"stages.test/finalizer"})
+		s.CreateTemporary(t, o)
+		return o
+	}
+	bucket, config := hold("Bucket"), hold("ClusterProviderConfig")
+	release := func(o *unstructured.Unstructured) {
+		env.Update(t, s.Env, o, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })
+	}
+	isDeleting := func(plural string) bool {
+		live := &apiextensionsv1.CustomResourceDefinition{}
+		err := s.Client.Get(t.Context(), client.ObjectKey{Name: plural + ".stages.test"}, live)
+		return apierrors.IsNotFound(err) || err == nil && live.DeletionTimestamp != nil
+	}
+	await := func(last string, kept ...string) {
+		t.Helper()
+		wait.Until(t, limit, last+" are deleted", func() (string, bool) { return "", isDeleting(last) })
+		for _, plural := range kept {
+			if isDeleting(plural) {
+				t.Errorf("%s are deleted with %s", plural, last)
+			}
+		}
+	}
+
+	s.Delete(t, p)
+	await("buckets", "clusterproviderconfigs", "providerconfigusages")
+	wait.Until(t, limit, "the other CRD is gone", func() (string, bool) {
+		err := s.Client.Get(t.Context(), client.ObjectKey{Name: "queues.stages.test"}, &apiextensionsv1.CustomResourceDefinition{})
+		return fmt.Sprint(err), apierrors.IsNotFound(err)
+	})
+	await("buckets", "clusterproviderconfigs", "providerconfigusages")
+	release(bucket)
+	await("clusterproviderconfigs", "providerconfigusages")
+	release(config)
+	s.WaitGone(t, p)
+	await("providerconfigusages")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +27,8 @@ import (
 // The deletion of a Provider deletes its CRDs, and thereby their custom resources. This needs the
 // runtime, which removes its finalizers once the external resources are deleted, and converts
 // custom resources that are stored in an older version. So a finalizer keeps the package, and its
-// runtime runs, until its CRDs are deleted (crossplane/crossplane#4251).
+// runtime runs, until its CRDs are deleted (crossplane/crossplane#4251). The CRDs that the runtime
+// needs for that are deleted last.
 
 // runsUntilDeleted reports whether the runtime of a package runs until its CRDs are deleted.
 func (r *Reconciler) runsUntilDeleted(p v1.Package) bool {
@@ -144,7 +146,7 @@ func (r *Reconciler) watchedDefinitions(ctx context.Context, refs []plan.Ref) (m
 	return out, nil
 }
 
-// divideDeletions returns the deletions that an uninstall still has to request, and the names of all objects that it deletes.
+// divideDeletions returns the deletions that an uninstall has to request now, and the names of all CRDs that it deletes.
 func divideDeletions(live map[plan.Ref]plan.Live, who plan.Requester) (deletions []plan.Change, remaining []string) {
 	for _, c := range plan.Uninstall(live, who).Changes {
 		if c.Action != plan.Delete {
@@ -155,7 +157,28 @@ func divideDeletions(live map[plan.Ref]plan.Live, who plan.Requester) (deletions
 			deletions = append(deletions, c)
 		}
 	}
-	return deletions, remaining
+	first := stages
+	for _, name := range remaining {
+		first = min(first, deletionStage(name))
+	}
+	return slices.DeleteFunc(deletions, func(c plan.Change) bool { return deletionStage(c.Ref.Name) != first }), remaining
+}
+
+// stages is the number of stages of a deletion.
+const stages = 3
+
+// deletionStage returns the stage in which a CRD is deleted, after all CRDs of the stages before it are gone. To delete a managed resource, a
+// provider of Crossplane reads the ProviderConfig of the resource and writes a ProviderConfigUsage, and it releases a ProviderConfig when its
+// usages are gone: without these kinds, no finalizer of the provider would be removed.
+func deletionStage(definition string) int {
+	plural, _, _ := strings.Cut(definition, ".")
+	switch {
+	case strings.HasSuffix(plural, "providerconfigusages"):
+		return 2
+	case strings.HasSuffix(plural, "providerconfigs"), strings.HasSuffix(plural, "storeconfigs"):
+		return 1
+	}
+	return 0
 }
 
 // releaseAdopted returns the adopted objects of a package to their users.
