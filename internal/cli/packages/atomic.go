@@ -159,8 +159,8 @@ func (c change) String() string {
 }
 
 // isUsed reports whether the undoing of the change would delete custom resources, or break another package or an install object, or whether
-// this is not known. Undone are the changes that are undone already, whose requirements do not count. It fails with NotInstalled for a new package that does not exist any
-// more.
+// this is not known. Undone are the changes that are undone already, whose requirements do not count. It fails with NotInstalled for a new
+// package that does not exist any more.
 func (c change) isUsed(ctx context.Context, uninstall uninstallFunc, undone []change) (bool, error) {
 	if c.before != nil {
 		return false, nil

@@ -107,6 +107,7 @@ func TestAFailedStepNamesTheFormerOnes(t *testing.T) {
 }
 
 // A deleted Provider may come back as long as a PackageInstall that used it is neither refused nor gone, also while its status names no
+// A deleted Provider may come back as long as a PackageInstall that used it is neither refused nor gone, also while its status names no
 // Provider.
 func TestADeletedProviderMayComeBackForItsUsers(t *testing.T) {
 	scheme := runtime.NewScheme()
