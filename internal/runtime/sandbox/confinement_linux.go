@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/relocation"
 )
 
 // architectures are the supported architectures, with the kernel's audit constants.
@@ -176,6 +178,12 @@ func socketFilter() instructions {
 	return append(all, fail(unix.EAFNOSUPPORT))
 }
 
+// bindFilter returns the part of the filter for bind, which leaves each call that may name a port to the supervisor. The third argument is
+// the length of the address.
+func bindFilter() instructions {
+	return instructions{loadArg(2), test(unix.BPF_JGE, unix.SizeofSockaddrInet4, 0, 1), end(unix.SECCOMP_RET_USER_NOTIF), allow()}
+}
+
 // forbidCalls installs the filter for this thread, and thereby for the runtime that it
 // executes. It sends the descriptor of the filter to a supervisor that relocates ports.
 // A kernel without seccomp is not an error.
@@ -194,7 +202,7 @@ func forbidCalls(supervisor *os.File) error {
 		listener, err := install(filter(arch, when(unix.SYS_BIND, bindFilter()...)), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
 		// If a filter of this process has a descriptor already, as in some containers, the ports are not relocated.
 		if !errors.Is(err, unix.EBUSY) {
-			return errors.Join(err, sendListener(supervisor, listener))
+			return errors.Join(err, relocation.Send(supervisor, listener))
 		}
 	}
 	_, err := install(filter(arch), 0)
@@ -206,7 +214,10 @@ func install(program instructions, flags uintptr) (int, error) {
 	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&unix.SockFprog{
 		Len: uint16(len(program)), Filter: &program[0],
 	})))
-	return int(listener), errnoOrNil(errno)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(listener), nil
 }
 
 // keepApart prevents this thread, and thereby the runtime that it executes, from sending signals to

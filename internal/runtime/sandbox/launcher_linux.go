@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/filetree"
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/relocation"
 )
 
 const (
@@ -71,13 +72,13 @@ func (s *launcher) start(ctx context.Context, r *run) (*instance, error) {
 		return nil, err
 	}
 	if what.Relocates {
-		listener, err := receiveListener(child.ports)
+		listener, err := relocation.Receive(child.ports)
 		if err != nil {
 			child.terminate(withReaper)
 			return nil, fmt.Errorf("relocate its ports: %w", err)
 		}
 		if listener != nil {
-			go relocate(listener, maps.Clone(r.spec.Ports))
+			go relocation.Serve(listener, maps.Clone(r.spec.Ports))
 		}
 	}
 	return newInstance(child, first, g.String(), withReaper), nil
@@ -150,6 +151,9 @@ func (s *launcher) furnish(what *sandboxSpec, g *capabilities, r *run, private s
 	}
 	return what.plain(r, private)
 }
+
+// canRelocate reports whether the kernel can duplicate the sockets of a runtime, as Linux does since 5.6.
+func canRelocate() bool { return isKernel(5, 6) }
 
 // countsByNamespace reports whether the kernel counts the processes of a user per user
 // namespace, as Linux does since 5.14. Before that, the limit would apply to all

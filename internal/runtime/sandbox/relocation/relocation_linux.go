@@ -1,4 +1,4 @@
-package sandbox
+package relocation
 
 import (
 	"encoding/binary"
@@ -11,10 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// Runtimes share the network of the machine. Programs that are made for a pod listen on the same ports, and many have no setting for them:
-// without relocation, only one of them could run at once. The filter of a runtime therefore leaves each bind call that may name a port to
-// the supervisor (seccomp_unotify(2)), which binds the socket to the port that the runtime has been assigned instead.
 
 // notification and response are struct seccomp_notif and struct seccomp_notif_resp.
 type (
@@ -34,32 +30,24 @@ type (
 	}
 )
 
-// shortestAddress is the length of struct sockaddr_in, and longestAddress that of struct sockaddr_in6.
-const (
-	shortestAddress = unix.SizeofSockaddrInet4
-	longestAddress  = unix.SizeofSockaddrInet6
-)
+// longestAddress is the length of struct sockaddr_in6.
+const longestAddress = unix.SizeofSockaddrInet6
 
-// canRelocate reports whether the kernel can duplicate the sockets of a runtime, as Linux does since 5.6.
-func canRelocate() bool { return isKernel(5, 6) }
-
-// bindFilter returns the part of the filter for bind. The third argument is the length of the address.
-func bindFilter() instructions {
-	return instructions{loadArg(2), test(unix.BPF_JGE, shortestAddress, 0, 1), end(unix.SECCOMP_RET_USER_NOTIF), allow()}
-}
-
-// sendListener sends the descriptor of a filter to the supervisor.
-func sendListener(to *os.File, listener int) error {
+// Send sends the descriptor of a filter to the supervisor, and closes it.
+func Send(to *os.File, listener int) error {
 	return errors.Join(unix.Sendmsg(int(to.Fd()), []byte{0}, unix.UnixRights(listener), nil, 0), unix.Close(listener))
 }
 
-// receiveListener returns the descriptor that init has sent before it executed the runtime. It returns nil if there is none, because the
-// kernel or another filter of this process does not allow it.
-func receiveListener(from *os.File) (*os.File, error) {
+// Receive returns the descriptor that init has sent before it executed the runtime. It returns nil if there is none, because another filter
+// of this process does not allow it.
+func Receive(from *os.File) (*os.File, error) {
 	control := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(int(from.Fd()), make([]byte, 1), control, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 	if err != nil || n == 0 {
-		return nil, ignore(err, unix.EAGAIN)
+		if errors.Is(err, unix.EAGAIN) {
+			return nil, nil
+		}
+		return nil, err
 	}
 	messages, err := unix.ParseSocketControlMessage(control[:n])
 	if err != nil || len(messages) != 1 {
@@ -75,8 +63,9 @@ func receiveListener(from *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fds[0]), "seccomp"), nil
 }
 
-// relocate answers the bind calls of a runtime until all of its processes have exited.
-func relocate(listener *os.File, ports map[int]int) {
+// Serve answers the bind calls of a runtime until all of its processes have exited, and closes the descriptor. A call for a TCP port that is
+// a key of ports binds the port that is its value.
+func Serve(listener *os.File, ports map[int]int) {
 	defer listener.Close()
 	raw, err := listener.SyscallConn()
 	if err != nil {
