@@ -438,10 +438,10 @@ func serving(t *testing.T, name string) *httptest.Server {
 	return server
 }
 
-// A provider that reads no variable for its webhook port serves on the default port. The Service leads there if nothing listens on the
+// A provider that reads no variable for its webhook port serves on the default port. The Service leads there if the provider does not serve on the
 // assigned port, and if the server on the default port is that of the package.
 func TestPortOfWebhooks(t *testing.T) {
-	own, foreign := serving(t, "hello."+home+".svc"), serving(t, "other."+home+".svc")
+	own, foreign, second := serving(t, "hello."+home+".svc"), serving(t, "other."+home+".svc"), serving(t, "hello."+home+".svc")
 	port := func(server *httptest.Server) int { return server.Listener.Addr().(*net.TCPAddr).Port }
 	for name, tc := range map[string]struct {
 		defaultPort, configured int
@@ -449,7 +449,8 @@ func TestPortOfWebhooks(t *testing.T) {
 	}{
 		"TheDefaultPortOfThePackage":         {defaultPort: port(own), want: port(own)},
 		"TheDefaultPortOfAnotherPackage":     {defaultPort: port(foreign)},
-		"TheAssignedPortTakesPrecedence":     {defaultPort: port(own), configured: port(foreign), want: port(foreign)},
+		"TheAssignedPortTakesPrecedence":     {defaultPort: port(own), configured: port(second), want: port(second)},
+		"AnotherServerOnTheAssignedPort":     {defaultPort: port(own), configured: port(foreign), want: port(own)},
 		"NothingListensOnEitherOfTheirPorts": {},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -41,29 +40,36 @@ func (p *Runtime) publish(ctx context.Context, who plan.Requester, o manifests.O
 	return p.writeEndpoints(ctx, o.Service, port)
 }
 
-// webhookPort returns the port on which a provider serves webhooks. Many providers read no variable for it and serve on the default port.
-// Another process may listen there, so the default port counts only if nothing listens on the assigned one, and if the certificate on it has
-// the name of the Service. The authority of the certificate is verified before webhooks are installed, and by the API server.
+// webhookPort returns the port on which a provider serves webhooks. A provider that reads no variable for it serves on the default port, unless
+// the supervisor relocates its ports. Another process may listen there, so the default port counts only if the provider does not serve on the
+// assigned one. The authority of the certificate is verified before webhooks are installed, and by the API server.
 func (p *Runtime) webhookPort(ctx context.Context, process string, s *corev1.Service, ports assigned) int {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	if conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", loopback(ports.serving)); err == nil {
-		_ = conn.Close() // There is no unwritten data.
+	switch {
+	case serves(ctx, ports.serving, s):
+		return ports.serving
+	case ports.fixed != 0:
+		return ports.fixed
+	case !serves(ctx, p.defaultPort, s):
 		return ports.serving
 	}
-	if ports.fixed != 0 {
-		return ports.fixed
-	}
+	p.ports.fix(process, p.defaultPort)
+	return p.defaultPort
+}
+
+// serves reports whether a server on a port has a certificate with the name of a Service. It completes the handshake, because servers log
+// connections that are closed before.
+func serves(ctx context.Context, port int, s *corev1.Service) bool {
 	config := &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(state tls.ConnectionState) error { // See above.
 		return state.PeerCertificates[0].VerifyHostname(s.Name + "." + s.Namespace + ".svc")
 	}}
-	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", loopback(p.defaultPort))
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", loopback(port))
 	if err != nil {
-		return ports.serving
+		return false
 	}
 	_ = conn.Close() // There is no unwritten data.
-	p.ports.fix(process, p.defaultPort)
-	return p.defaultPort
+	return true
 }
 
 // writeEndpoints creates or updates the EndpointSlice of the Service.
