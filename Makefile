@@ -18,7 +18,7 @@ CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording screenshots site test test-short test-race lint generate check-generated bench registry-goals growth clean fuzz hostile attack faults
+.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording screenshots site test test-short test-race lint generate check-generated bench registry-goals growth clean fuzz hostile attack real-providers faults
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -83,6 +83,9 @@ hostile: build build-kubectl ## Run the demo and tests of the commands without H
 
 attack: build ## Install hostile packages one after another, with a restart of the control plane after each
 	XPKG_ATTACK=full $(GO) test -count 1 -v -timeout 2h ./test/attack
+
+real-providers: build ## Build published providers from their Go modules, and run them on a control plane
+	XPKG_REAL_PROVIDERS=1 $(GO) test -count 1 -v -timeout 1h ./test/program -run TestRealProviders
 
 faults: build ## Inject every fault at every call of the manager and of a migration, instead of a part of them
 	XPKG_FAULTS=full $(GO) test -count 1 -v -timeout 2h ./test/faults ./test/core
