@@ -281,7 +281,7 @@ func finishDeletions(env *terminal.Env, flags connection.ClusterFlags, cluster c
 	return deleted, nil
 }
 
-// recreated returns the error of a package that exists again, with the command that deletes what requires it.
+// recreated returns the error of a package that exists again, with the objects that require it.
 func recreated(ctx context.Context, cluster client.Client, now v1.Package) error {
 	failed := ErrRecreated.New(nil, "%s was deleted, and created again", inventory.ShortName(now))
 	var by *errcode.Error
@@ -289,6 +289,9 @@ func recreated(ctx context.Context, cluster client.Client, now v1.Package) error
 		return failed.WithDo("%s", by.Do)
 	}
 	name := inventory.ShortName(now)
+	if now.GetAnnotations()[revision.AnnotationCreatedForNamespaces] == "true" {
+		return failed.WithDo("The manager has created it again for PackageInstalls that use it. Delete these first; `xpkg plan uninstall %s` lists them.", name)
+	}
 	all, err := inventory.Load(ctx, cluster)
 	switch {
 	case err != nil:

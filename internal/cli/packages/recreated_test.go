@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -20,6 +21,8 @@ func TestRecreatedNamesTheDependents(t *testing.T) {
 	}
 	base, top := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "base"}}, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "top"}}
 	base.Spec.Package, top.Spec.Package = "registry.example.com/base:v1", "registry.example.com/top:v1"
+	shared := base.DeepCopy()
+	shared.Annotations = map[string]string{revision.AnnotationCreatedForNamespaces: "true"}
 	lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}, Packages: []v1beta1.LockPackage{
 		{Name: "top-1", Source: "registry.example.com/top", Version: "v1", Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/base", Constraints: ">=v1"}}},
 	}}
@@ -31,5 +34,9 @@ func TestRecreatedNamesTheDependents(t *testing.T) {
 		if got := errcode.From(recreated(t.Context(), cluster.Build(), base)).Do; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+	const used = "The manager has created it again for PackageInstalls that use it. Delete these first; `xpkg plan uninstall provider/base` lists them."
+	if got := errcode.From(recreated(t.Context(), fake.NewClientBuilder().WithScheme(scheme).Build(), shared)).Do; got != used {
+		t.Errorf("got %s, want %s", got, used)
 	}
 }
