@@ -24,7 +24,7 @@ var ErrUnreadable = errcode.Code{
 var ErrDamaged = errcode.Code{
 	Name: "MirrorDamaged", Class: errcode.Unavailable,
 	Cause: "The mirror has accepted content that it does not serve: its storage has a damaged file under the digest, such as an empty one since its disk was full. Everything else was copied, and the index.",
-	Fix:   "Delete each manifest in the message in the mirror by its digest, such as with `curl -X DELETE https://HOST/v2/REPOSITORY/manifests/DIGEST`, collect the garbage of the mirror, and restart it. Then run the command again.",
+	Fix:   "In the mirror, delete each manifest in the message by its digest, collect the garbage, and restart it. Then run the command again.",
 }
 
 // A readError is the failure of a request to the source for something that does not exist there, that is damaged, or that the user may not read.
