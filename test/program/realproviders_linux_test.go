@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -56,11 +55,13 @@ func TestRealProviders(t *testing.T) {
 	account := &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}}
 	account.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Name: new("provider-kubernetes")}}
 	create(t, c, account)
-	create(t, c, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "provider-kubernetes"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: bootstrap.DefaultNamespace, Name: "provider-kubernetes"}},
-	})
+	create(t, c, object(t, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: provider-kubernetes}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, namespace: `+bootstrap.DefaultNamespace+`, name: provider-kubernetes}]
+`))
 	p.xpkg(t, "install", "provider", nop, "provider-nop", "--wait", "2m")
 	p.xpkg(t, "install", "provider", kubernetes, "provider-kubernetes", "--runtime-config", "kubernetes", "--wait", "2m")
 	p.xpkg(t, "install", "provider", http, "provider-http", "--wait", "2m")
@@ -99,15 +100,16 @@ spec:
 	create(t, c, managed)
 	untilManaged(t, c, managed)
 	p.xpkg(t, "update", "provider-kubernetes", "v1.2.1", "--yes", "--wait", "2m")
+	change(t, c, managed)
 	untilManaged(t, c, managed)
 	p.xpkg(t, "rollback", "provider-kubernetes", "--yes", "--wait", "2m")
+	change(t, c, managed)
 	untilManaged(t, c, managed)
 
 	p.xpkg(t, "uninstall", "provider-kubernetes", "provider-nop", "provider-http", "--yes", "--wait", "2m")
 	until(t, "the external object is deleted", func(ctx context.Context) (string, bool) {
-		ns := &corev1.Namespace{}
-		err := c.Get(ctx, client.ObjectKey{Name: "real-namespace"}, ns)
-		return fmt.Sprintf("%s, %v", ns.Status.Phase, err), apierrors.IsNotFound(err)
+		err := c.Get(ctx, client.ObjectKey{Name: "real-namespace"}, object(t, "{apiVersion: v1, kind: Namespace}"))
+		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})
 }
 
@@ -163,17 +165,15 @@ func create(t *testing.T, c client.Client, o client.Object) {
 	}
 }
 
-// untilManaged waits until a provider has reconciled a managed resource, which is ready, after a change of it.
-func untilManaged(t *testing.T, c client.Client, o *unstructured.Unstructured) {
+// change changes the policies of a managed resource, so that its provider must reconcile it.
+func change(t *testing.T, c client.Client, o *unstructured.Unstructured) {
 	t.Helper()
-	key := client.ObjectKeyFromObject(o)
-	if err := c.Get(t.Context(), key, o); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		t.Fatal(err)
 	}
 	changed := o.DeepCopy()
-	generation := o.GetGeneration()
 	policies := []any{"*"}
-	if generation%2 == 1 {
+	if before, _, err := unstructured.NestedSlice(o.Object, "spec", "managementPolicies"); err == nil && len(before) == 1 {
 		policies = []any{"Observe", "Create", "Update", "Delete", "LateInitialize"}
 	}
 	if err := unstructured.SetNestedSlice(changed.Object, policies, "spec", "managementPolicies"); err != nil {
@@ -182,8 +182,13 @@ func untilManaged(t *testing.T, c client.Client, o *unstructured.Unstructured) {
 	if err := c.Patch(t.Context(), changed, client.MergeFrom(o)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// untilManaged waits until a provider has reconciled a managed resource at its generation, and the resource is ready.
+func untilManaged(t *testing.T, c client.Client, o *unstructured.Unstructured) {
+	t.Helper()
 	until(t, o.GetKind()+" "+o.GetName()+" is reconciled", func(ctx context.Context) (string, bool) {
-		if err := c.Get(ctx, key, o); err != nil {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err.Error(), false
 		}
 		conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
