@@ -71,11 +71,7 @@ func TestInterruptedUninstallNamesTheRest(t *testing.T) {
 
 // An operation that fails after some of its steps names them, the advice of the failure, and the command for the rest.
 func TestAFailedStepNamesTheFormerOnes(t *testing.T) {
-	newProvider := func(name string) v1.Package {
-		p := v1.NewPackage("Provider")
-		p.SetName(name)
-		return p
-	}
+	newProvider := func(name string) v1.Package { return named(v1.ProviderKind, name) }
 	mast, rope := newProvider("mast"), newProvider("rope")
 	removed := &doneStep{step: &step{live: mast, remove: true}, object: mast, word: "deleted"}
 	updated := &doneStep{step: &step{live: mast, want: mast}, object: mast, word: "updated"}

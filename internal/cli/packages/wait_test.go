@@ -210,11 +210,7 @@ func TestAtomicCommandsKeepCustomResources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newPackage := func(name string) v1.Package {
-		p := v1.NewPackage("Provider")
-		p.SetName(name)
-		return p
-	}
+	newPackage := func(name string) v1.Package { return named(v1.ProviderKind, name) }
 	used, unknown, empty, gone := newPackage("used"), newPackage("unknown"), newPackage("empty"), newPackage("gone")
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(used, unknown, empty).Build()
 	uninstall := func(_ context.Context, p v1.Package) (*planner.Plan, error) {
@@ -349,11 +345,7 @@ func TestAtomicCommandsKeepDependencies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newPackage := func(name string) v1.Package {
-		p := v1.NewPackage("Provider")
-		p.SetName(name)
-		return p
-	}
+	newPackage := func(name string) v1.Package { return named(v1.ProviderKind, name) }
 	base, own, kept := newPackage("base"), newPackage("own"), newPackage("kept")
 	for _, tc := range []struct {
 		name      string
