@@ -19,6 +19,19 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
+// runningProvider starts the manager, and returns a provider with CRDs whose runtime runs.
+func runningProvider(t *testing.T, s *testEnv, name string, crds ...string) *v1.Provider {
+	t.Helper()
+	ref, _ := newRegistry(t).push(t, "acme/"+name+":v1", provider(name, crds...))
+	s.start(t)
+	p := env.NewProvider(name, ref)
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeHealthy, "Unknown", "")
+	reportHealth(t, s, p, v1.RuntimeHealthy())
+	untilSettled(t, s, p)
+	return p
+}
+
 // Uninstalling a provider whose runtime runs deletes each CRD with one write. The number of other calls does
 // not grow with the number of CRDs, and nothing is logged as an error.
 func TestUninstallingAProviderCostsOneWriteForEachCRD(t *testing.T) {
@@ -26,18 +39,11 @@ func TestUninstallingAProviderCostsOneWriteForEachCRD(t *testing.T) {
 	s := withExternalRuntimes(t)
 	log := &logRecorder{}
 	s.log = log
-	r := newRegistry(t)
 	var crds []string
 	for i := range definitions {
 		crds = append(crds, crd("uninstall.test", fmt.Sprintf("Thing%02d", i), "one"))
 	}
-	ref, _ := r.push(t, "acme/uninstall:v1", provider("uninstall", crds...))
-	s.start(t)
-	p := env.NewProvider("uninstall", ref)
-	s.CreateTemporary(t, p)
-	s.WaitCondition(t, p, v1.TypeHealthy, "Unknown", "")
-	reportHealth(t, s, p, v1.RuntimeHealthy())
-	untilSettled(t, s, p)
+	p := runningProvider(t, s, "uninstall", crds...)
 	s.audit.Reset("")
 
 	if err := s.Client.Delete(t.Context(), p); err != nil {
@@ -83,20 +89,13 @@ func TestUninstallingAProviderCostsOneWriteForEachCRD(t *testing.T) {
 func TestADeletionThatOrphansObjectsKeepsTheCRDs(t *testing.T) {
 	const definitions = 20
 	s := withExternalRuntimes(t)
-	r := newRegistry(t)
 	var crds, names []string
 	for i := range definitions {
 		kind := fmt.Sprintf("Keepsake%02d", i)
 		crds = append(crds, crd("keepsakes.test", kind, "one"))
 		names = append(names, strings.ToLower(kind)+"s.keepsakes.test")
 	}
-	ref, _ := r.push(t, "acme/keepsakes:v1", provider("keepsakes", crds...))
-	s.start(t)
-	p := env.NewProvider("keepsakes", ref)
-	s.CreateTemporary(t, p)
-	s.WaitCondition(t, p, v1.TypeHealthy, "Unknown", "")
-	reportHealth(t, s, p, v1.RuntimeHealthy())
-	untilSettled(t, s, p)
+	p := runningProvider(t, s, "keepsakes", crds...)
 	if !controllerutil.ContainsFinalizer(p, v1.FinalizerRuntimeProtection) {
 		t.Fatalf("the finalizers are %s", p.Finalizers)
 	}
@@ -139,15 +138,8 @@ func TestADeletionThatOrphansObjectsKeepsTheCRDs(t *testing.T) {
 // CRDs are deleted when all others are gone, and usages at the end.
 func TestConfigurationsOfAProviderAreDeletedLast(t *testing.T) {
 	s := withExternalRuntimes(t)
-	r := newRegistry(t)
-	ref, _ := r.push(t, "acme/stages:v1", provider("stages",
-		crd("stages.test", "ProviderConfigUsage", "one"), crd("stages.test", "ClusterProviderConfig", "one"), crd("stages.test", "Bucket", "one"), crd("stages.test", "Queue", "one")))
-	s.start(t)
-	p := env.NewProvider("stages", ref)
-	s.CreateTemporary(t, p)
-	s.WaitCondition(t, p, v1.TypeHealthy, "Unknown", "")
-	reportHealth(t, s, p, v1.RuntimeHealthy())
-	untilSettled(t, s, p)
+	p := runningProvider(t, s, "stages",
+		crd("stages.test", "ProviderConfigUsage", "one"), crd("stages.test", "ClusterProviderConfig", "one"), crd("stages.test", "Bucket", "one"), crd("stages.test", "Queue", "one"))
 	hold := func(kind string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "stages.test", Version: "v1", Kind: kind})
