@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 )
 
 // Programs that listen on the same port run at once: each listens on the port that it was assigned. All other ports are as on the machine.
 func TestPortsAreRelocated(t *testing.T) {
 	if !canRelocate() {
-		t.Skip("requires Linux 5.6")
+		prerequisite.Missing(t, "the relocation of ports needs Linux 5.6 or later")
 	}
 	s := newSupervisor(t, nil)
 	number := func() int {
