@@ -2,15 +2,14 @@ package cli
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/gosource"
 	"github.com/xpkg-dev/xpkg/internal/testing/race"
 )
 
@@ -32,47 +31,33 @@ func parseAdvice(t *testing.T, command string) (err error) {
 func TestAdvisedCommandsParse(t *testing.T) {
 	race.SkipSequential(t)
 	checked := 0
-	for _, root := range []string{"../../internal", "../../pkg"} {
-		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			files := token.NewFileSet()
-			file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				lit, ok := n.(*ast.BasicLit)
-				if !ok || lit.Kind != token.STRING {
-					return true
-				}
-				text, err := strconv.Unquote(lit.Value)
-				if err != nil {
-					return true
-				}
-				for _, m := range inlineCommand.FindAllStringSubmatch(text, -1) {
-					if strings.HasPrefix(m[1], "%s") {
-						continue
-					}
-					checked++
-					err := parseAdvice(t, m[1])
-					if strings.HasSuffix(m[1], " --help") {
-						err = nil
-					}
-					isName := !strings.Contains(m[1], " --") // Text often names a command without its arguments.
-					if err != nil && !(isIncomplete(err) && (isName || !strings.HasPrefix(err.Error(), "missing flags"))) {
-						t.Errorf("%s: xpkg %s: %v", files.Position(lit.Pos()), m[1], err)
-					}
-				}
+	gosource.Each(t, filepath.Join("..", ".."), func(files *token.FileSet, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			lit, ok := n.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING {
 				return true
-			})
-			return nil
+			}
+			text, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				return true
+			}
+			for _, m := range inlineCommand.FindAllStringSubmatch(text, -1) {
+				if strings.HasPrefix(m[1], "%s") {
+					continue
+				}
+				checked++
+				err := parseAdvice(t, m[1])
+				if strings.HasSuffix(m[1], " --help") {
+					err = nil
+				}
+				isName := !strings.Contains(m[1], " --") // Text often names a command without its arguments.
+				if err != nil && !(isIncomplete(err) && (isName || !strings.HasPrefix(err.Error(), "missing flags"))) {
+					t.Errorf("%s: xpkg %s: %v", files.Position(lit.Pos()), m[1], err)
+				}
+			}
+			return true
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	if checked < 300 {
 		t.Errorf("%d commands were found", checked)
 	}

@@ -2,16 +2,14 @@ package errcodes_test
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/errcodes"
+	"github.com/xpkg-dev/xpkg/internal/testing/gosource"
 )
 
 // TestEveryDeclaredCodeIsListedOnce compares the listed codes with the codes that
@@ -38,35 +36,18 @@ func TestEveryDeclaredCodeIsListedOnce(t *testing.T) {
 func declaredCodes(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, dir := range []string{"internal", "pkg"} {
-		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
+	gosource.Each(t, filepath.Join("..", ".."), func(_ *token.FileSet, file *ast.File) {
+		for _, decl := range file.Decls {
+			if g, ok := decl.(*ast.GenDecl); ok && g.Tok == token.VAR {
+				ast.Inspect(g, func(n ast.Node) bool {
+					if lit, ok := n.(*ast.CompositeLit); ok {
+						names = append(names, codeName(lit)...)
+					}
+					return true
+				})
 			}
-			src, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, src, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			for _, decl := range file.Decls {
-				if g, ok := decl.(*ast.GenDecl); ok && g.Tok == token.VAR {
-					ast.Inspect(g, func(n ast.Node) bool {
-						if lit, ok := n.(*ast.CompositeLit); ok {
-							names = append(names, codeName(lit)...)
-						}
-						return true
-					})
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
 		}
-	}
+	})
 	if len(names) < 100 {
 		t.Fatalf("found only %d declared codes", len(names))
 	}

@@ -2,9 +2,7 @@ package errcodes_test
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/errcodes"
+	"github.com/xpkg-dev/xpkg/internal/testing/gosource"
 	"github.com/xpkg-dev/xpkg/internal/testing/placeholder"
 )
 
@@ -23,28 +22,14 @@ func TestHintsCanBePasted(t *testing.T) {
 		}
 	}
 	hints := map[string]string{}
-	for _, dir := range []string{"internal", "pkg"} {
-		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
+	gosource.Each(t, filepath.Join("..", ".."), func(files *token.FileSet, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			for _, text := range hintsOf(n) {
+				hints[files.Position(n.Pos()).String()] = text
 			}
-			files := token.NewFileSet()
-			file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				for _, text := range hintsOf(n) {
-					hints[files.Position(n.Pos()).String()] = text
-				}
-				return true
-			})
-			return nil
+			return true
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	if len(hints) < 150 {
 		t.Fatalf("found only %d hints", len(hints))
 	}
