@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 )
 
 // compareLimits compares numeric limits.
@@ -25,10 +28,13 @@ func (f field) compareLimits(a, b *schema) {
 		{"maxProperties", true, number(a.MaxProperties), number(b.MaxProperties)},
 		{"minProperties", false, number(a.MinProperties), number(b.MinProperties)},
 	} {
-		// A missing limit is infinite.
-		none := math.Inf(-1)
-		if l.upper {
-			none = math.Inf(1)
+		// A missing limit is infinite. No length and no number of items is below zero.
+		none := math.Inf(1)
+		switch {
+		case l.name == "minimum":
+			none = math.Inf(-1)
+		case !l.upper:
+			none = 0
 		}
 		from, to := valueOr(l.from, none), valueOr(l.to, none)
 		switch order := cmp.Compare(from, to); {
@@ -70,27 +76,55 @@ func format(v *float64) string {
 	return strconv.FormatFloat(*v, 'g', -1, 64)
 }
 
-// enforcedFormats are the string and number formats that the API server validates; it ignores all others.
-var enforcedFormats = []string{
+// stringFormats are the formats of strings that the API server validates; it ignores all others. It reads them without hyphens.
+var stringFormats = []string{
 	"bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5", "isbn",
 	"isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "byte", "password", "date", "duration", "datetime",
-	"date-time", "int32", "int64", "float", "double", "k8s-short-name", "k8s-long-name",
+	"k8sshortname", "k8slongname",
+}
+
+// enforcedFormat returns the format that the API server validates, and "" if there is none. The ranges of int64 and double are those of all numbers that it decodes.
+func enforcedFormat(s *schema) string {
+	format := s.Format
+	enforced := false
+	switch s.Type {
+	case "integer":
+		enforced = format == "int32"
+	case "number":
+		enforced = format == "float"
+	case "", "string":
+		format = strings.ReplaceAll(format, "-", "")
+		enforced = slices.Contains(stringFormats, format)
+	}
+	if !enforced {
+		return ""
+	}
+	return format
 }
 
 // compareTexts compares constraints whose values have no order.
 func (f field) compareTexts(a, b *schema) {
-	for _, t := range []struct{ name, from, to string }{{"pattern", a.Pattern, b.Pattern}, {"format", a.Format, b.Format}} {
-		switch {
-		case t.from == t.to:
-		case t.to == "":
-			f.add(Safe, ConstraintLoosened, t.name, t.from, "", "%s was removed", t.name)
-		case t.name == "format" && !slices.Contains(enforcedFormats, t.to):
-			f.add(Safe, ConstraintChanged, t.name, t.from, t.to, "format changed, which the API server does not enforce")
-		case t.from == "":
-			f.tighten(ConstraintTightened, t.name, "", t.to, "%s was added", t.name)
-		default:
-			f.tighten(ConstraintChanged, t.name, t.from, t.to, "%s changed", t.name)
-		}
+	switch from, to := a.Pattern, b.Pattern; {
+	case from == to:
+	case to == "":
+		f.add(Safe, ConstraintLoosened, "pattern", from, "", "pattern was removed")
+	case from == "":
+		f.tighten(ConstraintTightened, "pattern", "", to, "pattern was added")
+	default:
+		f.tighten(ConstraintChanged, "pattern", from, to, "pattern changed")
+	}
+	switch from, to := enforcedFormat(a), enforcedFormat(b); {
+	case a.Format == b.Format && from == to:
+	case b.Format == "":
+		f.add(Safe, ConstraintLoosened, "format", a.Format, "", "format was removed")
+	case to == from:
+		f.add(Safe, ConstraintChanged, "format", a.Format, b.Format, "format changed; the API server accepts the same values")
+	case to == "":
+		f.add(Safe, ConstraintLoosened, "format", a.Format, b.Format, "format changed, and the API server does not enforce it any more")
+	case from == "" && a.Format == "":
+		f.tighten(ConstraintTightened, "format", "", b.Format, "format was added")
+	default:
+		f.tighten(ConstraintChanged, "format", a.Format, b.Format, "format changed")
 	}
 }
 
@@ -100,18 +134,24 @@ func (f field) compareFlags(a, b *schema) {
 		name     string
 		from, to bool
 	}{
-		{"exclusiveMaximum", a.ExclusiveMaximum, b.ExclusiveMaximum}, {"exclusiveMinimum", a.ExclusiveMinimum, b.ExclusiveMinimum},
+		{"exclusiveMaximum", a.Maximum != nil && a.ExclusiveMaximum, b.Maximum != nil && b.ExclusiveMaximum},
+		{"exclusiveMinimum", a.Minimum != nil && a.ExclusiveMinimum, b.Minimum != nil && b.ExclusiveMinimum},
 		{"uniqueItems", a.UniqueItems, b.UniqueItems}, {"not nullable", !a.Nullable, !b.Nullable},
 	} {
+		hasDefault := l.name == "not nullable" && a.Default != nil && b.Default != nil
 		switch {
+		case !l.from && l.to && hasDefault:
+			f.add(Care, ConstraintTightened, l.name, "", "", "null is replaced by the default")
 		case !l.from && l.to:
 			f.tighten(ConstraintTightened, l.name, "", "", "the value must be %s", l.name)
+		case l.from && !l.to && hasDefault:
+			f.add(Care, ConstraintLoosened, l.name, "", "", "null is no longer replaced by the default")
 		case l.from && !l.to:
 			f.add(Safe, ConstraintLoosened, l.name, "", "", "the value no longer has to be %s", l.name)
 		}
 	}
 	switch from, to := keepsUnknown(a), keepsUnknown(b); {
-	case from && !to:
+	case from && !to && valuesOf(b) == nil:
 		f.add(Breaking, UnknownFieldsPruned, "", "", "", "fields that the schema does not describe are dropped")
 	case !from && to:
 		f.add(Safe, UnknownFieldsKept, "", "", "", "fields that the schema does not describe are kept")
@@ -124,7 +164,7 @@ func (f field) compareFlags(a, b *schema) {
 	default:
 		f.add(Care, MergeChanged, "x-kubernetes-list-type", from, to, "clients merge the items differently")
 	}
-	if from, to := value(a.XMapType), value(b.XMapType); from != to {
+	if from, to := mapType(a), mapType(b); from != to {
 		f.add(Care, MergeChanged, "x-kubernetes-map-type", from, to, "clients merge the fields differently")
 	}
 }
@@ -133,12 +173,20 @@ func (f field) compareFlags(a, b *schema) {
 func listType(s *schema) string {
 	t := value(s.XListType)
 	if len(s.XListMapKeys) > 0 {
-		t += " by " + strings.Join(s.XListMapKeys, ", ")
+		t += " by " + strings.Join(slices.Sorted(slices.Values(s.XListMapKeys)), ", ")
 	}
 	if t == "atomic" {
 		return ""
 	}
 	return t
+}
+
+// mapType returns the merge behavior of an object.
+func mapType(s *schema) string {
+	if t := value(s.XMapType); t != "granular" {
+		return t
+	}
+	return ""
 }
 
 func value(s *string) string {
@@ -170,9 +218,17 @@ func (f field) compareRules(a, b *schema) {
 	f.compareRuleErrors(a, b)
 }
 
-// ruleText returns the expression of a rule in one line.
+// ruleToken matches a string literal of CEL, and white space with comments between other tokens.
+var ruleToken = lazyregexp.New(`(?s)[rR]'''.*?'''|[rR]""".*?"""|'''(?:\\.|.)*?'''|"""(?:\\.|.)*?"""|[rR]'[^']*'|[rR]"[^"]*"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?:\s|//[^\n]*)+`)
+
+// ruleText returns the expression of a rule in one line, without comments. Literals keep their white space.
 func ruleText(r apiextensionsv1.ValidationRule) string {
-	return strings.Join(strings.Fields(r.Rule), " ")
+	return strings.TrimSpace(ruleToken().ReplaceAllStringFunc(r.Rule, func(token string) string {
+		if strings.ContainsAny(token[:1], `rR"'`) {
+			return token
+		}
+		return " "
+	}))
 }
 
 // compareRuleErrors compares the errors of the rules that both schemas have, and the objects that they apply to.
@@ -215,7 +271,7 @@ func (f field) compareAlternatives(a, b *schema) {
 	for _, l := range []struct {
 		name     string
 		from, to []schema
-	}{{"allOf", a.AllOf, b.AllOf}, {"anyOf", a.AnyOf, b.AnyOf}, {"oneOf", a.OneOf, b.OneOf}} {
+	}{{"allOf", allOf(a), allOf(b)}, {"anyOf", anyOf(a), anyOf(b)}, {"oneOf", a.OneOf, b.OneOf}} {
 		from, to := branches(l.from), branches(l.to)
 		gone, added := without(from, to), without(to, from)
 		switch {
@@ -241,6 +297,24 @@ func (f field) compareAlternatives(a, b *schema) {
 		f.tighten(ConstraintChanged, "not", "", "", "not changed")
 	}
 }
+
+// allOf and anyOf return the alternatives of a schema without the types of an integer or string, which x-kubernetes-int-or-string implies.
+func allOf(s *schema) []schema {
+	if !s.XIntOrString {
+		return s.AllOf
+	}
+	return slices.DeleteFunc(slices.Clone(s.AllOf), func(b schema) bool { return reflect.DeepEqual(b, schema{AnyOf: intOrString}) })
+}
+
+func anyOf(s *schema) []schema {
+	if s.XIntOrString && reflect.DeepEqual(s.AnyOf, intOrString) {
+		return nil
+	}
+	return s.AnyOf
+}
+
+// intOrString are the alternatives of an integer or string in the form that the API server requires.
+var intOrString = []schema{{Type: "integer"}, {Type: "string"}}
 
 // branches returns the schemas as JSON.
 func branches(all []apiextensionsv1.JSONSchemaProps) []string {

@@ -63,49 +63,72 @@ func TestFieldChangesAreClassed(t *testing.T) {
 		from, to      string
 		want, reverse string
 	}{
-		"type":                {"{type: string}", "{type: integer}", "breaking TypeChanged", "breaking TypeChanged"},
-		"type widened":        {"{type: integer}", "{type: number}", "needs care TypeChanged", "breaking TypeChanged"},
-		"integer or string":   {"{type: string}", "{x-kubernetes-int-or-string: true}", "needs care TypeChanged", "breaking TypeChanged"},
-		"default added":       {"{type: string}", "{type: string, default: a}", "needs care DefaultAdded", "needs care DefaultRemoved"},
-		"default changed":     {"{type: string, default: a}", "{type: string, default: b}", "needs care DefaultChanged", "needs care DefaultChanged"},
-		"enum added":          {"{type: string}", "{type: string, enum: [a]}", "breaking EnumAdded", "safe EnumRemoved"},
-		"enum value removed":  {"{type: string, enum: [a, b]}", "{type: string, enum: [a]}", "breaking EnumValuesRemoved", "safe EnumValuesAdded"},
-		"maximum":             {"{type: integer}", "{type: integer, maximum: 3}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"maximum lower":       {"{type: integer, maximum: 4}", "{type: integer, maximum: 3}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"minimum":             {"{type: integer, minimum: 1}", "{type: integer, minimum: 2}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"maxLength":           {"{type: string, maxLength: 5}", "{type: string, maxLength: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"minLength":           {"{type: string}", "{type: string, minLength: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"maxItems":            {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, maxItems: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"minItems":            {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, minItems: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"maxProperties":       {"{type: object}", "{type: object, maxProperties: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"minProperties":       {"{type: object}", "{type: object, minProperties: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"exclusiveMaximum":    {"{type: integer, maximum: 3}", "{type: integer, maximum: 3, exclusiveMaximum: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"exclusiveMinimum":    {"{type: integer, minimum: 3}", "{type: integer, minimum: 3, exclusiveMinimum: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"multipleOf":          {"{type: integer, multipleOf: 2}", "{type: integer, multipleOf: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"multipleOf other":    {"{type: integer, multipleOf: 2}", "{type: integer, multipleOf: 3}", "breaking ConstraintTightened", "breaking ConstraintTightened"},
-		"uniqueItems":         {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, uniqueItems: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"nullable":            {"{type: string, nullable: true}", "{type: string}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"pattern added":       {"{type: string}", "{type: string, pattern: '^a'}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"pattern changed":     {"{type: string, pattern: '^b'}", "{type: string, pattern: '^a'}", "breaking ConstraintChanged", "breaking ConstraintChanged"},
-		"format":              {"{type: string}", "{type: string, format: date-time}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
-		"unknown format":      {"{type: string}", "{type: string, format: moon}", "safe ConstraintChanged", "safe ConstraintLoosened"},
-		"rule":                {"{type: integer}", "{type: integer, x-kubernetes-validations: [{rule: self > 1}]}", "breaking RuleAdded", "safe RuleRemoved"},
-		"immutable":           {"{type: integer}", "{type: integer, x-kubernetes-validations: [{rule: self == oldSelf}]}", "breaking RuleAdded", "safe RuleRemoved"},
-		"message of a rule":   {"{type: integer, x-kubernetes-validations: [{rule: self > 1, message: a}]}", "{type: integer, x-kubernetes-validations: [{rule: self > 1, message: b}]}", "safe RuleChanged", "safe RuleChanged"},
-		"reason of a rule":    {"{type: integer, x-kubernetes-validations: [{rule: self > 1}]}", "{type: integer, x-kubernetes-validations: [{rule: self > 1, reason: FieldValueForbidden}]}", "safe RuleChanged", "safe RuleChanged"},
-		"default reason":      {"{type: integer, x-kubernetes-validations: [{rule: self > 1}]}", "{type: integer, x-kubernetes-validations: [{rule: self > 1, reason: FieldValueInvalid}]}", "", ""},
-		"path of a rule":      {"{type: object, x-kubernetes-validations: [{rule: has(self.a)}]}", "{type: object, x-kubernetes-validations: [{rule: has(self.a), fieldPath: .a}]}", "safe RuleChanged", "safe RuleChanged"},
-		"rule of new objects": {"{type: integer, x-kubernetes-validations: [{rule: oldSelf == self}]}", "{type: integer, x-kubernetes-validations: [{rule: oldSelf == self, optionalOldSelf: true}]}", "breaking RuleChanged", "safe RuleChanged"},
-		"allOf":               {"{type: string}", "{type: string, allOf: [{maxLength: 3}]}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
-		"anyOf":               {"{type: string, anyOf: [{maxLength: 3}]}", "{type: string, anyOf: [{maxLength: 3}, {maxLength: 4}]}", "safe ConstraintLoosened", "breaking ConstraintChanged"},
-		"oneOf":               {"{type: string, oneOf: [{maxLength: 3}]}", "{type: string, oneOf: [{maxLength: 3}, {maxLength: 4}]}", "breaking ConstraintChanged", "breaking ConstraintChanged"},
-		"not":                 {"{type: string}", "{type: string, not: {enum: [a]}}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
-		"description":         {"{type: string}", "{type: string, description: text}", "safe DocumentationChanged", "safe DocumentationChanged"},
-		"unknown fields":      {"{type: object, x-kubernetes-preserve-unknown-fields: true}", "{type: object}", "breaking UnknownFieldsPruned", "safe UnknownFieldsKept"},
-		"set":                 {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, x-kubernetes-list-type: set}", "breaking MergeChanged", "needs care MergeChanged"},
-		"atomic is default":   {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, x-kubernetes-list-type: atomic}", "", ""},
-		"map type":            {"{type: object}", "{type: object, x-kubernetes-map-type: atomic}", "needs care MergeChanged", "needs care MergeChanged"},
-		"equal":               {"{type: string, maxLength: 4}", "{type: string, maxLength: 4}", "", ""},
+		"type":                      {"{type: string}", "{type: integer}", "breaking TypeChanged", "breaking TypeChanged"},
+		"type widened":              {"{type: integer}", "{type: number}", "needs care TypeChanged", "breaking TypeChanged"},
+		"integer or string":         {"{type: string}", "{x-kubernetes-int-or-string: true}", "needs care TypeChanged", "breaking TypeChanged"},
+		"default added":             {"{type: string}", "{type: string, default: a}", "needs care DefaultAdded", "needs care DefaultRemoved"},
+		"default changed":           {"{type: string, default: a}", "{type: string, default: b}", "needs care DefaultChanged", "needs care DefaultChanged"},
+		"enum added":                {"{type: string}", "{type: string, enum: [a]}", "breaking EnumAdded", "safe EnumRemoved"},
+		"enum value removed":        {"{type: string, enum: [a, b]}", "{type: string, enum: [a]}", "breaking EnumValuesRemoved", "safe EnumValuesAdded"},
+		"maximum":                   {"{type: integer}", "{type: integer, maximum: 3}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"maximum lower":             {"{type: integer, maximum: 4}", "{type: integer, maximum: 3}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"minimum":                   {"{type: integer, minimum: 1}", "{type: integer, minimum: 2}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"maxLength":                 {"{type: string, maxLength: 5}", "{type: string, maxLength: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"minLength":                 {"{type: string}", "{type: string, minLength: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"maxItems":                  {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, maxItems: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"minItems":                  {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, minItems: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"maxProperties":             {"{type: object}", "{type: object, maxProperties: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"minProperties":             {"{type: object}", "{type: object, minProperties: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"exclusiveMaximum":          {"{type: integer, maximum: 3}", "{type: integer, maximum: 3, exclusiveMaximum: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"exclusiveMinimum":          {"{type: integer, minimum: 3}", "{type: integer, minimum: 3, exclusiveMinimum: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"multipleOf":                {"{type: integer, multipleOf: 2}", "{type: integer, multipleOf: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"multipleOf other":          {"{type: integer, multipleOf: 2}", "{type: integer, multipleOf: 3}", "breaking ConstraintTightened", "breaking ConstraintTightened"},
+		"uniqueItems":               {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, uniqueItems: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"nullable":                  {"{type: string, nullable: true}", "{type: string}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"pattern added":             {"{type: string}", "{type: string, pattern: '^a'}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"pattern changed":           {"{type: string, pattern: '^b'}", "{type: string, pattern: '^a'}", "breaking ConstraintChanged", "breaking ConstraintChanged"},
+		"format":                    {"{type: string}", "{type: string, format: date-time}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"unknown format":            {"{type: string}", "{type: string, format: moon}", "safe ConstraintChanged", "safe ConstraintLoosened"},
+		"rule":                      {"{type: integer}", "{type: integer, x-kubernetes-validations: [{rule: self > 1}]}", "breaking RuleAdded", "safe RuleRemoved"},
+		"immutable":                 {"{type: integer}", "{type: integer, x-kubernetes-validations: [{rule: self == oldSelf}]}", "breaking RuleAdded", "safe RuleRemoved"},
+		"message of a rule":         {"{type: integer, x-kubernetes-validations: [{rule: self > 1, message: a}]}", "{type: integer, x-kubernetes-validations: [{rule: self > 1, message: b}]}", "safe RuleChanged", "safe RuleChanged"},
+		"reason of a rule":          {"{type: integer, x-kubernetes-validations: [{rule: self > 1}]}", "{type: integer, x-kubernetes-validations: [{rule: self > 1, reason: FieldValueForbidden}]}", "safe RuleChanged", "safe RuleChanged"},
+		"default reason":            {"{type: integer, x-kubernetes-validations: [{rule: self > 1}]}", "{type: integer, x-kubernetes-validations: [{rule: self > 1, reason: FieldValueInvalid}]}", "", ""},
+		"path of a rule":            {"{type: object, x-kubernetes-validations: [{rule: has(self.a)}]}", "{type: object, x-kubernetes-validations: [{rule: has(self.a), fieldPath: .a}]}", "safe RuleChanged", "safe RuleChanged"},
+		"rule of new objects":       {"{type: integer, x-kubernetes-validations: [{rule: oldSelf == self}]}", "{type: integer, x-kubernetes-validations: [{rule: oldSelf == self, optionalOldSelf: true}]}", "breaking RuleChanged", "safe RuleChanged"},
+		"allOf":                     {"{type: string}", "{type: string, allOf: [{maxLength: 3}]}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
+		"anyOf":                     {"{type: string, anyOf: [{maxLength: 3}]}", "{type: string, anyOf: [{maxLength: 3}, {maxLength: 4}]}", "safe ConstraintLoosened", "breaking ConstraintChanged"},
+		"oneOf":                     {"{type: string, oneOf: [{maxLength: 3}]}", "{type: string, oneOf: [{maxLength: 3}, {maxLength: 4}]}", "breaking ConstraintChanged", "breaking ConstraintChanged"},
+		"not":                       {"{type: string}", "{type: string, not: {enum: [a]}}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
+		"description":               {"{type: string}", "{type: string, description: text}", "safe DocumentationChanged", "safe DocumentationChanged"},
+		"unknown fields":            {"{type: object, x-kubernetes-preserve-unknown-fields: true}", "{type: object}", "breaking UnknownFieldsPruned", "safe UnknownFieldsKept"},
+		"set":                       {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, x-kubernetes-list-type: set}", "breaking MergeChanged", "needs care MergeChanged"},
+		"atomic is default":         {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, x-kubernetes-list-type: atomic}", "", ""},
+		"map type":                  {"{type: object}", "{type: object, x-kubernetes-map-type: atomic}", "needs care MergeChanged", "needs care MergeChanged"},
+		"equal":                     {"{type: string, maxLength: 4}", "{type: string, maxLength: 4}", "", ""},
+		"no minLength":              {"{type: string}", "{type: string, minLength: 0}", "", ""},
+		"no minItems":               {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, minItems: 0}", "", ""},
+		"limit of nothing":          {"{type: integer}", "{type: integer, exclusiveMaximum: true, exclusiveMinimum: true}", "", ""},
+		"null and default":          {"{type: string, default: a, nullable: true}", "{type: string, default: a}", "needs care ConstraintTightened", "needs care ConstraintLoosened"},
+		"format with hyphens":       {"{type: string}", "{type: string, format: hex-color}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"other format":              {"{type: string, format: ipv4}", "{type: string, format: ipv6}", "breaking ConstraintChanged", "breaking ConstraintChanged"},
+		"format from unknown":       {"{type: string, format: moon}", "{type: string, format: uri}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
+		"spelling of a format":      {"{type: string, format: date-time}", "{type: string, format: datetime}", "safe ConstraintChanged", "safe ConstraintChanged"},
+		"format of names":           {"{type: string}", "{type: string, format: k8s-short-name}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"int32":                     {"{type: integer}", "{type: integer, format: int32}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"int64":                     {"{type: integer, format: int64}", "{type: integer, format: int32}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
+		"range of integers":         {"{type: integer}", "{type: integer, format: int64}", "safe ConstraintChanged", "safe ConstraintLoosened"},
+		"float":                     {"{type: number, format: double}", "{type: number, format: float}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
+		"format of no type":         {"{type: string}", "{type: string, format: int32}", "safe ConstraintChanged", "safe ConstraintLoosened"},
+		"order of keys":             {"{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b], items: {type: object}}", "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [b, a], items: {type: object}}", "", ""},
+		"granular is default":       {"{type: object}", "{type: object, x-kubernetes-map-type: granular}", "", ""},
+		"form of a type":            {"{x-kubernetes-int-or-string: true}", "{x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}", "", ""},
+		"form of a type, allOf":     {"{x-kubernetes-int-or-string: true}", "{x-kubernetes-int-or-string: true, allOf: [{anyOf: [{type: integer}, {type: string}]}]}", "", ""},
+		"form of integer or string": {"{type: string}", "{x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}", "needs care TypeChanged", "breaking TypeChanged"},
+		"limited integer or string": {"{x-kubernetes-int-or-string: true, allOf: [{anyOf: [{type: integer}, {type: string}]}]}", "{x-kubernetes-int-or-string: true, allOf: [{anyOf: [{type: integer}, {type: string}]}, {maxLength: 3}]}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
+		"items of anything":         {"{x-kubernetes-preserve-unknown-fields: true}", "{x-kubernetes-preserve-unknown-fields: true, items: {type: string}}", "breaking ConstraintTightened", "needs care ConstraintLoosened"},
+		"values of anything":        {"{x-kubernetes-preserve-unknown-fields: true}", "{x-kubernetes-preserve-unknown-fields: true, additionalProperties: {type: string}}", "breaking ConstraintTightened", "needs care ConstraintLoosened"},
+		"rule in lines":             {"{type: integer, x-kubernetes-validations: [{rule: self > 1 && self < 9}]}", `{type: integer, x-kubernetes-validations: [{rule: "self > 1 // positive\n  && self < 9"}]}`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, dir := range []struct{ from, to, want string }{{tc.from, tc.to, tc.want}, {tc.to, tc.from, tc.reverse}} {
@@ -448,6 +471,29 @@ versions:
 				if diff := cmp.Diff(append([]string{}, tc.want...), summary(crddiff.Dropped(to, "v1alpha1", "v1"))); diff != "" {
 					t.Errorf("Dropped (-want +got):\n%s", diff)
 				}
+			}
+		})
+	}
+}
+
+// TestRulesWithOtherMeaningDiffer compares rules that only differ in white space.
+func TestRulesWithOtherMeaningDiffer(t *testing.T) {
+	for name, tc := range map[string]struct{ from, to string }{
+		"literal":         {`self != 'a b'`, `self != 'a  b'`},
+		"escaped quote":   {`self != 'a\' b'`, `self != 'a\'  b'`},
+		"raw literal":     {`self != r'a\' && self != 'b c'`, `self != r'a\' && self != 'b  c'`},
+		"several lines":   {"self != '''a\nb'''", "self != '''a\n\nb'''"},
+		"comment":         {`self != 'a' // and self != 'b'`, "self != 'a' // and\n&& self != 'b'"},
+		"no comment":      {`self != '// a'`, `self != '// b'`},
+		"quote in a note": {"self != 'a' // don't\n&& self != 'b  c'", "self != 'a' // don't\n&& self != 'b c'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crd := func(rule string) *apiextensionsv1.CustomResourceDefinition {
+				return widget(t, fmt.Sprintf("{type: string, x-kubernetes-validations: [{rule: %q}]}", rule))
+			}
+			want := []string{"breaking RuleAdded .spec.size", "safe RuleRemoved .spec.size"}
+			if diff := cmp.Diff(want, summary(crddiff.CRD(crd(tc.from), crd(tc.to)))); diff != "" {
+				t.Errorf("%s to %s (-want +got):\n%s", tc.from, tc.to, diff)
 			}
 		})
 	}

@@ -50,9 +50,8 @@ func (f field) compareSchema(a, b *schema) {
 	f.compareAlternatives(a, b)
 	f.compareRequired(a, b)
 	f.compareProperties(a, b)
-	if x, y := itemsOf(a), itemsOf(b); x != nil && y != nil {
-		f.c.compareSchema(f.path+anyItem, x, y)
-	}
+	f.compareItems("items", itemsOf(a), itemsOf(b))
+	f.compareItems("additionalProperties", valuesOf(a), valuesOf(b))
 	if a.Description != b.Description || a.Title != b.Title || !reflect.DeepEqual(a.Example, b.Example) || !reflect.DeepEqual(a.ExternalDocs, b.ExternalDocs) {
 		f.add(Safe, DocumentationChanged, "", "", "", "the documentation changed")
 	}
@@ -104,16 +103,32 @@ func typeOf(s *schema) string {
 	}
 }
 
-// itemsOf returns the schema of the items of a list or of the values of a map; nil for anything else.
-func itemsOf(s *schema) *schema {
+// compareItems compares the schemas of the items of a list or of the values of a map. Without a schema, a field of any type keeps them.
+func (f field) compareItems(subject string, a, b *schema) {
 	switch {
-	case s.Items != nil:
-		return s.Items.Schema
-	case s.AdditionalProperties != nil:
-		return s.AdditionalProperties.Schema
-	default:
+	case a != nil && b != nil:
+		f.c.compareSchema(f.path+anyItem, a, b)
+	case b != nil:
+		f.tighten(ConstraintTightened, subject, "", typeOf(b), "%s, which were kept without validation, are now validated", subject)
+	case a != nil:
+		f.add(Care, ConstraintLoosened, subject, typeOf(a), "", "%s are no longer described, and are kept without validation", subject)
+	}
+}
+
+// itemsOf returns the schema of the items of a list, and nil for anything else.
+func itemsOf(s *schema) *schema {
+	if s.Items == nil {
 		return nil
 	}
+	return s.Items.Schema
+}
+
+// valuesOf returns the schema of the values of a map, and nil for anything else.
+func valuesOf(s *schema) *schema {
+	if s.AdditionalProperties == nil {
+		return nil
+	}
+	return s.AdditionalProperties.Schema
 }
 
 // field is the field that is compared.
