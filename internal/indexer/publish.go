@@ -92,26 +92,34 @@ func (p *Publishing) Encode() (catalog.Image, []catalog.Event, error) {
 }
 
 // Publish pushes an image to a repository and moves the tag of the reference to it, last of all. It fails with
-// ErrIndexChanged if the tag does not refer to the former state any more; a former of zero means that there is no tag. Layers
+// ErrIndexChanged if the tag does not refer to the former state any more; without a former state, it replaces any. Layers
 // of the former state that the repository lacks are read from it.
 func Publish(ctx context.Context, client *remote.Client, ref oci.Reference, image *catalog.Image, former *catalog.Reader) error {
-	if err := checkUnchanged(ctx, client, ref, former); err != nil {
-		return err
+	if former != nil {
+		if err := CheckCurrent(ctx, client, ref, former.Manifest().Digest); err != nil {
+			return err
+		}
 	}
 	_, err := client.Push(ctx, ref, newArtifact(image, former))
 	return err
 }
 
-// checkUnchanged fails with ErrIndexChanged if the tag does not refer to the former state.
-func checkUnchanged(ctx context.Context, client *remote.Client, ref oci.Reference, former *catalog.Reader) error {
+// Current returns the digest of the state that the tag of an index refers to; zero if there is no tag.
+func Current(ctx context.Context, client *remote.Client, ref oci.Reference) (oci.Digest, error) {
 	current, err := client.Resolve(ctx, ref)
-	switch {
-	case err != nil && !IsAbsent(err):
-		return err
-	case former != nil && (err != nil || current.Digest != former.Manifest().Digest):
-		return ErrIndexChanged.New(nil, "%s changed while it was updated", ref)
+	if IsAbsent(err) {
+		return oci.Digest{}, nil
 	}
-	return nil
+	return current.Digest, err
+}
+
+// CheckCurrent fails with ErrIndexChanged if the tag of an index does not refer to a state; zero means that there is no tag.
+func CheckCurrent(ctx context.Context, client *remote.Client, ref oci.Reference, expected oci.Digest) error {
+	current, err := Current(ctx, client, ref)
+	if err == nil && current != expected {
+		err = ErrIndexChanged.New(nil, "%s changed while it was updated", ref)
+	}
+	return err
 }
 
 // maxConfigSize is the maximum size of the configuration of an index in bytes.

@@ -110,6 +110,12 @@ func (s *Signer) HasSigned(ctx context.Context, client *remote.Client, ref oci.R
 	return slices.ContainsFunc(found, func(made signature) bool { return keys.accept(made, d) }), err
 }
 
+// IsSigned reports whether a state of an index has a signature, by any key.
+func IsSigned(ctx context.Context, client *remote.Client, ref oci.Reference, d oci.Digest) (bool, error) {
+	signatures, err := Current(ctx, client, ref.WithTag(SignatureTag(d)))
+	return !signatures.IsZero(), err
+}
+
 // artifact returns the artifact with the signature of a manifest.
 func (s *Signer) artifact(ref oci.Reference, d oci.Digest) (*artifact, error) {
 	var p payload

@@ -43,6 +43,10 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
+		current, err := indexer.Current(env.Context, a.remote, ref)
+		if err != nil {
+			return err
+		}
 		before, err := former(env, a, ref)
 		isDamaged := indexer.IsDamaged(err)
 		replaced, err := damaged(env, a, ref, err)
@@ -69,7 +73,14 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
-		return c.publish(env, a, ref, &indexer.Publishing{Former: before, Replaced: replaced, Catalog: built, Snapshot: true})
+		loses, err := c.losesSignature(env, a, ref, current, replaced.Digest)
+		if err != nil {
+			return err
+		}
+		if loses {
+			fmt.Fprintf(env.Stderr, "warning: the former state of %s is signed, and the next one is not: clients with a key refuse it. Sign it with `xpkg index update --sign-key`.\n", ref)
+		}
+		return c.publish(env, a, ref, current, &indexer.Publishing{Former: before, Replaced: replaced, Catalog: built, Snapshot: true})
 	})
 }
 
@@ -222,15 +233,26 @@ func (c *UpdateCmd) Run(env *terminal.Env) error {
 			}
 			return nil
 		}
-		return c.publish(env, a, ref, &indexer.Publishing{Former: before, FormerCatalog: &content, Catalog: got.next})
+		current := before.Manifest().Digest
+		if err := c.checkSigned(env, a, ref, current); err != nil {
+			return err
+		}
+		return c.publish(env, a, ref, current, &indexer.Publishing{Former: before, FormerCatalog: &content, Catalog: got.next})
 	})
 }
 
 // repair publishes the index again, as the continuation of the newest state that is known.
 func (c *UpdateCmd) repair(env *terminal.Env, a *access, ref oci.Reference) error {
+	current, err := indexer.Current(env.Context, a.remote, ref)
+	if err != nil {
+		return err
+	}
 	client := indexer.Client{Remote: a.remote, Store: a.cache.Store()}
 	m, config, err := client.Last(env.Context, ref)
 	if err != nil {
+		return err
+	}
+	if err := c.checkSigned(env, a, ref, current, m.Digest); err != nil {
 		return err
 	}
 	c.Texts = c.Texts || m.Text != nil
@@ -249,7 +271,7 @@ func (c *UpdateCmd) repair(env *terminal.Env, a *access, ref oci.Reference) erro
 	if c.ValidFor == 0 && !config.Expires.IsZero() {
 		c.ValidFor = config.Expires.Sub(config.Created)
 	}
-	return c.publish(env, a, ref, &indexer.Publishing{Replaced: indexer.Replaced{Sequence: config.Sequence, Digest: m.Digest}, Catalog: built, Snapshot: true})
+	return c.publish(env, a, ref, current, &indexer.Publishing{Replaced: indexer.Replaced{Sequence: config.Sequence, Digest: m.Digest}, Catalog: built, Snapshot: true})
 }
 
 // published returns the published state of an index with its content. Its errors name the command that replaces a state that cannot be used.

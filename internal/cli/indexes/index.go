@@ -82,8 +82,8 @@ func former(env *terminal.Env, a *access, ref oci.Reference) (*catalog.Reader, e
 	return r, err
 }
 
-// publish encodes, pushes and prints the next state of an index.
-func (f *buildFlags) publish(env *terminal.Env, a *access, ref oci.Reference, p *indexer.Publishing) error {
+// publish encodes, pushes and prints the next state of an index, in place of the one with the digest current; zero if there is none.
+func (f *buildFlags) publish(env *terminal.Env, a *access, ref oci.Reference, current oci.Digest, p *indexer.Publishing) error {
 	p.Created = time.Now()
 	switch {
 	case f.ValidFor > 0:
@@ -105,6 +105,12 @@ func (f *buildFlags) publish(env *terminal.Env, a *access, ref oci.Reference, p 
 	if err := f.sign(env, a, ref, image.Manifest.Digest); err != nil {
 		return err
 	}
+	if p.Former == nil {
+		// Another process can have published a state while this one read the packages.
+		if err := indexer.CheckCurrent(env.Context, a.remote, ref, current); err != nil {
+			return err
+		}
+	}
 	if err := indexer.Publish(env.Context, a.remote, ref, &image, p.Former); err != nil {
 		return err
 	}
@@ -125,6 +131,31 @@ func (f *buildFlags) sign(env *terminal.Env, a *access, ref oci.Reference, d oci
 		return err
 	}
 	return signer.Push(env.Context, a.remote, ref, d)
+}
+
+// losesSignature reports whether the next state of an index would have no signature although one of the states that it follows has one.
+func (f *buildFlags) losesSignature(env *terminal.Env, a *access, ref oci.Reference, former ...oci.Digest) (bool, error) {
+	if f.SignKey != "" || f.DryRun {
+		return false, nil
+	}
+	for _, d := range former {
+		if d.IsZero() {
+			continue
+		}
+		if signed, err := indexer.IsSigned(env.Context, a.remote, ref, d); signed || err != nil {
+			return signed, err
+		}
+	}
+	return false, nil
+}
+
+// checkSigned fails if the next state of an index would lose the signature: clients with a key refuse a state without one.
+func (f *buildFlags) checkSigned(env *terminal.Env, a *access, ref oci.Reference, former ...oci.Digest) error {
+	if loses, err := f.losesSignature(env, a, ref, former...); !loses || err != nil {
+		return err
+	}
+	return terminal.ErrUsage.New(nil, "the newest state of %s is signed, and clients with a key refuse a state without a signature", ref).
+		WithDo("Repeat the command with --sign-key and the file of the key. `xpkg index build` without --sign-key replaces the index by one without signatures.")
 }
 
 // signer returns the signer with the key of the flags; nil if there is none.
