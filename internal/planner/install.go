@@ -99,6 +99,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 		return nil, err
 	}
 	pl.runtime(ctx, s, p, pkg, t, res.Digest, out)
+	pl.warnOfBindings(ctx, s, p, pkg, t, out)
 	if err := pl.objects(ctx, s, p, pkg, t, out); err != nil {
 		return nil, err
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/permission"
@@ -154,4 +156,65 @@ func permittedRevision(revisions []v1.PackageRevision) v1.PackageRevision {
 		}
 	}
 	return last
+}
+
+// warnOfBindings warns of bindings of users that name the ServiceAccount of the running revision, which the new one does not use:
+// unless a runtime configuration names it, each revision has a ServiceAccount of its own. A client that may not list bindings gets no warning.
+func (pl *Planner) warnOfBindings(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) {
+	running := slices.IndexFunc(t.Before, revision.IsActive)
+	if s.live == nil || running < 0 || t.Active() == nil || !s.hasRuntime(p, pkg) {
+		return
+	}
+	was, err := pl.account(ctx, s, s.live, pkg, t.Before[running])
+	if err != nil {
+		return
+	}
+	is, err := pl.account(ctx, s, p, pkg, t.Active())
+	if err != nil || was == is {
+		return
+	}
+	everywhere, within := &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}
+	if pl.Reader.List(ctx, everywhere) != nil || pl.Reader.List(ctx, within) != nil {
+		return
+	}
+	var names []string
+	for _, b := range everywhere.Items {
+		if pl.bindsAccount(&b, b.Subjects, was) && !pl.bindsAccount(&b, b.Subjects, is) {
+			names = append(names, "ClusterRoleBinding "+b.Name)
+		}
+	}
+	for _, b := range within.Items {
+		if pl.bindsAccount(&b, b.Subjects, was) && !pl.bindsAccount(&b, b.Subjects, is) {
+			names = append(names, "RoleBinding "+b.Namespace+"/"+b.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	out.warn(fmt.Sprintf("The runtime loses the permissions that %s to the ServiceAccount %s: the new revision uses the ServiceAccount %s. Add it to the subjects, or name one ServiceAccount for all revisions in the serviceAccountTemplate of a DeploymentRuntimeConfig.",
+		grant(names), was, is))
+}
+
+// bindsAccount reports whether a binding that no package owns grants a role to a ServiceAccount of the namespace of the manager.
+func (pl *Planner) bindsAccount(binding metav1.Object, subjects []rbacv1.Subject, account string) bool {
+	owned := slices.ContainsFunc(binding.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+		group, _, _ := strings.Cut(r.APIVersion, "/")
+		return group == v1.GroupVersion.Group
+	})
+	return !owned && slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+		return s.Kind == rbacv1.ServiceAccountKind && s.Namespace == pl.Namespace && s.Name == account
+	})
+}
+
+// grant returns the names of bindings with their verb, at most three of them.
+func grant(names []string) string {
+	const most = 3
+	if len(names) == 1 {
+		return names[0] + " grants"
+	}
+	if rest := len(names) - most; rest > 0 {
+		return fmt.Sprintf("%s and %d more grant", strings.Join(names[:most], ", "), rest)
+	}
+	return strings.Join(names, ", ") + " grant"
 }

@@ -91,20 +91,39 @@ func (pl *Planner) runtimeConfig(ctx context.Context, p v1.Package, rev v1.Packa
 	return origin, config, err
 }
 
+// account returns the name of the ServiceAccount of the runtime of a revision.
+func (pl *Planner) account(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision) (string, error) {
+	_, defaults, err := s.choiceOrDefault().Select(p, pkg.Meta)
+	if err != nil {
+		return "", err
+	}
+	_, config, err := pl.runtimeConfig(ctx, p, rev)
+	if err != nil {
+		return "", err
+	}
+	return runtime.AccountName(runtime.Workload{
+		Owner: revision.Requester(p, rev, nil), Namespace: pl.Namespace, Config: manifests.WithDefaults(config, defaults),
+		External: true, // The name does not depend on the image.
+	})
+}
+
 // choice returns how the manager runs runtimes, and false if a manager of an earlier version does not announce it.
 func (s *clusterState) choice() (runtime.Choice, bool) {
 	choice, err := runtime.ParseChoice(s.lock.Annotations[runtime.AnnotationChoice], runtime.None)
 	return choice, err == nil
 }
 
-// hasRuntime reports whether a package has a runtime that the manager or another system runs. A manager that does not announce its
-// configuration runs those of all packages that have one.
-func (s *clusterState) hasRuntime(p v1.Package, pkg *xpkg.Package) bool {
-	choice, known := s.choice()
-	if !known {
-		choice = runtime.Everywhere(runtime.Deployment)
+// choiceOrDefault is like choice. A manager that does not announce its configuration runs the runtimes of all packages as Deployments.
+func (s *clusterState) choiceOrDefault() runtime.Choice {
+	if choice, known := s.choice(); known {
+		return choice
 	}
-	by, _, err := choice.Select(p, pkg.Meta)
+	return runtime.Everywhere(runtime.Deployment)
+}
+
+// hasRuntime reports whether a package has a runtime that the manager or another system runs.
+func (s *clusterState) hasRuntime(p v1.Package, pkg *xpkg.Package) bool {
+	by, _, err := s.choiceOrDefault().Select(p, pkg.Meta)
 	return err != nil || by != runtime.None
 }
 

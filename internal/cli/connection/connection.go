@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -162,9 +163,9 @@ func (f ClusterFlags) Client(ctx context.Context) (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Pull secrets, the policy for requested permissions and the Deployment of Crossplane are
+	// Pull secrets, the policy for requested permissions, the Deployment of Crossplane and the bindings of ServiceAccounts are
 	// read for plans.
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	httpClient, err := rest.HTTPClientFor(cfg)
