@@ -41,8 +41,11 @@ const (
 // replaced.
 const clusterDomain = ".cluster.local"
 
+// ServerName returns the DNS name by which clients verify the certificate of a Service.
+func ServerName(service, namespace string) string { return service + "." + namespace + ".svc" }
+
 // ServerNames returns the DNS names of a Service.
 func ServerNames(service, namespace string) []string {
-	inCluster := service + "." + namespace + ".svc"
+	inCluster := ServerName(service, namespace)
 	return []string{service, service + "." + namespace, inCluster, inCluster + clusterDomain}
 }

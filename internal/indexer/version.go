@@ -65,8 +65,7 @@ func (b *Builder) version(ctx context.Context, ref oci.Reference) (facts catalog
 
 // isRefusal reports whether an error is one of the content itself.
 func isRefusal(err error) bool {
-	class := errcode.From(err).Code.Class
-	return (class == errcode.Invalid || class == errcode.Limit || class == errcode.Unsupported) && !errors.Is(err, remote.ErrRefused)
+	return errcode.IsOfContent(err) && !errors.Is(err, remote.ErrRefused)
 }
 
 // refusalKey returns the key of the reason for which the program refuses the version of a reference, which the reason can name. Another program can accept it.

@@ -112,18 +112,8 @@ func (m *mirror) pass(r repository, tag string, err error) error {
 // isOfContent reports whether an error is a readError, or another one that other content does not have: the content is not valid, exceeds a limit, or the
 // target rejects it.
 func isOfContent(err error) bool {
-	if err == nil {
-		return false
-	}
 	var read readError
-	if errors.As(err, &read) || errors.Is(err, ErrDamaged) {
-		return true
-	}
-	switch errcode.From(err).Code.Class {
-	case errcode.Invalid, errcode.Limit, errcode.Unsupported:
-		return true
-	}
-	return false
+	return errors.As(err, &read) || errors.Is(err, ErrDamaged) || errcode.IsOfContent(err)
 }
 
 // isRead reports whether everything of a repository could be read.

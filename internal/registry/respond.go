@@ -46,11 +46,7 @@ func (e backendFault) Unwrap() error { return e.error }
 
 // ofBackend returns the error of a read of the registry, so that a response that is not valid is no fault of the client.
 func ofBackend(err error) error {
-	if err == nil {
-		return nil
-	}
-	switch errcode.From(err).Code.Class {
-	case errcode.Invalid, errcode.Limit, errcode.Unsupported:
+	if errcode.IsOfContent(err) {
 		return backendFault{err}
 	}
 	return err

@@ -26,22 +26,10 @@ const DeletedAlready Needed = "it was deleted already"
 // all packages.
 func Check(ctx context.Context, client *remote.Client, v Candidate) (Needed, error) {
 	needed, err := check(ctx, client, v)
-	if isOfContent(err) {
+	if errcode.IsOfContent(err) {
 		return Needed("what refers to it cannot be read: " + err.Error()), nil
 	}
 	return needed, err
-}
-
-// isOfContent reports whether an error depends on the content of a repository only.
-func isOfContent(err error) bool {
-	if err == nil {
-		return false
-	}
-	switch errcode.From(err).Code.Class {
-	case errcode.Invalid, errcode.Limit, errcode.Unsupported:
-		return true
-	}
-	return false
 }
 
 func check(ctx context.Context, client *remote.Client, v Candidate) (Needed, error) {

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -54,7 +55,7 @@ type Endpoint struct {
 }
 
 // serverName returns the name that the API server verifies the certificate against.
-func (e Endpoint) serverName() string { return e.Name + "." + e.Namespace + ".svc" }
+func (e Endpoint) serverName() string { return certificates.ServerName(e.Name, e.Namespace) }
 
 // Prober connects to endpoints as the API server does.
 type Prober struct {

@@ -29,6 +29,7 @@ package errcode
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -168,6 +169,16 @@ func From(err error) *Error {
 		return e
 	}
 	return &Error{Code: Unknown, What: err.Error(), Do: Unknown.Fix}
+}
+
+// IsOfContent reports whether err depends only on the content that was read: it is not valid, exceeds a limit or is not supported, so that
+// another attempt fails too. It returns false for nil.
+func IsOfContent(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	return slices.Contains([]Class{Invalid, Limit, Unsupported}, e.Code.Class)
 }
 
 // Known reports whether err is an *Error or wraps one.

@@ -41,6 +41,19 @@ func TestFromKeepsWrappingText(t *testing.T) {
 	}
 }
 
+func TestIsOfContent(t *testing.T) {
+	for _, c := range errcode.Classes() {
+		err := fmt.Errorf("read: %w", errcode.Code{Name: "TestOnly", Class: c}.New(errors.New("boom"), "cannot read x.yaml"))
+		want := c == errcode.Invalid || c == errcode.Limit || c == errcode.Unsupported
+		if got := errcode.IsOfContent(err); got != want {
+			t.Errorf("an error of class %s: %t, want %t", c.Name, got, want)
+		}
+	}
+	if errcode.IsOfContent(nil) || errcode.IsOfContent(errors.New("boom")) {
+		t.Error("no error, or one without a code, is an error of the content")
+	}
+}
+
 // hardening: L8
 func TestExitCodesAreDistinct(t *testing.T) {
 	seen := map[int]string{0: "success", 2: "changes"}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -62,7 +63,7 @@ func (p *Runtime) webhookPort(ctx context.Context, process string, s *corev1.Ser
 // connections that are closed before.
 func serves(ctx context.Context, port int, s *corev1.Service) bool {
 	config := &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(state tls.ConnectionState) error { // See above.
-		return state.PeerCertificates[0].VerifyHostname(s.Name + "." + s.Namespace + ".svc")
+		return state.PeerCertificates[0].VerifyHostname(certificates.ServerName(s.Name, s.Namespace))
 	}}
 	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", loopback(port))
 	if err != nil {
