@@ -5,6 +5,8 @@ import (
 
 	crdv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/canonical"
 )
 
 // LegacyCluster is the scope of XRDs whose composite resources are cluster-scoped and can have claims.
@@ -38,6 +40,7 @@ func FromXRD(text []byte) ([]byte, error) {
 				Served                   bool                                   `json:"served"`
 				Referenceable            bool                                   `json:"referenceable"`
 				Deprecated               bool                                   `json:"deprecated"`
+				DeprecationWarning       *string                                `json:"deprecationWarning"`
 				AdditionalPrinterColumns []crdv1.CustomResourceColumnDefinition `json:"additionalPrinterColumns"`
 				Schema                   *crdv1.CustomResourceValidation        `json:"schema"`
 			} `json:"versions"`
@@ -50,9 +53,10 @@ func FromXRD(text []byte) ([]byte, error) {
 	out.Spec.Group, out.Spec.Scope, out.Spec.Names, out.Spec.Conversion = xrd.Spec.Group, ScopeOfXRD(xrd.APIVersion, xrd.Spec.Scope), xrd.Spec.Names, xrd.Spec.Conversion
 	for _, v := range xrd.Spec.Versions {
 		out.Spec.Versions = append(out.Spec.Versions, crdv1.CustomResourceDefinitionVersion{
-			Name: v.Name, Served: v.Served, Storage: v.Referenceable, Deprecated: v.Deprecated, Schema: v.Schema,
+			Name: v.Name, Served: v.Served, Storage: v.Referenceable, Deprecated: v.Deprecated, DeprecationWarning: v.DeprecationWarning, Schema: v.Schema,
 			AdditionalPrinterColumns: v.AdditionalPrinterColumns,
 		})
 	}
-	return json.Marshal(out)
+	converted, err := json.Marshal(out)
+	return canonical.Normalize(converted), err
 }

@@ -223,11 +223,13 @@ func text(v *apiextensionsv1.JSON) string {
 	if !ok {
 		return string(v.Raw)
 	}
-	out, err := json.Marshal(value)
-	if err != nil {
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(value) != nil {
 		return string(v.Raw)
 	}
-	return string(out)
+	return strings.TrimSuffix(out.String(), "\n")
 }
 
 // isDeprecated reports whether a description starts a sentence or a paragraph with the notice of Go and Kubernetes.

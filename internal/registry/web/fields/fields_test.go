@@ -160,3 +160,10 @@ func TestTotalCountsEveryField(t *testing.T) {
 		})
 	})
 }
+
+func TestValuesAreNotEscaped(t *testing.T) {
+	tree := fields.Tree(schema(t, `{"type":"string","default":"<a&b>","enum":["<a&b>",">="]}`))
+	if got := strings.Join(append(tree.Enum, tree.Default), " "); got != `"<a&b>" ">=" "<a&b>"` {
+		t.Errorf("the values are %s", got)
+	}
+}
