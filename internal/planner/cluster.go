@@ -28,6 +28,10 @@ const (
 	discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	// countersAtOnce is the maximum number of kinds that are counted concurrently.
 	countersAtOnce = 8
+	// listedAtOnce is the number of custom resources in a page of a list.
+	listedAtOnce = "500"
+	// mostIdentified is the maximum number of custom resources of a CRD that are identified. Listing their metadata takes about 4 s.
+	mostIdentified = 10000
 )
 
 // reader reads a cluster as metadata only.
@@ -55,10 +59,12 @@ func NewCluster(cfg *rest.Config) (Cluster, error) {
 	return &reader{Cluster: cluster, rest: client}, nil
 }
 
-func (r *reader) get(ctx context.Context, into any, accept string, limit string, path ...string) error {
+func (r *reader) get(ctx context.Context, into any, accept string, params map[string]string, path ...string) error {
 	req := r.rest.Get().AbsPath(path...).SetHeader("Accept", accept)
-	if limit != "" {
-		req = req.Param("limit", limit)
+	for name, value := range params {
+		if value != "" {
+			req = req.Param(name, value)
+		}
 	}
 	result := req.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -74,7 +80,7 @@ func (r *reader) get(ctx context.Context, into any, accept string, limit string,
 // Identity implements [Cluster].
 func (r *reader) Identity(ctx context.Context) (types.UID, error) {
 	var m metav1.PartialObjectMetadata
-	err := r.get(ctx, &m, metadataObject, "", "/api/v1/namespaces", metav1.NamespaceSystem)
+	err := r.get(ctx, &m, metadataObject, nil, "/api/v1/namespaces", metav1.NamespaceSystem)
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		return "", nil
 	}
@@ -87,6 +93,18 @@ func (r *reader) Identity(ctx context.Context) (types.UID, error) {
 // CountCustomResources implements [Cluster]. It lists the metadata of one object of each kind, with
 // which the API server returns the number of the remaining ones.
 func (r *reader) CountCustomResources(ctx context.Context, definitions []string) ([]CustomResources, error) {
+	return r.customResources(ctx, definitions, r.count)
+}
+
+// CustomResources implements [Cluster]. It lists the metadata of the objects in pages.
+func (r *reader) CustomResources(ctx context.Context, definitions []string) ([]CustomResources, error) {
+	return r.customResources(ctx, definitions, r.list)
+}
+
+// readFunc reads the custom resources of a CRD at a path of the API server.
+type readFunc func(ctx context.Context, definition, path string) (CustomResources, error)
+
+func (r *reader) customResources(ctx context.Context, definitions []string, read readFunc) ([]CustomResources, error) {
 	if len(definitions) == 0 {
 		return nil, nil
 	}
@@ -102,10 +120,10 @@ func (r *reader) CountCustomResources(ctx context.Context, definitions []string)
 		path, ok := served[desired.ResourceOf(name)]
 		group.Go(func() (err error) {
 			if !ok {
-				counts[i], err = r.countUnserved(ctx, name)
+				counts[i], err = r.readUnserved(ctx, name, read)
 				return err
 			}
-			counts[i], err = r.count(ctx, name, path)
+			counts[i], err = read(ctx, name, path)
 			return err
 		})
 	}
@@ -121,21 +139,12 @@ func (r *reader) CountCustomResources(ctx context.Context, definitions []string)
 	return out, nil
 }
 
+// count counts the custom resources of a CRD.
 func (r *reader) count(ctx context.Context, definition, path string) (CustomResources, error) {
 	out := CustomResources{CRD: definition}
-	var page metav1.PartialObjectMetadataList
-	err := r.get(ctx, &page, metadataList, "1", path)
-	switch {
-	case apierrors.IsNotFound(err):
-		return out, nil
-	case apierrors.IsForbidden(err):
-		out.Unknown = "they may not be listed"
-		return out, nil
-	case cannotRead(err):
-		out.Unknown = "the API server cannot read them"
-		return out, nil
-	case err != nil:
-		return out, fmt.Errorf("count the custom resources of %s: %w", definition, err)
+	page, err := r.page(ctx, &out, path, "1", "")
+	if page == nil {
+		return out, err
 	}
 	out.Count = int64(len(page.Items))
 	if page.RemainingItemCount != nil {
@@ -146,12 +155,67 @@ func (r *reader) count(ctx context.Context, definition, path string) (CustomReso
 	return out, nil
 }
 
-// countUnserved counts the custom resources of a CRD that is not among the served resources: the API server serves it in a moment, or it
+// list identifies the custom resources of a CRD. It only counts them if there are more than mostIdentified.
+func (r *reader) list(ctx context.Context, definition, path string) (CustomResources, error) {
+	out := CustomResources{CRD: definition}
+	var uids []types.UID
+	for next := ""; ; {
+		page, err := r.page(ctx, &out, path, listedAtOnce, next)
+		if page == nil {
+			return out, err
+		}
+		if rest := page.RemainingItemCount; rest != nil && int64(len(uids)+len(page.Items))+*rest > mostIdentified {
+			out.Count = int64(len(uids)+len(page.Items)) + *rest
+			return out, nil
+		}
+		for i := range page.Items {
+			uids = append(uids, page.Items[i].UID)
+		}
+		if next = page.Continue; next == "" {
+			out.identify(uids)
+			return out, nil
+		}
+	}
+}
+
+// page lists the metadata of some custom resources of a CRD. It returns nil if they do not exist or cannot be read, and then records the
+// reason.
+func (r *reader) page(ctx context.Context, out *CustomResources, path, limit, next string) (*metadataPage, error) {
+	var page metadataPage
+	err := r.get(ctx, &page, metadataList, map[string]string{"limit": limit, "continue": next}, path)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		out.Unknown = "they may not be listed"
+		return nil, nil
+	case cannotRead(err):
+		out.Unknown = "the API server cannot read them"
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("count the custom resources of %s: %w", out.CRD, err)
+	}
+	return &page, nil
+}
+
+// metadataPage is a page of a list of metadata, of which only the UIDs are decoded.
+type metadataPage struct {
+	metav1.ListMeta `json:"metadata"`
+	Items           []struct {
+		identity `json:"metadata"`
+	} `json:"items"`
+}
+
+type identity struct {
+	UID types.UID `json:"uid"`
+}
+
+// readUnserved reads the custom resources of a CRD that is not among the served resources: the API server serves it in a moment, or it
 // has no served version and possibly stored resources.
-func (r *reader) countUnserved(ctx context.Context, definition string) (CustomResources, error) {
+func (r *reader) readUnserved(ctx context.Context, definition string, read readFunc) (CustomResources, error) {
 	out := CustomResources{CRD: definition}
 	var crd apiextensionsv1.CustomResourceDefinition
-	err := r.get(ctx, &crd, runtime.ContentTypeJSON, "", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+	err := r.get(ctx, &crd, runtime.ContentTypeJSON, nil, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
 	switch {
 	case apierrors.IsNotFound(err):
 		return out, nil // An XRD that is not established has no CRD.
@@ -163,7 +227,7 @@ func (r *reader) countUnserved(ctx context.Context, definition string) (CustomRe
 	}
 	for _, v := range crd.Spec.Versions {
 		if v.Served {
-			return r.count(ctx, definition, "/apis/"+crd.Spec.Group+"/"+v.Name+"/"+crd.Spec.Names.Plural)
+			return read(ctx, definition, "/apis/"+crd.Spec.Group+"/"+v.Name+"/"+crd.Spec.Names.Plural)
 		}
 	}
 	out.Unknown = "the CRD serves no version"
@@ -180,7 +244,7 @@ func cannotRead(err error) bool {
 // served returns the path of every resource that the API server serves, in the preferred version.
 func (r *reader) served(ctx context.Context) (map[schema.GroupResource]string, error) {
 	var doc apidiscovery.APIGroupDiscoveryList
-	if err := r.get(ctx, &doc, discoveryDocument, "", "/apis"); err != nil {
+	if err := r.get(ctx, &doc, discoveryDocument, nil, "/apis"); err != nil {
 		return nil, fmt.Errorf("list the served resources: %w", err)
 	}
 	out := map[schema.GroupResource]string{}

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -78,7 +82,7 @@ func definition(plural string, served bool) apiextensionsv1.CustomResourceDefini
 	}}
 }
 
-func serve(t *testing.T, a answers) Cluster {
+func serve(t *testing.T, a http.Handler) Cluster {
 	t.Helper()
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
@@ -116,8 +120,12 @@ func TestCount(t *testing.T) {
 		{CRD: "news.a.test", Count: 1},
 		{CRD: "hiddens.a.test", Unknown: "the CRD serves no version"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(CustomResources{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	identified, err := c.CustomResources(t.Context(), []string{"nones.a.test", "ones.a.test", "forbiddens.a.test", "news.a.test", "hiddens.a.test"})
+	if err != nil || len(identified) != 4 || identified[0].Count != 1 || identified[0].Digest == "" || identified[1].Unknown == "" || identified[2].Digest == "" || identified[3].Unknown == "" {
+		t.Errorf("identified: %+v, %v", identified, err)
 	}
 	if got, err := c.CountCustomResources(t.Context(), nil); got != nil || err != nil {
 		t.Errorf("of nothing: %v, %v", got, err)
@@ -125,6 +133,78 @@ func TestCount(t *testing.T) {
 	p := &Plan{CustomResources: want}
 	if resources, uncounted := p.CountCustomResources(); resources != 415 || uncounted != 4 {
 		t.Errorf("%d lost, and %d uncounted", resources, uncounted)
+	}
+}
+
+// All pages of a list are read, unless there are too many.
+func TestIdentifyInPages(t *testing.T) {
+	all := 1234
+	c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/apis" {
+			answers{"/apis": {http.StatusOK, discovery("ones")}}.ServeHTTP(w, r)
+			return
+		}
+		from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+		limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+		to, next := min(all, from+limit), ""
+		var rest *int64
+		if to < all {
+			next, rest = strconv.Itoa(to), new(int64(all-to))
+		}
+		p := page(to-from, rest, next)
+		for i := range p.Items {
+			p.Items[i].UID = types.UID(strconv.Itoa(from + i))
+		}
+		answers{r.URL.Path: {http.StatusOK, p}}.ServeHTTP(w, r)
+	}))
+	got, err := c.CustomResources(t.Context(), []string{"ones.a.test"})
+	if err != nil || len(got) != 1 || got[0].Count != int64(all) || len(slices.Compact(got[0].uids)) != all {
+		t.Errorf("got %d kinds, %v", len(got), err)
+	}
+	all = mostIdentified + 1
+	got, err = c.CustomResources(t.Context(), []string{"ones.a.test"})
+	if err != nil || len(got) != 1 || got[0].Count != int64(all) || got[0].Digest != "" {
+		t.Errorf("too many to identify: %+v, %v", got, err)
+	}
+}
+
+// identified returns the custom resources of a CRD with the UIDs.
+func identified(definition string, uids ...types.UID) CustomResources {
+	out := CustomResources{CRD: definition}
+	out.identify(uids)
+	return out
+}
+
+// A plan recognizes custom resources that were deleted and created again, or replaced by others.
+func TestOtherCustomResources(t *testing.T) {
+	was := &Plan{Operation: Uninstall, Package: Package{Kind: "Provider", Name: "a"}, CustomResources: []CustomResources{identified("ones.a.test", "b", "a")}}
+	stored := &Plan{}
+	if raw, err := json.Marshal(was); err != nil || json.Unmarshal(raw, stored) != nil {
+		t.Fatal(err)
+	}
+	former := &Plan{Operation: Uninstall, Package: was.Package, CustomResources: []CustomResources{{CRD: "ones.a.test", Count: 2}}}
+	for name, tc := range map[string]struct {
+		now          CustomResources
+		asks, stored string
+	}{
+		"same":     {identified("ones.a.test", "a", "b"), "", ""},
+		"replaced": {identified("ones.a.test", "a", "c"), "the set of custom resources of ones.a.test was 2 and is 2, of which 1 did not exist then", "the set of custom resources to delete with ones.a.test"},
+		"fewer":    {identified("ones.a.test", "c"), "was 2 and is 1, of which 1 did not exist then", "the number of custom resources to delete with ones.a.test was 2 and is 1"},
+		"counted":  {CustomResources{CRD: "ones.a.test", Count: 2}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := &Plan{Operation: Uninstall, Package: was.Package, CustomResources: []CustomResources{tc.now}}
+			check := func(what, want string, err error) {
+				if want == "" && err != nil || want != "" && (!errors.Is(err, ErrPlanMoved) || !strings.Contains(err.Error(), want)) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			check("after a question", tc.asks, CheckConsequences(was, now))
+			check("a stored plan", tc.stored, MovedError(stored, Compare(stored, now)))
+			if tc.now.Count == 2 {
+				check("a plan of a former version", "", MovedError(former, Compare(former, now)))
+			}
+		})
 	}
 }
 

@@ -82,13 +82,29 @@ func Compare(planned, now *Plan) []Difference {
 	each(&d, planned.Breaks, now.Breaks, func(b Broken) (string, string) {
 		return "the broken dependency of " + v1.ObjectName(b.Kind, b.Name), b.String()
 	})
-	eachOr("0", &d, planned.CustomResources, now.CustomResources, func(r CustomResources) (string, string) {
+	eachOr("0", &d, withoutDigests(planned.CustomResources), withoutDigests(now.CustomResources), func(r CustomResources) (string, string) {
 		if r.Unknown != "" {
 			return "the number of custom resources to delete with " + r.CRD, "unknown (" + r.Unknown + ")"
 		}
 		return "the number of custom resources to delete with " + r.CRD, number(r.Count)
 	})
+	for _, now := range now.CustomResources {
+		for _, was := range planned.CustomResources {
+			if was.CRD == now.CRD && was.Count == now.Count && was.Digest != "" && now.Digest != "" && was.Digest != now.Digest {
+				d.text("the set of custom resources to delete with "+now.CRD, number(was.Count)+" with UIDs "+was.Digest, number(now.Count)+" with UIDs "+now.Digest)
+			}
+		}
+	}
 	return d
+}
+
+// withoutDigests returns custom resources without their digests, which plans of former versions of xpkg do not have.
+func withoutDigests(all []CustomResources) []CustomResources {
+	out := slices.Clone(all)
+	for i := range out {
+		out[i].Digest = ""
+	}
+	return out
 }
 
 // withoutKindChanges returns added packages without the changes of their kinds, which follow from the digests.

@@ -91,7 +91,7 @@ func whole(t testing.TB) *Plan {
 		Upgrades:        graph.Upgrade,
 		Breaks:          []Broken{{Kind: "Configuration", Name: "fleet", Requires: "registry.example.com/boats", Constraint: "<v2", Installed: "v2"}},
 		Orphans:         []Orphan{{Kind: "Provider", Name: "oar", Reference: "registry.example.com/oar:v1", Removed: true}},
-		CustomResources: []CustomResources{{CRD: "boats.example.com", Count: 412}, {CRD: "rafts.example.com", Unknown: "they may not be listed"}},
+		CustomResources: []CustomResources{{CRD: "boats.example.com", Count: 412, Digest: digestA}, {CRD: "rafts.example.com", Unknown: "they may not be listed"}},
 		Preconditions: Preconditions{
 			UID: "u0", Generation: 4, Spec: spec,
 			Revisions: []Revision{{Name: "boats-aaaaaaaaaaaa", UID: "u4", Number: 1, State: v1.RevisionActive, Digest: digestA}},

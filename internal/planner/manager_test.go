@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -247,7 +248,7 @@ func TestPlanOfUninstall(t *testing.T) {
 		"things.goes.preview.test": plan.Delete, "emptys.goes.preview.test": plan.Delete, "helds.goes.preview.test": plan.Leave,
 	})
 	want := []planner.CustomResources{{CRD: "things.goes.preview.test", Count: 3}}
-	if diff := cmp.Diff(want, planned.CustomResources); diff != "" {
+	if diff := cmp.Diff(want, planned.CustomResources, cmpopts.IgnoreUnexported(planner.CustomResources{})); diff != "" {
 		t.Errorf("custom resources (-want +got):\n%s", diff)
 	}
 	if err := c.Delete(t.Context(), p); err != nil {
@@ -305,7 +306,7 @@ func TestPlanOfUninstallHasAllThatThePackageOwns(t *testing.T) {
 	}
 	wantActions(t, planned, map[string]plan.Action{"releaseds.owning.preview.test": plan.Delete})
 	want := []planner.CustomResources{{CRD: "claims.owning.preview.test", Count: 1}, {CRD: "releaseds.owning.preview.test", Count: 1}}
-	if diff := cmp.Diff(want, planned.CustomResources); diff != "" {
+	if diff := cmp.Diff(want, planned.CustomResources, cmpopts.IgnoreUnexported(planner.CustomResources{})); diff != "" {
 		t.Errorf("custom resources (-want +got):\n%s", diff)
 	}
 }

@@ -6,7 +6,9 @@
 package planner
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -218,13 +220,41 @@ func (a AddedPackage) Short() string {
 	return Package{Kind: a.Kind, Name: name}.Short()
 }
 
-// CustomResources is the number of custom resources of a CRD in the cluster.
+// CustomResources are the custom resources of a CRD in the cluster.
 type CustomResources struct {
 	// CRD is the name of the CRD.
 	CRD   string `json:"crd"`
 	Count int64  `json:"count"`
+	// Digest is the digest of their UIDs. It is empty if they were only counted, as if there are more than 10,000.
+	Digest string `json:"digest,omitempty"`
 	// Unknown is the reason why they could not be counted.
 	Unknown string `json:"unknown,omitempty"`
+	// uids are their UIDs, in order. They are not stored.
+	uids []types.UID
+}
+
+// identify records the UIDs of custom resources, and their digest.
+func (r *CustomResources) identify(uids []types.UID) {
+	slices.Sort(uids)
+	hash := sha256.New()
+	for _, uid := range uids {
+		fmt.Fprintln(hash, uid)
+	}
+	r.uids, r.Count, r.Digest = uids, int64(len(uids)), fmt.Sprintf("sha256:%x", hash.Sum(nil))
+}
+
+// newSince returns the number of custom resources that are not among those of a former plan. It is known only if both were identified.
+func (r CustomResources) newSince(was CustomResources) int {
+	if was.Digest == "" || r.Digest == was.Digest {
+		return 0
+	}
+	created := 0
+	for _, uid := range r.uids {
+		if _, existed := slices.BinarySearch(was.uids, uid); !existed {
+			created++
+		}
+	}
+	return created
 }
 
 // Preconditions are the inputs of a plan that its changes do not contain. A plan is not applied if

@@ -41,6 +41,8 @@ type Cluster interface {
 	// CountCustomResources returns the numbers of custom resources of CRDs and XRDs, in the order
 	// of names. It omits those without custom resources.
 	CountCustomResources(ctx context.Context, names []string) ([]CustomResources, error)
+	// CustomResources is like CountCustomResources, and also identifies them unless there are very many of a CRD.
+	CustomResources(ctx context.Context, names []string) ([]CustomResources, error)
 	// Kinds returns the kinds of an API group that the API server serves.
 	Kinds(ctx context.Context, group string) ([]apply.ServedKind, error)
 	// ClusterScoped returns the cluster-scoped resources that the API server serves.
@@ -88,6 +90,9 @@ type Planner struct {
 	// ShowMaintained makes the plan of a package that an install object maintains show the changes. The plan is refused; see
 	// [Plan.Maintained].
 	ShowMaintained bool
+	// Identify makes the plan of an uninstall identify the custom resources that it deletes, instead of only counting them, so that those
+	// that are created later are recognized.
+	Identify bool
 	// Pin makes the plan write the reference with the digest that it was resolved to, so
 	// that applying the plan later installs exactly the same content.
 	Pin bool

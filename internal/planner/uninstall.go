@@ -93,7 +93,11 @@ func (pl *Planner) recordDeletions(ctx context.Context, s *clusterState, out *Pl
 		dropOwners(live, func(o metav1.OwnerReference) bool { return deleted[o.UID] })
 	}
 	dependents := owned.By(func(o metav1.OwnerReference) bool { return deleted[o.UID] })
-	out.CustomResources, err = pl.Cluster.CountCustomResources(ctx, deletedDefinitions(out.Objects, dependents))
+	read := pl.Cluster.CountCustomResources
+	if pl.Identify {
+		read = pl.Cluster.CustomResources
+	}
+	out.CustomResources, err = read(ctx, deletedDefinitions(out.Objects, dependents))
 	return err
 }
 
@@ -230,8 +234,8 @@ func (pl *Planner) listedObjects(ctx context.Context, s *clusterState, out *Plan
 	return slices.SortedFunc(maps.Keys(seen), plan.Ref.Compare)
 }
 
-// CheckConsequences fails with PlanMoved if an uninstall now deletes more custom resources than its plan counts, or breaks a dependent that
-// its plan does not list: the user agreed to those alone.
+// CheckConsequences fails with PlanMoved if an uninstall now deletes a custom resource that its plan does not, or breaks a dependent that
+// its plan does not list: the user agreed to those alone. Custom resources that the plan only counts are compared by their number.
 func CheckConsequences(planned, now *Plan) error {
 	var moved differences
 	for _, b := range now.Breaks {
@@ -249,6 +253,8 @@ func CheckConsequences(planned, now *Plan) error {
 			moved.text("the number of custom resources of "+r.CRD, number(was.Count), number(r.Count))
 		} else if r.Unknown != "" && was.Unknown == "" {
 			moved.text("the number of custom resources of "+r.CRD, number(was.Count), "not known: "+r.Unknown)
+		} else if created := r.newSince(was); created > 0 {
+			moved.text("the set of custom resources of "+r.CRD, number(was.Count), fmt.Sprintf("%d, of which %d did not exist then", r.Count, created))
 		}
 	}
 	return MovedError(planned, moved)

@@ -50,7 +50,7 @@ func (f planFlags) open(ctx context.Context, c connection.ClusterFlags) (*cluste
 	}
 	source := &content.LazySource{Flags: f.ContentFlags, Indexes: f.KindIndexFlag}
 	pl := &planner.Planner{
-		Reader: cluster, Cluster: objects, Source: source, Images: source, DryRun: client.NewDryRunClient(cluster), Registry: source, Kinds: source.Finder(f.KindIndexFlag), Namespace: f.Namespace, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
+		Reader: cluster, Cluster: objects, Source: source, Images: source, DryRun: client.NewDryRunClient(cluster), Registry: source, Kinds: source.Finder(f.KindIndexFlag), Namespace: f.Namespace, Identify: true, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
 	}
 	pl.Kinds.Crossplane, pl.Kinds.Held = pl.CrossplaneConstraints, pl.HeldKinds
 	return &clusterPlanner{Planner: pl, client: cluster, source: source}, nil

@@ -2,6 +2,7 @@ package orphans
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,11 @@ func (clusterWithResources) OwnedContent(context.Context) (owned apply.Owned, un
 
 func (clusterWithResources) Preflight(_ context.Context, p plan.Plan, _ apply.Content) (plan.Plan, error) {
 	return p, nil
+}
+
+// CustomResources is not used: orphans are only counted.
+func (clusterWithResources) CustomResources(context.Context, []string) ([]planner.CustomResources, error) {
+	return nil, errors.New("not implemented")
 }
 
 func (c clusterWithResources) CountCustomResources(_ context.Context, names []string) ([]planner.CustomResources, error) {
