@@ -199,7 +199,12 @@ func forbidCalls(supervisor *os.File) error {
 		return nil
 	}
 	if supervisor != nil {
-		listener, err := install(filter(arch, when(unix.SYS_BIND, bindFilter()...)), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+		program := filter(arch, when(unix.SYS_BIND, bindFilter()...))
+		// A signal must not interrupt a call after the supervisor has bound its socket: the repeated call would fail.
+		listener, err := install(program, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+		if errors.Is(err, unix.EINVAL) { // before Linux 5.19
+			listener, err = install(program, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+		}
 		// If a filter of this process has a descriptor already, as in some containers, the ports are not relocated.
 		if !errors.Is(err, unix.EBUSY) {
 			return errors.Join(err, relocation.Send(supervisor, listener))

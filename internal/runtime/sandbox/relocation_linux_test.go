@@ -62,3 +62,24 @@ func TestPortsAreRelocated(t *testing.T) {
 		t.Errorf("the port of another process is free: %s", got)
 	}
 }
+
+// Signals to a thread do not make its bind calls fail, such as those with which Go interrupts goroutines.
+func TestRelocationWithSignals(t *testing.T) {
+	if !isKernel(5, 19) {
+		prerequisite.Missing(t, "calls that no signal interrupts need Linux 5.19 or later")
+	}
+	s := newSupervisor(t, nil)
+	p := spec(t, "signalled")
+	from, to := freePort(t), freePort(t)
+	p.Ports = map[int]int{}
+	if a, err := strconv.Atoi(from); err == nil {
+		if p.Ports[a], err = strconv.Atoi(to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin(t, s, p)
+	if st, _ := s.Status(p.Name); st.Isolation != "namespaces" {
+		t.Skipf("requires namespaces: %s", st.Isolation)
+	}
+	mustAsk(t, p, "listen-interrupted", "127.0.0.1:"+from)
+}

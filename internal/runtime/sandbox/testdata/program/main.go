@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -98,6 +99,8 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	case "/listen-tcp":
 		_, err := net.Listen("tcp", argument)
 		answer(w, "", err)
+	case "/listen-interrupted":
+		answer(w, "", listenInterrupted(argument))
 	case "/mkdir":
 		answer(w, "", os.Mkdir(argument, 0o700))
 	case "/rename":
@@ -257,4 +260,33 @@ func see() sight {
 		}
 	}
 	return s
+}
+
+// listenInterrupted listens at an address many times, in a thread that is sent signals meanwhile.
+func listenInterrupted(address string) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread, done, ended := syscall.Gettid(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = syscall.Tgkill(os.Getpid(), thread, syscall.SIGURG)
+			}
+		}
+	}()
+	defer func() { close(done); <-ended }()
+	for range 2000 {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return err
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
