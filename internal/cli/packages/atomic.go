@@ -25,7 +25,7 @@ import (
 
 // atomicFlag makes a command undo its changes if it fails.
 type atomicFlag struct {
-	Atomic bool `help:"If a package is not healthy within the time of --wait, which is 5m by default, uninstall new packages without custom resources and dependents, and return the others to their former version and settings."`
+	Atomic bool `help:"If a package is not healthy within the time of --wait, which is 5m by default, uninstall new packages without custom resources and dependents, and return the others to their former version and settings, unless another package requires the new one."`
 }
 
 // atomicWait is the time of --wait with --atomic.
@@ -55,28 +55,42 @@ func newChange(before, after v1.Package) change {
 	return change{before: before, after: after, generation: after.GetGeneration()}
 }
 
-// uninstallFunc plans the uninstall of a package.
-type uninstallFunc func(context.Context, v1.Package) (*planner.Plan, error)
+// planUndoFunc plans the undoing of a change.
+type planUndoFunc func(context.Context, change) (*planner.Plan, error)
+
+// planUndo plans the uninstall of a new package, or the return of another one to its former version and settings.
+func (pl *clusterPlanner) planUndo(ctx context.Context, c change) (*planner.Plan, error) {
+	if c.before == nil {
+		return pl.Uninstall(ctx, c.after)
+	}
+	want := c.after.DeepCopyObject().(v1.Package)
+	c.restore(want)
+	return pl.Install(ctx, want)
+}
 
 // undo returns the error of a failed command. With --atomic, it first undoes the changes, the last one first. It keeps new packages that
-// have custom resources, or that another package requires: the user has not consented to their deletion. It keeps what another client has
-// changed since.
-func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uninstallFunc, changes []change, why error) error {
+// have custom resources, or that another package requires, and new versions that another package requires: the user has not consented to
+// these consequences. It keeps what another client has changed since.
+func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo planUndoFunc, changes []change, why error) error {
 	if !f.Atomic || len(changes) == 0 {
 		return why
 	}
 	// The changes are also undone if the user interrupts the wait.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.Context), time.Minute)
 	defer cancel()
-	var undone, kept, changed []string
+	var undone, kept, required, changed []string
 	var returned []change
 	for _, c := range slices.Backward(changes) {
-		used, err := c.isUsed(ctx, uninstall, returned)
+		used, err := c.isUsed(ctx, planUndo, returned)
 		if errors.Is(err, planner.ErrNotInstalled) {
 			continue // The wait has deleted the package again, and its error states that.
 		}
 		if err == nil && used {
-			kept = append(kept, inventory.ShortName(c.after))
+			if c.before == nil {
+				kept = append(kept, inventory.ShortName(c.after))
+			} else {
+				required = append(required, inventory.ShortName(c.after))
+			}
 			continue
 		}
 		isUndone := false
@@ -92,7 +106,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uni
 		}
 		undone, returned = append(undone, c.String()), append(returned, c)
 	}
-	if len(undone)+len(kept)+len(changed) == 0 {
+	if len(undone)+len(kept)+len(required)+len(changed) == 0 {
 		return why
 	}
 	failed := errcode.From(why)
@@ -108,10 +122,13 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, uninstall uni
 	if len(kept) > 0 {
 		advice += "New packages with custom resources or dependents stay: " + strings.Join(kept, ", ") + "; to delete them together, run `xpkg uninstall " + strings.Join(kept, " ") + "`. "
 	}
+	if len(required) > 0 {
+		advice += "Packages stay at the new version that other packages require now: " + strings.Join(required, ", ") + "; see `xpkg tree`. "
+	}
 	if len(changed) > 0 {
 		advice += "Packages that another client has changed or deleted meanwhile were left as they are: " + strings.Join(changed, ", ") + ". "
 	}
-	if len(kept)+len(changed) > 0 {
+	if len(kept)+len(required)+len(changed) > 0 {
 		if len(undone) == 0 {
 			return failed.WithDo("%sNothing was undone.", advice)
 		}
@@ -160,12 +177,12 @@ func (c change) String() string {
 
 // isUsed reports whether the undoing of the change would delete custom resources, or break another package or an install object, or whether
 // this is not known. Undone are the changes that are undone already, whose requirements do not count. It fails with NotInstalled for a new
-// package that does not exist any more.
-func (c change) isUsed(ctx context.Context, uninstall uninstallFunc, undone []change) (bool, error) {
-	if c.before != nil {
-		return false, nil
+// package that does not exist any more. A package is returned to its former version if the return cannot be planned.
+func (c change) isUsed(ctx context.Context, planUndo planUndoFunc, undone []change) (bool, error) {
+	p, err := planUndo(ctx, c)
+	if err != nil && c.before != nil {
+		return false, nil //nolint:nilerr // The registry may have the former version no more, but the cache of the manager has it.
 	}
-	p, err := uninstall(ctx, c.after)
 	if err != nil {
 		return false, planError(err, "uninstall "+inventory.ShortName(c.after))
 	}
@@ -204,10 +221,15 @@ func (c change) write(ctx context.Context, cluster client.Client, live v1.Packag
 		err := cluster.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
 		return connection.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(c.after))
 	}
+	c.restore(live)
+	return connection.Classify(cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager)), "return %s to %s", inventory.ShortName(c.before), c.before.PackageSpec().Package)
+}
+
+// restore sets the former spec of a package that existed before the change.
+func (c change) restore(live v1.Package) {
 	*live.PackageSpec() = *c.before.PackageSpec()
 	if r := live.RuntimeSpec(); r != nil {
 		*r = *c.before.RuntimeSpec()
 	}
 	revision.RestoreRolledBackFrom(live, c.before)
-	return connection.Classify(cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager)), "return %s to %s", inventory.ShortName(c.before), c.before.PackageSpec().Package)
 }

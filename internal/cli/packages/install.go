@@ -98,7 +98,7 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 	limit, changes := c.limit(c.Wait), newPackages(created, p)
 	if limit > 0 {
 		if err := waitInstalled(env, cluster, p, limit, created); err != nil {
-			return c.undo(env, cluster, c.planUninstall, changes, err)
+			return c.undo(env, cluster, c.planUndo, changes, err)
 		}
 	}
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
@@ -122,14 +122,14 @@ func newPackages(created bool, p v1.Package) []change {
 	return []change{newChange(nil, p)}
 }
 
-// planUninstall plans the uninstall of the package that the command has installed.
-func (c *InstallCmd) planUninstall(ctx context.Context, p v1.Package) (out *planner.Plan, err error) {
+// planUndo plans the uninstall of the package that the command has installed.
+func (c *InstallCmd) planUndo(ctx context.Context, undone change) (out *planner.Plan, err error) {
 	pl, err := c.open(ctx, c.ClusterFlags)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	return pl.Uninstall(ctx, p)
+	return pl.planUndo(ctx, undone)
 }
 
 // printProvider reports that a package provides the kind of --kind already.

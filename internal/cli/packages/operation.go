@@ -436,7 +436,7 @@ func (o operation) carryOut(env *terminal.Env, pl *clusterPlanner, steps []*step
 		err = o.waitFor(env, cluster, concerned)
 	}
 	if err != nil {
-		return o.undo(env, cluster, pl.Uninstall, changesOf(done), err)
+		return o.undo(env, cluster, pl.planUndo, changesOf(done), err)
 	}
 	err = o.waitFor(env, cluster, unhealthy)
 	var objects []v1.Package

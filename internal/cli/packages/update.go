@@ -304,7 +304,7 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 		if err != nil {
 			return err
 		}
-		return c.finish(env, pl.client, live, live, "unchanged")
+		return c.finish(env, pl, live, live, "unchanged")
 	}
 	if c.Asks(env) || !terminal.IsQuiet(env.Stderr) {
 		if err := showPlan(env, p); err != nil {
@@ -322,7 +322,7 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.finish(env, pl.client, before, done, c.outcome())
+	return c.finish(env, pl, before, done, c.outcome())
 }
 
 // updateWithoutPlan updates without a plan, for a command without access to the content.
@@ -346,18 +346,18 @@ func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why
 	if err != nil {
 		return connection.Classify(err, "%s %s", c.verb(), inventory.ShortName(p))
 	}
-	return c.finish(env, pl.client, before, p, c.outcome())
+	return c.finish(env, pl, before, p, c.outcome())
 }
 
 // finish waits for a package if requested, and prints it. Before is the package before the update, or p if nothing is changed.
-func (c *UpdateCmd) finish(env *terminal.Env, cluster client.Client, before, p v1.Package, word string) error {
+func (c *UpdateCmd) finish(env *terminal.Env, pl *clusterPlanner, before, p v1.Package, word string) error {
 	if limit := c.limit(c.Wait); limit > 0 {
 		var changes []change
 		if before != p {
 			changes = append(changes, newChange(before, p))
 		}
-		if err := waitInstalled(env, cluster, p, limit, false); err != nil {
-			return c.undo(env, cluster, nil, changes, err)
+		if err := waitInstalled(env, pl.client, p, limit, false); err != nil {
+			return c.undo(env, pl.client, pl.planUndo, changes, err)
 		}
 		word = outcomeOfWait(env, p)
 	}

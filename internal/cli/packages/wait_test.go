@@ -200,7 +200,7 @@ func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 }
 
 // withoutResources plans the uninstall of a package without custom resources.
-func withoutResources(context.Context, v1.Package) (*planner.Plan, error) {
+func withoutResources(context.Context, change) (*planner.Plan, error) {
 	return &planner.Plan{}, nil
 }
 
@@ -213,8 +213,8 @@ func TestAtomicCommandsKeepCustomResources(t *testing.T) {
 	newPackage := func(name string) v1.Package { return named(v1.ProviderKind, name) }
 	used, unknown, empty, gone := newPackage("used"), newPackage("unknown"), newPackage("empty"), newPackage("gone")
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(used, unknown, empty).Build()
-	uninstall := func(_ context.Context, p v1.Package) (*planner.Plan, error) {
-		switch p.GetName() {
+	uninstall := func(_ context.Context, c change) (*planner.Plan, error) {
+		switch c.after.GetName() {
 		case "used":
 			return &planner.Plan{CustomResources: []planner.CustomResources{{CRD: "boats.a.test", Count: 1}}}, nil
 		case "unknown":
@@ -358,8 +358,8 @@ func TestAtomicCommandsKeepDependencies(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(newPackage("base"), newPackage("own"), newPackage("kept")).Build()
-			uninstall := func(_ context.Context, p v1.Package) (*planner.Plan, error) {
-				switch p.GetName() {
+			uninstall := func(_ context.Context, c change) (*planner.Plan, error) {
+				switch c.after.GetName() {
 				case "base":
 					return &planner.Plan{Breaks: []planner.Broken{{Kind: "Provider", Name: tc.dependent}}}, nil
 				case "kept":
@@ -373,6 +373,49 @@ func TestAtomicCommandsKeepDependencies(t *testing.T) {
 			err := cluster.Get(t.Context(), client.ObjectKeyFromObject(base), v1.NewPackage("Provider"))
 			if do := errcode.From(failed).Do; (err == nil) != tc.stays || !strings.Contains(do, "provider/own was deleted") {
 				t.Errorf("exists %t: %s", err == nil, do)
+			}
+		})
+	}
+}
+
+// An atomic command that fails keeps a new version that a package requires which it does not undo.
+func TestAtomicCommandsKeepRequiredVersions(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name, version string) v1.Package {
+		p := named(v1.ProviderKind, name)
+		p.SetGeneration(2)
+		p.PackageSpec().Package = "registry.test/" + name + ":" + version
+		return p
+	}
+	for _, tc := range []struct{ name, dependent, version, stays string }{
+		{"required by the same command", "own", "v1", ""},
+		{"required by another client", "other", "v2", "Packages stay at the new version that other packages require now: provider/base; see `xpkg tree`."},
+		{"not required", "", "v1", ""},
+		{"not known", "?", "v1", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(at("base", "v2"), at("own", "v2")).Build()
+			planUndo := func(_ context.Context, c change) (*planner.Plan, error) {
+				if c.after.GetName() != "base" || tc.dependent == "" {
+					return &planner.Plan{}, nil
+				}
+				if tc.dependent == "?" {
+					return nil, errors.New("the registry does not respond")
+				}
+				return &planner.Plan{Breaks: []planner.Broken{{Kind: "Provider", Name: tc.dependent}}}, nil
+			}
+			env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
+			changes := []change{{before: at("base", "v1"), after: at("base", "v2"), generation: 2}, {before: at("own", "v1"), after: at("own", "v2"), generation: 2}}
+			do := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, planUndo, changes, ErrWait.New(nil, "it is not healthy"))).Do
+			base := v1.NewPackage("Provider")
+			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(at("base", "")), base); err != nil {
+				t.Fatal(err)
+			}
+			if got := base.PackageSpec().Package; got != at("base", tc.version).PackageSpec().Package || !strings.Contains(do, tc.stays) || !strings.Contains(do, "provider/own was returned") {
+				t.Errorf("%s: %s", got, do)
 			}
 		})
 	}
