@@ -222,10 +222,18 @@ func attention(name string, all []Package) []Finding {
 		case p.Reason == "":
 			out = append(out, warn(name, short+" is not reconciled yet", "Check that the manager runs. "+describe))
 		case p.Waiting:
-			out = append(out, warn(name, fmt.Sprintf("%s waits: %s: %s", short, p.Reason, why), describe))
+			out = append(out, warn(name, short+" waits: "+reasonText(p.Reason, why), describe))
 		default:
-			out = append(out, fail(name, ErrUnhealthy, fmt.Sprintf("%s is not ready: %s: %s", short, p.Reason, why), strings.TrimSpace(p.Fix+" "+describe)))
+			out = append(out, fail(name, ErrUnhealthy, short+" is not ready: "+reasonText(p.Reason, why), strings.TrimSpace(p.Fix+" "+describe)))
 		}
 	}
 	return out
+}
+
+// reasonText returns a reason with its explanation, if there is one.
+func reasonText(reason, why string) string {
+	if why == "" {
+		return reason
+	}
+	return reason + ": " + why
 }

@@ -69,7 +69,7 @@ func TestCheck(t *testing.T) {
 		}, Fail, "packages", []string{"not ready: TagNotFound: there is no tag v9"}, errcode.Unhealthy.Exit},
 		"waiting": {func(f *Facts) {
 			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "DependencyComing", Waiting: true}
-		}, Warn, "packages", []string{"provider/aws waits: DependencyComing", "xpkg describe provider/aws"}, 0},
+		}, Warn, "packages", []string{"provider/aws waits: DependencyComing Run", "xpkg describe provider/aws"}, 0},
 		"paused": {func(f *Facts) {
 			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Ready: true, Paused: true}
 		}, Warn, "packages", []string{"provider/aws is paused", "kubectl annotate provider.pkg aws crossplane.io/paused-"}, 0},

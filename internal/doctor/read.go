@@ -389,7 +389,9 @@ func (r Reader) readFirstGeneration(ctx context.Context, f *Facts) error {
 func (r Reader) packageOf(p packagesv1alpha1.Object) Package {
 	c := p.GetCondition(v1.TypeReady)
 	code, _ := r.Code(string(c.Reason))
-	progresses := slices.Contains([]v1.ConditionReason{v1.ReasonProgressing, packagesv1alpha1.ReasonCreating, packagesv1alpha1.ReasonDeleting}, c.Reason)
+	progresses := slices.Contains([]v1.ConditionReason{
+		v1.ReasonProgressing, packagesv1alpha1.ReasonCreating, packagesv1alpha1.ReasonDeleting, runtime.ReasonStarting, runtime.ReasonNotReported, runtime.ReasonWaiting,
+	}, c.Reason)
 	return Package{
 		Kind: p.PackageKind(), Name: p.GetName(), Ready: c.Status == "True", Reason: string(c.Reason), Message: c.Message, Fix: code.Fix,
 		Waiting: progresses || c.Reason == v1.ReasonInactive || code.Approval || code.Name == graph.ErrDependencyComing.Name,

@@ -66,6 +66,10 @@ func TestPackageOf(t *testing.T) {
 	if got := r.packageOf(p); !got.Waiting || !got.Paused {
 		t.Errorf("the facts are %+v", got)
 	}
+	p.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: runtime.ReasonStarting, Message: "why"})
+	if got := r.packageOf(p); !got.Waiting {
+		t.Errorf("a runtime that starts has failed: %+v", got)
+	}
 	p.DeletionTimestamp = &metav1.Time{}
 	if got := r.packageOf(p); got.Paused {
 		t.Errorf("the facts of a package that is being deleted are %+v", got)

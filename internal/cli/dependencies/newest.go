@@ -114,7 +114,7 @@ func withoutVersions(roots []dependency.Root, left map[string][]string) (out, he
 			held = append(held, dependency.Root{Package: repository, Constraint: except, Optional: true})
 		}
 		for _, version := range left[repository] {
-			notes = append(notes, fmt.Sprintf("%s %s is not selected, because the package was rolled back from it; to update to it, name it in `xpkg update`", repository, version))
+			notes = append(notes, fmt.Sprintf("%[1]s %[2]s is not selected, because the package was rolled back from it; `xpkg update %[1]s:%[2]s` updates to it", repository, version))
 		}
 	}
 	return out, held, notes

@@ -111,12 +111,17 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	}
 	noteListings(env, rows)
 	var shown []outdatedView
+	noted := false
 	for _, row := range rows {
 		if row.Unknown != "" {
 			fmt.Fprintf(env.Stderr, "note: the %s of %s are unknown: %s\n", row.unknown(), terminal.Safe(row.Package), terminal.Safe(row.Unknown))
 		}
 		if row.Status != "" {
-			fmt.Fprintf(env.Stderr, "note: %s %s is %s\n", terminal.Safe(row.Package), terminal.Safe(row.Installed), terminal.Safe(row.Status))
+			other := ""
+			if !row.behind() {
+				other = fmt.Sprintf("; `xpkg versions %s` shows the other versions", terminal.Safe(row.Package))
+			}
+			fmt.Fprintf(env.Stderr, "note: %s %s is %s%s\n", terminal.Safe(row.Package), terminal.Safe(row.Installed), terminal.Safe(row.Status), other)
 		}
 		if row.Tag != "" {
 			fmt.Fprintf(env.Stderr, "note: %s, but %s is %s\n", terminal.Safe(row.Tag), terminal.Safe(row.digest), c.state())
@@ -124,13 +129,17 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		if c.All || row.behind() {
 			shown = append(shown, row)
 		}
+		noted = noted || row.Status != "" || row.Tag != "" || row.Unknown != ""
 	}
 	var names []string
 	for _, x := range shown {
 		names = append(names, x.Package)
 	}
 	table := terminal.Table{Header: []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, Empty: "All packages are up to date."}
-	if len(c.Names) > 0 {
+	switch {
+	case noted:
+		table.Empty = "No newer version is available."
+	case len(c.Names) > 0:
 		table.Empty = strings.Join(c.Names, ", ") + ": up to date."
 	}
 	together := false

@@ -387,7 +387,7 @@ func (t *packageTree) alone(p v1.Package) *node {
 	return &node{
 		Kind: p.PackageKind(), Name: p.GetName(), Version: cmp.Or(inventory.ShortVersion(t.running[name].image), requested), Healthy: inventory.Status(p, v1.TypeHealthy),
 		Reason: inventory.ReasonOf(p), InstalledFor: graph.RequiredBy(p), Deleting: inventory.IsDeleting(p),
-		dependents: t.all.DependentNames(graph.RequiredBy(p)),
+		dependents: wording.Few(t.all.DependentNames(graph.RequiredBy(p)), 3, ", "),
 		Running:    t.instead[name], requested: requested,
 	}
 }
@@ -403,7 +403,16 @@ func statusMessage(p v1.Package) string {
 	return cmp.Or(inventory.PendingActivation(p), inventory.HealthNote(p))
 }
 
+// title returns the line of a package, with the dependents for which it was installed.
 func (n *node) title() string {
+	if n.Reason == inventory.Dependency {
+		return n.state() + terminal.Safe("  (installed for "+n.dependents+")")
+	}
+	return n.state()
+}
+
+// state returns the name, the version and the health of a package.
+func (n *node) state() string {
 	health := "Healthy=" + n.Healthy
 	if n.Deleting {
 		health = "Deleting"
@@ -413,9 +422,6 @@ func (n *node) title() string {
 			message, _, _ = strings.Cut(message, ". ") // A note of many packages is not repeated in full.
 		}
 		health += "  " + message
-	}
-	if n.Reason == inventory.Dependency {
-		health += "  (installed for " + n.dependents + ")"
 	}
 	version := n.Version
 	if n.Running != nil {
@@ -459,7 +465,7 @@ func (d dependencyNode) write(w io.Writer, first, rest string) {
 	case d.Installed == nil:
 		fmt.Fprintf(w, "%s%s: not installed\n", first, needs)
 	case d.Seen:
-		fmt.Fprintf(w, "%s%s: %s (see above)\n", first, needs, d.Installed.title())
+		fmt.Fprintf(w, "%s%s: %s (see above)\n", first, needs, d.Installed.state())
 	default:
 		fmt.Fprintf(w, "%s%s\n", first, needs)
 		d.Installed.write(w, rest+"└─ ", rest+"   ")

@@ -135,6 +135,18 @@ func TestTheTreeShowsThePackagesThatProvideKinds(t *testing.T) {
 	}
 }
 
+// A line names three dependents at most, and the line of a package that was shown above none.
+func TestALineOfTheTreeIsShort(t *testing.T) {
+	n := &node{Kind: v1.ProviderKind, Name: "base", Version: "v1.0.0", Healthy: "True", Reason: inventory.Dependency, dependents: "a, b, c and 40 more"}
+	var text strings.Builder
+	dependencyNode{Package: "base", Constraint: ">=v1", Installed: n, Seen: true}.write(&text, "", "")
+	dependencyNode{Package: "base", Constraint: ">=v1", Installed: n}.write(&text, "", "")
+	if got, want := text.String(), "needs base >=v1: provider/base  v1.0.0  Healthy=True (see above)\n"+
+		"needs base >=v1\n└─ provider/base  v1.0.0  Healthy=True  (installed for a, b, c and 40 more)\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestAReasonNamesAllKindsOfAPackage(t *testing.T) {
 	f := reefs(t).Closure()
 	const tides = "registry.example.org/acme/tides"

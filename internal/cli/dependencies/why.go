@@ -145,7 +145,7 @@ func (v *reasonView) installed(all *inventory.Inventory, uses state.Uses) {
 	for _, p := range all.Packages {
 		if inventory.RepositoryOf(p) == v.Package && v.Reason != inventory.Explicit {
 			v.Reason, v.InstalledFor = inventory.ReasonOf(p), graph.RequiredBy(p)
-			v.dependents, v.name = all.DependentNames(v.InstalledFor), inventory.ShortName(p)
+			v.dependents, v.name = strings.Join(all.DependentNames(v.InstalledFor), ", "), inventory.ShortName(p)
 			v.InstalledBy, v.UsedBy = p.GetAnnotations()[state.AnnotationInstalledBy], usersOf(p, uses)
 		}
 	}

@@ -63,7 +63,7 @@ func (a *access) Close() error {
 // open opens the indexes of the flags.
 func (f *Flags) open(env *terminal.Env, a *access) (indexer.Set, error) {
 	if len(f.Index) == 0 {
-		return nil, indexer.ErrNoIndex.New(nil, "no index is configured")
+		return nil, noIndex()
 	}
 	keys, err := f.Keys(env.Context)
 	if err != nil {
@@ -82,8 +82,11 @@ func (f *Flags) open(env *terminal.Env, a *access) (indexer.Set, error) {
 			return nil, err
 		}
 		if isHost(location) {
-			return nil, terminal.ErrUsage.New(nil, "%s is a registry, and an index is a package in one", location).
-				WithDo("Write the repository and the tag of the index, such as %s/index:main.", location)
+			do := fmt.Sprintf("Write the repository and the tag of the index, such as %s/index:main.", location)
+			if location == flags.LocalRegistry() {
+				do = buildLocal(location)
+			}
+			return nil, terminal.ErrUsage.New(nil, "%s is a registry, and an index is a package in one", location).WithDo("%s", do)
 		}
 		ref, err := flags.ParseReference(location)
 		if err != nil {
@@ -99,6 +102,23 @@ func (f *Flags) open(env *terminal.Env, a *access) (indexer.Set, error) {
 	}
 	set.Sort()
 	return set, nil
+}
+
+// noIndex returns the error of a command without an index. It names the command that builds an index of the packages in the registry of
+// the control plane of this machine.
+func noIndex() error {
+	err := indexer.ErrNoIndex.New(nil, "no index is configured")
+	if local := flags.LocalRegistry(); local != "" {
+		return err.WithDo("Name one with --index, or set XPKG_INDEX. %s", buildLocal(local))
+	}
+	return err
+}
+
+// buildLocal returns the sentence that names the commands for an index of the registry of the control plane of this machine, which
+// publishes none.
+func buildLocal(registry string) string {
+	return fmt.Sprintf("For the packages in the registry of the control plane, build one with `xpkg index build %[1]s/index:main --registry %[1]s`, and pass `--index %[1]s/index:main`. "+
+		"The page http://%[1]s/search searches them without one.", registry)
 }
 
 // isHost reports whether a location is the address of a registry: without a repository, its port has the form of a tag.

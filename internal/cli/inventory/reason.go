@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"path"
-	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -27,9 +26,9 @@ func ReasonOf(p v1.Package) InstallReason {
 }
 
 // DependentNames returns the names of the dependents for which a package was installed, in the cluster if they are installed.
-func (i *Inventory) DependentNames(repositories []string) string {
+func (i *Inventory) DependentNames(repositories []string) []string {
 	if len(repositories) == 0 {
-		return "others"
+		return []string{"others"}
 	}
 	names := make([]string, len(repositories))
 	for at, r := range repositories {
@@ -38,5 +37,5 @@ func (i *Inventory) DependentNames(repositories []string) string {
 			names[at] = p.GetName()
 		}
 	}
-	return strings.Join(names, ", ")
+	return names
 }

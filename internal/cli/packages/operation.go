@@ -638,12 +638,21 @@ func (o operation) waitFor(env *terminal.Env, cluster client.Client, done []*don
 			d.word = "gone"
 		default:
 			if err := waitInstalled(env, cluster, d.object, limit, false); err != nil {
-				return err
+				return others(err, len(changesOf(done))-1)
 			}
 			d.word = outcome(d.object)
 		}
 	}
 	return nil
+}
+
+// others adds the other packages of an operation to the advice of an interrupted wait, which names one package.
+func others(err error, count int) error {
+	if count < 1 || !errors.Is(err, terminal.ErrInterrupted) {
+		return err
+	}
+	failed := errcode.From(err)
+	return failed.WithDo("%s The command has written %s: `xpkg list --watch` shows all of them.", failed.Do, wording.Count(count, "other package"))
 }
 
 // changesOf returns the packages that steps have written.
