@@ -54,6 +54,24 @@ func TestPushRetriesUploads(t *testing.T) {
 	}
 }
 
+// TestPushReplacesADamagedBlob pushes to a registry that responds with an error to the HEAD of a blob until it is uploaded again, as one does whose disk was full.
+func TestPushReplacesADamagedBlob(t *testing.T) {
+	var uploaded atomic.Bool
+	f := faultyTarget(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/blobs/uploads/") {
+			uploaded.Store(true)
+		}
+		damaged := r.Method == http.MethodHead && strings.Contains(r.URL.Path, "/blobs/") && !uploaded.Load()
+		if damaged {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		return damaged
+	})
+	if _, err := testRemote(t, nil).Push(t.Context(), f.Ref("v1"), ocitest.Hello(t)); err != nil || !uploaded.Load() {
+		t.Errorf("uploaded: %t, %v", uploaded.Load(), err)
+	}
+}
+
 func TestPushFailures(t *testing.T) {
 	manifests := func(w http.ResponseWriter, r *http.Request, status int, body string) bool {
 		if r.Method != http.MethodPut || !strings.Contains(r.URL.Path, "/manifests/") {
