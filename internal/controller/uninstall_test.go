@@ -3,6 +3,7 @@ package controller_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
@@ -139,7 +141,7 @@ func TestADeletionThatOrphansObjectsKeepsTheCRDs(t *testing.T) {
 func TestConfigurationsOfAProviderAreDeletedLast(t *testing.T) {
 	s := withExternalRuntimes(t)
 	p := runningProvider(t, s, "stages",
-		crd("stages.test", "ProviderConfigUsage", "one"), crd("stages.test", "ClusterProviderConfig", "one"), crd("stages.test", "Bucket", "one"), crd("stages.test", "Queue", "one"))
+		crd("stages.test", "ProviderConfigUsage", "one"), crd("stages.test", "ClusterProviderConfig", "one"), crd("stages.test", "Queue", "one"))
 	hold := func(kind string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "stages.test", Version: "v1", Kind: kind})
@@ -148,6 +150,20 @@ func TestConfigurationsOfAProviderAreDeletedLast(t *testing.T) {
 		s.CreateTemporary(t, o)
 		return o
 	}
+	// A former version contained the CRD of buckets, and its revision is deleted.
+	former := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal([]byte(crd("stages.test", "Bucket", "one")), former); err != nil {
+		t.Fatal(err)
+	}
+	former.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: p.UID}}
+	s.CreateTemporary(t, former)
+	wait.Until(t, limit, "buckets are served", func() (string, bool) {
+		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(former), former)
+		established := slices.ContainsFunc(former.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+		})
+		return fmt.Sprint(err, former.Status.Conditions), established
+	})
 	bucket, config := hold("Bucket"), hold("ClusterProviderConfig")
 	release := func(o *unstructured.Unstructured) {
 		env.Update(t, s.Env, o, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -116,7 +117,12 @@ func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisi
 	if !r.runsUntilDeleted(p) || !revision.AnyActive(revisions) {
 		return nil, nil
 	}
-	refs, who := definitionsOf(revisions), revision.Requester(p, p.NewRevision(), revisions)
+	who := revision.Requester(p, p.NewRevision(), revisions)
+	refs, err := r.ownedDefinitions(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	refs = append(refs, plan.Without(definitionsOf(revisions), refs)...)
 	if watched, err := r.watchedDefinitions(ctx, refs); err == nil {
 		if deletions, remaining := divideDeletions(watched, who); len(remaining) > 0 && len(deletions) == 0 {
 			// The API server deletes them. The watch shows when it has.
@@ -129,6 +135,23 @@ func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisi
 	}
 	deletions, remaining := divideDeletions(live, who)
 	return remaining, r.API.Cluster.DeleteAll(ctx, deletions)
+}
+
+// ownedDefinitions returns the CRDs that a package owns, from their watch: also those that only a deleted revision has contained.
+func (r *Reconciler) ownedDefinitions(ctx context.Context, who plan.Requester) ([]plan.Ref, error) {
+	gvk := apiextensionsv1.SchemeGroupVersion.WithKind(plan.DefinitionKind)
+	all := &metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := r.API.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list CRDs: %w", err)
+	}
+	var refs []plan.Ref
+	for i := range all.Items {
+		if slices.ContainsFunc(all.Items[i].OwnerReferences, who.IsFamily) {
+			refs = append(refs, plan.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: all.Items[i].Name})
+		}
+	}
+	return refs, nil
 }
 
 // watchedDefinitions returns the metadata of CRDs from their watch.
