@@ -30,7 +30,7 @@ const (
 	countersAtOnce = 8
 	// listedAtOnce is the number of custom resources in a page of a list.
 	listedAtOnce = "500"
-	// mostIdentified is the maximum number of custom resources of a CRD that are identified. Listing their metadata takes about 4 s.
+	// mostIdentified is the maximum number of custom resources of a CRD that are identified. Their metadata takes about 13 MB.
 	mostIdentified = 10000
 )
 
