@@ -59,13 +59,13 @@ func newChange(before, after v1.Package) change {
 type planUndoFunc func(context.Context, change) (*planner.Plan, error)
 
 // planUndo plans the uninstall of a new package, or the return of another one to its former version and settings.
-func (pl *clusterPlanner) planUndo(ctx context.Context, c change) (*planner.Plan, error) {
+func (p *clusterPlanner) planUndo(ctx context.Context, c change) (*planner.Plan, error) {
 	if c.before == nil {
-		return pl.Uninstall(ctx, c.after)
+		return p.Uninstall(ctx, c.after)
 	}
 	want := c.after.DeepCopyObject().(v1.Package)
 	c.restore(want)
-	return pl.Install(ctx, want)
+	return p.Install(ctx, want)
 }
 
 // undo returns the error of a failed command. With --atomic, it first undoes the changes, the last one first. It keeps new packages that
