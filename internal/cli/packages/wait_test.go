@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,15 +54,15 @@ func TestWaitIncludesDependencies(t *testing.T) {
 			mail.SetConditions(metav1.Time{}, v1.Unhealthy("exited with code 3"))
 		}
 		cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shop, mail, lock).Build()
-		ctx, expire := context.WithCancel(t.Context())
-		if !healthy {
-			ctx, expire = context.WithTimeout(t.Context(), time.Millisecond)
-		}
-		err := waitHealthy(ctx, cluster, shop.DeepCopy(), terminal.NewProgress(io.Discard))
-		expire()
-		if healthy != (err == nil) || !healthy && (!errors.Is(err, ErrWait) || !strings.Contains(err.Error(), "provider/mail is not healthy: exited with code 3")) {
-			t.Errorf("with a dependency that is healthy (%t): %v", healthy, err)
-		}
+		// The time ends after the first check, however long that takes.
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			err := waitHealthy(ctx, cluster, shop.DeepCopy(), terminal.NewProgress(io.Discard))
+			if healthy != (err == nil) || !healthy && (!errors.Is(err, ErrWait) || !strings.Contains(err.Error(), "provider/mail is not healthy: exited with code 3")) {
+				t.Errorf("with a dependency that is healthy (%t): %v", healthy, err)
+			}
+		})
 	}
 }
 
