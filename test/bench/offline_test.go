@@ -28,7 +28,7 @@ import (
 const searchRuns = 10
 
 // offlineRows measure the search of the command in an index of 200,000 kinds, as whole processes without a network. The floor is
-// `xpkg version`.
+// `xpkg version`, which may take 20 ms itself: the search for a kind may take 20 ms more, and the one for words 150 ms as a whole process.
 func offlineRows(b *testing.B) []row {
 	b.Helper()
 	f := newOfflineIndex(b, 1000)
@@ -37,20 +37,30 @@ func offlineRows(b *testing.B) []row {
 	for _, search := range []struct {
 		key, what string
 		args      []string
-		most      time.Duration
+		goal      func(r row) goal
 	}{
-		{"exact", "--kind of 200,000 kinds", []string{"--kind", f.kind}, 20 * time.Millisecond},
-		{"group", "--kind and --group of 200,000 kinds", []string{"--kind", f.kind, "--group", f.group}, 20 * time.Millisecond},
-		{"words", "two words in 200,000 kinds", []string{"bucket", "policy"}, 150 * time.Millisecond},
-		{"unknown", "a misspelled word in 200,000 kinds", []string{"bukcetpolcy"}, 150 * time.Millisecond},
+		{"exact", "--kind of 200,000 kinds", []string{"--kind", f.kind}, lookupGoal},
+		{"group", "--kind and --group of 200,000 kinds", []string{"--kind", f.kind, "--group", f.group}, lookupGoal},
+		{"words", "two words in 200,000 kinds", []string{"bucket", "policy"}, wordsGoal},
+		{"unknown", "a misspelled word in 200,000 kinds", []string{"bukcetpolcy"}, wordsGoal},
 	} {
 		r := f.run(b, append([]string{"search", "--offline", "--index", f.index}, search.args...)...)
 		r.key, r.what, r.floor = "registry-3-"+search.key, "3 offline search: "+search.what, floor.wall
-		r.goals = []goal{wallGoal(r, search.most, "wall of the process"), memoryGoal(r, 100)}
+		r.goals = []goal{search.goal(r), memoryGoal(r, 100)}
 		rows = append(rows, r)
 	}
 	return rows
 }
+
+// lookupGoal bounds the time of a search for a kind beyond the start of the program.
+func lookupGoal(r row) goal {
+	const most = 20 * time.Millisecond
+	beyond := r.wall - r.floor
+	return goal{what: fmt.Sprintf("beyond `xpkg version` at most %s: %s, as a process: %s", round(most), round(beyond), round(r.wall)), met: beyond <= most, noise: r.noise}
+}
+
+// wordsGoal bounds the time of a search for words as a whole process.
+func wordsGoal(r row) goal { return wallGoal(r, 150*time.Millisecond, "wall of the process") }
 
 // offlineIndex is an index in the cache of commands, whose registry has ended.
 type offlineIndex struct {
