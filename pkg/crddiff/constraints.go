@@ -136,20 +136,16 @@ func (f field) compareFlags(a, b *schema) {
 	}{
 		{"exclusiveMaximum", a.Maximum != nil && a.ExclusiveMaximum, b.Maximum != nil && b.ExclusiveMaximum},
 		{"exclusiveMinimum", a.Minimum != nil && a.ExclusiveMinimum, b.Minimum != nil && b.ExclusiveMinimum},
-		{"uniqueItems", a.UniqueItems, b.UniqueItems}, {"not nullable", !a.Nullable, !b.Nullable},
+		{"uniqueItems", a.UniqueItems, b.UniqueItems},
 	} {
-		hasDefault := l.name == "not nullable" && a.Default != nil && b.Default != nil
 		switch {
-		case !l.from && l.to && hasDefault:
-			f.add(Care, ConstraintTightened, l.name, "", "", "null is replaced by the default")
 		case !l.from && l.to:
 			f.tighten(ConstraintTightened, l.name, "", "", "the value must be %s", l.name)
-		case l.from && !l.to && hasDefault:
-			f.add(Care, ConstraintLoosened, l.name, "", "", "null is no longer replaced by the default")
 		case l.from && !l.to:
 			f.add(Safe, ConstraintLoosened, l.name, "", "", "the value no longer has to be %s", l.name)
 		}
 	}
+	f.compareNullable(a, b)
 	switch from, to := keepsUnknown(a), keepsUnknown(b); {
 	case from && !to && valuesOf(b) == nil:
 		f.add(Breaking, UnknownFieldsPruned, "", "", "", "fields that the schema does not describe are dropped")
@@ -166,6 +162,23 @@ func (f field) compareFlags(a, b *schema) {
 	}
 	if from, to := mapType(a), mapType(b); from != to {
 		f.add(Care, MergeChanged, "x-kubernetes-map-type", from, to, "clients merge the fields differently")
+	}
+}
+
+// compareNullable compares whether a field accepts null, which the API server replaces by the default of a field that does not.
+func (f field) compareNullable(a, b *schema) {
+	const name = "not nullable"
+	hasDefault := a.Default != nil && b.Default != nil
+	switch {
+	case a.Nullable == b.Nullable:
+	case a.Nullable && hasDefault:
+		f.add(Care, ConstraintTightened, name, "", "", "null is replaced by the default")
+	case a.Nullable:
+		f.tighten(ConstraintTightened, name, "", "", "the value must be not nullable")
+	case hasDefault:
+		f.add(Care, ConstraintLoosened, name, "", "", "null is no longer replaced by the default")
+	default:
+		f.add(Safe, ConstraintLoosened, name, "", "", "the value no longer has to be not nullable")
 	}
 }
 
