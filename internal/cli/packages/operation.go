@@ -638,7 +638,7 @@ func (o operation) waitFor(env *terminal.Env, cluster client.Client, done []*don
 			d.word = "gone"
 		default:
 			if err := waitInstalled(env, cluster, d.object, limit, false); err != nil {
-				return others(err, len(changesOf(done))-1)
+				return adviseList(err, len(changesOf(done))-1)
 			}
 			d.word = outcome(d.object)
 		}
@@ -646,8 +646,8 @@ func (o operation) waitFor(env *terminal.Env, cluster client.Client, done []*don
 	return nil
 }
 
-// others adds the other packages of an operation to the advice of an interrupted wait, which names one package.
-func others(err error, count int) error {
+// adviseList adds the command that lists the other packages of an operation to the advice of an interrupted wait, which names one package.
+func adviseList(err error, count int) error {
 	if count < 1 || !errors.Is(err, terminal.ErrInterrupted) {
 		return err
 	}

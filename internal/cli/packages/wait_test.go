@@ -187,7 +187,7 @@ func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	if !errors.Is(waited, terminal.ErrInterrupted) || !strings.Contains(errcode.From(waited).Do, "The manager continues; `xpkg describe provider/boats`") {
 		t.Errorf("got %v (%s)", waited, errcode.From(waited).Do)
 	}
-	if several := errcode.From(others(waited, 24)).Do; !strings.HasSuffix(several, " The command has written 24 other packages: `xpkg list --watch` shows all of them.") {
+	if several := errcode.From(adviseList(waited, 24)).Do; !strings.HasSuffix(several, " The command has written 24 other packages: `xpkg list --watch` shows all of them.") {
 		t.Errorf("got %s", several)
 	}
 	scheme, err := apis.NewScheme()
