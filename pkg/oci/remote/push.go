@@ -88,7 +88,7 @@ func (p *pusher) manifest(ctx context.Context, d oci.Descriptor, raw []byte) err
 // differ in the state of an interrupted session.
 func (p *pusher) blob(ctx context.Context, d oci.Descriptor) error {
 	what := "push " + d.Digest.Short() + " to " + p.ref.Name()
-	// The status 500 can be that of a damaged file, such as an empty one since the disk of the registry was full, which an upload replaces.
+	// A registry responds with 500 for a damaged blob, such as an empty file after a full disk. An upload replaces it.
 	there, err := p.call(ctx, call{method: http.MethodHead, url: p.s.url("/v2/" + p.ref.RepositoryPath() + "/blobs/" + d.Digest.String()), what: what},
 		http.StatusOK, http.StatusNotFound, http.StatusInternalServerError)
 	if err != nil {
