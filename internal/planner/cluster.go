@@ -90,23 +90,18 @@ func (r *reader) Identity(ctx context.Context) (types.UID, error) {
 	return m.UID, nil
 }
 
-// CountCustomResources implements [Cluster]. It lists the metadata of one object of each kind, with
-// which the API server returns the number of the remaining ones.
-func (r *reader) CountCustomResources(ctx context.Context, definitions []string) ([]CustomResources, error) {
-	return r.customResources(ctx, definitions, r.count)
-}
-
-// CustomResources implements [Cluster]. It lists the metadata of the objects in pages.
-func (r *reader) CustomResources(ctx context.Context, definitions []string) ([]CustomResources, error) {
-	return r.customResources(ctx, definitions, r.list)
-}
-
 // readFunc reads the custom resources of a CRD at a path of the API server.
 type readFunc func(ctx context.Context, definition, path string) (CustomResources, error)
 
-func (r *reader) customResources(ctx context.Context, definitions []string, read readFunc) ([]CustomResources, error) {
+// CustomResources implements [Cluster]. To count, it lists the metadata of one object of each kind, with which the API server returns the
+// number of the remaining ones; to identify, it lists the metadata of all of them in pages.
+func (r *reader) CustomResources(ctx context.Context, definitions []string, identify bool) ([]CustomResources, error) {
 	if len(definitions) == 0 {
 		return nil, nil
+	}
+	read := readFunc(r.count)
+	if identify {
+		read = r.list
 	}
 	served, err := r.served(ctx)
 	if err != nil {
@@ -169,7 +164,7 @@ func (r *reader) list(ctx context.Context, definition, path string) (CustomResou
 			return out, nil
 		}
 		for i := range page.Items {
-			uids = append(uids, page.Items[i].UID)
+			uids = append(uids, page.Items[i].Metadata.UID)
 		}
 		if next = page.Continue; next == "" {
 			out.identify(uids)
@@ -202,12 +197,10 @@ func (r *reader) page(ctx context.Context, out *CustomResources, path, limit, ne
 type metadataPage struct {
 	metav1.ListMeta `json:"metadata"`
 	Items           []struct {
-		identity `json:"metadata"`
+		Metadata struct {
+			UID types.UID `json:"uid"`
+		} `json:"metadata"`
 	} `json:"items"`
-}
-
-type identity struct {
-	UID types.UID `json:"uid"`
 }
 
 // readUnserved reads the custom resources of a CRD that is not among the served resources: the API server serves it in a moment, or it

@@ -108,7 +108,7 @@ func TestCount(t *testing.T) {
 		definitions + "news.a.test":    {http.StatusOK, definition("news", true)},
 		definitions + "hiddens.a.test": {http.StatusOK, definition("hiddens", false)},
 	})
-	got, err := c.CountCustomResources(t.Context(), names)
+	got, err := c.CustomResources(t.Context(), names, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,11 +123,11 @@ func TestCount(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(CustomResources{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	identified, err := c.CustomResources(t.Context(), []string{"nones.a.test", "ones.a.test", "forbiddens.a.test", "news.a.test", "hiddens.a.test"})
+	identified, err := c.CustomResources(t.Context(), []string{"nones.a.test", "ones.a.test", "forbiddens.a.test", "news.a.test", "hiddens.a.test"}, true)
 	if err != nil || len(identified) != 4 || identified[0].Count != 1 || identified[0].Digest == "" || identified[1].Unknown == "" || identified[2].Digest == "" || identified[3].Unknown == "" {
 		t.Errorf("identified: %+v, %v", identified, err)
 	}
-	if got, err := c.CountCustomResources(t.Context(), nil); got != nil || err != nil {
+	if got, err := c.CustomResources(t.Context(), nil, false); got != nil || err != nil {
 		t.Errorf("of nothing: %v, %v", got, err)
 	}
 	p := &Plan{CustomResources: want}
@@ -157,12 +157,12 @@ func TestIdentifyInPages(t *testing.T) {
 		}
 		answers{r.URL.Path: {http.StatusOK, p}}.ServeHTTP(w, r)
 	}))
-	got, err := c.CustomResources(t.Context(), []string{"ones.a.test"})
+	got, err := c.CustomResources(t.Context(), []string{"ones.a.test"}, true)
 	if err != nil || len(got) != 1 || got[0].Count != int64(all) || len(slices.Compact(got[0].uids)) != all {
 		t.Errorf("got %d kinds, %v", len(got), err)
 	}
 	all = mostIdentified + 1
-	got, err = c.CustomResources(t.Context(), []string{"ones.a.test"})
+	got, err = c.CustomResources(t.Context(), []string{"ones.a.test"}, true)
 	if err != nil || len(got) != 1 || got[0].Count != int64(all) || got[0].Digest != "" {
 		t.Errorf("too many to identify: %+v, %v", got, err)
 	}

@@ -295,10 +295,6 @@ func (c owningCluster) Metadata(_ context.Context, refs []plan.Ref) (map[plan.Re
 	return live, nil
 }
 
-func (owningCluster) CustomResources(context.Context, []string) ([]CustomResources, error) {
-	return nil, nil
-}
-
-func (owningCluster) CountCustomResources(context.Context, []string) ([]CustomResources, error) {
+func (owningCluster) CustomResources(context.Context, []string, bool) ([]CustomResources, error) {
 	return nil, nil
 }

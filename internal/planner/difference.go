@@ -88,11 +88,10 @@ func Compare(planned, now *Plan) []Difference {
 		}
 		return "the number of custom resources to delete with " + r.CRD, number(r.Count)
 	})
-	for _, now := range now.CustomResources {
-		for _, was := range planned.CustomResources {
-			if was.CRD == now.CRD && was.Count == now.Count && was.Digest != "" && now.Digest != "" && was.Digest != now.Digest {
-				d.text("the set of custom resources to delete with "+now.CRD, number(was.Count)+" with UIDs "+was.Digest, number(now.Count)+" with UIDs "+now.Digest)
-			}
+	for _, r := range now.CustomResources {
+		was := planned.customResourcesOf(r.CRD)
+		if was.Count == r.Count && was.Digest != "" && r.Digest != "" && was.Digest != r.Digest {
+			d.text("the set of custom resources to delete with "+r.CRD, number(was.Count)+" with UIDs "+was.Digest, number(r.Count)+" with UIDs "+r.Digest)
 		}
 	}
 	return d

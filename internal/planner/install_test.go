@@ -46,11 +46,7 @@ func (emptyCluster) Preflight(_ context.Context, p plan.Plan, _ apply.Content) (
 	return p, nil
 }
 
-func (emptyCluster) CustomResources(context.Context, []string) ([]planner.CustomResources, error) {
-	return nil, nil
-}
-
-func (emptyCluster) CountCustomResources(context.Context, []string) ([]planner.CustomResources, error) {
+func (emptyCluster) CustomResources(context.Context, []string, bool) ([]planner.CustomResources, error) {
 	return nil, nil
 }
 

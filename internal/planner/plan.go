@@ -243,6 +243,14 @@ func (r *CustomResources) identify(uids []types.UID) {
 	r.uids, r.Count, r.Digest = uids, int64(len(uids)), fmt.Sprintf("sha256:%x", hash.Sum(nil))
 }
 
+// customResourcesOf returns the custom resources of a CRD that a plan deletes. A plan omits CRDs without custom resources.
+func (p *Plan) customResourcesOf(crd string) CustomResources {
+	if i := slices.IndexFunc(p.CustomResources, func(r CustomResources) bool { return r.CRD == crd }); i >= 0 {
+		return p.CustomResources[i]
+	}
+	return CustomResources{CRD: crd}
+}
+
 // newSince returns the number of custom resources that are not among those of a former plan. It is known only if both were identified.
 func (r CustomResources) newSince(was CustomResources) int {
 	if was.Digest == "" || r.Digest == was.Digest {

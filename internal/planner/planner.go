@@ -38,11 +38,9 @@ type Cluster interface {
 	OwnedContent(ctx context.Context) (owned apply.Owned, unlisted []plan.Ref, err error)
 	// Preflight adds a refusal for each object that the API server would reject.
 	Preflight(ctx context.Context, p plan.Plan, content apply.Content) (plan.Plan, error)
-	// CountCustomResources returns the numbers of custom resources of CRDs and XRDs, in the order
-	// of names. It omits those without custom resources.
-	CountCustomResources(ctx context.Context, names []string) ([]CustomResources, error)
-	// CustomResources is like CountCustomResources, and also identifies them unless there are very many of a CRD.
-	CustomResources(ctx context.Context, names []string) ([]CustomResources, error)
+	// CustomResources counts the custom resources of CRDs and XRDs, in the order of names, and identifies them if requested,
+	// unless there are very many of a CRD. It omits those without custom resources.
+	CustomResources(ctx context.Context, names []string, identify bool) ([]CustomResources, error)
 	// Kinds returns the kinds of an API group that the API server serves.
 	Kinds(ctx context.Context, group string) ([]apply.ServedKind, error)
 	// ClusterScoped returns the cluster-scoped resources that the API server serves.

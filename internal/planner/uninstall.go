@@ -93,11 +93,7 @@ func (pl *Planner) recordDeletions(ctx context.Context, s *clusterState, out *Pl
 		dropOwners(live, func(o metav1.OwnerReference) bool { return deleted[o.UID] })
 	}
 	dependents := owned.By(func(o metav1.OwnerReference) bool { return deleted[o.UID] })
-	read := pl.Cluster.CountCustomResources
-	if pl.Identify {
-		read = pl.Cluster.CustomResources
-	}
-	out.CustomResources, err = read(ctx, deletedDefinitions(out.Objects, dependents))
+	out.CustomResources, err = pl.Cluster.CustomResources(ctx, deletedDefinitions(out.Objects, dependents), pl.Identify)
 	return err
 }
 
@@ -245,10 +241,7 @@ func CheckConsequences(planned, now *Plan) error {
 		}
 	}
 	for _, r := range now.CustomResources {
-		was := CustomResources{CRD: r.CRD}
-		if i := slices.IndexFunc(planned.CustomResources, func(w CustomResources) bool { return w.CRD == r.CRD }); i >= 0 {
-			was = planned.CustomResources[i]
-		}
+		was := planned.customResourcesOf(r.CRD)
 		if r.Count > was.Count {
 			moved.text("the number of custom resources of "+r.CRD, number(was.Count), number(r.Count))
 		} else if r.Unknown != "" && was.Unknown == "" {

@@ -2,7 +2,6 @@ package orphans
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -84,12 +83,7 @@ func (clusterWithResources) Preflight(_ context.Context, p plan.Plan, _ apply.Co
 	return p, nil
 }
 
-// CustomResources is not used: orphans are only counted.
-func (clusterWithResources) CustomResources(context.Context, []string) ([]planner.CustomResources, error) {
-	return nil, errors.New("not implemented")
-}
-
-func (c clusterWithResources) CountCustomResources(_ context.Context, names []string) ([]planner.CustomResources, error) {
+func (c clusterWithResources) CustomResources(_ context.Context, names []string, _ bool) ([]planner.CustomResources, error) {
 	var out []planner.CustomResources
 	for _, name := range names {
 		if c.count > 0 {
