@@ -7,11 +7,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
@@ -27,15 +25,7 @@ func TestPlanWarnsOfBindingsForTheServiceAccountOfARevision(t *testing.T) {
 	e.CreateTemporary(t, p)
 	settled(t, e.Client, p)
 	stop()
-	// The next manager runs runtimes.
-	lock := &v1beta1.Lock{}
-	if err := e.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
-		t.Fatal(err)
-	}
-	lock.Annotations[runtime.AnnotationChoice] = string(runtime.External)
-	if err := e.Client.Update(t.Context(), lock); err != nil {
-		t.Fatal(err)
-	}
+	announceRuntimes(t, e.Client)
 	update := func(config string) []string {
 		planned := install(t, pl, with(p, func(p v1.Package) {
 			p.PackageSpec().Package = second

@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
@@ -163,6 +164,19 @@ func untilLock(t *testing.T, c client.Client, what string, p *v1.Provider, holds
 		})
 	})
 	return lock
+}
+
+// announceRuntimes makes the Lock announce that the next manager runs runtimes. No manager may run.
+func announceRuntimes(t *testing.T, c client.Client) {
+	t.Helper()
+	lock := &v1beta1.Lock{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+		t.Fatal(err)
+	}
+	lock.Annotations[runtime.AnnotationChoice] = string(runtime.External)
+	if err := c.Update(t.Context(), lock); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // runManager starts a manager with the content.

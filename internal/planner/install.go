@@ -83,7 +83,8 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	}
 	out.Webhooks, out.Adoptions = hooks, adopted
 	t := revision.Next(p, pkg.Meta, res.Digest.String(), s.revisions)
-	out.FieldChanges, out.RuntimeChanges = out.SpecChanges(), pl.runtimeChanges(ctx, s, p, t)
+	configs := pl.runtimeConfigs(ctx, s, p, t)
+	out.FieldChanges, out.RuntimeChanges = out.SpecChanges(), configs.changes()
 	out.Revisions = revisionChanges(t)
 	changes, err := pl.planDependencies(ctx, s, p, t.Current, res.Digest, pkg.Meta.Dependencies(), kinds, out)
 	if err != nil {
@@ -99,7 +100,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 		return nil, err
 	}
 	pl.runtime(ctx, s, p, pkg, t, res.Digest, out)
-	pl.warnOfBindings(ctx, s, p, pkg, t, out)
+	pl.warnOfBindings(ctx, s, p, pkg, t, configs, out)
 	if err := pl.objects(ctx, s, p, pkg, t, out); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
-	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
@@ -40,13 +39,9 @@ func TestPlansWithOptionalDependencies(t *testing.T) {
 	}
 	e.CreateTemporary(t, installed)
 	settled(t, c, installed)
-	lock := untilLock(t, c, "says with what it works", installed, func(p v1beta1.LockPackage) bool { return len(p.OptionalDependencies) == 1 })
+	untilLock(t, c, "says with what it works", installed, func(p v1beta1.LockPackage) bool { return len(p.OptionalDependencies) == 1 })
 	stop()
-	// The next manager runs runtimes.
-	lock.Annotations[runtime.AnnotationChoice] = string(runtime.External)
-	if err := c.Update(t.Context(), lock); err != nil {
-		t.Fatal(err)
-	}
+	announceRuntimes(t, c)
 
 	p = install(t, pl, env.NewProvider("optional-any", at+"any:v1"))
 	if len(p.AddedPackages) != 1 || !strings.HasPrefix(p.AddedPackages[0].Reference, at+"mail:v1.0.0") {

@@ -13,6 +13,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -160,16 +161,15 @@ func permittedRevision(revisions []v1.PackageRevision) v1.PackageRevision {
 
 // warnOfBindings warns of bindings of users that name the ServiceAccount of the running revision, which the new one does not use:
 // unless a runtime configuration names it, each revision has a ServiceAccount of its own. A client that may not list bindings gets no warning.
-func (pl *Planner) warnOfBindings(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) {
-	running := slices.IndexFunc(t.Before, revision.IsActive)
-	if s.live == nil || running < 0 || t.Active() == nil || !s.hasRuntime(p, pkg) {
+func (pl *Planner) warnOfBindings(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, configs *runtimeConfigs, out *Plan) {
+	if configs == nil || t.Activate != t.Current.GetName() || !s.hasRuntime(p, pkg) {
 		return
 	}
-	was, err := pl.account(ctx, s, s.live, pkg, t.Before[running])
+	was, err := pl.account(s, s.live, pkg, configs.running, configs.was)
 	if err != nil {
 		return
 	}
-	is, err := pl.account(ctx, s, p, pkg, t.Active())
+	is, err := pl.account(s, p, pkg, t.Current, configs.is)
 	if err != nil || was == is {
 		return
 	}
@@ -192,8 +192,12 @@ func (pl *Planner) warnOfBindings(ctx context.Context, s *clusterState, p v1.Pac
 		return
 	}
 	slices.Sort(names)
-	out.warn(fmt.Sprintf("The runtime loses the permissions that %s to the ServiceAccount %s: the new revision uses the ServiceAccount %s. Add it to the subjects, or name one ServiceAccount for all revisions in the serviceAccountTemplate of a DeploymentRuntimeConfig.",
-		grant(names), was, is))
+	grant := "grant"
+	if len(names) == 1 {
+		grant = "grants"
+	}
+	out.warn(fmt.Sprintf("The runtime loses the permissions that %s %s to the ServiceAccount %s: the new revision uses the ServiceAccount %s. Add it to the subjects, or name one ServiceAccount for all revisions in the serviceAccountTemplate of a DeploymentRuntimeConfig.",
+		wording.Few(names, 3, ", "), grant, was, is))
 }
 
 // bindsAccount reports whether a binding that no package owns grants a role to a ServiceAccount of the namespace of the manager.
@@ -205,16 +209,4 @@ func (pl *Planner) bindsAccount(binding metav1.Object, subjects []rbacv1.Subject
 	return !owned && slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		return s.Kind == rbacv1.ServiceAccountKind && s.Namespace == pl.Namespace && s.Name == account
 	})
-}
-
-// grant returns the names of bindings with their verb, at most three of them.
-func grant(names []string) string {
-	const most = 3
-	if len(names) == 1 {
-		return names[0] + " grants"
-	}
-	if rest := len(names) - most; rest > 0 {
-		return fmt.Sprintf("%s and %d more grant", strings.Join(names[:most], ", "), rest)
-	}
-	return strings.Join(names, ", ") + " grant"
 }

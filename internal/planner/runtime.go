@@ -91,13 +91,33 @@ func (pl *Planner) runtimeConfig(ctx context.Context, p v1.Package, rev v1.Packa
 	return origin, config, err
 }
 
-// account returns the name of the ServiceAccount of the runtime of a revision.
-func (pl *Planner) account(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision) (string, error) {
-	_, defaults, err := s.choiceOrDefault().Select(p, pkg.Meta)
-	if err != nil {
-		return "", err
+// runtimeConfigs are the runtime configurations of the running revision of a package, and of the one that the plan makes current.
+type runtimeConfigs struct {
+	running v1.PackageRevision
+	was, is *v1beta1.DeploymentRuntimeConfig
+}
+
+// runtimeConfigs reads the runtime configurations before and after an update. It returns nil if no revision runs, or if a configuration
+// cannot be read, which checkRuntime reports.
+func (pl *Planner) runtimeConfigs(ctx context.Context, s *clusterState, p v1.Package, t revision.Transition) *runtimeConfigs {
+	i := slices.IndexFunc(t.Before, revision.IsActive)
+	if s.live == nil || p.RuntimeSpec() == nil || i < 0 {
+		return nil
 	}
-	_, config, err := pl.runtimeConfig(ctx, p, rev)
+	out := &runtimeConfigs{running: t.Before[i]}
+	var err error
+	if _, out.was, err = pl.runtimeConfig(ctx, s.live, out.running); err != nil {
+		return nil
+	}
+	if _, out.is, err = pl.runtimeConfig(ctx, p, t.Current); err != nil {
+		return nil
+	}
+	return out
+}
+
+// account returns the name of the ServiceAccount of the runtime of a revision.
+func (pl *Planner) account(s *clusterState, p v1.Package, pkg *xpkg.Package, rev v1.PackageRevision, config *v1beta1.DeploymentRuntimeConfig) (string, error) {
+	_, defaults, err := s.choiceOrDefault().Select(p, pkg.Meta)
 	if err != nil {
 		return "", err
 	}

@@ -1,12 +1,10 @@
 package planner
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 )
 
 // SpecChange is a field of a package that an operation changes.
@@ -31,18 +29,15 @@ func (p *Plan) SpecChanges() []SpecChange {
 	return slices.DeleteFunc(changedFields("", was, is), func(c SpecChange) bool { return c.Field == "package" })
 }
 
-// runtimeChanges returns the fields in which the runtime configuration of the new revision differs
-// from the configuration of the running revision. It returns nil if a configuration cannot be read,
-// which checkRuntime reports.
-func (pl *Planner) runtimeChanges(ctx context.Context, s *clusterState, p v1.Package, t revision.Transition) []SpecChange {
-	i := slices.IndexFunc(t.Before, revision.IsActive)
-	if s.live == nil || p.RuntimeSpec() == nil || i < 0 {
+// changes returns the fields in which the runtime configuration of the new revision differs
+// from the configuration of the running revision.
+func (c *runtimeConfigs) changes() []SpecChange {
+	if c == nil {
 		return nil
 	}
-	configOf := func(of v1.Package, rev v1.PackageRevision) (map[string]any, error) {
-		_, config, err := pl.runtimeConfig(ctx, of, rev)
-		if err != nil || config == nil {
-			return nil, err
+	fields := func(config *v1beta1.DeploymentRuntimeConfig) (map[string]any, error) {
+		if config == nil {
+			return nil, nil
 		}
 		raw, err := json.Marshal(config.Spec)
 		if err != nil {
@@ -51,11 +46,11 @@ func (pl *Planner) runtimeChanges(ctx context.Context, s *clusterState, p v1.Pac
 		out := map[string]any{}
 		return out, decode(raw, &out)
 	}
-	was, err := configOf(s.live, t.Before[i])
+	was, err := fields(c.was)
 	if err != nil {
 		return nil
 	}
-	is, err := configOf(p, t.Current)
+	is, err := fields(c.is)
 	if err != nil {
 		return nil
 	}
