@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
 // Wanted returns the package that the plan writes. It fails for an uninstall, and if the object
@@ -48,8 +50,11 @@ func written(p v1.Package) (json.RawMessage, error) {
 	if len(p.GetLabels()) > 0 {
 		meta["labels"] = p.GetLabels()
 	}
-	if len(p.GetAnnotations()) > 0 {
-		meta["annotations"] = p.GetAnnotations()
+	// The mark of a running command is no matter of a plan.
+	annotations := maps.Clone(p.GetAnnotations())
+	delete(annotations, revision.AnnotationUndo)
+	if len(annotations) > 0 {
+		meta["annotations"] = annotations
 	}
 	out := map[string]any{
 		"apiVersion": v1.GroupVersion.String(), "kind": p.PackageKind(), "metadata": meta, "spec": o["spec"],

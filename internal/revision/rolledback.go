@@ -1,7 +1,6 @@
 package revision
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -44,25 +43,10 @@ func RecordVersion(p v1.Package, from string, rollsBack bool) {
 		all = append(all, from)
 	}
 	slices.Sort(all)
-	setRolledBackFrom(p, strings.Join(slices.Compact(all), ","))
+	setAnnotation(p, AnnotationRolledBackFrom, strings.Join(slices.Compact(all), ","))
 }
 
 // RestoreRolledBackFrom sets the references from which a package was rolled back to those of its former state.
 func RestoreRolledBackFrom(p, former v1.Package) {
-	setRolledBackFrom(p, former.GetAnnotations()[AnnotationRolledBackFrom])
-}
-
-func setRolledBackFrom(p v1.Package, value string) {
-	annotations := maps.Clone(p.GetAnnotations())
-	switch {
-	case annotations[AnnotationRolledBackFrom] == value:
-		return
-	case value == "":
-		delete(annotations, AnnotationRolledBackFrom)
-	case annotations == nil:
-		annotations = map[string]string{AnnotationRolledBackFrom: value}
-	default:
-		annotations[AnnotationRolledBackFrom] = value
-	}
-	p.SetAnnotations(annotations)
+	setAnnotation(p, AnnotationRolledBackFrom, former.GetAnnotations()[AnnotationRolledBackFrom])
 }

@@ -53,8 +53,13 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	if applied {
+		if live != nil {
+			if err := unmark(env.Context, pl.client, live); err != nil {
+				return err
+			}
+		}
 		fmt.Fprintln(env.Stderr, "the plan is already applied")
-		return c.finish(env, pl, p, live, plannedDeletion(p), false)
+		return c.finish(env, pl, p, live, plannedDeletion(p), nil)
 	}
 	// A consent is a matter of the plan only while it is current.
 	if err := c.compare(env, pl, p); err != nil {
@@ -63,11 +68,16 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 	if err := consentError(p); err != nil && !c.Yes {
 		return err
 	}
-	done, err := carryOut(env.Context, pl.client, p)
+	creates := p.Operation == planner.Install
+	done, err := carryOut(env.Context, marking(pl.client, creates && c.Wait > 0), p)
 	if err != nil {
 		return err
 	}
-	return c.finish(env, pl, p, done, plannedDeletion(p), p.Operation == planner.Install)
+	var created *change
+	if creates {
+		created = newChange(nil, done)
+	}
+	return c.finish(env, pl, p, done, plannedDeletion(p), created)
 }
 
 // compare returns an error for a stale plan, and prints all reasons.
@@ -127,7 +137,7 @@ func plannedDeletion(p *planner.Plan) deletionSummary {
 }
 
 // finish waits for the package if requested, and prints its state.
-func (c *ApplyCmd) finish(env *terminal.Env, pl *clusterPlanner, p *planner.Plan, live v1.Package, with deletionSummary, created bool) (err error) {
+func (c *ApplyCmd) finish(env *terminal.Env, pl *clusterPlanner, p *planner.Plan, live v1.Package, with deletionSummary, created *change) (err error) {
 	word := map[planner.Operation]string{planner.Install: "created", planner.Update: "updated", planner.Uninstall: "deleted"}[p.Operation]
 	switch {
 	case live == nil:
@@ -138,6 +148,7 @@ func (c *ApplyCmd) finish(env *terminal.Env, pl *clusterPlanner, p *planner.Plan
 		if err = waitInstalled(env, pl.client, live, c.Wait, created); err == nil {
 			word = outcomeOfWait(env, live)
 		}
+		keep(env, pl.client, created)
 	case p.Operation == planner.Uninstall:
 		with.noteDefinitions(env, live, p)
 	}

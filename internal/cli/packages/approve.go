@@ -197,10 +197,10 @@ func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, 
 	return err == nil && len(unallowedWebhooks(p, rev)) == 0 && len(unadoptedObjects(p, rev)) == 0
 }
 
-// annotate writes a consent of the user to a package.
+// annotate writes a consent of the user to a package. No other command undoes its last change then.
 func annotate(ctx context.Context, cluster client.Client, p v1.Package, key, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": p.GetUID(), "annotations": map[string]string{key: value},
+		"uid": p.GetUID(), "annotations": map[string]any{key: value, revision.AnnotationUndo: nil},
 	}})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package packages
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -42,24 +45,117 @@ func (f atomicFlag) limit(wait time.Duration) time.Duration {
 	return wait
 }
 
+// markingClient creates and updates packages with the mark of a command.
+type markingClient struct {
+	client.Client
+	mark string
+}
+
+// marking returns a client that marks the packages that it writes with [revision.AnnotationUndo] if the command may undo its changes, and that
+// removes the marks of other commands otherwise.
+func marking(cluster client.Client, mayUndo bool) client.Client {
+	c := markingClient{Client: cluster}
+	if mayUndo {
+		c.mark = rand.Text()
+	}
+	return c
+}
+
+// Create implements client.Writer.
+func (c markingClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	if p, ok := o.(v1.Package); ok {
+		revision.SetUndo(p, c.mark)
+	}
+	return c.Client.Create(ctx, o, opts...)
+}
+
+// Update implements client.Writer.
+func (c markingClient) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+	if p, ok := o.(v1.Package); ok {
+		revision.SetUndo(p, c.mark)
+	}
+	return c.Client.Update(ctx, o, opts...)
+}
+
+// unmark removes the mark from a package, so that no other command undoes its last change. It fails with PlanMoved if the package has
+// been changed or deleted since it was read.
+func unmark(ctx context.Context, cluster client.Client, p v1.Package) error {
+	uid, generation, kind := p.GetUID(), p.GetGeneration(), p.GetObjectKind().GroupVersionKind()
+	for try := 1; p.GetAnnotations()[revision.AnnotationUndo] != ""; try++ {
+		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:null}}}`, p.GetResourceVersion(), revision.AnnotationUndo)
+		err := cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(plan.FieldManager))
+		if apierrors.IsConflict(err) && try < attempts {
+			err = cluster.Get(ctx, client.ObjectKeyFromObject(p), p)
+		}
+		p.GetObjectKind().SetGroupVersionKind(kind)
+		if apierrors.IsNotFound(err) || err == nil && (p.GetUID() != uid || p.GetGeneration() != generation) {
+			return planner.ErrPlanMoved.New(nil, "another command has undone or changed the installation of %s meanwhile", inventory.ShortName(p)).
+				WithDo("Run the command again.")
+		}
+		if err != nil {
+			return connection.Classify(err, "change %s", inventory.ShortName(p))
+		}
+	}
+	return nil
+}
+
 // change is a package that a command has written.
 type change struct {
 	// before is nil for a new package.
 	before, after v1.Package
-	// generation is that of the package when the command has written it. Another client that changes its spec increments it.
+	writtenState
+}
+
+// writtenState is the state of a package when a command has written it, by which changes of other clients are found.
+type writtenState struct {
+	// generation is incremented by another client that changes the spec.
 	generation int64
+	// mark is the value of [revision.AnnotationUndo].
+	mark string
+	// writers are the records of the clients that have written the package, other than by its status.
+	writers []metav1.ManagedFieldsEntry
+}
+
+// stateOf returns the state of a package that was just written.
+func stateOf(p v1.Package) writtenState {
+	return writtenState{generation: p.GetGeneration(), mark: p.GetAnnotations()[revision.AnnotationUndo], writers: p.GetManagedFields()}
+}
+
+// isOf reports whether the package is still in the state: no client has changed it, or applied it without a change.
+func (s writtenState) isOf(p v1.Package) bool {
+	isNew := func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager != plan.FieldManager && e.Subresource == "" && !slices.ContainsFunc(s.writers, func(w metav1.ManagedFieldsEntry) bool {
+			return w.Manager == e.Manager && w.Operation == e.Operation && w.Time.Equal(e.Time)
+		})
+	}
+	return p.GetGeneration() == s.generation && p.GetAnnotations()[revision.AnnotationUndo] == s.mark && !slices.ContainsFunc(p.GetManagedFields(), isNew)
 }
 
 // newChange returns the change of a package that was just written.
-func newChange(before, after v1.Package) change {
-	return change{before: before, after: after, generation: after.GetGeneration()}
+func newChange(before, after v1.Package) *change {
+	return &change{before: before, after: after, writtenState: stateOf(after)}
 }
 
+// keep keeps the changes, of which some can be nil, of a command that undoes none of them any more. A mark that cannot be removed has no effect, because its command
+// ends.
+func keep(env *terminal.Env, cluster client.Client, changes ...*change) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.Context), keepTime)
+	defer cancel()
+	for _, c := range changes {
+		if c != nil && c.mark != "" {
+			_ = unmark(ctx, cluster, c.after)
+		}
+	}
+}
+
+// keepTime bounds the time for the removal of marks.
+const keepTime = 10 * time.Second
+
 // planUndoFunc plans the undoing of a change.
-type planUndoFunc func(context.Context, change) (*planner.Plan, error)
+type planUndoFunc func(context.Context, *change) (*planner.Plan, error)
 
 // planUndo plans the uninstall of a new package, or the return of another one to its former version and settings.
-func (p *clusterPlanner) planUndo(ctx context.Context, c change) (*planner.Plan, error) {
+func (p *clusterPlanner) planUndo(ctx context.Context, c *change) (*planner.Plan, error) {
 	if c.before == nil {
 		return p.Uninstall(ctx, c.after)
 	}
@@ -71,7 +167,9 @@ func (p *clusterPlanner) planUndo(ctx context.Context, c change) (*planner.Plan,
 // undo returns the error of a failed command. With --atomic, it first undoes the changes, the last one first. It keeps new packages that
 // have custom resources, or that another package requires, and new versions that another package requires: the user has not consented to
 // these consequences. It keeps what another client has changed since.
-func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo planUndoFunc, changes []change, why error) error {
+func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo planUndoFunc, why error, changes ...*change) error {
+	defer keep(env, cluster, changes...)
+	changes = slices.DeleteFunc(changes, func(c *change) bool { return c == nil })
 	if !f.Atomic || len(changes) == 0 {
 		return why
 	}
@@ -79,7 +177,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.Context), time.Minute)
 	defer cancel()
 	var undone, kept, required, changed []string
-	var returned []change
+	var returned []*change
 	for _, c := range slices.Backward(changes) {
 		used, err := c.isUsed(ctx, planUndo, returned)
 		if errors.Is(err, planner.ErrNotInstalled) {
@@ -137,7 +235,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 		advice += "All changes"
 	}
 	stay := ""
-	if slices.ContainsFunc(returned, func(c change) bool { return c.before != nil }) {
+	if slices.ContainsFunc(returned, func(c *change) bool { return c.before != nil }) {
 		stay = " CRDs that only the new version of a returned package contains stay, with their custom resources."
 	}
 	return failed.WithDo("%s were undone: %s.%s%s", advice, strings.Join(undone, ", "), stay, f.notHealthyAgain(env, cluster, returned))
@@ -145,7 +243,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 
 // notHealthyAgain waits until the packages that were healthy before their changes are healthy again, and returns a sentence about
 // those that are not. It does not wait for paused packages, which the manager has not changed, and if the user interrupts the command.
-func (f atomicFlag) notHealthyAgain(env *terminal.Env, cluster client.Client, changes []change) string {
+func (f atomicFlag) notHealthyAgain(env *terminal.Env, cluster client.Client, changes []*change) string {
 	ctx, cancel := context.WithTimeout(env.Context, returnWait)
 	defer cancel()
 	progress := terminal.NewProgress(env.Stderr)
@@ -168,7 +266,7 @@ func (f atomicFlag) notHealthyAgain(env *terminal.Env, cluster client.Client, ch
 }
 
 // String describes the change that undo makes.
-func (c change) String() string {
+func (c *change) String() string {
 	if c.before == nil {
 		return inventory.ShortName(c.after) + " was deleted"
 	}
@@ -178,7 +276,7 @@ func (c change) String() string {
 // isUsed reports whether the undoing of the change would delete custom resources, or break another package or an install object, or whether
 // this is not known. Undone are the changes that are undone already, whose requirements do not count. It fails with NotInstalled for a new
 // package that does not exist any more. A package is returned to its former version if the return cannot be planned.
-func (c change) isUsed(ctx context.Context, planUndo planUndoFunc, undone []change) (bool, error) {
+func (c *change) isUsed(ctx context.Context, planUndo planUndoFunc, undone []*change) (bool, error) {
 	p, err := planUndo(ctx, c)
 	if err != nil && c.before != nil {
 		return false, nil //nolint:nilerr // The registry may have the former version no more, but the cache of the manager has it.
@@ -188,7 +286,7 @@ func (c change) isUsed(ctx context.Context, planUndo planUndoFunc, undone []chan
 	}
 	resources, uncounted := p.CountCustomResources()
 	isBroken := slices.ContainsFunc(p.Breaks, func(b planner.Broken) bool {
-		return !slices.ContainsFunc(undone, func(u change) bool {
+		return !slices.ContainsFunc(undone, func(u *change) bool {
 			return u.after.PackageKind() == b.Kind && u.after.GetName() == b.Name
 		})
 	})
@@ -197,7 +295,7 @@ func (c change) isUsed(ctx context.Context, planUndo planUndoFunc, undone []chan
 
 // undo deletes a new package, or writes the former spec of another one. It returns false if another client has changed or replaced the
 // package, or has deleted one that existed before.
-func (c change) undo(ctx context.Context, cluster client.Client) (bool, error) {
+func (c *change) undo(ctx context.Context, cluster client.Client) (bool, error) {
 	for try := 1; ; try++ {
 		live, err := inventory.Get(ctx, cluster, c.after.PackageKind(), c.after.GetName())
 		switch {
@@ -205,7 +303,7 @@ func (c change) undo(ctx context.Context, cluster client.Client) (bool, error) {
 			return false, err
 		case live == nil:
 			return c.before == nil, nil
-		case live.GetUID() != c.after.GetUID() || live.GetGeneration() != c.generation || len(planner.CheckDependency(c.after, live)) > 0:
+		case live.GetUID() != c.after.GetUID() || !c.isOf(live) || len(planner.CheckDependency(c.after, live)) > 0:
 			return false, nil
 		}
 		if err = c.write(ctx, cluster, live); !apierrors.IsConflict(err) || try == attempts {
@@ -215,7 +313,7 @@ func (c change) undo(ctx context.Context, cluster client.Client) (bool, error) {
 }
 
 // write deletes a new package, or writes the former spec, if the package is still as it was read.
-func (c change) write(ctx context.Context, cluster client.Client, live v1.Package) error {
+func (c *change) write(ctx context.Context, cluster client.Client, live v1.Package) error {
 	if c.before == nil {
 		uid, version := live.GetUID(), live.GetResourceVersion()
 		err := cluster.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
@@ -226,10 +324,11 @@ func (c change) write(ctx context.Context, cluster client.Client, live v1.Packag
 }
 
 // restore sets the former spec of a package that existed before the change.
-func (c change) restore(live v1.Package) {
+func (c *change) restore(live v1.Package) {
 	*live.PackageSpec() = *c.before.PackageSpec()
 	if r := live.RuntimeSpec(); r != nil {
 		*r = *c.before.RuntimeSpec()
 	}
 	revision.RestoreRolledBackFrom(live, c.before)
+	revision.SetUndo(live, "")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Codes for installs.
@@ -58,15 +59,15 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 		return c.runLock(env)
 	}
 	if c.DryRun {
-		plan := planInstallCmd{c.installArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}, isDryRun: true}}
-		return plan.Run(env)
+		preview := planInstallCmd{c.installArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}, isDryRun: true}}
+		return preview.Run(env)
 	}
 	installed, err := c.selectProvider(env, c.planFlags, c.ClusterFlags)
 	if err != nil {
 		return err
 	}
 	if installed != nil {
-		return c.printProvider(env, installed)
+		return c.finishProvider(env, installed)
 	}
 	if err := c.determineKind(env, c.planFlags, c.ClusterFlags); err != nil {
 		return err
@@ -83,27 +84,28 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	allowed, adopted := p.GetAnnotations()[webhooks.AnnotationAllowed], p.GetAnnotations()[revision.AnnotationAdopt]
-	created, err := c.create(env, cluster, p)
+	limit := c.limit(c.Wait)
+	created, err := c.create(env, marking(cluster, limit > 0), p)
 	if err != nil {
 		return err
 	}
 	for key, consent := range map[string]string{webhooks.AnnotationAllowed: allowed, revision.AnnotationAdopt: adopted} {
-		if created || consent == "" {
+		if created != nil || consent == "" {
 			continue
 		}
 		if err := annotate(env.Context, cluster, p, key, consent); err != nil {
 			return err
 		}
 	}
-	limit, changes := c.limit(c.Wait), newPackages(created, p)
 	if limit > 0 {
 		if err := waitInstalled(env, cluster, p, limit, created); err != nil {
-			return c.undo(env, cluster, c.planUndo, changes, err)
+			return c.undo(env, cluster, c.planUndo, err, created)
 		}
+		keep(env, cluster, created)
 	}
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
 		word := "unchanged"
-		if created {
+		if created != nil {
 			word = "created"
 		}
 		if limit > 0 {
@@ -114,16 +116,8 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// newPackages returns the change of a created package.
-func newPackages(created bool, p v1.Package) []change {
-	if !created {
-		return nil
-	}
-	return []change{newChange(nil, p)}
-}
-
 // planUndo plans the uninstall of the package that the command has installed.
-func (c *InstallCmd) planUndo(ctx context.Context, undone change) (out *planner.Plan, err error) {
+func (c *InstallCmd) planUndo(ctx context.Context, undone *change) (out *planner.Plan, err error) {
 	pl, err := c.open(ctx, c.ClusterFlags)
 	if err != nil {
 		return nil, err
@@ -132,8 +126,15 @@ func (c *InstallCmd) planUndo(ctx context.Context, undone change) (out *planner.
 	return pl.planUndo(ctx, undone)
 }
 
-// printProvider reports that a package provides the kind of --kind already.
-func (c *InstallCmd) printProvider(env *terminal.Env, p v1.Package) error {
+// finishProvider keeps a package that provides the kind of --kind already, and reports it.
+func (c *InstallCmd) finishProvider(env *terminal.Env, p v1.Package) error {
+	cluster, err := c.Client(env.Context)
+	if err != nil {
+		return err
+	}
+	if err := unmark(env.Context, cluster, p); err != nil {
+		return err
+	}
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s unchanged (%s): it provides %s already\n", inventory.ShortName(p), p.PackageSpec().Package, c.RequiredKind)
 		return err
@@ -206,23 +207,29 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	return nil
 }
 
-// create creates the package, unless it already exists.
-func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Package) (created bool, err error) {
+// create creates the package, and returns the change. It returns nil if the package exists already.
+func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Package) (*change, error) {
 	want := p.PackageSpec().Package
 	kind := p.GetObjectKind().GroupVersionKind()
-	err = cluster.Create(env.Context, p)
+	err := cluster.Create(env.Context, p, client.FieldOwner(plan.FieldManager))
 	p.GetObjectKind().SetGroupVersionKind(kind)
+	if err == nil {
+		return newChange(nil, p), nil
+	}
 	if !apierrors.IsAlreadyExists(err) {
-		return err == nil, connection.Classify(err, "create %s", inventory.ShortName(p))
+		return nil, connection.Classify(err, "create %s", inventory.ShortName(p))
 	}
 	if err := cluster.Get(env.Context, client.ObjectKeyFromObject(p), p); err != nil {
-		return false, connection.Classify(err, "read %s", inventory.ShortName(p))
+		return nil, connection.Classify(err, "read %s", inventory.ShortName(p))
 	}
 	p.GetObjectKind().SetGroupVersionKind(kind)
 	if err := installedOtherwise(p, want, ""); err != nil {
-		return false, err
+		return nil, err
 	}
-	return false, adopt(env, cluster, p)
+	if err := adopt(env, cluster, p); err != nil {
+		return nil, err
+	}
+	return nil, unmark(env.Context, cluster, p)
 }
 
 // adopt marks an automatically installed package as explicitly installed, so that it is kept when no package
@@ -233,7 +240,7 @@ func adopt(env *terminal.Env, cluster client.Client, p v1.Package) error {
 	}
 	kind := p.GetObjectKind().GroupVersionKind()
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null},"annotations":{%q:null}}}`, graph.LabelAutoInstalled, graph.AnnotationRequiredBy)
-	if err := cluster.Patch(env.Context, p, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := cluster.Patch(env.Context, p, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(plan.FieldManager)); err != nil {
 		return connection.Classify(err, "change %s", inventory.ShortName(p))
 	}
 	p.GetObjectKind().SetGroupVersionKind(kind)

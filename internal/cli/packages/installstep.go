@@ -171,7 +171,7 @@ func (s *step) carryOut(ctx context.Context, cluster client.Client) (v1.Package,
 	}
 	switch {
 	case s.same:
-		return s.live, "unchanged", nil
+		return s.live, "unchanged", unmark(ctx, cluster, s.live)
 	case s.remove:
 		return s.live, "deleted", s.delete(ctx, cluster)
 	case s.plan != nil:

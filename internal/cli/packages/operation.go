@@ -436,8 +436,9 @@ func (o operation) carryOut(env *terminal.Env, pl *clusterPlanner, steps []*step
 		err = o.waitFor(env, cluster, concerned)
 	}
 	if err != nil {
-		return o.undo(env, cluster, pl.planUndo, changesOf(done), err)
+		return o.undo(env, cluster, pl.planUndo, err, changesOf(done)...)
 	}
+	keep(env, cluster, changesOf(done)...)
 	err = o.waitFor(env, cluster, unhealthy)
 	var objects []v1.Package
 	for _, d := range done {
@@ -475,8 +476,8 @@ func splitUnhealthy(done []*doneStep) (concerned, unhealthy []*doneStep) {
 type doneStep struct {
 	*step
 	object v1.Package
-	// generation is that of the object when it was written.
-	generation int64
+	// written is the state of the object when it was written.
+	written writtenState
 	// word describes the result.
 	word string
 	// owned is what a deleted package owned, and deletion what the command waits for.
@@ -518,10 +519,10 @@ func (o operation) write(env *terminal.Env, pl *clusterPlanner, steps []*step) (
 				d.deletion = d.owned
 			}
 		}
-		if d.object, d.word, err = s.carryOut(env.Context, cluster); err != nil {
+		if d.object, d.word, err = s.carryOut(env.Context, marking(cluster, o.Atomic)); err != nil {
 			return out, o.partlyDone(err, out, steps[i:])
 		}
-		d.generation = d.object.GetGeneration()
+		d.written = stateOf(d.object)
 		out = append(out, d)
 	}
 	for _, d := range out {
@@ -558,7 +559,7 @@ func (o operation) awaitRelease(env *terminal.Env, cluster client.Client, s *ste
 	for _, d := range done {
 		if slices.Contains(s.after, d.step) {
 			waited = true
-			if err := waitInstalled(env, cluster, d.object, cmp.Or(o.limit(o.wait), groupWait), false); err != nil {
+			if err := waitInstalled(env, cluster, d.object, cmp.Or(o.limit(o.wait), groupWait), nil); err != nil {
 				failed := errcode.From(err)
 				return true, failed.WithDo("%s %s takes objects over from it and was not changed yet: run the same command again afterwards.", failed.Do, inventory.ShortName(s.subject()))
 			}
@@ -637,7 +638,7 @@ func (o operation) waitFor(env *terminal.Env, cluster client.Client, done []*don
 			}
 			d.word = "gone"
 		default:
-			if err := waitInstalled(env, cluster, d.object, limit, false); err != nil {
+			if err := waitInstalled(env, cluster, d.object, limit, nil); err != nil {
 				return adviseList(err, len(changesOf(done))-1)
 			}
 			d.word = outcome(d.object)
@@ -656,11 +657,11 @@ func adviseList(err error, count int) error {
 }
 
 // changesOf returns the packages that steps have written.
-func changesOf(done []*doneStep) []change {
-	var out []change
+func changesOf(done []*doneStep) []*change {
+	var out []*change
 	for _, d := range done {
 		if !d.same && !d.remove {
-			out = append(out, change{before: d.live, after: d.object, generation: d.generation})
+			out = append(out, &change{before: d.live, after: d.object, writtenState: d.written})
 		}
 	}
 	return out

@@ -301,6 +301,9 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 		if err == nil {
 			err = planner.MovedError(p, p.CheckPackage(live))
 		}
+		if err == nil {
+			err = unmark(env.Context, pl.client, live)
+		}
 		if err != nil {
 			return err
 		}
@@ -318,7 +321,7 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	done, err := carryOut(env.Context, pl.client, p)
+	done, err := carryOut(env.Context, marking(pl.client, c.Atomic), p)
 	if err != nil {
 		return err
 	}
@@ -341,7 +344,7 @@ func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why
 	}
 	revision.RecordVersion(p, before.PackageSpec().Package, c.RollsBack)
 	kind := p.GetObjectKind().GroupVersionKind()
-	err = pl.client.Update(env.Context, p, client.FieldOwner(plan.FieldManager))
+	err = marking(pl.client, c.Atomic).Update(env.Context, p, client.FieldOwner(plan.FieldManager))
 	p.GetObjectKind().SetGroupVersionKind(kind)
 	if err != nil {
 		return connection.Classify(err, "%s %s", c.verb(), inventory.ShortName(p))
@@ -352,13 +355,14 @@ func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why
 // finish waits for a package if requested, and prints it. Before is the package before the update, or p if nothing is changed.
 func (c *UpdateCmd) finish(env *terminal.Env, pl *clusterPlanner, before, p v1.Package, word string) error {
 	if limit := c.limit(c.Wait); limit > 0 {
-		var changes []change
+		var written *change
 		if before != p {
-			changes = append(changes, newChange(before, p))
+			written = newChange(before, p)
 		}
-		if err := waitInstalled(env, pl.client, p, limit, false); err != nil {
-			return c.undo(env, pl.client, pl.planUndo, changes, err)
+		if err := waitInstalled(env, pl.client, p, limit, nil); err != nil {
+			return c.undo(env, pl.client, pl.planUndo, err, written)
 		}
+		keep(env, pl.client, written)
 		word = outcomeOfWait(env, p)
 	}
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {

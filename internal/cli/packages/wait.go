@@ -24,14 +24,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// waitInstalled waits until p is healthy. If the install failed and created no objects, it
-// deletes the package again.
-func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit time.Duration, created bool) error {
+// waitInstalled waits until p is healthy. Created is the change of a command that has created p, or nil: if the install failed and created no
+// objects, it deletes the package again.
+func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit time.Duration, created *change) error {
 	ctx, cancel := context.WithTimeout(env.Context, limit)
 	defer cancel()
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
-	if created {
+	if created != nil {
 		progress.Set("installing %s from %s", inventory.ShortName(p), p.PackageSpec().Package)
 	}
 	err := waitHealthy(ctx, cluster, p, progress)
@@ -41,7 +41,7 @@ func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit
 	}
 	if name := inventory.ShortName(p); env.Context.Err() != nil {
 		do := fmt.Sprintf("The manager continues; `xpkg describe %s` shows the state.", name)
-		if created {
+		if created != nil {
 			do += fmt.Sprintf(" `xpkg uninstall %s` removes the package, and `xpkg autoremove` then the dependencies that were installed with it.", name)
 		}
 		return terminal.ErrInterrupted.New(nil, "stopped waiting until %s is healthy", name).WithDo("%s", do)
@@ -50,16 +50,16 @@ func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit
 		return err
 	}
 	_, _, _, failed := failureOf(p)
-	if created && failed && p.PackageStatus().CurrentRevision == "" {
-		return removeFailedInstall(env, cluster, p, err)
+	if created != nil && failed && p.PackageStatus().CurrentRevision == "" {
+		return removeFailedInstall(env, cluster, created, err)
 	}
 	return err
 }
 
-// removeFailedInstall deletes a package that the command has created, unless another client has changed it since.
-func removeFailedInstall(env *terminal.Env, cluster client.Client, p v1.Package, why error) error {
-	// The API server gives a new object the generation 1.
-	isUndone, err := change{after: p, generation: 1}.undo(env.Context, cluster)
+// removeFailedInstall deletes a package that the command has created, unless another client has changed it since or needs it.
+func removeFailedInstall(env *terminal.Env, cluster client.Client, created *change, why error) error {
+	p := created.after
+	isUndone, err := created.undo(env.Context, cluster)
 	if err != nil {
 		return errors.Join(why, err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -23,8 +22,10 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // unchanging is a cluster in which nothing happens.
@@ -183,7 +184,7 @@ func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	env := &terminal.Env{Context: ctx, Stderr: io.Discard}
 	p := v1.NewPackage("Provider")
 	p.SetName("boats")
-	waited := waitInstalled(env, unchanging{}, p, time.Minute, true)
+	waited := waitInstalled(env, unchanging{}, p, time.Minute, newChange(nil, p))
 	if !errors.Is(waited, terminal.ErrInterrupted) || !strings.Contains(errcode.From(waited).Do, "The manager continues; `xpkg describe provider/boats`") {
 		t.Errorf("got %v (%s)", waited, errcode.From(waited).Do)
 	}
@@ -196,7 +197,7 @@ func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p).Build()
 	for _, why := range []error{waited, fmt.Errorf("update provider/boats: %w", context.Canceled)} {
-		undone := atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, []change{{after: p}}, why)
+		undone := atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, why, &change{after: p})
 		if !errors.Is(undone, terminal.ErrInterrupted) || errcode.From(undone).Do != "All changes were undone: provider/boats was deleted." {
 			t.Errorf("got %v (%s)", undone, errcode.From(undone).Do)
 		}
@@ -204,7 +205,7 @@ func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 }
 
 // withoutResources plans the uninstall of a package without custom resources.
-func withoutResources(context.Context, change) (*planner.Plan, error) {
+func withoutResources(context.Context, *change) (*planner.Plan, error) {
 	return &planner.Plan{}, nil
 }
 
@@ -217,7 +218,7 @@ func TestAtomicCommandsKeepCustomResources(t *testing.T) {
 	newPackage := func(name string) v1.Package { return named(v1.ProviderKind, name) }
 	used, unknown, empty, gone := newPackage("used"), newPackage("unknown"), newPackage("empty"), newPackage("gone")
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(used, unknown, empty).Build()
-	uninstall := func(_ context.Context, c change) (*planner.Plan, error) {
+	uninstall := func(_ context.Context, c *change) (*planner.Plan, error) {
 		switch c.after.GetName() {
 		case "used":
 			return &planner.Plan{CustomResources: []planner.CustomResources{{CRD: "boats.a.test", Count: 1}}}, nil
@@ -229,18 +230,18 @@ func TestAtomicCommandsKeepCustomResources(t *testing.T) {
 		return &planner.Plan{}, nil
 	}
 	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
-	undo := func(changes ...change) string {
-		return errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, uninstall, changes, ErrWait.New(nil, "it is not healthy"))).Do
+	undo := func(changes ...*change) string {
+		return errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, uninstall, ErrWait.New(nil, "it is not healthy"), changes...)).Do
 	}
 	const stays = "New packages with custom resources or dependents stay: provider/unknown, provider/used; to delete them together, run `xpkg uninstall provider/unknown provider/used`. "
-	if got := undo(change{after: used}, change{after: unknown}); got != "Correct the cause above and try again. "+stays+"Nothing was undone." {
+	if got := undo(&change{after: used}, &change{after: unknown}); got != "Correct the cause above and try again. "+stays+"Nothing was undone." {
 		t.Errorf("got %s", got)
 	}
-	got := undo(change{after: used}, change{after: empty}, change{after: unknown}, change{after: gone})
+	got := undo(&change{after: used}, &change{after: empty}, &change{after: unknown}, &change{after: gone})
 	if got != "Correct the cause above and try again. "+stays+"All other changes were undone: provider/empty was deleted." {
 		t.Errorf("got %s", got)
 	}
-	if got := undo(change{after: gone}); strings.Contains(got, "undone") {
+	if got := undo(&change{after: gone}); strings.Contains(got, "undone") {
 		t.Errorf("of a package that the wait has deleted again: %s", got)
 	}
 	for _, p := range []v1.Package{used, unknown, empty} {
@@ -302,42 +303,107 @@ func TestWaitForADeletedPackage(t *testing.T) {
 	for name, want := range map[string]errcode.Code{"deleted": inventory.ErrPackageNotFound, "deleting": inventory.ErrDeleting} {
 		p := v1.NewPackage("Provider")
 		p.SetName(name)
-		if err := waitInstalled(env, cluster, p, time.Hour, true); !errors.Is(err, want) {
+		if err := waitInstalled(env, cluster, p, time.Hour, newChange(nil, p)); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %s", name, err, want.Name)
 		}
 	}
 }
 
-// A failed install deletes the package that it has created, but not what another client has made of it.
-func TestFailedInstallKeepsChangedPackages(t *testing.T) {
+// A failed install deletes the package that it has created, but not if another client has changed it, has applied it without a change, or has
+// left it as it is because it wants it so.
+func TestFailedInstallKeepsPackagesOfOthers(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := func(manager, subresource string) func(v1.Package) {
+		return func(p v1.Package) {
+			now := metav1.Now()
+			p.SetManagedFields(append(p.GetManagedFields(), metav1.ManagedFieldsEntry{
+				Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1.GroupVersion.String(), Subresource: subresource, Time: &now,
+				FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{}`)},
+			}))
+		}
+	}
+	for name, tc := range map[string]struct {
+		meanwhile func(v1.Package)
+		stays     bool
+	}{
+		"created":                  {func(v1.Package) {}, false},
+		"reconciled":               {written(plan.FieldManager, ""), false},
+		"status of another client": {written("monitor", "status"), false},
+		"changed":                  {func(p v1.Package) { p.SetGeneration(2) }, true},
+		"replaced":                 {func(p v1.Package) { p.SetUID("b") }, true},
+		"wanted":                   {func(p v1.Package) { p.SetAnnotations(nil) }, true},
+		"written again":            {func(p v1.Package) { p.SetAnnotations(map[string]string{revision.AnnotationUndo: "two"}) }, true},
+		"applied":                  {written("kubectl", ""), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			created := named(v1.ProviderKind, "boats")
+			created.SetUID("a")
+			created.SetGeneration(1)
+			created.SetAnnotations(map[string]string{revision.AnnotationUndo: "one"})
+			live := created.DeepCopyObject().(v1.Package)
+			tc.meanwhile(live)
+			cluster := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(live).Build()
+			env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
+			failed := removeFailedInstall(env, cluster, newChange(nil, created), ErrWait.New(nil, "it is not healthy"))
+			exists := cluster.Get(t.Context(), client.ObjectKeyFromObject(live), v1.NewPackage("Provider")) == nil
+			if do := errcode.From(failed).Do; exists != tc.stays || strings.Contains(do, "stays, because another client") != tc.stays {
+				t.Errorf("exists %t, %s", exists, do)
+			}
+		})
+	}
+}
+
+// A command that leaves a package as it is removes the mark of the command that may undo it. It fails if the package was changed or deleted
+// since it was read, and succeeds if only its status was.
+func TestUnchangedPackagesAreKept(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
-		uid        types.UID
-		generation int64
-		stays      bool
+		meanwhile func(*testing.T, client.Client, v1.Package)
+		want      error
 	}{
-		"created":  {"a", 1, false},
-		"changed":  {"a", 2, true},
-		"replaced": {"b", 1, true},
+		"as it was": {func(*testing.T, client.Client, v1.Package) {}, nil},
+		"reconciled": {func(t *testing.T, cluster client.Client, p v1.Package) {
+			p.SetLabels(map[string]string{"a": "b"})
+			if err := cluster.Update(t.Context(), p); err != nil {
+				t.Error(err)
+			}
+		}, nil},
+		"changed": {func(t *testing.T, cluster client.Client, p v1.Package) {
+			p.SetGeneration(2)
+			if err := cluster.Update(t.Context(), p); err != nil {
+				t.Error(err)
+			}
+		}, planner.ErrPlanMoved},
+		"deleted": {func(t *testing.T, cluster client.Client, p v1.Package) {
+			if err := cluster.Delete(t.Context(), p); err != nil {
+				t.Error(err)
+			}
+		}, planner.ErrPlanMoved},
 	} {
 		t.Run(name, func(t *testing.T) {
-			live, created := v1.NewPackage("Provider"), v1.NewPackage("Provider")
-			for _, p := range []v1.Package{live, created} {
-				p.SetName("boats")
-				p.SetUID("a")
-				p.SetGeneration(1)
+			cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
+			p := named(v1.ProviderKind, "boats")
+			p.SetGeneration(1)
+			if err := marking(cluster, true).Create(t.Context(), p); err != nil {
+				t.Fatal(err)
 			}
-			live.SetUID(tc.uid)
-			live.SetGeneration(tc.generation)
-			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()
-			env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
-			failed := removeFailedInstall(env, cluster, created, ErrWait.New(nil, "it is not healthy"))
-			exists := cluster.Get(t.Context(), client.ObjectKeyFromObject(live), v1.NewPackage("Provider")) == nil
-			if do := errcode.From(failed).Do; exists != tc.stays || strings.Contains(do, "stays, because another client") != tc.stays {
-				t.Errorf("exists %t, %s", exists, do)
+			other := p.DeepCopyObject().(v1.Package)
+			tc.meanwhile(t, cluster, other)
+			if err := unmark(t.Context(), cluster, p); !errors.Is(err, tc.want) {
+				t.Fatalf("got %v, want %v", err, tc.want)
+			}
+			if tc.want != nil {
+				return
+			}
+			live := v1.NewPackage("Provider")
+			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || len(live.GetAnnotations()) > 0 {
+				t.Errorf("got %v, %v", live.GetAnnotations(), err)
 			}
 		})
 	}
@@ -362,7 +428,7 @@ func TestAtomicCommandsKeepDependencies(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(newPackage("base"), newPackage("own"), newPackage("kept")).Build()
-			uninstall := func(_ context.Context, c change) (*planner.Plan, error) {
+			uninstall := func(_ context.Context, c *change) (*planner.Plan, error) {
 				switch c.after.GetName() {
 				case "base":
 					return &planner.Plan{Breaks: []planner.Broken{{Kind: "Provider", Name: tc.dependent}}}, nil
@@ -372,8 +438,8 @@ func TestAtomicCommandsKeepDependencies(t *testing.T) {
 				return &planner.Plan{}, nil
 			}
 			env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
-			changes := []change{{after: base}, {after: own}, {after: kept}}
-			failed := atomicFlag{Atomic: true}.undo(env, cluster, uninstall, changes, ErrWait.New(nil, "it is not healthy"))
+			changes := []*change{{after: base}, {after: own}, {after: kept}}
+			failed := atomicFlag{Atomic: true}.undo(env, cluster, uninstall, ErrWait.New(nil, "it is not healthy"), changes...)
 			err := cluster.Get(t.Context(), client.ObjectKeyFromObject(base), v1.NewPackage("Provider"))
 			if do := errcode.From(failed).Do; (err == nil) != tc.stays || !strings.Contains(do, "provider/own was deleted") {
 				t.Errorf("exists %t: %s", err == nil, do)
@@ -402,7 +468,7 @@ func TestAtomicCommandsKeepRequiredVersions(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(at("base", "v2"), at("own", "v2")).Build()
-			planUndo := func(_ context.Context, c change) (*planner.Plan, error) {
+			planUndo := func(_ context.Context, c *change) (*planner.Plan, error) {
 				if c.after.GetName() != "base" || tc.dependent == "" {
 					return &planner.Plan{}, nil
 				}
@@ -412,8 +478,8 @@ func TestAtomicCommandsKeepRequiredVersions(t *testing.T) {
 				return &planner.Plan{Breaks: []planner.Broken{{Kind: "Provider", Name: tc.dependent}}}, nil
 			}
 			env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
-			changes := []change{{before: at("base", "v1"), after: at("base", "v2"), generation: 2}, {before: at("own", "v1"), after: at("own", "v2"), generation: 2}}
-			do := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, planUndo, changes, ErrWait.New(nil, "it is not healthy"))).Do
+			changes := []*change{{before: at("base", "v1"), after: at("base", "v2"), writtenState: writtenState{generation: 2}}, {before: at("own", "v1"), after: at("own", "v2"), writtenState: writtenState{generation: 2}}}
+			do := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, planUndo, ErrWait.New(nil, "it is not healthy"), changes...)).Do
 			base := v1.NewPackage("Provider")
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(at("base", "")), base); err != nil {
 				t.Fatal(err)
@@ -443,14 +509,14 @@ func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
 	dependency.SetLabels(map[string]string{graph.LabelAutoInstalled: "true"})
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(own, changed, added, explicit).Build()
 	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
-	changes := []change{
-		{before: at("own", "v1"), after: at("own", "v2"), generation: 2},
-		{before: at("changed", "v1"), after: at("changed", "v2"), generation: 1},
-		{before: at("deleted", "v1"), after: at("deleted", "v2"), generation: 2},
-		{after: at("added", "v2"), generation: 1},
-		{after: dependency, generation: 2},
+	changes := []*change{
+		{before: at("own", "v1"), after: at("own", "v2"), writtenState: writtenState{generation: 2}},
+		{before: at("changed", "v1"), after: at("changed", "v2"), writtenState: writtenState{generation: 1}},
+		{before: at("deleted", "v1"), after: at("deleted", "v2"), writtenState: writtenState{generation: 2}},
+		{after: at("added", "v2"), writtenState: writtenState{generation: 1}},
+		{after: dependency, writtenState: writtenState{generation: 2}},
 	}
-	got := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, changes, ErrWait.New(nil, "it is not healthy"))).Do
+	got := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, ErrWait.New(nil, "it is not healthy"), changes...)).Do
 	const want = "Correct the cause above and try again. Packages that another client has changed or deleted meanwhile were left as they are: " +
 		"provider/explicit, provider/added, provider/deleted, provider/changed. All other changes were undone: provider/own was returned to registry.test/own:v1. " +
 		"CRDs that only the new version of a returned package contains stay, with their custom resources."
@@ -470,7 +536,7 @@ func TestAnUndoDoesNotWaitForPausedPackages(t *testing.T) {
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", Annotations: map[string]string{v1.AnnotationPaused: "true"}}}
 	p.SetConditions(metav1.Time{}, v1.Healthy())
 	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
-	if got := (atomicFlag{Atomic: true}).notHealthyAgain(env, nil, []change{{before: p, after: p}}); got != "" {
+	if got := (atomicFlag{Atomic: true}).notHealthyAgain(env, nil, []*change{{before: p, after: p}}); got != "" {
 		t.Errorf("got %q", got)
 	}
 }
