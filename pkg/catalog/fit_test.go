@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -121,6 +122,7 @@ func inRepository(repository string, facts []Facts) []Facts {
 
 // A publisher has packages of which three together do not fit into a history layer. The index contains the others, in any order of the facts.
 func TestPackagesThatShareALayerFit(t *testing.T) {
+	race.SkipSequential(t)
 	large, small := neighbours("registry.example.org/many", 4), neighbours("registry.example.org/acme", 1)[0]
 	var facts []Facts
 	for i, repository := range large {
@@ -182,6 +184,7 @@ func TestPackagesThatShareALayerFit(t *testing.T) {
 
 // Histories in one layer of a small index are in several layers before a package is left out.
 func TestAnIndexWithLargeHistoriesHasMoreLayers(t *testing.T) {
+	race.SkipSequential(t)
 	var facts []Facts
 	for i := range 3 {
 		var repository string

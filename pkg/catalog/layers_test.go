@@ -77,6 +77,7 @@ func same(t rapid.TB, want, got Catalog) {
 }
 
 func TestLayersRoundTripAndAreDeterministic(t *testing.T) {
+	race.SkipSequential(t)
 	rapid.Check(t, func(t *rapid.T) {
 		c := numbered(build(t, drawAll(t)), 1)
 		image := encode(t, c)
@@ -96,6 +97,7 @@ func TestLayersRoundTripAndAreDeterministic(t *testing.T) {
 }
 
 func TestJournalEqualsRebuild(t *testing.T) {
+	race.SkipSequential(t)
 	rapid.Check(t, func(t *rapid.T) {
 		b := blobs{}
 		c := numbered(build(t, drawAll(t)), 1)

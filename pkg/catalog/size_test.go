@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -39,6 +40,7 @@ func tagged(n int, facts func(i int, tag string) Facts) []Facts {
 // One publisher can state as much as a package may have, in as many versions as a registry accepts. Readers accept the index, which then contains the package or
 // the reason for which it does not.
 func TestAPackageThatIsTooLargeDoesNotDamageAnIndex(t *testing.T) {
+	race.SkipSequential(t)
 	innocent := sized("v1.0.0", 1, 0)
 	innocent.Repository, innocent.Head.Package.Repository, innocent.Head.Kinds[0].Repository = repositoryName(0), repositoryName(0), repositoryName(0)
 	for _, c := range []struct {
@@ -104,6 +106,7 @@ func TestAPackageThatIsTooLargeDoesNotDamageAnIndex(t *testing.T) {
 
 // Content that repeats itself is small in a journal, but not for its readers.
 func TestAJournalOfCompressibleChangesIsReadable(t *testing.T) {
+	race.SkipSequential(t)
 	b := blobs{}
 	current := numbered(build(t, tagged(1, func(_ int, tag string) Facts { return sized(tag, 0, 0) })), 1)
 	m := b.add(t, encode(t, current))

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // Every character of an object survives in its document, and the document is one that a package may contain.
 func TestEncodeDocumentKeepsEveryCharacter(t *testing.T) {
+	race.SkipSequential(t)
 	for r := rune(1); r < 0x11000; r++ {
 		if r >= 0xd800 && r < 0xe000 {
 			continue

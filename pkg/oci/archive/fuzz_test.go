@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/race"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 func FuzzArchive(f *testing.F) {
+	race.SkipSequential(f)
 	for _, c := range malformedCases(f) {
 		var out bytes.Buffer
 		if err := c.Write(&out); err == nil && out.Len() < 1<<14 {
