@@ -377,7 +377,7 @@ func (in *installation) migrateAll(t *testing.T) func(*rest.Config) error {
 
 func isWriteCall(c fault.Call) bool { return c.Method != http.MethodGet }
 
-// everyCall reports whether each call fails once. Otherwise every third call does.
+// everyCall reports whether each call fails once. Otherwise every sixth call does.
 var everyCall = os.Getenv("XPKG_FAULTS") == "full"
 
 // failEachCall repeats a migration until it is complete. Each run ends with a fault at the first call that can fail and, by
@@ -397,7 +397,7 @@ func failEachCall(t *testing.T, to *rest.Config, kind fault.Kind, fails func(fau
 		if _, ok := known[name]; !ok {
 			known[name] = len(known)
 		}
-		return !failed[name] && (everyCall || known[name]%3 == 0)
+		return !failed[name] && (everyCall || known[name]%6 == 0)
 	}
 	cfg := rest.CopyConfig(to)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return network.Transport(fault.Cluster, next) })
