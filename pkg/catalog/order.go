@@ -15,7 +15,9 @@ func compareHistories(a, b History) int { return cmp.Compare(a.Repository, b.Rep
 
 func compareTexts(a, b Text) int { return cmp.Compare(a.Repository, b.Repository) }
 
-func compareKinds(a, b Kind) int {
+func compareKinds(a, b Kind) int { return compareKindRows(&a, &b) }
+
+func compareKindRows(a, b *Kind) int {
 	if c := compareFolded(a.Kind, b.Kind); c != 0 {
 		return c
 	}

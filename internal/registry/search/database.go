@@ -27,18 +27,19 @@ var ErrDatabase = errcode.Code{
 func Codes() []errcode.Code { return []errcode.Code{ErrDatabase} }
 
 // formatVersion identifies the schema and the tokens. A database of another version is built again.
-const formatVersion = 2
+const formatVersion = 3
 
 // mostConnections limits the queries that run at the same time; each has its own cache of pages.
 const mostConnections = 4
 
-// schema: docs are the documents without their text. Their row numbers are those of the full-text tables.
+// schema: docs are the documents without their text. Their row numbers are those of the full-text tables. The beginnings of words of up to six
+// characters, which can have many words, have an index of their own: without it, a query merges the rows of all these words.
 const schema = `
 CREATE TABLE packages (id INTEGER PRIMARY KEY, repository TEXT NOT NULL UNIQUE, hash TEXT NOT NULL);
 CREATE TABLE kinds (id INTEGER PRIMARY KEY, package INTEGER NOT NULL, kind TEXT NOT NULL, grp TEXT NOT NULL, role TEXT NOT NULL);
 CREATE INDEX kinds_package ON kinds (package);
 CREATE VIRTUAL TABLE package_docs USING fts5(tokens, content='', contentless_delete=1, detail=none, prefix='2 3', tokenize="ascii tokenchars '=@~%.-/_:+'");
-CREATE VIRTUAL TABLE kind_docs USING fts5(tokens, content='', contentless_delete=1, detail=none, prefix='2 3', tokenize="ascii tokenchars '=@~%.-/_:+'");
+CREATE VIRTUAL TABLE kind_docs USING fts5(tokens, content='', contentless_delete=1, detail=none, prefix='2 3 4 5 6', tokenize="ascii tokenchars '=@~%.-/_:+'");
 CREATE TABLE words (word TEXT PRIMARY KEY, uses INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE published (repository TEXT PRIMARY KEY, times TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE entries (repository TEXT PRIMARY KEY, entry BLOB NOT NULL);

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/spelling"
@@ -221,8 +220,8 @@ func (f *finder) candidates() *catalog.Catalog {
 		}
 	}
 	for key := range f.kinds {
-		if i, ok := slices.BinarySearchFunc(f.catalog.Kinds, key, compareKind); ok {
-			part.Kinds = append(part.Kinds, f.catalog.Kinds[i])
+		if k := f.catalog.FindKind(key.kind, key.group, key.repository, catalog.Role(key.role)); k != nil {
+			part.Kinds = append(part.Kinds, *k)
 		}
 	}
 	for i := range f.catalog.Texts {
@@ -279,14 +278,6 @@ func (d *Database) vocabulary(ctx context.Context) ([]string, error) {
 	}
 	d.words.Store(&words)
 	return words, nil
-}
-
-// compareKind compares a row with a key in the order of a catalog.
-func compareKind(k catalog.Kind, key kindKey) int {
-	return cmp.Or(
-		strings.Compare(strings.ToLower(k.Kind), strings.ToLower(key.kind)), strings.Compare(k.Kind, key.kind), strings.Compare(k.Group, key.group),
-		strings.Compare(k.Repository, key.repository), strings.Compare(string(k.Role), key.role),
-	)
 }
 
 // isSimilar reports whether two words differ by at most two typing errors, and short words by one.
