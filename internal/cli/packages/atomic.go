@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -211,7 +212,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 	advice := failed.Do + " "
 	switch {
 	case errors.Is(why, ErrWait):
-		advice = "Correct the cause above and try again. "
+		advice = adviseCause(changes)
 	case errors.Is(why, context.Canceled):
 		failed, advice = terminal.ErrInterrupted.New(nil, "stopped"), ""
 	case errors.Is(why, terminal.ErrInterrupted):
@@ -239,6 +240,21 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 		stay = " CRDs that only the new version of a returned package contains stay, with their custom resources."
 	}
 	return failed.WithDo("%s were undone: %s.%s%s", advice, strings.Join(undone, ", "), stay, f.notHealthyAgain(env, cluster, returned))
+}
+
+// adviseCause returns the advice after a wait that has failed: what the undone changes leave of the logs of their runtimes.
+func adviseCause(changes []*change) string {
+	for _, c := range changes {
+		name := c.after.PackageStatus().CurrentRevision
+		switch {
+		case !runtime.IsRuntimeFailure(string(c.after.GetCondition(v1.TypeReady).Reason)):
+		case c.before == nil:
+			return "Repeat the command without --atomic to keep the runtime, and read its log with `xpkg logs " + inventory.ShortName(c.after) + "`. "
+		default:
+			return "The cause is in the log of " + name + ": on a control plane of `xpkg up`, read it with `xpkg logs " + name + "`; in a cluster, repeat the command without --atomic to keep the runtime. "
+		}
+	}
+	return "Correct the cause above and try again. "
 }
 
 // notHealthyAgain waits until the packages that were healthy before their changes are healthy again, and returns a sentence about

@@ -540,3 +540,23 @@ func TestAnUndoDoesNotWaitForPausedPackages(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// After a failed runtime was undone, the advice states how to read its log, which a cluster does not keep.
+func TestAnUndoNamesTheLogOfTheRuntime(t *testing.T) {
+	failed := func(reason string) v1.Package {
+		p := named(v1.ProviderKind, "boats")
+		p.PackageStatus().CurrentRevision = "boats-2"
+		p.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: v1.ConditionReason(reason)})
+		return p
+	}
+	crashed := failed(runtime.ReasonCrashLoop)
+	for want, c := range map[string]*change{
+		"Correct the cause above and try again. ": {before: crashed, after: failed("NotFound")},
+		"Repeat the command without --atomic to keep the runtime, and read its log with `xpkg logs provider/boats`. ":                                                                    {after: crashed},
+		"The cause is in the log of boats-2: on a control plane of `xpkg up`, read it with `xpkg logs boats-2`; in a cluster, repeat the command without --atomic to keep the runtime. ": {before: crashed, after: crashed},
+	} {
+		if got := adviseCause([]*change{c}); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
