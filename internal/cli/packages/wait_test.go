@@ -321,7 +321,7 @@ func TestFailedInstallKeepsPackagesOfOthers(t *testing.T) {
 			now := metav1.Now()
 			p.SetManagedFields(append(p.GetManagedFields(), metav1.ManagedFieldsEntry{
 				Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1.GroupVersion.String(), Subresource: subresource, Time: &now,
-				FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{}`)},
+				FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}"),
 			}))
 		}
 	}
