@@ -137,8 +137,8 @@ func newChange(before, after v1.Package) *change {
 	return &change{before: before, after: after, writtenState: stateOf(after)}
 }
 
-// keep keeps the changes, of which some can be nil, of a command that undoes none of them any more. A mark that cannot be removed has no effect, because its command
-// ends.
+// keep removes the marks of the changes of a command that undoes none of them any more. Changes can be nil. A mark that cannot be removed has
+// no effect, because its command ends.
 func keep(env *terminal.Env, cluster client.Client, changes ...*change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.Context), keepTime)
 	defer cancel()
