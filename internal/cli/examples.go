@@ -30,7 +30,7 @@ var examples = map[string][]string{
 	"registry token revoke": {"registry token revoke 1a2b3c4d5e6f --dir registry"},
 	"registry prune":        {"registry prune ghcr.io/acme/index:main --lock xpkg.lock", "registry prune ghcr.io/acme/index:main --age 720h --yes"},
 	"registry mirror":       {"registry mirror ghcr.io/acme/index:main --to mirror.test/packages", "registry mirror ghcr.io/acme/index:main --to mirror.test --kinds Boat"},
-	"registry yank":         {"registry yank ghcr.io/acme/boats:v1.1.0 --reason broken --message \"loses data\" --replaced-by v1.1.1"},
+	"registry yank":         {"registry yank ghcr.io/acme/boats:v1.1.0 --reason broken --message crash", "registry yank ghcr.io/acme/boats:v1.1.0 --replaced-by v1.1.1"},
 	"registry unyank":       {"registry unyank ghcr.io/acme/boats:v1.1.0"},
 	"registry deprecate":    {"registry deprecate ghcr.io/acme/boats:v1.0.0 --reason renamed"},
 	"registry delete":       {"registry delete ghcr.io/acme/boats:v1.1.0 --reason licence"},
