@@ -406,7 +406,7 @@ func (s *searcher) compare(a, b Hit) int {
 	if c != 0 || a.Kind == nil || b.Kind == nil {
 		return cmp.Or(c, cmp.Compare(a.Package.Repository, b.Package.Repository))
 	}
-	return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), compareKinds(*a.Kind, *b.Kind))
+	return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), compareKindRows(a.Kind, b.Kind))
 }
 
 func (s *searcher) static(h Hit) int { return s.packages[h.Package.Repository].static }
