@@ -203,6 +203,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 			changed = append(changed, inventory.ShortName(c.after))
 			continue
 		}
+		c.mark = "" // The undo has removed it.
 		undone, returned = append(undone, c.String()), append(returned, c)
 	}
 	if len(undone)+len(kept)+len(required)+len(changed) == 0 {
