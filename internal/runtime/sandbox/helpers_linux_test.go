@@ -248,6 +248,7 @@ type sight struct {
 	Dir, Host            string
 	Status               map[string]string
 	Limits               map[string]uint64
+	Nice                 int
 }
 
 func see(t testing.TB, spec Spec) sight {

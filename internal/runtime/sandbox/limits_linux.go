@@ -43,6 +43,11 @@ var rlimits = []struct {
 	{unix.RLIMIT_NICE, 0},
 }
 
+// niceness is the priority of runtimes (nice(2)), which is lower than that of the control plane:
+// the API server runs first if the processes of a runtime use all processors. The weight of a
+// process at 5 is a third of the default.
+const niceness = 5
+
 // namespaceLimits are the limits of the user namespace of a runtime, which are files in userLimits
 // (namespaces(7)). The resources of a runtime also count for the user of the supervisor, who has
 // 128 instances of inotify by default.
@@ -76,6 +81,9 @@ func (s sandboxSpec) limit() error {
 			return stage("limit the program", err)
 		}
 	}
+	if err := lowerPriority(); err != nil {
+		return stage("lower the priority of the program", err)
+	}
 	if s.Processes > 0 {
 		return stage("limit the program", lower(unix.RLIMIT_NPROC, uint64(s.Processes)))
 	}
@@ -89,6 +97,16 @@ func lower(resource int, limit uint64) error {
 		return err
 	}
 	return unix.Setrlimit(resource, &unix.Rlimit{Cur: min(present.Cur, limit), Max: min(present.Max, limit)})
+}
+
+// lowerPriority lowers the priority of this process to niceness, unless it is lower.
+func lowerPriority() error {
+	// The system call returns 20 minus the nice value, which is never negative.
+	present, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil || 20-present >= niceness {
+		return err
+	}
+	return unix.Setpriority(unix.PRIO_PROCESS, 0, niceness)
 }
 
 // limitNamespace sets the limits of this user namespace. It is not an error if the kernel

@@ -13,7 +13,11 @@ func TestRuntimeCannotExhaustItsUser(t *testing.T) {
 	forEachIsolation(t, func(t *testing.T, s *Supervisor) {
 		spec := spec(t, "greedy")
 		begin(t, s, spec)
-		got := see(t, spec).Limits
+		seen := see(t, spec)
+		if seen.Nice < niceness {
+			t.Errorf("the nice value is %d, want at least %d", seen.Nice, niceness)
+		}
+		got := seen.Limits
 		for name, want := range map[string]uint64{
 			"core": 0, "open files": maxOpenFiles, "locked memory": 64 << 10, "message queues": 0, "pending signals": defaultProcesses, "real-time priority": 0, "nice": 0,
 		} {

@@ -231,6 +231,8 @@ type sight struct {
 	Processes []string
 	Status    map[string]string
 	Limits    map[string]uint64
+	// Nice is the nice value of the process.
+	Nice int
 }
 
 func see() sight {
@@ -258,6 +260,9 @@ func see() sight {
 		if syscall.Getrlimit(which, &limit) == nil {
 			s.Limits[name] = limit.Max
 		}
+	}
+	if priority, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err == nil {
+		s.Nice = 20 - priority // as the system call encodes it
 	}
 	return s
 }
