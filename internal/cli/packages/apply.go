@@ -13,6 +13,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -54,7 +55,7 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 	}
 	if applied {
 		if live != nil {
-			if err := unmark(env.Context, pl.client, live); err != nil {
+			if err := undomark.Remove(env.Context, pl.client, live); err != nil {
 				return err
 			}
 		}
@@ -69,7 +70,7 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	creates := p.Operation == planner.Install
-	done, err := carryOut(env.Context, marking(pl.client, creates && c.Wait > 0), p)
+	done, err := carryOut(env.Context, undomark.New(pl.client, creates && c.Wait > 0), p)
 	if err != nil {
 		return err
 	}

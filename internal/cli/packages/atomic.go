@@ -3,7 +3,6 @@ package packages
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,13 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -46,105 +44,26 @@ func (f atomicFlag) limit(wait time.Duration) time.Duration {
 	return wait
 }
 
-// markingClient creates and updates packages with the mark of a command.
-type markingClient struct {
-	client.Client
-	mark string
-}
-
-// marking returns a client that marks the packages that it writes with [revision.AnnotationUndo] if the command may undo its changes, and that
-// removes the marks of other commands otherwise.
-func marking(cluster client.Client, mayUndo bool) client.Client {
-	c := markingClient{Client: cluster}
-	if mayUndo {
-		c.mark = rand.Text()
-	}
-	return c
-}
-
-// Create implements client.Writer.
-func (c markingClient) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
-	if p, ok := o.(v1.Package); ok {
-		revision.SetUndo(p, c.mark)
-	}
-	return c.Client.Create(ctx, o, opts...)
-}
-
-// Update implements client.Writer.
-func (c markingClient) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
-	if p, ok := o.(v1.Package); ok {
-		revision.SetUndo(p, c.mark)
-	}
-	return c.Client.Update(ctx, o, opts...)
-}
-
-// unmark removes the mark from a package, so that no other command undoes its last change. It fails with PlanMoved if the package has
-// been changed or deleted since it was read.
-func unmark(ctx context.Context, cluster client.Client, p v1.Package) error {
-	uid, generation, kind := p.GetUID(), p.GetGeneration(), p.GetObjectKind().GroupVersionKind()
-	for try := 1; p.GetAnnotations()[revision.AnnotationUndo] != ""; try++ {
-		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:null}}}`, p.GetResourceVersion(), revision.AnnotationUndo)
-		err := cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(plan.FieldManager))
-		if apierrors.IsConflict(err) && try < attempts {
-			err = cluster.Get(ctx, client.ObjectKeyFromObject(p), p)
-		}
-		p.GetObjectKind().SetGroupVersionKind(kind)
-		if apierrors.IsNotFound(err) || err == nil && (p.GetUID() != uid || p.GetGeneration() != generation) {
-			return planner.ErrPlanMoved.New(nil, "another command has undone or changed the installation of %s meanwhile", inventory.ShortName(p)).
-				WithDo("Run the command again.")
-		}
-		if err != nil {
-			return connection.Classify(err, "change %s", inventory.ShortName(p))
-		}
-	}
-	return nil
-}
-
 // change is a package that a command has written.
 type change struct {
 	// before is nil for a new package.
 	before, after v1.Package
-	writtenState
-}
-
-// writtenState is the state of a package when a command has written it, by which changes of other clients are found.
-type writtenState struct {
-	// generation is incremented by another client that changes the spec.
-	generation int64
-	// mark is the value of [revision.AnnotationUndo].
-	mark string
-	// writers are the records of the clients that have written the package, other than by its status.
-	writers []metav1.ManagedFieldsEntry
-}
-
-// stateOf returns the state of a package that was just written.
-func stateOf(p v1.Package) writtenState {
-	return writtenState{generation: p.GetGeneration(), mark: p.GetAnnotations()[revision.AnnotationUndo], writers: p.GetManagedFields()}
-}
-
-// isOf reports whether the package is still in the state: no client has changed it, or applied it without a change.
-func (s writtenState) isOf(p v1.Package) bool {
-	isNew := func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager != plan.FieldManager && e.Subresource == "" && !slices.ContainsFunc(s.writers, func(w metav1.ManagedFieldsEntry) bool {
-			return w.Manager == e.Manager && w.Operation == e.Operation && w.Time.Equal(e.Time)
-		})
-	}
-	return p.GetGeneration() == s.generation && p.GetAnnotations()[revision.AnnotationUndo] == s.mark && !slices.ContainsFunc(p.GetManagedFields(), isNew)
+	// written is the state of the package when the command had written it.
+	written undomark.State
 }
 
 // newChange returns the change of a package that was just written.
 func newChange(before, after v1.Package) *change {
-	return &change{before: before, after: after, writtenState: stateOf(after)}
+	return &change{before: before, after: after, written: undomark.StateOf(after)}
 }
 
-// keep removes the marks of the changes of a command that undoes none of them any more. Changes can be nil. A mark that cannot be removed has
-// no effect, because its command ends.
+// keep removes the marks of the changes that a command does not undo any more. Changes can be nil.
 func keep(env *terminal.Env, cluster client.Client, changes ...*change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.Context), keepTime)
 	defer cancel()
 	for _, c := range changes {
-		if c != nil && c.mark != "" {
-			_ = unmark(ctx, cluster, c.after)
+		if c != nil {
+			c.written.Release(ctx, cluster, c.after)
 		}
 	}
 }
@@ -169,8 +88,11 @@ func (p *clusterPlanner) planUndo(ctx context.Context, c *change) (*planner.Plan
 // have custom resources, or that another package requires, and new versions that another package requires: the user has not consented to
 // these consequences. It keeps what another client has changed since.
 func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo planUndoFunc, why error, changes ...*change) error {
-	defer keep(env, cluster, changes...)
 	changes = slices.DeleteFunc(changes, func(c *change) bool { return c == nil })
+	var returned []*change
+	defer func() {
+		keep(env, cluster, slices.DeleteFunc(changes, func(c *change) bool { return slices.Contains(returned, c) })...)
+	}()
 	if !f.Atomic || len(changes) == 0 {
 		return why
 	}
@@ -178,7 +100,6 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.Context), time.Minute)
 	defer cancel()
 	var undone, kept, required, changed []string
-	var returned []*change
 	for _, c := range slices.Backward(changes) {
 		used, err := c.isUsed(ctx, planUndo, returned)
 		if errors.Is(err, planner.ErrNotInstalled) {
@@ -203,7 +124,6 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 			changed = append(changed, inventory.ShortName(c.after))
 			continue
 		}
-		c.mark = "" // The undo has removed it.
 		undone, returned = append(undone, c.String()), append(returned, c)
 	}
 	if len(undone)+len(kept)+len(required)+len(changed) == 0 {
@@ -320,7 +240,7 @@ func (c *change) undo(ctx context.Context, cluster client.Client) (bool, error) 
 			return false, err
 		case live == nil:
 			return c.before == nil, nil
-		case live.GetUID() != c.after.GetUID() || !c.isOf(live) || len(planner.CheckDependency(c.after, live)) > 0:
+		case !c.written.Matches(live) || len(planner.CheckDependency(c.after, live)) > 0:
 			return false, nil
 		}
 		if err = c.write(ctx, cluster, live); !apierrors.IsConflict(err) || try == attempts {

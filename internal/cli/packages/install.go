@@ -16,6 +16,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -85,7 +86,7 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 	}
 	allowed, adopted := p.GetAnnotations()[webhooks.AnnotationAllowed], p.GetAnnotations()[revision.AnnotationAdopt]
 	limit := c.limit(c.Wait)
-	created, err := c.create(env, marking(cluster, limit > 0), p)
+	created, err := c.create(env, undomark.New(cluster, limit > 0), p)
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func (c *InstallCmd) finishProvider(env *terminal.Env, p v1.Package) error {
 	if err != nil {
 		return err
 	}
-	if err := unmark(env.Context, cluster, p); err != nil {
+	if err := undomark.Remove(env.Context, cluster, p); err != nil {
 		return err
 	}
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
@@ -229,7 +230,7 @@ func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Packa
 	if err := adopt(env, cluster, p); err != nil {
 		return nil, err
 	}
-	return nil, unmark(env.Context, cluster, p)
+	return nil, undomark.Remove(env.Context, cluster, p)
 }
 
 // adopt marks an automatically installed package as explicitly installed, so that it is kept when no package

@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -171,7 +172,7 @@ func (s *step) carryOut(ctx context.Context, cluster client.Client) (v1.Package,
 	}
 	switch {
 	case s.same:
-		return s.live, "unchanged", unmark(ctx, cluster, s.live)
+		return s.live, "unchanged", undomark.Remove(ctx, cluster, s.live)
 	case s.remove:
 		return s.live, "deleted", s.delete(ctx, cluster)
 	case s.plan != nil:

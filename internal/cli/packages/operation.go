@@ -17,6 +17,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/origin"
@@ -477,7 +478,7 @@ type doneStep struct {
 	*step
 	object v1.Package
 	// written is the state of the object when it was written.
-	written writtenState
+	written undomark.State
 	// word describes the result.
 	word string
 	// owned is what a deleted package owned, and deletion what the command waits for.
@@ -519,10 +520,10 @@ func (o operation) write(env *terminal.Env, pl *clusterPlanner, steps []*step) (
 				d.deletion = d.owned
 			}
 		}
-		if d.object, d.word, err = s.carryOut(env.Context, marking(cluster, o.Atomic)); err != nil {
+		if d.object, d.word, err = s.carryOut(env.Context, undomark.New(cluster, o.Atomic)); err != nil {
 			return out, o.partlyDone(err, out, steps[i:])
 		}
-		d.written = stateOf(d.object)
+		d.written = undomark.StateOf(d.object)
 		out = append(out, d)
 	}
 	for _, d := range out {
@@ -661,7 +662,7 @@ func changesOf(done []*doneStep) []*change {
 	var out []*change
 	for _, d := range done {
 		if !d.same && !d.remove {
-			out = append(out, &change{before: d.live, after: d.object, writtenState: d.written})
+			out = append(out, &change{before: d.live, after: d.object, written: d.written})
 		}
 	}
 	return out

@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -302,7 +303,7 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 			err = planner.MovedError(p, p.CheckPackage(live))
 		}
 		if err == nil {
-			err = unmark(env.Context, pl.client, live)
+			err = undomark.Remove(env.Context, pl.client, live)
 		}
 		if err != nil {
 			return err
@@ -321,7 +322,7 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	done, err := carryOut(env.Context, marking(pl.client, c.Atomic), p)
+	done, err := carryOut(env.Context, undomark.New(pl.client, c.Atomic), p)
 	if err != nil {
 		return err
 	}
@@ -344,7 +345,7 @@ func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why
 	}
 	revision.RecordVersion(p, before.PackageSpec().Package, c.RollsBack)
 	kind := p.GetObjectKind().GroupVersionKind()
-	err = marking(pl.client, c.Atomic).Update(env.Context, p, client.FieldOwner(plan.FieldManager))
+	err = undomark.New(pl.client, c.Atomic).Update(env.Context, p, client.FieldOwner(plan.FieldManager))
 	p.GetObjectKind().SetGroupVersionKind(kind)
 	if err != nil {
 		return connection.Classify(err, "%s %s", c.verb(), inventory.ShortName(p))

@@ -197,7 +197,7 @@ func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p).Build()
 	for _, why := range []error{waited, fmt.Errorf("update provider/boats: %w", context.Canceled)} {
-		undone := atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, why, &change{after: p})
+		undone := atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, why, newChange(nil, p))
 		if !errors.Is(undone, terminal.ErrInterrupted) || errcode.From(undone).Do != "All changes were undone: provider/boats was deleted." {
 			t.Errorf("got %v (%s)", undone, errcode.From(undone).Do)
 		}
@@ -356,59 +356,6 @@ func TestFailedInstallKeepsPackagesOfOthers(t *testing.T) {
 	}
 }
 
-// A command that leaves a package as it is removes the mark of the command that may undo it. It fails if the package was changed or deleted
-// since it was read, and succeeds if only its status was.
-func TestUnchangedPackagesAreKept(t *testing.T) {
-	scheme, err := apis.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, tc := range map[string]struct {
-		meanwhile func(*testing.T, client.Client, v1.Package)
-		want      error
-	}{
-		"as it was": {func(*testing.T, client.Client, v1.Package) {}, nil},
-		"reconciled": {func(t *testing.T, cluster client.Client, p v1.Package) {
-			p.SetLabels(map[string]string{"a": "b"})
-			if err := cluster.Update(t.Context(), p); err != nil {
-				t.Error(err)
-			}
-		}, nil},
-		"changed": {func(t *testing.T, cluster client.Client, p v1.Package) {
-			p.SetGeneration(2)
-			if err := cluster.Update(t.Context(), p); err != nil {
-				t.Error(err)
-			}
-		}, planner.ErrPlanMoved},
-		"deleted": {func(t *testing.T, cluster client.Client, p v1.Package) {
-			if err := cluster.Delete(t.Context(), p); err != nil {
-				t.Error(err)
-			}
-		}, planner.ErrPlanMoved},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
-			p := named(v1.ProviderKind, "boats")
-			p.SetGeneration(1)
-			if err := marking(cluster, true).Create(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
-			other := p.DeepCopyObject().(v1.Package)
-			tc.meanwhile(t, cluster, other)
-			if err := unmark(t.Context(), cluster, p); !errors.Is(err, tc.want) {
-				t.Fatalf("got %v, want %v", err, tc.want)
-			}
-			if tc.want != nil {
-				return
-			}
-			live := v1.NewPackage("Provider")
-			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || len(live.GetAnnotations()) > 0 {
-				t.Errorf("got %v, %v", live.GetAnnotations(), err)
-			}
-		})
-	}
-}
-
 // An atomic command that fails keeps new packages that a package requires which it does not undo.
 func TestAtomicCommandsKeepDependencies(t *testing.T) {
 	scheme, err := apis.NewScheme()
@@ -438,7 +385,7 @@ func TestAtomicCommandsKeepDependencies(t *testing.T) {
 				return &planner.Plan{}, nil
 			}
 			env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
-			changes := []*change{{after: base}, {after: own}, {after: kept}}
+			changes := []*change{newChange(nil, base), newChange(nil, own), newChange(nil, kept)}
 			failed := atomicFlag{Atomic: true}.undo(env, cluster, uninstall, ErrWait.New(nil, "it is not healthy"), changes...)
 			err := cluster.Get(t.Context(), client.ObjectKeyFromObject(base), v1.NewPackage("Provider"))
 			if do := errcode.From(failed).Do; (err == nil) != tc.stays || !strings.Contains(do, "provider/own was deleted") {
@@ -478,7 +425,7 @@ func TestAtomicCommandsKeepRequiredVersions(t *testing.T) {
 				return &planner.Plan{Breaks: []planner.Broken{{Kind: "Provider", Name: tc.dependent}}}, nil
 			}
 			env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
-			changes := []*change{{before: at("base", "v1"), after: at("base", "v2"), writtenState: writtenState{generation: 2}}, {before: at("own", "v1"), after: at("own", "v2"), writtenState: writtenState{generation: 2}}}
+			changes := []*change{newChange(at("base", "v1"), at("base", "v2")), newChange(at("own", "v1"), at("own", "v2"))}
 			do := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, planUndo, ErrWait.New(nil, "it is not healthy"), changes...)).Do
 			base := v1.NewPackage("Provider")
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(at("base", "")), base); err != nil {
@@ -509,12 +456,13 @@ func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
 	dependency.SetLabels(map[string]string{graph.LabelAutoInstalled: "true"})
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(own, changed, added, explicit).Build()
 	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
+	earlier := func(p v1.Package) v1.Package { p.SetGeneration(1); return p }
 	changes := []*change{
-		{before: at("own", "v1"), after: at("own", "v2"), writtenState: writtenState{generation: 2}},
-		{before: at("changed", "v1"), after: at("changed", "v2"), writtenState: writtenState{generation: 1}},
-		{before: at("deleted", "v1"), after: at("deleted", "v2"), writtenState: writtenState{generation: 2}},
-		{after: at("added", "v2"), writtenState: writtenState{generation: 1}},
-		{after: dependency, writtenState: writtenState{generation: 2}},
+		newChange(at("own", "v1"), at("own", "v2")),
+		newChange(at("changed", "v1"), earlier(at("changed", "v2"))),
+		newChange(at("deleted", "v1"), at("deleted", "v2")),
+		newChange(nil, earlier(at("added", "v2"))),
+		newChange(nil, dependency),
 	}
 	got := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, ErrWait.New(nil, "it is not healthy"), changes...)).Do
 	const want = "Correct the cause above and try again. Packages that another client has changed or deleted meanwhile were left as they are: " +

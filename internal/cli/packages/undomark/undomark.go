@@ -1,0 +1,125 @@
+// Package undomark marks the packages that a command writes and may undo, with [revision.AnnotationUndo], and finds the changes that other
+// clients make meanwhile.
+//
+// A command that may undo its changes writes packages with the client of [New]. Another command that leaves such a package as it is removes
+// the mark with [Remove], and every other write of xpkg replaces it; other clients are found by their managed fields. Before the command
+// undoes a change, [State.Matches] reports whether the package is still as it has written it. When the command ends, [State.Release] removes
+// its mark.
+package undomark
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// attempts is the maximum number of attempts to remove a mark from a package whose status is written meanwhile.
+const attempts = 10
+
+// marking creates and updates packages with the mark of a command.
+type marking struct {
+	client.Client
+	mark string
+}
+
+// New returns a client that marks the packages that it creates and updates if the command may undo its changes, and that removes the marks of
+// other commands from them otherwise.
+func New(cluster client.Client, mayUndo bool) client.Client {
+	c := marking{Client: cluster}
+	if mayUndo {
+		c.mark = rand.Text()
+	}
+	return c
+}
+
+// Create implements client.Writer.
+func (c marking) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	if p, ok := o.(v1.Package); ok {
+		revision.SetUndo(p, c.mark)
+	}
+	return c.Client.Create(ctx, o, opts...)
+}
+
+// Update implements client.Writer.
+func (c marking) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+	if p, ok := o.(v1.Package); ok {
+		revision.SetUndo(p, c.mark)
+	}
+	return c.Client.Update(ctx, o, opts...)
+}
+
+// markOf returns the mark of a package; empty if it has none.
+func markOf(p v1.Package) string { return p.GetAnnotations()[revision.AnnotationUndo] }
+
+// Remove removes the mark of any command from a package, which then does not undo its change. It fails with PlanMoved if the package has been
+// changed or deleted since it was read.
+func Remove(ctx context.Context, cluster client.Client, p v1.Package) error {
+	return remove(ctx, cluster, p, func(mark string) bool { return mark != "" })
+}
+
+// remove removes a mark that is one to remove, if the package is otherwise as it was read.
+func remove(ctx context.Context, cluster client.Client, p v1.Package, isOne func(mark string) bool) error {
+	uid, generation, kind := p.GetUID(), p.GetGeneration(), p.GetObjectKind().GroupVersionKind()
+	for try := 1; isOne(markOf(p)); try++ {
+		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:null}}}`, p.GetResourceVersion(), revision.AnnotationUndo)
+		err := cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(plan.FieldManager))
+		if apierrors.IsConflict(err) && try < attempts {
+			err = cluster.Get(ctx, client.ObjectKeyFromObject(p), p)
+		}
+		p.GetObjectKind().SetGroupVersionKind(kind)
+		if apierrors.IsNotFound(err) || err == nil && (p.GetUID() != uid || p.GetGeneration() != generation) {
+			return planner.ErrPlanMoved.New(nil, "another command has undone or changed the installation of %s meanwhile", inventory.ShortName(p)).
+				WithDo("Run the command again.")
+		}
+		if err != nil {
+			return connection.Classify(err, "change %s", inventory.ShortName(p))
+		}
+	}
+	return nil
+}
+
+// State is the state of a package when a command has written it.
+type State struct {
+	uid types.UID
+	// generation is incremented by a client that changes the spec.
+	generation int64
+	mark       string
+	// writers are the records of the clients that have written the package, other than its status.
+	writers []metav1.ManagedFieldsEntry
+}
+
+// StateOf returns the state of a package that a command has just written.
+func StateOf(p v1.Package) State {
+	return State{uid: p.GetUID(), generation: p.GetGeneration(), mark: markOf(p), writers: p.GetManagedFields()}
+}
+
+// Matches reports whether a package is still in the state: no client has replaced or changed it, or applied it without a change.
+func (s State) Matches(p v1.Package) bool {
+	isNew := func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager != plan.FieldManager && e.Subresource == "" && !slices.ContainsFunc(s.writers, func(w metav1.ManagedFieldsEntry) bool {
+			return w.Manager == e.Manager && w.Operation == e.Operation && w.Time.Equal(e.Time)
+		})
+	}
+	return p.GetUID() == s.uid && p.GetGeneration() == s.generation && markOf(p) == s.mark && !slices.ContainsFunc(p.GetManagedFields(), isNew)
+}
+
+// Release removes the mark of the state from a package. It leaves the mark of another command, and a mark that cannot be removed: it has no
+// effect when its command has ended.
+func (s State) Release(ctx context.Context, cluster client.Client, p v1.Package) {
+	if s.mark != "" {
+		_ = remove(ctx, cluster, p, func(mark string) bool { return mark == s.mark })
+	}
+}

@@ -1,0 +1,165 @@
+package undomark
+
+import (
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// newPackage returns the package of the tests.
+func newPackage() v1.Package {
+	p := v1.NewPackage(v1.ProviderKind)
+	p.SetName("boats")
+	p.SetUID("a")
+	p.SetGeneration(1)
+	return p
+}
+
+// A command that leaves a package as it is removes the mark of the command that may undo it. It fails if the package was changed or deleted
+// since it was read, and succeeds if only its status was.
+func TestRemoveKeepsAnUnchangedPackage(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		meanwhile func(*testing.T, client.Client, v1.Package)
+		want      error
+	}{
+		"as it was": {func(*testing.T, client.Client, v1.Package) {}, nil},
+		"reconciled": {func(t *testing.T, cluster client.Client, p v1.Package) {
+			p.SetLabels(map[string]string{"a": "b"})
+			if err := cluster.Update(t.Context(), p); err != nil {
+				t.Error(err)
+			}
+		}, nil},
+		"changed": {func(t *testing.T, cluster client.Client, p v1.Package) {
+			p.SetGeneration(2)
+			if err := cluster.Update(t.Context(), p); err != nil {
+				t.Error(err)
+			}
+		}, planner.ErrPlanMoved},
+		"deleted": {func(t *testing.T, cluster client.Client, p v1.Package) {
+			if err := cluster.Delete(t.Context(), p); err != nil {
+				t.Error(err)
+			}
+		}, planner.ErrPlanMoved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
+			p := newPackage()
+			p.SetGeneration(1)
+			if err := New(cluster, true).Create(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			other := p.DeepCopyObject().(v1.Package)
+			tc.meanwhile(t, cluster, other)
+			if err := Remove(t.Context(), cluster, p); !errors.Is(err, tc.want) {
+				t.Fatalf("got %v, want %v", err, tc.want)
+			}
+			if tc.want != nil {
+				return
+			}
+			live := v1.NewPackage("Provider")
+			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || len(live.GetAnnotations()) > 0 {
+				t.Errorf("got %v, %v", live.GetAnnotations(), err)
+			}
+		})
+	}
+}
+
+// A command removes its own mark when it ends, and not that of another one which has written the package since without a change of its spec.
+func TestReleaseLeavesTheMarkOfAnotherCommand(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
+	p := newPackage()
+	if err := New(cluster, true).Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	first, other := StateOf(p), p.DeepCopyObject().(v1.Package)
+	if err := New(cluster, true).Update(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	second := StateOf(other)
+	for _, tc := range []struct {
+		name  string
+		state State
+		// read is the package as the command has read it last.
+		read v1.Package
+		want string
+	}{
+		{"of the first command", first, p, second.mark},
+		{"of the first command, which has seen the second one", first, other, second.mark},
+		{"of a command that writes no marks", State{}, other, second.mark},
+		{"of the second command", second, other, ""},
+	} {
+		tc.state.Release(t.Context(), cluster, tc.read)
+		live := v1.NewPackage(v1.ProviderKind)
+		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || markOf(live) != tc.want {
+			t.Errorf("after the release %s: the mark %q, %v; want %q", tc.name, markOf(live), err, tc.want)
+		}
+	}
+}
+
+// A client that cannot undo its changes removes the marks of other commands.
+func TestWritesWithoutUndoRemoveMarks(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
+	p := newPackage()
+	if err := New(cluster, true).Create(t.Context(), p); err != nil || markOf(p) == "" {
+		t.Fatal(p.GetAnnotations(), err)
+	}
+	if err := New(cluster, false).Update(t.Context(), p); err != nil || markOf(p) != "" {
+		t.Error(p.GetAnnotations(), err)
+	}
+}
+
+// The state of a package identifies its last write, also by a client that changes nothing.
+func TestStateMatches(t *testing.T) {
+	written := func(manager, subresource string) func(v1.Package) {
+		return func(p v1.Package) {
+			now := metav1.Now()
+			p.SetManagedFields(append(p.GetManagedFields(), metav1.ManagedFieldsEntry{
+				Manager: manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: subresource, Time: &now,
+			}))
+		}
+	}
+	for name, tc := range map[string]struct {
+		meanwhile func(v1.Package)
+		want      bool
+	}{
+		"as it was":                 {func(v1.Package) {}, true},
+		"labels":                    {func(p v1.Package) { p.SetLabels(map[string]string{"a": "b"}) }, true},
+		"written by xpkg":           {written(plan.FieldManager, ""), true},
+		"status of another client":  {written("monitor", "status"), true},
+		"applied by another client": {written("kubectl", ""), false},
+		"spec":                      {func(p v1.Package) { p.SetGeneration(2) }, false},
+		"another object":            {func(p v1.Package) { p.SetUID("b") }, false},
+		"mark of another command":   {func(p v1.Package) { revision.SetUndo(p, "two") }, false},
+		"without its mark":          {func(p v1.Package) { revision.SetUndo(p, "") }, false},
+	} {
+		p := newPackage()
+		revision.SetUndo(p, "one")
+		written("flux", "")(p)
+		state := StateOf(p)
+		tc.meanwhile(p)
+		if got := state.Matches(p); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
+}
