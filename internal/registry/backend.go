@@ -318,6 +318,10 @@ func (b *backend) listPage(ctx context.Context, path string) (names []string, ne
 		return nil, "", ErrServer.New(err, "cannot list the repositories of %s", b.host)
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError {
+		return nil, "", ErrServer.New(nil, "%s responded %q to the request for its repositories", b.host, resp.Status).
+			WithDo("Check %s; the server lists its repositories again at the next update.", b.host)
+	}
 	var list struct {
 		Repositories []string `json:"repositories"`
 	}

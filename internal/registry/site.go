@@ -144,12 +144,15 @@ func (s *Site) Run(ctx context.Context) error {
 	s.signal()
 	ticker := time.NewTicker(s.options.Interval)
 	defer ticker.Stop()
+	var retry <-chan time.Time // until the first index is ready
+	delay := firstRetry
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
 			s.expectChanges()
+		case <-retry:
 		case <-s.wake:
 		}
 		restore := collectEarly()
@@ -159,11 +162,17 @@ func (s *Site) Run(ctx context.Context) error {
 			s.log.Error("cannot update the index; the next attempt follows", "error", err)
 		}
 		s.finish(err)
+		if retry = nil; s.Healthy() != nil {
+			retry, delay = time.After(delay), min(2*delay, s.options.Interval)
+		}
 		if changed {
 			releaseMemory()
 		}
 	}
 }
+
+// firstRetry is the time after which an update is repeated if the first one failed. It doubles until the first index is ready.
+const firstRetry = time.Second
 
 // finish records the result of an update.
 func (s *Site) finish(err error) {

@@ -330,7 +330,8 @@ func (c *VerifyCmd) Run(env *terminal.Env) error {
 		case hasUnread:
 			return unread[0].Err
 		case len(events) > 0:
-			fmt.Fprintf(env.Stderr, "`xpkg index update %s --moved` adds these changes to the index.\n", ref)
+			fmt.Fprintf(env.Stderr, "`xpkg index update %s --moved` adds these changes to the index. If only your credentials can read these packages, a public index does not contain them: "+
+				"run the command without credentials, for example with DOCKER_CONFIG set to an empty folder.\n", ref)
 			return terminal.ChangesPending
 		}
 		fmt.Fprintf(env.Stdout, "OK: %s equals its sources\n", ref)
