@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -153,9 +154,13 @@ func (a approval) show(w io.Writer) {
 	}
 }
 
-// write records the approval on the revision and the package.
+// write records the approval on the revision and the package. No other command undoes its last change of the package then.
 func (a approval) write(ctx context.Context, cluster client.Client) error {
 	if len(a.Permissions) > 0 {
+		// The approval is written to the revision alone.
+		if err := undomark.Remove(ctx, cluster, a.pkg); err != nil {
+			return err
+		}
 		if err := approve(ctx, cluster, a.rev, a.Fingerprint); err != nil {
 			return err
 		}

@@ -1,0 +1,64 @@
+package packages
+
+import (
+	"errors"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+)
+
+// The approval of permissions keeps the package: a command that may undo its change of the package finds no mark any more. It fails if that
+// command has undone the change before.
+func TestApprovalOfPermissionsKeepsThePackage(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		isUndone bool
+		want     error
+	}{
+		"as it was": {false, nil},
+		"undone":    {true, planner.ErrPlanMoved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rev := &v1.ProviderRevision{}
+			rev.SetName("boats-1")
+			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(rev).Build()
+			p := v1.NewPackage(v1.ProviderKind)
+			p.SetName("boats")
+			if err := undomark.New(cluster, true).Create(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}
+			a := approval{Permissions: rules, Fingerprint: "f", pkg: p.DeepCopyObject().(v1.Package), rev: rev}
+			if tc.isUndone {
+				if err := cluster.Delete(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := a.write(t.Context(), cluster); !errors.Is(err, tc.want) {
+				t.Fatalf("got %v, want %v", err, tc.want)
+			}
+			if tc.want != nil {
+				return
+			}
+			live := v1.NewPackage(v1.ProviderKind)
+			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || live.GetAnnotations()[revision.AnnotationUndo] != "" {
+				t.Errorf("the package after the approval: %v, %v", live.GetAnnotations(), err)
+			}
+			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(rev), rev); err != nil || rev.GetAnnotations()[permission.AnnotationApproved] != "f" {
+				t.Errorf("the revision after the approval: %v, %v", rev.GetAnnotations(), err)
+			}
+		})
+	}
+}
