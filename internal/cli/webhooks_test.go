@@ -58,6 +58,8 @@ func TestWebhooksOutsideOfAPackagesGroupsAreAllowedByName(t *testing.T) {
 	checkMatches(t, e.errors, `validate CREATE,DELETE core/nothing`)
 	checkMatches(t, e.errors, `--allow-webhooks`)
 	allowed("validate CREATE core/nothing")
+	b.must(t, 11, "update", "outside", "v2", "--yes", "--allow-webhooks", "--atomic", "--wait", "1ns").prints(t, "All changes were undone: ")
+	allowed("validate CREATE core/nothing")
 	b.must(t, 0, "update", "outside", "v2", "--yes", "--allow-webhooks", "--wait", "1m")
 	allowed("validate CREATE,DELETE core/nothing")
 	b.must(t, 0, "uninstall", "provider", "outside", "--yes", "--wait", "1m")
