@@ -50,6 +50,16 @@ func carryOut(ctx context.Context, cluster client.Client, p *planner.Plan) (v1.P
 	}
 }
 
+// checkRead fails if another client has changed or deleted a package after it was read and before the plan was made. The wanted package
+// contains the other fields as they were read, so the plan would return them.
+func checkRead(p *planner.Plan, read v1.Package) error {
+	moved := p.CheckPackage(read)
+	for i := range moved {
+		moved[i].Was, moved[i].Is = moved[i].Is, moved[i].Was
+	}
+	return planner.MovedError(p, moved)
+}
+
 func createPlanned(ctx context.Context, cluster client.Client, p *planner.Plan) (v1.Package, error) {
 	want, err := p.Wanted()
 	if err != nil {

@@ -142,6 +142,9 @@ func (o operation) planSteps(env *terminal.Env, pl *clusterPlanner, steps []*ste
 			printPlanUnavailable(env, err)
 			return nil, nil
 		}
+		if err == nil && s.live != nil && !s.remove {
+			err = checkRead(p, s.live)
+		}
 		if err == nil {
 			err = p.RefusalError()
 		}

@@ -77,7 +77,7 @@ func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Pla
 		return nil, planError(err, c.verb()+" "+inventory.ShortName(p))
 	}
 	out.RollsBack = c.RollsBack
-	return out, nil
+	return out, checkRead(out, p)
 }
 
 // verb returns the operation as the user named it.
