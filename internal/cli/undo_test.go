@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
 // before returns the kubeconfig of a proxy that runs a function before the request with that number, counted from 1, of those with a method
@@ -22,6 +24,40 @@ func (b bench) before(t *testing.T, method, suffix string, number int32, meanwhi
 	}))
 	t.Cleanup(server.Close)
 	return kubeconfigOf(t, server)
+}
+
+// TestAtomicCommandsKeepPackagesThatOthersNeed proves that a command keeps a package that another command has planned to depend on, even if
+// that command writes its package just before the change is undone.
+func TestAtomicCommandsKeepPackagesThatOthersNeed(t *testing.T) {
+	b := newBench(t)
+	first, second := b.push(t, "needed/skiff", "v1.0.0", "Skiff"), b.push(t, "needed/skiff", "v2.0.0", "Skiff")
+	top := b.pushDependent(t, "needed/top", "v1.0.0", b.registry+"/needed/skiff >=v2.0.0", "Top")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "skiff", "top", "--yes", "--wait", "1m") })
+	needs := func() { b.must(t, 0, "install", "provider", top, "top") }
+	for name, tc := range map[string]struct {
+		method string
+		number int32
+		args   []string
+		stays  string
+	}{
+		"install": {http.MethodDelete, 1, []string{"install", "provider", second, "skiff"}, "New packages with custom resources or dependents stay: provider/skiff"},
+		"update":  {http.MethodPut, 2, []string{"update", "skiff", "v2.0.0"}, "Packages stay at the new version that other packages require now: provider/skiff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.method == http.MethodPut {
+				b.must(t, 0, "install", "provider", first, "skiff", "--wait", "1m")
+			}
+			e := b.run(t, b.before(t, tc.method, "/providers/skiff", tc.number, needs), append(tc.args, "--wait", "1ns", "--atomic", "--yes")...)
+			if e.code != 11 || !strings.Contains(e.errors, tc.stays) {
+				t.Errorf("exit code %d\n%s%s", e.code, e.out, e.errors)
+			}
+			if p := b.provider(t, "skiff"); p.Spec.Package != second || p.Annotations[revision.AnnotationUndo] != "" {
+				t.Errorf("got %s with %v, want %s", p.Spec.Package, p.Annotations, second)
+			}
+			b.must(t, 0, "install", "provider", top, "top", "--wait", "1m")
+			b.must(t, 0, "uninstall", "skiff", "top", "--yes", "--wait", "1m")
+		})
+	}
 }
 
 // TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned proves that an update does not return fields that another client has changed since

@@ -180,7 +180,7 @@ func (s *clusterState) startPlan(op Operation, p v1.Package) (*Plan, error) {
 
 // preconditions returns the packages on which a plan depends: the dependencies of the package, and the packages that
 // are updated with it. Changes of any other package do not invalidate the plan.
-func (s *clusterState) preconditions(p *Plan) []Installed {
+func (s *clusterState) preconditions(p *Plan) []v1.Package {
 	repositories := map[string]bool{}
 	for _, d := range p.Dependencies {
 		repositories[s.placeOf(oci.RepositoryName(d.Package))] = true
@@ -188,11 +188,16 @@ func (s *clusterState) preconditions(p *Plan) []Installed {
 	for _, b := range p.AddedPackages {
 		repositories[s.placeOf(oci.RepositoryName(b.Reference))] = true
 	}
+	return slices.DeleteFunc(slices.Clone(s.others), func(x v1.Package) bool {
+		repository := oci.RepositoryName(x.PackageSpec().Package)
+		return repository == "" || !repositories[s.placeOf(repository)]
+	})
+}
+
+// installedOf describes packages in the preconditions of a plan.
+func installedOf(packages []v1.Package) []Installed {
 	var out []Installed
-	for _, x := range s.others {
-		if repository := oci.RepositoryName(x.PackageSpec().Package); repository == "" || !repositories[s.placeOf(repository)] {
-			continue
-		}
+	for _, x := range packages {
 		out = append(out, Installed{
 			Kind: x.PackageKind(), Name: x.GetName(), Reference: x.PackageSpec().Package, Digest: x.PackageStatus().ResolvedDigest,
 		})

@@ -55,7 +55,7 @@ func spots(path string, v reflect.Value) []spot {
 	case reflect.Struct:
 		var out []spot
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() {
+			if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
 				out = append(out, spots(path+"."+f.Name, v.Field(i))...)
 			}
 		}

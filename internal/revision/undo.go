@@ -15,6 +15,9 @@ func SetUndo(p v1.Package, command string) {
 	setAnnotation(p, AnnotationUndo, command)
 }
 
+// IsUndoable reports whether a command has marked its last change of a package as one that it may undo.
+func IsUndoable(p v1.Package) bool { return p.GetAnnotations()[AnnotationUndo] != "" }
+
 // setAnnotation sets an annotation of a package, or removes it if the value is empty.
 func setAnnotation(p v1.Package, key, value string) {
 	annotations := maps.Clone(p.GetAnnotations())

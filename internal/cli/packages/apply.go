@@ -98,6 +98,7 @@ func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *plann
 		}
 		return errcode.From(planner.MovedError(planned, moved)).WithDo("Nothing was written. Make the plan again with `%s`%s, and review it.", planCommand(planned, c.File), flags)
 	}
+	planned.Undoable = now.Undoable
 	for _, w := range now.Warnings {
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(w))
 	}

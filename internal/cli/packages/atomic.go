@@ -104,7 +104,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 	defer cancel()
 	var undone, kept, required, changed []string
 	for _, c := range slices.Backward(changes) {
-		used, err := c.isUsed(ctx, planUndo, returned)
+		used, isUndone, err := c.undoUnlessUsed(ctx, cluster, planUndo, returned)
 		if errors.Is(err, planner.ErrNotInstalled) {
 			continue // The wait has deleted the package again, and its error states that.
 		}
@@ -115,10 +115,6 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 				required = append(required, inventory.ShortName(c.after))
 			}
 			continue
-		}
-		isUndone := false
-		if err == nil {
-			isUndone, err = c.undo(ctx, cluster)
 		}
 		if err != nil {
 			return errors.Join(why, err)
@@ -233,23 +229,41 @@ func (c *change) isUsed(ctx context.Context, planUndo planUndoFunc, undone []*ch
 	return resources > 0 || uncounted > 0 || isBroken, nil
 }
 
-// undo deletes a new package, or writes the former spec of another one. It returns false if another client has changed or replaced the
-// package, or has deleted one that existed before.
-func (c *change) undo(ctx context.Context, cluster client.Client) (bool, error) {
+// undoUnlessUsed undoes the change unless the package is used. It checks the use again for each attempt.
+func (c *change) undoUnlessUsed(ctx context.Context, cluster client.Client, planUndo planUndoFunc, undone []*change) (used, isUndone bool, err error) {
 	for try := 1; ; try++ {
-		live, err := inventory.Get(ctx, cluster, c.after.PackageKind(), c.after.GetName())
-		switch {
-		case err != nil:
-			return false, err
-		case live == nil:
-			return c.before == nil, nil
-		case !c.written.Matches(live) || len(planner.CheckDependency(c.after, live)) > 0:
-			return false, nil
+		if used, err = c.isUsed(ctx, planUndo, undone); err != nil || used {
+			return used, false, err
 		}
-		if err = c.write(ctx, cluster, live); !apierrors.IsConflict(err) || try == attempts {
-			return err == nil, err
+		if isUndone, err = c.tryUndo(ctx, cluster); !apierrors.IsConflict(err) || try == attempts {
+			return false, isUndone, err
 		}
 	}
+}
+
+// undo undoes the change of a package that is not used.
+func (c *change) undo(ctx context.Context, cluster client.Client) (isUndone bool, err error) {
+	for try := 1; ; try++ {
+		if isUndone, err = c.tryUndo(ctx, cluster); !apierrors.IsConflict(err) || try == attempts {
+			return isUndone, err
+		}
+	}
+}
+
+// tryUndo deletes a new package, or writes the former spec of another one. It returns false if another client has changed or replaced the
+// package, or has deleted one that existed before. It fails with a conflict if the package is written meanwhile.
+func (c *change) tryUndo(ctx context.Context, cluster client.Client) (bool, error) {
+	live, err := inventory.Get(ctx, cluster, c.after.PackageKind(), c.after.GetName())
+	switch {
+	case err != nil:
+		return false, err
+	case live == nil:
+		return c.before == nil, nil
+	case !c.written.Matches(live) || len(planner.CheckDependency(c.after, live)) > 0:
+		return false, nil
+	}
+	err = c.write(ctx, cluster, live)
+	return err == nil, err
 }
 
 // write deletes a new package, or writes the former spec, if the package is still as it was read.

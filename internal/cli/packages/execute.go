@@ -11,6 +11,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -25,9 +26,23 @@ import (
 // manager.
 const attempts = 10
 
+// keepNeeded removes the marks of the packages on which a plan depends, so that no command undoes their last changes after the write. It
+// fails if that has happened since the plan was made.
+func keepNeeded(ctx context.Context, cluster client.Client, p *planner.Plan) error {
+	for _, needed := range p.Undoable {
+		if err := undomark.Remove(ctx, cluster, needed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // carryOut writes the package of a plan, on the condition that the package has not changed since the plan was
 // computed. The package manager carries out all other changes.
 func carryOut(ctx context.Context, cluster client.Client, p *planner.Plan) (v1.Package, error) {
+	if err := keepNeeded(ctx, cluster, p); err != nil {
+		return nil, err
+	}
 	if p.Operation == planner.Install {
 		return createPlanned(ctx, cluster, p)
 	}

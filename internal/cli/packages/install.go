@@ -52,6 +52,9 @@ type InstallCmd struct {
 	connection.ClusterFlags
 	planFlags
 	terminal.OutputFlag
+
+	// planned is the plan of the install, or nil.
+	planned *planner.Plan
 }
 
 // Run creates the object that installs a package, or the objects for a lock file.
@@ -86,6 +89,11 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 	}
 	allowed, adopted := p.GetAnnotations()[webhooks.AnnotationAllowed], p.GetAnnotations()[revision.AnnotationAdopt]
 	limit := c.limit(c.Wait)
+	if c.planned != nil {
+		if err := keepNeeded(env.Context, cluster, c.planned); err != nil {
+			return err
+		}
+	}
 	created, err := c.create(env, undomark.New(cluster, limit > 0), p)
 	if err != nil {
 		return err
@@ -186,6 +194,7 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	if err := consentError(p); err != nil && !c.Yes && !ask {
 		return err
 	}
+	c.planned = p
 	planned, err := p.Wanted()
 	if err != nil {
 		return err
