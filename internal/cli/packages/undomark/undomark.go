@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -110,7 +111,8 @@ func StateOf(p v1.Package) State {
 func (s State) Matches(p v1.Package) bool {
 	isNew := func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager != plan.FieldManager && e.Subresource == "" && !slices.ContainsFunc(s.writers, func(w metav1.ManagedFieldsEntry) bool {
-			return w.Manager == e.Manager && w.Operation == e.Operation && w.Time.Equal(e.Time)
+			// The time has a precision of a second.
+			return w.Manager == e.Manager && w.Operation == e.Operation && w.Time.Equal(e.Time) && equality.Semantic.DeepEqual(w.FieldsV1, e.FieldsV1)
 		})
 	}
 	return p.GetUID() == s.uid && p.GetGeneration() == s.generation && markOf(p) == s.mark && !slices.ContainsFunc(p.GetManagedFields(), isNew)

@@ -2,6 +2,7 @@ package undomark
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -148,10 +149,15 @@ func TestStateMatches(t *testing.T) {
 		"written by xpkg":           {written(plan.FieldManager, ""), true},
 		"status of another client":  {written("monitor", "status"), true},
 		"applied by another client": {written("kubectl", ""), false},
-		"spec":                      {func(p v1.Package) { p.SetGeneration(2) }, false},
-		"another object":            {func(p v1.Package) { p.SetUID("b") }, false},
-		"mark of another command":   {func(p v1.Package) { revision.SetUndo(p, "two") }, false},
-		"without its mark":          {func(p v1.Package) { revision.SetUndo(p, "") }, false},
+		"written again at once": {func(p v1.Package) {
+			writers := slices.Clone(p.GetManagedFields())
+			writers[0].FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:package":{}}}`)}
+			p.SetManagedFields(writers)
+		}, false},
+		"spec":                    {func(p v1.Package) { p.SetGeneration(2) }, false},
+		"another object":          {func(p v1.Package) { p.SetUID("b") }, false},
+		"mark of another command": {func(p v1.Package) { revision.SetUndo(p, "two") }, false},
+		"without its mark":        {func(p v1.Package) { revision.SetUndo(p, "") }, false},
 	} {
 		p := newPackage()
 		revision.SetUndo(p, "one")
