@@ -68,28 +68,41 @@ func markOf(p v1.Package) string { return p.GetAnnotations()[revision.Annotation
 // Remove removes the mark of any command from a package, which then does not undo its change. It fails with PlanMoved if the package has been
 // changed or deleted since it was read.
 func Remove(ctx context.Context, cluster client.Client, p v1.Package) error {
-	return remove(ctx, cluster, p, func(mark string) bool { return mark != "" })
+	uid, generation := p.GetUID(), p.GetGeneration()
+	return remove(ctx, cluster, p, func() (bool, error) {
+		if p.GetUID() != uid || p.GetGeneration() != generation {
+			return false, moved(p)
+		}
+		return markOf(p) != "", nil
+	})
 }
 
-// remove removes a mark that is one to remove, if the package is otherwise as it was read.
-func remove(ctx context.Context, cluster client.Client, p v1.Package, isOne func(mark string) bool) error {
-	uid, generation, kind := p.GetUID(), p.GetGeneration(), p.GetObjectKind().GroupVersionKind()
-	for try := 1; isOne(markOf(p)); try++ {
+// moved returns the error of a package that has been changed or deleted since it was read.
+func moved(p v1.Package) error {
+	return planner.ErrPlanMoved.New(nil, "another command has undone or changed the installation of %s meanwhile", inventory.ShortName(p)).
+		WithDo("Run the command again.")
+}
+
+// remove removes the mark of a package, and reads the package again after a conflict, as long as it has one to remove.
+func remove(ctx context.Context, cluster client.Client, p v1.Package, hasOne func() (bool, error)) error {
+	kind := p.GetObjectKind().GroupVersionKind()
+	for try := 1; ; try++ {
+		if has, err := hasOne(); err != nil || !has {
+			return err
+		}
 		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:null}}}`, p.GetResourceVersion(), revision.AnnotationUndo)
 		err := cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(plan.FieldManager))
 		if apierrors.IsConflict(err) && try < attempts {
 			err = cluster.Get(ctx, client.ObjectKeyFromObject(p), p)
 		}
 		p.GetObjectKind().SetGroupVersionKind(kind)
-		if apierrors.IsNotFound(err) || err == nil && (p.GetUID() != uid || p.GetGeneration() != generation) {
-			return planner.ErrPlanMoved.New(nil, "another command has undone or changed the installation of %s meanwhile", inventory.ShortName(p)).
-				WithDo("Run the command again.")
+		if apierrors.IsNotFound(err) {
+			return moved(p)
 		}
 		if err != nil {
 			return connection.Classify(err, "change %s", inventory.ShortName(p))
 		}
 	}
-	return nil
 }
 
 // State is the state of a package when a command has written it.
@@ -118,10 +131,10 @@ func (s State) Matches(p v1.Package) bool {
 	return p.GetUID() == s.uid && p.GetGeneration() == s.generation && markOf(p) == s.mark && !slices.ContainsFunc(p.GetManagedFields(), isNew)
 }
 
-// Release removes the mark of the state from a package. It leaves the mark of another command, and a mark that cannot be removed: it has no
+// Release removes the mark of the state from a package, also if another client has changed the package since. It leaves the mark of another command, and a mark that cannot be removed: it has no
 // effect when its command has ended.
 func (s State) Release(ctx context.Context, cluster client.Client, p v1.Package) {
 	if s.mark != "" {
-		_ = remove(ctx, cluster, p, func(mark string) bool { return mark == s.mark })
+		_ = remove(ctx, cluster, p, func() (bool, error) { return markOf(p) == s.mark, nil })
 	}
 }

@@ -114,6 +114,29 @@ func TestReleaseLeavesTheMarkOfAnotherCommand(t *testing.T) {
 	}
 }
 
+// A command removes its own mark also if another client has changed the package meanwhile.
+func TestReleaseAfterAChange(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
+	p := newPackage()
+	if err := New(cluster, true).Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	other := p.DeepCopyObject().(v1.Package)
+	other.SetGeneration(2)
+	if err := cluster.Update(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	StateOf(p).Release(t.Context(), cluster, p)
+	live := v1.NewPackage(v1.ProviderKind)
+	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || markOf(live) != "" || live.GetGeneration() != 2 {
+		t.Errorf("the mark %q at the generation %d, %v", markOf(live), live.GetGeneration(), err)
+	}
+}
+
 // A client that cannot undo its changes removes the marks of other commands.
 func TestWritesWithoutUndoRemoveMarks(t *testing.T) {
 	scheme, err := apis.NewScheme()
