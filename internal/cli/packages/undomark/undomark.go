@@ -83,11 +83,11 @@ func moved(p v1.Package) error {
 		WithDo("Run the command again.")
 }
 
-// remove removes the mark of a package, and reads the package again after a conflict, as long as it has one to remove.
-func remove(ctx context.Context, cluster client.Client, p v1.Package, hasOne func() (bool, error)) error {
+// remove removes the mark of a package if isMarked reports that it is one to remove. After a conflict, it reads the package again.
+func remove(ctx context.Context, cluster client.Client, p v1.Package, isMarked func() (bool, error)) error {
 	kind := p.GetObjectKind().GroupVersionKind()
 	for try := 1; ; try++ {
-		if has, err := hasOne(); err != nil || !has {
+		if marked, err := isMarked(); err != nil || !marked {
 			return err
 		}
 		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:null}}}`, p.GetResourceVersion(), revision.AnnotationUndo)
@@ -131,8 +131,8 @@ func (s State) Matches(p v1.Package) bool {
 	return p.GetUID() == s.uid && p.GetGeneration() == s.generation && markOf(p) == s.mark && !slices.ContainsFunc(p.GetManagedFields(), isNew)
 }
 
-// Release removes the mark of the state from a package, also if another client has changed the package since. It leaves the mark of another command, and a mark that cannot be removed: it has no
-// effect when its command has ended.
+// Release removes the mark of the state from a package, also if another client has changed the package since. It leaves the mark of another
+// command, and a mark that cannot be removed: it has no effect when its command has ended.
 func (s State) Release(ctx context.Context, cluster client.Client, p v1.Package) {
 	if s.mark != "" {
 		_ = remove(ctx, cluster, p, func() (bool, error) { return markOf(p) == s.mark, nil })
