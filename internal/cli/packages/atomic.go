@@ -103,7 +103,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.Context), time.Minute)
 	defer cancel()
 	var undone, kept, required, changed []string
-	for _, c := range slices.Backward(changes) {
+	for i, c := range slices.Backward(changes) {
 		used, isUndone, err := c.undoUnlessUsed(ctx, cluster, planUndo, returned)
 		if errors.Is(err, planner.ErrNotInstalled) {
 			continue // The wait has deleted the package again, and its error states that.
@@ -117,7 +117,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 			continue
 		}
 		if err != nil {
-			return errors.Join(why, err)
+			return undoError(why, err, undone, changes[:i+1])
 		}
 		if !isUndone {
 			changed = append(changed, inventory.ShortName(c.after))
@@ -160,6 +160,19 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 		stay = " CRDs that only the new version of a returned package contains stay, with their custom resources."
 	}
 	return failed.WithDo("%s were undone: %s.%s%s", advice, strings.Join(undone, ", "), stay, f.notHealthyAgain(env, cluster, returned))
+}
+
+// undoError returns the error of a command whose undoing failed too: what was undone before, and what was not.
+func undoError(why, err error, undone []string, rest []*change) error {
+	var names []string
+	for _, c := range rest {
+		names = append(names, inventory.ShortName(c.after))
+	}
+	failed, before := errcode.From(why), ""
+	if len(undone) > 0 {
+		before = " Undone before: " + strings.Join(undone, ", ") + "."
+	}
+	return failed.WithDo("%s The undoing failed: %s.%s Not undone: %s; see `xpkg describe %s`.", failed.Do, errcode.From(err).Error(), before, strings.Join(names, ", "), names[len(names)-1])
 }
 
 // adviseCause returns the advice after a wait that has failed: what the undone changes leave of the logs of their runtimes.

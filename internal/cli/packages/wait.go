@@ -61,7 +61,7 @@ func removeFailedInstall(env *terminal.Env, cluster client.Client, created *chan
 	p := created.after
 	isUndone, err := created.undo(env.Context, cluster)
 	if err != nil {
-		return errors.Join(why, err)
+		return undoError(why, err, nil, []*change{created})
 	}
 	f := errcode.From(why)
 	if !isUndone {

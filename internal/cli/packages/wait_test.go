@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -506,5 +507,32 @@ func TestAnUndoNamesTheLogOfTheRuntime(t *testing.T) {
 		if got := adviseCause([]*change{c}); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+// If the undoing of a change fails, the error names the changes that were undone before, and those that were not.
+func TestAtomicCommandsNameWhatTheyCouldNotUndo(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newPackage := func(name string) v1.Package {
+		p := v1.NewPackage("Provider")
+		p.SetName(name)
+		return p
+	}
+	refused := interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+		if o.GetName() == "second" {
+			return errors.New("the policy forbids it")
+		}
+		return c.Delete(ctx, o, opts...)
+	}}
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(newPackage("first"), newPackage("second"), newPackage("third")).WithInterceptorFuncs(refused).Build()
+	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
+	changes := []*change{newChange(nil, newPackage("first")), newChange(nil, newPackage("second")), newChange(nil, newPackage("third"))}
+	failed := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, ErrWait.New(nil, "it is not healthy"), changes...))
+	if !errors.Is(failed, ErrWait) || strings.Contains(failed.Error(), "policy") ||
+		!strings.Contains(failed.Do, "the policy forbids it. Undone before: provider/third was deleted. Not undone: provider/first, provider/second; see `xpkg describe provider/second`.") {
+		t.Errorf("%v\n%s", failed, failed.Do)
 	}
 }
