@@ -3,6 +3,7 @@ package dependencies
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -104,7 +105,8 @@ var ErrImageConfigFile = errcode.Code{
 	Fix:   "Correct the path. `xpkg config view` shows whether --image-config has its value from XPKG_IMAGE_CONFIG or from the configuration file.",
 }
 
-// readImageConfigs reads the ImageConfigs in files. It ignores other objects.
+// readImageConfigs reads the ImageConfigs in files, also those in lists, as `kubectl get imageconfigs -o yaml` writes them. It ignores other
+// objects.
 func readImageConfigs(env *terminal.Env, files []string) ([]v1beta1.ImageConfig, error) {
 	var out []v1beta1.ImageConfig
 	for _, file := range files {
@@ -114,16 +116,44 @@ func readImageConfigs(env *terminal.Env, files []string) ([]v1beta1.ImageConfig,
 		}
 		decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
 		for {
-			var c v1beta1.ImageConfig
-			err := decoder.Decode(&c)
+			var document json.RawMessage
+			err := decoder.Decode(&document)
 			if errors.Is(err, io.EOF) {
 				break
+			}
+			if err == nil {
+				out, err = appendImageConfigs(out, document)
 			}
 			if err != nil {
 				return nil, imageconfig.ErrImageConfigInvalid.New(err, "cannot read the ImageConfigs of %s", file)
 			}
-			if c.Kind == "ImageConfig" {
-				out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+// appendImageConfigs appends an ImageConfig, or those of a list, in JSON.
+func appendImageConfigs(out []v1beta1.ImageConfig, object json.RawMessage) ([]v1beta1.ImageConfig, error) {
+	var head struct {
+		Kind  string            `json:"kind"`
+		Items []json.RawMessage `json:"items"`
+	}
+	if len(object) == 0 { // an empty document
+		return out, nil
+	}
+	if err := json.Unmarshal(object, &head); err != nil {
+		return nil, err
+	}
+	switch head.Kind {
+	case "ImageConfig":
+		var c v1beta1.ImageConfig
+		err := json.Unmarshal(object, &c)
+		return append(out, c), err
+	case "List", "ImageConfigList":
+		for _, item := range head.Items {
+			var err error
+			if out, err = appendImageConfigs(out, item); err != nil {
+				return nil, err
 			}
 		}
 	}
