@@ -272,7 +272,7 @@ func (c *change) tryUndo(ctx context.Context, cluster client.Client) (bool, erro
 		return false, err
 	case live == nil:
 		return c.before == nil, nil
-	case !c.written.Matches(live) || len(planner.CheckDependency(c.after, live)) > 0:
+	case !c.written.Matches(live):
 		return false, nil
 	}
 	err = c.write(ctx, cluster, live)

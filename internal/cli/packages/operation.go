@@ -534,6 +534,7 @@ func (o operation) write(env *terminal.Env, pl *clusterPlanner, steps []*step) (
 			if err := labelDependency(env.Context, cluster, d.object); err != nil {
 				return out, err
 			}
+			d.written = d.written.AsDependency()
 		}
 	}
 	return out, nil

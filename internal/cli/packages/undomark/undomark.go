@@ -22,6 +22,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -111,16 +112,25 @@ type State struct {
 	// generation is incremented by a client that changes the spec.
 	generation int64
 	mark       string
+	// isDependency reports whether the package was marked as installed for its dependents.
+	isDependency bool
 	// writers are the records of the clients that have written the package, other than its status.
 	writers []metav1.ManagedFieldsEntry
 }
 
 // StateOf returns the state of a package that a command has just written.
 func StateOf(p v1.Package) State {
-	return State{uid: p.GetUID(), generation: p.GetGeneration(), mark: markOf(p), writers: p.GetManagedFields()}
+	return State{uid: p.GetUID(), generation: p.GetGeneration(), mark: markOf(p), isDependency: graph.IsAutoInstalled(p), writers: p.GetManagedFields()}
 }
 
-// Matches reports whether a package is still in the state: no client has replaced or changed it, or applied it without a change.
+// AsDependency returns the state after the command has marked the package as a dependency.
+func (s State) AsDependency() State {
+	s.isDependency = true
+	return s
+}
+
+// Matches reports whether a package is still in the state: no client has replaced or changed it, applied it without a change, or installed
+// explicitly what was a dependency.
 func (s State) Matches(p v1.Package) bool {
 	isNew := func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager != plan.FieldManager && e.Subresource == "" && !slices.ContainsFunc(s.writers, func(w metav1.ManagedFieldsEntry) bool {
@@ -128,7 +138,8 @@ func (s State) Matches(p v1.Package) bool {
 			return w.Manager == e.Manager && w.Operation == e.Operation && w.Time.Equal(e.Time) && equality.Semantic.DeepEqual(w.FieldsV1, e.FieldsV1)
 		})
 	}
-	return p.GetUID() == s.uid && p.GetGeneration() == s.generation && markOf(p) == s.mark && !slices.ContainsFunc(p.GetManagedFields(), isNew)
+	return p.GetUID() == s.uid && p.GetGeneration() == s.generation && markOf(p) == s.mark && (!s.isDependency || graph.IsAutoInstalled(p)) &&
+		!slices.ContainsFunc(p.GetManagedFields(), isNew)
 }
 
 // Release removes the mark of the state from a package, also if another client has changed the package since. It leaves the mark of another

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -168,7 +169,7 @@ func TestStateMatches(t *testing.T) {
 		want      bool
 	}{
 		"as it was":                 {func(v1.Package) {}, true},
-		"labels":                    {func(p v1.Package) { p.SetLabels(map[string]string{"a": "b"}) }, true},
+		"labels":                    {func(p v1.Package) { p.SetLabels(map[string]string{"a": "b", graph.LabelAutoInstalled: "true"}) }, true},
 		"written by xpkg":           {written(plan.FieldManager, ""), true},
 		"status of another client":  {written("monitor", "status"), true},
 		"applied by another client": {written("kubectl", ""), false},
@@ -177,6 +178,7 @@ func TestStateMatches(t *testing.T) {
 			writers[0].FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:package":{}}}`)}
 			p.SetManagedFields(writers)
 		}, false},
+		"installed explicitly":    {func(p v1.Package) { p.SetLabels(nil) }, false},
 		"spec":                    {func(p v1.Package) { p.SetGeneration(2) }, false},
 		"another object":          {func(p v1.Package) { p.SetUID("b") }, false},
 		"mark of another command": {func(p v1.Package) { revision.SetUndo(p, "two") }, false},
@@ -185,7 +187,8 @@ func TestStateMatches(t *testing.T) {
 		p := newPackage()
 		revision.SetUndo(p, "one")
 		written("flux", "")(p)
-		state := StateOf(p)
+		state := StateOf(p).AsDependency()
+		p.SetLabels(map[string]string{graph.LabelAutoInstalled: "true"})
 		tc.meanwhile(p)
 		if got := state.Matches(p); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
