@@ -10,7 +10,7 @@ import (
 )
 
 // Conforming returns a handler that serves a registry of olareg as the OCI distribution specification and HTTP require: an empty list of
-// referrers is a list, a client that accepts all types gets a manifest, and a list of no tags is empty.
+// referrers is a list, a client that accepts all types gets a manifest, a list of no tags is empty, and a canceled upload has no content.
 func Conforming(images http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch api, _ := parseRequest(r.URL.Path); api.endpoint {
@@ -22,10 +22,27 @@ func Conforming(images http.Handler) http.Handler {
 			images.ServeHTTP(w, withManifestTypes(r))
 		case tagsEndpoint:
 			serveTags(w, r, images, api.repository)
+		case sessionEndpoint:
+			if r.Method == http.MethodDelete {
+				w = cancelAnswer{w}
+			}
+			images.ServeHTTP(w, r)
 		default:
 			images.ServeHTTP(w, r)
 		}
 	})
+}
+
+// cancelAnswer writes the status of a canceled upload, 204, for which olareg writes 202.
+type cancelAnswer struct{ http.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (a cancelAnswer) WriteHeader(status int) {
+	if status == http.StatusAccepted {
+		a.Header().Del("Content-Length")
+		status = http.StatusNoContent
+	}
+	a.ResponseWriter.WriteHeader(status)
 }
 
 // serveTags serves a list of tags. olareg would panic if the client asks for no tags or for a negative number of them.

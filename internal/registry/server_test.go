@@ -415,6 +415,19 @@ func TestAnUploadThatExceededTheLimitIsCanceled(t *testing.T) {
 	}
 }
 
+// TestAnUploadIsCanceled cancels an upload, as the OCI distribution specification describes, and again.
+func TestAnUploadIsCanceled(t *testing.T) {
+	s := start(t, nil)
+	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
+	location := s.do(t, http.MethodPost, "/v2/acme/provider-boats/blobs/uploads/", s.admin, nil).Header.Get("Location")
+	if got := s.do(t, http.MethodDelete, location, s.admin, nil).StatusCode; got != http.StatusNoContent {
+		t.Errorf("the cancellation: %d", got)
+	}
+	if got := s.do(t, http.MethodDelete, location, s.admin, nil).StatusCode; got < http.StatusBadRequest {
+		t.Errorf("the second cancellation: %d", got)
+	}
+}
+
 func TestHostileRequestsAreRefused(t *testing.T) {
 	s := start(t, nil)
 	s.mustPush(t, "acme/provider-boats:v1.0.0", "Boat")
