@@ -63,7 +63,8 @@ func Start(t testing.TB, program, kubeconfig, cache string, args ...string) *Man
 	address := port.Free(t)
 	args = append([]string{"manager", "--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(cache, "packages"), "--health-address", address, "--package-runtime", "None"}, args...)
 	m := &Manager{cmd: exec.Command(program, args...), done: make(chan struct{})}
-	m.cmd.Env = append(os.Environ(), "HOME="+cache, "XDG_CACHE_HOME="+cache, "KUBECONFIG=", "DOCKER_CONFIG="+filepath.Join(cache, "docker"))
+	// The manager collects garbage as often as in a cluster, whatever the tests do: they measure its memory.
+	m.cmd.Env = append(os.Environ(), "GOGC=100", "HOME="+cache, "XDG_CACHE_HOME="+cache, "KUBECONFIG=", "DOCKER_CONFIG="+filepath.Join(cache, "docker"))
 	m.cmd.Stderr = &m.log
 	DieWithTest(m.cmd)
 	started := make(chan error)
