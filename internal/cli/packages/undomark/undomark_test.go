@@ -175,7 +175,7 @@ func TestStateMatches(t *testing.T) {
 		"applied by another client": {written("kubectl", ""), false},
 		"written again at once": {func(p v1.Package) {
 			writers := slices.Clone(p.GetManagedFields())
-			writers[0].FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:package":{}}}`)}
+			writers[0].FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:package":{}}}`)
 			p.SetManagedFields(writers)
 		}, false},
 		"installed explicitly":    {func(p v1.Package) { p.SetLabels(nil) }, false},
