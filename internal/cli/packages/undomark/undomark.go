@@ -74,7 +74,7 @@ func Remove(ctx context.Context, cluster client.Client, p v1.Package) error {
 		if p.GetUID() != uid || p.GetGeneration() != generation {
 			return false, moved(p)
 		}
-		return markOf(p) != "", nil
+		return revision.IsUndoable(p), nil
 	})
 }
 

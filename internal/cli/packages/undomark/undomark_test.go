@@ -26,13 +26,23 @@ func newPackage() v1.Package {
 	return p
 }
 
-// A command that leaves a package as it is removes the mark of the command that may undo it. It fails if the package was changed or deleted
-// since it was read, and succeeds if only its status was.
-func TestRemoveKeepsAnUnchangedPackage(t *testing.T) {
+// newMarked returns a cluster with the package, which a command that may undo its changes has created, and the package as it was written.
+func newMarked(t *testing.T) (client.Client, v1.Package) {
+	t.Helper()
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
+	cluster, p := fake.NewClientBuilder().WithScheme(scheme).Build(), newPackage()
+	if err := New(cluster, true).Create(t.Context(), p); err != nil || markOf(p) == "" {
+		t.Fatal(p.GetAnnotations(), err)
+	}
+	return cluster, p
+}
+
+// A command that leaves a package as it is removes the mark of the command that may undo it. It fails if the package was changed or deleted
+// since it was read, and succeeds if only its status was.
+func TestRemoveKeepsAnUnchangedPackage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		meanwhile func(*testing.T, client.Client, v1.Package)
 		want      error
@@ -57,12 +67,7 @@ func TestRemoveKeepsAnUnchangedPackage(t *testing.T) {
 		}, planner.ErrPlanMoved},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
-			p := newPackage()
-			p.SetGeneration(1)
-			if err := New(cluster, true).Create(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
+			cluster, p := newMarked(t)
 			other := p.DeepCopyObject().(v1.Package)
 			tc.meanwhile(t, cluster, other)
 			if err := Remove(t.Context(), cluster, p); !errors.Is(err, tc.want) {
@@ -81,15 +86,7 @@ func TestRemoveKeepsAnUnchangedPackage(t *testing.T) {
 
 // A command removes its own mark when it ends, and not that of another one which has written the package since without a change of its spec.
 func TestReleaseLeavesTheMarkOfAnotherCommand(t *testing.T) {
-	scheme, err := apis.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
-	p := newPackage()
-	if err := New(cluster, true).Create(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	cluster, p := newMarked(t)
 	first, other := StateOf(p), p.DeepCopyObject().(v1.Package)
 	if err := New(cluster, true).Update(t.Context(), other); err != nil {
 		t.Fatal(err)
@@ -117,15 +114,7 @@ func TestReleaseLeavesTheMarkOfAnotherCommand(t *testing.T) {
 
 // A command removes its own mark also if another client has changed the package meanwhile.
 func TestReleaseAfterAChange(t *testing.T) {
-	scheme, err := apis.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
-	p := newPackage()
-	if err := New(cluster, true).Create(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	cluster, p := newMarked(t)
 	other := p.DeepCopyObject().(v1.Package)
 	other.SetGeneration(2)
 	if err := cluster.Update(t.Context(), other); err != nil {
@@ -140,15 +129,7 @@ func TestReleaseAfterAChange(t *testing.T) {
 
 // A client that cannot undo its changes removes the marks of other commands.
 func TestWritesWithoutUndoRemoveMarks(t *testing.T) {
-	scheme, err := apis.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
-	p := newPackage()
-	if err := New(cluster, true).Create(t.Context(), p); err != nil || markOf(p) == "" {
-		t.Fatal(p.GetAnnotations(), err)
-	}
+	cluster, p := newMarked(t)
 	if err := New(cluster, false).Update(t.Context(), p); err != nil || markOf(p) != "" {
 		t.Error(p.GetAnnotations(), err)
 	}
