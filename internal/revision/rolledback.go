@@ -45,8 +45,3 @@ func RecordVersion(p v1.Package, from string, rollsBack bool) {
 	slices.Sort(all)
 	setAnnotation(p, AnnotationRolledBackFrom, strings.Join(slices.Compact(all), ","))
 }
-
-// RestoreRolledBackFrom sets the references from which a package was rolled back to those of its former state.
-func RestoreRolledBackFrom(p, former v1.Package) {
-	setAnnotation(p, AnnotationRolledBackFrom, former.GetAnnotations()[AnnotationRolledBackFrom])
-}

@@ -298,8 +298,7 @@ func (c *change) restore(live v1.Package) {
 	}
 	live.SetLabels(restored(live.GetLabels(), c.before.GetLabels(), graph.LabelAutoInstalled))
 	live.SetAnnotations(restored(live.GetAnnotations(), c.before.GetAnnotations(),
-		graph.AnnotationRequiredBy, graph.AnnotationKindProviders, webhooks.AnnotationAllowed, revision.AnnotationAdopt))
-	revision.RestoreRolledBackFrom(live, c.before)
+		graph.AnnotationRequiredBy, graph.AnnotationKindProviders, webhooks.AnnotationAllowed, revision.AnnotationAdopt, revision.AnnotationRolledBackFrom))
 	revision.SetUndo(live, "")
 }
 
