@@ -72,7 +72,7 @@ func enqueueNeeding(c client.Reader, origins state.Origins, kind string, needs f
 // kindProvidersOf returns the dependencies on the packages that are recorded for the kinds that a revision requires.
 func kindProvidersOf(ctx context.Context, c client.Reader, rev v1.PackageRevision) []dependency.Dependency {
 	p := v1.NewPackage(rev.PackageKind())
-	if c.Get(ctx, client.ObjectKey{Name: rev.GetLabels()[v1.LabelPackage]}, p) != nil {
+	if c.Get(ctx, client.ObjectKey{Name: rev.GetLabels()[v1.LabelPackage]}, p, client.UnsafeDisableDeepCopy) != nil {
 		return nil
 	}
 	return graph.KindProviders(p)
