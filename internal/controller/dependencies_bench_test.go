@@ -1,12 +1,16 @@
 package controller_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
@@ -95,8 +99,67 @@ func (w *dependencyEnv) benchmarkInstall(b *testing.B, prefix string, definition
 		}
 	}
 	took := time.Since(begin)
+	b.StopTimer()
+	writes := w.repeatWrites(b, prefix)
+	b.StartTimer()
 	b.ReportMetric(float64(floor.Milliseconds()), "floor-ms")
+	b.ReportMetric(float64(writes.Milliseconds()), "writes-ms")
 	b.ReportMetric(float64(took.Milliseconds()), "closure-ms")
 	b.ReportMetric(took.Seconds()/floor.Seconds(), "x-floor")
 	b.ReportMetric(float64(len(w.registry.requests("")))/(1+groups+groups*each), "requests/package")
+}
+
+// repeatWrites returns the time that a bare client needs, with ten concurrent calls, to create the packages whose
+// names start with prefix and their revisions under other names, and to write each status once, while no manager runs.
+func (w *dependencyEnv) repeatWrites(b *testing.B, prefix string) time.Duration {
+	b.Helper()
+	w.stop()
+	var copies []client.Object
+	add := func(o client.Object) {
+		if strings.HasPrefix(o.GetName(), "dep-"+prefix) {
+			o.SetName("bare-" + o.GetName())
+			o.SetUID("")
+			o.SetResourceVersion("")
+			o.SetFinalizers(nil)
+			o.SetOwnerReferences(nil)
+			o.SetManagedFields(nil)
+			copies = append(copies, o)
+		}
+	}
+	for _, kind := range v1.PackageKinds() {
+		packages, revisions := v1.NewPackageList(kind), v1.NewPackage(kind).NewRevisionList()
+		if err := errors.Join(w.Client.List(b.Context(), packages), w.Client.List(b.Context(), revisions)); err != nil {
+			b.Fatal(err)
+		}
+		for _, p := range packages.Packages() {
+			add(p)
+		}
+		for _, r := range revisions.Revisions() {
+			add(r)
+		}
+	}
+	begin := time.Now()
+	calls, ctx := errgroup.WithContext(b.Context())
+	calls.SetLimit(10)
+	for _, o := range copies {
+		calls.Go(func() error {
+			status := o.DeepCopyObject().(client.Object)
+			if err := w.Client.Create(ctx, o); err != nil {
+				return err
+			}
+			status.SetResourceVersion(o.GetResourceVersion())
+			return w.Client.Status().Update(ctx, status)
+		})
+	}
+	if err := calls.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	took := time.Since(begin)
+	for _, o := range copies {
+		if err := w.Client.Delete(b.Context(), o); err != nil {
+			b.Fatal(err)
+		}
+	}
+	w.stop = w.start(b)
+	return took
 }
