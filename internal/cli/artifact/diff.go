@@ -23,7 +23,7 @@ const changesFound terminal.ExitCode = 2
 
 // DiffCmd implements `xpkg diff`.
 type DiffCmd struct {
-	From     string `arg:"" name:"from" help:"The former version: a reference, a .xpkg file, oci:DIR for an OCI layout, installed:NAME for the running version of an installed package, or - for standard input."`
+	From     string `arg:"" name:"from" help:"The former version: a reference, a .xpkg file, the folder of the source of a package, oci:DIR for an OCI layout, installed:NAME for the running version of an installed package, or - for standard input."`
 	To       string `arg:"" name:"to" help:"The new version."`
 	All      bool   `help:"List each safe change in a line of its own, and added kinds."`
 	FailOn   string `enum:"never,breaking,care,any" default:"never" placeholder:"CLASS" help:"Exit with code 2 if there are changes of this class or above: breaking, care or any. Default is never."`
@@ -68,6 +68,13 @@ func (c *DiffCmd) read(env *terminal.Env, source string) (pkg *xpkg.Package, err
 	from, err := location.Parse(source)
 	if err != nil {
 		return nil, err
+	}
+	if from.Kind == location.File && location.IsSource(from.Path) {
+		folder, err := location.FolderFlags{}.Read(env.Context, from.Path, c.StreamLimits())
+		if err != nil {
+			return nil, err
+		}
+		return folder.Package(xpkg.ReadOptions{Policy: xpkg.PolicyBuild(), Limits: c.StreamLimits()})
 	}
 	err = c.WithPackage(env, from, c.Platform, func(_ location.Transfer, o *location.Opened, m oci.Manifest) (err error) {
 		pkg, _, err = location.ReadPackage(env.Context, o, m, c.LimitFlags)

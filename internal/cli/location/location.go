@@ -212,10 +212,16 @@ func adviseBuild(err error, path string) error {
 	if !errors.Is(err, archive.ErrNotAnArchive) {
 		return err
 	}
-	if _, missing := os.Stat(filepath.Join(path, "crossplane.yaml")); missing != nil {
+	if !IsSource(path) {
 		return err
 	}
 	return errcode.From(err).WithDo("The folder is the source of a package. Build it with `xpkg build -f %s -o package.xpkg`, and name that file.", wording.ShellWord(path))
+}
+
+// IsSource reports whether a path is the folder of the source of a package, and not that of an OCI layout.
+func IsSource(path string) bool {
+	_, err := os.Stat(filepath.Join(path, "crossplane.yaml"))
+	return err == nil
 }
 
 // Write writes an artifact to a location. Tag is its name in an OCI layout; it can be empty.
