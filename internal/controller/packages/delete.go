@@ -139,19 +139,30 @@ func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisi
 
 // ownedDefinitions returns the CRDs that a package owns, from their watch: also those that only a deleted revision has contained.
 func (r *Reconciler) ownedDefinitions(ctx context.Context, who plan.Requester) ([]plan.Ref, error) {
-	gvk := apiextensionsv1.SchemeGroupVersion.WithKind(plan.DefinitionKind)
-	all := &metav1.PartialObjectMetadataList{}
-	all.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := r.API.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list CRDs: %w", err)
+	all, err := definitions(ctx, r.API.Client)
+	if err != nil {
+		return nil, err
 	}
 	var refs []plan.Ref
-	for i := range all.Items {
-		if slices.ContainsFunc(all.Items[i].OwnerReferences, who.IsFamily) {
-			refs = append(refs, plan.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: all.Items[i].Name})
+	for i := range all {
+		if slices.ContainsFunc(all[i].OwnerReferences, who.IsFamily) {
+			refs = append(refs, plan.Ref{APIVersion: definitionKind.GroupVersion().String(), Kind: definitionKind.Kind, Name: all[i].Name})
 		}
 	}
 	return refs, nil
+}
+
+// definitionKind is the kind of CRDs.
+var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind(plan.DefinitionKind)
+
+// definitions returns the metadata of all CRDs from their watch. The caller must not change it.
+func definitions(ctx context.Context, c client.Reader) ([]metav1.PartialObjectMetadata, error) {
+	all := &metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(definitionKind.GroupVersion().WithKind(definitionKind.Kind + "List"))
+	if err := c.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list CRDs: %w", err)
+	}
+	return all.Items, nil
 }
 
 // watchedDefinitions returns the metadata of CRDs from their watch.

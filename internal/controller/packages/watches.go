@@ -3,13 +3,17 @@ package packages
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -23,15 +27,18 @@ import (
 // SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	p, c, origins := v1.NewPackage(r.Kind), r.API.Client, r.Resolver.Packages.Origins
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("package/"+strings.ToLower(r.Kind)).
 		For(p, builder.WithPredicates(watch.SpecOrMetadataChanged())).
 		Owns(p.NewRevision()).
 		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, origins, r.Kind)).
 		WatchesMetadata(watch.Secrets(), enqueueForSecret(c, origins, r.Kind), watch.InNamespace(r.Resolver.Packages.Namespace)).
 		WatchesRawSource(source.Channel(r.APIChanges, enqueueAll(c, r.Kind))).
-		WithOptions(requeue.Options(log)).
-		Complete(r)
+		WithOptions(requeue.Options(log))
+	if r.Kind == v1.ProviderKind {
+		b = b.WatchesMetadata(watch.Metadata(definitionKind), enqueueWhenDeleted(c, r.Kind), builder.WithPredicates(onlyDeletions))
+	}
+	return b.Complete(r)
 }
 
 // enqueueForImageConfig enqueues the packages whose image an ImageConfig concerns: as it was requested, as
@@ -47,6 +54,32 @@ func enqueueForSecret(c client.Reader, origins state.Origins, kind string) handl
 	return watch.EnqueuePackages(c, kind, func(ctx context.Context, o client.Object, p v1.Package) bool {
 		return p.GetCondition(v1.TypeReady).Status != corev1.ConditionTrue && isPullSecret(ctx, c, origins, p, o.GetName())
 	})
+}
+
+// enqueueWhenDeleted enqueues a package that is being deleted when the last of its CRDs of a stage of its deletion is gone.
+func enqueueWhenDeleted(c client.Reader, kind string) handler.EventHandler {
+	return watch.EnqueuePackages(c, kind, func(ctx context.Context, gone client.Object, p v1.Package) bool {
+		if p.GetDeletionTimestamp() == nil || !isOwnedBy(gone, p) {
+			return false
+		}
+		rest, err := definitions(ctx, c)
+		stage := deletionStage(gone.GetName())
+		return err == nil && !slices.ContainsFunc(rest, func(other metav1.PartialObjectMetadata) bool {
+			return deletionStage(other.Name) == stage && isOwnedBy(&other, p)
+		})
+	})
+}
+
+// isOwnedBy reports whether a package is an owner of an object.
+func isOwnedBy(o client.Object, p v1.Package) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == p.GetUID() })
+}
+
+// onlyDeletions admits the events of deleted objects.
+var onlyDeletions = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	UpdateFunc:  func(event.UpdateEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
 // enqueueAll enqueues all packages of a kind.
