@@ -93,3 +93,36 @@ func TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitsTolerateOutages proves that a command does not fail, and undo its changes, because the API server does not carry out single
+// requests while it waits.
+func TestWaitsTolerateOutages(t *testing.T) {
+	b := newBench(t)
+	scow := b.push(t, "outage/scow", "v1.0.0", "Scow")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "scow", "--yes", "--wait", "1m") })
+	var count atomic.Int32
+	proxy := b.forward(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/providers/scow") {
+			switch n := count.Add(1); n {
+			case 1, 2, 3:
+				http.Error(w, "overloaded", []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}[n-1])
+				return
+			case 4:
+				panic(http.ErrAbortHandler)
+			}
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	kubeconfig := kubeconfigOf(t, server)
+	for _, args := range [][]string{{"install", "provider", scow, "scow", "--wait", "1m", "--atomic"}, {"uninstall", "scow", "--yes", "--wait", "1m"}} {
+		count.Store(0)
+		if args[0] == "uninstall" {
+			count.Store(-1) // The command reads the package first.
+		}
+		if e := b.run(t, kubeconfig, args...); e.code != 0 || count.Load() < 4 {
+			t.Errorf("%q: exit code %d after %d reads\n%s", args, e.code, count.Load(), e.errors)
+		}
+	}
+}

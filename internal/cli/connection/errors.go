@@ -21,7 +21,7 @@ var (
 	}
 	ErrCluster = errcode.Code{
 		Name: "ClusterUnavailable", Class: errcode.Unavailable,
-		Cause: "The cluster of the kubeconfig does not respond.",
+		Cause: "The cluster of the kubeconfig does not respond, or not as it should.",
 		Fix:   "Check that the cluster runs, and that the kubeconfig and its context are correct.",
 	}
 	ErrNoPackageAPI = errcode.Code{
@@ -48,6 +48,9 @@ func Classify(err error, what string, args ...any) error {
 	case apierrors.IsInvalid(err):
 		return ErrRefusedByServer.New(err, what, args...)
 	}
+	if isOverloaded(err) {
+		return ErrCluster.New(err, what, args...).WithDo("The API server responds, but did not carry out the request. Run the command again later.")
+	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		return fmt.Errorf(what+": %w", append(args, err)...)
@@ -57,6 +60,18 @@ func Classify(err error, what string, args ...any) error {
 		return failed.WithDo("Start the control plane with `%s`, or name another cluster with --kubeconfig.", start)
 	}
 	return failed
+}
+
+// isOverloaded reports whether the API server could not process a request that it can possibly process later.
+func isOverloaded(err error) bool {
+	for _, is := range []func(error) bool{
+		apierrors.IsTooManyRequests, apierrors.IsInternalError, apierrors.IsServerTimeout, apierrors.IsTimeout, apierrors.IsServiceUnavailable,
+	} {
+		if is(err) {
+			return true
+		}
+	}
+	return false
 }
 
 // ErrRefusedByServer is the code for an object that the API server rejects.

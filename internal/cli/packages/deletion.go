@@ -125,12 +125,13 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 	// A package that is required is created again after its deletion, so that it is gone only if two reads agree and no
 	// PackageInstall waits for the manager.
 	gone, decided := 0, time.Time{}
+	var outage outage
 	for {
 		left, err := remains(ctx, cluster, objects, p, with)
 		if err == nil && !left {
 			left, err = with.addObjects(ctx, objects, p)
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !outage.tolerates(err) {
 			return err
 		}
 		if err == nil && !left {

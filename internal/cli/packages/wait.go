@@ -96,18 +96,13 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	var health packageHealth
+	var outage outage
 	for {
-		if err := cluster.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil && ctx.Err() == nil {
-			if apierrors.IsNotFound(err) {
-				return inventory.ErrPackageNotFound.New(nil, "another client deleted %s while the command waited for it", inventory.ShortName(p))
-			}
-			return connection.Classify(err, "read %s", inventory.ShortName(p))
-		}
-		if err := inventory.CheckNotDeleting(p); err != nil {
-			return err
-		}
+		now, err := readHealth(ctx, cluster, p)
 		p.GetObjectKind().SetGroupVersionKind(kind)
-		now, err := checkHealth(ctx, cluster, p)
+		if outage.tolerates(err) {
+			now, err = packageHealth{of: p, message: errcode.From(err).What}, nil
+		}
 		if err != nil || now.ready {
 			return err
 		}
@@ -133,6 +128,38 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 		case <-tick.C:
 		}
 	}
+}
+
+// outage is a time in which the API server does not respond, or not as it should.
+type outage struct{ since time.Time }
+
+// outageTime is the time for which a wait tolerates an outage. A command that undoes its changes would undo them otherwise.
+const outageTime = 10 * time.Second
+
+// tolerates reports whether a wait continues after a read with an error, which can be nil.
+func (o *outage) tolerates(err error) bool {
+	if !errors.Is(err, connection.ErrCluster) {
+		o.since = time.Time{}
+		return false
+	}
+	if o.since.IsZero() {
+		o.since = time.Now()
+	}
+	return time.Since(o.since) < outageTime
+}
+
+// readHealth reads a package and returns its health.
+func readHealth(ctx context.Context, cluster client.Client, p v1.Package) (packageHealth, error) {
+	if err := cluster.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil && ctx.Err() == nil {
+		if apierrors.IsNotFound(err) {
+			return packageHealth{}, inventory.ErrPackageNotFound.New(nil, "another client deleted %s while the command waited for it", inventory.ShortName(p))
+		}
+		return packageHealth{}, connection.Classify(err, "read %s", inventory.ShortName(p))
+	}
+	if err := inventory.CheckNotDeleting(p); err != nil {
+		return packageHealth{}, err
+	}
+	return checkHealth(ctx, cluster, p)
 }
 
 // packageHealth is the result of one check of a package and its dependencies.
