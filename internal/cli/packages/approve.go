@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -166,13 +167,17 @@ func (a approval) write(ctx context.Context, cluster client.Client) error {
 		}
 	}
 	if len(a.hooks) > 0 {
-		hooks := append(desired.ParseWebhookRules(a.pkg.GetAnnotations()[webhooks.AnnotationAllowed]), a.hooks...)
-		if err := annotate(ctx, cluster, a.pkg, webhooks.AnnotationAllowed, desired.FormatWebhookRules(hooks)); err != nil {
+		err := annotate(ctx, cluster, a.pkg, webhooks.AnnotationAllowed, func(p v1.Package) string {
+			return desired.FormatWebhookRules(append(desired.ParseWebhookRules(p.GetAnnotations()[webhooks.AnnotationAllowed]), a.hooks...))
+		})
+		if err != nil {
 			return err
 		}
 	}
 	if len(a.Objects) > 0 {
-		return annotate(ctx, cluster, a.pkg, revision.AnnotationAdopt, revision.FormatAdoptions(append(revision.Adoptions(a.pkg), a.Objects...)))
+		return annotate(ctx, cluster, a.pkg, revision.AnnotationAdopt, func(p v1.Package) string {
+			return revision.FormatAdoptions(append(revision.Adoptions(p), a.Objects...))
+		})
 	}
 	return nil
 }
@@ -202,18 +207,27 @@ func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, 
 	return err == nil && len(unallowedWebhooks(p, rev)) == 0 && len(unadoptedObjects(p, rev)) == 0
 }
 
-// annotate writes a consent of the user to a package. No other command undoes its last change then.
-func annotate(ctx context.Context, cluster client.Client, p v1.Package, key, value string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": p.GetUID(), "annotations": map[string]any{key: value, revision.AnnotationUndo: nil},
-	}})
-	if err != nil {
-		return err
+// annotate writes a consent of the user to a package: the value for the package as it is when it is written, which keeps what other clients
+// have consented to, or withdrawn, since it was read. No other command undoes its last change then.
+func annotate(ctx context.Context, cluster client.Client, p v1.Package, key string, value func(v1.Package) string) error {
+	kind, uid := p.GetObjectKind().GroupVersionKind(), p.GetUID()
+	for try := 1; ; try++ {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": uid, "resourceVersion": p.GetResourceVersion(), "annotations": map[string]any{key: value(p), revision.AnnotationUndo: nil},
+		}})
+		if err != nil {
+			return err
+		}
+		err = cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
+		again := apierrors.IsConflict(err) && try < attempts
+		if again {
+			err = cluster.Get(ctx, client.ObjectKeyFromObject(p), p)
+		}
+		p.GetObjectKind().SetGroupVersionKind(kind)
+		if err != nil || !again {
+			return connection.Classify(err, "annotate %s", inventory.ShortName(p))
+		}
 	}
-	kind := p.GetObjectKind().GroupVersionKind()
-	err = cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
-	p.GetObjectKind().SetGroupVersionKind(kind)
-	return connection.Classify(err, "annotate %s", inventory.ShortName(p))
 }
 
 // approve records the approval on the revision.

@@ -2,6 +2,7 @@ package packages
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -60,5 +61,33 @@ func TestApprovalOfPermissionsKeepsThePackage(t *testing.T) {
 				t.Errorf("the revision after the approval: %v, %v", rev.GetAnnotations(), err)
 			}
 		})
+	}
+}
+
+// An approval adds to the consents of a package as it is when they are written. It keeps a consent that another client has withdrawn or given
+// while the user was asked.
+func TestApprovalsAddToTheConsentsOfTheMoment(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := v1.NewPackage(v1.ProviderKind)
+	p.SetName("boats")
+	p.SetAnnotations(map[string]string{revision.AnnotationAdopt: "one"})
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p).Build()
+	read := v1.NewPackage(v1.ProviderKind)
+	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), read); err != nil {
+		t.Fatal(err)
+	}
+	other := read.DeepCopyObject().(v1.Package)
+	other.SetAnnotations(map[string]string{revision.AnnotationAdopt: "two"})
+	if err := cluster.Update(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if err := (approval{Objects: []string{"three"}, pkg: read}).write(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), read); err != nil || !slices.Equal(revision.Adoptions(read), []string{"three", "two"}) {
+		t.Errorf("got %q, %v", revision.Adoptions(read), err)
 	}
 }

@@ -102,7 +102,7 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 		if created != nil || consent == "" {
 			continue
 		}
-		if err := annotate(env.Context, cluster, p, key, consent); err != nil {
+		if err := annotate(env.Context, cluster, p, key, func(v1.Package) string { return consent }); err != nil {
 			return err
 		}
 	}
