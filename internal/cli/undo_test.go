@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -91,6 +92,43 @@ func TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned(t *testing.T) {
 			b.must(t, 0, "uninstall", "yawl", "--yes", "--wait", "1m")
 			b.must(t, 0, "install", "provider", b.registry+"/stale/yawl:v1.0.0", "yawl", "--wait", "1m")
 		})
+	}
+}
+
+// TestLostResponsesAreUndone proves that a command knows a package that it has written although the connection ended before the response: it
+// waits for the package, and undoes its change.
+func TestLostResponsesAreUndone(t *testing.T) {
+	b := newBench(t)
+	first, second := b.push(t, "lost/gig", "v1.0.0", "Gig"), b.push(t, "lost/gig", "v2.0.0", "Gig")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "gig", "--yes", "--wait", "1m") })
+	loses := func(method string) string {
+		proxy := b.forward(t)
+		var once sync.Once
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == method {
+				once.Do(func() {
+					proxy.ServeHTTP(httptest.NewRecorder(), r)
+					panic(http.ErrAbortHandler)
+				})
+			}
+			proxy.ServeHTTP(w, r)
+		}))
+		t.Cleanup(server.Close)
+		return kubeconfigOf(t, server)
+	}
+
+	e := b.run(t, loses(http.MethodPost), "install", "provider", first, "gig", "--wait", "1ns", "--atomic")
+	if e.code != 11 || !strings.Contains(e.errors, "All changes were undone: provider/gig was deleted.") {
+		t.Errorf("exit code %d\n%s", e.code, e.errors)
+	}
+	b.absent(t, "gig")
+	b.must(t, 0, "install", "provider", first, "gig", "--wait", "1m")
+	e = b.run(t, loses(http.MethodPut), "update", second, "--wait", "1ns", "--atomic", "--yes")
+	if e.code != 11 || !strings.Contains(e.errors, "provider/gig was returned to "+first) {
+		t.Errorf("exit code %d\n%s", e.code, e.errors)
+	}
+	if p := b.provider(t, "gig"); p.Spec.Package != first || p.Annotations[revision.AnnotationUndo] != "" {
+		t.Errorf("got %s with %v", p.Spec.Package, p.Annotations)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -290,29 +289,15 @@ func (c *change) write(ctx context.Context, cluster client.Client, live v1.Packa
 	return connection.Classify(cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager)), "return %s to %s", inventory.ShortName(c.before), c.before.PackageSpec().Package)
 }
 
-// restore sets the former spec of a package that existed before the change, its former consents, and whether it is a dependency.
+// restore sets the former spec of a package that existed before the change, its former consents, and whether it is a dependency. It leaves
+// the consents that another client has changed since.
 func (c *change) restore(live v1.Package) {
 	*live.PackageSpec() = *c.before.PackageSpec()
 	if r := live.RuntimeSpec(); r != nil {
 		*r = *c.before.RuntimeSpec()
 	}
-	live.SetLabels(restored(live.GetLabels(), c.before.GetLabels(), graph.LabelAutoInstalled))
-	live.SetAnnotations(restored(live.GetAnnotations(), c.before.GetAnnotations(),
-		graph.AnnotationRequiredBy, graph.AnnotationKindProviders, webhooks.AnnotationAllowed, revision.AnnotationAdopt, revision.AnnotationRolledBackFrom))
+	c.written.RestoreLabels(live, c.before, graph.LabelAutoInstalled)
+	c.written.RestoreAnnotations(live, c.before,
+		graph.AnnotationRequiredBy, graph.AnnotationKindProviders, webhooks.AnnotationAllowed, revision.AnnotationAdopt, revision.AnnotationRolledBackFrom)
 	revision.SetUndo(live, "")
-}
-
-// restored returns a map with the former values of some keys.
-func restored(live, former map[string]string, keys ...string) map[string]string {
-	out := maps.Clone(live)
-	for _, key := range keys {
-		if value, ok := former[key]; !ok {
-			delete(out, key)
-		} else if out == nil {
-			out = map[string]string{key: value}
-		} else {
-			out[key] = value
-		}
-	}
-	return out
 }

@@ -30,7 +30,7 @@ func TestUndoneUpdatesReturnConsents(t *testing.T) {
 			live.SetLabels(map[string]string{"team": "a"})
 			live.SetAnnotations(consents("second"))
 			revision.SetUndo(live, "mark")
-			(&change{before: before, after: live}).restore(live)
+			newChange(before, live).restore(live)
 			labels := map[string]string{"team": "a"}
 			maps.Copy(labels, tc.labels)
 			if got := live.GetLabels(); !maps.Equal(got, labels) {
@@ -40,5 +40,24 @@ func TestUndoneUpdatesReturnConsents(t *testing.T) {
 				t.Errorf("got the annotations %v, want %v", got, tc.annotations)
 			}
 		})
+	}
+}
+
+// An undone update leaves the consents, and the mark of a dependency, that another client has changed or removed since: a removal is not
+// visible in the managed fields.
+func TestUndoneUpdatesLeaveConsentsOfOthers(t *testing.T) {
+	at := func(labels, annotations map[string]string) v1.Package {
+		p := v1.NewPackage(v1.ProviderKind)
+		p.SetLabels(labels)
+		p.SetAnnotations(annotations)
+		return p
+	}
+	dependency := map[string]string{graph.LabelAutoInstalled: "true"}
+	before := at(dependency, map[string]string{webhooks.AnnotationAllowed: "first", revision.AnnotationAdopt: "first"})
+	written := newChange(before, at(dependency, map[string]string{webhooks.AnnotationAllowed: "first", revision.AnnotationAdopt: "second"}))
+	live := at(nil, map[string]string{revision.AnnotationAdopt: "third"})
+	written.restore(live)
+	if want := map[string]string{revision.AnnotationAdopt: "third"}; len(live.GetLabels()) > 0 || !maps.Equal(live.GetAnnotations(), want) {
+		t.Errorf("got %v, %v; want %v", live.GetLabels(), live.GetAnnotations(), want)
 	}
 }

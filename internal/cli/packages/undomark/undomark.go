@@ -10,8 +10,12 @@ package undomark
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,18 +53,37 @@ func New(cluster client.Client, mayUndo bool) client.Client {
 
 // Create implements client.Writer.
 func (c marking) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
-	if p, ok := o.(v1.Package); ok {
-		revision.SetUndo(p, c.mark)
-	}
-	return c.Client.Create(ctx, o, opts...)
+	return c.write(ctx, o, func() error { return c.Client.Create(ctx, o, opts...) })
 }
 
 // Update implements client.Writer.
 func (c marking) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
-	if p, ok := o.(v1.Package); ok {
-		revision.SetUndo(p, c.mark)
+	return c.write(ctx, o, func() error { return c.Client.Update(ctx, o, opts...) })
+}
+
+// readTime bounds the time for the read of a package after a failed write.
+const readTime = 5 * time.Second
+
+// write marks a package and writes it. A failed write succeeds if the package has the mark: the connection ended before the response, or the
+// request was sent again.
+func (c marking) write(ctx context.Context, o client.Object, write func() error) error {
+	p, ok := o.(v1.Package)
+	if !ok {
+		return write()
 	}
-	return c.Client.Update(ctx, o, opts...)
+	revision.SetUndo(p, c.mark)
+	err := write()
+	if err == nil || c.mark == "" {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTime)
+	defer cancel()
+	live := v1.NewPackage(p.PackageKind())
+	if c.Get(ctx, client.ObjectKeyFromObject(p), live) != nil || markOf(live) != c.mark {
+		return err
+	}
+	reflect.ValueOf(p).Elem().Set(reflect.ValueOf(live).Elem())
+	return nil
 }
 
 // markOf returns the mark of a package; empty if it has none.
@@ -114,13 +137,49 @@ type State struct {
 	mark       string
 	// isDependency reports whether the package was marked as installed for its dependents.
 	isDependency bool
+	// labels and annotations are those that the command has written.
+	labels, annotations map[string]string
 	// writers are the records of the clients that have written the package, other than its status.
 	writers []metav1.ManagedFieldsEntry
 }
 
 // StateOf returns the state of a package that a command has just written.
 func StateOf(p v1.Package) State {
-	return State{uid: p.GetUID(), generation: p.GetGeneration(), mark: markOf(p), isDependency: graph.IsAutoInstalled(p), writers: p.GetManagedFields()}
+	return State{
+		uid: p.GetUID(), generation: p.GetGeneration(), mark: markOf(p), isDependency: graph.IsAutoInstalled(p),
+		labels: maps.Clone(p.GetLabels()), annotations: maps.Clone(p.GetAnnotations()), writers: p.GetManagedFields(),
+	}
+}
+
+// RestoreLabels sets the labels of a package that the command has changed to their values before. It leaves those that another client has
+// changed since, which can also be a removal.
+func (s State) RestoreLabels(live, before v1.Package, keys ...string) {
+	live.SetLabels(restored(live.GetLabels(), s.labels, before.GetLabels(), keys))
+}
+
+// RestoreAnnotations is like RestoreLabels for annotations.
+func (s State) RestoreAnnotations(live, before v1.Package, keys ...string) {
+	live.SetAnnotations(restored(live.GetAnnotations(), s.annotations, before.GetAnnotations(), keys))
+}
+
+// restored returns a map with the former values of the keys whose values are still as they were written.
+func restored(live, written, former map[string]string, keys []string) map[string]string {
+	out := maps.Clone(live)
+	for _, key := range keys {
+		is, exists := live[key]
+		was, existed := written[key]
+		if is != was || exists != existed {
+			continue
+		}
+		if value, ok := former[key]; !ok {
+			delete(out, key)
+		} else if out == nil {
+			out = map[string]string{key: value}
+		} else {
+			out[key] = value
+		}
+	}
+	return out
 }
 
 // AsDependency returns the state after the command has marked the package as a dependency.
@@ -145,7 +204,23 @@ func (s State) Matches(p v1.Package) bool {
 // Release removes the mark of the state from a package, also if another client has changed the package since. It leaves the mark of another
 // command, and a mark that cannot be removed: it has no effect when its command has ended.
 func (s State) Release(ctx context.Context, cluster client.Client, p v1.Package) {
-	if s.mark != "" {
-		_ = remove(ctx, cluster, p, func() (bool, error) { return markOf(p) == s.mark, nil })
+	if s.mark == "" {
+		return
+	}
+	for range releases {
+		err := remove(ctx, cluster, p, func() (bool, error) { return markOf(p) == s.mark, nil })
+		if !errors.Is(err, connection.ErrCluster) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(releasePause):
+		}
 	}
 }
+
+const (
+	// releases is the number of attempts to remove the mark of a command that ends, if the API server does not respond as it should.
+	releases     = 3
+	releasePause = 200 * time.Millisecond
+)
