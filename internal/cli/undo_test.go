@@ -1,13 +1,17 @@
 package cli_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
@@ -95,6 +99,47 @@ func TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned(t *testing.T) {
 	}
 }
 
+// TestExplicitInstallsStayExplicit proves that a package that a user installs explicitly does not become a dependency again: not by a lock
+// file that is being installed, and not when the update of another command is undone that was planned before.
+func TestExplicitInstallsStayExplicit(t *testing.T) {
+	b := newBench(t)
+	first, second := b.push(t, "explicit/hull", "v1.0.0", "Hull"), b.push(t, "explicit/hull", "v2.0.0", "Hull")
+	mast, mast2 := b.push(t, "explicit/mast", "v1.0.0", "Mast"), b.push(t, "explicit/mast", "v2.0.0", "Mast")
+	top := b.pushDependent(t, "explicit/top", "v1.0.0", b.registry+"/explicit/hull <v2.0.0", "Top")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "hull", "mast", "--yes", "--wait", "1m") })
+	explicit := func() {
+		t.Helper()
+		if p := b.provider(t, "hull"); graph.IsAutoInstalled(p) || p.Annotations[graph.AnnotationRequiredBy] != "" {
+			t.Errorf("hull is a dependency: %v, %v", p.Labels, p.Annotations)
+		}
+	}
+
+	lock := filepath.Join(t.TempDir(), "xpkg.lock")
+	resolve(t, lock, top)
+	install := func() {
+		b.must(t, 0, "install", "provider", b.provider(t, "explicit-hull").Spec.Package, "explicit-hull").prints(t, "now installed explicitly")
+	}
+	e := b.run(t, b.before(t, http.MethodPatch, "/providers/explicit-hull", 1, install), "install", "--lock", lock)
+	if p := b.provider(t, "explicit-hull"); e.code != 0 || graph.IsAutoInstalled(p) || p.Annotations[graph.AnnotationRequiredBy] != "" {
+		t.Errorf("exit code %d, %v, %v\n%s", e.code, p.Labels, p.Annotations, e.errors)
+	}
+	b.must(t, 0, "sync", "--lock", lock)
+	if p := b.provider(t, "explicit-hull"); graph.IsAutoInstalled(p) {
+		t.Error("the next command makes the package a dependency")
+	}
+	b.must(t, 0, "uninstall", "explicit-top", "explicit-hull", "--yes", "--wait", "1m")
+
+	b.must(t, 0, "install", "provider", first, "hull", "--wait", "1m")
+	b.must(t, 0, "install", "provider", mast, "mast", "--wait", "1m")
+	b.patch(t, b.provider(t, "hull"), `{"metadata":{"labels":{"xpkg.dev/auto-installed":"true"},"annotations":{"xpkg.dev/required-by":"a.test/top"}}}`)
+	install = func() { b.must(t, 0, "install", "provider", first, "hull").prints(t, "now installed explicitly") }
+	e = b.run(t, b.before(t, http.MethodPut, "", 1, install), "update", second, mast2, "--wait", "1ns", "--atomic", "--yes")
+	if p := b.provider(t, "hull"); e.code != 11 || p.Spec.Package != first {
+		t.Errorf("exit code %d, %s\n%s", e.code, p.Spec.Package, e.errors)
+	}
+	explicit()
+}
+
 // TestLostResponsesAreUndone proves that a command knows a package that it has written although the connection ended before the response: it
 // waits for the package, and undoes its change.
 func TestLostResponsesAreUndone(t *testing.T) {
@@ -132,6 +177,24 @@ func TestLostResponsesAreUndone(t *testing.T) {
 	}
 }
 
+// TestLockFilesAreStaleIfAnUnchangedPackageMoves proves that a command does not report a package as unchanged that another client has
+// changed while it planned its other changes.
+func TestLockFilesAreStaleIfAnUnchangedPackageMoves(t *testing.T) {
+	b := newBench(t)
+	oar, oar2 := b.push(t, "moves/oar", "v1.0.0", "Oar"), b.push(t, "moves/oar", "v2.0.0", "Oar")
+	cleat := b.push(t, "moves/cleat", "v1.0.0", "Cleat")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "moves-oar", "--yes", "--wait", "1m") })
+	lock := filepath.Join(t.TempDir(), "xpkg.lock")
+	resolve(t, lock, oar, cleat)
+	b.must(t, 0, "install", "provider", oar, "moves-oar", "--wait", "1m")
+	change := func() { b.must(t, 0, "update", oar2, "--yes") }
+	e := b.run(t, b.before(t, http.MethodGet, "/providers", 2, change), "sync", "--lock", lock, "--yes")
+	if e.code != 9 || !strings.Contains(e.errors, "PlanMoved: ") {
+		t.Errorf("exit code %d\n%s%s", e.code, e.out, e.errors)
+	}
+	b.absent(t, "moves-cleat")
+}
+
 // TestWaitsTolerateOutages proves that a command does not fail, and undo its changes, because the API server does not carry out single
 // requests while it waits.
 func TestWaitsTolerateOutages(t *testing.T) {
@@ -162,5 +225,14 @@ func TestWaitsTolerateOutages(t *testing.T) {
 		if e := b.run(t, kubeconfig, args...); e.code != 0 || count.Load() < 4 {
 			t.Errorf("%q: exit code %d after %d reads\n%s", args, e.code, count.Load(), e.errors)
 		}
+	}
+}
+
+// resolve writes the lock file of packages.
+func resolve(t *testing.T, lock string, packages ...string) {
+	t.Helper()
+	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: t.Output()}
+	if code := cli.Main(t.Context(), append([]string{"xpkg", "resolve", "--lock", lock}, packages...), env); code != 0 {
+		t.Fatalf("exit code %d", code)
 	}
 }

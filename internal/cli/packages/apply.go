@@ -70,7 +70,7 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	creates := p.Operation == planner.Install
-	done, err := carryOut(env.Context, undomark.New(pl.client, creates && c.Wait > 0), p)
+	_, done, err := carryOut(env.Context, undomark.New(pl.client, creates && c.Wait > 0), p)
 	if err != nil {
 		return err
 	}

@@ -38,29 +38,31 @@ func keepNeeded(ctx context.Context, cluster client.Client, p *planner.Plan) err
 }
 
 // carryOut writes the package of a plan, on the condition that the package has not changed since the plan was
-// computed. The package manager carries out all other changes.
-func carryOut(ctx context.Context, cluster client.Client, p *planner.Plan) (v1.Package, error) {
+// computed. The package manager carries out all other changes. It returns the package before the write, or nil for a new one, and after it.
+func carryOut(ctx context.Context, cluster client.Client, p *planner.Plan) (before, after v1.Package, err error) {
 	if err := keepNeeded(ctx, cluster, p); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if p.Operation == planner.Install {
-		return createPlanned(ctx, cluster, p)
+		after, err = createPlanned(ctx, cluster, p)
+		return nil, after, err
 	}
 	for try := 1; ; try++ {
 		live, err := inventory.Get(ctx, cluster, p.Package.Kind, p.Package.Name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := planner.MovedError(p, p.CheckPackage(live)); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		before := live.DeepCopyObject().(v1.Package)
 		if p.Operation == planner.Uninstall {
 			err = deletePlanned(ctx, cluster, live)
 		} else {
 			err = updatePlanned(ctx, cluster, live, p)
 		}
 		if !apierrors.IsConflict(err) || try == attempts {
-			return live, connection.Classify(err, "%s %s", p.Verb(), inventory.ShortName(live))
+			return before, live, connection.Classify(err, "%s %s", p.Verb(), inventory.ShortName(live))
 		}
 	}
 }

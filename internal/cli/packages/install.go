@@ -243,9 +243,9 @@ func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Packa
 }
 
 // adopt marks an automatically installed package as explicitly installed, so that it is kept when no package
-// requires it.
+// requires it. Another command does not label it as a dependency any more either.
 func adopt(env *terminal.Env, cluster client.Client, p v1.Package) error {
-	if !graph.IsAutoInstalled(p) {
+	if !graph.IsAutoInstalled(p) && !graph.IsUnmarkedDependency(p) {
 		return nil
 	}
 	kind := p.GetObjectKind().GroupVersionKind()

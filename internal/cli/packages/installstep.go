@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -141,13 +142,34 @@ func dependents(f lockfile.File, repository string) []string {
 	return out
 }
 
-// labelDependency labels a package as one that was installed as a dependency.
-func labelDependency(ctx context.Context, cluster client.Client, p v1.Package) error {
-	kind := p.GetObjectKind().GroupVersionKind()
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:"true"}}}`, p.GetUID(), graph.LabelAutoInstalled)
-	err := cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(plan.FieldManager))
-	p.GetObjectKind().SetGroupVersionKind(kind)
-	return connection.Classify(err, "change %s", inventory.ShortName(p))
+// refresh sets the installed package of a step that changes nothing to its current state. It fails if the package has been changed or
+// deleted since it was read.
+func (s *step) refresh(now v1.Package) error {
+	if now == nil || now.GetUID() != s.live.GetUID() || now.GetGeneration() != s.live.GetGeneration() {
+		return planner.ErrPlanMoved.New(nil, "another client has changed or deleted %s meanwhile", inventory.ShortName(s.live)).WithDo("Nothing was written. Run the command again.")
+	}
+	s.live = now
+	return nil
+}
+
+// labelDependency labels a package as one that was installed as a dependency, unless a user has installed it explicitly since. It reports
+// whether the package has the label.
+func labelDependency(ctx context.Context, cluster client.Client, p v1.Package) (labelled bool, err error) {
+	kind, uid := p.GetObjectKind().GroupVersionKind(), p.GetUID()
+	for try := 1; ; try++ {
+		if p.GetUID() != uid || !graph.IsUnmarkedDependency(p) {
+			return p.GetUID() == uid && graph.IsAutoInstalled(p), nil
+		}
+		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"labels":{%q:"true"}}}`, p.GetResourceVersion(), graph.LabelAutoInstalled)
+		err := cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(plan.FieldManager))
+		if apierrors.IsConflict(err) && try < attempts {
+			err = cluster.Get(ctx, client.ObjectKeyFromObject(p), p)
+		}
+		p.GetObjectKind().SetGroupVersionKind(kind)
+		if err != nil {
+			return false, connection.Classify(err, "change %s", inventory.ShortName(p))
+		}
+	}
 }
 
 // isLocked reports whether a package is installed in the locked version and with the locked content. Several versions can have one content,
@@ -164,31 +186,32 @@ func isLocked(live v1.Package, p lockfile.Package) bool {
 	return status.CurrentIdentifier == spec.Package && status.ResolvedDigest == p.Digest.String()
 }
 
-// carryOut writes the package of a step.
-func (s *step) carryOut(ctx context.Context, cluster client.Client) (v1.Package, string, error) {
-	word := "created"
+// carryOut writes the package of a step. It returns the package before the write, or nil for a new one, and after it, and a word for the
+// result.
+func (s *step) carryOut(ctx context.Context, cluster client.Client) (before, after v1.Package, word string, err error) {
+	word = "created"
 	if s.live != nil {
 		word = "updated"
 	}
 	switch {
 	case s.same:
-		return s.live, "unchanged", undomark.Remove(ctx, cluster, s.live)
+		return s.live, s.live, "unchanged", undomark.Remove(ctx, cluster, s.live)
 	case s.remove:
-		return s.live, "deleted", s.delete(ctx, cluster)
+		return s.live, s.live, "deleted", s.delete(ctx, cluster)
 	case s.plan != nil:
-		done, err := carryOut(ctx, cluster, s.plan)
-		return done, word, err
+		before, after, err = carryOut(ctx, cluster, s.plan)
+		return before, after, word, err
 	}
 	switch kind := s.want.GetObjectKind().GroupVersionKind(); {
 	case s.live != nil:
 		revision.RecordVersion(s.want, s.live.PackageSpec().Package, false)
 		err := cluster.Update(ctx, s.want, client.FieldOwner(plan.FieldManager))
 		s.want.GetObjectKind().SetGroupVersionKind(kind)
-		return s.want, word, connection.Classify(err, "update %s", inventory.ShortName(s.want))
+		return s.live, s.want, word, connection.Classify(err, "update %s", inventory.ShortName(s.want))
 	default:
 		err := cluster.Create(ctx, s.want, client.FieldOwner(plan.FieldManager))
 		s.want.GetObjectKind().SetGroupVersionKind(kind)
-		return s.want, word, connection.Classify(err, "create %s", inventory.ShortName(s.want))
+		return nil, s.want, word, connection.Classify(err, "create %s", inventory.ShortName(s.want))
 	}
 }
 
@@ -199,6 +222,6 @@ func (s *step) delete(ctx context.Context, cluster client.Client) error {
 	if err != nil || now == nil || now.GetUID() != s.live.GetUID() || inventory.IsDeleting(now) {
 		return err
 	}
-	_, err = carryOut(ctx, cluster, s.plan)
+	_, _, err = carryOut(ctx, cluster, s.plan)
 	return err
 }

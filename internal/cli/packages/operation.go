@@ -348,6 +348,11 @@ func (o operation) checkSteps(env *terminal.Env, pl *clusterPlanner, steps []*st
 		return err
 	}
 	for _, s := range steps {
+		if s.same {
+			if err := s.refresh(all.Named(s.live)); err != nil {
+				return err
+			}
+		}
 		if s.plan == nil || s.plan.Operation == planner.Install {
 			continue
 		}
@@ -479,7 +484,8 @@ func splitUnhealthy(done []*doneStep) (concerned, unhealthy []*doneStep) {
 // doneStep is a step that was carried out.
 type doneStep struct {
 	*step
-	object v1.Package
+	// before is the package before the step, or nil for a new one, and object is the package after it.
+	before, object v1.Package
 	// written is the state of the object when it was written.
 	written undomark.State
 	// word describes the result.
@@ -523,7 +529,7 @@ func (o operation) write(env *terminal.Env, pl *clusterPlanner, steps []*step) (
 				d.deletion = d.owned
 			}
 		}
-		if d.object, d.word, err = s.carryOut(env.Context, undomark.New(cluster, o.Atomic)); err != nil {
+		if d.before, d.object, d.word, err = s.carryOut(env.Context, undomark.New(cluster, o.Atomic)); err != nil {
 			return out, o.partlyDone(err, out, steps[i:])
 		}
 		d.written = undomark.StateOf(d.object)
@@ -531,10 +537,13 @@ func (o operation) write(env *terminal.Env, pl *clusterPlanner, steps []*step) (
 	}
 	for _, d := range out {
 		if d.markDependency {
-			if err := labelDependency(env.Context, cluster, d.object); err != nil {
+			labelled, err := labelDependency(env.Context, cluster, d.object)
+			if err != nil {
 				return out, err
 			}
-			d.written = d.written.AsDependency()
+			if labelled {
+				d.written = d.written.AsDependency()
+			}
 		}
 	}
 	return out, nil
@@ -666,7 +675,7 @@ func changesOf(done []*doneStep) []*change {
 	var out []*change
 	for _, d := range done {
 		if !d.same && !d.remove {
-			out = append(out, &change{before: d.live, after: d.object, written: d.written})
+			out = append(out, &change{before: d.before, after: d.object, written: d.written})
 		}
 	}
 	return out

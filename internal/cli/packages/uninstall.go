@@ -291,7 +291,7 @@ func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, one unin
 		if err != nil {
 			return nil, err
 		}
-		_, err = carryOut(env.Context, cluster, agreed)
+		_, _, err = carryOut(env.Context, cluster, agreed)
 		return agreed, err
 	}
 	if err := planner.CheckMaintained(env.Context, cluster, p, nil); err != nil {

@@ -318,11 +318,7 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 	if err := consentTo(c.ConsentFlag, env, p, c.verb()+" "+string(c.Name)); err != nil {
 		return err
 	}
-	before, err := inventory.Get(env.Context, pl.client, p.Package.Kind, p.Package.Name)
-	if err != nil {
-		return err
-	}
-	done, err := carryOut(env.Context, undomark.New(pl.client, c.Atomic), p)
+	before, done, err := carryOut(env.Context, undomark.New(pl.client, c.Atomic), p)
 	if err != nil {
 		return err
 	}
