@@ -177,22 +177,29 @@ func TestLostResponsesAreUndone(t *testing.T) {
 	}
 }
 
-// TestLockFilesAreStaleIfAnUnchangedPackageMoves proves that a command does not report a package as unchanged that another client has
-// changed while it planned its other changes.
-func TestLockFilesAreStaleIfAnUnchangedPackageMoves(t *testing.T) {
+// TestLockFilesAreStaleIfPackagesMove proves that a command stops if another client changes a package that the command leaves unchanged, or
+// installs one that the command installs, while it plans its changes.
+func TestLockFilesAreStaleIfPackagesMove(t *testing.T) {
 	b := newBench(t)
 	oar, oar2 := b.push(t, "moves/oar", "v1.0.0", "Oar"), b.push(t, "moves/oar", "v2.0.0", "Oar")
-	cleat := b.push(t, "moves/cleat", "v1.0.0", "Cleat")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "moves-oar", "--yes", "--wait", "1m") })
+	cleat, cleat2 := b.push(t, "moves/cleat", "v1.0.0", "Cleat"), b.push(t, "moves/cleat", "v2.0.0", "Cleat")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "moves-oar", "moves-cleat", "--yes", "--wait", "1m") })
 	lock := filepath.Join(t.TempDir(), "xpkg.lock")
 	resolve(t, lock, oar, cleat)
 	b.must(t, 0, "install", "provider", oar, "moves-oar", "--wait", "1m")
-	change := func() { b.must(t, 0, "update", oar2, "--yes") }
-	e := b.run(t, b.before(t, http.MethodGet, "/providers", 2, change), "sync", "--lock", lock, "--yes")
-	if e.code != 9 || !strings.Contains(e.errors, "PlanMoved: ") {
-		t.Errorf("exit code %d\n%s%s", e.code, e.out, e.errors)
+	sync := func(change func()) {
+		t.Helper()
+		e := b.run(t, b.before(t, http.MethodGet, "/providers", 2, change), "sync", "--lock", lock, "--yes")
+		if e.code != 9 || !strings.Contains(e.errors, "PlanMoved: ") {
+			t.Errorf("exit code %d\n%s%s", e.code, e.out, e.errors)
+		}
 	}
+	sync(func() { b.must(t, 0, "update", oar2, "--yes") })
 	b.absent(t, "moves-cleat")
+	sync(func() { b.must(t, 0, "install", "provider", cleat2, "moves-cleat") })
+	if got := b.provider(t, "moves-cleat").Spec.Package; got != cleat2 {
+		t.Errorf("got %s, want %s", got, cleat2)
+	}
 }
 
 // TestWaitsTolerateOutages proves that a command does not fail, and undo its changes, because the API server does not carry out single

@@ -145,6 +145,9 @@ func (o operation) planSteps(env *terminal.Env, pl *clusterPlanner, steps []*ste
 		if err == nil && s.live != nil && !s.remove {
 			err = checkRead(p, s.live)
 		}
+		if err == nil && s.live == nil && p.Operation != planner.Install {
+			err = planner.MovedError(p, []planner.Difference{{What: inventory.ShortName(s.want), Was: "absent", Is: "there"}})
+		}
 		if err == nil {
 			err = p.RefusalError()
 		}
