@@ -128,7 +128,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 		return why
 	}
 	failed := errcode.From(why)
-	advice := failed.Do + " "
+	advice := adviseUndone(failed.Do, returned) + " "
 	switch {
 	case errors.Is(why, ErrWait):
 		advice = adviseCause(changes)
@@ -172,6 +172,18 @@ func undoError(why, err error, undone []string, rest []*change) error {
 		before = " Undone before: " + strings.Join(undone, ", ") + "."
 	}
 	return failed.WithDo("%s The undoing failed: %s.%s Not undone: %s; see `xpkg describe %s`.", failed.Do, errcode.From(err).Error(), before, strings.Join(names, ", "), names[len(names)-1])
+}
+
+// adviseUndone returns the advice for a failure whose change is undone: the package has no failed revision any more to approve, or to return
+// from.
+func adviseUndone(do string, changes []*change) string {
+	for _, c := range changes {
+		if code, _, _, _ := failureOf(c.after); code.Approval {
+			return "Repeat the command without --atomic. Then review what the package waits for, and approve it, with `xpkg approve " + inventory.ShortName(c.after) + "`."
+		}
+		do = strings.TrimSuffix(do, adviseRollback(c.after))
+	}
+	return do
 }
 
 // adviseCause returns the advice after a wait that has failed: what the undone changes leave of the logs of their runtimes.

@@ -1,13 +1,22 @@
 package packages
 
 import (
+	"io"
 	"maps"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // An undone update leaves no consents of its command, and the package is a dependency again if it was one. Other labels and annotations stay.
@@ -59,5 +68,33 @@ func TestUndoneUpdatesLeaveConsentsOfOthers(t *testing.T) {
 	written.restore(live)
 	if want := map[string]string{revision.AnnotationAdopt: "third"}; len(live.GetLabels()) > 0 || !maps.Equal(live.GetAnnotations(), want) {
 		t.Errorf("got %v, %v; want %v", live.GetLabels(), live.GetAnnotations(), want)
+	}
+}
+
+// The advice for an undone update names no command that needs the failed revision.
+func TestAdviceAfterTheUndoing(t *testing.T) {
+	at := func(version, message string) v1.Package {
+		p := named(v1.ProviderKind, "boats")
+		p.PackageSpec().Package = "registry.test/boats:" + version
+		p.SetConditions(metav1.Now(), v1.Condition{Type: v1.TypeHealthy, Status: corev1.ConditionFalse, Message: message})
+		p.PackageStatus().CurrentRevision, p.PackageStatus().LastHealthyRevision = "boats-2", "boats-1"
+		return p
+	}
+	for message, want := range map[string]string{
+		"PermissionEscalation: it requests pods/exec. Approve it with `xpkg approve provider/boats`.": "Repeat the command without --atomic. Then review what the package waits for, and approve it, with `xpkg approve provider/boats`. All changes were undone: ",
+		"NoProgram: it has no program. Build it again.":                                               "Build it again. All changes were undone: ",
+	} {
+		scheme, err := apis.NewScheme()
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := at("v2", message)
+		cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(failed).Build()
+		env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
+		why := finalFailure(failed)
+		got := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, why, newChange(at("v1", ""), failed))).Do
+		if !strings.HasPrefix(got, want) || strings.Contains(got, "rollback") {
+			t.Errorf("%s: got %q, want %q", why, got, want)
+		}
 	}
 }

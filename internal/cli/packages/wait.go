@@ -258,10 +258,17 @@ func finalFailure(p v1.Package) error {
 		}
 		return code.New(errors.New(what), "%s does not run the requested version", inventory.ShortName(p)).WithDo("%s", do)
 	}
-	if former != "" {
-		do += fmt.Sprintf(" `xpkg rollback %s` returns to the last healthy version, %s.", inventory.ShortName(p), former)
-	}
+	do += adviseRollback(p)
 	return code.New(errors.New(what), "%s %s", inventory.ShortName(p), outcome).WithDo("%s", do)
+}
+
+// adviseRollback returns the sentence with the command that returns a failed package to its last healthy revision, or "" without one.
+func adviseRollback(p v1.Package) string {
+	former := formerOf(p)
+	if former == "" {
+		return ""
+	}
+	return fmt.Sprintf(" `xpkg rollback %s` returns to the last healthy version, %s.", inventory.ShortName(p), former)
 }
 
 // formerOf returns the last healthy revision of a package whose current one is another, or "".
