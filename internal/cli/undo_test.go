@@ -100,7 +100,8 @@ func TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned(t *testing.T) {
 }
 
 // TestExplicitInstallsStayExplicit proves that a package that a user installs explicitly does not become a dependency again: not by a lock
-// file that is being installed, and not when the update of another command is undone that was planned before.
+// file that is being installed, and not when the update of another command is undone that was planned before. A removal of dependencies keeps
+// it, also if the user installs it just before its deletion.
 func TestExplicitInstallsStayExplicit(t *testing.T) {
 	b := newBench(t)
 	first, second := b.push(t, "explicit/hull", "v1.0.0", "Hull"), b.push(t, "explicit/hull", "v2.0.0", "Hull")
@@ -136,6 +137,13 @@ func TestExplicitInstallsStayExplicit(t *testing.T) {
 	e = b.run(t, b.before(t, http.MethodPut, "", 1, install), "update", second, mast2, "--wait", "1ns", "--atomic", "--yes")
 	if p := b.provider(t, "hull"); e.code != 11 || p.Spec.Package != first {
 		t.Errorf("exit code %d, %s\n%s", e.code, p.Spec.Package, e.errors)
+	}
+	explicit()
+
+	b.patch(t, b.provider(t, "hull"), `{"metadata":{"labels":{"xpkg.dev/auto-installed":"true"}}}`)
+	e = b.run(t, b.before(t, http.MethodDelete, "/providers/hull", 1, install), "autoremove", "--yes")
+	if e.code != 9 || !strings.Contains(e.errors, "PlanMoved: ") {
+		t.Errorf("exit code %d\n%s", e.code, e.errors)
 	}
 	explicit()
 }

@@ -33,6 +33,8 @@ type step struct {
 	// are deleted when those of the groups before it, which may require them, are gone.
 	remove bool
 	group  int
+	// asPlanned reports whether a dependency is only removed if it was not installed explicitly since.
+	asPlanned bool
 	// plan is nil if nothing changes or no plan could be computed.
 	plan *planner.Plan
 	// same reports whether the locked package is already installed.
@@ -218,10 +220,20 @@ func (s *step) carryOut(ctx context.Context, cluster client.Client) (before, aft
 // delete deletes the package. One that is gone meanwhile, such as a dependency that the manager has deleted, is no
 // error.
 func (s *step) delete(ctx context.Context, cluster client.Client) error {
-	now, err := inventory.Get(ctx, cluster, s.live.PackageKind(), s.live.GetName())
-	if err != nil || now == nil || now.GetUID() != s.live.GetUID() || inventory.IsDeleting(now) {
-		return err
+	for try := 1; ; try++ {
+		now, err := inventory.Get(ctx, cluster, s.live.PackageKind(), s.live.GetName())
+		if err != nil || now == nil || now.GetUID() != s.live.GetUID() || inventory.IsDeleting(now) {
+			return err
+		}
+		moved := s.plan.CheckPackage(now)
+		if s.asPlanned {
+			moved = append(moved, planner.CheckDependency(s.live, now)...)
+		}
+		if err := planner.MovedError(s.plan, moved); err != nil {
+			return err
+		}
+		if err = deletePlanned(ctx, cluster, now); !apierrors.IsConflict(err) || try == attempts {
+			return connection.Classify(err, "%s %s", s.plan.Verb(), inventory.ShortName(now))
+		}
 	}
-	_, _, err = carryOut(ctx, cluster, s.plan)
-	return err
 }

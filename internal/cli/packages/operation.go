@@ -525,6 +525,7 @@ func (o operation) write(env *terminal.Env, pl *clusterPlanner, steps []*step) (
 		}
 		d := &doneStep{step: s}
 		if s.remove {
+			s.asPlanned = !o.Yes || o.onlyOrphans
 			if d.owned, err = newDeletionSummary(env.Context, cluster, s.live); err != nil && o.wait > 0 {
 				return out, o.partlyDone(err, out, steps[i:])
 			}
