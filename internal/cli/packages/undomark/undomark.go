@@ -53,28 +53,38 @@ func New(cluster client.Client, mayUndo bool) client.Client {
 
 // Create implements client.Writer.
 func (c marking) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
-	return c.write(ctx, o, func() error { return c.Client.Create(ctx, o, opts...) })
+	return c.write(ctx, o, func(ctx context.Context) error { return c.Client.Create(ctx, o, opts...) })
 }
 
 // Update implements client.Writer.
 func (c marking) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
-	return c.write(ctx, o, func() error { return c.Client.Update(ctx, o, opts...) })
+	return c.write(ctx, o, func(ctx context.Context) error { return c.Client.Update(ctx, o, opts...) })
 }
 
-// readTime bounds the time for the read of a package after a failed write.
-const readTime = 5 * time.Second
+const (
+	// readTime bounds the time for the read of a package after a failed write.
+	readTime = 5 * time.Second
+	// endTime is the time in which a write ends after the user has interrupted the command.
+	endTime = 5 * time.Second
+)
 
 // write marks a package and writes it. A failed write succeeds if the package has the mark: the connection ended before the response, or the
-// request was sent again.
-func (c marking) write(ctx context.Context, o client.Object, write func() error) error {
+// request was sent again. An interrupt does not end a write that may have arrived, so that the command knows whether it has to undo it.
+func (c marking) write(ctx context.Context, o client.Object, write func(context.Context) error) error {
 	p, ok := o.(v1.Package)
 	if !ok {
-		return write()
+		return write(ctx)
 	}
 	revision.SetUndo(p, c.mark)
-	err := write()
-	if err == nil || c.mark == "" {
-		return err
+	if c.mark == "" || ctx.Err() != nil {
+		return write(ctx)
+	}
+	complete, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(endTime, end) })()
+	err := write(complete)
+	if err == nil {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTime)
 	defer cancel()

@@ -1,6 +1,7 @@
 package undomark
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -174,5 +176,26 @@ func TestStateMatches(t *testing.T) {
 		if got := state.Matches(p); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
+	}
+}
+
+// An interrupt does not end a write of a command that may undo it.
+func TestInterruptsDoNotEndMarkedWrites(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			interrupt()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return c.Create(ctx, o, opts...)
+		},
+	}).Build()
+	if err := New(cluster, true).Create(ctx, newPackage()); err != nil {
+		t.Error(err)
 	}
 }
