@@ -21,7 +21,7 @@ var (
 	}
 	ErrCluster = errcode.Code{
 		Name: "ClusterUnavailable", Class: errcode.Unavailable,
-		Cause: "The cluster of the kubeconfig does not respond, or not as it should.",
+		Cause: "The API server of the kubeconfig does not respond, or responds with a server error.",
 		Fix:   "Check that the cluster runs, and that the kubeconfig and its context are correct.",
 	}
 	ErrNoPackageAPI = errcode.Code{

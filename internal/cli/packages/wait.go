@@ -130,7 +130,7 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 	}
 }
 
-// outage is a time in which the API server does not respond, or not as it should.
+// outage is a time in which the API server does not respond, or responds with server errors.
 type outage struct{ since time.Time }
 
 // outageTime is the time for which a wait tolerates an outage. A command that undoes its changes would undo them otherwise.

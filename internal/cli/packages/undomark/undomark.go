@@ -230,7 +230,7 @@ func (s State) Release(ctx context.Context, cluster client.Client, p v1.Package)
 }
 
 const (
-	// releases is the number of attempts to remove the mark of a command that ends, if the API server does not respond as it should.
+	// releases is the number of attempts to remove the mark of a command that ends, if the API server does not respond.
 	releases     = 3
 	releasePause = 200 * time.Millisecond
 )
