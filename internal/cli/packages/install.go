@@ -5,6 +5,7 @@ package packages
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
@@ -174,6 +176,9 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	}
 	ask := c.Asks(env)
 	switch {
+	case c.Atomic && errors.Is(err, apply.ErrForbidden):
+		// The command could not undo its change either.
+		return errcode.From(err).WithDo("Have an administrator grant the permission, or repeat the command without --atomic: to undo an install, the command reads all packages.")
 	case isPlanUnavailable(err, want) && !c.given():
 		printPlanUnavailable(env, err)
 		if c.cached {
