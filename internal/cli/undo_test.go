@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -148,10 +153,57 @@ func TestExplicitInstallsStayExplicit(t *testing.T) {
 	explicit()
 }
 
+// TestDryRunStatesLabelsOfDependencies proves that a dry run announces the label that completes the interrupted install of a dependency.
+func TestDryRunStatesLabelsOfDependencies(t *testing.T) {
+	b := newBench(t)
+	b.push(t, "label/keel", "v1.0.0", "Keel")
+	lock := filepath.Join(t.TempDir(), "xpkg.lock")
+	resolve(t, lock, b.pushDependent(t, "label/deck", "v1.0.0", b.registry+"/label/keel >=v1.0.0", "Deck"))
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "label-deck", "label-keel", "--yes", "--wait", "1m") })
+	b.must(t, 0, "install", "--lock", lock, "--wait", "1m")
+	b.must(t, 0, "sync", "--lock", lock, "--dry-run").prints(t, "Nothing to do.")
+	b.patch(t, b.provider(t, "label-keel"), `{"metadata":{"labels":{"xpkg.dev/auto-installed":null}}}`)
+	e := b.must(t, 2, "sync", "--lock", lock, "--dry-run")
+	if want := "note: provider/label-keel will be labelled as a dependency"; !strings.Contains(e.errors, want) || graph.IsAutoInstalled(b.provider(t, "label-keel")) {
+		t.Errorf("%s\nwant %q, and no label", e.errors, want)
+	}
+	b.must(t, 0, "sync", "--lock", lock)
+	if !graph.IsAutoInstalled(b.provider(t, "label-keel")) {
+		t.Error("the dependency has no label")
+	}
+}
+
+// TestAtomicNeedsThePermissionToUndo proves that an install that could not be undone is refused with --atomic before its first write.
+func TestAtomicNeedsThePermissionToUndo(t *testing.T) {
+	b := newBench(t)
+	ref := b.push(t, "forbidden/oar", "v1.0.0", "Oar")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "oar", "--yes", "--wait", "1m") })
+	proxy := b.forward(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/functions") {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","code":403,"message":"you may not list functions"}`)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	e := b.run(t, kubeconfigOf(t, server), "install", "provider", ref, "oar", "--atomic", "--wait", "1m")
+	if e.code != 6 || !strings.Contains(e.errors, "repeat the command without --atomic") {
+		t.Errorf("exit code %d\n%s", e.code, e.errors)
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "oar"}, &v1.Provider{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the package was created: %v", err)
+	}
+	b.must(t, 0, "install", "provider", ref, "oar", "--wait", "1m")
+}
+
 // TestLostResponsesAreUndone proves that a command knows a package that it has written although the connection ended before the response: it
 // waits for the package, and undoes its change.
 func TestLostResponsesAreUndone(t *testing.T) {
 	b := newBench(t)
+	dory := b.push(t, "lost/dory", "v1.0.0", "Dory")
 	first, second := b.push(t, "lost/gig", "v1.0.0", "Gig"), b.push(t, "lost/gig", "v2.0.0", "Gig")
 	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "gig", "--yes", "--wait", "1m") })
 	loses := func(method string) string {
@@ -170,11 +222,11 @@ func TestLostResponsesAreUndone(t *testing.T) {
 		return kubeconfigOf(t, server)
 	}
 
-	e := b.run(t, loses(http.MethodPost), "install", "provider", first, "gig", "--wait", "1ns", "--atomic")
-	if e.code != 11 || !strings.Contains(e.errors, "All changes were undone: provider/gig was deleted.") {
+	e := b.run(t, loses(http.MethodPost), "install", "provider", dory, "dory", "--wait", "1ns", "--atomic")
+	if e.code != 11 || !strings.Contains(e.errors, "All changes were undone: provider/dory was deleted.") {
 		t.Errorf("exit code %d\n%s", e.code, e.errors)
 	}
-	b.absent(t, "gig")
+	b.absent(t, "dory")
 	b.must(t, 0, "install", "provider", first, "gig", "--wait", "1m")
 	e = b.run(t, loses(http.MethodPut), "update", second, "--wait", "1ns", "--atomic", "--yes")
 	if e.code != 11 || !strings.Contains(e.errors, "provider/gig was returned to "+first) {

@@ -256,7 +256,12 @@ func truthful(s *step, p *planner.Plan) error {
 func (o operation) preview(env *terminal.Env, steps []*step) error {
 	plans := []*planner.Plan{}
 	var broken error
+	isLabelled := false
 	for _, s := range steps {
+		if s.markDependency && s.live != nil {
+			isLabelled = true
+			fmt.Fprintf(env.Stderr, "note: %s will be labelled as a dependency, because an install of it as a dependency was interrupted.\n", inventory.ShortName(s.live))
+		}
 		if s.plan != nil {
 			plans = append(plans, s.plan)
 			if broken == nil {
@@ -270,7 +275,7 @@ func (o operation) preview(env *terminal.Env, steps []*step) error {
 		return err
 	case broken != nil:
 		return broken
-	case len(plans) > 0:
+	case len(plans) > 0, isLabelled:
 		return terminal.ChangesPending
 	}
 	return nil
