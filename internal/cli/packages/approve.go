@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -210,24 +209,10 @@ func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, 
 // annotate writes a consent of the user to a package: the value for the package as it is when it is written, which keeps what other clients
 // have consented to, or withdrawn, since it was read. No other command undoes its last change then.
 func annotate(ctx context.Context, cluster client.Client, p v1.Package, key string, value func(v1.Package) string) error {
-	kind, uid := p.GetObjectKind().GroupVersionKind(), p.GetUID()
-	for try := 1; ; try++ {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": uid, "resourceVersion": p.GetResourceVersion(), "annotations": map[string]any{key: value(p), revision.AnnotationUndo: nil},
-		}})
-		if err != nil {
-			return err
-		}
-		err = cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
-		again := apierrors.IsConflict(err) && try < attempts
-		if again {
-			err = cluster.Get(ctx, client.ObjectKeyFromObject(p), p)
-		}
-		p.GetObjectKind().SetGroupVersionKind(kind)
-		if err != nil || !again {
-			return connection.Classify(err, "annotate %s", inventory.ShortName(p))
-		}
-	}
+	uid := p.GetUID()
+	return inventory.PatchMetadata(ctx, cluster, p, func() (map[string]any, error) {
+		return map[string]any{"uid": uid, "annotations": map[string]any{key: value(p), revision.AnnotationUndo: nil}}, nil
+	})
 }
 
 // approve records the approval on the revision.

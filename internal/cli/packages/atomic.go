@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -255,23 +254,22 @@ func (c *change) isUsed(ctx context.Context, planUndo planUndoFunc, undone []*ch
 
 // undoUnlessUsed undoes the change unless the package is used. It checks the use again for each attempt.
 func (c *change) undoUnlessUsed(ctx context.Context, cluster client.Client, planUndo planUndoFunc, undone []*change) (used, isUndone bool, err error) {
-	for try := 1; ; try++ {
-		if used, err = c.isUsed(ctx, planUndo, undone); err != nil || used {
-			return used, false, err
+	err = connection.RetryOnConflict(func() (err error) {
+		if used, err = c.isUsed(ctx, planUndo, undone); err == nil && !used {
+			isUndone, err = c.tryUndo(ctx, cluster)
 		}
-		if isUndone, err = c.tryUndo(ctx, cluster); !apierrors.IsConflict(err) || try == attempts {
-			return false, isUndone, err
-		}
-	}
+		return err
+	})
+	return used, isUndone, err
 }
 
 // undo undoes the change of a package that is not used.
 func (c *change) undo(ctx context.Context, cluster client.Client) (isUndone bool, err error) {
-	for try := 1; ; try++ {
-		if isUndone, err = c.tryUndo(ctx, cluster); !apierrors.IsConflict(err) || try == attempts {
-			return isUndone, err
-		}
-	}
+	err = connection.RetryOnConflict(func() (err error) {
+		isUndone, err = c.tryUndo(ctx, cluster)
+		return err
+	})
+	return isUndone, err
 }
 
 // tryUndo deletes a new package, or writes the former spec of another one. It returns false if another client has changed or replaced the

@@ -22,10 +22,6 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// attempts is the maximum number of attempts of a write that conflicts with a status update of the package
-// manager.
-const attempts = 10
-
 // keepNeeded removes the marks of the packages on which a plan depends, so that no command undoes their last changes after the write. It
 // fails if that has happened since the plan was made.
 func keepNeeded(ctx context.Context, cluster client.Client, p *planner.Plan) error {
@@ -47,24 +43,23 @@ func carryOut(ctx context.Context, cluster client.Client, p *planner.Plan) (befo
 		after, err = createPlanned(ctx, cluster, p)
 		return nil, after, err
 	}
-	for try := 1; ; try++ {
+	err = connection.RetryOnConflict(func() error {
 		live, err := inventory.Get(ctx, cluster, p.Package.Kind, p.Package.Name)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		if err := planner.MovedError(p, p.CheckPackage(live)); err != nil {
-			return nil, nil, err
+			return err
 		}
-		before := live.DeepCopyObject().(v1.Package)
+		before, after = live.DeepCopyObject().(v1.Package), live
 		if p.Operation == planner.Uninstall {
 			err = deletePlanned(ctx, cluster, live)
 		} else {
 			err = updatePlanned(ctx, cluster, live, p)
 		}
-		if !apierrors.IsConflict(err) || try == attempts {
-			return before, live, connection.Classify(err, "%s %s", p.Verb(), inventory.ShortName(live))
-		}
-	}
+		return connection.Classify(err, "%s %s", p.Verb(), inventory.ShortName(live))
+	})
+	return before, after, err
 }
 
 // checkRead fails if another client has changed or deleted a package after it was read and before the plan was made. The wanted package

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -250,15 +249,15 @@ func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Packa
 // adopt marks an automatically installed package as explicitly installed, so that it is kept when no package
 // requires it. Another command does not label it as a dependency any more either.
 func adopt(env *terminal.Env, cluster client.Client, p v1.Package) error {
-	if !graph.IsAutoInstalled(p) && !graph.IsUnmarkedDependency(p) {
-		return nil
+	isChanged := false
+	err := inventory.PatchMetadata(env.Context, cluster, p, func() (map[string]any, error) {
+		if isChanged = graph.IsAutoInstalled(p) || graph.IsUnmarkedDependency(p); !isChanged {
+			return nil, nil
+		}
+		return map[string]any{"labels": map[string]any{graph.LabelAutoInstalled: nil}, "annotations": map[string]any{graph.AnnotationRequiredBy: nil}}, nil
+	})
+	if err == nil && isChanged {
+		fmt.Fprintf(env.Stderr, "note: %s was a dependency and is now installed explicitly; xpkg autoremove keeps it.\n", inventory.ShortName(p))
 	}
-	kind := p.GetObjectKind().GroupVersionKind()
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null},"annotations":{%q:null}}}`, graph.LabelAutoInstalled, graph.AnnotationRequiredBy)
-	if err := cluster.Patch(env.Context, p, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(plan.FieldManager)); err != nil {
-		return connection.Classify(err, "change %s", inventory.ShortName(p))
-	}
-	p.GetObjectKind().SetGroupVersionKind(kind)
-	fmt.Fprintf(env.Stderr, "note: %s was a dependency and is now installed explicitly; xpkg autoremove keeps it.\n", inventory.ShortName(p))
-	return nil
+	return err
 }

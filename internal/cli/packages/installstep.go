@@ -2,11 +2,8 @@ package packages
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -157,21 +154,14 @@ func (s *step) refresh(now v1.Package) error {
 // labelDependency labels a package as one that was installed as a dependency, unless a user has installed it explicitly since. It reports
 // whether the package has the label.
 func labelDependency(ctx context.Context, cluster client.Client, p v1.Package) (labelled bool, err error) {
-	kind, uid := p.GetObjectKind().GroupVersionKind(), p.GetUID()
-	for try := 1; ; try++ {
+	uid := p.GetUID()
+	err = inventory.PatchMetadata(ctx, cluster, p, func() (map[string]any, error) {
 		if p.GetUID() != uid || !graph.IsUnmarkedDependency(p) {
-			return p.GetUID() == uid && graph.IsAutoInstalled(p), nil
+			return nil, nil
 		}
-		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"labels":{%q:"true"}}}`, p.GetResourceVersion(), graph.LabelAutoInstalled)
-		err := cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(plan.FieldManager))
-		if apierrors.IsConflict(err) && try < attempts {
-			err = cluster.Get(ctx, client.ObjectKeyFromObject(p), p)
-		}
-		p.GetObjectKind().SetGroupVersionKind(kind)
-		if err != nil {
-			return false, connection.Classify(err, "change %s", inventory.ShortName(p))
-		}
-	}
+		return map[string]any{"labels": map[string]any{graph.LabelAutoInstalled: "true"}}, nil
+	})
+	return err == nil && p.GetUID() == uid && graph.IsAutoInstalled(p), err
 }
 
 // isLocked reports whether a package is installed in the locked version and with the locked content. Several versions can have one content,
@@ -220,7 +210,7 @@ func (s *step) carryOut(ctx context.Context, cluster client.Client) (before, aft
 // delete deletes the package. One that is gone meanwhile, such as a dependency that the manager has deleted, is no
 // error.
 func (s *step) delete(ctx context.Context, cluster client.Client) error {
-	for try := 1; ; try++ {
+	return connection.RetryOnConflict(func() error {
 		now, err := inventory.Get(ctx, cluster, s.live.PackageKind(), s.live.GetName())
 		if err != nil || now == nil || now.GetUID() != s.live.GetUID() || inventory.IsDeleting(now) {
 			return err
@@ -232,8 +222,6 @@ func (s *step) delete(ctx context.Context, cluster client.Client) error {
 		if err := planner.MovedError(s.plan, moved); err != nil {
 			return err
 		}
-		if err = deletePlanned(ctx, cluster, now); !apierrors.IsConflict(err) || try == attempts {
-			return connection.Classify(err, "%s %s", s.plan.Verb(), inventory.ShortName(now))
-		}
-	}
+		return connection.Classify(deletePlanned(ctx, cluster, now), "%s %s", s.plan.Verb(), inventory.ShortName(now))
+	})
 }

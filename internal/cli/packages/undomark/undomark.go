@@ -11,7 +11,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -31,9 +30,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
-
-// attempts is the maximum number of attempts to remove a mark from a package whose status is written meanwhile.
-const attempts = 10
 
 // marking creates and updates packages with the mark of a command.
 type marking struct {
@@ -117,26 +113,18 @@ func moved(p v1.Package) error {
 		WithDo("Run the command again.")
 }
 
-// remove removes the mark of a package if isMarked reports that it is one to remove. After a conflict, it reads the package again.
+// remove removes the mark of a package if isMarked reports that it is one to remove.
 func remove(ctx context.Context, cluster client.Client, p v1.Package, isMarked func() (bool, error)) error {
-	kind := p.GetObjectKind().GroupVersionKind()
-	for try := 1; ; try++ {
+	err := inventory.PatchMetadata(ctx, cluster, p, func() (map[string]any, error) {
 		if marked, err := isMarked(); err != nil || !marked {
-			return err
+			return nil, err
 		}
-		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:null}}}`, p.GetResourceVersion(), revision.AnnotationUndo)
-		err := cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(plan.FieldManager))
-		if apierrors.IsConflict(err) && try < attempts {
-			err = cluster.Get(ctx, client.ObjectKeyFromObject(p), p)
-		}
-		p.GetObjectKind().SetGroupVersionKind(kind)
-		if apierrors.IsNotFound(err) {
-			return moved(p)
-		}
-		if err != nil {
-			return connection.Classify(err, "change %s", inventory.ShortName(p))
-		}
+		return map[string]any{"annotations": map[string]any{revision.AnnotationUndo: nil}}, nil
+	})
+	if apierrors.IsNotFound(err) {
+		return moved(p)
 	}
+	return err
 }
 
 // State is the state of a package when a command has written it.
