@@ -7,13 +7,11 @@ import (
 	"sync"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // establishedUpdates is the number of times that an API server updates the status of a new CRD until it serves the kind: it
@@ -33,7 +31,7 @@ type Tracker struct {
 
 // Watch follows the CRDs in a cache.
 func (t *Tracker) Watch(ctx context.Context, c cache.Cache) error {
-	informer, err := c.GetInformer(ctx, watch.Metadata(apiextensionsv1.SchemeGroupVersion.WithKind(plan.DefinitionKind)), cache.BlockUntilSynced(false))
+	informer, err := c.GetInformer(ctx, watch.Definitions(), cache.BlockUntilSynced(false))
 	if err == nil {
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{AddFunc: t.added, UpdateFunc: t.updated, DeleteFunc: t.deleted})
 	}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -67,9 +66,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 			e.ObjectNew.GetAnnotations()[plan.ContentDigestAnnotation] != e.ObjectOld.GetAnnotations()[plan.ContentDigestAnnotation]
 	}}
-	crd := watch.Metadata(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	err = ctrl.NewControllerManagedBy(mgr).Named("packageapi").
-		WatchesMetadata(crd, &handler.EnqueueRequestForObject{}, builder.WithPredicates(isOwn, changed)).
+		WatchesMetadata(watch.Definitions(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(isOwn, changed)).
 		WithOptions(requeue.OneAtATime(log)).
 		Complete(r)
 	if err != nil {

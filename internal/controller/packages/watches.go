@@ -36,7 +36,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 		WatchesRawSource(source.Channel(r.APIChanges, enqueueAll(c, r.Kind))).
 		WithOptions(requeue.Options(log))
 	if r.Kind == v1.ProviderKind {
-		b = b.WatchesMetadata(watch.Metadata(definitionKind), enqueueWhenDeleted(c, r.Kind), builder.WithPredicates(onlyDeletions))
+		b = b.WatchesMetadata(watch.Definitions(), enqueueWhenDeleted(c, r.Kind), builder.WithPredicates(onlyDeletions))
 	}
 	return b.Complete(r)
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +23,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Queue is the work queue of a controller.
@@ -43,6 +45,11 @@ func Metadata(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 // their content.
 func Secrets() *metav1.PartialObjectMetadata {
 	return Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
+}
+
+// Definitions returns an empty object for watching the metadata of CRDs.
+func Definitions() *metav1.PartialObjectMetadata {
+	return Metadata(apiextensionsv1.SchemeGroupVersion.WithKind(plan.DefinitionKind))
 }
 
 // InNamespace returns an option of a watch that admits only the objects in a namespace.
