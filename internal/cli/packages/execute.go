@@ -81,9 +81,14 @@ func createPlanned(ctx context.Context, cluster client.Client, p *planner.Plan) 
 	err = cluster.Create(ctx, want, client.FieldOwner(plan.FieldManager))
 	want.GetObjectKind().SetGroupVersionKind(kind)
 	if apierrors.IsAlreadyExists(err) {
-		return nil, planner.MovedError(p, []planner.Difference{{What: inventory.ShortName(want), Was: "absent", Is: "there"}})
+		return nil, existsError(p, want)
 	}
 	return want, connection.Classify(err, "create %s", inventory.ShortName(want))
+}
+
+// existsError returns the error of the plan of an install if another client has installed the package meanwhile.
+func existsError(p *planner.Plan, installed v1.Package) error {
+	return planner.MovedError(p, []planner.Difference{{What: inventory.ShortName(installed), Was: "absent", Is: "there"}})
 }
 
 func updatePlanned(ctx context.Context, cluster client.Client, live v1.Package, p *planner.Plan) error {

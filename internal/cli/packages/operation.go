@@ -146,7 +146,7 @@ func (o operation) planSteps(env *terminal.Env, pl *clusterPlanner, steps []*ste
 			err = checkRead(p, s.live)
 		}
 		if err == nil && s.live == nil && p.Operation != planner.Install {
-			err = planner.MovedError(p, []planner.Difference{{What: inventory.ShortName(s.want), Was: "absent", Is: "there"}})
+			err = existsError(p, s.want)
 		}
 		if err == nil {
 			err = p.RefusalError()
