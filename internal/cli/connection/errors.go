@@ -64,14 +64,8 @@ func Classify(err error, what string, args ...any) error {
 
 // isOverloaded reports whether the API server could not process a request that it can possibly process later.
 func isOverloaded(err error) bool {
-	for _, is := range []func(error) bool{
-		apierrors.IsTooManyRequests, apierrors.IsInternalError, apierrors.IsServerTimeout, apierrors.IsTimeout, apierrors.IsServiceUnavailable,
-	} {
-		if is(err) {
-			return true
-		}
-	}
-	return false
+	return apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 
 // ErrRefusedByServer is the code for an object that the API server rejects.
