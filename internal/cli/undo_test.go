@@ -20,20 +20,31 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
+// intercepted returns the kubeconfig of a proxy to the API server that calls a function for each request. It forwards a request unless the
+// function has handled it.
+func (b bench) intercepted(t *testing.T, handles func(http.ResponseWriter, *http.Request) bool) string {
+	t.Helper()
+	proxy := b.forward(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !handles(w, r) {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return kubeconfigOf(t, server)
+}
+
 // before returns the kubeconfig of a proxy that runs a function before the request with that number, counted from 1, of those with a method
 // whose path has a suffix.
 func (b bench) before(t *testing.T, method, suffix string, number int32, meanwhile func()) string {
 	t.Helper()
-	proxy := b.forward(t)
 	var count atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return b.intercepted(t, func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == method && strings.HasSuffix(r.URL.Path, suffix) && count.Add(1) == number {
 			meanwhile()
 		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return kubeconfigOf(t, server)
+		return false
+	})
 }
 
 // TestAtomicCommandsKeepPackagesThatOthersNeed proves that a command keeps a package that another command has planned to depend on, even if
@@ -178,18 +189,16 @@ func TestAtomicNeedsThePermissionToUndo(t *testing.T) {
 	b := newBench(t)
 	ref := b.push(t, "forbidden/oar", "v1.0.0", "Oar")
 	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "oar", "--yes", "--wait", "1m") })
-	proxy := b.forward(t)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/functions") {
+	kubeconfig := b.intercepted(t, func(w http.ResponseWriter, r *http.Request) bool {
+		isDenied := r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/functions")
+		if isDenied {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusForbidden)
 			fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","code":403,"message":"you may not list functions"}`)
-			return
 		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	e := b.run(t, kubeconfigOf(t, server), "install", "provider", ref, "oar", "--atomic", "--wait", "1m")
+		return isDenied
+	})
+	e := b.run(t, kubeconfig, "install", "provider", ref, "oar", "--atomic", "--wait", "1m")
 	if e.code != 6 || !strings.Contains(e.errors, "repeat the command without --atomic") {
 		t.Errorf("exit code %d\n%s", e.code, e.errors)
 	}
@@ -209,17 +218,15 @@ func TestLostResponsesAreUndone(t *testing.T) {
 	loses := func(method string) string {
 		proxy := b.forward(t)
 		var once sync.Once
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		return b.intercepted(t, func(_ http.ResponseWriter, r *http.Request) bool {
 			if r.Method == method {
 				once.Do(func() {
 					proxy.ServeHTTP(httptest.NewRecorder(), r)
-					panic(http.ErrAbortHandler)
+					panic(http.ErrAbortHandler) // The server closes the connection without a response.
 				})
 			}
-			proxy.ServeHTTP(w, r)
-		}))
-		t.Cleanup(server.Close)
-		return kubeconfigOf(t, server)
+			return false
+		})
 	}
 
 	e := b.run(t, loses(http.MethodPost), "install", "provider", dory, "dory", "--wait", "1ns", "--atomic")
@@ -269,21 +276,18 @@ func TestWaitsTolerateOutages(t *testing.T) {
 	scow := b.push(t, "outage/scow", "v1.0.0", "Scow")
 	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "scow", "--yes", "--wait", "1m") })
 	var count atomic.Int32
-	proxy := b.forward(t)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	kubeconfig := b.intercepted(t, func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/providers/scow") {
 			switch n := count.Add(1); n {
 			case 1, 2, 3:
 				http.Error(w, "overloaded", []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}[n-1])
-				return
+				return true
 			case 4:
-				panic(http.ErrAbortHandler)
+				panic(http.ErrAbortHandler) // The server closes the connection without a response.
 			}
 		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	kubeconfig := kubeconfigOf(t, server)
+		return false
+	})
 	for _, args := range [][]string{{"install", "provider", scow, "scow", "--wait", "1m", "--atomic"}, {"uninstall", "scow", "--yes", "--wait", "1m"}} {
 		count.Store(0)
 		if args[0] == "uninstall" {
