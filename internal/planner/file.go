@@ -87,7 +87,7 @@ func Decode(raw []byte) (*Plan, error) {
 	if len(raw) > MaxSize {
 		return nil, ErrPlanInvalid.New(fmt.Errorf("it has %d bytes, at most %d are allowed", len(raw), MaxSize), "cannot read the plan")
 	}
-	content, claimed, err := splitDigest(raw)
+	content, claimed, err := splitDigest(bytes.TrimPrefix(raw, byteOrderMark))
 	if err != nil {
 		return nil, ErrPlanInvalid.New(err, "cannot read the plan")
 	}
@@ -106,6 +106,9 @@ func parse(content []byte) (*Plan, error) {
 	}
 	return p, p.check()
 }
+
+// byteOrderMark is at the start of a file that some editors and shells write.
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // splitDigest returns the canonical content of a file without its digest, and the digest.
 func splitDigest(raw []byte) (content []byte, digest string, err error) {

@@ -47,6 +47,8 @@ func Classify(err error, what string, args ...any) error {
 		return apply.ErrForbidden.New(err, what, args...)
 	case apierrors.IsInvalid(err):
 		return ErrRefusedByServer.New(err, what, args...)
+	case apierrors.IsConflict(err):
+		return apply.ErrMoved.New(err, what, args...).WithDo("Other clients kept changing the object, so the change was not made. Run the command again.")
 	}
 	if isOverloaded(err) {
 		return ErrCluster.New(err, what, args...).WithDo("The API server responds, but did not carry out the request. Run the command again later.")

@@ -45,8 +45,11 @@ func readLock(env *terminal.Env, file string) (lockfile.File, error) {
 	}
 	raw, err := env.ReadInput(file)
 	if err != nil {
-		return lockfile.File{}, ErrLockNotFound.New(err, "cannot read the lock file").
-			WithDo("Check the path, or create the file with `xpkg resolve --lock %s` in the folder of a package.", wording.ShellWord(file))
+		failed := ErrLockNotFound.New(err, "cannot read the lock file")
+		if info, err := os.Stat(file); err == nil && info.IsDir() {
+			return lockfile.File{}, failed.WithDo("%s is a folder: name a lock file in it, such as %s.", file, filepath.Join(file, "xpkg.lock"))
+		}
+		return lockfile.File{}, failed.WithDo("Check the path, or create the file with `xpkg resolve --lock %s` in the folder of a package.", wording.ShellWord(file))
 	}
 	return parseLock(file, raw)
 }
