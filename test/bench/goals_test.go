@@ -40,17 +40,20 @@ func factorGoal(r row, most float64, what string) goal {
 
 // floorGoals bounds the time and the processor time of the API server by the floor.
 func floorGoals(r, floor row, extra time.Duration, plus string) []goal {
-	most := time.Duration(floorFactor*float64(floor.wall)) + extra
+	most, wall := time.Duration(floorFactor*float64(floor.wall))+extra, r.atSpeedOf(floor, r.wall)
 	return []goal{
 		{
-			what: fmt.Sprintf("wall at most %.2f × floor%s = %s: %s", floorFactor, plus, round(most), round(r.wall)),
-			met:  r.wall <= most, noise: max(r.noise, floor.noise), relative: true,
+			what: fmt.Sprintf("wall at most %.2f × floor%s = %s: %s", floorFactor, plus, round(most), round(wall)),
+			met:  wall <= most, noise: max(r.noise, floor.noise), relative: true,
 		},
-		{
-			what: fmt.Sprintf("server CPU at most %.2f × floor: %.2f", floorFactor, r.server.Seconds()/floor.server.Seconds()),
-			met:  r.server.Seconds() <= floorFactor*floor.server.Seconds(),
-		},
+		serverGoal(r, floor, floorFactor, "floor"),
 	}
+}
+
+// serverGoal bounds the processor time of the API server by that of another row.
+func serverGoal(r, other row, most float64, what string) goal {
+	ratio := r.ratio(r.server, other, other.server)
+	return goal{what: fmt.Sprintf("server CPU at most %.2f × %s: %.2f", most, what, ratio), met: ratio <= most}
 }
 
 // installGoals returns the goals of an install of n CRDs.
@@ -110,10 +113,10 @@ func deletionGoals(r, floor row, n int) []goal {
 // upgradeGoals returns the goals of an upgrade in which the content of some CRDs changed. No other CRD is written.
 func upgradeGoals(r, installed row, changed int) []goal {
 	const part = 0.15
-	wall, server := time.Duration(part*float64(installed.wall)), time.Duration(part*float64(installed.server))
+	ratio := r.ratio(r.wall, installed, installed.wall)
 	return []goal{
-		{what: fmt.Sprintf("wall at most %.2f × install = %s: %s", part, round(wall), round(r.wall)), met: r.wall <= wall, noise: max(r.noise, installed.noise), relative: true},
-		{what: fmt.Sprintf("server CPU at most %.2f × install = %s: %s", part, round(server), round(r.server)), met: r.server <= server},
+		{what: fmt.Sprintf("wall at most %.2f × install: %.2f", part, ratio), met: ratio <= part, noise: max(r.noise, installed.noise), relative: true},
+		serverGoal(r, installed, part, "install"),
 		upgradeWritesGoal(r, changed), memoryGoal(r, mostMemory),
 	}
 }

@@ -37,6 +37,8 @@ type reading struct {
 	server, client usage.Usage
 	// others is the processor time of all processes except for the server, the client and this one.
 	others time.Duration
+	// work is the processor time of the fixed work until this moment; 0 if it was not measured.
+	work time.Duration
 }
 
 func (m meter) read(t testing.TB) reading {
@@ -88,9 +90,11 @@ func (m meter) measure(t testing.TB, size int, what string, do func()) row {
 			t.Fatal(err)
 		}
 	}
-	before := m.read(t)
+	before, stop := m.read(t), measureSpeed(t)
 	do()
-	return m.row(t, before, m.read(t), size, what)
+	done := m.read(t)
+	done.work = stop()
+	return m.row(t, before, done, size, what)
 }
 
 // react is like measure for an operation without a result to wait for: the time is measured until the
@@ -110,6 +114,7 @@ func (m meter) row(t testing.TB, before, done reading, size int, what string) ro
 		size: size, what: what, started: before.at, wall: done.at.Sub(before.at),
 		server: after.server.CPU - before.server.CPU,
 		calls:  m.proxy.since(before.mark),
+		work:   done.work,
 	}
 	r.noise = noise(before, done)
 	if m.client != 0 {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/usage"
 )
 
 func TestFastest(t *testing.T) {
@@ -80,10 +82,31 @@ func TestGoals(t *testing.T) {
 	}
 }
 
+// A time is compared as if the processors had had the same speed.
+func TestRatio(t *testing.T) {
+	floor, r := row{work: time.Millisecond, server: 10 * time.Second}, row{work: 2 * time.Millisecond, server: 22 * time.Second}
+	if got := r.ratio(r.server, floor, floor.server); got != 1.1 {
+		t.Errorf("at half the speed, the ratio of %s to %s is %.2f, want 1.1", r.server, floor.server, got)
+	}
+	r.work = 0
+	if got := r.ratio(r.server, floor, floor.server); got != 2.2 {
+		t.Errorf("at an unknown speed, the ratio is %.2f, want 2.2", got)
+	}
+}
+
+func TestSpeedIsMeasured(t *testing.T) {
+	if _, err := usage.Thread(); err != nil {
+		t.Skip(err)
+	}
+	if stop := measureSpeed(t); stop() <= 0 {
+		t.Error("the fixed work takes no time")
+	}
+}
+
 func TestPrintTable(t *testing.T) {
 	var out strings.Builder
 	rows := []row{{
-		size: 7, what: "a step", wall: 1500 * time.Millisecond, slowest: 2 * time.Second, floor: time.Second, noise: 0.25, server: 3 * time.Second,
+		size: 7, what: "a step", wall: 1500 * time.Millisecond, slowest: 2 * time.Second, floor: time.Second, noise: 0.25, work: 480 * time.Microsecond, server: 3 * time.Second,
 		calls: calls{{verb: verbPost, sent: 2e6}, {verb: verbWatch}}, peak: 5 << 20, goals: []goal{{what: "to be quick"}, {what: "to be right", met: true}, {what: "to be sure", met: true, noise: 0.5, relative: true}, {what: "to be early", met: true, noise: 0.5}},
 	}}
 	if err := printTable(&out, "a machine", rows); err != nil {
@@ -91,7 +114,7 @@ func TestPrintTable(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\na machine\n", "× floor", "peak MiB",
-		"a step                                                         7     1.5s       2s     1.50   25 %         3s           –",
+		"a step                                                         7     1.5s       2s     1.50   25 %    0.48         3s           –",
 		"\n    to be quick: NOT MET\n    to be right: met\n    to be sure: NOT JUDGED, other processes used 50 % of the machine\n    to be early: met\n", "BenchmarkComparison",
 	} {
 		if !strings.Contains(out.String(), want) {

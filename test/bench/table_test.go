@@ -23,6 +23,8 @@ type row struct {
 	slowest time.Duration
 	// noise is the share of the processors that other processes used.
 	noise float64
+	// work is the processor time of the fixed work meanwhile, which shows the speed of the processors; 0 if unknown.
+	work time.Duration
 	// server and client are the processor time of the API server and of the client until both are
 	// idle.
 	server, client time.Duration
@@ -82,7 +84,7 @@ func fastest(rows []row) row {
 
 // The columns of the table and of the table of calls.
 const (
-	columns = "%-58s %5s %8s %8s %8s %6s %10s %11s  %5s %5s %5s %5s %5s %6s %5s  %8s %8s %8s\n"
+	columns = "%-58s %5s %8s %8s %8s %6s %7s %10s %11s  %5s %5s %5s %5s %5s %6s %5s  %8s %8s %8s\n"
 	targets = "%-58s %5s  %19s %25s %7s %10s %6s\n"
 )
 
@@ -90,7 +92,7 @@ const (
 func printTable(w io.Writer, about string, rows []row) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "\n%s\n\n", about)
-	fmt.Fprintf(&out, columns, cells("", "size", "wall", "slowest", "× floor", "noise", "server CPU", "manager CPU", verbs, "MB sent", "MB got", "peak MiB")...)
+	fmt.Fprintf(&out, columns, cells("", "size", "wall", "slowest", "× floor", "noise", "work ms", "server CPU", "manager CPU", verbs, "MB sent", "MB got", "peak MiB")...)
 	for _, r := range rows {
 		fmt.Fprintf(&out, columns, r.cells()...)
 		for _, g := range r.goals {
@@ -129,6 +131,8 @@ const footnotes = `
 wall: until everything asked for is so; the fastest of all rounds, beside it the slowest. For a reconcile in which nothing
   changed, until the manager's last call.
 noise: the part of the machine's processors that other processes used meanwhile; where it is large, compare CPU and not wall.
+work: the processor time of a fixed piece of work meanwhile: twice as much means that the processors were half as fast, for example
+  because other machines used the same cores. Goals compare times at the same speed.
 CPU: of the whole process, from the start until it is quiet again.
 calls: of the client; a list that is read in pages counts in LIST for each page, and once for a goal. MB are bodies, as sent.
 Crossplane core is measured by BenchmarkComparison.
@@ -144,7 +148,7 @@ func (r row) cells() []any {
 	return cells(
 		r.what, dash(r.size > 0, r.size), round(r.wall).String(), dash(r.slowest > r.wall, round(r.slowest)),
 		dash(r.floor > 0, fmt.Sprintf("%.2f", r.wall.Seconds()/r.floor.Seconds())),
-		dash(r.noise >= 0.005, fmt.Sprintf("%.0f %%", 100*r.noise)), dash(r.server > 0, round(r.server)), dash(r.client > 0, round(r.client)), perVerb,
+		dash(r.noise >= 0.005, fmt.Sprintf("%.0f %%", 100*r.noise)), dash(r.work > 0, fmt.Sprintf("%.2f", r.work.Seconds()*1000)), dash(r.server > 0, round(r.server)), dash(r.client > 0, round(r.client)), perVerb,
 		dash(sent > 0, fmt.Sprintf("%.2f", float64(sent)/1e6)), dash(received > 0, fmt.Sprintf("%.2f", float64(received)/1e6)),
 		dash(r.peak > 0, r.peak>>20),
 	)
@@ -181,6 +185,7 @@ func (r row) result() benchresult.Row {
 		Group: r.group, Key: r.key, Size: r.size, What: r.what,
 		Seconds: seconds(r.wall), Floor: seconds(r.floor), Server: seconds(r.server), Client: seconds(r.client),
 		Writes: r.calls.writes(), Requests: r.calls.requests(), PeakMiB: r.peak >> 20, Noise: math.Round(100*r.noise) / 100,
+		WorkMillis: math.Round(r.work.Seconds()*1e5) / 100,
 	}
 	for _, g := range r.goals {
 		out.Goals = append(out.Goals, benchresult.Goal{What: g.what, Result: g.result()})

@@ -32,7 +32,9 @@ type Row struct {
 	PeakMiB int64 `json:"peakMiB,omitempty"`
 	// Noise is the share of the processors that other processes used.
 	Noise float64 `json:"noise,omitempty"`
-	Goals []Goal  `json:"goals,omitempty"`
+	// WorkMillis is the processor time of a fixed piece of work meanwhile, in milliseconds: it shows the speed of the processors.
+	WorkMillis float64 `json:"workMillis,omitempty"`
+	Goals      []Goal  `json:"goals,omitempty"`
 }
 
 // Goal is a goal of a row, and its result.

@@ -53,6 +53,14 @@ func machine() (time.Duration, error) {
 	return parseBusy(stat)
 }
 
+func thread() (time.Duration, error) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0, err
+	}
+	return time.Duration(t.Nano()), nil
+}
+
 // run is the parent of the processes that outlive their parents while the command runs (PR_SET_CHILD_SUBREAPER, prctl(2)).
 func run(cmd *exec.Cmd) ([]byte, time.Duration, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {

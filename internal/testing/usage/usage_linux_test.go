@@ -3,6 +3,7 @@ package usage
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"runtime/debug"
 	"testing"
 	"time"
@@ -76,6 +77,20 @@ func TestOwnUsage(t *testing.T) {
 }
 
 // The processor time of a process that outlives its parent counts.
+func TestThreadUsage(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	first, err := Thread()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now := first; now < first+10*time.Millisecond; {
+		if now, err = Thread(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestRunWaitsForDescendants(t *testing.T) {
 	const work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
 	out, cpu, err := Run(exec.CommandContext(t.Context(), "sh", "-c", "echo started; ("+work+") >/dev/null 2>&1 &"))

@@ -16,6 +16,8 @@ func resetPeak(int) error { return unsupported() }
 
 func machine() (time.Duration, error) { return 0, unsupported() }
 
+func thread() (time.Duration, error) { return 0, unsupported() }
+
 func run(*exec.Cmd) ([]byte, time.Duration, error) { return nil, 0, unsupported() }
 
 func unsupported() error {
