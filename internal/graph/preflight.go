@@ -109,6 +109,9 @@ func PolicyFor(configured Policy, p v1.Package, rev v1.PackageRevision) Policy {
 // version to which it was rolled back. Dependencies returns the dependencies of content.
 func NodeFromRevisions(p v1.Package, revisions []v1.PackageRevision, dependencies Dependencies) (Node, bool) {
 	image, content := p.PackageSpec().Package, CurrentDigest(p)
+	if content.IsZero() && p.PackageStatus().CurrentRevision == "" {
+		content, _ = oci.ParseDigest(revision.Restored(p, revisions))
+	}
 	if back := RolledBackTo(p, revisions); back != nil {
 		image = back.RevisionSpec().Image
 		content, _ = oci.ParseDigest(back.RevisionSpec().Digest)

@@ -225,13 +225,12 @@ func Resolved(p v1.Package, image string, revisions []v1.PackageRevision) string
 	if status.CurrentRevision != "" {
 		return ""
 	}
-	return restored(p, revisions)
+	return Restored(p, revisions)
 }
 
-// restored returns the digest of a package that has lost its status, for example after a restore:
-// the digest of its newest revision with the same reference. The registry may return another digest
-// by now.
-func restored(p v1.Package, revisions []v1.PackageRevision) string {
+// Restored returns the digest of a package without a status, which was lost, for example by a restore, or is not written yet:
+// the digest of its newest revision with the same reference, or "" without one. The registry may return another digest by now.
+func Restored(p v1.Package, revisions []v1.PackageRevision) string {
 	var newest v1.PackageRevision
 	for _, rev := range revisions {
 		if rev.RevisionSpec().Image == p.PackageSpec().Package && (newest == nil || rev.RevisionSpec().Revision > newest.RevisionSpec().Revision) {

@@ -145,9 +145,13 @@ func By(result ctrl.Result, at, now time.Time) ctrl.Result {
 	if at.IsZero() {
 		return result
 	}
-	left := max(time.Second, at.Sub(now))
-	if result.RequeueAfter == 0 || left < result.RequeueAfter {
-		result.RequeueAfter = left
+	return Within(result, max(time.Second, at.Sub(now)))
+}
+
+// Within returns result with the time of the next reconciliation moved forward to after delay, which is not zero.
+func Within(result ctrl.Result, delay time.Duration) ctrl.Result {
+	if result.RequeueAfter == 0 || delay < result.RequeueAfter {
+		result.RequeueAfter = delay
 	}
 	return result
 }

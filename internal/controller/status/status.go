@@ -37,7 +37,12 @@ type Reporter struct {
 	Now          func() time.Time
 	// Blocked returns the reason why the manager reconciles no packages of a kind, or nil.
 	Blocked func(ctx context.Context, kind string) error
+
+	first firstStatuses
 }
+
+// Forget drops the first status of a package that is being deleted.
+func (r *Reporter) Forget(p v1.Package) { r.first.held.Forget(p.GetUID()) }
 
 // Reconcile is one reconciliation of an object. It may change the status of the object.
 type Reconcile func(ctx context.Context) (ctrl.Result, revision.Summary, error)
@@ -56,6 +61,7 @@ func (r *Reporter) ReportRevocable(ctx context.Context, o Object, reconcile Reco
 		return ctrl.Result{RequeueAfter: expectations.Pause}, nil
 	}
 	before := o.DeepCopyObject().(Object)
+	r.first.restore(o)
 	// A paused package can be deleted.
 	if v1.IsPaused(o) && o.GetDeletionTimestamp() == nil {
 		return r.reportPaused(ctx, before, o, revoke(ctx), unhealthy)
@@ -82,6 +88,9 @@ func (r *Reporter) ReportRevocable(ctx context.Context, o Object, reconcile Reco
 		o.SetConditions(r.now(), unhealthy(summary.Message)...)
 	}
 	Set(o, r.now(), summary)
+	if rest := r.first.hold(before, o, summary, r.Now()); rest > 0 {
+		return requeue.Within(result, rest), nil
+	}
 	if werr := r.publish(ctx, before, o); werr != nil {
 		return afterPublish(ctx, werr)
 	}
@@ -222,5 +231,6 @@ func (r *Reporter) write(ctx context.Context, before, o Object) error {
 		return fmt.Errorf("write status: %w", err)
 	}
 	r.Writes.Wrote(o)
+	r.first.held.Forget(o.GetUID())
 	return nil
 }
