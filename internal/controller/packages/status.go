@@ -68,14 +68,10 @@ func (r *Reconciler) keepLastKnown(p v1.Package, resolved state.Resolution, curr
 // a digest, with the pull policy Always.
 func (r *Reconciler) recordLookup(p v1.Package, revisions []v1.PackageRevision, resolved state.Resolution) ctrl.Result {
 	r.API.Status.SetLookupResult(p, resolved.LookupError)
-	remaining := max(0, r.Rollback.Remaining(p, revisions))
+	atDeadline := ctrl.Result{RequeueAfter: max(0, r.Rollback.Remaining(p, revisions))}
 	follows := p.PackageSpec().PackagePullPolicy == corev1.PullAlways && resolved.Origin.Ref.Digest.IsZero()
 	if !follows && resolved.LookupError == nil {
-		return ctrl.Result{RequeueAfter: remaining}
+		return atDeadline
 	}
-	delay := requeue.AfterLookup(resolved.LookupError, r.Resolver.Poll, r.API.Now())
-	if remaining > 0 {
-		delay = min(remaining, delay)
-	}
-	return ctrl.Result{RequeueAfter: delay}
+	return requeue.Within(atDeadline, requeue.AfterLookup(resolved.LookupError, r.Resolver.Poll, r.API.Now()))
 }

@@ -69,7 +69,7 @@ func (o *outcome) requeueAt(at, now time.Time) { o.result = requeue.By(o.result,
 
 // requeueAfter limits the delay until the next reconciliation. Zero changes nothing.
 func (o *outcome) requeueAfter(delay time.Duration) {
-	if delay > 0 && (o.result.RequeueAfter == 0 || delay < o.result.RequeueAfter) {
-		o.result.RequeueAfter = delay
+	if delay > 0 {
+		o.result = requeue.Within(o.result, delay)
 	}
 }
