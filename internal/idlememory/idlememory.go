@@ -6,6 +6,7 @@ import (
 	"context"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"time"
 )
 
@@ -20,11 +21,13 @@ const (
 	much = 16 << 20
 )
 
-// Run releases memory whenever the process becomes idle, until ctx ends.
+// Run releases memory whenever the process becomes idle, until ctx ends, and the pages of the executable the first time: with every
+// release, the process would read the pages that it uses again.
 func Run(ctx context.Context) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	var w work
+	var once sync.Once
 	for {
 		select {
 		case <-ctx.Done():
@@ -32,6 +35,8 @@ func Run(ctx context.Context) {
 		case <-tick.C:
 			if w.isOver(allocated()) {
 				debug.FreeOSMemory()
+				// Without it, the process only holds more memory.
+				once.Do(func() { _ = releaseExecutable() })
 			}
 		}
 	}

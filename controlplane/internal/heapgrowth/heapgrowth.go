@@ -71,13 +71,18 @@ func (t *tuner) collected() {
 	debug.SetGCPercent(percent(inUse(), t.room))
 }
 
-// release returns to the usual growth, and returns the memory to the operating system that the process does not need when it is idle.
+// release returns to the usual growth, and returns the memory to the operating system that the process does not need when it is idle: the first
+// time also the pages of the executable, most of which only the start needs.
 func (t *tuner) release() {
 	t.mu.Lock()
+	started := t.room == startRoom
 	t.busy, t.room = false, room
 	debug.SetGCPercent(usual)
 	t.mu.Unlock()
 	debug.FreeOSMemory()
+	if started {
+		_ = releaseExecutable() // Without it, the process only holds more memory.
+	}
 }
 
 // percent returns the growth of inUse bytes by room bytes in percent, or the usual growth if that is more.
