@@ -37,7 +37,7 @@ func HealthMessage(p v1.Package) string {
 	case Paused(p):
 		return p.GetCondition(v1.TypeSynced).Message
 	case health.Message == "" || health.ObservedGeneration != p.GetGeneration():
-		return "the manager has not reconciled it yet: it still reads or installs the package, or it does not run, which `xpkg doctor` checks"
+		return "the manager has not reconciled it yet: it still reads the package, or it does not run, which `xpkg doctor` checks"
 	}
 	return health.Message
 }

@@ -52,7 +52,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	reconcile := r.reconcile
 	if p.GetDeletionTimestamp() != nil {
 		r.Resolver.pending.Forget(p.GetUID())
-		r.API.Status.Forget(p)
 		if !revision.IsTerminating(p) {
 			// The garbage collector deletes the revisions and the objects.
 			return ctrl.Result{}, nil

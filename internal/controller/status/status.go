@@ -37,12 +37,7 @@ type Reporter struct {
 	Now          func() time.Time
 	// Blocked returns the reason why the manager reconciles no packages of a kind, or nil.
 	Blocked func(ctx context.Context, kind string) error
-
-	first firstStatuses
 }
-
-// Forget drops the first status of a package that is being deleted.
-func (r *Reporter) Forget(p v1.Package) { r.first.held.Forget(p.GetUID()) }
 
 // Reconcile is one reconciliation of an object. It may change the status of the object.
 type Reconcile func(ctx context.Context) (ctrl.Result, revision.Summary, error)
@@ -61,7 +56,6 @@ func (r *Reporter) ReportRevocable(ctx context.Context, o Object, reconcile Reco
 		return ctrl.Result{RequeueAfter: expectations.Pause}, nil
 	}
 	before := o.DeepCopyObject().(Object)
-	r.first.restore(o)
 	// A paused package can be deleted.
 	if v1.IsPaused(o) && o.GetDeletionTimestamp() == nil {
 		return r.reportPaused(ctx, before, o, revoke(ctx), unhealthy)
@@ -88,9 +82,6 @@ func (r *Reporter) ReportRevocable(ctx context.Context, o Object, reconcile Reco
 		o.SetConditions(r.now(), unhealthy(summary.Message)...)
 	}
 	Set(o, r.now(), summary)
-	if rest := r.first.hold(before, o, summary, r.Now()); rest > 0 {
-		return requeue.Within(result, rest), nil
-	}
 	if werr := r.publish(ctx, before, o); werr != nil {
 		return afterPublish(ctx, werr)
 	}
@@ -231,6 +222,5 @@ func (r *Reporter) write(ctx context.Context, before, o Object) error {
 		return fmt.Errorf("write status: %w", err)
 	}
 	r.Writes.Wrote(o)
-	r.first.held.Forget(o.GetUID())
 	return nil
 }
