@@ -40,6 +40,10 @@ var differences = []difference{
 		"what kstatus, and so every GitOps tool, looks at first",
 	},
 	{
+		"*", packageKinds, "changed", "v1* .status",
+		"the default of observedGeneration: kstatus takes a package for ready that the manager has not seen yet",
+	},
+	{
 		newest, packageKinds, "added", "v1* .status.activation*",
 		"when the active revision was activated, and whether it has been healthy since",
 	},

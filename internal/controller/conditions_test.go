@@ -90,6 +90,22 @@ func TestKstatus(t *testing.T) {
 	}
 }
 
+// A package that the manager still reads is in progress. For kstatus, an object without conditions and observedGeneration is ready.
+func TestKstatusOfNewPackages(t *testing.T) {
+	s := sharedEnv(t)
+	r := newRegistry(t)
+	r.setFault(neverResponds)
+	for _, kind := range v1.PackageKinds() {
+		p := v1.NewPackage(kind)
+		p.SetName("kstatus-new-" + strings.ToLower(kind))
+		p.PackageSpec().Package = r.address + "/acme/new:v1"
+		s.CreateTemporary(t, p)
+		if got, u := computed(t, s, kind, p.GetName()); got.Status != status.InProgressStatus {
+			t.Errorf("%s is %s for kstatus (%s): %v", p.GetName(), got.Status, got.Message, u.Object["status"])
+		}
+	}
+}
+
 // checkStatus checks the result of kstatus for an object, and that each of its
 // conditions has an observed generation.
 func checkStatus(t *testing.T, s *testEnv, kind, name string, want status.Status) {
