@@ -100,8 +100,11 @@ func (c *DiffCmd) installed(ctx context.Context, name inventory.Name) (string, e
 	if err != nil {
 		return "", err
 	}
-	rev := p.NewRevision()
-	if err := cluster.Get(ctx, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev); err != nil {
+	rev, current := p.NewRevision(), p.PackageStatus().CurrentRevision
+	if current == "" {
+		return p.PackageSpec().Package, nil // The manager has not read it yet.
+	}
+	if err := cluster.Get(ctx, client.ObjectKey{Name: current}, rev); err != nil {
 		return "", connection.Classify(err, "read the revision of %s", inventory.ShortName(p))
 	}
 	if resolved := rev.RevisionStatus().ResolvedImage; strings.Contains(resolved, "@") {

@@ -110,10 +110,13 @@ func (c *ApproveCmd) print(env *terminal.Env, approvals []approval) error {
 	})
 }
 
-// pendingApproval returns the changes for which the current revision of a package waits.
+// pendingApproval returns the changes for which the current revision of a package waits: none before the package has a revision.
 func pendingApproval(ctx context.Context, cluster client.Client, p v1.Package) (approval, error) {
-	rev := p.NewRevision()
-	if err := cluster.Get(ctx, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev); client.IgnoreNotFound(err) != nil {
+	rev, current := p.NewRevision(), p.PackageStatus().CurrentRevision
+	if current == "" {
+		return approval{Kind: p.PackageKind(), Package: p.GetName(), pkg: p, rev: rev}, nil
+	}
+	if err := cluster.Get(ctx, client.ObjectKey{Name: current}, rev); client.IgnoreNotFound(err) != nil {
 		return approval{}, connection.Classify(err, "read the revision of %s", inventory.ShortName(p))
 	}
 	out := approval{

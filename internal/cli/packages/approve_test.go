@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -89,5 +91,26 @@ func TestApprovalsAddToTheConsentsOfTheMoment(t *testing.T) {
 	}
 	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), read); err != nil || !slices.Equal(revision.Adoptions(read), []string{"three", "two"}) {
 		t.Errorf("got %q, %v", revision.Adoptions(read), err)
+	}
+}
+
+// A package that the manager has not read yet waits for nothing. The API server refuses to read a revision without a name.
+func TestNewPackagesNeedNoApproval(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if key.Name == "" {
+				return errors.New("resource name may not be empty")
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}).Build()
+	p := v1.NewPackage(v1.ProviderKind)
+	p.SetName("boats")
+	if a, err := pendingApproval(t.Context(), cluster, p); err != nil || !a.empty() {
+		t.Errorf("%+v waits (%v)", a, err)
 	}
 }
