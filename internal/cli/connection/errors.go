@@ -48,7 +48,7 @@ func Classify(err error, what string, args ...any) error {
 	case apierrors.IsInvalid(err):
 		return ErrRefusedByServer.New(err, what, args...)
 	case apierrors.IsConflict(err):
-		return apply.ErrMoved.New(err, what, args...).WithDo("Other clients kept changing the object, so the change was not made. Run the command again.")
+		return apply.ErrMoved.New(err, what, args...).WithDo("Another client changed the object at the same time, so the change was not made. Run the command again.")
 	}
 	if isOverloaded(err) {
 		return ErrCluster.New(err, what, args...).WithDo("The API server responds, but did not carry out the request. Run the command again later.")
