@@ -128,7 +128,8 @@ func activated(revisions []v1.PackageRevision, a *v1.Activation) v1.PackageRevis
 }
 
 // Begin records the start of the activation of a decision in the status of the package. The
-// activation of a revision that waits for permissions starts when it has them.
+// activation of a revision that waits for permissions starts when it has them. A revision can be ready already: the manager ended before it
+// wrote the status of the package, or the status was lost.
 func (r RollbackPolicy) Begin(p v1.Package, d Decision, revisions []v1.PackageRevision) {
 	status := p.PackageStatus()
 	if d.Activate == "" {
@@ -143,6 +144,9 @@ func (r RollbackPolicy) Begin(p v1.Package, d Decision, revisions []v1.PackageRe
 	} else if a := status.Activation; a == nil || a.Revision != d.Activate || a.Number != d.Number {
 		status.Activation = &v1.Activation{
 			Revision: d.Activate, Number: d.Number, Since: metav1.NewTime(r.Now()), Previous: status.LastHealthyRevision,
+		}
+		if rev := activated(revisions, status.Activation); rev != nil && Summarize(rev).Ready {
+			status.Activation.Healthy, status.LastHealthyRevision = true, rev.GetName()
 		}
 	}
 	if b := status.Rollback; b != nil && d.Activate != b.To {

@@ -82,3 +82,31 @@ func TestAHealthyRevisionIsRolledBackOnlyForFailuresOfItsRuntime(t *testing.T) {
 		})
 	}
 }
+
+// A revision can be ready before its activation is recorded: the manager ended between the two statuses, or the package was restored without
+// its own. The status of a revision that was inactive until now does not count.
+func TestActivationOfAReadyRevisionIsHealthy(t *testing.T) {
+	now := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	policy := revision.RollbackPolicy{Deadline: time.Minute, Now: func() time.Time { return now.Time }, Classify: classify}
+	for name, tc := range map[string]struct {
+		state   v1.RevisionState
+		summary revision.Summary
+		want    bool
+	}{
+		"ready":                 {v1.RevisionActive, revision.Ready, true},
+		"being established":     {v1.RevisionActive, revision.Progressing(""), false},
+		"inactive until now":    {v1.RevisionInactive, revision.Ready, false},
+		"failed before a crash": {v1.RevisionActive, revision.Summary{Reason: "NoProgram", Message: "no"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, rev := &v1.Provider{}, &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1"}}
+			rev.Spec.Revision, rev.Spec.DesiredState = 1, tc.state
+			status.Set(rev, now, tc.summary)
+			policy.Begin(p, revision.Decision{Activate: rev.Name, Number: 1}, []v1.PackageRevision{rev})
+			a := p.Status.Activation
+			if a == nil || a.Healthy != tc.want || (p.Status.LastHealthyRevision == rev.Name) != tc.want {
+				t.Errorf("activation %+v, last healthy revision %q; want healthy: %t", a, p.Status.LastHealthyRevision, tc.want)
+			}
+		})
+	}
+}
