@@ -27,6 +27,9 @@ const (
 	// establishedTimeout is the time without a newly served kind after which a reconciliation stops, and the time after
 	// which it first reports its progress.
 	establishedTimeout = 20 * time.Second
+	// servedAge is the age up to which discovery shows that the kinds of a revision that writes nothing are served: the watch of CRDs reports when one of
+	// them changes.
+	servedAge = 10 * time.Second
 	// currentPoll is the pause between two checks of whether the revision that waits was deleted or changed.
 	currentPoll = time.Second
 )
@@ -186,7 +189,7 @@ func (r *Reconciler) missingKinds(ctx context.Context, in *install) ([]string, e
 // written objects, it uses the result of another reconciliation if nothing is missing in it.
 func (r *Reconciler) notServed(ctx context.Context, written bool, missing func(served map[schema.GroupResource]bool) []string) ([]string, error) {
 	if !written {
-		served, err := r.API.Cluster.Served(ctx, apply.Recent)
+		served, err := r.API.Cluster.Served(ctx, servedAge)
 		if names := missing(served); err != nil || len(names) == 0 {
 			return nil, err
 		}
