@@ -30,6 +30,7 @@ func prune(d *apiextensionsv1.CustomResourceDefinition) {
 		properties := d.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties
 		status := properties["status"]
 		status.Description = "The status of another program."
+		status.Default = nil
 		for name := range status.Properties {
 			if name != "conditions" {
 				delete(status.Properties, name)

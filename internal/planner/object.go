@@ -64,6 +64,7 @@ func written(p v1.Package) (json.RawMessage, error) {
 		return nil, err
 	}
 	defaulting.Default(out, s)
+	delete(out, "status") // It has a default, but only the manager writes it.
 	return json.Marshal(out)
 }
 
