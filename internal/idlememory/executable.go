@@ -1,7 +1,7 @@
 package idlememory
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 )
 
@@ -13,16 +13,11 @@ func mappingsOf(file, maps string) []mapping {
 	var out []mapping
 	for line := range strings.Lines(maps) {
 		// Address, permissions, offset, device, inode, and the path, which can contain spaces.
-		path := strings.TrimSuffix(line, "\n")
-		var fields [5]string
-		for i := range fields {
-			fields[i], path, _ = strings.Cut(strings.TrimLeft(path, " "), " ")
-		}
-		first, last, _ := strings.Cut(fields[0], "-")
-		from, errFrom := strconv.ParseUint(first, 16, strconv.IntSize)
-		to, errTo := strconv.ParseUint(last, 16, strconv.IntSize)
-		if strings.TrimLeft(path, " ") == file && !strings.Contains(fields[1], "w") && errFrom == nil && errTo == nil && from < to {
-			out = append(out, mapping{uintptr(from), uintptr(to)})
+		var m mapping
+		var permissions string
+		_, err := fmt.Sscanf(line, "%x-%x %s", &m.from, &m.to, &permissions)
+		if err == nil && m.from < m.to && !strings.Contains(permissions, "w") && strings.HasSuffix(line, " "+file+"\n") {
+			out = append(out, m)
 		}
 	}
 	return out

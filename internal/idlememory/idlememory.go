@@ -6,7 +6,6 @@ import (
 	"context"
 	"runtime/debug"
 	"runtime/metrics"
-	"sync"
 	"time"
 )
 
@@ -27,7 +26,7 @@ func Run(ctx context.Context) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	var w work
-	var once sync.Once
+	isFirst := true
 	for {
 		select {
 		case <-ctx.Done():
@@ -35,8 +34,10 @@ func Run(ctx context.Context) {
 		case <-tick.C:
 			if w.isOver(allocated()) {
 				debug.FreeOSMemory()
-				// Without it, the process only holds more memory.
-				once.Do(func() { _ = releaseExecutable() })
+				if isFirst {
+					_ = releaseExecutable() // Without it, the process only holds more memory.
+				}
+				isFirst = false
 			}
 		}
 	}

@@ -155,6 +155,29 @@ func TestKubernetesStaysInItsModule(t *testing.T) {
 	}
 }
 
+// The control plane has copies of the files that return the pages of the executable. If its module depended on the main one, it would not have
+// the versions of dependencies with which Kubernetes is tested.
+func TestCopiesInTheControlPlaneAreEqual(t *testing.T) {
+	copies, err := filepath.Glob(filepath.Join(root(t), "controlplane/internal/heapgrowth/executable*.go"))
+	if err != nil || len(copies) == 0 {
+		t.Fatalf("there are no copies: %v", err)
+	}
+	for _, path := range copies {
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		original := filepath.Join(root(t), "internal/idlememory", filepath.Base(path))
+		want, err := os.ReadFile(original)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Replace(string(got), "package heapgrowth\n", "package idlememory\n", 1) != string(want) {
+			t.Errorf("%s differs from %s: copy the change", path, original)
+		}
+	}
+}
+
 // TestCommandsReadUserFilesWithTheContext proves that a signal can end every read of a command: files and standard
 // input are read with terminal.Env.OpenInput and ReadInput or, without an Env, with fileutil.Open and ReadFile.
 func TestCommandsReadUserFilesWithTheContext(t *testing.T) {

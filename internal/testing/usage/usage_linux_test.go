@@ -76,7 +76,6 @@ func TestOwnUsage(t *testing.T) {
 	}
 }
 
-// The processor time of a process that outlives its parent counts.
 func TestThreadUsage(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -91,6 +90,7 @@ func TestThreadUsage(t *testing.T) {
 	}
 }
 
+// The processor time of a process that outlives its parent counts.
 func TestRunWaitsForDescendants(t *testing.T) {
 	const work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
 	out, cpu, err := Run(exec.CommandContext(t.Context(), "sh", "-c", "echo started; ("+work+") >/dev/null 2>&1 &"))
