@@ -23,17 +23,18 @@ const (
 func Codes() []errcode.Code { return []errcode.Code{ErrNoProgram, ErrRuntimeConfig} }
 
 // AdviseWithoutRuntime adds to a NoProgram error of a package the commands that restart a manager with the choice c so
-// that the package is installed without its runtime. A manager that runs it as a process runs on this machine. It returns err.
+// that the package is installed without its runtime. A manager that runs it as a process runs on this machine. It returns
+// any other error as it is.
 func (c Choice) AdviseWithoutRuntime(err error, kind, name string) error {
-	failed := &errcode.Error{}
-	if errors.As(err, &failed) && failed.Code.Name == ErrNoProgram.Name {
-		restart := wording.RestartEither([]string{flag + c.with(kind, name, None, Process)}, []string{flag + c.with(kind, name, None, Deployment)})
-		if c.Of(kind, name) == Process {
-			restart = wording.RestartLocal(flag + c.with(kind, name, None, Process))
-		}
-		failed.Do = rebuild + " To install the package without its runtime, restart the manager with " + restart + "."
+	if !errors.Is(err, ErrNoProgram) {
+		return err
 	}
-	return err
+	restart := wording.RestartEither(
+		[]string{flag + c.with(kind, name, None, Process)}, []string{flag + c.with(kind, name, None, Deployment)})
+	if c.Of(kind, name) == Process {
+		restart = wording.RestartLocal(flag + c.with(kind, name, None, Process))
+	}
+	return errcode.From(err).WithDo("%s To install the package without its runtime, restart the manager with %s.", rebuild, restart)
 }
 
 // AdviseRuntime returns a sentence with the commands that restart a manager with the choice c so that it runs the runtime of a package.

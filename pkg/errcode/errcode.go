@@ -125,10 +125,12 @@ type Error struct {
 	Do string
 }
 
-// WithDo replaces the advice of the code with more specific advice, and returns e.
+// WithDo returns a copy of e with more specific advice than the one of the code. It leaves e as it is: concurrent callers
+// can share an error.
 func (e *Error) WithDo(format string, args ...any) *Error {
-	e.Do = HideCredentials(fmt.Sprintf(format, args...))
-	return e
+	out := *e
+	out.Do = HideCredentials(fmt.Sprintf(format, args...))
+	return &out
 }
 
 // Error returns "what: why", without the advice and without credentials.

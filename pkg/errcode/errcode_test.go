@@ -27,6 +27,17 @@ func TestErrorHasCodeCauseAndAdvice(t *testing.T) {
 	}
 }
 
+// Errors are shared, for example by concurrent callers of one read.
+func TestAdviceIsAddedToACopy(t *testing.T) {
+	shared := errTest.New(nil, "cannot read x.yaml")
+	for range 3 {
+		f := errcode.From(shared)
+		if got, want := f.WithDo("%s And this.", f.Do).Do, "Do nothing. And this."; got != want {
+			t.Errorf("got the advice %q, want %q", got, want)
+		}
+	}
+}
+
 func TestFromKeepsWrappingText(t *testing.T) {
 	inner := errTest.New(nil, "cannot read x.yaml")
 	f := errcode.From(fmt.Errorf("build: %w", inner))

@@ -88,14 +88,15 @@ func (r *rootResolver) resolve(env *terminal.Env, q resolver.Request) (resolver.
 	}
 	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(conflict.Explanation.String()))
 	f := errcode.From(err)
+	do := f.Do
 	switch len(conflict.Explanation.Suggestions) {
 	case 0:
 	case 1:
-		f.Do = "Make the change above, which was verified to resolve the conflict."
+		do = "Make the change above, which was verified to resolve the conflict."
 	default:
-		f.Do = "Make one of the changes above. Each was verified to resolve the conflict."
+		do = "Make one of the changes above. Each was verified to resolve the conflict."
 	}
-	return got, f.Code.New(nil, "%s", f.What).WithDo("%s", f.Do)
+	return got, f.Code.New(nil, "%s", f.What).WithDo("%s", do)
 }
 
 // ErrImageConfigFile is the code for a file of ImageConfigs that cannot be read.
