@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,9 +22,8 @@ func document(t *testing.T, path ...string) string {
 }
 
 var (
-	layoutRow = regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|([^|]*)\\|$")
-	quoted    = regexp.MustCompile("`([^`\n]+)`")
-	braces    = regexp.MustCompile(`^(.*)\{([^}]*)\}(.*)$`)
+	quoted = regexp.MustCompile("`([^`\n]+)`")
+	braces = regexp.MustCompile(`^(.*)\{([^}]*)\}(.*)$`)
 	// placeIn is a path in the repository.
 	placeIn = regexp.MustCompile(`^(?:apis|charts|cmd|controlplane|docs|examples|hack|internal|pkg|test|testdata|tools)/[\w./{},-]*$`)
 )
@@ -43,72 +41,23 @@ func expandBraces(path string) []string {
 	return out
 }
 
-// layout returns the folders in the table of ARCHITECTURE.md, with their rows. A name without a slash is in the folder
-// of the name before it.
-func layout(architecture string) map[string]string {
-	out := map[string]string{}
-	for _, m := range layoutRow.FindAllStringSubmatch(architecture, -1) {
-		parent := ""
-		for _, name := range quoted.FindAllStringSubmatch(m[1], -1) {
-			for _, folder := range expandBraces(name[1]) {
-				if folder = strings.TrimSuffix(folder, "/"); strings.Contains(folder, "/") {
-					parent = filepath.Dir(folder)
-				} else if parent != "" {
-					folder = parent + "/" + folder
-				}
-				out[folder] = m[0]
-			}
-		}
+// contributorDocuments returns the documents for contributors.
+func contributorDocuments(t *testing.T) []string {
+	t.Helper()
+	design, err := filepath.Glob(filepath.Join("..", "..", "docs", "design", "*.md"))
+	if err != nil || len(design) == 0 {
+		t.Fatalf("%d documents in docs/design, error %v", len(design), err)
+	}
+	out := []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "docs/dependencies.md", "docs/performance.md"}
+	for _, path := range design {
+		out = append(out, "docs/design/"+filepath.Base(path))
 	}
 	return out
 }
 
-// TestArchitectureNamesEveryPackage proves that each package below pkg/, internal/ and test/ has a row in the table of
-// ARCHITECTURE.md, or is named in the row of a folder above it.
-func TestArchitectureNamesEveryPackage(t *testing.T) {
-	rows := layout(document(t, "ARCHITECTURE.md"))
-	root := filepath.Join("..", "..")
-	for _, top := range []string{"pkg", "internal", "test"} {
-		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.IsDir() {
-				return err
-			}
-			if d.Name() == "testdata" {
-				return fs.SkipDir
-			}
-			if files, err := filepath.Glob(filepath.Join(path, "*.go")); err != nil || len(files) == 0 {
-				return err
-			}
-			folder := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
-			if !isNamed(rows, folder) {
-				t.Errorf("the table of ARCHITECTURE.md does not name %s", folder)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// isNamed reports whether a folder has a row, is private to a package that has one, or is named in the row of a folder
-// above it. Packages of test/ and internal/testing are described together.
-func isNamed(rows map[string]string, folder string) bool {
-	if rows[folder] != "" || strings.HasPrefix(folder, "internal/testing/") {
-		return true
-	}
-	for above := filepath.Dir(folder); above != "."; above = filepath.Dir(above) {
-		row := rows[above]
-		if row != "" && (strings.Contains(folder, above+"/internal/") || strings.Contains(row, "`"+filepath.Base(folder)+"`") || above == "test") {
-			return true
-		}
-	}
-	return false
-}
-
 // TestPathsInDocumentsExist proves that the paths in the documents for contributors exist.
 func TestPathsInDocumentsExist(t *testing.T) {
-	for _, file := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "docs/dependencies.md", "docs/performance.md"} {
+	for _, file := range contributorDocuments(t) {
 		for _, m := range quoted.FindAllStringSubmatch(document(t, file), -1) {
 			if !placeIn.MatchString(m[1]) {
 				continue
@@ -135,7 +84,7 @@ var makeTarget = regexp.MustCompile("(?m)(?:^|`)make ([a-z][a-z-]+)(?:$|[ `])")
 // names every target that has a help text.
 func TestMakeTargetsExist(t *testing.T) {
 	makefile, contributing := document(t, "Makefile"), document(t, "CONTRIBUTING.md")
-	for _, file := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "docs/performance.md"} {
+	for _, file := range contributorDocuments(t) {
 		blocks := document(t, file)
 		for _, m := range makeTarget.FindAllStringSubmatch(blocks, -1) {
 			if !strings.Contains(makefile, "\n"+m[1]+":") {
