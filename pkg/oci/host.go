@@ -28,6 +28,9 @@ func canonicalHost(host string) (string, error) {
 	if addr, err := netip.ParseAddr(name); err == nil {
 		return addr.String() + port, nil
 	}
+	if isHostName(name) && !strings.Contains(name, "--") {
+		return qualified(host, name+port) // It is canonical. References are compared often, and IDNA is slow.
+	}
 	ascii, err := idna.Lookup.ToASCII(name)
 	if err != nil {
 		return "", fmt.Errorf("the registry %q is not a host name: %w", host, err)
@@ -38,10 +41,15 @@ func canonicalHost(host string) (string, error) {
 	if err != nil || again != ascii || !utf8.ValidString(name) || !isHostName(ascii) {
 		return "", fmt.Errorf("the registry %q is not a host name", host)
 	}
-	if !looksLikeRegistry(ascii + port) {
+	return qualified(host, ascii+port)
+}
+
+// qualified returns the canonical form of a host, unless it could be the first part of a repository.
+func qualified(host, canonical string) (string, error) {
+	if !looksLikeRegistry(canonical) {
 		return "", fmt.Errorf("the registry %q needs a dot or a port, to be distinguished from a repository", host)
 	}
-	return ascii + port, nil
+	return canonical, nil
 }
 
 // splitPort splits off ":port", including the colon.

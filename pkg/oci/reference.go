@@ -72,7 +72,7 @@ func MustParseReference(s string) Reference {
 
 // RepositoryName returns the normalized name of the repository of a reference: its registry
 // and repository, without tag and digest. It returns text that is not a reference unchanged.
-// Packages are compared by this name.
+// Two names of one repository can differ; see [SameRepository].
 func RepositoryName(s string) string {
 	ref, err := ParseReference(s, ParseOptions{AllowUntagged: true})
 	if err != nil {

@@ -202,5 +202,8 @@ func FuzzParseReference(f *testing.F) {
 		if err != nil || again != ref {
 			t.Fatalf("%q became %+v and then %+v, %v", s, ref, again, err)
 		}
+		if location := ref.Location(); oci.RepositoryLocation(location) != location || !ref.Satisfies(again) || !oci.SameRepository(s, ref.String()) && ref.Registry != "r.io" {
+			t.Fatalf("%q is not in one repository: %q, %q", s, location, oci.RepositoryLocation(location))
+		}
 	})
 }
