@@ -74,11 +74,11 @@ func (r *Registry) versions(ctx context.Context, o Origin, repository oci.Refere
 	return out, classifyLookup(err, repository)
 }
 
-// Location returns the name of the repository after rewriting.
+// Location returns the location of the repository after rewriting.
 func (r *Registry) Location(ctx context.Context, repository oci.Reference) (string, error) {
 	repository.Tag = "latest"
 	o, err := r.locate(ctx, repository)
-	return o.Ref.Name(), err
+	return o.Ref.Location(), err
 }
 
 // Metadata returns the metadata of a version.

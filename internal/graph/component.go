@@ -12,7 +12,7 @@ import (
 func (g *Graph) Component(kind, name string) *Graph {
 	start := g.index(kind, name)
 	if start < 0 {
-		return New(nil, g.locate)
+		return New(nil, g.location)
 	}
 	return g.component([]int{start})
 }
@@ -46,7 +46,7 @@ func (g *Graph) component(start []int) *Graph {
 			}
 		}
 	}
-	out := New(in, g.locate)
+	out := New(in, g.location)
 	out.outsideRequirements = conditions
 	return out
 }

@@ -15,10 +15,10 @@ type Dependent struct {
 // dependencies are not resolved.
 func (g *Graph) Dependents(repository string) []Dependent {
 	var out []Dependent
-	place := g.locate(repository)
+	place := g.location(repository)
 	for _, n := range g.nodes {
 		for _, d := range append(dependency.Required(n.Dependencies), dependency.Optional(n.Dependencies)...) {
-			if d.Package == repository || g.locate(d.Package) == place {
+			if g.location(d.Package) == place {
 				out = append(out, Dependent{n, d})
 			}
 		}

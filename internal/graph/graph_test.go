@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -266,5 +268,30 @@ func TestConditions(t *testing.T) {
 		"a absent false", "a other true", "b absent true", "b a true",
 	}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A package is found in all spellings of its repository, as a dependency and as an entry of the Lock.
+func TestAGraphComparesRepositories(t *testing.T) {
+	hub, user := node("hub"), node("user needs x")
+	hub.Repository, user.Dependencies[0].Package = "index.docker.io/hub", "docker.io/library/hub"
+	g := New([]Node{hub, user}, nil)
+	for _, spelling := range []string{"index.docker.io/hub", "docker.io/hub", "docker.io/library/hub"} {
+		if got := g.Name(spelling); got != hub.Repository {
+			t.Errorf("%s is %s", spelling, got)
+		}
+		if got := g.Dependents(spelling); len(got) != 1 || got[0].Name != "user" {
+			t.Errorf("the dependents of %s are %v", spelling, got)
+		}
+	}
+	if got := g.Check([]dependency.Dependency{{Package: "docker.io/hub", Constraint: ">=v1"}}); got[0].State != Satisfied {
+		t.Errorf("the dependency is %s", got[0].State)
+	}
+	p := v1.NewPackage(v1.ProviderKind)
+	p.PackageSpec().Package, p.PackageStatus().CurrentRevision = "docker.io/hub:v1@"+hub.Digest.String(), "hub-1"
+	for version, want := range map[string]bool{"v1": true, hub.Digest.String(): true, "v2": false} {
+		if _, ok := LockEntry(p, []v1beta1.LockPackage{{Name: "hub-1", Source: "index.docker.io/hub", Version: version}}); ok != want {
+			t.Errorf("an entry with the version %s is the entry of %s: %t", version, p.PackageSpec().Package, ok)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // Node is a package of the control plane.
@@ -67,23 +68,27 @@ type Graph struct {
 	// byRepository lists the packages of a repository. Usually there is one; if there are more, the first one represents it:
 	// one whose objects are in the cluster, and of several the first one by kind and name.
 	byRepository map[string][]int
-	// byLocation maps locations to the repositories that are read there; locate computes the location.
-	byLocation map[string]string
-	locate     func(repository string) string
+	// byLocation maps locations to the repositories that are read there; locate computes the location, and locations keeps those of
+	// the repositories in the graph.
+	byLocation, locations map[string]string
+	locate                func(repository string) string
 	// outsideRequirements are constraints of packages outside of the graph on packages that are not installed and may be added.
 	outsideRequirements []dependency.Root
 }
 
 // New returns the graph of packages, independent of their order. From returns the location from which a
-// repository is read, so that a package is found under each of its names; nil means its own name.
+// repository is read, so that a package is found under each of its names; nil means [oci.RepositoryLocation].
 func New(nodes []Node, from func(repository string) string) *Graph {
 	if from == nil {
-		from = func(repository string) string { return repository }
+		from = oci.RepositoryLocation
 	}
-	g := &Graph{nodes: slices.SortedFunc(slices.Values(nodes), Node.Compare), byRepository: map[string][]int{}, byLocation: map[string]string{}, locate: from}
+	g := &Graph{
+		nodes: slices.SortedFunc(slices.Values(nodes), Node.Compare), byRepository: map[string][]int{},
+		byLocation: map[string]string{}, locations: map[string]string{}, locate: from,
+	}
 	for i, n := range g.nodes {
 		g.byRepository[n.Repository] = append(g.byRepository[n.Repository], i)
-		if place := from(n.Repository); g.byLocation[place] == "" {
+		if place := g.record(n.Repository); g.byLocation[place] == "" {
 			g.byLocation[place] = n.Repository
 		}
 	}
@@ -93,6 +98,7 @@ func New(nodes []Node, from func(repository string) string) *Graph {
 	for i := range g.nodes {
 		needs := slices.Clone(g.nodes[i].Dependencies)
 		for j := range needs {
+			g.record(needs[j].Package)
 			needs[j].Package = g.Name(needs[j].Package)
 		}
 		g.nodes[i].Dependencies = needs
@@ -118,7 +124,23 @@ func (g *Graph) Name(repository string) string {
 	if len(g.byRepository[repository]) > 0 {
 		return repository
 	}
-	return cmp.Or(g.byLocation[g.locate(repository)], repository)
+	return cmp.Or(g.byLocation[g.location(repository)], repository)
+}
+
+// record records the location of a repository of the graph, and returns it.
+func (g *Graph) record(repository string) string {
+	if _, known := g.locations[repository]; !known {
+		g.locations[repository] = g.locate(repository)
+	}
+	return g.locations[repository]
+}
+
+// location returns the location from which a repository is read.
+func (g *Graph) location(repository string) string {
+	if known, ok := g.locations[repository]; ok {
+		return known
+	}
+	return g.locate(repository)
 }
 
 // Find returns the package of a repository.

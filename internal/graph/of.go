@@ -68,12 +68,18 @@ func LockEntry(p v1.Package, lock []v1beta1.LockPackage) (v1beta1.LockPackage, b
 		if back != "" {
 			return l.Name == back
 		}
-		return l.Name == p.PackageStatus().CurrentRevision && l.Source == ref.Name() && (l.Version == ref.Tag || l.Version == ref.Digest.String())
+		return l.Name == p.PackageStatus().CurrentRevision && locks(l, ref)
 	})
 	if at < 0 {
 		return v1beta1.LockPackage{}, false
 	}
 	return lock[at], true
+}
+
+// locks reports whether an entry of the Lock is for a reference. The version of an entry is the tag, or the digest; another package
+// manager writes the digest also if there is a tag.
+func locks(entry v1beta1.LockPackage, ref oci.Reference) bool {
+	return (entry.Version == ref.Tag || entry.Version == ref.Digest.String()) && oci.SameRepository(entry.Source, ref.Name())
 }
 
 // LockedDependencies returns the dependencies of a package in the Lock, and whether the Lock contains them.
@@ -93,7 +99,7 @@ func DependenciesInLock(lock []v1beta1.LockPackage) Dependencies {
 			return nil
 		}
 		for _, entry := range lock {
-			if entry.Source == ref.Name() && (entry.Version == ref.Tag || entry.Version == ref.Digest.String()) {
+			if locks(entry, ref) {
 				return DependenciesFromLock(entry)
 			}
 		}

@@ -40,7 +40,7 @@ func isConflict(err error) bool {
 
 // with returns the graph with other packages in place of its own.
 func (g *Graph) with(nodes []Node) *Graph {
-	out := New(nodes, g.locate)
+	out := New(nodes, g.location)
 	out.outsideRequirements = g.outsideRequirements
 	return out
 }

@@ -43,7 +43,7 @@ type clusterState struct {
 	// recorded them.
 	others []v1.Package
 	lock   v1beta1.Lock
-	// place returns the repository from which a repository is read, so that a package is known
+	// place returns the location from which a repository is read, so that a package is known
 	// under all of its names.
 	place func(repository string) string
 	// contents and graph are those of the packages after the operation, without the packages that are installed or moved for it.
@@ -144,10 +144,10 @@ func (s *clusterState) liveNode() (graph.Node, bool) {
 	return s.node(s.live, s.revisions)
 }
 
-// placeOf returns the repository from which a repository is read.
+// placeOf returns the location from which a repository is read.
 func (s *clusterState) placeOf(repository string) string {
 	if s.place == nil {
-		return repository
+		return oci.RepositoryLocation(repository)
 	}
 	return s.place(repository)
 }

@@ -363,7 +363,7 @@ func (p *Plan) needs(which func(Dependency) bool) []string {
 // moves reports whether the package of a repository is moved with the planned package.
 func (p *Plan) moves(repository string) bool {
 	return slices.ContainsFunc(p.AddedPackages, func(b AddedPackage) bool {
-		return b.From != "" && oci.RepositoryName(b.Reference) == oci.RepositoryName(repository)
+		return b.From != "" && oci.SameRepository(b.Reference, repository)
 	})
 }
 

@@ -19,17 +19,7 @@ func RolledBackFrom(p v1.Package) []string {
 
 // WasRolledBackFrom reports whether a package was rolled back from the version of a reference.
 func WasRolledBackFrom(p v1.Package, image string) bool {
-	return slices.ContainsFunc(RolledBackFrom(p), func(from string) bool { return sameVersion(from, image) })
-}
-
-// sameVersion reports whether two references name the same version: the same tag, or without one the same digest.
-func sameVersion(a, b string) bool {
-	x, errX := oci.ParseReference(a, oci.ParseOptions{})
-	y, errY := oci.ParseReference(b, oci.ParseOptions{})
-	if errX != nil || errY != nil {
-		return a == b
-	}
-	return x.Name() == y.Name() && x.Tag == y.Tag && (x.Tag != "" || x.Digest == y.Digest)
+	return slices.ContainsFunc(RolledBackFrom(p), func(from string) bool { return oci.SameVersion(from, image) })
 }
 
 // RecordVersion records a change from a reference to the one in the spec of a package. A rollback adds the reference that it leaves. A change
@@ -38,7 +28,7 @@ func sameVersion(a, b string) bool {
 func RecordVersion(p v1.Package, from string, rollsBack bool) {
 	to := p.PackageSpec().Package
 	withdraws := WasRolledBackFrom(p, to)
-	all := slices.DeleteFunc(RolledBackFrom(p), func(left string) bool { return sameVersion(left, to) })
+	all := slices.DeleteFunc(RolledBackFrom(p), func(left string) bool { return oci.SameVersion(left, to) })
 	if rollsBack && !withdraws {
 		all = append(all, from)
 	}

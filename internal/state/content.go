@@ -33,7 +33,7 @@ type Content interface {
 // Origins locates images, as an origin.Finder does.
 type Origins interface {
 	graph.Origins
-	// Rewrites returns a function that maps a repository to the repository from which it is read,
+	// Rewrites returns a function that maps a repository to the location from which it is read,
 	// according to the current ImageConfigs.
 	Rewrites(ctx context.Context) (func(repository string) string, error)
 }

@@ -111,7 +111,7 @@ func (c *Dependencies) Add(digest string, meta xpkg.Meta) []dependency.Dependenc
 		c.known, c.required, c.optional = map[string][]dependency.Dependency{}, map[string][]dependency.KindRef{}, map[string]bool{}
 	}
 	for _, d := range meta.Optional {
-		c.optional[oci.RepositoryName(d.Package)] = true
+		c.optional[oci.RepositoryLocation(d.Package)] = true
 	}
 	all := meta.Dependencies()
 	if digest != "" {
@@ -124,5 +124,5 @@ func (c *Dependencies) Add(digest string, meta xpkg.Meta) []dependency.Dependenc
 func (c *Dependencies) IsOptional(repository string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.optional[repository]
+	return c.optional[oci.RepositoryLocation(repository)]
 }

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // ListPackages lists the packages of a kind, and all revisions of the kind by the names of their
@@ -49,12 +50,12 @@ func RevisionsOf(ctx context.Context, reader client.Reader, p v1.Package) ([]v1.
 	return list.Revisions(), nil
 }
 
-// Rewrites returns a function that maps a repository to the repository from which it is read. If
-// the ImageConfigs cannot be read, the function returns its argument.
+// Rewrites returns a function that maps a repository to the location from which it is read. If the
+// ImageConfigs cannot be read, this is the location of the repository itself.
 func Rewrites(ctx context.Context, origins Origins) func(repository string) string {
 	rewrites, err := origins.Rewrites(ctx)
 	if err != nil {
-		return func(repository string) string { return repository }
+		return oci.RepositoryLocation
 	}
 	return rewrites
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // Graph returns the packages of the file with their required dependencies.
@@ -172,14 +173,14 @@ func (f *File) required() []string {
 	return out
 }
 
-// Match returns the packages whose repository equals the given name, or ends with a slash and the name.
+// Match returns the packages whose repository is the given one, or ends with a slash and the given name.
 func (f *File) Match(name string) []Package {
 	if p, ok := f.Find(name); ok {
 		return []Package{p}
 	}
 	var out []Package
 	for _, p := range f.Packages {
-		if strings.HasSuffix(p.Repository, "/"+name) {
+		if strings.HasSuffix(p.Repository, "/"+name) || oci.SameRepository(p.Repository, name) {
 			out = append(out, p)
 		}
 	}

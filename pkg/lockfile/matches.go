@@ -85,6 +85,6 @@ func (p Package) matchKinds(kinds []dependency.KindRef) []string {
 // matches reports whether a locked dependency is a dependency of the package. For a dependency without a
 // registry, the resolver has selected the registry.
 func matches(d dependency.Dependency, need dependency.Dependency) bool {
-	name := oci.RepositoryName(need.Package)
-	return d.Optional == need.Optional && d.Constraint == need.Constraint && (d.Package == name || strings.HasSuffix(d.Package, "/"+name))
+	return d.Optional == need.Optional && d.Constraint == need.Constraint &&
+		(oci.SameRepository(d.Package, need.Package) || strings.HasSuffix(d.Package, "/"+oci.RepositoryName(need.Package)))
 }

@@ -16,8 +16,9 @@ import (
 // version cannot be used; the resolver then selects another version. Any other error ends
 // the resolution: otherwise, an unreachable registry would cause a downgrade.
 type Registry interface {
-	// Location returns the repository from which a repository is read: its rewritten name,
-	// or its own name. Repositories with the same location are one package.
+	// Location returns the location from which a repository is read, as
+	// [oci.Reference.Location]: that of its rewritten name, or its own. Repositories with
+	// the same location are one package.
 	Location(ctx context.Context, repository oci.Reference) (string, error)
 	// Versions returns the tags of a repository. The reference has neither tag nor digest.
 	Versions(ctx context.Context, repository oci.Reference) (Versions, error)

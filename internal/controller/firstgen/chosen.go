@@ -108,7 +108,7 @@ func (b *Base) heldByOwn(ctx context.Context, crd firstgen.CRDReference, own *v1
 // useInstalled reports whether an install object uses a Provider that it does not maintain: unless another package is
 // recorded.
 func useInstalled(p *v1.Provider, recorded string) bool {
-	return recorded == "" || oci.RepositoryName(recorded) == oci.RepositoryName(p.Spec.Package)
+	return recorded == "" || oci.SameRepository(recorded, p.Spec.Package)
 }
 
 // recordedChoice returns the package that was selected for a CRD before, or "": by a user in the annotation of the install
@@ -177,7 +177,7 @@ func (b *Base) otherOf(ctx context.Context, repository string, own *v1.Provider)
 		return nil, fmt.Errorf("list Providers: %w", err)
 	}
 	for i := range all.Items {
-		if p := &all.Items[i]; oci.RepositoryName(p.Spec.Package) == repository && (own == nil || own.Name != p.Name) {
+		if p := &all.Items[i]; oci.SameRepository(p.Spec.Package, repository) && (own == nil || own.Name != p.Name) {
 			return p, nil
 		}
 	}

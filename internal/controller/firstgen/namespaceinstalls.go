@@ -195,7 +195,7 @@ func (r *NamespaceInstalls) findProvider(ctx context.Context, ref oci.Reference)
 	foundRank := -1
 	for i := range all.Items {
 		p := &all.Items[i]
-		if !sameRepository(p.Spec.Package, ref) {
+		if !oci.SameRepository(p.Spec.Package, ref.String()) {
 			continue
 		}
 		revisions, err := state.RevisionsOf(ctx, r.API.Client, p)
@@ -249,7 +249,7 @@ func (r *NamespaceInstalls) createShared(ctx context.Context, in *packagesv1alph
 		if err := r.API.Live.Get(ctx, client.ObjectKeyFromObject(p), live); err != nil {
 			return nil, err
 		}
-		if sameRepository(live.Spec.Package, ref) {
+		if oci.SameRepository(live.Spec.Package, ref.String()) {
 			return nil, requeue.ErrStale
 		}
 	}
@@ -319,9 +319,9 @@ func (r *NamespaceInstalls) mayUse(in packagesv1alpha1.Install, p *v1.Provider) 
 	}
 	if spec.Package != "" {
 		ref, err := r.Options.Reference(spec.Source, spec.Package)
-		return err == nil && sameRepository(p.Spec.Package, ref)
+		return err == nil && oci.SameRepository(p.Spec.Package, ref.String())
 	}
-	return status.Provider == p.Name || status.ChosenPackage != nil && oci.RepositoryName(status.ChosenPackage.Package) == oci.RepositoryName(p.Spec.Package)
+	return status.Provider == p.Name || status.ChosenPackage != nil && oci.SameRepository(status.ChosenPackage.Package, p.Spec.Package)
 }
 
 // checkHolders fails with NamespacedPackageNotAllowed if another package holds a CRD of a package.

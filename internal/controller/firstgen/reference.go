@@ -92,9 +92,3 @@ func SharedProviderNames(ref oci.Reference) []string {
 	}, path), "-")
 	return []string{shorten(name), oci.FriendlyID(name, oci.DigestOf([]byte(ref.Name())).Hex())}
 }
-
-// sameRepository reports whether a reference is in the repository of another one.
-func sameRepository(reference string, other oci.Reference) bool {
-	ref, err := oci.ParseReference(reference, oci.ParseOptions{AllowUntagged: true})
-	return err == nil && ref.Registry == other.Registry && ref.Repository == other.Repository
-}

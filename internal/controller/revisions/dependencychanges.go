@@ -202,7 +202,7 @@ func (r *Reconciler) installPackage(ctx context.Context, parent v1.Package, c gr
 		if err := r.API.Live.Get(ctx, client.ObjectKey{Name: name}, existing); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		if oci.RepositoryName(existing.PackageSpec().Package) == c.To.Repository {
+		if oci.SameRepository(existing.PackageSpec().Package, c.To.Repository) {
 			// The cache is behind, or the package is being deleted; the revision retries.
 			return nil
 		}

@@ -25,6 +25,7 @@ func TestDuplicatesAreRecognized(t *testing.T) {
 		"another version, not resolved":  {installed("other", "r.example/acme/boats:v2.0.0", "", ""), true},
 		"another name of the repository": {installed("other", "alias.example/boats:v2.0.0", "r.example/acme/boats:v2.0.0", "sha256:b"), true},
 		"a copy in another repository":   {installed("other", "copy.example/boats:v1.0.0", "copy.example/boats:v1.0.0", "sha256:a"), true},
+		"another spelling":               {installed("other", "R.example./acme/boats:v2.0.0", "", ""), true},
 		"another package":                {installed("other", "r.example/acme/rafts:v1.0.0", "r.example/acme/rafts:v1.0.0", "sha256:c"), false},
 	} {
 		if got := isDuplicate(p, tt.other); got != tt.want {

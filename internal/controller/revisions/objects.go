@@ -256,12 +256,12 @@ func (r *Reconciler) adviseDuplicate(ctx context.Context, in *install, err error
 func isDuplicate(p, other v1.Package) bool {
 	digest := p.PackageStatus().ResolvedDigest
 	return p.GetName() != other.GetName() &&
-		(resolvedRepository(p) == resolvedRepository(other) || digest != "" && digest == other.PackageStatus().ResolvedDigest)
+		(oci.SameRepository(resolvedImage(p), resolvedImage(other)) || digest != "" && digest == other.PackageStatus().ResolvedDigest)
 }
 
-// resolvedRepository returns the repository from which a package is downloaded.
-func resolvedRepository(p v1.Package) string {
-	return oci.RepositoryName(cmp.Or(p.PackageStatus().ResolvedPackage, p.PackageSpec().Package))
+// resolvedImage returns the reference from which a package is downloaded.
+func resolvedImage(p v1.Package) string {
+	return cmp.Or(p.PackageStatus().ResolvedPackage, p.PackageSpec().Package)
 }
 
 func duplicateAdvice(p, other v1.Package) string {

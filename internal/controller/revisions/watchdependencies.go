@@ -126,7 +126,7 @@ func kindsChanged() predicate.Predicate {
 func specOrDeletionChanged(known *state.Dependencies) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
-			return known.IsOptional(oci.RepositoryName(e.Object.(v1.Package).PackageSpec().Package))
+			return known.IsOptional(repositoryOf(e.Object))
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectNew.GetDeletionTimestamp() != nil

@@ -169,7 +169,7 @@ func (in *install) providerFinding(p *v1.Provider) *migration.Finding {
 		if p.Annotations[state.AnnotationInstalledBy] != in.installedBy() {
 			return finding(annotate(state.AnnotationInstalledBy+"="+in.installedBy())+" if it is the same package", "exists")
 		}
-	case oci.RepositoryName(p.Spec.Package) != in.reference.Name():
+	case !oci.SameRepository(p.Spec.Package, in.reference.Name()):
 		return finding("delete one of the two", "has the package %s", p.Spec.Package)
 	case !revision.IsShared(p) && !in.isHandedOver():
 		return finding(annotate(revision.AnnotationNamespacedInstalls+"="+revision.AllowInstalls)+", which stops its runtime", "is not shared with namespaces")

@@ -495,10 +495,10 @@ func (s *snapshot) sharedProvider(ref oci.Reference) string {
 	names := controllers.SharedProviderNames(ref)
 	for _, name := range names {
 		p := s.providers[name]
-		if p != nil && oci.RepositoryName(p.Spec.Package) != ref.Name() {
+		if p != nil && !oci.SameRepository(p.Spec.Package, ref.Name()) {
 			continue
 		}
-		if !slices.ContainsFunc(s.installs, func(in *install) bool { return in.provider == name && in.reference.Name() != ref.Name() }) {
+		if !slices.ContainsFunc(s.installs, func(in *install) bool { return in.provider == name && !in.reference.SameRepository(ref) }) {
 			return name
 		}
 	}
