@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // TestUpdateAcceptsSeveralPackages proves that one command moves several packages: to their newest versions, or to the
@@ -115,6 +116,22 @@ func TestInstallFindsTheRepositoryUnderAnotherName(t *testing.T) {
 	b.gone(t, "twice-skiff")
 	if got := b.provider(t, "skiff").Spec.Package; got != first {
 		t.Errorf("the package is %s, want %s", got, first)
+	}
+	// As after `xpkg sync` and `xpkg apply`.
+	digest := "@" + b.provider(t, "skiff").Status.ResolvedDigest
+	b.must(t, 0, "update", "skiff", first+digest, "--yes", "--wait", "1m")
+	for _, request := range []string{first, first + digest, oci.RepositoryName(first) + digest} {
+		for _, flags := range [][]string{nil, {"--dry-run"}, {"--yes"}} {
+			b.must(t, 9, append([]string{"install", "provider", request, "sloop"}, flags...)...).prints(t, "^error: AlreadyInstalled: provider/skiff is installed from .*:v1.0.0@sha256:.* already")
+		}
+		b.must(t, 9, "plan", "install", "provider", request, "sloop").prints(t, "^error: AlreadyInstalled: ")
+		b.must(t, 0, "plan", "install", request).prints(t, "^Nothing to do")
+		b.must(t, 0, "install", request, "--dry-run").prints(t, "^Nothing to do")
+		b.must(t, 0, "install", request).prints(t, "^provider/skiff unchanged ")
+	}
+	b.gone(t, "sloop")
+	if got := b.provider(t, "skiff").Spec.Package; got != first+digest {
+		t.Errorf("the package is %s, want %s", got, first+digest)
 	}
 }
 

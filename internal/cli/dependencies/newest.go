@@ -90,7 +90,7 @@ func (c *OutdatedCmd) leftVersions(env *terminal.Env) (map[string][]string, erro
 		}
 		for _, image := range revision.RolledBackFrom(p) {
 			left, err := oci.ParseReference(image, oci.ParseOptions{})
-			if err == nil && left.Name() == ref.Name() && olderVersion(ref.Tag, left.Tag) {
+			if err == nil && left.SameRepository(ref) && olderVersion(ref.Tag, left.Tag) {
 				out[ref.Name()] = append(out[ref.Name()], left.Tag)
 			}
 		}

@@ -216,7 +216,7 @@ func (c *OutdatedCmd) selectedInstalled(env *terminal.Env) ([]v1.Package, error)
 	}
 	var out []v1.Package
 	for _, name := range c.Names {
-		from := slices.IndexFunc(all.Packages, func(p v1.Package) bool { return inventory.RepositoryOf(p) == oci.RepositoryName(name) })
+		from := slices.IndexFunc(all.Packages, func(p v1.Package) bool { return all.IsFrom(p, name) })
 		if from >= 0 {
 			out = append(out, all.Packages[from])
 			continue
@@ -327,17 +327,18 @@ func locator(cluster client.Reader, namespace string, all *inventory.Inventory) 
 	finder := origin.Finder{Reader: origin.ListOnce(cluster), Secrets: cluster, Namespace: namespace}
 	secrets := pullSecrets(all.Packages)
 	return func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
-		o, _, err := finder.Find(ctx, ref.String(), secrets[ref.Name()])
+		o, _, err := finder.Find(ctx, ref.String(), secrets[ref.Location()])
 		return o, err
 	}
 }
 
-// pullSecrets returns the pull secrets of installed packages, by repository.
+// pullSecrets returns the pull secrets of installed packages, by the locations of their repositories.
 func pullSecrets(packages []v1.Package) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range packages {
+		at := oci.RepositoryLocation(p.PackageSpec().Package)
 		for _, s := range p.PackageSpec().PackagePullSecrets {
-			out[inventory.RepositoryOf(p)] = append(out[inventory.RepositoryOf(p)], s.Name)
+			out[at] = append(out[at], s.Name)
 		}
 	}
 	return out

@@ -52,15 +52,19 @@ func (i *Inventory) Entry(revision string) v1beta1.LockPackage {
 	return i.entries[revision]
 }
 
-// FromRepository returns the package that is installed from a repository, or nil if there is none.
+// FromRepository returns the package that is installed from a repository, or nil if there is none. Of several packages, it prefers the
+// one that spells the repository in the same way.
 func (i *Inventory) FromRepository(repository string) v1.Package {
 	if i.byRepository == nil {
 		i.byRepository = map[string]v1.Package{}
 		for _, p := range i.Packages {
+			i.byRepository[i.location(RepositoryOf(p))] = p
+		}
+		for _, p := range i.Packages {
 			i.byRepository[RepositoryOf(p)] = p
 		}
 	}
-	return i.byRepository[repository]
+	return cmp.Or(i.byRepository[repository], i.byRepository[i.location(repository)])
 }
 
 // Dependents returns the packages with a direct dependency on a package, as KIND/NAME. It ignores optional
@@ -68,13 +72,13 @@ func (i *Inventory) FromRepository(repository string) v1.Package {
 func (i *Inventory) Dependents(p v1.Package) []string {
 	out := []string{}
 	for _, e := range i.Lock.Packages {
-		requires := slices.ContainsFunc(e.Dependencies, func(d v1beta1.Dependency) bool { return d.Package == RepositoryOf(p) })
+		requires := slices.ContainsFunc(e.Dependencies, func(d v1beta1.Dependency) bool { return i.IsFrom(p, d.Package) })
 		if by := i.FromRepository(e.Source); requires && by != nil {
 			out = append(out, ShortName(by))
 		}
 	}
 	for _, x := range i.Packages {
-		if slices.ContainsFunc(graph.KindProviders(x), func(d dependency.Dependency) bool { return d.Package == RepositoryOf(p) }) {
+		if slices.ContainsFunc(graph.KindProviders(x), func(d dependency.Dependency) bool { return i.IsFrom(p, d.Package) }) {
 			out = append(out, ShortName(x))
 		}
 	}

@@ -40,8 +40,10 @@ type Inventory struct {
 	Lock     *v1beta1.Lock
 	// Forbidden is the reason why the packages are not known, or nil; see [LoadAllowed].
 	Forbidden error
-	// place returns the location from which a repository is read.
-	place func(repository string) string
+	// rewrites returns the location from which a repository is read; nil if the ImageConfigs were not read.
+	rewrites func(repository string) string
+	// locations are the results of rewrites.
+	locations map[string]string
 	// byRepository and entries are built by the first lookup.
 	byRepository map[string]v1.Package
 	entries      map[string]v1beta1.LockPackage

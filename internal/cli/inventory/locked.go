@@ -3,6 +3,7 @@ package inventory
 import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // Locked returns the package that is installed from the repository of a locked package, or with the same
@@ -30,11 +31,34 @@ func (i *Inventory) InstalledFrom(p v1.Package) v1.Package {
 // several packages, it returns the one with the name, or the first.
 func (i *Inventory) installedFrom(kind, repository, name string) (found v1.Package) {
 	for _, x := range i.Packages {
-		if x.PackageKind() == kind && i.place(RepositoryOf(x)) == i.place(repository) && (found == nil || x.GetName() == name) {
+		if x.PackageKind() == kind && i.IsFrom(x, repository) && (found == nil || x.GetName() == name) {
 			found = x
 		}
 	}
 	return found
+}
+
+// IsFrom reports whether a package is read from the same location as a repository.
+func (i *Inventory) IsFrom(p v1.Package, repository string) bool {
+	return i.location(RepositoryOf(p)) == i.location(repository)
+}
+
+// location returns the location from which a repository is read.
+func (i *Inventory) location(repository string) string {
+	at, known := i.locations[repository]
+	if known {
+		return at
+	}
+	if i.rewrites == nil {
+		at = oci.RepositoryLocation(repository)
+	} else {
+		at = i.rewrites(repository)
+	}
+	if i.locations == nil {
+		i.locations = map[string]string{}
+	}
+	i.locations[repository] = at
+	return at
 }
 
 // Named returns the package of the same kind and name.

@@ -27,14 +27,14 @@ func LoadNamed(ctx context.Context, c client.Client) (*Inventory, error) {
 	if placeErr != nil {
 		return nil, connection.Classify(placeErr, "read the image configs")
 	}
-	all.place = place
+	all.rewrites = place
 	var nodes []graph.Node
 	for _, p := range all.Packages {
 		if n, ok := graph.NodeFromPackage(p, nil); ok {
 			nodes = append(nodes, n)
 		}
 	}
-	g := graph.New(nodes, all.place)
+	g := graph.New(nodes, all.rewrites)
 	for _, entry := range all.Lock.Packages {
 		for _, needs := range [][]v1beta1.Dependency{entry.Dependencies, entry.OptionalDependencies} {
 			for i := range needs {

@@ -11,6 +11,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -75,12 +76,16 @@ func ResourceNames[T Object](all []T) []string {
 }
 
 // RepositoryOf returns the repository that a package is installed from.
-func RepositoryOf(p v1.Package) string {
+func RepositoryOf(p v1.Package) string { return oci.RepositoryName(p.PackageSpec().Package) }
+
+// InstalledReference returns the reference of a package with the digest of its content, as far as it is known, and false for a name in the
+// package cache. [oci.Reference.Satisfies] reports whether the package is what a reference requests.
+func InstalledReference(p v1.Package) (oci.Reference, bool) {
 	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
 	if err != nil {
-		return p.PackageSpec().Package
+		return oci.Reference{}, false
 	}
-	return ref.Name()
+	return ref.WithDigest(graph.CurrentDigest(p)), true
 }
 
 // ShortVersion returns the tag of a reference, or the start of its digest if there is no tag.

@@ -104,7 +104,7 @@ func (i *Inventory) Target(t Target) (v1.Package, error) {
 	}
 	var found []v1.Package
 	for _, p := range i.Packages {
-		if RepositoryOf(p) == ref.Name() && (t.Kind == "" || t.Kind == p.PackageKind()) {
+		if i.IsFrom(p, ref.Name()) && (t.Kind == "" || t.Kind == p.PackageKind()) {
 			found = append(found, p)
 		}
 	}

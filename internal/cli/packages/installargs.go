@@ -166,7 +166,7 @@ func secretRefs(names []string) []corev1.LocalObjectReference {
 
 // findInstalled returns the package that is installed from the reference of want, or nil. It gives want the name of a package that is installed
 // from its repository, unless the command line names another one: two packages from one repository contain the same objects. It fails if
-// another reference is installed, or if the package is being deleted.
+// another version or a package with another name is installed, or if the package is being deleted.
 func (c *installArgs) findInstalled(ctx context.Context, pl *clusterPlanner, want v1.Package) (v1.Package, error) {
 	all, err := inventory.LoadNamed(ctx, pl.client)
 	if err != nil {
@@ -178,14 +178,15 @@ func (c *installArgs) findInstalled(ctx context.Context, pl *clusterPlanner, wan
 		live, orElse = all.Named(want), ", or install both by adding another name"
 	case c.Name == "":
 		want.SetName(live.GetName())
-	case live.GetName() != want.GetName() && live.PackageSpec().Package == asked:
-		return nil, ErrInstalledOtherwise.New(nil, "%s is installed from %s already, and a second package cannot have the same objects", inventory.ShortName(live), asked).
-			WithDo("Use %s, which `xpkg describe %s` shows.", inventory.ShortName(live), inventory.ShortName(live))
 	}
 	if live == nil {
 		return nil, nil
 	}
-	return live, installedOtherwise(live, asked, orElse)
+	if err := installedOtherwise(live, asked, orElse); err != nil || live.GetName() == want.GetName() {
+		return live, err
+	}
+	return nil, ErrInstalledOtherwise.New(nil, "%s is installed from %s already, and a second package cannot have the same objects", inventory.ShortName(live), live.PackageSpec().Package).
+		WithDo("Use %s, which `xpkg describe %s` shows.", inventory.ShortName(live), inventory.ShortName(live))
 }
 
 // planInstall plans the installation of want. Live is the package if it is installed from the same reference already, or nil.
@@ -200,18 +201,25 @@ func planInstall(ctx context.Context, pl *clusterPlanner, want, live v1.Package,
 	return p, planError(err, "install "+inventory.ShortName(want))
 }
 
-// installedOtherwise fails when a package is being deleted, or installed from another reference than asked.
-// An applied plan adds the digest to the reference. OrElse is the alternative to an update, if there is one.
+// installedOtherwise fails when a package is being deleted, or when it is not what the reference asks for.
+// OrElse is the alternative to an update, if there is one.
 func installedOtherwise(live v1.Package, asked, orElse string) error {
 	if err := inventory.CheckNotDeleting(live); err != nil {
 		return err
 	}
 	is := live.PackageSpec().Package
-	if is == asked || strings.HasPrefix(is, asked+"@") {
+	if is == asked || isInstalled(live, asked) {
 		return nil
 	}
 	return ErrInstalledOtherwise.New(nil, "%s is installed from %s, not from %s", inventory.ShortName(live), is, asked).
 		WithDo("Update it with `xpkg update %s %s`%s.", inventory.ShortName(live), wording.ShellWord(asked), orElse)
+}
+
+// isInstalled reports whether a package is what the reference asks for. Commands that pin a package add the digest to its reference.
+func isInstalled(live v1.Package, asked string) bool {
+	request, err := oci.ParseReference(asked, oci.ParseOptions{})
+	installed, ok := inventory.InstalledReference(live)
+	return err == nil && ok && installed.Satisfies(request)
 }
 
 // needsPackage returns an error if no package is given.

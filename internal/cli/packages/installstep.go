@@ -16,7 +16,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
-	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -167,15 +166,9 @@ func labelDependency(ctx context.Context, cluster client.Client, p v1.Package) (
 // isLocked reports whether a package is installed in the locked version and with the locked content. Several versions can have one content,
 // and dependents require a version.
 func isLocked(live v1.Package, p lockfile.Package) bool {
-	spec, status := live.PackageSpec(), live.PackageStatus()
-	ref, err := oci.ParseReference(spec.Package, oci.ParseOptions{})
-	if err != nil || ref.Tag != p.Version {
-		return false
-	}
-	if !ref.Digest.IsZero() {
-		return ref.Digest == p.Digest
-	}
-	return status.CurrentIdentifier == spec.Package && status.ResolvedDigest == p.Digest.String()
+	// ImageConfigs can rewrite the repository, and the same content can be in another one.
+	installed, ok := inventory.InstalledReference(live)
+	return ok && installed.Tag == p.Version && installed.Digest == p.Digest
 }
 
 // carryOut writes the package of a step. It returns the package before the write, or nil for a new one, and after it, and a word for the

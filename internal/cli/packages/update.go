@@ -104,7 +104,8 @@ func (c *updateArgs) change(p v1.Package) error {
 	return c.configure(p)
 }
 
-// moveTo sets the version of a package: a tag, a digest or a full reference. Empty keeps the version.
+// moveTo sets the version of a package: a tag, a digest or a full reference. Empty keeps the version, and so does the tag of a package
+// whose reference has the digest too.
 func moveTo(p v1.Package, to string) error {
 	switch {
 	case to == "":
@@ -113,10 +114,17 @@ func moveTo(p v1.Package, to string) error {
 		return isFile(to, inventory.RepositoryOf(p)+":v0.2.0", "update "+inventory.ShortName(p))
 	}
 	image, err := updateTo(p.PackageSpec().Package, to)
-	if err == nil {
+	if err == nil && !satisfies(p.PackageSpec().Package, image) {
 		p.PackageSpec().Package = image
 	}
 	return err
+}
+
+// satisfies reports whether a reference is what another one requests.
+func satisfies(reference, request string) bool {
+	is, errIs := oci.ParseReference(reference, oci.ParseOptions{})
+	asked, errAsked := oci.ParseReference(request, oci.ParseOptions{})
+	return errIs == nil && errAsked == nil && is.Satisfies(asked)
 }
 
 // configure applies the flags that change other fields than the version to a package.
