@@ -1,6 +1,7 @@
 package bootstrap_test
 
 import (
+	"slices"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -12,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
-// The manifests contain the policy for runtimes that the manager writes, so the manager does not write it again.
-func TestManagerKeepsTheFenceOfTheManifests(t *testing.T) {
+// The manifests contain the policies that the manager writes, so the manager does not write them again.
+func TestManagerKeepsTheFencesOfTheManifests(t *testing.T) {
 	s := newEnv(t)
 	s.install(t, options().Grants())
 	all, err := bootstrap.Manifests(options())
@@ -29,7 +30,11 @@ func TestManagerKeepsTheFenceOfTheManifests(t *testing.T) {
 			fences = append(fences, o)
 		}
 	}
-	if len(fences) != 2 || fences[0].GetName() != fence.RuntimesName || fences[1].GetName() != fence.RuntimesName {
+	var names []string
+	for _, o := range fences {
+		names = append(names, o.GetName())
+	}
+	if !slices.Equal(names, []string{fence.RuntimesName, fence.RuntimesName, fence.ConsentsName, fence.ConsentsName}) {
 		t.Fatalf("the manifests have the policies %v", fences)
 	}
 	for _, o := range fences {

@@ -134,10 +134,13 @@ func Grants() []Grant {
 			},
 		},
 		{
-			Name: "fence", Scope: Everywhere,
-			Reason: "Maintain the policy that denies package runtimes the objects with which they could take over the manager.",
+			Name: "fences", Scope: Everywhere,
+			Reason: "Maintain the policies that deny package runtimes the objects with which they could take over the manager, and that deny users consents which they may not give. " +
+				"Without the latter, the manager accepts no consents in annotations of packages.",
 			Rules: []rbacv1.PolicyRule{
-				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), slices.Concat(read, words("create", "patch"))), fence.RuntimesName),
+				rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), follow),
+				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), words("get", "create", "patch")),
+					fence.RuntimesName, fence.ConsentsName),
 			},
 		},
 		{

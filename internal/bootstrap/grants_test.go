@@ -117,6 +117,8 @@ func (s *testEnv) forgetManagers(t *testing.T) {
 		&v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}},
 		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: fence.RuntimesName}},
 		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: fence.RuntimesName}},
+		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: fence.ConsentsName}},
+		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: fence.ConsentsName}},
 	} {
 		err := s.Client.Delete(t.Context(), o)
 		if client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
+	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
@@ -46,7 +47,8 @@ func Manifests(o Options) ([]Object, error) {
 		return nil, err
 	}
 	out := append([]Object{o.namespace()}, definitions...)
-	out = append(out, labeled(fence.Runtimes(o.fenced()))...)
+	out = append(out, labeled(fence.Runtimes(o.fenced()).Objects())...)
+	out = append(out, labeled(consent.Fence().Objects())...)
 	if len(o.CoreAccounts) > 0 {
 		// Core must not write packages after the manager has started to.
 		out = append(out, CoreFence(o.CoreAccounts...)...)

@@ -14,10 +14,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
-	"github.com/xpkg-dev/xpkg/internal/controller/runtimefence"
 	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
-	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 )
 
@@ -52,9 +50,6 @@ func cachedObjects(o Options) map[client.Object]cache.ByObject {
 	out := map[client.Object]cache.ByObject{}
 	for _, kind := range append(revisions.RuntimeObjects(), watch.Secrets()) {
 		out[kind] = cache.ByObject{Namespaces: namespaces}
-	}
-	for _, kind := range runtimefence.Kinds() {
-		out[kind] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", fence.RuntimesName)}
 	}
 	if o.Permissions == nil {
 		return out

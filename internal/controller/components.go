@@ -18,8 +18,10 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/controller/establishment"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
+	"github.com/xpkg-dev/xpkg/internal/controller/fences"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/lock"
 	"github.com/xpkg-dev/xpkg/internal/controller/orphans"
@@ -28,10 +30,10 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/controller/rootca"
-	"github.com/xpkg-dev/xpkg/internal/controller/runtimefence"
 	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/origin"
@@ -59,6 +61,8 @@ type components struct {
 	installed   packageapi.Installed
 	overwritten *packageapi.Overwritten
 	metrics     *metrics
+	// watchesFences is set by setupFences.
+	watchesFences bool
 }
 
 // newComponents returns the components for the controllers of mgr.
@@ -91,6 +95,9 @@ func newComponents(o Options, mgr ctrl.Manager, cluster *apply.Cluster, installe
 
 // setupControllers registers all controllers. The controller of the Lock calls ready after its first reconciliation.
 func (c *components) setupControllers(ctx context.Context, ready func()) error {
+	if err := c.setupFences(ctx); err != nil {
+		return err
+	}
 	if err := c.setupPackages(ctx); err != nil {
 		return err
 	}
@@ -100,7 +107,7 @@ func (c *components) setupControllers(ctx context.Context, ready func()) error {
 	if err := c.setupFirstGeneration(); err != nil {
 		return err
 	}
-	if err := c.setupRuntimes(ctx); err != nil {
+	if err := c.setupRuntimes(); err != nil {
 		return err
 	}
 	if err := c.setupLock(ctx, ready); err != nil {
@@ -120,6 +127,7 @@ func (c *components) setupPackages(ctx context.Context) error {
 	checks := &revisions.Checks{
 		Crossplane:  c.crossplane(),
 		Permissions: o.Permissions, Held: &permission.ManagerRules{Client: c.api.Client, Log: o.Log}, Poll: o.poll(),
+		Consents: c.consents, WatchesConsents: c.watchesFences,
 	}
 	dependencies := &revisions.Dependencies{Known: c.known, Options: o.Dependencies}
 	tracker := &establishment.Tracker{}
@@ -156,9 +164,28 @@ func (c *components) setupPackageAPI() error {
 	return r.SetupWithManager(c.manager, c.options.Log)
 }
 
-// setupRuntimes registers the relay of changes of processes, and the controllers of the CA and of the fence if runtimes
-// are used. It installs the fence before a runtime starts.
-func (c *components) setupRuntimes(ctx context.Context) error {
+// setupFences installs the fences, before a runtime starts, and registers their controller. Without runtimes, there is no fence for them.
+func (c *components) setupFences(ctx context.Context) (err error) {
+	r := fences.Reconciler{Client: c.api.Client, Live: c.api.Live, Fences: []fence.Fence{consent.Fence()}}
+	if len(c.runtimes.Used()) > 0 {
+		r.Fences = append(r.Fences, fence.Runtimes(c.options.fenced()))
+	}
+	if c.watchesFences, err = r.Install(ctx, c.options.Log); err != nil || !c.watchesFences {
+		return err
+	}
+	return r.SetupWithManager(c.manager, c.options.Log)
+}
+
+// consents returns the gap in the fence of consents: from its watch, if there is one.
+func (c *components) consents(ctx context.Context) (consent.Gap, error) {
+	if c.watchesFences {
+		return consent.Check(ctx, c.api.Client)
+	}
+	return consent.Check(ctx, c.api.Live)
+}
+
+// setupRuntimes registers the relay of changes of processes, and the controller of the CA if runtimes are used.
+func (c *components) setupRuntimes() error {
 	if c.runtimes.Changes != nil {
 		if err := c.manager.Add(crmanager.RunnableFunc(c.runtimes.RelayChanges)); err != nil {
 			return fmt.Errorf("watch processes: %w", err)
@@ -168,15 +195,7 @@ func (c *components) setupRuntimes(ctx context.Context) error {
 		return nil
 	}
 	r := rootca.Reconciler{Certificates: c.ca, Namespace: c.options.namespace(), Now: time.Now}
-	if err := r.SetupWithManager(c.manager, c.options.Log); err != nil {
-		return err
-	}
-	f := runtimefence.Reconciler{Client: c.api.Client, Live: c.api.Live, Manager: c.options.fenced()}
-	installed, err := f.Install(ctx, c.options.Log)
-	if err != nil || !installed {
-		return err
-	}
-	return f.SetupWithManager(c.manager, c.options.Log)
+	return r.SetupWithManager(c.manager, c.options.Log)
 }
 
 // setupLock registers the controller of the Lock. It calls ready after its first reconciliation.

@@ -43,9 +43,9 @@ func Fence(accounts ...types.NamespacedName) (*admissionv1.ValidatingAdmissionPo
 		panic(err) // Strings always encode.
 	}
 	return fence.Fence{
-		Name:      FenceName,
-		Condition: admissionv1.MatchCondition{Name: "crossplane-core", Expression: userCondition + string(list)},
-		Rules:     []admissionv1.Rule{{APIGroups: []string{packageGroup}, APIVersions: []string{"*"}, Resources: []string{"*/*"}}},
+		Name:       FenceName,
+		Conditions: []admissionv1.MatchCondition{{Name: "crossplane-core", Expression: userCondition + string(list)}},
+		Rules:      []admissionv1.Rule{{APIGroups: []string{packageGroup}, APIVersions: []string{"*"}, Resources: []string{"*/*"}}},
 		Validations: []admissionv1.Validation{{
 			Expression: createsDefault + " || " + unchanged(),
 			Message:    "xpkg manages the packages of this cluster. Crossplane core composes resources, and does not write packages.",

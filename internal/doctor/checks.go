@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -90,6 +91,16 @@ func checkFence(name string, f Facts) []Finding {
 	case f.installed():
 		return []Finding{warn(name, "the policy "+fence.RuntimesName+" is missing, so a package runtime may take over the manager",
 			"Restart the manager, which writes the policy, with "+wording.RestartManager()+".")}
+	}
+	return []Finding{ok(name, "not installed yet")}
+}
+
+func checkConsents(name string, f Facts) []Finding {
+	switch {
+	case f.ConsentGap == (consent.Gap{}):
+		return []Finding{ok(name, "a policy denies consents of users who may not give them")}
+	case f.installed():
+		return []Finding{warn(name, "the manager accepts no consents in annotations of packages, because "+f.ConsentGap.Why, f.ConsentGap.Fix)}
 	}
 	return []Finding{ok(name, "not installed yet")}
 }

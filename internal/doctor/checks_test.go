@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -50,7 +51,10 @@ func TestCheck(t *testing.T) {
 		"elsewhere":    {func(f *Facts) { f.Namespace = "mine" }, Fail, "manager", []string{"--namespace crossplane-system"}, errcode.Conflict.Exit},
 		"no manager":   {func(f *Facts) { f.Leases = nil }, Warn, "manager", []string{"kubectl get pods --namespace crossplane-system"}, 0},
 		"no fence":     {func(f *Facts) { f.Fenced = false }, Warn, "runtime fence", []string{"xpkg-runtime-fence", "xpkg bootstrap --apply"}, 0},
-		"no runtimes":  {func(f *Facts) { f.Fenced, f.WithoutRuntimes = false, true }, OK, "", nil, 0},
+		"no consents": {func(f *Facts) {
+			f.ConsentGap = consent.Gap{Why: "the policy xpkg-consents does not exist", Fix: "Apply it."}
+		}, Warn, "consents", []string{"xpkg-consents does not exist", "Apply it."}, 0},
+		"no runtimes": {func(f *Facts) { f.Fenced, f.WithoutRuntimes = false, true }, OK, "", nil, 0},
 		"former runtime": {func(f *Facts) {
 			f.FormerRuntimes = []FormerRuntime{{Namespace: "crossplane-system", Deployment: "aws-1", Owner: "providerrevision/aws-1", Chosen: "External"}}
 		}, Warn, "former runtimes", []string{"crossplane-system/aws-1 of providerrevision/aws-1", "runtime is External", "`kubectl delete deployment --namespace crossplane-system aws-1`"}, 0},

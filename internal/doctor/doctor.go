@@ -57,7 +57,7 @@ var checks = []struct {
 	name string
 	run  func(name string, f Facts) []Finding
 }{
-	{server, checkServer}, {permissions, checkPermissions}, {escalation, checkEscalation}, {cores, checkCores}, {managers, checkManagers}, {runtimeFence, checkFence}, {formerRuntimes, checkFormerRuntimes},
+	{server, checkServer}, {permissions, checkPermissions}, {escalation, checkEscalation}, {cores, checkCores}, {managers, checkManagers}, {runtimeFence, checkFence}, {consents, checkConsents}, {formerRuntimes, checkFormerRuntimes},
 	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {storage, checkStorage}, {registries, checkRegistries}, {packages, checkPackages}, {firstGeneration, checkFirstGeneration},
 }
 
@@ -70,6 +70,8 @@ const (
 	packageAPI  = "package API"
 	// runtimeFence is the policy that protects the manager from package runtimes.
 	runtimeFence = "runtime fence"
+	// consents is the policy that denies consents of users who may not give them.
+	consents = "consents"
 	// formerRuntimes are the Deployments of packages whose runtimes the manager runs in another way now.
 	formerRuntimes = "former runtimes"
 	webhooks       = "webhooks"

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 )
@@ -27,6 +28,8 @@ type Facts struct {
 	Now time.Time
 	// Fenced reports that the policy exists that protects the manager from package runtimes.
 	Fenced bool
+	// ConsentGap is the reason why the manager accepts no consents in annotations of packages, or zero.
+	ConsentGap consent.Gap
 	// WithoutRuntimes reports that the manager has announced that it starts no runtime of any package.
 	WithoutRuntimes bool
 	// FormerRuntimes are the Deployments of packages that the manager does not run as Deployments any more.

@@ -29,6 +29,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -68,6 +69,7 @@ func (r Reader) Read(ctx context.Context) (Facts, error) {
 		{r.readCores, []string{cores}},
 		{r.readLeases, []string{managers}},
 		{r.readFence, []string{runtimeFence}},
+		{r.readConsents, []string{consents}},
 		{r.readFormerRuntimes, []string{formerRuntimes}},
 		{r.readDefinitions, []string{managers, packageAPI, storage}},
 		{r.readWebhooks, []string{webhooks}},
@@ -203,6 +205,14 @@ func (r Reader) readFence(ctx context.Context, f *Facts) error {
 		}
 	}
 	f.Fenced = true
+	return nil
+}
+
+// readConsents reads the policy for consents.
+func (r Reader) readConsents(ctx context.Context, f *Facts) (err error) {
+	if f.ConsentGap, err = consent.Check(ctx, r.Client); err != nil {
+		return fmt.Errorf("read the policy for consents: %w", err)
+	}
 	return nil
 }
 

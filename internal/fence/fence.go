@@ -1,11 +1,15 @@
 // Package fence builds ValidatingAdmissionPolicies that deny some identities the writes of some objects,
 // regardless of RBAC.
 //
-// The package is pure. [Runtimes] is the fence of package runtimes; package crossplane has the one of Crossplane core.
+// The package is pure. [Runtimes] is the fence of package runtimes, and [Consents] the one of consents in annotations; package crossplane
+// has the one of Crossplane core.
 package fence
 
 import (
+	"slices"
+
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -13,8 +17,14 @@ import (
 type Fence struct {
 	// Name is the name of the policy and of its binding.
 	Name string
-	// Condition selects the requests of the fenced identities.
-	Condition admissionv1.MatchCondition
+	// Purpose completes "the policy that".
+	Purpose string
+	// Risk is the consequence of a missing policy, as a clause.
+	Risk string
+	// Conditions select the requests of the fenced identities. A request must satisfy all of them.
+	Conditions []admissionv1.MatchCondition
+	// Operations are the writes to which the policy applies. Empty means the creation, the update and the deletion of an object.
+	Operations []admissionv1.OperationType
 	// Rules select the objects.
 	Rules       []admissionv1.Rule
 	Variables   []admissionv1.Variable
@@ -23,11 +33,15 @@ type Fence struct {
 
 // Objects returns the policy and its binding. Requests that the policy cannot evaluate are denied.
 func (f Fence) Objects() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	operations := f.Operations
+	if len(operations) == 0 {
+		operations = []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete}
+	}
 	rules := make([]admissionv1.NamedRuleWithOperations, len(f.Rules))
 	for i, rule := range f.Rules {
 		rule.Scope = new(admissionv1.AllScopes)
 		rules[i].RuleWithOperations = admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete}, Rule: rule,
+			Operations: slices.Clone(operations), Rule: rule,
 		}
 	}
 	validations := make([]admissionv1.Validation, len(f.Validations))
@@ -45,7 +59,7 @@ func (f Fence) Objects() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.V
 				MatchPolicy: new(admissionv1.Equivalent), NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
 				ResourceRules: rules,
 			},
-			MatchConditions: []admissionv1.MatchCondition{f.Condition},
+			MatchConditions: f.Conditions,
 			Variables:       f.Variables,
 			Validations:     validations,
 		},
@@ -58,4 +72,12 @@ func (f Fence) Objects() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.V
 		},
 	}
 	return policy, binding
+}
+
+// IsInForce reports whether a live policy and its binding are exactly those of the fence, and not being deleted. The API server then
+// evaluates every request to which the fence applies.
+func (f Fence) IsInForce(policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) bool {
+	p, b := f.Objects()
+	return policy.DeletionTimestamp == nil && binding.DeletionTimestamp == nil &&
+		equality.Semantic.DeepEqual(p.Spec, policy.Spec) && equality.Semantic.DeepEqual(b.Spec, binding.Spec)
 }

@@ -32,14 +32,14 @@ type Manager struct {
 //
 // A runtime is a ServiceAccount in the namespace of the manager that may create neither packages nor revisions. This
 // excludes the manager and Crossplane core: an identity that may install packages needs no other way to obtain permissions.
-func Runtimes(m Manager) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+func Runtimes(m Manager) Fence {
 	return Fence{
-		Name: RuntimesName,
-		Condition: admissionv1.MatchCondition{
+		Name: RuntimesName, Purpose: "protects the manager from package runtimes", Risk: "a package runtime may take over the manager",
+		Conditions: []admissionv1.MatchCondition{{
 			Name: "package-runtime",
 			Expression: "request.userInfo.username.startsWith(" + quote("system:serviceaccount:"+m.Namespace+":") + ") && " +
 				mayNotCreate("providers") + " && " + mayNotCreate("providerrevisions"),
-		},
+		}},
 		Rules: []admissionv1.Rule{
 			{APIGroups: []string{corev1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"configmaps", "secrets"}},
 			{APIGroups: []string{coordinationv1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"leases"}},
@@ -68,7 +68,7 @@ func Runtimes(m Manager) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.V
 				Message:    "A package runtime must not write ConfigMaps and Secrets of system namespaces (kube-*), which configure the cluster. Use another namespace.",
 			},
 		},
-	}.Objects()
+	}
 }
 
 // mayNotCreate returns the condition that the identity of a request may not create objects of a resource of packages.

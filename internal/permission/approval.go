@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
@@ -14,10 +15,18 @@ const (
 	// AnnotationIncrease on a package, with the value Approve, makes versions that
 	// request more permissions than the previous version wait for approval.
 	AnnotationIncrease = "xpkg.dev/permission-increase"
+	// ApproveIncrease is the value of AnnotationIncrease.
+	ApproveIncrease = "Approve"
 	// AnnotationApproved on a revision approves its permissions that need approval. The
 	// value is their fingerprint, so that the approval is valid for these permissions only.
 	AnnotationApproved = "xpkg.dev/approved-permissions"
 )
+
+// Inherits reports whether a revision keeps the permissions of another revision of its package without another approval: an
+// approval applies to the repository of its revision.
+func Inherits(rev, from v1.PackageRevision) bool {
+	return rev.GetName() == from.GetName() || revision.Source(rev) == revision.Source(from)
+}
 
 // Approved reports whether permissions of a revision are approved.
 func Approved(rev v1.PackageRevision, rules []rbacv1.PolicyRule) bool {

@@ -53,7 +53,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err := provide.CheckSelected(p.PackageSpec().Package, pkg, pl.Provides...); err != nil {
 		return nil, err
 	}
-	hooks, err := pl.webhooks(s.live, p, pkg)
+	rules, err := pl.outsideRules(p, pkg)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,11 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 			out.warn("Accepted: " + text + ".")
 		}
 	}
-	out.Webhooks, out.Adoptions = hooks, adopted
 	t := revision.Next(p, pkg.Meta, res.Digest.String(), s.revisions)
+	out.Webhooks, out.Adoptions = newWebhooks(rules, s.live, p, t.Current), adopted
+	if err := pl.warnOfConsents(ctx, p, out); err != nil {
+		return nil, err
+	}
 	configs := pl.runtimeConfigs(ctx, s, p, t)
 	out.FieldChanges, out.RuntimeChanges = out.SpecChanges(), configs.changes()
 	out.Revisions = revisionChanges(t)

@@ -72,6 +72,9 @@ func (pl *Planner) permissions(ctx context.Context, s *clusterState, p v1.Packag
 	}
 	changes.Added, changes.Removed = rbac.Changes(before, after)
 	everywhere, within := rbac.RuntimeRules(before)
+	if rev := permittedRevision(t.Before); rev != nil && !permission.Inherits(t.Current, rev) {
+		everywhere, within = nil, nil
+	}
 	if needed := rbac.Escalating(policy.Allow, everywhere, within, after); changes.Denied == "" && !permission.Approved(t.Current, needed) {
 		changes.NeedsApproval = needed
 	}

@@ -1,10 +1,12 @@
 package planner
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -21,24 +23,42 @@ type Webhooks struct {
 	Consents bool `json:"consents,omitempty"`
 }
 
-// webhooks returns the rules of a package's webhooks for resources that the package does not
-// define, or nil if there are none. If AllowWebhooks is set, it adds the consent to p.
-func (pl *Planner) webhooks(live, p v1.Package, pkg *xpkg.Package) (*Webhooks, error) {
+// outsideRules returns the rules of a package's webhooks for resources that the package does not define. If AllowWebhooks is
+// set, it adds the consent to p.
+func (pl *Planner) outsideRules(p v1.Package, pkg *xpkg.Package) ([]desired.WebhookRule, error) {
 	objects, err := desired.Of(pkg, desired.Options{Package: p.GetName()})
 	if err != nil {
 		return nil, err
 	}
 	rules, err := objects.OutsideWebhookRules()
-	if err != nil || len(rules) == 0 {
-		return nil, err
-	}
-	if pl.AllowWebhooks && len(webhooks.Unallowed(p, rules)) > 0 {
+	if err == nil && pl.AllowWebhooks && len(webhooks.Unallowed(rules, p)) > 0 {
 		webhooks.Allow(p, rules)
 	}
+	return rules, err
+}
+
+// newWebhooks returns the rules of webhooks of the revision of a package, or nil if there are none.
+func newWebhooks(rules []desired.WebhookRule, live, p v1.Package, rev v1.PackageRevision) *Webhooks {
+	if len(rules) == 0 {
+		return nil
+	}
 	return &Webhooks{
-		Outside: webhooks.Strings(rules), Unallowed: webhooks.Strings(webhooks.Unallowed(p, rules)),
+		Outside: webhooks.Strings(rules), Unallowed: webhooks.Strings(webhooks.Unallowed(rules, p, rev)),
 		Consents: live != nil && live.GetAnnotations()[webhooks.AnnotationAllowed] != p.GetAnnotations()[webhooks.AnnotationAllowed],
-	}, nil
+	}
+}
+
+// warnOfConsents adds a warning if the manager does not accept the consents of a package. A user who may not read the fence of consents
+// gets none.
+func (pl *Planner) warnOfConsents(ctx context.Context, p v1.Package, out *Plan) error {
+	if !consent.IsGiven(p) {
+		return nil
+	}
+	gap, err := consent.Check(ctx, pl.Reader)
+	if err == nil && gap != (consent.Gap{}) && !gap.IsUnknown {
+		out.warn(gap.Advise(p))
+	}
+	return err
 }
 
 // unallowed returns the rules of webhooks to which the user has not consented.

@@ -4,17 +4,23 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// AnnotationAdopt on a package lists the objects of users that the package may adopt, separated by
+// AnnotationAdopt on a package or on a revision lists the objects of users that the package may adopt, separated by
 // commas, as plan.Ref.ObjectName returns them. The content of a package cannot set annotations of
 // this domain.
 const AnnotationAdopt = "xpkg.dev/adopt"
 
-// Adoptions returns the objects of users that a package may adopt.
-func Adoptions(p v1.Package) []string {
-	return strings.FieldsFunc(p.GetAnnotations()[AnnotationAdopt], func(r rune) bool { return r == ',' || r == ' ' })
+// Adoptions returns the objects of users that a package may adopt, by the annotations of the package and its revision.
+func Adoptions(consents ...metav1.Object) []string {
+	var out []string
+	for _, o := range consents {
+		out = append(out, strings.FieldsFunc(o.GetAnnotations()[AnnotationAdopt], func(r rune) bool { return r == ',' || r == ' ' })...)
+	}
+	return out
 }
 
 // FormatAdoptions returns the value of AnnotationAdopt for objects, sorted and without duplicates.

@@ -100,6 +100,7 @@ func Current(p v1.Package, meta xpkg.Meta, digest, name string, existing v1.Pack
 // state nor the number, which Decide determines.
 func mirror(p v1.Package, meta xpkg.Meta, digest string, rev v1.PackageRevision) {
 	from, to := p.PackageSpec(), rev.RevisionSpec()
+	keepSource(rev, from.Package)
 	to.Image, to.Digest = from.Package, digest
 	to.PackagePullPolicy, to.PackagePullSecrets = from.PackagePullPolicy, from.PackagePullSecrets
 	to.IgnoreCrossplaneConstraints = from.IgnoreCrossplaneConstraints
@@ -202,7 +203,7 @@ func Requester(p v1.Package, rev v1.PackageRevision, siblings []v1.PackageRevisi
 	for _, s := range siblings {
 		requester.Siblings = append(requester.Siblings, s.GetName())
 	}
-	requester.Adopts = Adoptions(p)
+	requester.Adopts = Adoptions(p, rev)
 	return requester
 }
 

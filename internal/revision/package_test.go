@@ -2,6 +2,7 @@ package revision
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +11,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 func provider(uid types.UID, ref string) *v1.Provider {
@@ -137,5 +139,26 @@ func TestRollbackOfAFailedHealthyRevisionSelectsTheOneBefore(t *testing.T) {
 	}
 	if got := collect("c", "c", States(all, "c"), PolicyOf(p)); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("collected %v, want b: a rollback activates a", got)
+	}
+}
+
+// A revision keeps the repository from which its content was first installed, also when its package selects a copy of the content, and back.
+func TestRevisionKeepsItsSource(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a", 64)
+	var r v1.PackageRevision
+	for _, tc := range []struct{ image, source, recorded string }{
+		{"r.test/x:v1", "r.test/x", ""},
+		{"r.test/x:v2", "r.test/x", ""},
+		{"evil.test/x:v1", "r.test/x", "r.test/x"},
+		{"other.test/x:v1", "r.test/x", "r.test/x"},
+		{"r.test/x:v1", "r.test/x", "r.test/x"},
+	} {
+		r = Current(provider("uid", tc.image), xpkg.Meta{}, digest, "x-1", r, Decision{})
+		if Source(r) != tc.source || r.GetAnnotations()[AnnotationSource] != tc.recorded {
+			t.Errorf("%s: the source is %q, with the record %q", tc.image, Source(r), r.GetAnnotations()[AnnotationSource])
+		}
+	}
+	if got := Source(Current(provider("uid", "evil.test/x:v2"), xpkg.Meta{}, digest, "x-2", nil, Decision{})); got != "evil.test/x" {
+		t.Errorf("the source of a new revision is %q", got)
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// AnnotationAllowed on a package lists the rules that its webhooks may have for resources that the
+// AnnotationAllowed on a package or on a revision lists the rules that its webhooks may have for resources that the
 // package does not define, as [desired.FormatWebhookRules] writes them. The content of a package
 // cannot set annotations of this domain.
 const AnnotationAllowed = "xpkg.dev/allowed-webhooks"
@@ -21,9 +23,13 @@ var ErrNotAllowed = errcode.Code{
 	Fix:   "Review the rules in the message. Allow them with `xpkg approve`, or use a version of the package without them.",
 }
 
-// Unallowed returns the rules to which the user of a package has not consented.
-func Unallowed(p v1.Package, rules []desired.WebhookRule) []desired.WebhookRule {
-	return desired.UncoveredWebhookRules(desired.ParseWebhookRules(p.GetAnnotations()[AnnotationAllowed]), rules)
+// Unallowed returns the rules to which no user has consented, in the annotations of a package and its revision.
+func Unallowed(rules []desired.WebhookRule, consents ...metav1.Object) []desired.WebhookRule {
+	var allowed []desired.WebhookRule
+	for _, o := range consents {
+		allowed = append(allowed, desired.ParseWebhookRules(o.GetAnnotations()[AnnotationAllowed])...)
+	}
+	return desired.UncoveredWebhookRules(allowed, rules)
 }
 
 // Allow sets the consent to rules on a package. It replaces an earlier consent.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -163,9 +164,9 @@ func (f ClusterFlags) Client(ctx context.Context) (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Pull secrets, the policy for requested permissions, the Deployment of Crossplane and the bindings of ServiceAccounts are
-	// read for plans.
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme)); err != nil {
+	// Pull secrets, the policy for requested permissions, the Deployment of Crossplane, the bindings of ServiceAccounts and the fence of
+	// consents are read for plans.
+	if err := errors.Join(admissionv1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	httpClient, err := rest.HTTPClientFor(cfg)

@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
@@ -51,6 +52,8 @@ type approval struct {
 	pkg   v1.Package
 	rev   v1.PackageRevision
 	hooks []desired.WebhookRule
+	// onRevision reports that the manager accepts no consents in annotations of packages.
+	onRevision bool
 }
 
 // Run approves the permissions, the webhooks and the adoption of objects for which versions of packages
@@ -119,9 +122,13 @@ func pendingApproval(ctx context.Context, cluster client.Client, p v1.Package) (
 	if err := cluster.Get(ctx, client.ObjectKey{Name: current}, rev); client.IgnoreNotFound(err) != nil {
 		return approval{}, connection.Classify(err, "read the revision of %s", inventory.ShortName(p))
 	}
+	counted, err := withAccepted(ctx, cluster, p)
+	if err != nil {
+		return approval{}, err
+	}
 	out := approval{
-		Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName(), Objects: unadoptedObjects(p, rev),
-		pkg: p, rev: rev, hooks: unallowedWebhooks(p, rev),
+		Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName(), Objects: unadoptedObjects(counted, rev),
+		pkg: p, rev: rev, hooks: unallowedWebhooks(counted, rev), onRevision: counted != p,
 	}
 	if added := rev.RevisionStatus().UnapprovedPermissions; len(added) > 0 && !permission.Approved(rev, added) {
 		out.Permissions, out.Fingerprint = added, rbac.Fingerprint(added)
@@ -164,7 +171,12 @@ func (a approval) write(ctx context.Context, cluster client.Client) error {
 		if err := undomark.Remove(ctx, cluster, a.pkg); err != nil {
 			return err
 		}
-		if err := approve(ctx, cluster, a.rev, a.Fingerprint); err != nil {
+		if err := approve(ctx, cluster, a.rev, permission.AnnotationApproved, a.Fingerprint); err != nil {
+			return err
+		}
+	}
+	if a.onRevision {
+		if err := a.writeConsents(ctx, cluster); err != nil {
 			return err
 		}
 	}
@@ -184,17 +196,30 @@ func (a approval) write(ctx context.Context, cluster client.Client) error {
 	return nil
 }
 
+// withAccepted returns a package with the consents that the manager accepts: the package itself, unless the manager accepts none in
+// annotations of packages.
+func withAccepted(ctx context.Context, cluster client.Client, p v1.Package) (v1.Package, error) {
+	gap, err := consent.Check(ctx, cluster)
+	if err != nil {
+		return nil, connection.Classify(err, "read the policy for consents")
+	}
+	if gap == (consent.Gap{}) || gap.IsUnknown {
+		return p, nil
+	}
+	return consent.Without(p), nil
+}
+
 // unallowedWebhooks returns the webhook rules for which a revision waits, without the rules that the package allows
 // now.
 func unallowedWebhooks(p v1.Package, rev v1.PackageRevision) []desired.WebhookRule {
-	return webhooks.Unallowed(p, desired.ParseWebhookRules(strings.Join(rev.RevisionStatus().UnallowedWebhooks, ";")))
+	return webhooks.Unallowed(desired.ParseWebhookRules(strings.Join(rev.RevisionStatus().UnallowedWebhooks, ";")), p, rev)
 }
 
 // unadoptedObjects returns the objects that a revision waits to adopt, without the objects that the
 // package may adopt now.
 func unadoptedObjects(p v1.Package, rev v1.PackageRevision) []string {
 	return slices.DeleteFunc(slices.Clone(rev.RevisionStatus().ObjectsToAdopt), func(name string) bool {
-		return slices.Contains(revision.Adoptions(p), name)
+		return slices.Contains(revision.Adoptions(p, rev), name)
 	})
 }
 
@@ -204,8 +229,12 @@ func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, 
 	if !errors.Is(failure, webhooks.ErrNotAllowed) && !errors.Is(failure, apply.ErrNeedsAdoption) {
 		return false
 	}
+	p, err := withAccepted(ctx, cluster, p)
+	if err != nil {
+		return false
+	}
 	rev := p.NewRevision()
-	err := cluster.Get(ctx, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev)
+	err = cluster.Get(ctx, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev)
 	return err == nil && len(unallowedWebhooks(p, rev)) == 0 && len(unadoptedObjects(p, rev)) == 0
 }
 
@@ -218,11 +247,23 @@ func annotate(ctx context.Context, cluster client.Client, p v1.Package, key stri
 	})
 }
 
-// approve records the approval on the revision.
-func approve(ctx context.Context, cluster client.Client, rev v1.PackageRevision, fingerprint string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": rev.GetUID(), "annotations": map[string]string{permission.AnnotationApproved: fingerprint},
-	}})
+// writeConsents records the consents on the revision, for a cluster in which the manager does not accept those of packages.
+func (a approval) writeConsents(ctx context.Context, cluster client.Client) error {
+	if len(a.hooks) > 0 {
+		allowed := desired.ParseWebhookRules(a.rev.GetAnnotations()[webhooks.AnnotationAllowed])
+		if err := approve(ctx, cluster, a.rev, webhooks.AnnotationAllowed, desired.FormatWebhookRules(append(allowed, a.hooks...))); err != nil {
+			return err
+		}
+	}
+	if len(a.Objects) == 0 {
+		return nil
+	}
+	return approve(ctx, cluster, a.rev, revision.AnnotationAdopt, revision.FormatAdoptions(append(revision.Adoptions(a.rev), a.Objects...)))
+}
+
+// approve records an approval in an annotation of the revision.
+func approve(ctx context.Context, cluster client.Client, rev v1.PackageRevision, key, value string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": rev.GetUID(), "annotations": map[string]string{key: value}}})
 	if err != nil {
 		return err
 	}

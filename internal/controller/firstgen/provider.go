@@ -17,11 +17,13 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -52,6 +54,11 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 	if err := r.checkSelected(ctx, in, live, want); err != nil {
 		return err
 	}
+	if exists {
+		if err := checkConsents(live, want); err != nil {
+			return err
+		}
+	}
 	if err := r.ensureConfig(ctx, in); err != nil {
 		return err
 	}
@@ -71,6 +78,17 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 		return r.deleteConfig(ctx, in)
 	}
 	return nil
+}
+
+// checkConsents fails with WebhooksNotAllowed if a Provider with consents gets another repository: users of install objects may have no
+// permission to consent, and the consents were given for the former repository.
+func checkConsents(live, want *v1.Provider) error {
+	if !consent.IsGiven(live) || oci.RepositoryName(live.Spec.Package) == oci.RepositoryName(want.Spec.Package) {
+		return nil
+	}
+	return webhooks.ErrNotAllowed.New(nil, "the Provider %s has consents in its annotations, which were given for %s and not for %s",
+		live.Name, oci.RepositoryName(live.Spec.Package), oci.RepositoryName(want.Spec.Package)).
+		WithDo("An administrator removes them with `%s`, or changes the repository of the Provider.", consent.RemoveCommand(live))
 }
 
 // checkSelected fails with KindNotProvided if a Provider gets a package that was selected for a kind and does not define it.

@@ -2,12 +2,17 @@ package revisions
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Checks are the policies that a revision must satisfy before its objects and its dependencies are
@@ -17,6 +22,10 @@ type Checks struct {
 	// Permissions configure the permissions of runtimes; nil if the manager does not manage them.
 	Permissions *PermissionOptions
 	Held        *permission.ManagerRules
+	// Consents returns the gap in the fence of consents.
+	Consents func(context.Context) (consent.Gap, error)
+	// WatchesConsents reports that the manager watches the fence.
+	WatchesConsents bool
 	// Poll is the interval between two lookups of a registry.
 	Poll time.Duration
 }
@@ -35,6 +44,36 @@ func (r *Reconciler) checkCrossplane(ctx context.Context, in *install) error {
 	return r.Checks.Crossplane.Check(ctx, in.pkg.Meta)
 }
 
+// unaccepted is a package whose consents do not count because their fence is not in force.
+type unaccepted struct {
+	pkg v1.Package
+	gap consent.Gap
+}
+
+// acceptConsents removes the consents of the package from in unless their fence is in force: any user who may write packages could have
+// given them. Consents in annotations of the revision count.
+func (r *Reconciler) acceptConsents(ctx context.Context, in *install) error {
+	if !consent.IsGiven(in.Package) {
+		return nil
+	}
+	gap, err := r.Checks.Consents(ctx)
+	if err != nil || gap == (consent.Gap{}) {
+		return err
+	}
+	in.unaccepted = &unaccepted{in.Package, gap}
+	in.Package = consent.Without(in.Package)
+	return nil
+}
+
+// explain adds to a missing consent why the one in the annotation of the package does not count.
+func (u *unaccepted) explain(err error) error {
+	if u == nil || !errors.Is(err, webhooks.ErrNotAllowed) && !errors.Is(err, apply.ErrNeedsAdoption) {
+		return err
+	}
+	failed := errcode.From(err)
+	return failed.WithDo("%s", u.gap.Advise(u.pkg))
+}
+
 // checkWebhooks fails if the webhooks of a revision cover resources that its package does not
 // define and the user has not consented to that. It deletes the webhook configurations of the
 // revision if the consent was withdrawn.
@@ -45,14 +84,16 @@ func (r *Reconciler) checkWebhooks(ctx context.Context, in *install) error {
 	if err != nil {
 		return err
 	}
-	unallowed := webhooks.Unallowed(in.Package, rules)
+	unallowed := webhooks.Unallowed(rules, in.Package, in.Revision)
 	if len(unallowed) == 0 {
 		return nil
 	}
 	// A revision that was never established has installed no configuration, so the configurations of its
-	// predecessor stay.
-	if err := r.deleteWebhooks(ctx, in, webhooks.Only(revision.Objects(in.Revision))); err != nil {
-		return err
+	// predecessor stay. A consent that does not count is not withdrawn.
+	if in.unaccepted == nil || len(webhooks.Unallowed(rules, in.unaccepted.pkg, in.Revision)) > 0 {
+		if err := r.deleteWebhooks(ctx, in, webhooks.Only(revision.Objects(in.Revision))); err != nil {
+			return err
+		}
 	}
 	status.UnallowedWebhooks = webhooks.Strings(unallowed)
 	name := revision.ObjectName(in.Package)

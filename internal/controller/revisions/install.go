@@ -19,6 +19,8 @@ import (
 type install struct {
 	revision.Set
 
+	// acceptConsents; nil if all consents of the package count.
+	unaccepted *unaccepted
 	// readContent
 	pkg     *xpkg.Package
 	source  state.Source

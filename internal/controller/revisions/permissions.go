@@ -43,13 +43,13 @@ const (
 	// AllowIncrease grants the additional permissions, within the policy for requests.
 	AllowIncrease IncreasePolicy = "Allow"
 	// ApproveIncrease waits until a user approves the additional permissions.
-	ApproveIncrease IncreasePolicy = "Approve"
+	ApproveIncrease IncreasePolicy = permission.ApproveIncrease
 )
 
 // needsApproval reports whether a user must approve additional permissions of a package. An
 // annotation of the package can require approval, but cannot waive it.
 func (o PermissionOptions) needsApproval(p v1.Package) bool {
-	return o.Increase == ApproveIncrease || p.GetAnnotations()[permission.AnnotationIncrease] == string(ApproveIncrease)
+	return o.Increase == ApproveIncrease || p.GetAnnotations()[permission.AnnotationIncrease] == permission.ApproveIncrease
 }
 
 // checkPermissions fails before the objects of a revision are written if its runtime cannot have
@@ -126,6 +126,9 @@ func (r *Reconciler) revokeDenied(ctx context.Context, set revision.Set) (err er
 		return nil
 	}
 	in := &install{Set: set}
+	if err := r.acceptConsents(ctx, in); err != nil {
+		return err
+	}
 	if in.pkg, in.source, err = r.Packages.ReadRevision(ctx, rev); err != nil {
 		return nil //nolint:nilerr // Content that cannot be read is not a reason to stop anything, and is reported after the pause.
 	}
@@ -141,7 +144,7 @@ func (r *Reconciler) revokeDenied(ctx context.Context, set revision.Set) (err er
 			return err
 		}
 	}
-	return r.checkWebhooks(ctx, in)
+	return in.unaccepted.explain(r.checkWebhooks(ctx, in))
 }
 
 // permissionInput returns the facts from which the permissions of a revision are derived. A revision without a runtime gets none, and
@@ -216,9 +219,12 @@ func (r *Reconciler) checkApproval(ctx context.Context, set revision.Set, input 
 	return err
 }
 
-// grantedRules returns the rules in the roles of all revisions of a package.
+// grantedRules returns the rules in the roles of the revisions from which a revision inherits permissions.
 func (r *Reconciler) grantedRules(ctx context.Context, set revision.Set) (clusterWide, namespaced []rbacv1.PolicyRule, err error) {
 	for _, rev := range set.Siblings {
+		if !permission.Inherits(set.Revision, rev) {
+			continue
+		}
 		_, names := rbac.Names(r.Kind, rev.GetName())
 		for _, name := range names {
 			var cluster rbacv1.ClusterRole

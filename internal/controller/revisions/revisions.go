@@ -97,6 +97,7 @@ func (r *Reconciler) reconcile(ctx context.Context, set revision.Set) (*install,
 // including checks of the dependencies, come before the first write of an object of the package.
 func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 	err := in.run(ctx,
+		r.acceptConsents,
 		r.inheritEndpoint,
 		r.readContent,
 		r.checkShared,
@@ -123,7 +124,7 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 		// The denial is not reported: it would be a final failure of the version that corrects the webhook, and roll the package back.
 		return errors.Join(requeue.ErrStale, err)
 	}
-	return cmp.Or(deletion, r.adviseDuplicate(ctx, in, err))
+	return cmp.Or(deletion, in.unaccepted.explain(r.adviseDuplicate(ctx, in, err)))
 }
 
 // isReplaced reports whether another revision is about to replace an inactive one: an active

@@ -18,9 +18,12 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
+	"github.com/xpkg-dev/xpkg/internal/controller/fences"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -42,6 +45,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log
 		WatchesRawSource(source.Channel(r.APIChanges, enqueueAll(c, r.Kind))).
 		WithOptions(requeue.Options(log))
 	b = b.Watches(v1.NewPackage(r.Kind), enqueueForConsent(c, r.Kind))
+	if r.Checks.WatchesConsents {
+		for _, part := range fences.Kinds() {
+			b = b.Watches(part, enqueueForFence(c, r.Kind), builder.WithPredicates(isConsentFence))
+		}
+	}
 	r.watchDependencies(b)
 	r.watchObjects(b)
 	r.watchRoles(b)
@@ -108,6 +116,16 @@ func enqueueForConsent(c client.Reader, kind string) handler.Funcs {
 			}
 		}
 	}}
+}
+
+// isConsentFence admits the fence of consents.
+var isConsentFence = predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == fence.ConsentsName })
+
+// enqueueForFence enqueues the revisions that wait for a consent, which may count from now on.
+func enqueueForFence(c client.Reader, kind string) handler.EventHandler {
+	return watch.EnqueueRevisions(c, kind, func(_ context.Context, _ client.Object, rev v1.PackageRevision) bool {
+		return hasReason(rev, webhooks.ErrNotAllowed.Name, apply.ErrNeedsAdoption.Name)
+	})
 }
 
 // siblingsOf returns the revisions of the package of a revision.

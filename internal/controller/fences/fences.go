@@ -1,0 +1,135 @@
+// Package fences installs the fences of the manager, and restores them when another client deletes them.
+package fences
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/fence"
+	"github.com/xpkg-dev/xpkg/internal/serverside"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// Reconciler maintains fences. A manager writes its version of each fence once, when it starts.
+// An administrator may change a fence afterwards, and managers of two versions do not undo each
+// other's changes.
+type Reconciler struct {
+	// Client writes the fences, and reads them from a cache.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Fences are the fences of the manager.
+	Fences []fence.Fence
+}
+
+// Install writes the fences. It leaves out the ones that the manager may not write, and returns false if the API server does
+// not serve admission policies, or if the manager may not watch them. The manager then works without the fences.
+func (r *Reconciler) Install(ctx context.Context, log *slog.Logger) (isWatchable bool, err error) {
+	for _, f := range r.Fences {
+		err := r.apply(ctx, f)
+		if err != nil && !isUnavailable(err) {
+			return false, err
+		}
+		if err != nil {
+			log.WarnContext(ctx, "the policy that "+f.Purpose+" cannot be installed: without it, "+f.Risk+"; "+
+				"apply the manifests of `xpkg bootstrap` on Kubernetes 1.30 or later", "policy", f.Name, "error", err.Error())
+		}
+	}
+	for _, all := range []client.ObjectList{&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{}} {
+		if err := r.Live.List(ctx, all, client.Limit(1)); isUnavailable(err) {
+			log.WarnContext(ctx, "the policies of the manager cannot be watched, so the manager does not restore them when another client deletes them; "+
+				"apply the manifests of `xpkg bootstrap` on Kubernetes 1.30 or later", "error", err.Error())
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// isUnavailable reports whether the API server does not serve admission policies, or does not allow the request.
+func isUnavailable(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
+}
+
+// Kinds returns a policy and a binding.
+func Kinds() []client.Object {
+	return []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}}
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
+	deleted := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+	isFence := predicate.NewPredicateFuncs(func(o client.Object) bool { return r.index(o.GetName()) >= 0 })
+	b := ctrl.NewControllerManagedBy(mgr).Named("fences").WithOptions(requeue.OneAtATime(log))
+	for _, kind := range Kinds() {
+		b = b.Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(isFence, deleted))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("controller of the fences: %w", err)
+	}
+	return nil
+}
+
+// index returns the index of the fence with a name, or -1.
+func (r *Reconciler) index(name string) int {
+	return slices.IndexFunc(r.Fences, func(f fence.Fence) bool { return f.Name == name })
+}
+
+// Reconcile restores a fence if a part of it is missing.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	i := r.index(req.Name)
+	if i < 0 {
+		return ctrl.Result{}, nil
+	}
+	f := r.Fences[i]
+	for _, kind := range Kinds() {
+		err := r.Client.Get(ctx, req.NamespacedName, kind)
+		if apierrors.IsNotFound(err) {
+			logging.FromContext(ctx).WarnContext(ctx, "another client deleted the policy that "+f.Purpose+"; the manager restores it", "policy", req.Name)
+			err = r.apply(ctx, f)
+		}
+		if err != nil {
+			return requeue.OnError(ctx, err)
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+// apply writes the policy of a fence and its binding, unless they are up to date. With a server-side apply, a manager with the
+// permission to create objects of this name only can create them.
+func (r *Reconciler) apply(ctx context.Context, f fence.Fence) error {
+	policy, binding := f.Objects()
+	livePolicy, liveBinding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
+	for _, part := range []struct {
+		desired, live client.Object
+		isCurrent     func() bool
+	}{
+		{policy, livePolicy, func() bool { return equality.Semantic.DeepEqual(policy.Spec, livePolicy.Spec) }},
+		{binding, liveBinding, func() bool { return equality.Semantic.DeepEqual(binding.Spec, liveBinding.Spec) }},
+	} {
+		o := part.desired
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o), part.live); err == nil && part.isCurrent() {
+			continue
+		}
+		if err := serverside.Apply(ctx, r.Client, o, plan.FieldManager, client.ForceOwnership); err != nil {
+			return fmt.Errorf("write %s %s: %w", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
+		}
+	}
+	return nil
+}
