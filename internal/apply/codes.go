@@ -1,6 +1,9 @@
 package apply
 
-import "github.com/xpkg-dev/xpkg/pkg/errcode"
+import (
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
+)
 
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
@@ -24,14 +27,13 @@ func Codes() []errcode.Code {
 		ErrServer,
 		ErrStoredVersion,
 		ErrStopped,
-		ErrUnserved,
 	}
 }
 
 // RefusalCodes returns the names of the codes of plans that were refused, or that the API server rejected,
 // because of an object in the cluster.
 func RefusalCodes() []string {
-	out := []string{ErrRefused.Name, ErrDeleting.Name, ErrNeedsAdoption.Name}
+	out := []string{ErrRefused.Name, ErrDeleting.Name, ErrNeedsAdoption.Name, check.ErrUnserved.Name}
 	for _, c := range Codes() {
 		if c.Final {
 			out = append(out, c.Name)

@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
 // Codes for reading a cluster and carrying out a plan.
@@ -52,11 +53,6 @@ var (
 		Name: "CRDNotFound", Class: errcode.NotFound,
 		Cause: "The cluster has no CRD with that name.",
 		Fix:   "List the CRDs with `kubectl get crds`.",
-	}
-	ErrUnserved = errcode.Code{
-		Name: "NoServedVersion", Class: errcode.Invalid, Final: true,
-		Cause: "A CRD of the package serves none of its versions, so that its custom resources could not be read.",
-		Fix:   "Use another version, or ask the author of the package for one in which the CRD serves a version.",
 	}
 	ErrNameTaken = errcode.Code{
 		Name: "NameTaken", Class: errcode.Conflict, Final: true,
@@ -288,7 +284,7 @@ func refusalCode(refusals []plan.Refusal) errcode.Code {
 		code  errcode.Code
 	}{
 		{plan.ForeignOwner, ErrRefused}, {plan.ImmutableField, ErrImmutable},
-		{plan.StoredVersionInUse, ErrStoredVersion}, {plan.NoServedVersion, ErrUnserved}, {plan.NameTaken, ErrNameTaken},
+		{plan.StoredVersionInUse, ErrStoredVersion}, {plan.NoServedVersion, check.ErrUnserved}, {plan.NameTaken, ErrNameTaken},
 		{plan.AggregatedAPI, ErrAggregated},
 		{plan.NeedsAdoption, ErrNeedsAdoption},
 	} {

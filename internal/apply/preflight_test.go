@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
 // boats returns a CRD that stores v1beta1 and serves v1 too.
@@ -143,7 +144,7 @@ func TestACRDThatServesNothingIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Refusals) != 1 || p.Refusals[0].Cause != plan.NoServedVersion || !errors.Is(apply.Refused(p.Refusals, "it"), apply.ErrUnserved) {
+	if len(p.Refusals) != 1 || p.Refusals[0].Cause != plan.NoServedVersion || !errors.Is(apply.Refused(p.Refusals, "it"), check.ErrUnserved) {
 		t.Errorf("refusals: %+v", p.Refusals)
 	}
 	// The content of a new CRD is only read if the API server does not serve it.

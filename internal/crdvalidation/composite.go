@@ -29,33 +29,19 @@ func compositeCRDs(text []byte) ([][]byte, error) {
 		return nil, err
 	}
 	if d.Spec.Scope != crd.LegacyCluster {
-		out, err := withFields(d, modernFields)
+		out, err := withFields(d, crd.CompositeFields)
 		return [][]byte{out}, err
 	}
 	claim := *d.DeepCopy()
 	d.Spec.Scope = apiextensionsv1.ClusterScoped
-	out, err := withFields(d, legacyFields)
+	out, err := withFields(d, crd.LegacyCompositeFields)
 	if err != nil || xrd.Spec.ClaimNames == nil {
 		return [][]byte{out}, err
 	}
 	claim.Spec.Scope, claim.Spec.Names = apiextensionsv1.NamespaceScoped, *xrd.Spec.ClaimNames
-	second, err := withFields(claim, claimFields)
+	second, err := withFields(claim, crd.ClaimFields)
 	return [][]byte{out, second}, err
 }
-
-// Fields that the composition engine adds to the specification of a composite resource and of a claim.
-var (
-	modernFields = []string{"crossplane"}
-	legacyFields = []string{
-		"claimRef", "compositionRef", "compositionRevisionRef", "compositionRevisionSelector", "compositionSelector", "compositionUpdatePolicy",
-		"environmentConfigRefs", "publishConnectionDetailsTo", "resourceRefs", "writeConnectionSecretToRef",
-	}
-	claimFields = []string{
-		"compositeDeletePolicy", "compositionRef", "compositionRevisionRef", "compositionRevisionSelector", "compositionSelector", "compositionUpdatePolicy",
-		"publishConnectionDetailsTo", "resourceRef", "writeConnectionSecretToRef",
-	}
-	statusFields = []string{"claimConditionTypes", "conditions", "connectionDetails", "crossplane"}
-)
 
 // withFields returns the JSON of a CRD with fields of the composition engine, which accept any value, and of the API server.
 func withFields(d apiextensionsv1.CustomResourceDefinition, spec []string) ([]byte, error) {
@@ -67,7 +53,7 @@ func withFields(d apiextensionsv1.CustomResourceDefinition, spec []string) ([]by
 		root := v.Schema.OpenAPIV3Schema
 		addProperties(root, "", "apiVersion", "kind", "metadata")
 		addProperties(root, "spec", spec...)
-		addProperties(root, "status", statusFields...)
+		addProperties(root, "status", crd.StatusFields...)
 	}
 	d.APIVersion, d.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
 	return json.Marshal(d)

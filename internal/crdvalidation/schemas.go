@@ -96,7 +96,7 @@ func (s *Schemas) AddComposite(text []byte, source string) (err error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &d); err != nil {
 		return err
 	}
-	out, err := withFields(d, slices.Concat(modernFields, legacyFields, claimFields))
+	out, err := withFields(d, slices.Concat(crd.CompositeFields, crd.LegacyCompositeFields, crd.ClaimFields))
 	if err != nil {
 		return err
 	}

@@ -17,21 +17,7 @@ var metaFields = []string{
 // nearField returns the known field with the spelling closest to the last part of a path,
 // and "" if none is close.
 func nearField(path string) string {
-	name := path[strings.LastIndexByte(path, '.')+1:]
-	const longest = 40
-	if len(name) > longest {
-		return ""
-	}
-	best, bestDistance := "", 3
-	for _, f := range metaFields {
-		if d := spelling.Distance(strings.ToLower(name), strings.ToLower(f)); d < bestDistance {
-			best, bestDistance = f, d
-		}
-	}
-	if len(name) < 4 && bestDistance > 1 {
-		return ""
-	}
-	return best
+	return spelling.Field(path[strings.LastIndexByte(path, '.')+1:], metaFields)
 }
 
 // jsonType returns the name of the JSON type in an error of encoding/json.

@@ -96,7 +96,7 @@ func TestCheckDefinitions(t *testing.T) {
 			`package.yaml:18: error InvalidCRD: document 2, CustomResourceDefinition, "things.example.org": spec.names.plural: Invalid value: "THINGS": a DNS-1035 label must`,
 		}},
 		"wrong type": {strings.Replace(thing("{type: object}", ""), "served: true", "served: sure", 1), []string{
-			`package.yaml:12: error InvalidCRD: document 2, CustomResourceDefinition, "things.example.org": json: cannot unmarshal string into Go struct field CustomResourceDefinitionVersion.spec.versions.served of type bool`,
+			`package.yaml:22: error InvalidCRD: document 2, CustomResourceDefinition, "things.example.org": spec.versions[0].served: a boolean is expected, not a string`,
 		}},
 		"reserved group": {strings.NewReplacer("example.org", "storage.k8s.io", "metadata:\n", "metadata:\n  annotations: {api-approved.kubernetes.io: https://github.com/kubernetes/kubernetes/pull/1}\n").Replace(thing("{type: object}", "")), []string{
 			`package.yaml:18: error ReservedDefinition: document 2, CustomResourceDefinition, "things.storage.k8s.io": things.storage.k8s.io is in the group storage.k8s.io, which is reserved for Kubernetes, Crossplane and xpkg`,

@@ -28,6 +28,8 @@ func Codes() []errcode.Code {
 		ErrStorageVersion,
 		ErrUnapprovedGroup,
 		ErrUnknownCapability,
+		ErrUnknownField,
+		ErrUnserved,
 		ErrUnsupportedCRD,
 	}
 }
@@ -48,6 +50,11 @@ var severities = xpkg.Severities{
 	ErrCABundleIgnored.Name:   {Build: xpkg.Warning, Install: xpkg.Warning},
 	ErrDeprecatedCRD.Name:     {Build: xpkg.Warning, Install: xpkg.Warning},
 	ErrBooleanProperty.Name:   {Build: xpkg.Warning, Install: xpkg.Off},
+
+	ErrUnknownField.Name: {Build: xpkg.Warning, Install: xpkg.Off},
+
+	// The plan decides at install.
+	ErrUnserved.Name: {Build: xpkg.Warning, Install: xpkg.Off},
 
 	xpkg.ErrReservedKey.Name: {Build: xpkg.Error, Install: xpkg.Warning},
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	crdv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -15,7 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/canonical"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/kinds"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/typed"
 )
 
 // Codes of CRD checks.
@@ -60,6 +62,16 @@ var (
 		Cause: "A CustomResourceDefinition of a Function, which describes its input and is not installed, is not valid.",
 		Fix:   "Correct the named field.",
 	}
+	ErrUnknownField = errcode.Code{
+		Name: "UnknownField", Class: errcode.Invalid,
+		Cause: "An object of the package has an unknown field, or a schema requires a field that is not among its properties. An API server drops the field.",
+		Fix:   "Check the spelling. Otherwise remove the field, or add the property.",
+	}
+	ErrUnserved = errcode.Code{
+		Name: "NoServedVersion", Class: errcode.Invalid, Final: true,
+		Cause: "A CRD, XRD or MRD of the package serves none of its versions, so that its custom resources could not be read.",
+		Fix:   "Use another version, or ask the author of the package for one that serves a version.",
+	}
 	ErrSchemaTooLarge = errcode.Code{
 		Name: "SchemaTooLarge", Class: errcode.Limit,
 		Cause: "The schemas of a CustomResourceDefinition have more properties than the limit.",
@@ -83,11 +95,8 @@ type partialCRD struct {
 	Group string   `json:"group"`
 	Names crdNames `json:"names"`
 	// ClaimNames are the names of the claim of an XRD.
-	ClaimNames crdNames `json:"claimNames"`
-	Versions   []struct {
-		Name    string `json:"name"`
-		Storage bool   `json:"storage"`
-	} `json:"versions"`
+	ClaimNames crdNames         `json:"claimNames"`
+	Versions   []partialVersion `json:"versions"`
 	Conversion struct {
 		Client  partialClient `json:"webhookClientConfig"`
 		Webhook struct {
@@ -95,6 +104,17 @@ type partialCRD struct {
 		} `json:"webhook"`
 	} `json:"conversion"`
 }
+
+type partialVersion struct {
+	Name string `json:"name"`
+	// Storage is set in a CRD or MRD, and Referenceable in an XRD. A value of the wrong type, which is reported as such,
+	// counts as true.
+	Served        any `json:"served"`
+	Storage       any `json:"storage"`
+	Referenceable any `json:"referenceable"`
+}
+
+func isSet(value any) bool { return value != nil && value != false }
 
 // checkCRD runs the checks of this package, whose messages are more specific, and then
 // the validation of the API server.
@@ -111,6 +131,7 @@ func (c *objectChecker) checkCRD(p *partial) {
 	if n := storageVersions(spec); n != 1 && (n > 1 || c.object.GVK.Version == crdV1) {
 		note(ErrStorageVersion, "spec.versions", wording.Count(n, "storage version")+", exactly one is required")
 	}
+	reported = append(reported, c.checkVersions(spec, c.invalidCRD())...)
 	if isCommunityGroup(spec.Group) && p.Metadata.Annotations[annotationAPIApproved] == "" {
 		note(ErrUnapprovedGroup, "metadata.annotations["+annotationAPIApproved+"]",
 			fmt.Sprintf("group %.100q without the annotation %s", spec.Group, annotationAPIApproved))
@@ -171,7 +192,7 @@ func (c *objectChecker) checkGroup(spec *partialCRD) (refused bool) {
 func storageVersions(spec *partialCRD) int {
 	n := 0
 	for _, v := range spec.Versions {
-		if v.Storage {
+		if isSet(v.Storage) || isSet(v.Referenceable) {
 			n++
 		}
 	}
@@ -188,34 +209,91 @@ func isCommunityGroup(group string) bool {
 	return false
 }
 
-// checkByServer runs the API server's validation and skips problems at paths that were
-// already reported.
-func (c *objectChecker) checkByServer(reported []string) {
-	code := ErrInvalidCRD
-	if c.pkg.Meta.Kind == xpkg.Function {
-		code = ErrInvalidInputSchema
+// checkVersions reports duplicate versions with a code, and a definition that serves no version. It returns the paths that
+// an API server names for duplicate versions.
+func (c *objectChecker) checkVersions(spec *partialCRD, code errcode.Code) (reported []string) {
+	seen := map[string]bool{}
+	for i, v := range spec.Versions {
+		if seen[v.Name] && v.Name != "" {
+			c.finding(code, fmt.Sprintf("spec.versions[%d].name", i), "the version %.100q is a duplicate", v.Name)
+			reported = []string{"spec.versions"}
+		}
+		seen[v.Name] = true
 	}
-	text := c.text
+	if len(spec.Versions) > 0 && !slices.ContainsFunc(spec.Versions, func(v partialVersion) bool { return isSet(v.Served) }) {
+		c.finding(ErrUnserved, "spec.versions", "no version is served")
+	}
+	return reported
+}
+
+// invalidCRD returns the code for a CRD that an API server rejects. The CRDs of a Function are never installed.
+func (c *objectChecker) invalidCRD() errcode.Code {
+	if c.pkg.Meta.Kind == xpkg.Function {
+		return ErrInvalidInputSchema
+	}
+	return ErrInvalidCRD
+}
+
+// checkByServer reports values of the wrong type and unknown fields. Then it runs the API server's validation of the other
+// values, and skips problems at paths that were already reported.
+func (c *objectChecker) checkByServer(reported []string) {
+	shape := typed.ShapeOf[crdv1.CustomResourceDefinition]()
 	switch c.object.GVK.Version {
 	case crdV1:
 	case crdV1Beta1:
 		c.finding(ErrDeprecatedCRD, "apiVersion", "apiextensions.k8s.io/v1beta1")
-		converted, err := crd.FromV1Beta1(text)
-		if err != nil {
-			c.finding(code, "", "%s", yamldoc.Printable(err.Error()))
-			return
-		}
-		text = converted
+		shape = typed.ShapeOf[crdv1beta1.CustomResourceDefinition]()
 	default:
 		c.finding(ErrUnsupportedCRD, "apiVersion", "version %.40q of %s", c.object.GVK.Version, kinds.GroupCRD)
 		return
 	}
-	if c.opts.CRDs == nil {
-		return
+	problems, text := c.checkTypes(c.text, shape, func(string) bool { return true })
+	if c.object.GVK.Version == crdV1Beta1 {
+		converted, err := crd.FromV1Beta1(text)
+		if err != nil {
+			c.report(c.invalidCRD(), append(problems, Problem{Message: err.Error()}))
+			return
+		}
+		text = converted
 	}
-	problems := c.opts.CRDs(text)
-	problems = slices.DeleteFunc(problems, func(p Problem) bool { return wasReported(p.Path, reported) })
-	c.report(code, problems)
+	c.report(c.invalidCRD(), append(problems, c.validate(text, reported, problems)...))
+}
+
+// checkTypes compares the JSON of a CRD with the type of an API server. It returns the values of the wrong type at paths
+// for which a condition holds, and the JSON without them. It reports the unknown fields at these paths, and required fields
+// without a property.
+func (c *objectChecker) checkTypes(text []byte, shape *typed.Shape, at func(path string) bool) (wrong []Problem, corrected []byte) {
+	found := typed.Check(text, shape)
+	var unknown []Problem
+	for _, f := range found {
+		switch {
+		case !at(f.Path):
+		case f.Message != "":
+			wrong = append(wrong, Problem{Path: f.Path, Message: f.Message})
+		default:
+			unknown = append(unknown, unknownField(f.Path, f.Known))
+		}
+	}
+	corrected = typed.Correct(text, found)
+	c.report(ErrUnknownField, append(unknown, requiredWithoutProperty(corrected, c.object.GVK.Kind == kinds.XRD)...))
+	return wrong, corrected
+}
+
+// validate returns the problems of an API server with a CRD, except for paths that were reported, and for values of the
+// wrong type, which are missing in the text.
+func (c *objectChecker) validate(text []byte, reported []string, wrong []Problem) []Problem {
+	if c.opts.CRDs == nil {
+		return nil
+	}
+	return slices.DeleteFunc(c.opts.CRDs(text), func(p Problem) bool {
+		return wasReported(p.Path, reported) || slices.ContainsFunc(wrong, func(w Problem) bool { return isWithin(p.Path, w.Path) })
+	})
+}
+
+// isWithin reports whether a path is another one or below it.
+func isWithin(path, other string) bool {
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // wasReported reports whether a problem of the API server duplicates a finding of this

@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	kjson "sigs.k8s.io/json"
 
@@ -83,9 +84,7 @@ func (c *objectChecker) check() {
 		if k := c.object.GVK.Kind; k == kinds.XRD || k == kinds.MRD {
 			c.crd = p.Spec
 			c.checkGroup(&p.Spec)
-			if k == kinds.XRD {
-				c.checkXRD(&p.Spec)
-			}
+			c.checkXRD(&p.Spec)
 		}
 	}
 }
@@ -112,12 +111,14 @@ func (c *objectChecker) checkSchema() {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(c.text, &value); err != nil {
 		return // It was read before.
 	}
+	root := mappingOf("", fields{"apiVersion": aString, "kind": aString, "metadata": anyValue, "spec": s.spec, "status": anyValue})
 	if s.spec == nil {
-		c.report(ErrInvalidPackageObject, append(s.webhooks.check("webhooks", value["webhooks"]), webhookNames(value["webhooks"])...))
-		return
+		root.fields["webhooks"] = s.webhooks
+		delete(root.fields, "spec")
 	}
-	c.report(ErrInvalidPackageObject, append(mappingOf("", fields{"spec": s.spec}).check("", value), problems(s.extra, value["spec"])...))
+	c.report(ErrInvalidPackageObject, slices.Concat(root.check("", value), webhookNames(value["webhooks"]), problems(s.extra, value["spec"])))
 	c.report(ErrNotForCrossplane2, problems(s.crossplane2, value["spec"]))
+	c.report(ErrUnknownField, root.unknown("", value))
 }
 
 // report records the first problems of the object.

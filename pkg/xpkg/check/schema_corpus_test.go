@@ -35,6 +35,8 @@ import (
 type release struct {
 	name  string
 	kinds map[gvk]func(object map[string]any) bool
+	// schemas are the schemas of the kinds.
+	schemas map[gvk]*apiextensionsv1.JSONSchemaProps
 }
 
 // releases returns the releases of Crossplane in the corpus that have the kinds of packages.
@@ -46,7 +48,7 @@ func releases(t *testing.T) []release {
 	}
 	var out []release
 	for _, dir := range dirs {
-		r := release{name: filepath.Base(dir), kinds: map[gvk]func(map[string]any) bool{}}
+		r := release{name: filepath.Base(dir), kinds: map[gvk]func(map[string]any) bool{}, schemas: map[gvk]*apiextensionsv1.JSONSchemaProps{}}
 		files, err := filepath.Glob(filepath.Join(dir, "cluster", "crds", "*.yaml"))
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +65,7 @@ func releases(t *testing.T) []release {
 			for _, v := range crd.Spec.Versions {
 				id := gvk{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}
 				if schemas[id] != nil {
-					r.kinds[id] = acceptor(t, v)
+					r.kinds[id], r.schemas[id] = acceptor(t, v), v.Schema.OpenAPIV3Schema
 				}
 			}
 		}
@@ -74,6 +76,39 @@ func releases(t *testing.T) []release {
 	if len(out) < 4 {
 		t.Fatalf("the corpus has only %d releases of Crossplane", len(out))
 	}
+	return out
+}
+
+// Every field of every release of Crossplane is known, so that no package has a warning about one.
+func TestObjectSchemasKnowTheFieldsOfTheReleasesOfCrossplane(t *testing.T) {
+	for _, r := range releases(t) {
+		for id, props := range r.schemas {
+			s := mappingOf("", fields{"spec": schemas[id].spec})
+			for _, field := range unknownProperties(s, "spec", props.Properties["spec"]) {
+				t.Errorf("%s of %s: %s is unknown", id.Kind, r.name, field)
+			}
+		}
+	}
+}
+
+// unknownProperties returns the properties of a CRD that a schema of this package does not have.
+func unknownProperties(root *schema, path string, props apiextensionsv1.JSONSchemaProps) []string {
+	var out []string
+	var walk func(s *schema, path string, props apiextensionsv1.JSONSchemaProps)
+	walk = func(s *schema, path string, props apiextensionsv1.JSONSchemaProps) {
+		if s.kind == list && props.Items != nil {
+			walk(s.items, path+"[]", *props.Items.Schema)
+		}
+		for name, p := range props.Properties {
+			switch field := s.fields[name]; {
+			case field != nil:
+				walk(field, path+"."+name, p)
+			case s.kind == object && len(s.fields) > 0:
+				out = append(out, path+"."+name)
+			}
+		}
+	}
+	walk(root.fields["spec"], path, props)
 	return out
 }
 

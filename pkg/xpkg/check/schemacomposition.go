@@ -6,6 +6,7 @@ var compositionSpec = mappingOf("compositeTypeRef", fields{
 	"compositeTypeRef":                  mappingOf("apiVersion kind", fields{"apiVersion": aString, "kind": aString}),
 	"mode":                              oneOf("Resources", "Pipeline"),
 	"pipeline":                          pipeline,
+	"environment":                       anyValue, // before Crossplane 1.18
 	"patchSets":                         listOf(mappingOf("name patches", fields{"name": aString, "patches": listOf(patch)})),
 	"writeConnectionSecretsToNamespace": aString,
 	"publishConnectionDetailsWithStoreConfigRef": mappingOf("name", fields{"name": aString}),
@@ -41,9 +42,10 @@ var transform = mappingOf("type", fields{
 	"type": oneOf("map", "match", "math", "string", "convert"),
 	"map":  anObject,
 	"match": mappingOf("", fields{
-		"fallbackTo": oneOf("Value", "Input"),
+		"fallbackTo":    oneOf("Value", "Input"),
+		"fallbackValue": anyValue,
 		"patterns": listOf(mappingOf("type", fields{
-			"type": oneOf("literal", "regexp"), "literal": aString, "regexp": aString,
+			"type": oneOf("literal", "regexp"), "literal": aString, "regexp": aString, "result": anyValue,
 		})),
 	}),
 	"math": mappingOf("", fields{

@@ -12,6 +12,21 @@ import (
 // LegacyCluster is the scope of XRDs whose composite resources are cluster-scoped and can have claims.
 const LegacyCluster crdv1.ResourceScope = "LegacyCluster"
 
+// Fields that composition engines add to the specification of a composite resource, of a cluster-scoped one and of a claim, and
+// to the status of all of them.
+var (
+	CompositeFields       = []string{"crossplane"}
+	LegacyCompositeFields = []string{
+		"claimRef", "compositionRef", "compositionRevisionRef", "compositionRevisionSelector", "compositionSelector", "compositionUpdatePolicy",
+		"environmentConfigRefs", "publishConnectionDetailsTo", "resourceRefs", "writeConnectionSecretToRef",
+	}
+	ClaimFields = []string{
+		"compositeDeletePolicy", "compositionRef", "compositionRevisionRef", "compositionRevisionSelector", "compositionSelector", "compositionUpdatePolicy",
+		"publishConnectionDetailsTo", "resourceRef", "writeConnectionSecretToRef",
+	}
+	StatusFields = []string{"claimConditionTypes", "conditions", "connectionDetails", "crossplane"}
+)
+
 // ScopeOfXRD returns the scope of a CompositeResourceDefinition: the one that it states, or the default of its API version.
 func ScopeOfXRD(apiVersion string, stated crdv1.ResourceScope) crdv1.ResourceScope {
 	switch {
