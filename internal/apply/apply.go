@@ -22,6 +22,9 @@ func (c *Cluster) Run(ctx context.Context, p plan.Plan, content Content) (map[pl
 	if len(p.Refusals) > 0 {
 		return nil, Refused(p.Refusals, "objects of the package cannot be established")
 	}
+	if err := checkMetadata(p.Changes); err != nil {
+		return nil, err
+	}
 	r := run{cluster: c, content: content, written: make(map[plan.Ref]plan.Written, len(p.Changes))}
 	for _, changes := range p.Stages() {
 		if err := r.stage(ctx, changes); err != nil {
@@ -53,6 +56,9 @@ func (r *run) stage(ctx context.Context, changes []plan.Change) error {
 func (r *run) one(ctx context.Context, ch plan.Change) error {
 	written, err := r.cluster.write(ctx, ch, r.content)
 	if err != nil {
+		if isGenerated(ch.Ref) {
+			err = ClassifyGenerated(err)
+		}
 		return classify(err, "%s %s %s", ch.Action, ch.Ref.Kind, ch.Ref.Name)
 	}
 	r.mu.Lock()

@@ -15,6 +15,7 @@ func Codes() []errcode.Code {
 		ErrDenied,
 		ErrFieldsDropped,
 		ErrForbidden,
+		ErrGenerated,
 		ErrImmutable,
 		ErrKindNotServed,
 		ErrKindUnknown,

@@ -84,6 +84,11 @@ var (
 		Cause: "The API server refused an object of the package.",
 		Fix:   "Correct the object in the package and publish a new version; `xpkg lint` finds most of these before a package is published.",
 	}
+	ErrGenerated = errcode.Code{
+		Name: "GeneratedObjectRejected", Class: errcode.Internal,
+		Cause: "The API server refuses an object that xpkg generates, such as a role, a revision or a Secret. This is no mistake of the package's author.",
+		Fix:   "Report the whole message, unless it names a setting of the cluster. The manager repeats its attempts.",
+	}
 	ErrForbidden = errcode.Code{
 		Name: "Forbidden", Class: errcode.Unauthorized,
 		Cause: "The cluster does not allow xpkg to read or write an object.",
@@ -136,7 +141,7 @@ func classify(err error, what string, args ...any) error {
 		code = ErrMoved
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		code = ErrForbidden
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err), tooLargeForDatabase(err):
+	case isRejected(err):
 		code = ErrRejected
 	case !errors.As(err, &status) && !errors.Is(err, errNoAnswer):
 		err = fmt.Errorf("the response of the API server cannot be read: %w", err)
@@ -147,6 +152,20 @@ func classify(err error, what string, args ...any) error {
 			"once no object is stored in it, remove it from status.storedVersions of the CRD.")
 	}
 	return failed
+}
+
+// isRejected reports whether the API server refused the content of an object.
+func isRejected(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) || tooLargeForDatabase(err)
+}
+
+// ClassifyGenerated returns the error of the write of an object that xpkg generates with the code GeneratedObjectRejected if the API
+// server refused its content, and every other error as it is.
+func ClassifyGenerated(err error) error {
+	if err == nil || errcode.Known(err) || !isRejected(err) || anotherUID(err) {
+		return err
+	}
+	return ErrGenerated.New(nil, "%s", err.Error())
 }
 
 // ClassifyForbidden returns the error of a request of the manager that the API server does not allow with the code Forbidden, AdmissionDenied

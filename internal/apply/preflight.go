@@ -38,6 +38,9 @@ const (
 // another kind, or a version that an aggregated API serves. It reads only objects whose content the plan
 // writes. A dropped version of a kind without custom resources is pruned with the write.
 func (c *Cluster) Preflight(ctx context.Context, p plan.Plan, content Content) (plan.Plan, error) {
+	if err := checkMetadata(p.Changes); err != nil {
+		return p, err
+	}
 	f := preflight{cluster: c, content: content, refusals: slices.Clone(p.Refusals)}
 	p.Changes = slices.Clone(p.Changes)
 	group, going := errgroup.WithContext(ctx)

@@ -46,7 +46,7 @@ func classify(err error, what string, args ...any) error {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		code = apply.ErrForbidden
 	case apierrors.IsInvalid(err):
-		code = apply.ErrRejected
+		code = apply.ErrGenerated
 	}
 	return code.New(err, what, args...)
 }

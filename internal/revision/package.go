@@ -268,14 +268,14 @@ var ErrNameTooLong = errcode.Code{
 
 // Installable fails if a package cannot be installed with its content: with WrongKind if the
 // content is of another kind, with PackageNameTooLong if the name of the package is no value of a label,
-// with SharedWebhook, see [CheckShared], and with ConversionWithoutRuntime.
+// with SharedWebhook, see [CheckShared], with ConversionWithoutRuntime, and for labels or annotations that an API server rejects.
 func Installable(p v1.Package, pkg *xpkg.Package) error {
 	meta := pkg.Meta
 	if n := len(p.GetName()); n > validation.LabelValueMaxLength {
 		return ErrNameTooLong.New(nil, "the name of the %s %s has %d characters", strings.ToLower(p.PackageKind()), p.GetName(), n)
 	}
 	if string(meta.Kind) == p.PackageKind() {
-		return cmp.Or(CheckShared(p, pkg), checkConversions(p, pkg))
+		return cmp.Or(CheckShared(p, pkg), checkConversions(p, pkg), checkMetadata(p, pkg))
 	}
 	arguments := strings.ToLower(string(meta.Kind)) + " " + p.PackageSpec().Package
 	if ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{}); err == nil && oci.ToDNSLabel(ref.Repository) != p.GetName() {

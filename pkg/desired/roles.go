@@ -46,7 +46,7 @@ func (o *Objects) role(role metav1.Object, kind string) error {
 	sum := sha256.Sum256(raw)
 	o.put(plan.Desired{
 		Ref:    RoleRef(kind, role.GetNamespace(), role.GetName()),
-		Labels: role.GetLabels(), Digest: "sha256:" + hex.EncodeToString(sum[:]),
+		Labels: role.GetLabels(), Annotations: role.GetAnnotations(), Digest: "sha256:" + hex.EncodeToString(sum[:]),
 	}, func() ([]byte, error) { return raw, nil })
 	return nil
 }

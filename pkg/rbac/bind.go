@@ -14,7 +14,8 @@ func (s *Set) bindCluster(in Input, rules []rbacv1.PolicyRule) {
 	if len(rules) == 0 {
 		return
 	}
-	role := in.clusterRole(suffixSystem, map[string]string{labelSystem: in.Revision}, rules)
+	role := in.clusterRole(suffixSystem, map[string]string{}, rules)
+	setName(&role.ObjectMeta, labelSystem, in.Revision)
 	s.ClusterRoles = append(s.ClusterRoles, role)
 	if subjects := in.subjects(); len(subjects) > 0 {
 		s.ClusterRoleBindings = append(s.ClusterRoleBindings, rbacv1.ClusterRoleBinding{
@@ -31,7 +32,8 @@ func (s *Set) bindNamespace(in Input, rules []rbacv1.PolicyRule) {
 	if len(rules) == 0 {
 		return
 	}
-	role := in.role(suffixSystem, map[string]string{labelSystem: in.Revision}, rules)
+	role := in.role(suffixSystem, map[string]string{}, rules)
+	setName(&role.ObjectMeta, labelSystem, in.Revision)
 	s.Roles = append(s.Roles, role)
 	if subjects := in.subjects(); len(subjects) > 0 {
 		s.RoleBindings = append(s.RoleBindings, rbacv1.RoleBinding{

@@ -13,7 +13,8 @@ const (
 	labelAggregateToNSAdmin = "rbac.crossplane.io/aggregate-to-ns-admin"
 	labelAggregateToNSEdit  = "rbac.crossplane.io/aggregate-to-ns-edit"
 	labelAggregateToNSView  = "rbac.crossplane.io/aggregate-to-ns-view"
-	// labelComposite on a role is the name of its XRD.
+	// labelComposite on a role is the name of its XRD. Crossplane's RBAC manager matches it with annotations of namespaces whose
+	// keys are as short as labels, so it matches no longer name.
 	labelComposite = "rbac.crossplane.io/xrd"
 )
 
@@ -58,16 +59,21 @@ func DeriveComposite(c Composite) []rbacv1.ClusterRole {
 func isResource(name string) bool { return len(validation.IsDNS1035Label(name)) == 0 }
 
 func (c Composite) role(to string, collectedBy []string, rules ...rbacv1.PolicyRule) rbacv1.ClusterRole {
-	labels := map[string]string{}
+	meta := metav1.ObjectMeta{Name: "crossplane:composite:" + c.Name + ":aggregate-to-" + to, Labels: map[string]string{}}
 	for _, l := range collectedBy {
-		labels[l] = "true"
+		meta.Labels[l] = "true"
 	}
 	if to != "crossplane" {
-		labels[labelComposite] = c.Name
+		setName(&meta, labelComposite, c.Name)
 	}
-	return rbacv1.ClusterRole{
-		TypeMeta:   typeMeta("ClusterRole"),
-		ObjectMeta: metav1.ObjectMeta{Name: "crossplane:composite:" + c.Name + ":aggregate-to-" + to, Labels: labels},
-		Rules:      rules,
+	return rbacv1.ClusterRole{TypeMeta: typeMeta("ClusterRole"), ObjectMeta: meta, Rules: rules}
+}
+
+// setName sets a label to the name of an object. A name that no label can hold is the value of an annotation with the same key.
+func setName(meta *metav1.ObjectMeta, label, name string) {
+	if len(validation.IsValidLabelValue(name)) > 0 {
+		meta.Annotations = map[string]string{label: name}
+		return
 	}
+	meta.Labels[label] = name
 }

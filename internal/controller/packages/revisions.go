@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
@@ -35,7 +36,7 @@ func (r *Reconciler) applyTransition(ctx context.Context, p v1.Package, t revisi
 			}
 		default:
 			if err := r.API.Client.Update(ctx, rev); err != nil {
-				return fmt.Errorf("%s revision %s: %w", s.Action, rev.GetName(), err)
+				return fmt.Errorf("%s revision %s: %w", s.Action, rev.GetName(), apply.ClassifyGenerated(err))
 			}
 		}
 		versions[rev.GetName()] = rev.GetResourceVersion()
@@ -63,7 +64,7 @@ func (r *Reconciler) createRevision(ctx context.Context, p v1.Package, rev v1.Pa
 		return requeue.ErrStale
 	}
 	if err != nil {
-		return fmt.Errorf("create revision %s: %w", rev.GetName(), err)
+		return fmt.Errorf("create revision %s: %w", rev.GetName(), apply.ClassifyGenerated(err))
 	}
 	return nil
 }

@@ -2,17 +2,23 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
-// maxAnnotationBytes is the maximum size of all annotations of an object. The API server's limit cannot be
-// raised.
-const maxAnnotationBytes = 256 << 10
+// maxAnnotationBytes is the maximum size of all annotations of an object: the limit of the API server, which cannot be
+// raised, without the annotations that the package manager adds.
+const maxAnnotationBytes = apivalidation.TotalAnnotationSizeLimitB - 1<<10
 
 // Codes for annotations.
 var (
@@ -33,13 +39,18 @@ var (
 	}
 	ErrAnnotationsTooLarge = errcode.Code{
 		Name: "AnnotationsTooLarge", Class: errcode.Invalid,
-		Cause: "The annotations of an object exceed the 256 KiB that an API server accepts.",
+		Cause: "The annotations of an object exceed the 256 KiB that an API server accepts, of which the package manager needs 1 KiB.",
 		Fix:   "Shorten or remove annotations.",
 	}
 	ErrMetaAnnotationsTooLarge = errcode.Code{
 		Name: "MetaAnnotationsTooLarge", Class: errcode.Invalid,
-		Cause: "The annotations of the metadata exceed the 256 KiB that an API server accepts on a package revision; the largest are omitted.",
+		Cause: "The annotations of the metadata exceed the 256 KiB that an API server accepts on a package revision, of which the package manager needs 1 KiB.",
 		Fix:   "Shorten the annotations, for example the readme or the icon.",
+	}
+	ErrInvalidMetaLabels = errcode.Code{
+		Name: "InvalidMetaLabels", Class: errcode.Invalid,
+		Cause: "The metadata of the package has a label, or the key of an annotation, that an API server rejects on a package revision.",
+		Fix:   "Correct the named label or annotation.",
 	}
 )
 
@@ -72,6 +83,9 @@ func (c *checker) checkMetaAnnotations() {
 	if text := m.Annotations[xpkg.AnnotationSource]; text != "" && !isURL(text) {
 		c.metaFinding(ErrInvalidSource, annotationPath(xpkg.AnnotationSource), "%s is %.80q, which is not a URL", xpkg.AnnotationSource, text)
 	}
+	for _, p := range Labels(m.Labels, m.Annotations) {
+		c.metaFinding(ErrInvalidMetaLabels, p.Path, "%s: %s", yamldoc.Printable(p.Path), p.Message)
+	}
 	if problem := Annotations(m.Annotations); problem != "" {
 		c.metaFinding(ErrMetaAnnotationsTooLarge, "metadata.annotations", "%s", problem)
 	}
@@ -87,6 +101,23 @@ func isURL(text string) bool {
 	}
 	u, err := url.Parse(text)
 	return err == nil && strings.Contains(u.Host, ".") && !strings.ContainsAny(u.Host, " \t\n")
+}
+
+// Labels returns the problems of labels and of the keys of annotations for which an API server rejects an object.
+func Labels(labels, annotations map[string]string) []Problem {
+	var out []Problem
+	add := func(path string, messages []string) {
+		for _, m := range messages {
+			out = append(out, Problem{Path: path, Message: m})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		add("metadata.labels["+key+"]", append(validation.IsQualifiedName(key), validation.IsValidLabelValue(labels[key])...))
+	}
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		add(annotationPath(key), validation.IsQualifiedName(strings.ToLower(key)))
+	}
+	return out
 }
 
 // Annotations returns the message for annotations that exceed the size limit of an API server, and "" for

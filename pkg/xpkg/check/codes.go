@@ -18,6 +18,7 @@ func Codes() []errcode.Code {
 		ErrInvalidCRD,
 		ErrInvalidInputSchema,
 		ErrInvalidLicense,
+		ErrInvalidMetaLabels,
 		ErrInvalidPackageObject,
 		ErrInvalidSource,
 		ErrInvalidXRD,
@@ -66,7 +67,6 @@ var severities = xpkg.Severities{
 
 	ErrInvalidXRD.Name: {Build: xpkg.Error, Install: xpkg.Warning},
 
-	// These do not prevent an install, and upstream does not check them.
-	ErrMetaAnnotationsTooLarge.Name: {Build: xpkg.Error, Install: xpkg.Warning},
-	ErrInvalidInputSchema.Name:      {Build: xpkg.Error, Install: xpkg.Warning},
+	// This does not prevent an install, and upstream does not check it.
+	ErrInvalidInputSchema.Name: {Build: xpkg.Error, Install: xpkg.Warning},
 }

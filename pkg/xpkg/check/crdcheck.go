@@ -119,7 +119,7 @@ func isSet(value any) bool { return value != nil && value != false }
 // checkCRD runs the checks of this package, whose messages are more specific, and then
 // the validation of the API server.
 func (c *objectChecker) checkCRD(p *partial) {
-	reported := []string{}
+	reported := []string{"metadata.labels", "metadata.annotations"} // by check
 	note := func(code errcode.Code, path, message string) {
 		reported = append(reported, path)
 		c.finding(code, path, "%s", message)

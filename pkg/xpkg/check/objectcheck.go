@@ -71,6 +71,12 @@ func (c *objectChecker) check() {
 	for _, key := range xpkg.ReservedKeys(p.Metadata.Labels) {
 		c.finding(xpkg.ErrReservedKey, "metadata.labels["+key+"]", "only users set the label %.300q; it is ignored", key)
 	}
+	problems := Labels(p.Metadata.Labels, p.Metadata.Annotations)
+	if c.object.GVK.Group == kinds.GroupCRD {
+		c.report(c.invalidCRD(), problems)
+	} else {
+		c.report(ErrInvalidPackageObject, problems)
+	}
 	c.checkSchema()
 	switch c.object.GVK.Group {
 	case kinds.GroupAdmission:
