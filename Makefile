@@ -18,7 +18,7 @@ CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording screenshots site test test-short test-race lint generate check-generated bench registry-goals growth clean fuzz hostile attack real-providers faults
+.PHONY: help build build-xpkg build-controlplane build-kubectl build-node image release demo recording screenshots site test test-full test-short test-race lint generate check-generated bench registry-goals growth clean fuzz hostile attack
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -71,24 +71,26 @@ site: ## Write the documentation site into dist/site
 
 # The long tests of ./test run first, so that short ones use the processors at the end. Some attacks on the sandbox need a program that
 # is linked dynamically, as this test is with cgo.
-test: build build-kubectl build-node ## Run all required checks
+test: build build-kubectl ## Run the tests that prove every promise, in about 12 minutes on 2 processors
 	CGO_ENABLED=0 $(GOTEST) $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 40m $$($(GO) list ./test/... ./... | grep -v /internal/runtime/sandbox$$)
 	CGO_ENABLED=1 $(GOTEST) $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 40m ./internal/runtime/sandbox
 	@for module in $(MODULES); do (cd $$module && CGO_ENABLED=0 $(GO) test $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 30m ./...) || exit 1; done
 	sh hack/hostile.sh sh hack/demo.sh
+
+# The exhaustive tests: each fault at each call, scale, a node, GitOps tools, real providers, the whole attack, a hostile environment.
+test-full: export XPKG_TEST = full
+test-full: build build-kubectl build-node ## Run the tests exhaustively, with the race detector and fuzzing, in several hours
+	CGO_ENABLED=0 $(GOTEST) $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 4h $$($(GO) list ./test/... ./... | grep -v /internal/runtime/sandbox$$)
+	CGO_ENABLED=1 $(GOTEST) $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 1h ./internal/runtime/sandbox
+	@for module in $(MODULES); do (cd $$module && CGO_ENABLED=0 $(GO) test $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) -timeout 1h ./...) || exit 1; done
+	$(MAKE) hostile test-race fuzz FUZZTIME=30s
 
 hostile: build build-kubectl ## Run the demo and tests of the commands without HOME, with a proxy that does not respond and open descriptors
 	sh hack/hostile.sh sh hack/demo.sh
 	sh hack/hostile.sh $(GO) test ./test/program ./internal/up ./internal/cli/... ./internal/runtime/sandbox
 
 attack: build ## Install hostile packages one after another, with a restart of the control plane after each
-	XPKG_ATTACK=full $(GO) test -count 1 -v -timeout 2h ./test/attack
-
-real-providers: build ## Build published providers from their Go modules, and run them on a control plane
-	XPKG_REAL_PROVIDERS=1 $(GO) test -count 1 -v -timeout 1h ./test/program -run TestRealProviders
-
-faults: build ## Inject every fault at every call of the manager and of a migration, instead of a part of them
-	XPKG_FAULTS=full $(GO) test -count 1 -v -timeout 2h ./test/faults ./test/core
+	XPKG_TEST=full $(GO) test -count 1 -v -timeout 2h ./test/attack
 
 # Tests wait for processes and servers, so four packages run at a time on two processors. make lint runs vet.
 test-short: ## Run the tests that need no control plane and no corpus

@@ -3,19 +3,19 @@ package solver
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // corpusConflicts draws sets of requests from the corpus: single ones and pairs as recorded,
-// and larger ones at random. XPKG_SOLVER_ALL takes all of them, and many more at random.
+// and larger ones at random. The full lane takes all of them, and many more at random.
 func corpusConflicts(t *testing.T, source *table) []Problem {
 	var o outcomes
 	readJSON(t, "outcomes.json", &o)
 	every, sets := 12, 40
-	if os.Getenv("XPKG_SOLVER_ALL") != "" {
+	if lane.IsFull() {
 		every, sets = 1, 2000
 	}
 	var out []Problem

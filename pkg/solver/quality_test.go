@@ -3,7 +3,6 @@ package solver
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
@@ -243,11 +243,11 @@ func TestExplanationsOfTheCorpusAreMinimal(t *testing.T) {
 	q.report()
 }
 
-// The same holds for generated problems. XPKG_SOLVER_ALL generates many more.
+// The same holds for generated problems. The full lane generates many more.
 func TestExplanationsOfGeneratedProblemsAreMinimal(t *testing.T) {
 	q := &quality{t: t}
 	seeds := uint64(150)
-	if os.Getenv("XPKG_SOLVER_ALL") != "" {
+	if lane.IsFull() {
 		seeds = 20_000
 	}
 	for seed := range seeds {

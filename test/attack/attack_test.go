@@ -20,14 +20,12 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/scratch"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
-
-// fullVariable selects the whole attack: more CRDs, and a restart after each package.
-const fullVariable = "XPKG_ATTACK"
 
 // attack is a hostile package.
 type attack struct {
@@ -44,7 +42,7 @@ type attack struct {
 	wants []string
 	// check checks further effects.
 	check func(t *testing.T, a *arena, pkg v1.Package)
-	// full attacks run only in the whole attack.
+	// full attacks run only in the full lane, which also restarts the control plane after each package.
 	full bool
 }
 
@@ -70,7 +68,7 @@ func TestHostilePackagesDamageNothingElse(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane: skipped with -short")
 	}
-	full := os.Getenv(fullVariable) == "full"
+	full := lane.IsFull()
 	runtime, err := scratch.Compile(filepath.Join("testdata", "hostile"))
 	if err != nil {
 		t.Fatal(err)

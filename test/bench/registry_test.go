@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 )
 
 // requirement is a requirement on the registry, the index or the search that tests of one package prove. Tests can also state numbers,
@@ -35,7 +37,7 @@ type number struct {
 func registryRequirements() []requirement {
 	const corpusSize, largeSize = "TestIndexOfTheCorpusIsSmall", "TestIndexOfAThousandPackagesIsSmall"
 	const kindPages, diffPages = "TestKindsOfRealPackagesRender", "TestUpgradesOfRealPackagesRender"
-	full := []string{"XPKG_WEB=full"}
+	full := []string{lane.Variable + "=full"}
 	return []requirement{
 		{key: "1-rebuild-equal", what: "1 rebuild: equal on two machines, killed at any call", pkg: "internal/indexer", tests: []string{
 			"TestIndexIsTheSameOnTwoMachinesAndWithoutIndexLayers", "TestBuildTakesTwoRequestsForEachVersionWithAnIndexLayer", "TestBuildThatIsKilledAtAnyCallLeavesTheOldOrTheNewIndex",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +34,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -378,7 +378,7 @@ func (in *installation) migrateAll(t *testing.T) func(*rest.Config) error {
 func isWriteCall(c fault.Call) bool { return c.Method != http.MethodGet }
 
 // everyCall reports whether each call fails once. Otherwise every sixth call does.
-var everyCall = os.Getenv("XPKG_FAULTS") == "full"
+var everyCall = lane.IsFull()
 
 // failEachCall repeats a migration until it is complete. Each run ends with a fault at the first call that can fail and, by
 // its method and path, has not failed before. It returns the number of these runs.

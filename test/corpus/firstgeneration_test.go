@@ -32,6 +32,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
@@ -59,10 +60,10 @@ var firstRefused = []string{
 	"crossplane-contrib__provider-helm@v0.1.0-5f9173c0", "negz__provider-nop@2020-07-02-47745f2c", "negz__provider-nop@2020-07-02-f05544e1",
 }
 
-// firstPackages returns the packages to install: the ones with golden files or, with XPKG_CORPUS_ALL, all valid ones.
+// firstPackages returns the packages to install: the ones with golden files or, in the full lane, all valid ones.
 func firstPackages(t *testing.T, root string) []string {
 	t.Helper()
-	if os.Getenv("XPKG_CORPUS_ALL") == "" {
+	if !lane.IsFull() {
 		return firstSpread
 	}
 	entries, err := os.ReadDir(root)

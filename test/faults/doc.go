@@ -5,6 +5,6 @@
 // outcomes. After each fault the state must be the initial state or an outcome, complete, and soon be
 // an outcome: without help if only a call failed, and after a restart if the process ended.
 //
-// Each call of a scenario gets one fault of each group, such as the failures of the API server. With
-// XPKG_FAULTS=full each call gets all faults, which takes about four times as long.
+// Each call of a scenario gets one fault of each group, such as the failures of the API server. In
+// the full lane, each call gets all faults, which takes about four times as long.
 package faults

@@ -1,12 +1,12 @@
 package faults_test
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 )
 
 // staleness is the duration of stale reads.
@@ -44,9 +44,9 @@ var corruptions = []fault.Fault{
 	{Kind: fault.WrongBytes, Side: fault.Registry},
 }
 
-// everyFault reports whether each call gets all faults, one after the other. Otherwise every second call gets one fault of each
-// group, and the faults of a group take turns.
-var everyFault = os.Getenv("XPKG_FAULTS") == "full"
+// everyFault reports whether each call gets all faults, one after the other. Otherwise every second call gets one fault of
+// each group, and the faults of a group take turns.
+var everyFault = lane.IsFull()
 
 // turn selects the calls that get a fault: each one whose number has the remainder, divided by twice the number of faults of
 // the group.
@@ -66,7 +66,7 @@ func turns(scenario int, groups ...[]fault.Fault) map[string]turn {
 	return out
 }
 
-// The manager survives the faults at each call of each scenario: with XPKG_FAULTS=full all of them, and otherwise one of
+// The manager survives the faults at each call of each scenario: in the full lane all of them, and otherwise one of
 // each group at every second call. All packages of a scenario get
 // their faults at the same time, each at another call: for the API server, a package whose calls no
 // longer arrive is one whose manager is dead.

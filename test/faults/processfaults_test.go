@@ -18,7 +18,7 @@ const wholeProcess = "wholeProcess"
 
 // The manager survives each fault at the calls that belong to no package: the calls at the start of
 // the process, calls that open watches, and writes of the Lock. The whole process is the subject,
-// and gets the faults also at the calls of an install. Each call gets all faults with XPKG_FAULTS=full, and otherwise the
+// and gets the faults also at the calls of an install. Each call gets all faults in the full lane, and otherwise the
 // faults take turns.
 //
 // hardening: J1

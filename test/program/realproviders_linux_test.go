@@ -20,18 +20,14 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
-
-// realVariable enables the test with published providers, whose programs take minutes to build.
-const realVariable = "XPKG_REAL_PROVIDERS"
 
 // Published providers work as processes: several with the same ports at once, with webhooks, an update and a rollback with a managed
 // resource, and an uninstall that deletes the managed resource and its external object.
 func TestRealProviders(t *testing.T) {
-	if os.Getenv(realVariable) == "" {
-		t.Skip("make real-providers runs this test")
-	}
+	lane.Full(t, "test/program.TestScripts", "test/program.TestInstallPredictsRefusedRuntimes")
 	w := newWorkshop(t)
 	dir := w.newData(t, "real")
 	begun := w.run(t.Context(), "", "up", "--data-dir", dir, "--port", "0", "--registry-port", "0", "--detach")

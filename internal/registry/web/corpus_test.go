@@ -27,6 +27,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/web/folder"
 	"github.com/xpkg-dev/xpkg/internal/registry/web/webtest"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/catalog/docs"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -159,18 +160,15 @@ func readExamples(t testing.TB, dir string) []docs.Example {
 // maxPage is the maximum size of the page of a kind after compression.
 const maxPage = 60 << 10
 
-// isFull reports whether the tests open the pages of all real packages instead of a sample.
-func isFull() bool { return os.Getenv("XPKG_WEB") == "full" || os.Getenv("XPKG_CORPUS_ALL") != "" }
-
 // TestKindsOfRealPackagesRender opens the pages of kinds of real packages in all served versions: of a sample, or of every kind of
-// every version of every package in the corpus with XPKG_WEB=full or XPKG_CORPUS_ALL=1. Each page is small, and the code of the API server
+// every version of every package in the corpus in the full lane. Each page is small, and the code of the API server
 // accepts each example on it. A kind that several packages or versions define is opened once.
 func TestKindsOfRealPackagesRender(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads real packages")
 	}
 	var items []string
-	if isFull() {
+	if lane.IsFull() {
 		for _, kind := range []string{"providers", "configurations", "functions"} {
 			items = append(items, corpusItems(t, kind, "")...)
 		}
@@ -186,10 +184,10 @@ func TestKindsOfRealPackagesRender(t *testing.T) {
 	if o.largest > maxPage {
 		t.Errorf("%s has %d bytes after compression, at most %d are allowed", o.largestPath, o.largest, maxPage)
 	}
-	if isFull() && len(o.seen) < 4587 {
+	if lane.IsFull() && len(o.seen) < 4587 {
 		t.Errorf("the pages of %d kinds were opened, and the corpus has at least 4,587", len(o.seen))
 	}
-	if lost := o.pages - o.withExample; isFull() && lost > mostWithoutExample {
+	if lost := o.pages - o.withExample; lane.IsFull() && lost > mostWithoutExample {
 		t.Errorf("%d pages have no example: %v", lost, o.without)
 	}
 	percent := 100 * o.withExample / max(o.pages, 1)
@@ -238,7 +236,7 @@ func (o *opened) kindsOf(t *testing.T, v folder.Version) {
 	isFirst := true
 	for i, k := range rows {
 		path := "/k/" + k.Group + "/" + k.Kind
-		if o.seen[path] || !isFull() && i%7 != 0 && k.Kind != "ApplicationSet" {
+		if o.seen[path] || !lane.IsFull() && i%7 != 0 && k.Kind != "ApplicationSet" {
 			continue
 		}
 		o.seen[path] = true
@@ -336,7 +334,7 @@ type upgrade struct {
 }
 
 // TestUpgradesOfRealPackagesRender opens the pages of differences of the pairs of versions in the corpus: of small packages, or of all
-// pairs with XPKG_WEB=full. Each page counts the kinds that are known to be added and removed.
+// pairs in the full lane. Each page counts the kinds that are known to be added and removed.
 func TestUpgradesOfRealPackagesRender(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads real packages")
@@ -355,7 +353,7 @@ func TestUpgradesOfRealPackagesRender(t *testing.T) {
 	pages := 0
 	var warm, cold, slowest time.Duration
 	for _, u := range upgrades {
-		if !isFull() && !small.MatchString(strings.ReplaceAll(u.From, "__", "/")) {
+		if !lane.IsFull() && !small.MatchString(strings.ReplaceAll(u.From, "__", "/")) {
 			continue
 		}
 		first, second := u.open(t)
@@ -364,10 +362,10 @@ func TestUpgradesOfRealPackagesRender(t *testing.T) {
 			cold = first
 		}
 	}
-	if want := map[bool]int{false: 19, true: 53}[isFull()]; pages != want {
+	if want := map[bool]int{false: 19, true: 53}[lane.IsFull()]; pages != want {
 		t.Errorf("%d pairs were compared, want %d", pages, want)
 	}
-	if isFull() && cold == 0 {
+	if lane.IsFull() && cold == 0 {
 		t.Errorf("%s is not among the pairs", largest)
 	}
 	t.Logf("%d pairs; the page of the largest release took %v, the slowest %v, and %v the second time", pages, cold, slowest, warm)
@@ -491,13 +489,13 @@ func TestSinceOfFieldsEqualsARecomputation(t *testing.T) {
 }
 
 // TestSinceOfRealFieldsEqualsARecomputation compares the notes of the fields of real packages with the schemas of all their versions,
-// which are read here in another way. With XPKG_WEB=full, it reads more packages.
+// which are read here in another way. In the full lane, it reads more packages.
 func TestSinceOfRealFieldsEqualsARecomputation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads real packages")
 	}
 	names := []string{"provider-sql", "provider-helm", "provider-kubernetes", "provider-http"}
-	if isFull() {
+	if lane.IsFull() {
 		names = append(names, "provider-keycloak", "provider-mongodbatlas", "provider-vault", "provider-upjet-azuread", "crossplane-provider-grafana")
 	}
 	total := 0
