@@ -180,7 +180,7 @@ func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Packa
 	if err := pl.checkPrivileges(ctx, s, by, objects); err != nil {
 		return err
 	}
-	if *objects.Deployment.Spec.Replicas > 0 {
+	if objects.NamesService() || *objects.Deployment.Spec.Replicas > 0 {
 		if err := deployment.CheckService(ctx, pl.Reader, objects); err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 )
 
@@ -176,6 +177,16 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 	}}}}
 	foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "crossplane-system", Name: "cluster-admin"}}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "crossplane-system", Name: "boats"}}
+	other := func(o client.Object) client.Object {
+		o.SetNamespace("crossplane-system")
+		o.SetName("cars")
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderRevisionKind, Name: "cars-0123456789ab", Controller: new(true)}})
+		o.SetAnnotations(map[string]string{plan.ContentDigestAnnotation: "x"})
+		return o
+	}
+	named := configured(corev1.PodSpec{}, "")
+	named.Spec.ServiceTemplate = &v1beta1.ServiceTemplate{Metadata: &v1beta1.ObjectMeta{Name: new("cars")}}
+	named.Spec.DeploymentTemplate.Metadata = &v1beta1.ObjectMeta{Name: new("cars")}
 	stopped := configured(corev1.PodSpec{}, "")
 	stopped.Spec.DeploymentTemplate.Spec.Replicas = new(int32(0))
 	for name, tc := range map[string]struct {
@@ -185,29 +196,34 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 		code    errcode.Code
 		reason  string
 	}{
-		"no program":                  {announced("Process", ""), imageConfig{}, nil, runtime.ErrNoProgram, "has neither an entrypoint nor a command"},
-		"no program of this package":  {announced("Function=Deployment;Provider=None;Provider/boats=Process", ""), imageConfig{}, nil, runtime.ErrNoProgram, ""},
-		"program":                     {announced("Process", ""), program, nil, errcode.Code{}, ""},
-		"program in the config":       {announced("Process", ""), imageConfig{}, []client.Object{configured(command, "")}, errcode.Code{}, ""},
-		"no program in a cluster":     {announced("Deployment", ""), imageConfig{}, nil, errcode.Code{}, ""},
-		"no program and no runtime":   {announced("None", ""), imageConfig{}, nil, errcode.Code{}, ""},
-		"no program, external":        {announced("External", ""), imageConfig{}, nil, errcode.Code{}, ""},
-		"earlier manager":             {announced("", ""), imageConfig{}, nil, errcode.Code{}, ""},
-		"host network":                {announced("Deployment", ""), program, []client.Object{configured(hostNetwork, "")}, manifests.ErrPrivileges, "requests hostNetwork"},
-		"other privilege allowed":     {announced("Deployment", "HostPath"), program, []client.Object{configured(hostNetwork, "")}, manifests.ErrPrivileges, "requests hostNetwork"},
-		"host network allowed":        {announced("Deployment", "HostPath,HostNetwork"), program, []client.Object{configured(hostNetwork, "")}, errcode.Code{}, ""},
-		"host network of a process":   {announced("Process", ""), program, []client.Object{configured(hostNetwork, "")}, errcode.Code{}, ""},
-		"init container":              {announced("Process", ""), program, []client.Object{configured(setup, "")}, manifests.ErrNotForProcesses, "has the init container setup"},
-		"variable of a resource":      {announced("Process", ""), program, []client.Object{configured(resource, "")}, manifests.ErrNotForProcesses, "has the variable LIMIT"},
-		"init container of a pod":     {announced("Deployment", ""), program, []client.Object{configured(setup, "")}, errcode.Code{}, ""},
-		"foreign account":             {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, manifests.ErrPrivileges, "the ServiceAccount cluster-admin"},
-		"foreign account, as process": {announced("Process", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, manifests.ErrPrivileges, "the ServiceAccount cluster-admin"},
-		"foreign account allowed":     {announced("Deployment", "ServiceAccount"), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, errcode.Code{}, ""},
-		"foreign Service":             {announced("Deployment", ""), program, []client.Object{service}, deployment.ErrNameConflict, "Service crossplane-system/boats exists"},
-		"foreign Service, as process": {announced("Process", ""), program, []client.Object{service}, deployment.ErrNameConflict, "Service crossplane-system/boats exists"},
-		"foreign Service, stopped":    {announced("Process", ""), program, []client.Object{service, stopped}, errcode.Code{}, ""},
-		"foreign Service, external":   {announced("External", ""), program, []client.Object{service}, errcode.Code{}, ""},
-		"account that is created":     {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, "boats")}, errcode.Code{}, ""},
+		"no program":                     {announced("Process", ""), imageConfig{}, nil, runtime.ErrNoProgram, "has neither an entrypoint nor a command"},
+		"no program of this package":     {announced("Function=Deployment;Provider=None;Provider/boats=Process", ""), imageConfig{}, nil, runtime.ErrNoProgram, ""},
+		"program":                        {announced("Process", ""), program, nil, errcode.Code{}, ""},
+		"program in the config":          {announced("Process", ""), imageConfig{}, []client.Object{configured(command, "")}, errcode.Code{}, ""},
+		"no program in a cluster":        {announced("Deployment", ""), imageConfig{}, nil, errcode.Code{}, ""},
+		"no program and no runtime":      {announced("None", ""), imageConfig{}, nil, errcode.Code{}, ""},
+		"no program, external":           {announced("External", ""), imageConfig{}, nil, errcode.Code{}, ""},
+		"earlier manager":                {announced("", ""), imageConfig{}, nil, errcode.Code{}, ""},
+		"host network":                   {announced("Deployment", ""), program, []client.Object{configured(hostNetwork, "")}, manifests.ErrPrivileges, "requests hostNetwork"},
+		"other privilege allowed":        {announced("Deployment", "HostPath"), program, []client.Object{configured(hostNetwork, "")}, manifests.ErrPrivileges, "requests hostNetwork"},
+		"host network allowed":           {announced("Deployment", "HostPath,HostNetwork"), program, []client.Object{configured(hostNetwork, "")}, errcode.Code{}, ""},
+		"host network of a process":      {announced("Process", ""), program, []client.Object{configured(hostNetwork, "")}, errcode.Code{}, ""},
+		"init container":                 {announced("Process", ""), program, []client.Object{configured(setup, "")}, manifests.ErrNotForProcesses, "has the init container setup"},
+		"variable of a resource":         {announced("Process", ""), program, []client.Object{configured(resource, "")}, manifests.ErrNotForProcesses, "has the variable LIMIT"},
+		"init container of a pod":        {announced("Deployment", ""), program, []client.Object{configured(setup, "")}, errcode.Code{}, ""},
+		"foreign account":                {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, manifests.ErrPrivileges, "the ServiceAccount cluster-admin"},
+		"foreign account, as process":    {announced("Process", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, manifests.ErrPrivileges, "the ServiceAccount cluster-admin"},
+		"foreign account allowed":        {announced("Deployment", "ServiceAccount"), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, errcode.Code{}, ""},
+		"account of another package":     {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, "cars"), other(&corev1.ServiceAccount{})}, manifests.ErrPrivileges, "which belongs to ProviderRevision/cars-0123456789ab"},
+		"account of another, process":    {announced("Process", ""), program, []client.Object{configured(corev1.PodSpec{}, "cars"), other(&corev1.ServiceAccount{})}, manifests.ErrPrivileges, "which belongs to ProviderRevision/cars-0123456789ab"},
+		"account of another, in the pod": {announced("Process", ""), program, []client.Object{configured(corev1.PodSpec{ServiceAccountName: "cars"}, ""), other(&corev1.ServiceAccount{})}, manifests.ErrPrivileges, "which belongs to ProviderRevision/cars-0123456789ab"},
+		"Service of another package":     {announced("Deployment", ""), program, []client.Object{named, other(&corev1.Service{})}, deployment.ErrNameConflict, "Service crossplane-system/cars belongs to ProviderRevision/cars-0123456789ab"},
+		"Service of another, process":    {announced("Process", ""), program, []client.Object{named, other(&corev1.Service{})}, deployment.ErrNameConflict, "Service crossplane-system/cars belongs to ProviderRevision/cars-0123456789ab"},
+		"foreign Service":                {announced("Deployment", ""), program, []client.Object{service}, deployment.ErrNameConflict, "Service crossplane-system/boats exists"},
+		"foreign Service, as process":    {announced("Process", ""), program, []client.Object{service}, deployment.ErrNameConflict, "Service crossplane-system/boats exists"},
+		"foreign Service, stopped":       {announced("Process", ""), program, []client.Object{service, stopped}, errcode.Code{}, ""},
+		"foreign Service, external":      {announced("External", ""), program, []client.Object{service}, errcode.Code{}, ""},
+		"account that is created":        {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, "boats")}, errcode.Code{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pl := fakePlanner(t, s, append(tc.objects, tc.lock)...)

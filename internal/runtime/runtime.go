@@ -92,7 +92,15 @@ const (
 	ReasonCrashLoop = "CrashLoop"
 	// ReasonNotServing is the reason of a program that runs and is not ready.
 	ReasonNotServing = "NotServing"
+	// ReasonAccountRestored is the reason of a program whose ServiceAccount was deleted and created again, and whose token
+	// is not valid any more.
+	ReasonAccountRestored = "ServiceAccountRestored"
 )
+
+// AccountRestored returns the message for [ReasonAccountRestored].
+func AccountRestored(account string) string {
+	return "the ServiceAccount " + account + " was deleted and created again, and the runtime gets a new token"
+}
 
 // crashLoopRestarts is the number of restarts that makes a crash loop. A program that
 // exits once, for example when a connection breaks, is not in one.

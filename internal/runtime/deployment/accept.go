@@ -14,15 +14,15 @@ import (
 )
 
 // CheckAccepted fails with NameConflict for a Deployment or a Service with the name of another owner's object, and with RuntimeRejected
-// for a Deployment that the API server refuses, before anything of the package is written. It reads the Service only if the Deployment
-// does not exist, and asks the API server only about a Deployment that differs from the existing one.
+// for a Deployment that the API server refuses, before anything of the package is written. It reads a Service with the name of the
+// package only if the Deployment does not exist, and asks the API server only about a Deployment that differs from the existing one.
 func (r *Runtime) CheckAccepted(ctx context.Context, o manifests.Objects) error {
 	live, state, err := r.readDeployment(ctx, o)
 	if err != nil || state.Reason != "" {
 		return err // It is created when the existing one is gone.
 	}
 	exists := live.UID != ""
-	if !exists {
+	if !exists || o.NamesService() {
 		if err := CheckService(ctx, r.Client, o); err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (r *Runtime) CheckAccepted(ctx context.Context, o manifests.Objects) error 
 		// The certificates are issued later.
 		metav1.SetMetaDataAnnotation(&want.Spec.Template.ObjectMeta, manifests.CertificatesAnnotation, now)
 	}
-	next, err := nextDeployment(live, want, r.generation(live))
+	next, err := nextDeployment(live, want, account{}, r.generation(live))
 	if err != nil || next == nil {
 		return err
 	}

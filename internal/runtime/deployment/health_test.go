@@ -88,6 +88,7 @@ func TestMessageReportsPodFailures(t *testing.T) {
 // hardening: I-11
 func TestMessageReportsWhyPodsAreNotCreated(t *testing.T) {
 	s := newEnv(t)
+	s.runtime.Privileges = manifests.AllPrivileges()
 	_, who := s.pkg("Provider", "p", "1")
 	in := s.input(who[0])
 	in.Config = named("", "")

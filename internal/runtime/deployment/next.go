@@ -1,6 +1,8 @@
 package deployment
 
 import (
+	"cmp"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,16 +25,19 @@ func nextMetadata(live, want metav1.ObjectMeta, owners []metav1.OwnerReference, 
 
 // nextDeployment returns the Deployment of this revision to write, or nil if it matches.
 // Known is the generation of the last write, or zero.
-func nextDeployment(live, want *appsv1.Deployment, known int64) (*appsv1.Deployment, error) {
+func nextDeployment(live, want *appsv1.Deployment, a account, known int64) (*appsv1.Deployment, error) {
 	spec := want.Spec.DeepCopy()
 	keepRestart(&live.Spec.Template, &spec.Template)
+	renewed := a.renewPods(live, &spec.Template)
 	sum, err := digest(want.ObjectMeta, nil, want.Spec)
 	if err != nil {
 		return nil, err
 	}
 	adopted := keepAdopted(live, spec, sum)
-	intact := live.Generation == known || equality.Semantic.DeepDerivative(*spec, live.Spec)
-	m := nextMetadata(live.ObjectMeta, want.ObjectMeta, want.OwnerReferences, sum, recordOf(want.ObjectMeta, nil), intact)
+	intact := !renewed && (live.Generation == known || equality.Semantic.DeepDerivative(*spec, live.Spec))
+	now := recordOf(want.ObjectMeta, nil)
+	now.Account = cmp.Or(a.uid(), lastRecord(live.ObjectMeta).Account)
+	m := nextMetadata(live.ObjectMeta, want.ObjectMeta, want.OwnerReferences, sum, now, intact)
 	if m == nil {
 		return nil, nil
 	}

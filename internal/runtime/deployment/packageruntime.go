@@ -56,7 +56,7 @@ func (p PackageRuntime) Obtain(ctx context.Context, program runtime.Workload) er
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(p.check(ctx, objects), objects.CheckMetadata()); err != nil {
+	if err := cmp.Or(objects.CheckPrivileges(p.Privileges), p.CheckServiceAccount(ctx, objects), objects.CheckMetadata()); err != nil {
 		return err
 	}
 	if err := p.CheckAccepted(ctx, objects); err != nil {
@@ -66,14 +66,6 @@ func (p PackageRuntime) Obtain(ctx context.Context, program runtime.Workload) er
 		return nil
 	}
 	return p.Images.Exists(ctx, program.Origin, program.Digest)
-}
-
-// check fails if the runtime uses privileges that are not allowed.
-func (p PackageRuntime) check(ctx context.Context, o manifests.Objects) error {
-	if err := o.CheckPrivileges(p.Privileges); err != nil {
-		return err
-	}
-	return p.CheckServiceAccount(ctx, o)
 }
 
 // ServiceAccount implements [runtime.Runtime].
@@ -87,7 +79,7 @@ func (p PackageRuntime) Run(ctx context.Context, program runtime.Workload) (runt
 	if err != nil {
 		return runtime.State{}, err
 	}
-	if err := p.check(ctx, objects); err != nil {
+	if err := objects.CheckPrivileges(p.Privileges); err != nil {
 		return runtime.State{}, err
 	}
 	state, err := p.Ensure(ctx, objects)

@@ -69,7 +69,7 @@ func TestPrivilegesAreRefusedBeforeTheFirstWrite(t *testing.T) {
 			}
 		})
 	}
-	// A ServiceAccount that xpkg created for another package may be shared.
+	// A ServiceAccount that the same configuration names for another package may be shared.
 	_, other := s.pkg("Provider", "other", "1")
 	s.ensure(func() manifests.Input { in := s.input(other[0]); in.Config = named("", "shared"); return in }())
 	if err := programs.Obtain(t.Context(), program(who[0], named("", "shared"))); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -22,11 +23,13 @@ const recordAnnotation = "xpkg.dev/runtime"
 const derivation = "1"
 
 // record holds the keys of the labels and annotations, and the names of the pull secrets, that were
-// written last.
+// written last, and the ServiceAccount of that time.
 type record struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
 	PullSecrets []string `json:"pullSecrets,omitempty"`
+	// Account is the ServiceAccount that existed at the last write of a Deployment.
+	Account types.UID `json:"account,omitempty"`
 }
 
 func recordOf(m metav1.ObjectMeta, secrets []corev1.LocalObjectReference) record {
@@ -37,7 +40,9 @@ func recordOf(m metav1.ObjectMeta, secrets []corev1.LocalObjectReference) record
 	return r
 }
 
-func (r record) empty() bool { return len(r.Labels)+len(r.Annotations)+len(r.PullSecrets) == 0 }
+func (r record) empty() bool {
+	return len(r.Labels)+len(r.Annotations)+len(r.PullSecrets)+len(r.Account) == 0
+}
 
 // lastRecord returns the record of an object. An unreadable record counts as empty: the
 // manager did not write it.

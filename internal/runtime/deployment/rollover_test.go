@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -165,6 +166,7 @@ func TestServiceAccounts(t *testing.T) {
 		s.Create(s, theirs)
 		in := s.input(who[0])
 		in.Config, in.PullSecrets = named("", "theirs"), []string{"x"}
+		s.runtime.Privileges = []manifests.Privilege{manifests.ServiceAccount}
 		s.run(in)
 		live := &corev1.ServiceAccount{}
 		s.get(live, "theirs")

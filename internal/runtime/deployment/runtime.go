@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,14 +48,20 @@ type Runtime struct {
 // Ensure creates or updates the objects of a runtime and returns its state.
 //
 // The shared Service moves to the revision when its runtime is available, or when the
-// runtime of the revision that holds the Service is not. A ServiceAccount of another
-// owner is used and not changed. A Deployment of another revision is never changed: if it
-// has the name that this revision needs, State.HeldBy is that revision, and nothing is
-// written. A Deployment of this revision under an earlier name is replaced. Ensure fails
-// with NameConflict if the Deployment or the Service belongs to another owner, and then
-// writes nothing.
+// runtime of the revision that holds the Service is not. A Deployment of another revision
+// is never changed: if it has the name that this revision needs, State.HeldBy is that
+// revision, and nothing is written. A Deployment of this revision under an earlier name is
+// replaced. Ensure fails with NameConflict if the Deployment or the Service belongs to
+// another owner, and as [Runtime.CheckServiceAccount] does, and then writes nothing.
+//
+// If the ServiceAccount was created again, the pods are replaced, because their tokens are
+// not valid any more, and the runtime is not available until then.
 func (r *Runtime) Ensure(ctx context.Context, o manifests.Objects) (runtime.State, error) {
 	service, err := readService(ctx, r.Client, o)
+	if err != nil {
+		return runtime.State{}, err
+	}
+	sa, err := readAccount(ctx, r.Client, r.Namespace, o, r.Privileges)
 	if err != nil {
 		return runtime.State{}, err
 	}
@@ -69,15 +76,13 @@ func (r *Runtime) Ensure(ctx context.Context, o manifests.Objects) (runtime.Stat
 	if len(former) > 0 && o.Owner.Package.Kind != v1.FunctionKind {
 		return r.deleteRenamed(ctx, o, live, former)
 	}
-	if o.ServiceAccount != nil {
-		if err := r.ensureAccount(ctx, o); err != nil {
-			return runtime.State{}, err
-		}
-	}
-	if live, err = r.ensureDeployment(ctx, o, live); err != nil {
+	if err := r.ensureAccount(ctx, o, &sa); err != nil {
 		return runtime.State{}, err
 	}
-	state = stateOf(live)
+	if live, err = r.ensureDeployment(ctx, o, live, sa); err != nil {
+		return runtime.State{}, err
+	}
+	state = withAccount(stateOf(live), live, sa)
 	if err := r.ensureService(ctx, o, service, state.Available); err != nil {
 		return runtime.State{}, err
 	}
@@ -85,41 +90,6 @@ func (r *Runtime) Ensure(ctx context.Context, o manifests.Objects) (runtime.Stat
 		return state, r.end(ctx, former)
 	}
 	return r.explain(ctx, o, state)
-}
-
-// CheckServiceAccount fails with RuntimePrivileges if the ServiceAccount of a runtime exists and
-// was not created by xpkg, or if the configuration names a ServiceAccount that is managed
-// elsewhere, unless the privilege ServiceAccount is allowed.
-func (r *Runtime) CheckServiceAccount(ctx context.Context, o manifests.Objects) error {
-	return CheckServiceAccount(ctx, r.Client, r.Namespace, o, r.Privileges)
-}
-
-// CheckServiceAccount fails as [Runtime.CheckServiceAccount] does. It only reads.
-func CheckServiceAccount(ctx context.Context, reader client.Reader, namespace string, o manifests.Objects, allowed []manifests.Privilege) error {
-	live := &corev1.ServiceAccount{}
-	live.Namespace, live.Name = namespace, o.ServiceAccountName
-	err := reader.Get(ctx, client.ObjectKeyFromObject(live), live)
-	if client.IgnoreNotFound(err) != nil {
-		return classify(err, "read", live)
-	}
-	foreign := o.ServiceAccount == nil
-	if err == nil {
-		foreign = !adoptable(live, o.Owner)
-	}
-	if foreign && o.Owner.Package.Kind == packagesv1alpha1.PackageKind {
-		// The manager chooses the name.
-		return belongs(live, "", o.Owner)
-	}
-	return o.CheckServiceAccount(foreign, allowed)
-}
-
-// EnsureAccount creates or updates the ServiceAccount of a runtime that does not run as a
-// Deployment. A ServiceAccount of another owner is used and not changed.
-func (r *Runtime) EnsureAccount(ctx context.Context, o manifests.Objects) error {
-	if o.ServiceAccount == nil {
-		return nil
-	}
-	return r.ensureAccount(ctx, o)
 }
 
 // EnsureService creates or updates the Service of a runtime that does not run as a Deployment, and
@@ -147,11 +117,8 @@ func readService(ctx context.Context, reader client.Reader, o manifests.Objects)
 	if err != nil {
 		return nil, classify(err, "read", o.Service)
 	}
-	if _, holder := manifests.Hold(live.OwnerReferences, o.Owner, nil); holder != "" {
+	if ours, holder := manifests.Claim(live, o.Owner); !ours {
 		return nil, belongs(o.Service, holder, o.Owner)
-	}
-	if !adoptable(live, o.Owner) {
-		return nil, belongs(o.Service, "", o.Owner)
 	}
 	return live, nil
 }
@@ -179,13 +146,12 @@ func (r *Runtime) readDeployment(ctx context.Context, o manifests.Objects) (*app
 	if err != nil {
 		return nil, runtime.State{}, classify(err, "read", o.Deployment)
 	}
+	ours, holder := manifests.Claim(live, o.Owner)
 	switch c := holderOf(live); {
-	case c != nil && !o.Owner.Revision.Is(*c) && o.Owner.IsSibling(*c):
-		return live, heldBy(live, c.Name), nil
+	case !ours:
+		return nil, runtime.State{}, belongs(o.Deployment, holder, o.Owner)
 	case c != nil && !o.Owner.Revision.Is(*c):
-		return nil, runtime.State{}, belongs(o.Deployment, c.Kind+"/"+c.Name, o.Owner)
-	case c == nil && !adoptable(live, o.Owner):
-		return nil, runtime.State{}, belongs(o.Deployment, "", o.Owner)
+		return live, heldBy(live, c.Name), nil
 	case live.DeletionTimestamp != nil:
 		return live, terminating(live), nil
 	case !sameSelector(live, o.Deployment):
@@ -194,25 +160,12 @@ func (r *Runtime) readDeployment(ctx context.Context, o manifests.Objects) (*app
 	return live, runtime.State{}, nil
 }
 
-// adoptable reports whether an object without a controller may be adopted: it has the annotation
-// that the manager writes to every object, or the package or one of its revisions owns it.
-func adoptable(o client.Object, who plan.Requester) bool {
-	if o.GetAnnotations()[plan.ContentDigestAnnotation] != "" {
-		return true
-	}
-	for _, ref := range o.GetOwnerReferences() {
-		if who.IsFamily(ref) {
-			return true
-		}
-	}
-	return false
-}
-
-// belongs returns the error for an object of a runtime whose name another object has: one of holder, or "" for one without a controller.
-func belongs(o client.Object, holder string, who plan.Requester) error {
+// belongs returns the error for an object of a runtime whose name another object has. Holder is the owner of that object, or nil for one
+// that xpkg did not create.
+func belongs(o client.Object, holder *metav1.OwnerReference, who plan.Requester) error {
 	err := ErrNameConflict.New(nil, "%s exists and was not made by xpkg", nameOf(o))
-	if holder != "" {
-		err = ErrNameConflict.New(nil, "%s belongs to %s", nameOf(o), holder)
+	if holder != nil {
+		err = ErrNameConflict.New(nil, "%s belongs to %s/%s", nameOf(o), holder.Kind, holder.Name)
 	}
 	if who.Package.Kind == packagesv1alpha1.PackageKind {
 		return err.WithDo("Run `kubectl delete --namespace %s %s %s`, or give the Package another name.", o.GetNamespace(), strings.ToLower(kindOf(o)), o.GetName())
@@ -220,8 +173,8 @@ func belongs(o client.Object, holder string, who plan.Requester) error {
 	return err
 }
 
-func (r *Runtime) ensureDeployment(ctx context.Context, o manifests.Objects, live *appsv1.Deployment) (*appsv1.Deployment, error) {
-	next, err := nextDeployment(live, o.Deployment, r.generation(live))
+func (r *Runtime) ensureDeployment(ctx context.Context, o manifests.Objects, live *appsv1.Deployment, a account) (*appsv1.Deployment, error) {
+	next, err := nextDeployment(live, o.Deployment, a, r.generation(live))
 	if err != nil || next == nil {
 		r.remember(live)
 		return live, err
@@ -248,49 +201,11 @@ func (r *Runtime) ensureService(ctx context.Context, o manifests.Objects, live *
 			return err
 		}
 	}
-	owners, _ := manifests.Hold(live.OwnerReferences, o.Owner, o.Service.OwnerReferences)
+	owners := manifests.Hold(live.OwnerReferences, o.Owner, o.Service.OwnerReferences)
 	next, err := nextService(live, o.Service, owners, r.generation(live))
 	if err != nil || next == nil {
 		r.remember(live)
 		return err
 	}
-	return r.write(ctx, next)
-}
-
-// ensureAccount creates or updates the ServiceAccount of the runtime. A ServiceAccount of another
-// package is shared with that package. A ServiceAccount that no package manages is not changed.
-func (r *Runtime) ensureAccount(ctx context.Context, o manifests.Objects) error {
-	live := &corev1.ServiceAccount{}
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.ServiceAccount), live)
-	if client.IgnoreNotFound(err) != nil {
-		return classify(err, "read", o.ServiceAccount)
-	}
-	owners, holder := manifests.Hold(live.OwnerReferences, o.Owner, o.ServiceAccount.OwnerReferences)
-	switch {
-	case holder != "":
-		return r.shareAccount(ctx, o, live)
-	case live.UID != "" && !adoptable(live, o.Owner):
-		return nil
-	}
-	next, err := nextAccount(live, o.ServiceAccount, owners)
-	if err != nil || next == nil {
-		return err
-	}
-	return r.write(ctx, next)
-}
-
-// shareAccount adds the package as an owner of a ServiceAccount of another package, so that the
-// ServiceAccount outlives that package while this one uses it. A ServiceAccount with any
-// other controller is not changed.
-func (r *Runtime) shareAccount(ctx context.Context, o manifests.Objects, live *corev1.ServiceAccount) error {
-	if live.Annotations[plan.ContentDigestAnnotation] == "" {
-		return nil
-	}
-	owners := manifests.Join(live.OwnerReferences, o.Owner)
-	if manifests.EqualOwners(owners, live.OwnerReferences) {
-		return nil
-	}
-	next := live.DeepCopy()
-	next.TypeMeta, next.OwnerReferences, next.ManagedFields = o.ServiceAccount.TypeMeta, owners, nil
 	return r.write(ctx, next)
 }

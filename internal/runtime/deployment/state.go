@@ -16,6 +16,8 @@ const (
 	reasonUnavailable = "Unavailable"
 	// reasonStuck is the reason for a Deployment whose rollout makes no progress.
 	reasonStuck = "ProgressDeadlineExceeded"
+	// reasonNoAccount is the reason for a Deployment whose ServiceAccount does not exist.
+	reasonNoAccount = "ServiceAccountNotFound"
 	// ReasonNameInUse is the reason for a Deployment whose name the Deployment of another revision
 	// has.
 	ReasonNameInUse = "NameInUse"

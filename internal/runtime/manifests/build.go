@@ -58,7 +58,10 @@ type Objects struct {
 	// ServiceAccountName is the name of the ServiceAccount of the runtime. It is always
 	// set.
 	ServiceAccountName string
-	Deployment         *appsv1.Deployment
+	// AccountConfig is the configuration that names the ServiceAccount, as in [ConfigAnnotation]. It is empty if the
+	// ServiceAccount has the name of the revision.
+	AccountConfig string
+	Deployment    *appsv1.Deployment
 	// Service is nil for a package of the first generation in a namespace.
 	Service *corev1.Service
 	// Endpoint is the gRPC target of a function. It is empty for a provider.
@@ -81,7 +84,9 @@ func Build(in Input) (Objects, error) {
 		ServiceAccountName: deployment.Spec.Template.Spec.ServiceAccountName,
 	}
 	if account.Name == out.ServiceAccountName {
-		out.ServiceAccount = account
+		out.ServiceAccount, out.AccountConfig = account, account.Annotations[ConfigAnnotation]
+	} else {
+		out.AccountConfig = in.configName()
 	}
 	if in.kind() == v1.FunctionKind {
 		out.Endpoint = endpoint(out.Service, &deployment.Spec.Template.Spec.Containers[0])

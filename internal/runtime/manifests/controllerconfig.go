@@ -10,7 +10,7 @@ import (
 )
 
 // FromControllerConfig converts a ControllerConfig to a DeploymentRuntimeConfig (packages
-// guide, "spec.controllerConfigRef").
+// guide, "spec.controllerConfigRef"), which keeps its kind and its name.
 //
 // The labels and annotations of the ControllerConfig become labels and annotations of the
 // ServiceAccount, from which a provider receives a cloud role. A ServiceAccount named by the
@@ -19,7 +19,7 @@ import (
 func FromControllerConfig(c *v1alpha1.ControllerConfig) *v1beta1.DeploymentRuntimeConfig {
 	c = c.DeepCopy()
 	return &v1beta1.DeploymentRuntimeConfig{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "DeploymentRuntimeConfig"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ControllerConfigKind},
 		ObjectMeta: metav1.ObjectMeta{Name: c.Name},
 		Spec: v1beta1.DeploymentRuntimeConfigSpec{
 			DeploymentTemplate: &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{

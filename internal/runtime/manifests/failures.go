@@ -20,7 +20,7 @@ var (
 	// manager does not allow.
 	ErrPrivileges = errcode.Code{
 		Name: "RuntimePrivileges", Class: errcode.Invalid,
-		Cause: "The runtime configuration of a package requests privileges, such as hostNetwork, a hostPath volume or a ServiceAccount that xpkg did not create, that the manager does not allow.",
+		Cause: "The runtime configuration of a package requests privileges, such as hostNetwork, a hostPath volume or the ServiceAccount of another owner, that the manager does not allow.",
 		Fix:   "Remove them from the DeploymentRuntimeConfig, the ControllerConfig, or the Package of the first generation, or restart the manager as the message describes. The former version keeps running.",
 	}
 	// ErrRejected is the code for a runtime whose objects the API server refuses.

@@ -2,47 +2,76 @@ package manifests
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Hold returns the owner references of a shared object after the requester takes control of
-// it. The revision becomes the controller, and the package becomes an additional owner if
-// want contains it. Hold removes earlier revisions, since the package keeps the object
-// alive, and keeps all other owners.
+// Claim reports whether an existing object with the name of an object of a runtime is the object of the requester's
+// package: the package or one of its revisions controls or owns it, or xpkg wrote it and it has no owner any more. The
+// runtime must not write any other object. Holder is the owner to which such an object belongs: its controller, or
+// another package. It is nil for an object that xpkg did not write.
 //
-// If another object is the controller, holder is that controller as "Kind/name", and the
-// requester must not take the object. Hold compares owners by group, kind and name, never
-// by UID, so that it also takes over an object that was restored from a backup.
-func Hold(live []metav1.OwnerReference, who plan.Requester, want []metav1.OwnerReference) (owners []metav1.OwnerReference, holder string) {
-	if c := controller(live); c != nil && !belongs(live, *c, who) {
-		return nil, c.Kind + "/" + c.Name
-	}
-	for _, r := range live {
-		if !who.IsFamily(r) && !isController(r) {
-			owners = append(owners, r)
+// Claim compares owners by group, kind and name, never by UID, so that a package also takes over an object that was
+// restored from a backup.
+func Claim(live metav1.Object, who plan.Requester) (ours bool, holder *metav1.OwnerReference) {
+	refs := live.GetOwnerReferences()
+	controlled := false
+	for i, r := range refs {
+		if isController(r) && !belongs(refs, r, who) {
+			return false, &refs[i]
 		}
+		controlled = controlled || isController(r)
 	}
-	return append(owners, want...), ""
+	if controlled {
+		return true, nil
+	}
+	if i := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool { return IsPackage(r) && !who.IsFamily(r) }); i >= 0 {
+		return false, &refs[i]
+	}
+	return live.GetAnnotations()[plan.ContentDigestAnnotation] != "" || slices.ContainsFunc(refs, who.IsFamily), nil
 }
 
-// Join returns the owner references of an object that another package controls, with the
-// package of the requester as an additional owner.
+// IsPackage reports whether an owner is a package or a package revision.
+func IsPackage(r metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
+	return err == nil && (gv.Group == v1.GroupVersion.Group || gv.Group == packagesv1alpha1.GroupVersion.Group)
+}
+
+// Hold returns the owner references of an object of the requester's package after the requester takes control of it:
+// want, and all other owners but the controller and earlier revisions, since the package keeps the object alive.
+func Hold(live []metav1.OwnerReference, who plan.Requester, want []metav1.OwnerReference) []metav1.OwnerReference {
+	var out []metav1.OwnerReference
+	for _, r := range live {
+		if !who.IsFamily(r) && !isController(r) {
+			out = append(out, r)
+		}
+	}
+	return append(out, want...)
+}
+
+// Join returns the owner references of a ServiceAccount that another package controls, with the package of the
+// requester as an additional owner.
 func Join(live []metav1.OwnerReference, who plan.Requester) []metav1.OwnerReference {
 	owners := slices.DeleteFunc(slices.Clone(live), func(r metav1.OwnerReference) bool { return who.Package.Is(r) })
 	return append(owners, who.Package.Reference(false))
 }
 
 // belongs reports whether the controller c is a revision of the requester's package. A deleted
-// revision is no longer among the siblings, so a controller of the same kind also belongs to the
-// package if the package, and no other package, is an owner of the object.
+// revision is no longer among the siblings, so a controller with the name of one also belongs to
+// the package if the package, and no other package, is an owner of the object.
 func belongs(live []metav1.OwnerReference, c metav1.OwnerReference, who plan.Requester) bool {
 	if who.IsFamily(c) {
 		return true
 	}
-	if !who.Revision.IsOfKind(c) {
+	suffix := c.Name[strings.LastIndex(c.Name, "-")+1:]
+	if !who.Revision.IsOfKind(c) || c.Name != oci.FriendlyID(who.Package.Name, suffix) {
 		return false
 	}
 	ours, others := false, false
@@ -55,13 +84,6 @@ func belongs(live []metav1.OwnerReference, c metav1.OwnerReference, who plan.Req
 		}
 	}
 	return ours && !others
-}
-
-func controller(refs []metav1.OwnerReference) *metav1.OwnerReference {
-	if i := slices.IndexFunc(refs, isController); i >= 0 {
-		return &refs[i]
-	}
-	return nil
 }
 
 func isController(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }

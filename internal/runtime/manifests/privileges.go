@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -32,7 +33,8 @@ const (
 	Privileged Privilege = "Privileged"
 	// Capabilities is a Linux capability beyond the default of the container runtime.
 	Capabilities Privilege = "Capabilities"
-	// ServiceAccount is a ServiceAccount that xpkg did not create.
+	// ServiceAccount is a ServiceAccount that xpkg did not create for the package, or for another package with the same
+	// runtime configuration.
 	ServiceAccount Privilege = "ServiceAccount"
 )
 
@@ -81,13 +83,14 @@ func (o Objects) CheckPrivileges(allowed []Privilege) error {
 // CheckPod fails as [Objects.CheckPrivileges] does for the Pod of a package to which no privileges are allowed.
 func CheckPod(pkg plan.Owner, pod corev1.PodSpec) error { return refuse(pkg, podPrivileges(pod), nil) }
 
-// CheckServiceAccount fails with RuntimePrivileges if the ServiceAccount of a runtime is foreign,
-// that is, xpkg did not create it, and the privilege ServiceAccount is not allowed.
-func (o Objects) CheckServiceAccount(foreign bool, allowed []Privilege) error {
-	if !foreign {
-		return nil
+// CheckForeignAccount fails with RuntimePrivileges unless the privilege ServiceAccount is allowed. Holder is the owner of the
+// ServiceAccount of the runtime, or nil.
+func (o Objects) CheckForeignAccount(holder *metav1.OwnerReference, allowed []Privilege) error {
+	field := "the ServiceAccount " + o.ServiceAccountName + ", which xpkg did not create for it"
+	if holder != nil {
+		field = "the ServiceAccount " + o.ServiceAccountName + ", which belongs to " + holder.Kind + "/" + holder.Name
 	}
-	return refuse(o.Owner.Package, []privilegeUse{{ServiceAccount, "the ServiceAccount " + o.ServiceAccountName + ", which xpkg did not create"}}, allowed)
+	return refuse(o.Owner.Package, []privilegeUse{{ServiceAccount, field}}, allowed)
 }
 
 func refuse(pkg plan.Owner, uses []privilegeUse, allowed []Privilege) error {

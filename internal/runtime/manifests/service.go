@@ -39,6 +39,11 @@ func (in Input) service() *corev1.Service {
 	return s
 }
 
+// NamesService reports whether the configuration names the Service of a runtime. Its name is in the certificate of the runtime.
+func (o Objects) NamesService() bool {
+	return o.Service != nil && o.Service.Name != o.Owner.Package.Name
+}
+
 // endpoint returns the address of a function. For a headless Service, clients call pods
 // directly, so the port is the port of the pod.
 func endpoint(s *corev1.Service, program *corev1.Container) string {

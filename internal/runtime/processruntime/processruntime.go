@@ -102,7 +102,7 @@ func (p *Runtime) Obtain(ctx context.Context, program runtime.Workload) error {
 	if err := p.objects.CheckServiceAccount(ctx, objects); err != nil {
 		return err
 	}
-	if !p.isStarted(program.Owner) && *objects.Deployment.Spec.Replicas > 0 {
+	if objects.NamesService() || !p.isStarted(program.Owner) && *objects.Deployment.Spec.Replicas > 0 {
 		if err := deployment.CheckService(ctx, p.opts.Client, objects); err != nil {
 			return err
 		}
@@ -137,12 +137,11 @@ func (p *Runtime) Run(ctx context.Context, program runtime.Workload) (runtime.St
 	if err != nil {
 		return runtime.State{}, err
 	}
-	if err := p.objects.CheckServiceAccount(ctx, objects); err != nil {
+	restored, err := p.objects.EnsureAccount(ctx, objects)
+	if err != nil {
 		return runtime.State{}, err
 	}
-	if err := p.objects.EnsureAccount(ctx, objects); err != nil {
-		return runtime.State{}, err
-	}
+	restored = restored && p.isStarted(program.Owner)
 	if *objects.Deployment.Spec.Replicas == 0 {
 		_, err := p.Stop(ctx, program.Owner.Revision)
 		return runtime.State{Available: err == nil}, err
@@ -160,6 +159,9 @@ func (p *Runtime) Run(ctx context.Context, program runtime.Workload) (runtime.St
 		return runtime.State{}, err
 	}
 	state := p.state(ctx, program, l)
+	if restored {
+		state = runtime.State{Reason: runtime.ReasonAccountRestored, Message: runtime.AccountRestored(objects.ServiceAccountName), Again: probeInterval}
+	}
 	if busy, err := p.Others(ctx, program.Owner); err != nil || !state.Available && len(busy) > 0 {
 		// The runtime of another revision may still serve behind the Service.
 		return state, err

@@ -39,6 +39,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/ports"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -72,13 +73,15 @@ type testEnv struct {
 	supervisor *supervisor
 	now        time.Time
 	tokens     int
+	// uid is the end of the UIDs of objects that are created.
+	uid types.UID
 }
 
 func newTestEnv() *testEnv {
 	s := &testEnv{supervisor: &supervisor{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			o.SetUID(types.UID(o.GetName()))
+			o.SetUID(types.UID(o.GetName()) + s.uid)
 			return c.Create(ctx, o, opts...)
 		},
 		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, _, sub client.Object, _ ...client.SubResourceCreateOption) error {
@@ -222,6 +225,76 @@ func TestMissingObjectsAreWaitedFor(t *testing.T) {
 	}
 	if state := s.run(t, p); !state.Available {
 		t.Errorf("with both: %+v", state)
+	}
+}
+
+// A ServiceAccount that another client deletes is created again, and the process gets a token of the new one.
+func TestDeletedAccountIsRestored(t *testing.T) {
+	s := newTestEnv()
+	p := program(v1.ProviderKind, "hello")
+	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Minute)}
+	if state := s.run(t, p); !state.Available {
+		t.Errorf("at first: %+v", state)
+	}
+	if err := s.opts.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: named("hello-1")}); err != nil {
+		t.Fatal(err)
+	}
+	s.uid = "another"
+	state := s.run(t, p)
+	if state.Available || state.Reason != runtime.ReasonAccountRestored || !strings.Contains(state.Message, "hello-1") || state.Again == 0 {
+		t.Errorf("after its deletion: %+v", state)
+	}
+	if got := string(s.supervisor.last().Files[accountFolder+"/token"]); got != "token-2" {
+		t.Errorf("the token is %q", got)
+	}
+	if state := s.run(t, p); !state.Available || s.tokens != 2 {
+		t.Errorf("at last: %+v, %d tokens", state, s.tokens)
+	}
+}
+
+// A process has neither the ServiceAccount nor the Service nor the EndpointSlice of another package.
+func TestNamesOfOtherPackagesAreRefused(t *testing.T) {
+	steals := map[string]v1beta1.DeploymentRuntimeConfigSpec{
+		"ServiceAccount": {ServiceAccountTemplate: &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Name: new("victim-1")}}},
+		"Service":        {ServiceTemplate: &v1beta1.ServiceTemplate{Metadata: &v1beta1.ObjectMeta{Name: new("victim")}}},
+		"EndpointSlice":  {},
+	}
+	for kind, config := range steals {
+		t.Run(kind, func(t *testing.T) {
+			s := newTestEnv()
+			s.opts.Address, s.opts.Images = "192.0.2.1", images{}
+			s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Hour)}
+			s.run(t, program(v1.ProviderKind, "victim"))
+			if kind == "EndpointSlice" {
+				slice := &discoveryv1.EndpointSlice{ObjectMeta: named("evil-process"), AddressType: discoveryv1.AddressTypeIPv4}
+				if err := s.opts.Client.Create(t.Context(), slice); err != nil {
+					t.Fatal(err)
+				}
+			}
+			evil := program(v1.ProviderKind, "evil")
+			if kind == "Service" {
+				s.run(t, evil) // The check before a start would find it, too.
+			}
+			evil.Config = &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "steal"}, Spec: config}
+			want := deployment.ErrNameConflict
+			if kind == "ServiceAccount" {
+				want = manifests.ErrPrivileges
+			}
+			for range 2 {
+				if kind != "EndpointSlice" {
+					if err := s.Obtain(t.Context(), evil); !errors.Is(err, want) {
+						t.Errorf("obtain: %v", err)
+					}
+				}
+				if _, err := s.Run(t.Context(), evil); !errors.Is(err, want) {
+					t.Errorf("run: %v", err)
+				}
+			}
+			account := &corev1.ServiceAccount{}
+			if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "victim-1"}, account); err != nil || len(account.OwnerReferences) != 1 {
+				t.Errorf("owners %v, %v", account.OwnerReferences, err)
+			}
+		})
 	}
 }
 
@@ -500,7 +573,11 @@ func TestRevisionsOfAPackageAreListedUntilStopped(t *testing.T) {
 	one, two := program(v1.ProviderKind, "hello"), program(v1.ProviderKind, "hello")
 	two.Owner.Revision.Name = "hello-2"
 	s.run(t, one)
-	s.run(t, program(v1.FunctionKind, "hello"))
+	other := program(v1.FunctionKind, "hello")
+	other.Config = &v1beta1.DeploymentRuntimeConfig{Spec: v1beta1.DeploymentRuntimeConfigSpec{
+		ServiceAccountTemplate: &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Name: new("function")}},
+	}}
+	s.run(t, other)
 	others, err := s.Others(t.Context(), two.Owner)
 	if err != nil || len(others) != 1 || others[0].Name != "hello-1" || others[0].Kind != v1.ProviderRevisionKind {
 		t.Fatalf("others: %v, %v", others, err)

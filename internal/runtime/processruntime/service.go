@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -38,7 +39,7 @@ func (p *Runtime) publish(ctx context.Context, who plan.Requester, o manifests.O
 	if who.Package.Kind == v1.ProviderKind {
 		port = p.webhookPort(ctx, p.process(who.Revision), o.Service, ports)
 	}
-	return p.writeEndpoints(ctx, o.Service, port)
+	return p.writeEndpoints(ctx, who, o.Service, port)
 }
 
 // webhookPort returns the port on which a provider serves webhooks. A provider that reads no variable for it serves on the default port, unless
@@ -73,12 +74,16 @@ func serves(ctx context.Context, port int, s *corev1.Service) bool {
 	return true
 }
 
-// writeEndpoints creates or updates the EndpointSlice of the Service.
-func (p *Runtime) writeEndpoints(ctx context.Context, s *corev1.Service, port int) error {
+// managedBy is the value of the label of the EndpointSlices that xpkg writes.
+const managedBy = "xpkg.dev"
+
+// writeEndpoints creates or updates the EndpointSlice of the Service. It fails with NameConflict if the EndpointSlice belongs
+// to another owner.
+func (p *Runtime) writeEndpoints(ctx context.Context, who plan.Requester, s *corev1.Service, port int) error {
 	want := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Namespace, Name: s.Name + "-process", OwnerReferences: s.OwnerReferences,
-			Labels: map[string]string{discoveryv1.LabelServiceName: s.Name, discoveryv1.LabelManagedBy: "xpkg.dev"},
+			Labels: map[string]string{discoveryv1.LabelServiceName: s.Name, discoveryv1.LabelManagedBy: managedBy},
 		},
 		AddressType: AddressType(p.opts.Address),
 		Endpoints: []discoveryv1.Endpoint{{
@@ -90,9 +95,12 @@ func (p *Runtime) writeEndpoints(ctx context.Context, s *corev1.Service, port in
 	}
 	live := &discoveryv1.EndpointSlice{}
 	err := p.opts.Client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	ours, holder := manifests.Claim(live, who)
 	switch {
 	case apierrors.IsNotFound(err):
 		err = p.opts.Client.Create(ctx, want)
+	case err == nil && !ours && (holder != nil || live.Labels[discoveryv1.LabelManagedBy] != managedBy):
+		return deployment.ErrNameConflict.New(nil, "EndpointSlice %s/%s belongs to another owner", live.Namespace, live.Name)
 	case err == nil && !sameEndpoints(live, want):
 		want.ResourceVersion = live.ResourceVersion
 		err = p.opts.Client.Update(ctx, want)
