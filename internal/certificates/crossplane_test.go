@@ -39,7 +39,7 @@ func TestCrossplanesSecretsAreTakenOverUntouched(t *testing.T) {
 		t.Errorf("%d writes, %d certificates, next at %s", w.writes, len(issued), next)
 	}
 	owned := wanted[0]
-	owned.Owners = []metav1.OwnerReference{owner("ProviderRevision", "a-1", true)}
+	owned.Owner = requester("Provider", "a", "a-1")
 	w.ensure(owned)
 	for _, x := range wanted {
 		if diff := cmp.Diff(before[x.Secret], w.secret(x.Secret).Data); diff != "" {
@@ -125,7 +125,7 @@ func TestForeignCertificatesAreUsedUnchanged(t *testing.T) {
 			theirs := mark(foreignSecrets(t, 0).leaf(t, wanted[0]))
 			w := newSimulation(t, theirs)
 			want := wanted[0]
-			want.Owners = []metav1.OwnerReference{owner("ProviderRevision", "a-1", true)}
+			want.Owner = requester("Provider", "a", "a-1")
 			issued, next := w.ensure(want, wanted[2])
 			if diff := cmp.Diff(theirs.Data[KeyCertificate], issued[want.Secret].Cert); diff != "" || next.After(start.Add(day)) {
 				t.Errorf("not used, or not looked at again before %s", next)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 )
 
 // Leaf is the content of the Secret of a server or a client.
@@ -26,8 +28,9 @@ type Leaf struct {
 	Unnamed []string
 	// Foreign reports whether another program issues the certificate. It is then used unchanged.
 	Foreign bool
-	// Taken reports whether the Secret has other content.
-	Taken bool
+	// Taken reports whether the Secret has other content or belongs to another owner, which Holder names.
+	Taken  bool
+	Holder string
 	// Unowned reports whether the Secret lacks a required owner.
 	Unowned bool
 }
@@ -43,7 +46,12 @@ func readLeaf(name string, secret *corev1.Secret, want *Requirement, ca CA, now 
 	leaf.Certificate, leaf.Issuer, leaf.Fault = usable(secret, want, ca, now)
 	leaf.Taken = !ours && len(secret.Data) > 0 && !hasAny(secret, KeyCertificate, keyPrivate, KeyBundle)
 	leaf.Foreign = ofCertManager(secret) || leaf.Certificate != nil && !ours && !akin(leaf.Issuer, ca, now)
-	leaf.Unowned = want != nil && !leaf.Foreign && !owned(secret, want.Owners)
+	if want != nil && want.Owner.Package.Name != "" {
+		if _, holder := manifests.Claim(secret, want.Owner); holder != nil && (!leaf.Foreign || manifests.IsPackage(*holder)) {
+			leaf.Taken, leaf.Holder = true, holder.Kind+"/"+holder.Name
+		}
+	}
+	leaf.Unowned = want != nil && !leaf.Foreign && !manifests.EqualOwners(want.owners(secret.OwnerReferences), secret.OwnerReferences)
 	if want != nil && leaf.Certificate != nil {
 		leaf.Unnamed = unnamed(leaf.Certificate, want.DNSNames, ours)
 	}

@@ -4,6 +4,9 @@ import (
 	"crypto/x509"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Usage is the usage of a certificate.
@@ -40,9 +43,17 @@ type Requirement struct {
 	// DNSNames are the names in the certificate; see [ServerNames]. The certificate of a client has the name of its
 	// revision.
 	DNSNames []string
-	// Owners are added to the owners of the Secret. A controller among them replaces the controller of the same API
-	// group, so only the active revision may request it.
-	Owners []metav1.OwnerReference
+	// Owner is the active revision whose runtime needs the certificate, and its package, which become the owners of the Secret.
+	// Without it, the Secret has no owners.
+	Owner plan.Requester
+}
+
+// owners returns the owners of a Secret with some owners.
+func (r Requirement) owners(live []metav1.OwnerReference) []metav1.OwnerReference {
+	if r.Owner.Package.Name == "" {
+		return live
+	}
+	return manifests.Hold(live, r.Owner, []metav1.OwnerReference{r.Owner.Revision.Reference(true), r.Owner.Package.Reference(false)})
 }
 
 // Issued is a certificate that is in place, each part in PEM.

@@ -84,7 +84,7 @@ func (s *Store) publish(v *view, secret *corev1.Secret) {
 func (s *Store) fill(v *view, step Step, secret *corev1.Secret) error {
 	leaf := v.leaves[slices.IndexFunc(v.leaves, func(l Leaf) bool { return l.Secret == step.Secret })]
 	if leaf.Required != nil {
-		secret.OwnerReferences = withOwners(secret.OwnerReferences, leaf.Required.Owners)
+		secret.OwnerReferences = leaf.Required.owners(secret.OwnerReferences)
 	}
 	if step.Action == Own {
 		return nil

@@ -174,6 +174,8 @@ func (v *view) refusals() error {
 	for _, l := range v.leaves {
 		switch {
 		case l.Required == nil:
+		case l.Holder != "":
+			all = append(all, ErrSecretTaken.New(nil, "cannot put a certificate into Secret %s, which belongs to %s", l.Secret, l.Holder))
 		case l.Taken:
 			taken = append(taken, l.Secret)
 		case l.Foreign && l.Certificate == nil:

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 func TestNewCertificates(t *testing.T) {
@@ -91,15 +94,18 @@ func TestNamesAreAdded(t *testing.T) {
 	}
 }
 
-func owner(kind, name string, controls bool) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: "pkg.crossplane.io/v1", Kind: kind, Name: name, UID: types.UID("uid-" + name), Controller: &controls}
+// requester returns the active revision of a package with the revisions 1 and 2.
+func requester(kind, pkg, revision string) plan.Requester {
+	owner := func(kind, name string) plan.Owner {
+		return plan.Owner{APIVersion: "pkg.crossplane.io/v1", Kind: kind, Name: name, UID: types.UID("uid-" + name)}
+	}
+	return plan.Requester{Package: owner(kind, pkg), Revision: owner(kind+"Revision", revision), Siblings: []string{pkg + "-1", pkg + "-2"}}
 }
 
 func TestOwnersHandOver(t *testing.T) {
 	w := newSimulation(t)
 	first, second := wanted[0], wanted[0]
-	first.Owners = []metav1.OwnerReference{owner("ProviderRevision", "a-1", true)}
-	second.Owners = []metav1.OwnerReference{owner("ProviderRevision", "a-2", true)}
+	first.Owner, second.Owner = requester("Provider", "a", "a-1"), requester("Provider", "a", "a-2")
 	w.ensure(first)
 	before := w.secret(first.Secret)
 	w.writes = 0
@@ -108,7 +114,7 @@ func TestOwnersHandOver(t *testing.T) {
 	if diff := cmp.Diff(before.Data, after.Data); diff != "" {
 		t.Errorf("the certificate changed with its owner")
 	}
-	want := []metav1.OwnerReference{owner("ProviderRevision", "a-1", false), owner("ProviderRevision", "a-2", true)}
+	want := []metav1.OwnerReference{second.Owner.Revision.Reference(true), second.Owner.Package.Reference(false)}
 	if diff := cmp.Diff(want, after.OwnerReferences); diff != "" || w.writes != 1 {
 		t.Errorf("%d writes %s", w.writes, diff)
 	}
@@ -116,10 +122,45 @@ func TestOwnersHandOver(t *testing.T) {
 		t.Error("owners are written again")
 	}
 	// Objects of a backup have the UIDs of another cluster.
-	second.Owners[0].UID = "restored"
+	second.Owner.Revision.UID = "restored"
 	w.ensure(second)
-	if got := w.secret(first.Secret).OwnerReferences; len(got) != 2 || got[1].UID != "restored" {
+	if got := w.secret(first.Secret).OwnerReferences; len(got) != 2 || got[0].UID != "restored" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A certificate is neither written into a Secret of another owner nor read from it.
+func TestSecretsOfOtherOwners(t *testing.T) {
+	other := requester("Function", "provider-a", "provider-a-1")
+	release := metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Release", Name: "tools", UID: "helm", Controller: new(true)}
+	for name, owners := range map[string][]metav1.OwnerReference{
+		"FunctionRevision/provider-a-1": {other.Revision.Reference(true), other.Package.Reference(false)},
+		"Function/provider-a":           {other.Package.Reference(false)},
+		"Release/tools":                 {release},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSimulation(t)
+			theirs := wanted[0]
+			theirs.Owner = other
+			w.ensure(theirs)
+			held := w.secret(theirs.Secret)
+			held.OwnerReferences = owners
+			if err := w.client.Update(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+			want := wanted[0]
+			want.Owner = requester("Provider", "provider-a", "provider-a-1")
+			issued, _, err := w.store().Issue(t.Context(), []Requirement{want, wanted[1]})
+			if _, ok := issued[want.Secret]; ok || !errors.Is(err, ErrSecretTaken) || !strings.Contains(err.Error(), name) {
+				t.Errorf("issued %t, %v", ok, err)
+			}
+			if _, ok := issued[wanted[1].Secret]; !ok {
+				t.Error("the other certificate was not issued")
+			}
+			if now := w.secret(want.Secret); now.ResourceVersion != held.ResourceVersion {
+				t.Errorf("the Secret was written: %v", now.OwnerReferences)
+			}
+		})
 	}
 }
 

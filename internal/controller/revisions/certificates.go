@@ -5,13 +5,10 @@ import (
 	"context"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // ensureCertificates issues and renews the certificates of the runtime of a revision, and sets the
@@ -63,18 +60,11 @@ func wantedCertificates(p *runtime.Workload, service string, local bool) []certi
 	if local {
 		names = append(names, "localhost")
 	}
-	owners := sharedOwners(p.Owner)
 	p.ServerSecret = cmp.Or(p.ServerSecret, v1.TLSServerSecretName(pkg))
-	want := []certificates.Requirement{{Secret: p.ServerSecret, Usage: certificates.Server, DNSNames: names, Owners: owners}}
+	want := []certificates.Requirement{{Secret: p.ServerSecret, Usage: certificates.Server, DNSNames: names, Owner: p.Owner}}
 	if p.Owner.Package.Kind == v1.ProviderKind {
 		p.ClientSecret = cmp.Or(p.ClientSecret, v1.TLSClientSecretName(pkg))
-		want = append(want, certificates.Requirement{Secret: p.ClientSecret, Usage: certificates.Client, DNSNames: []string{p.Owner.Revision.Name}, Owners: owners})
+		want = append(want, certificates.Requirement{Secret: p.ClientSecret, Usage: certificates.Client, DNSNames: []string{p.Owner.Revision.Name}, Owner: p.Owner})
 	}
 	return want
-}
-
-// sharedOwners returns the owners of an object that the revisions of a package share. It is deleted with
-// the package.
-func sharedOwners(owner plan.Requester) []metav1.OwnerReference {
-	return []metav1.OwnerReference{owner.Revision.Reference(true), owner.Package.Reference(false)}
 }
