@@ -16,7 +16,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
-	"github.com/xpkg-dev/xpkg/internal/runtime"
 )
 
 // stoppableCache stops waiting for informers when the manager stops. controller-runtime waits forever, in a
@@ -68,9 +67,7 @@ func startInformers(ctx context.Context, mgr ctrl.Manager, set *runtimes.Set) er
 	if len(set.Used()) > 0 {
 		kinds = append(kinds, revisions.RuntimeConfigs()...)
 	}
-	if set.ByName[runtime.Deployment] != nil {
-		kinds = append(kinds, revisions.RuntimeObjects()...)
-	}
+	kinds = append(kinds, revisions.WatchedRuntimeObjects(set)...)
 	for _, kind := range v1.PackageKinds() {
 		p := v1.NewPackage(kind)
 		kinds = append(kinds, p, p.NewRevision())

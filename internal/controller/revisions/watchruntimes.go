@@ -26,13 +26,24 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 )
 
-// RuntimeObjects returns the watched kinds of the objects of runtimes that are Deployments.
+// RuntimeObjects returns the kinds of the objects of runtimes: Deployments, and then those that processes have, too.
 func RuntimeObjects() []client.Object {
 	return []client.Object{
 		&appsv1.Deployment{},
 		watch.Metadata(corev1.SchemeGroupVersion.WithKind("ServiceAccount")),
 		watch.Metadata(corev1.SchemeGroupVersion.WithKind("Service")),
 	}
+}
+
+// WatchedRuntimeObjects returns the kinds of the objects of the runtimes in a set.
+func WatchedRuntimeObjects(set *runtimes.Set) []client.Object {
+	switch {
+	case set.ByName[runtime.Deployment] != nil:
+		return RuntimeObjects()
+	case set.ByName[runtime.Process] != nil:
+		return RuntimeObjects()[1:]
+	}
+	return nil
 }
 
 // RuntimeConfigs returns the kinds that configure runtimes.
@@ -56,10 +67,7 @@ func (r *Reconciler) watchRuntimes(b *builder.Builder) {
 	if r.Runtimes.Changes != nil {
 		b.WatchesRawSource(source.Channel(r.Runtimes.Events[r.Kind], enqueueForProcess(c, r.Kind)))
 	}
-	if r.Runtimes.ByName[runtime.Deployment] == nil {
-		return
-	}
-	for _, o := range RuntimeObjects() {
+	for _, o := range WatchedRuntimeObjects(r.Runtimes.Set) {
 		b.Watches(o, enqueueForRuntimeObject(c, r.Kind), builder.WithPredicates(runtimeChanged()))
 	}
 }
@@ -102,19 +110,25 @@ func timelessConditions(d *appsv1.Deployment) []appsv1.DeploymentCondition {
 	return out
 }
 
-// enqueueForRuntimeObject enqueues the active revision of the package of an object of a runtime, also if
-// the object belongs to another revision: the active one may wait until it is deleted.
+// enqueueForRuntimeObject enqueues the active revisions of the packages that own an object of a runtime, also if
+// another revision owns it: the active one may wait until it is deleted. An object without owners, such as a
+// ServiceAccount that a user created, may belong to the runtime of any revision.
 func enqueueForRuntimeObject(c client.Reader, kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		owners := o.GetOwnerReferences()
+		if _, isDeployment := o.(*appsv1.Deployment); len(owners) == 0 && !isDeployment {
+			return activeRevisions(ctx, c, kind, func(v1.PackageRevision) bool { return true })
+		}
 		var out []reconcile.Request
-		for _, owner := range o.GetOwnerReferences() {
-			if owner.Kind != v1.RevisionKind(kind) {
+		for _, owner := range owners {
+			rev := v1.NewPackage(kind).NewRevision()
+			switch {
+			case owner.Kind == kind:
+				rev.SetLabels(map[string]string{v1.LabelPackage: owner.Name})
+			case owner.Kind != v1.RevisionKind(kind) || c.Get(ctx, types.NamespacedName{Name: owner.Name}, rev) != nil:
 				continue
 			}
-			rev := v1.NewPackage(kind).NewRevision()
-			if c.Get(ctx, types.NamespacedName{Name: owner.Name}, rev) == nil {
-				out = append(out, activeSiblings(ctx, c, kind, rev)...)
-			}
+			out = append(out, activeSiblings(ctx, c, kind, rev)...)
 		}
 		return out
 	})
