@@ -19,7 +19,7 @@ func main() {
 	mode, rest := os.Args[1], os.Args[2:]
 	modes := map[string]func([]string){
 		"serve": func([]string) {}, "fork": fork, "memory": memory, "disk": disk, "flood": flood, "stubborn": stubborn,
-		"listen": listen, "crash": crash, "read": read, "descriptors": descriptors, "signal": killOthers, "takeover": takeover,
+		"listen": listen, "crash": crash, "read": read, "descriptors": descriptors, "signal": killOthers, "takeover": takeover, "poll": poll,
 	}
 	modes[mode](rest)
 	for {

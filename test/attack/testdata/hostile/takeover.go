@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -79,4 +81,37 @@ func send(method, path, body string) (status int, answer string, err error) {
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	return response.StatusCode, string(content), err
+}
+
+// poll reads a path of the API server with the identity of the runtime, and reports each change of the status and of the UID of
+// its ServiceAccount.
+func poll(args []string) {
+	last := ""
+	for {
+		status, _, err := send(http.MethodGet, args[0], "")
+		if now := fmt.Sprintf("poll: %d %s", status, accountUID()); err == nil && now != last {
+			fmt.Println(now)
+			last = now
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// accountUID returns the UID of the ServiceAccount in the token, or "".
+func accountUID() string {
+	token, _ := os.ReadFile(accountFolder + "token")
+	parts := strings.Split(string(token), ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	payload, _ := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Kubernetes struct {
+			ServiceAccount struct{ UID string } `json:"serviceaccount"`
+		} `json:"kubernetes.io"`
+	}
+	if json.Unmarshal(payload, &claims) != nil {
+		return ""
+	}
+	return claims.Kubernetes.ServiceAccount.UID
 }
