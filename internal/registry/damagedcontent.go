@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -45,8 +46,7 @@ func (c *contents) handler(images http.Handler) http.Handler {
 		api, _ := parseRequest(r.URL.Path)
 		switch {
 		case api.endpoint == blobEndpoint && isRead(r):
-			if d, err := oci.ParseDigest(api.reference); err == nil && c.isDamaged(api.repository, d) {
-				writeError(w, r, http.StatusNotFound, codeBlobUnknown, "the content is damaged")
+			if d, err := oci.ParseDigest(api.reference); err == nil && c.refuse(w, r, api.repository, d, codeBlobUnknown) {
 				return
 			}
 		case api.endpoint == manifestEndpoint && isRead(r):
@@ -73,47 +73,70 @@ func (c *contents) path(repository string, d oci.Digest) string {
 	return filepath.Join(c.root, filepath.FromSlash(repository), blobsFolder, "sha256", d.Hex())
 }
 
-// isDamaged reports whether a file has other content than its digest states. A file is read again when it has changed. Each damage is logged once.
-func (c *contents) isDamaged(repository string, d oci.Digest) bool {
+// refuse responds to a read of content that is damaged, or that cannot be read now, and reports whether it did.
+func (c *contents) refuse(w http.ResponseWriter, r *http.Request, repository string, d oci.Digest, code string) bool {
+	isDamaged, err := c.isDamaged(repository, d)
+	switch {
+	case err != nil:
+		c.log.Error("cannot read content", "repository", repository, "digest", d, "error", err)
+		writeUnreadable(w, r)
+	case isDamaged:
+		writeError(w, r, http.StatusNotFound, code, "the content is damaged")
+	}
+	return err != nil || isDamaged
+}
+
+// isDamaged reports whether a file was read completely and has other content than its digest states. It fails if the file cannot be read now. A file
+// is read again when it has changed. Each damage is logged once.
+func (c *contents) isDamaged(repository string, d oci.Digest) (bool, error) {
 	path, key := c.path(repository, d), contentKey{repository, d}
 	f, err := os.Open(path)
-	if err != nil {
-		return false // olareg responds that the content is missing, or that it cannot read it.
+	switch {
+	case isAbsent(err):
+		return false, nil // olareg responds that the content is missing.
+	case err != nil:
+		return false, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return false
+		return false, err
 	}
 	file := stateOf(info)
 	c.mu.Lock()
 	last, known := c.checked[key]
 	c.mu.Unlock()
 	if known && last.file == file {
-		return last.isDamaged
+		return last.isDamaged, nil
 	}
 	found, _, err := oci.DigestReader(f)
-	isDamaged := err != nil || found != d
+	if err != nil {
+		return false, err
+	}
+	isDamaged := found != d
 	if isDamaged {
-		c.log.Error("content is damaged and not served; push it again, or restore the file from a backup", "repository", repository, "digest", d, "file", path,
-			"error", err)
+		c.log.Error("content is damaged and not served; push it again, or restore the file from a backup", "repository", repository, "digest", d, "file", path)
 	}
 	c.mu.Lock()
 	c.checked[key] = contentCheck{file, isDamaged}
 	c.mu.Unlock()
-	return isDamaged
+	return isDamaged, nil
 }
 
 // damaged returns the number of files of visible repositories that were found damaged and are not repaired.
 func (c *contents) damaged(visible func(repository string) bool) int {
 	return countDamaged(&c.mu, c.checked, func(last contentCheck) bool { return last.isDamaged }, func(key contentKey) bool {
-		return visible(key.repository) && c.isDamaged(key.repository, key.digest)
+		if !visible(key.repository) {
+			return false
+		}
+		isDamaged, err := c.isDamaged(key.repository, key.digest)
+		return isDamaged || err != nil // It was damaged when it was last read.
 	})
 }
 
 // removeDamaged removes the file of a digest that a client pushes if it is damaged: olareg would keep it.
 func (c *contents) removeDamaged(repository string, d oci.Digest) {
-	if !c.isDamaged(repository, d) {
+	if isDamaged, err := c.isDamaged(repository, d); err != nil || !isDamaged {
 		return
 	}
 	if err := os.Remove(c.path(repository, d)); err != nil {
@@ -164,17 +187,17 @@ func (a *verifiedAnswer) WriteHeader(status int) {
 		a.ResponseWriter.WriteHeader(status)
 		return
 	}
-	if a.contents.isDamaged(a.repository, d) {
-		a.replaced = true
-		clear(a.Header())
-		writeError(a.ResponseWriter, a.request, http.StatusNotFound, codeManifestUnknown, "the manifest is damaged")
-		return
-	}
-	if a.content, err = os.Open(a.contents.path(a.repository, d)); err != nil {
-		a.ResponseWriter.WriteHeader(status)
+	header := maps.Clone(a.Header())
+	clear(a.Header())
+	if a.replaced = a.contents.refuse(a.ResponseWriter, a.request, a.repository, d, codeManifestUnknown); a.replaced {
 		return
 	}
 	a.replaced = true
+	if a.content, err = os.Open(a.contents.path(a.repository, d)); err != nil {
+		writeUnreadable(a.ResponseWriter, a.request)
+		return
+	}
+	maps.Copy(a.Header(), header)
 }
 
 // Write implements [http.ResponseWriter].

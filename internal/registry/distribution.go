@@ -124,6 +124,10 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, api apiRequest, s
 		s.refuse(w, r, api, subject, found, actions)
 		return
 	}
+	if refused := s.limiter.Disk.Check(); refused != nil && r.Method != http.MethodDelete {
+		refused.Write(w, r)
+		return
+	}
 	if api.endpoint == manifestEndpoint {
 		push.manifest(w, r)
 		return
@@ -133,9 +137,12 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, api apiRequest, s
 			writeRefusal(w, r, err)
 			return
 		}
+		if push.isNew && !s.limitRepositories(w, r, api.repository) {
+			return
+		}
 		s.limitMount(r, subject)
 	}
-	s.images.ServeHTTP(w, withPath(r, api))
+	s.uploads.ServeHTTP(w, withPath(r, api))
 }
 
 // changesNeedToken returns the message for a change without an identity that needs one of the actions.

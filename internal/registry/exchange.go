@@ -16,6 +16,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/limit"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -93,7 +94,7 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 		writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "exchange a token with POST")
 		return
 	}
-	limitBody(r, manifestTime)
+	limit.Body(r, manifestTime)
 	var body struct {
 		Token string `json:"token"`
 	}

@@ -146,7 +146,7 @@ func TestChangesThatDoNotReachTheDiskFail(t *testing.T) {
 	const repository = "acme/boats"
 	content := oci.DigestOf([]byte("b"))
 	d.failNext(content.Hex())
-	if status, _ := s.uploadText(t, repository, "b"); status != http.StatusInternalServerError {
+	if status, _ := s.uploadText(t, repository, "b"); status != http.StatusServiceUnavailable {
 		t.Errorf("a blob: %d", status)
 	}
 	path := filepath.Join(d.dir, repository, "blobs", "sha256", content.Hex())
@@ -173,7 +173,7 @@ func TestChangesThatDoNotReachTheDiskFail(t *testing.T) {
 	image := subjectManifest(content, content, "")
 	d.failNext(filepath.Join("boats", "index.json"))
 	resp = s.do(t, http.MethodPut, "/v2/"+repository+"/manifests/edge", s.admin, strings.NewReader(image))
-	if resp.StatusCode != http.StatusInternalServerError || resp.Header.Get("Docker-Content-Digest") != "" {
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Docker-Content-Digest") != "" {
 		t.Errorf("a manifest: %d %v", resp.StatusCode, resp.Header)
 	}
 	if status := s.put(t, repository, "edge", image); status != http.StatusCreated {

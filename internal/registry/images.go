@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -33,6 +34,8 @@ type images interface {
 	digest(ctx context.Context, repository, tag string) (oci.Digest, error)
 	// pushed returns the time at which a manifest was pushed; zero if it is not known.
 	pushed(repository string, d oci.Digest) time.Time
+	// probe fails if content cannot be read now.
+	probe() error
 	// damage returns what is known to be damaged in visible repositories.
 	damage(visible func(repository string) bool) damage
 	// close releases the resources.
@@ -41,6 +44,9 @@ type images interface {
 
 // damage counts the repositories that are refused, and the manifests and blobs that are not served.
 type damage struct{ Repositories, Contents int }
+
+// MostReferrerLists is the number of long lists of referrers that olareg keeps in memory.
+const MostReferrerLists = 8
 
 // folder stores content in OCI layouts below a folder.
 type folder struct {
@@ -73,6 +79,7 @@ func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
 			DeleteEnabled: &yes,
 			Blob:          config.ConfigAPIBlob{DeleteEnabled: &yes},
 			Manifest:      config.ConfigAPIManifest{Limit: largestManifest},
+			Referrer:      config.ConfigAPIReferrer{PageCacheLimit: MostReferrerLists},
 		},
 		Log: f.layouts.Log(),
 	})
@@ -107,7 +114,33 @@ func (f *folder) setState(header http.Header, repository string) {
 
 // hasTags implements images. The name of a damaged repository is not free.
 func (f *folder) hasTags(_ context.Context, repository string) (bool, error) {
-	return f.layouts.check(repository) != nil || f.exists(repository) && f.layouts.hasTags(repository), nil
+	switch err := f.layouts.check(repository); {
+	case errors.Is(err, ErrDamaged):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	return f.exists(repository) && f.layouts.hasTags(repository), nil
+}
+
+// probe implements images: it reads the folder, and the list and the newest state of the index if there is one.
+func (f *folder) probe() error {
+	dir, err := os.Open(f.root)
+	if err != nil {
+		return err
+	}
+	_, err = dir.Readdirnames(1)
+	if err = errors.Join(err, dir.Close()); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	tags, err := f.layouts.tags(indexRepository)
+	if d, ok := tags[indexTag]; ok && err == nil {
+		_, err = os.ReadFile(f.contents.path(indexRepository, d))
+	}
+	if isAbsent(err) || errors.Is(err, ErrDamaged) {
+		return nil // Damage is reported, and everything else is served.
+	}
+	return err
 }
 
 // exists reports whether a repository has content.
@@ -179,7 +212,15 @@ func digestsOf(i images) func(repository string) (map[string]oci.Digest, error) 
 func (f *folder) digests(repository string) (map[string]oci.Digest, error) {
 	tags, err := f.layouts.tags(repository)
 	for tag, d := range tags {
-		if info, err := os.Stat(f.contents.path(repository, d)); err != nil || !info.Mode().IsRegular() || f.contents.isDamaged(repository, d) {
+		info, err := os.Stat(f.contents.path(repository, d))
+		if err != nil || !info.Mode().IsRegular() {
+			delete(tags, tag)
+			continue
+		}
+		switch isDamaged, err := f.contents.isDamaged(repository, d); {
+		case err != nil:
+			return nil, ErrServer.New(err, "cannot read the content %s of the repository %s", d, repository)
+		case isDamaged:
 			delete(tags, tag)
 		}
 	}

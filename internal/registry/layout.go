@@ -59,6 +59,8 @@ type layoutCheck struct {
 	err  error
 	// hasTags means that a manifest has a tag.
 	hasTags bool
+	// isUnreadable means that the list could not be read, whatever it has.
+	isUnreadable bool
 }
 
 // NewLayouts returns the layouts below a folder.
@@ -134,8 +136,11 @@ func (l *Layouts) check(repository string) error {
 	path := filepath.Join(l.dir(repository), layoutFile)
 	file, cause := l.load(repository, path)
 	linked := linkedContent(filepath.Dir(path))
-	if cause == nil && linked == "" {
+	switch {
+	case cause == nil && linked == "":
 		return l.restoreMarker(repository, filepath.Dir(path))
+	case cause != nil && !isDamage(cause):
+		return l.unreadable(repository, path, cause)
 	}
 	advice := "the repository is refused because its list of versions is damaged; restore the file from a backup, or move the folder of the " +
 		"repository out of the folder of the server and push its versions again"
@@ -152,6 +157,31 @@ func (l *Layouts) check(repository string) error {
 		l.log.Error(advice, "repository", repository, "file", path, "error", cause)
 	}
 	return ErrDamaged.New(nil, "the repository %s is damaged; the log of the server names the file and the remedy", repository)
+}
+
+// damageError is the damage of a list that was read completely, or that is missing. Any other error is a fault of the system, such as a lack of
+// descriptors, which passes and says nothing about the content.
+type damageError struct{ error }
+
+// isDamage reports whether an error is the damage of content.
+func isDamage(err error) bool {
+	var damage damageError
+	return errors.As(err, &damage)
+}
+
+// unreadable returns the error for a repository that cannot be read now. It is logged once until the repository can be read.
+func (l *Layouts) unreadable(repository, file string, cause error) error {
+	_, failed := os.Stat(file) // It needs no descriptor.
+	l.mu.Lock()
+	last := l.checked[repository]
+	if !isAbsent(failed) { // Clients can send any number of other names.
+		l.checked[repository] = layoutCheck{hasTags: last.hasTags, isUnreadable: true}
+	}
+	l.mu.Unlock()
+	if !last.isUnreadable && !isAbsent(failed) {
+		l.log.Error("the repository cannot be read now", "repository", repository, "file", file, "error", cause)
+	}
+	return ErrServer.New(nil, "the repository %s cannot be read now; the log of the server has the cause", repository)
 }
 
 // digestAlgorithms are the algorithms of the digests of content, which are the names of its folders.
@@ -172,16 +202,8 @@ func linkedContent(dir string) string {
 func (l *Layouts) load(repository, path string) (fileState, error) {
 	f, err := os.Open(path)
 	switch {
-	case isAbsent(err) && !hasContent(filepath.Dir(path)):
-		l.mu.Lock()
-		delete(l.checked, repository)
-		for _, algorithm := range digestAlgorithms {
-			delete(l.linked, linkedFolder{repository, algorithm})
-		}
-		l.mu.Unlock()
-		return fileState{}, nil
 	case isAbsent(err):
-		return l.loadRepaired(repository, path)
+		return l.loadMissing(repository, path)
 	case err != nil:
 		return fileState{}, err
 	}
@@ -194,7 +216,7 @@ func (l *Layouts) load(repository, path string) (fileState, error) {
 	l.mu.Lock()
 	last, known := l.checked[repository]
 	l.mu.Unlock()
-	if known && last.file == file && last.err == nil {
+	if known && last.file == file && last.err == nil && !last.isUnreadable {
 		return file, nil
 	}
 	document, err := io.ReadAll(f)
@@ -210,6 +232,24 @@ func (l *Layouts) load(repository, path string) (fileState, error) {
 	l.checked[repository] = layoutCheck{file: file, hasTags: hasTags}
 	l.mu.Unlock()
 	return file, nil
+}
+
+// loadMissing reads a list that does not exist: its copy if the repository has content.
+func (l *Layouts) loadMissing(repository, path string) (fileState, error) {
+	files, err := contentFiles(filepath.Dir(path))
+	switch {
+	case err != nil:
+		return fileState{}, err
+	case len(files) > 0:
+		return l.loadRepaired(repository, path)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.checked, repository)
+	for _, algorithm := range digestAlgorithms {
+		delete(l.linked, linkedFolder{repository, algorithm})
+	}
+	return fileState{}, nil
 }
 
 // loadRepaired reads a list that was damaged or missing, after it is restored from its copy.
@@ -251,7 +291,10 @@ func (l *Layouts) restoreMarker(repository, dir string) error {
 		Version string `json:"imageLayoutVersion"`
 	}
 	document, err := os.ReadFile(path)
-	if err == nil && json.Unmarshal(document, &found) == nil && found.Version != "" {
+	switch {
+	case err != nil && !isAbsent(err):
+		return l.unreadable(repository, path, err)
+	case err == nil && json.Unmarshal(document, &found) == nil && found.Version != "":
 		return nil
 	}
 	if _, err := os.Stat(filepath.Join(dir, layoutFile)); err != nil {

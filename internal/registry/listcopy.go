@@ -94,26 +94,30 @@ func (l *Layouts) repairList(repository string) error {
 	isMissing := isAbsent(err)
 	switch {
 	case isMissing:
-		err = errors.New("the file is missing, and the repository has content")
+		err = damageError{errors.New("the file is missing, and the repository has content")}
 	case err != nil:
 		return err
 	default:
 		if _, err = parseLayout(document); err == nil {
 			return nil // Another request has restored it.
 		}
+		err = damageError{err}
 	}
 	kept, failed := os.ReadFile(filepath.Join(dir, listCopyFile))
+	if failed != nil && !isAbsent(failed) {
+		return failed // It may be valid.
+	}
 	if failed == nil {
 		_, failed = parseLayout(kept)
 	}
 	if !isMissing {
 		err = moveAway(path, err)
 	}
-	if failed == nil {
-		failed = fileutil.ReplaceFile(path, fileutil.PrivateMode, kept)
-	}
 	if failed != nil {
 		return err
+	}
+	if failed := fileutil.ReplaceFile(path, fileutil.PrivateMode, kept); failed != nil {
+		return failed // The next request restores it.
 	}
 	l.log.Warn("the list of versions was restored from its copy", "repository", repository, "file", path, "error", err)
 	return nil

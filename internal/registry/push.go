@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/claim"
+	"github.com/xpkg-dev/xpkg/internal/registry/limit"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -163,6 +164,7 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 		p.images.ServeHTTP(answer, forward)
 	}
 	if answer.status < http.StatusMultipleChoices {
+		p.limiter.Repositories.Remove(p.api.repository)
 		p.keepRemoved(r.Context())
 		p.changed(p.api.repository)
 	}
@@ -173,7 +175,7 @@ func readManifest(r *http.Request) ([]byte, error) {
 	if r.Method != http.MethodPut {
 		return nil, nil
 	}
-	limitBody(r, manifestTime)
+	limit.Body(r, manifestTime)
 	body, err := io.ReadAll(io.LimitReader(r.Body, largestManifest+1))
 	if err != nil {
 		return nil, oci.ErrInvalidManifest.New(err, "cannot read the manifest")

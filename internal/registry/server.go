@@ -16,8 +16,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/limit"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
-	"github.com/xpkg-dev/xpkg/internal/registry/upload"
 )
 
 // Files and folders in the folder of a server.
@@ -53,7 +53,9 @@ type Options struct {
 	Pages func(*Site, *Packages) (http.Handler, error)
 	// Issuers is the client for OIDC issuers; nil means a client without a proxy for loopback addresses.
 	Issuers *http.Client
-	Log     *slog.Logger
+	// Limits are the limits for clients; nil means those for this process.
+	Limits *limit.Limits
+	Log    *slog.Logger
 	// Now returns the time; nil means the system clock.
 	Now func() time.Time
 }
@@ -82,8 +84,12 @@ type Server struct {
 	issuers    *issuers
 	metrics    *metrics
 	changing   keyedmutex.Mutex[string]
-	handler    http.Handler
-	lock       FolderLock
+	limiter    *limit.Limiter
+	// uploads serves uploads within the limits.
+	uploads http.Handler
+	handler http.Handler
+	probing sync.Mutex
+	lock    FolderLock
 	// folder identifies the folder of the content that is locked; nil with a backend.
 	folder os.FileInfo
 }
@@ -139,6 +145,7 @@ func New(o Options) (_ *Server, err error) {
 	if s.images, err = s.openImages(); err != nil {
 		return nil, err
 	}
+	s.limitClients()
 	// The indexer reads everything: the partitions of the index keep private packages apart.
 	s.packages = NewPackages(o.Host, filepath.Join(o.Dir, cacheFolder), s.images)
 	s.packages.digest = s.images.digest
@@ -226,11 +233,9 @@ func (s *Server) openSite() error {
 			return ErrServer.New(err, "cannot prepare the pages")
 		}
 	}
-	distribution := http.HandlerFunc(s.serveDistribution)
-	limited := upload.Limit(s.options.MaxUpload, "start the server with a larger `xpkg registry serve --max-upload-size`", distribution)
 	// A browser that has logged in sends its credentials with each request, also with those of the pages of other sites.
 	protection := http.NewCrossOriginProtection()
-	s.handler = s.metrics.count(recovering(dropSlow(protection.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.handler = s.metrics.count(recovering(limit.Transfers(s.limiter.Handler(s.client, s.kindOf, protection.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
 		case path == tokenPath:
 			s.serveToken(w, r)
@@ -240,16 +245,16 @@ func (s *Server) openSite() error {
 			s.serveSearch(w, r)
 		case path == LoginPath && s.options.Pages != nil:
 			s.serveLogin(w, r)
-		case path == "/healthz":
+		case path == healthPath:
 			s.serveHealth(w, r)
 		case path == "/metrics":
 			s.serveMetrics(w, r)
 		case strings.HasPrefix(path, apiPath), path == strings.TrimSuffix(apiPath, "/"):
-			limited.ServeHTTP(w, r)
+			s.serveDistribution(w, r)
 		default:
 			pages.ServeHTTP(w, r)
 		}
-	}))), s.log))
+	})))), s.log))
 	return nil
 }
 
@@ -294,6 +299,9 @@ func (s *Server) written(repository, reference string) {
 	}
 }
 
+// healthPath is the path at which the server reports whether it works.
+const healthPath = "/healthz"
+
 // serveHealth reports whether the server can serve requests, and the number of damaged repositories and contents among those that the client may read. A
 // server with damage serves everything else.
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
@@ -302,11 +310,27 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, r, http.StatusServiceUnavailable, map[string]string{"status": "the index is not ready"})
 		return
 	}
+	if err := s.probe(); err != nil {
+		s.log.Error("not healthy: content cannot be read", "error", err)
+		writeJSON(w, r, http.StatusServiceUnavailable, map[string]string{"status": "content cannot be read"})
+		return
+	}
 	answer := health{Status: "ok"}
 	if found := s.damageIn(r); found != (damage{}) {
 		answer = health{"damaged", found.Repositories, found.Contents}
 	}
 	writeJSON(w, r, http.StatusOK, answer)
+}
+
+// probe fails if content cannot be read with new descriptors. One check runs at a time, so that checks take few of them.
+func (s *Server) probe() error {
+	s.probing.Lock()
+	defer s.probing.Unlock()
+	folder, err := os.Open(s.options.Dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Close(), s.images.probe())
 }
 
 // damageIn returns the damage in the repositories that the sender of a request may read.

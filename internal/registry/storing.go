@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"github.com/xpkg-dev/xpkg/internal/registry/limit"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 func (l *Layouts) storing(images http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isRead(r) {
-			images.ServeHTTP(w, r)
+			images.ServeHTTP(&readAnswer{ResponseWriter: w, request: r}, r)
 			return
 		}
 		api, ok := parseRequest(r.URL.Path)
@@ -27,7 +28,7 @@ func (l *Layouts) storing(images http.Handler) http.Handler {
 		if api.endpoint == manifestEndpoint {
 			if err := l.saveList(api.repository); err != nil {
 				l.logUnwritten(api.repository, err)
-				writeNotStored(w, r, http.StatusInternalServerError)
+				writeNotStored(w, r)
 				return
 			}
 			a.before = l.listed(api.repository)
@@ -79,12 +80,12 @@ func (a *storeAnswer) WriteHeader(status int) {
 	if a.api.endpoint == manifestEndpoint {
 		a.layouts.reread(a.api.repository)
 	}
-	writeNotStored(a.ResponseWriter, a.request, status)
+	writeNotStored(a.ResponseWriter, a.request)
 }
 
-// writeNotStored writes the response to a change that cannot be stored.
-func writeNotStored(w http.ResponseWriter, r *http.Request, status int) {
-	writeError(w, r, status, codeUnknown, "the registry cannot store the content; its log has the cause")
+// writeNotStored writes the response to a change that cannot be stored now.
+func writeNotStored(w http.ResponseWriter, r *http.Request) {
+	limit.Unavailable("the registry cannot store the content now; its log has the cause").Write(w, r)
 }
 
 // logUnwritten reports that a change of a repository cannot be written to the disk.

@@ -15,6 +15,7 @@ import (
 	"github.com/olareg/olareg/config"
 
 	sites "github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/registry/limit"
 	"github.com/xpkg-dev/xpkg/internal/up/registry"
 )
 
@@ -68,6 +69,7 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 		API: config.ConfigAPI{
 			DeleteEnabled: &yes,
 			Blob:          config.ConfigAPIBlob{DeleteEnabled: &yes},
+			Referrer:      config.ConfigAPIReferrer{PageCacheLimit: sites.MostReferrerLists},
 		},
 		Log: layouts.Log(),
 	})
@@ -75,8 +77,9 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	web := &registryPages{options: sites.LocalOptions{
 		Host: address, Images: images, Root: d.Registry(), Dir: filepath.Join(d.Cache(), "pages"), Log: logger,
 	}}
+	limiter := limit.New(limit.OfProcess(), &limit.Disk{Dir: d.Registry()})
 	handler := registry.Handler(layouts.Handler(sites.Conforming(images)), registry.Options{
-		Token: token, Login: LoginCommand(State{DataDir: d.Path, Registry: address}), MaxUpload: o.MaxUpload, Uses: uses,
+		Token: token, Login: LoginCommand(State{DataDir: d.Path, Registry: address}), MaxUpload: o.MaxUpload, Limiter: limiter, Uses: uses,
 		Repositories: sites.NewLocalList(d.Registry(), logger), Pages: web, Changed: web.changed,
 		Report: func(message string) {
 			logger.Warn(message)
@@ -84,7 +87,7 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 		},
 	})
 	r := &registryServer{
-		server:  &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second},
+		server:  &http.Server{Handler: handler},
 		images:  images,
 		pages:   web,
 		log:     log,
@@ -94,7 +97,7 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	}
 	go func() {
 		defer close(r.done)
-		r.err = r.server.Serve(listener)
+		r.err = limiter.Serve(r.server, listener)
 	}()
 	return r, nil
 }

@@ -24,12 +24,6 @@ import (
 )
 
 const (
-	// headerTime is the time in which a client must have sent the header of a request.
-	headerTime = 10 * time.Second
-	// idleTime is the time after which an idle connection is closed.
-	idleTime = 2 * time.Minute
-	// largestHeader is the maximum size of the header of a request in bytes.
-	largestHeader = 64 << 10
 	// stopTime is the maximum time that a stop waits for requests.
 	stopTime = 10 * time.Second
 )
@@ -149,7 +143,7 @@ func (c *serveCmd) backend(ctx context.Context) (*registry.BackendOptions, error
 // serve serves requests and updates the index until the context ends.
 func (c *serveCmd) serve(env *terminal.Env, listener net.Listener, certificates []tls.Certificate, handler *registry.Server, log *slog.Logger) error {
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: largestHeader,
+		Handler:   handler,
 		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: certificates},
 	}
@@ -157,13 +151,7 @@ func (c *serveCmd) serve(env *terminal.Env, listener net.Listener, certificates 
 	defer cancel()
 	indexing, served := make(chan error, 1), make(chan error, 1)
 	go func() { indexing <- handler.Run(ctx) }()
-	go func() {
-		if len(certificates) > 0 {
-			served <- server.ServeTLS(listener, "", "")
-		} else {
-			served <- server.Serve(listener)
-		}
-	}()
+	go func() { served <- handler.Serve(server, listener) }()
 	if err := c.announce(env, listener.Addr().String()); err != nil {
 		return err
 	}

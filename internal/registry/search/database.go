@@ -11,7 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	_ "modernc.org/sqlite" // The driver "sqlite", with full-text search.
+	"modernc.org/sqlite" // The driver "sqlite", with full-text search.
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -55,16 +56,29 @@ type Database struct {
 	published      map[string]map[string]time.Time
 }
 
+// errReplace is the cause for which a database is built again. Other causes, such as a lack of descriptors, say nothing about the file.
+var errReplace = errors.New("it is damaged or of another version")
+
 // Open opens the database in a file, and creates it if it is missing, damaged or of another version.
 func Open(ctx context.Context, path string) (*Database, error) {
 	d, err := open(ctx, path)
-	if err == nil {
-		return d, nil
+	if err == nil || !isReplaceable(err) {
+		return d, err
 	}
 	if err := Remove(path); err != nil {
 		return nil, ErrDatabase.New(err, "cannot replace %s", path)
 	}
 	return open(ctx, path)
+}
+
+// isReplaceable reports whether an error means that a file has no valid database.
+func isReplaceable(err error) bool {
+	if failed := (*sqlite.Error)(nil); errors.As(err, &failed) {
+		const primary = 0xff // The other bits are details.
+		code := failed.Code() & primary
+		return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB || code == sqlite3.SQLITE_ERROR
+	}
+	return errors.Is(err, errReplace)
 }
 
 // Remove deletes the files of a database that is closed.
@@ -110,7 +124,7 @@ func (d *Database) prepare(ctx context.Context) error {
 		_, err := d.db.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", formatVersion))
 		return err
 	}
-	return fmt.Errorf("its version is %d instead of %d", version, formatVersion)
+	return fmt.Errorf("%w: its version is %d instead of %d", errReplace, version, formatVersion)
 }
 
 // check fails if the file is damaged, for example after a loss of power.
@@ -120,7 +134,7 @@ func (d *Database) check(ctx context.Context) error {
 		return err
 	}
 	if result != "ok" {
-		return fmt.Errorf("it is damaged: %s", result)
+		return fmt.Errorf("%w: %s", errReplace, result)
 	}
 	return nil
 }

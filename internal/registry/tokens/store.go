@@ -118,6 +118,13 @@ func (s *Store) Valid(hash string) bool {
 	return ok && err == nil
 }
 
+// Check fails if the file cannot be read now, so that it is not known which tokens are valid.
+func (s *Store) Check() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refresh()
+}
+
 func (s *Store) find(hash string) (Token, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,10 @@ package registry
 
 import (
 	"net/http"
+	"strings"
 
+	sites "github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/registry/limit"
 	"github.com/xpkg-dev/xpkg/internal/registry/upload"
 )
 
@@ -24,6 +27,8 @@ type Options struct {
 	Login string
 	// MaxUpload is the maximum size of a blob in bytes.
 	MaxUpload int64
+	// Limiter applies the limits for clients.
+	Limiter *limit.Limiter
 	// Uses returns the references of installed packages to this registry. It is called when a tag
 	// moves or content is deleted. It may be nil; then no changes are reported.
 	Uses Uses
@@ -40,6 +45,36 @@ type Options struct {
 
 // Handler returns a handler that forwards only permitted requests to images, and reads of other paths to the pages.
 func Handler(images http.Handler, o Options) http.Handler {
-	limited := upload.Limit(o.MaxUpload, "start the control plane with a larger `xpkg up --max-upload-size`", upload.Serialize(reportChanges(o, images)))
-	return guard(withPages(o, authorize(o, withList(o, notify(o, limited)))))
+	limited := upload.Limit(upload.Options{
+		Most: o.MaxUpload, Hint: "start the control plane with a larger `xpkg up --max-upload-size`", Limiter: o.Limiter,
+	}, upload.Serialize(reportChanges(o, images)))
+	protected := guard(withPages(o, authorize(o, o.withRoom(withList(o, notify(o, limited))))))
+	return limit.Transfers(o.Limiter.Handler(o.client, kindOf, protected))
+}
+
+// client returns the client of a request for the limits.
+func (o Options) client(r *http.Request) (limit.Client, error) {
+	if o.accessOf(r) == writeAccess {
+		return limit.User("owner of the control plane"), nil
+	}
+	return limit.Address(r, false), nil
+}
+
+// kindOf returns the kind of a request for the limits.
+func kindOf(r *http.Request) limit.Kind {
+	if strings.HasPrefix(r.URL.Path, pingPath) || r.URL.Path == tokenPath {
+		return sites.KindOf(r)
+	}
+	return limit.Work
+}
+
+// withRoom refuses changes other than deletions while the disk has no room.
+func (o Options) withRoom(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refused := o.Limiter.Disk.Check(); refused != nil && !isRead(r) && r.Method != http.MethodDelete {
+			refused.Write(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

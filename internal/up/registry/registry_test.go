@@ -34,6 +34,7 @@ import (
 	"github.com/olareg/olareg/config"
 
 	sites "github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/registry/limit"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/up/registry"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -57,6 +58,7 @@ func serve(t testing.TB, o registry.Options) *server {
 	})
 	t.Cleanup(func() { _ = images.Close() })
 	o.Repositories = sites.NewLocalList(s.dir, slog.New(slog.DiscardHandler))
+	o.Limiter = limit.New(limit.OfProcess(), nil)
 	o.Token, o.Login = token, "xpkg login 127.0.0.1:15000 --data-dir /data"
 	o.Report = func(message string) { s.reports = append(s.reports, message) }
 	if o.MaxUpload == 0 {
@@ -186,7 +188,7 @@ func TestWritesNeedTheToken(t *testing.T) {
 
 // An empty token must not make an empty password right.
 func TestRegistryWithoutTokenIsReadOnly(t *testing.T) {
-	handler := registry.Handler(http.NotFoundHandler(), registry.Options{})
+	handler := registry.Handler(http.NotFoundHandler(), registry.Options{Limiter: limit.New(limit.OfProcess(), nil)})
 	s := &server{host: strings.TrimPrefix(port.Serve(t, handler).URL, "http://")}
 	for _, authorization := range []string{"", "Bearer ", basic(""), "Bearer x"} {
 		if response, _ := s.do(t, http.MethodPut, "/v2/a/manifests/v1", authorization, nil); response.StatusCode != http.StatusUnauthorized {

@@ -1,7 +1,6 @@
-package registry
+package limit
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -29,9 +28,9 @@ func TestDeadlinesOfABody(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]time.Duration{"without a limit": 0, "with a limit": time.Nanosecond} {
 		recorded := &deadlines{ResponseWriter: httptest.NewRecorder()}
-		handler := dropSlow(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		handler := Transfers(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if limit > 0 {
-				limitBody(r, limit)
+				Body(r, limit)
 			}
 			_, _ = io.ReadAll(r.Body)
 		}))
@@ -43,25 +42,6 @@ func TestDeadlinesOfABody(t *testing.T) {
 		}
 		if isExtended := reads[1].After(reads[0]); isExtended != (limit == 0) {
 			t.Errorf("%s: the deadlines are %v", name, reads)
-		}
-	}
-}
-
-// TestARequestThatEndsEarlyIsNotAcknowledged ends requests while the backend processes them. A connection can still be open then.
-func TestARequestThatEndsEarlyIsNotAcknowledged(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	b, err := openBackend(BackendOptions{Host: "registry.invalid", PlainHTTP: true}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.close() })
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete} {
-		w := httptest.NewRecorder()
-		b.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "/v2/acme/boats/manifests/v1.0.0", nil))
-		if w.Code < http.StatusInternalServerError {
-			t.Errorf("%s: %d %s", method, w.Code, w.Body)
 		}
 	}
 }
