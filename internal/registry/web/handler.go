@@ -149,6 +149,8 @@ func (h *Handler) failure(r *request, err error) *response {
 	switch {
 	case errors.Is(err, ErrNotFound):
 		view.Login = h.options.Login
+	case errors.Is(err, context.DeadlineExceeded):
+		view = failureView{Status: http.StatusServiceUnavailable, Heading: "This took too long", Text: "Try again later."}
 	case errors.As(err, &known):
 		view = failureView{Status: http.StatusUnprocessableEntity, Heading: "This cannot be shown", Text: known.Error(), Code: known.Code.Name}
 	case errors.Is(err, context.Canceled):
