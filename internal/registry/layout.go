@@ -159,31 +159,6 @@ func (l *Layouts) check(repository string) error {
 	return ErrDamaged.New(nil, "the repository %s is damaged; the log of the server names the file and the remedy", repository)
 }
 
-// damageError is the damage of a list that was read completely, or that is missing. Any other error is a fault of the system, such as a lack of
-// descriptors, which passes and says nothing about the content.
-type damageError struct{ error }
-
-// isDamage reports whether an error is the damage of content.
-func isDamage(err error) bool {
-	var damage damageError
-	return errors.As(err, &damage)
-}
-
-// unreadable returns the error for a repository that cannot be read now. It is logged once until the repository can be read.
-func (l *Layouts) unreadable(repository, file string, cause error) error {
-	_, failed := os.Stat(file) // It needs no descriptor.
-	l.mu.Lock()
-	last := l.checked[repository]
-	if !isAbsent(failed) { // Clients can send any number of other names.
-		l.checked[repository] = layoutCheck{hasTags: last.hasTags, isUnreadable: true}
-	}
-	l.mu.Unlock()
-	if !last.isUnreadable && !isAbsent(failed) {
-		l.log.Error("the repository cannot be read now", "repository", repository, "file", file, "error", cause)
-	}
-	return ErrServer.New(nil, "the repository %s cannot be read now; the log of the server has the cause", repository)
-}
-
 // digestAlgorithms are the algorithms of the digests of content, which are the names of its folders.
 var digestAlgorithms = []string{"sha256", "sha512"}
 

@@ -23,7 +23,8 @@ func (s *Server) limitClients() {
 	}
 	s.limiter = limit.New(*s.options.Limits, disk)
 	s.uploads = upload.Limit(upload.Options{
-		Most: s.options.MaxUpload, Hint: "start the server with a larger `xpkg registry serve --max-upload-size`", Limiter: s.limiter,
+		Most: s.options.MaxUpload, Limiter: s.limiter,
+		Hint: "start the server with a larger `xpkg registry serve --max-upload-size`",
 	}, s.images)
 }
 
@@ -73,8 +74,8 @@ func KindOf(r *http.Request) limit.Kind {
 	return limit.Plain
 }
 
-// limitRepositories counts a repository without a tag to which an upload is started. It responds to a request beyond the limit, and reports whether
-// the upload may start.
+// limitRepositories counts a repository without a tag to which an upload is started. It responds to a request beyond
+// the limit, and reports whether the upload may start.
 func (s *Server) limitRepositories(w http.ResponseWriter, r *http.Request, repository string) bool {
 	client, _ := limit.ClientOf(r.Context())
 	entry, _, _, refused := s.limiter.Repositories.Use(client, repository)

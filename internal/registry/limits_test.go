@@ -17,8 +17,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// TestNoClientExhaustsAServer makes a user without special permissions, and clients that are not logged in, hold everything that clients can hold, far
-// beyond the limits. Other users go on working, and the server has a bounded number of goroutines, which end.
+// TestNoClientExhaustsAServer makes a user without special permissions, and clients that are not logged in, hold
+// everything that clients can hold, far beyond the limits. Other users go on working, and the server has a bounded
+// number of goroutines, which end.
 func TestNoClientExhaustsAServer(t *testing.T) {
 	limits := limit.Limits{Connections: 48, Requests: 32, Manifests: 8, Work: 8, Uploads: 16, Repositories: 1000}
 	s := start(t, func(o *registry.Options) {

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"strconv"
 
-	"github.com/xpkg-dev/xpkg/internal/registry/limit"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -38,39 +37,6 @@ const (
 func writeError(w http.ResponseWriter, r *http.Request, status int, code, message string) {
 	writeJSON(w, r, status, map[string]any{"errors": []map[string]string{{"code": code, "message": message}}})
 }
-
-// writeUnreadable writes the response to a read of content that cannot be read now, such as for lack of descriptors: only content that was read
-// completely can be damaged.
-func writeUnreadable(w http.ResponseWriter, r *http.Request) {
-	limit.Unavailable("the registry cannot read the content now; its log has the cause").Write(w, r)
-}
-
-// readAnswer replaces the response to a read of content that olareg cannot read: its response is empty.
-type readAnswer struct {
-	http.ResponseWriter
-	request  *http.Request
-	replaced bool
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (a *readAnswer) WriteHeader(status int) {
-	if a.replaced = status == http.StatusInternalServerError; a.replaced {
-		writeUnreadable(a.ResponseWriter, a.request)
-		return
-	}
-	a.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements [http.ResponseWriter].
-func (a *readAnswer) Write(p []byte) (int, error) {
-	if a.replaced {
-		return len(p), nil
-	}
-	return a.ResponseWriter.Write(p)
-}
-
-// Unwrap returns the writer for [http.ResponseController].
-func (a *readAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // backendFault is an error of a response of the backend: the request of the client can be valid.
 type backendFault struct{ error }

@@ -122,8 +122,9 @@ func (p *process) descriptors(t *testing.T) int {
 	return len(open)
 }
 
-// TestNoClientExhaustsAProcess makes a user without special permissions hold everything that a client can hold, far beyond the limits of a server with 256
-// descriptors. Another user goes on working, and the server keeps a quarter of its descriptors.
+// TestNoClientExhaustsAProcess makes a user without special permissions hold everything that a client can hold, far
+// beyond the limits of a server with 256 descriptors. Another user goes on working, and the server keeps a quarter of
+// its descriptors.
 func TestNoClientExhaustsAProcess(t *testing.T) {
 	p := startProcess(t)
 	base := p.descriptors(t)
@@ -146,7 +147,8 @@ func TestNoClientExhaustsAProcess(t *testing.T) {
 	}
 }
 
-// TestLackOfDescriptorsIsNoDamage takes all descriptors from a server. It refuses requests for the time, and changes and reports no content as damaged.
+// TestLackOfDescriptorsIsNoDamage takes all descriptors from a server. It refuses requests for the time, and changes
+// and reports no content as damaged.
 func TestLackOfDescriptorsIsNoDamage(t *testing.T) {
 	p := startProcess(t)
 	repository := "/v2/acme/boats"

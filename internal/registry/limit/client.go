@@ -19,8 +19,8 @@ type Client struct {
 // User returns the client of a user or another identity with valid credentials.
 func User(name string) Client { return Client{Key: "user " + name} }
 
-// Address returns the client of a request without valid credentials: its address. Behind a proxy, that is the one which the proxy has added to the
-// header X-Forwarded-For.
+// Address returns the client of a request without valid credentials: its address. Behind a proxy, that is the one which
+// the proxy has added to the header X-Forwarded-For.
 func Address(r *http.Request, isBehindProxy bool) Client {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

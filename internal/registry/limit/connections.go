@@ -20,8 +20,8 @@ const (
 	mostStreams = 100
 )
 
-// Connections are the open connections of a server. If there are as many as the limit, a new one replaces one without a request in progress: the
-// oldest one of the address that has most of them. It is safe for concurrent use.
+// Connections are the open connections of a server. If there are as many as the limit, a new one replaces one without a
+// request in progress: the oldest one of the address that has most of them. It is safe for concurrent use.
 type Connections struct {
 	most int
 

@@ -3,8 +3,8 @@ package limit
 // usualFiles is the number of files that a process can open on systems that do not tell it.
 const usualFiles = 4096
 
-// Disk is the file system on which a server stores content. Uploads leave a reserve free, which the server needs to go on: 5 % of the space, at
-// most 1 GiB, and 1 % of the files. The zero value has no limit.
+// Disk is the file system on which a server stores content. Uploads leave a reserve free, which the server needs to go
+// on: 5 % of the space, at most 1 GiB, and 1 % of the files. The zero value has no limit.
 type Disk struct {
 	// Dir is a folder of the file system; empty for a server that stores nothing.
 	Dir string
@@ -20,7 +20,8 @@ const (
 	reserveShare, filesReserve = 20, 100
 )
 
-// Room returns the number of bytes that uploads can still use. A file system that does not tell its space has room: writes fail when it is full.
+// Room returns the number of bytes that uploads can still use. A file system that does not tell its space has room:
+// writes fail when it is full.
 func (d *Disk) Room() int64 {
 	const most = 1 << 62
 	if d == nil || d.Dir == "" {
@@ -50,5 +51,7 @@ func (d *Disk) Check() *Refusal {
 }
 
 func errDiskFull() *Refusal {
-	return &Refusal{what: "the disk of the server is almost full", advice: "the operator of the server has to free space on it"}
+	return &Refusal{
+		what: "the disk of the server is almost full", advice: "the operator of the server has to free space on it",
+	}
 }

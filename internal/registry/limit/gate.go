@@ -19,9 +19,11 @@ func (s *share) refusal(c Client, things, advice string) *Refusal {
 	case s.held[c.Key] >= OfClient(s.most):
 		return &Refusal{fmt.Sprintf("the client has %d %s, which is the limit", s.held[c.Key], things), advice, true}
 	case c.IsAnonymous && s.anonymous >= OfAnonymous(s.most):
-		return &Refusal{fmt.Sprintf("clients that are not logged in have %d %s, which is the limit", s.anonymous, things), "log in, or try again later", false}
+		reason := fmt.Sprintf("clients that are not logged in have %d %s, which is the limit", s.anonymous, things)
+		return &Refusal{reason, "log in, or try again later", false}
 	case s.total >= s.most:
-		return &Refusal{fmt.Sprintf("the server has %d %s, which is the limit", s.total, things), "try again later", false}
+		reason := fmt.Sprintf("the server has %d %s, which is the limit", s.total, things)
+		return &Refusal{reason, "try again later", false}
 	}
 	return nil
 }

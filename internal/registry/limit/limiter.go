@@ -74,9 +74,11 @@ func (l *Limiter) Serve(s *http.Server, accepting net.Listener) error {
 	return s.Serve(accepting)
 }
 
-// Handler returns a handler that forwards requests within the limits, with their client in the context. Identify returns the client of a request; it
-// fails if the server cannot find out now.
-func (l *Limiter) Handler(identify func(*http.Request) (Client, error), kindOf func(*http.Request) Kind, next http.Handler) http.Handler {
+// Handler returns a handler that forwards requests within the limits, with their client in the context. Identify
+// returns the client of a request; it fails if the server cannot find out now.
+func (l *Limiter) Handler(
+	identify func(*http.Request) (Client, error), kindOf func(*http.Request) Kind, next http.Handler,
+) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		kind := kindOf(r)
 		if kind == Check {
@@ -103,7 +105,8 @@ func (l *Limiter) Handler(identify func(*http.Request) (Client, error), kindOf f
 	})
 }
 
-// serve serves a request when there is room for its kind. The request makes room for others when its response begins, however slowly the client reads.
+// serve serves a request when there is room for its kind. The request makes room for others when its response begins,
+// however slowly the client reads.
 func (l *Limiter) serve(w http.ResponseWriter, r *http.Request, kind Kind, next http.Handler) {
 	gate := l.kinds[kind]
 	if gate == nil {

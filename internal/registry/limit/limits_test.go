@@ -18,7 +18,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLimitsLeaveDescriptors finds no process whose clients can use all its descriptors: each connection, request and upload uses at most one.
+// TestLimitsLeaveDescriptors finds no process whose clients can use all its descriptors: each connection, request and
+// upload uses at most one.
 func TestLimitsLeaveDescriptors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		files := rapid.Uint64Range(256, 1<<32).Draw(t, "files")
@@ -63,8 +64,8 @@ func TestTheGuideStatesTheLimits(t *testing.T) {
 	}
 }
 
-// TestNobodyTakesTheShareOfAnother admits and ends requests of clients in any order. A user with nothing is always admitted until others with
-// credentials have three quarters, and no level exceeds its limit.
+// TestNobodyTakesTheShareOfAnother admits and ends requests of clients in any order. A user with nothing is always
+// admitted until others with credentials have three quarters, and no level exceeds its limit.
 func TestNobodyTakesTheShareOfAnother(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(4, 40).Draw(t, "most")
@@ -139,7 +140,8 @@ func TestARequestWaitsForOthers(t *testing.T) {
 	})
 }
 
-// TestIdleEntriesMakeRoom replaces the oldest idle upload of the client itself, and never one in use or that of another client.
+// TestIdleEntriesMakeRoom replaces the oldest idle upload of the client itself, and never one in use or that of another
+// client.
 func TestIdleEntriesMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := NewTable(8, "uploads", time.Minute)
@@ -235,7 +237,8 @@ func TestClientsWithoutCredentials(t *testing.T) {
 	}
 }
 
-// TestANewConnectionReplacesAnIdleOne replaces the oldest connection without a request of the address that has most of them.
+// TestANewConnectionReplacesAnIdleOne replaces the oldest connection without a request of the address that has most of
+// them.
 func TestANewConnectionReplacesAnIdleOne(t *testing.T) {
 	c := newConnections(4)
 	at := time.Now()

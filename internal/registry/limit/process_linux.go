@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostMemory returns the memory that this process can use: the least of that of the machine, its container and GOMEMLIMIT.
+// mostMemory returns the memory that this process can use: the least of that of the machine, its container and
+// GOMEMLIMIT.
 func mostMemory() uint64 {
 	least := uint64(debug.SetMemoryLimit(-1)) //nolint:gosec // It is positive.
 	var info unix.Sysinfo_t

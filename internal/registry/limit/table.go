@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Table limits the things that clients hold beyond their requests, such as upload sessions. An entry that is not in use makes room for another one of
-// its client, or of any client if all clients together are at the limit, once it was idle for a while. It is safe for concurrent use.
+// Table limits the things that clients hold beyond their requests, such as upload sessions. An entry that is not in use
+// makes room for another one of its client, or of any client if all clients together are at the limit, once it was idle
+// for a while. It is safe for concurrent use.
 type Table struct {
 	things string
 	idle   time.Duration
@@ -34,13 +35,16 @@ type Entry struct {
 // entryLife is the time after which an entry that is not in use is removed in any case.
 const entryLife = 2 * time.Hour
 
-// NewTable returns a table for a number of things, which are named so in messages. An entry is idle after the given time without use.
+// NewTable returns a table for a number of things, which are named so in messages. An entry is idle after the given
+// time without use.
 func NewTable(most int, things string, idle time.Duration) *Table {
-	return &Table{things: things, idle: idle, share: share{most: most}, entries: map[string]*Entry{}, bytes: map[string]int64{}}
+	return &Table{
+		things: things, idle: idle, share: share{most: most}, entries: map[string]*Entry{}, bytes: map[string]int64{},
+	}
 }
 
-// Use returns the entry with a key, which is in use until Done is called. Without one, it adds one for the client, or returns the reason for which
-// it does not. Removed are the keys of the entries that made room.
+// Use returns the entry with a key, which is in use until Done is called. Without one, it adds one for the client, or
+// returns the reason for which it does not. Removed are the keys of the entries that made room.
 func (t *Table) Use(c Client, key string) (e *Entry, isNew bool, removed []string, refused *Refusal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +55,8 @@ func (t *Table) Use(c Client, key string) (e *Entry, isNew bool, removed []strin
 	removed = t.removeIdle(entryLife, func(*Entry) bool { return true }, len(t.entries))
 	refused = t.refusal(c)
 	if refused != nil {
-		removed = append(removed, t.removeIdle(t.idle, func(e *Entry) bool { return !refused.isOwn || e.client == c }, 1)...)
+		selects := func(e *Entry) bool { return !refused.isOwn || e.client == c }
+		removed = append(removed, t.removeIdle(t.idle, selects, 1)...)
 		refused = t.refusal(c)
 	}
 	if refused != nil {
@@ -146,8 +151,8 @@ func (t *Table) Grow(e *Entry, n int64) int64 {
 	return e.size
 }
 
-// CheckRoom returns the reason for which an entry may not grow by n bytes, where room is the disk space that all entries can still use; nil if it may. A
-// client may use half of the space that the entries have or can use.
+// CheckRoom returns the reason for which an entry may not grow by n bytes, where room is the disk space that all
+// entries can still use; nil if it may. A client may use half of the space that the entries have or can use.
 func (t *Table) CheckRoom(e *Entry, n, room int64) *Refusal {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,7 +161,8 @@ func (t *Table) CheckRoom(e *Entry, n, room int64) *Refusal {
 	}
 	if most := (room + t.total) / 2; t.bytes[e.client.Key]+n > most {
 		return &Refusal{
-			what:   fmt.Sprintf("the client has %s with %d bytes, and at most %d are allowed now", t.things, t.bytes[e.client.Key], most),
+			what: fmt.Sprintf("the client has %s with %d bytes, and at most %d are allowed now",
+				t.things, t.bytes[e.client.Key], most),
 			advice: "complete or cancel some of them", isOwn: true,
 		}
 	}

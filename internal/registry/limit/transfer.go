@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// patience is the time for which a client may send or receive nothing. A transfer of any length is allowed, as long as it makes
-	// progress.
+	// patience is the time for which a client may send or receive nothing. A transfer of any length is allowed, as long
+	// as it makes progress.
 	patience = time.Minute
 	// restTime is the time in which a client must have sent the rest of a body that the server did not read.
 	restTime = 2 * time.Second
@@ -29,16 +29,17 @@ func Transfers(next http.Handler) http.Handler {
 	})
 }
 
-// WithBody returns a request with another body. The server keeps the original request: only if its body is the server's own, the server
-// closes the connection of a rejected upload so that the client receives the response before a reset.
+// WithBody returns a request with another body. The server keeps the original request: only if its body is the server's
+// own, the server closes the connection of a rejected upload so that the client receives the response before a reset.
 func WithBody(r *http.Request, body io.ReadCloser) *http.Request {
 	r = r.WithContext(r.Context())
 	r.Body = body
 	return r
 }
 
-// patientBody extends the deadline of the connection with each read, and removes it at the end of the body: package http cancels a request when the
-// deadline passes, and a registry behind the server can take longer to store the content. A recorder of a test has no deadline, so errors are ignored.
+// patientBody extends the deadline of the connection with each read, and removes it at the end of the body: package
+// http cancels a request when the deadline passes, and a registry behind the server can take longer to store the
+// content. A recorder of a test has no deadline, so errors are ignored.
 type patientBody struct {
 	io.ReadCloser
 	controller *http.ResponseController
@@ -70,7 +71,8 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// limitRest limits the time for which package http waits for the rest of a body after the response. It sets another deadline for the next request.
+// limitRest limits the time for which package http waits for the rest of a body after the response. It sets another
+// deadline for the next request.
 func (b *patientBody) limitRest() {
 	if !b.isRead {
 		_ = b.controller.SetReadDeadline(time.Now().Add(restTime))

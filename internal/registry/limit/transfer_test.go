@@ -22,8 +22,8 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// TestDeadlinesOfABody removes the deadline at the end of a body, because package http would cancel the request, and never extends that of a body
-// with a limit.
+// TestDeadlinesOfABody removes the deadline at the end of a body, because package http would cancel the request, and
+// never extends that of a body with a limit.
 func TestDeadlinesOfABody(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]time.Duration{"without a limit": 0, "with a limit": time.Nanosecond} {

@@ -35,8 +35,9 @@ type uploads struct {
 	next http.Handler
 }
 
-// Limit returns a handler of requests that are permitted already. It rejects blobs that exceed a limit while they arrive, and cancels their uploads,
-// which removes the received part from disk. It starts no more uploads than the limits allow.
+// Limit returns a handler of requests that are permitted already. It rejects blobs that exceed a limit while they
+// arrive, and cancels their uploads, which removes the received part from disk. It starts no more uploads than the
+// limits allow.
 func Limit(o Options, next http.Handler) http.Handler { return &uploads{o, next} }
 
 // ServeHTTP implements [http.Handler].
@@ -200,7 +201,8 @@ func (a *answer) WriteHeader(status int) {
 		return
 	}
 	if a.status == 0 && status == http.StatusAccepted {
-		if location, err := url.Parse(a.Header().Get("Location")); err == nil && strings.Contains(location.Path, "/blobs/uploads/") {
+		location, err := url.Parse(a.Header().Get("Location"))
+		if err == nil && strings.Contains(location.Path, "/blobs/uploads/") {
 			a.isOpen = true
 			a.uploads.Limiter.Uploads.Rename(a.entry, location.Path)
 		}
