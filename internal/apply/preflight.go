@@ -460,6 +460,17 @@ func withDropped(content []byte, dropped []string) ([]byte, error) {
 	return json.Marshal(object)
 }
 
+// withStored returns the content of CRDs with the versions that a change drops.
+func withStored(content Content, dropped []string) Content {
+	return func(ref plan.Ref) ([]byte, error) {
+		raw, err := content(ref)
+		if err != nil {
+			return nil, err
+		}
+		return withDropped(raw, dropped)
+	}
+}
+
 // pruneStored prepares a CRD for a write that drops stored versions: it moves the storage
 // version, checks that no custom resource was created meanwhile, and removes the dropped
 // versions from status.storedVersions. It returns the change with the resourceVersion
@@ -474,13 +485,7 @@ func (c *Cluster) pruneStored(ctx context.Context, folder string, ch plan.Change
 	}
 	// The object lacks the content digest, so that the next plan after an interruption writes it.
 	moved.Annotations[plan.ContentDigestAnnotation] = "moving-storage-version"
-	if _, err := c.write(ctx, moved, func(ref plan.Ref) ([]byte, error) {
-		raw, err := content(ref)
-		if err != nil {
-			return nil, err
-		}
-		return withDropped(raw, ch.PruneStored)
-	}); err != nil {
+	if _, err := c.write(ctx, moved, withStored(content, ch.PruneStored)); err != nil {
 		return ch, err
 	}
 	live, _, err := c.definition(ctx, ch.Ref)

@@ -35,7 +35,11 @@ func (c *Cluster) carryOut(ctx context.Context, ch plan.Change, content Content)
 	if err != nil {
 		return plan.Written{}, "", err
 	}
-	if len(ch.PruneStored) > 0 && !c.dryRun {
+	switch {
+	case len(ch.PruneStored) > 0 && c.dryRun:
+		// The API server would not reach its admission: the stored versions are pruned before.
+		content = withStored(content, ch.PruneStored)
+	case len(ch.PruneStored) > 0:
 		if ch, err = c.pruneStored(ctx, path, ch, content); err != nil {
 			return plan.Written{}, "", err
 		}

@@ -126,6 +126,11 @@ func Grants() []Grant {
 			},
 		},
 		{
+			Name: "admission", Scope: Everywhere,
+			Reason: "Find out whether an admission policy applies to the objects of packages, so that an update of which it denies an object writes nothing.",
+			Rules:  []rbacv1.PolicyRule{rule("admissionregistration.k8s.io", words("validatingadmissionpolicies"), words("list"))},
+		},
+		{
 			Name: "core", Scope: Everywhere,
 			Reason: "Detect a Crossplane core that would write the same objects: whether its ServiceAccount may write packages, and the policy that denies it.",
 			Rules: []rbacv1.PolicyRule{

@@ -1,0 +1,104 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// admissionPaths are the paths of the configurations that can deny a write. A version that the API server does not
+// serve has none.
+var admissionPaths = []string{
+	"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+	"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+	"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+}
+
+// CheckAdmitted returns the error of a dry run of the changes of a plan, so that a plan of which one change is denied
+// writes nothing. It makes no calls for a single change, which is written or not, and no dry run if no admission policy
+// or webhook applies to the groups of the objects. The write itself shows what a webhook denies that does not support
+// dry runs.
+func (c *Cluster) CheckAdmitted(ctx context.Context, p plan.Plan, content Content) error {
+	groups := map[string]bool{"*": true}
+	for _, ch := range p.Changes {
+		group, _, _ := strings.Cut(ch.Ref.APIVersion, "/")
+		groups[group] = true
+	}
+	if len(p.Changes) < 2 || len(p.Refusals) > 0 {
+		return nil
+	}
+	if concerned, err := c.mayDeny(ctx, groups); err != nil || !concerned {
+		return err
+	}
+	if _, err := c.DryRun().Run(ctx, p, content); !NoDryRun(err) {
+		return err
+	}
+	return nil
+}
+
+// mayDeny reports whether an admission policy or webhook applies to one of some API groups. It returns true if the
+// configurations cannot be read.
+func (c *Cluster) mayDeny(ctx context.Context, groups map[string]bool) (bool, error) {
+	for _, path := range admissionPaths {
+		raw, err := c.get(ctx, runtime.ContentTypeJSON, nil, path)
+		if notServed(err) {
+			continue
+		}
+		var list admissionList
+		if err == nil {
+			err = json.Unmarshal(raw, &list)
+		}
+		if err != nil {
+			err = classify(err, "list the admission policies and webhooks")
+			if errors.Is(err, ErrForbidden) {
+				return true, nil
+			}
+			return false, err
+		}
+		if list.concerns(groups) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// admissionList is the part of a list of policies or webhook configurations that selects objects.
+type admissionList struct {
+	Items []struct {
+		Spec struct {
+			MatchConstraints struct {
+				ResourceRules []admissionRule `json:"resourceRules"`
+			} `json:"matchConstraints"`
+		} `json:"spec"`
+		Webhooks []struct {
+			Rules []admissionRule `json:"rules"`
+		} `json:"webhooks"`
+	} `json:"items"`
+}
+
+type admissionRule struct {
+	APIGroups []string `json:"apiGroups"`
+}
+
+// concerns reports whether a rule selects one of some groups.
+func (l admissionList) concerns(groups map[string]bool) bool {
+	selects := func(r admissionRule) bool {
+		return slices.ContainsFunc(r.APIGroups, func(group string) bool { return groups[group] })
+	}
+	for _, item := range l.Items {
+		rules := slices.Clone(item.Spec.MatchConstraints.ResourceRules)
+		for _, hook := range item.Webhooks {
+			rules = append(rules, hook.Rules...)
+		}
+		if slices.ContainsFunc(rules, selects) {
+			return true
+		}
+	}
+	return false
+}
