@@ -48,6 +48,10 @@ var differences = []difference{
 		"when the active revision was activated, and whether it has been healthy since",
 	},
 	{
+		newest, packageKinds + "|" + revisionKinds, "added", "v1* .status.lastHandledRetry",
+		"the last attempt that a user has requested with the annotation xpkg.dev/retry",
+	},
+	{
 		newest, packageKinds, "added", "v1* .status.lastHealthyRevision",
 		"the revision that is brought back when another one does not become healthy",
 	},

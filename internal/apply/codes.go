@@ -22,6 +22,7 @@ func Codes() []errcode.Code {
 		ErrMoved,
 		ErrNameTaken,
 		ErrNeedsAdoption,
+		ErrPartial,
 		ErrQuota,
 		ErrRefused,
 		ErrRejected,
@@ -34,9 +35,9 @@ func Codes() []errcode.Code {
 // RefusalCodes returns the names of the codes of plans that were refused, or that the API server rejected,
 // because of an object in the cluster.
 func RefusalCodes() []string {
-	out := []string{ErrRefused.Name, ErrDeleting.Name, ErrNeedsAdoption.Name, check.ErrUnserved.Name}
+	out := []string{check.ErrUnserved.Name}
 	for _, c := range Codes() {
-		if c.Final {
+		if c.Final || c.Refusal || c.Approval {
 			out = append(out, c.Name)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // Codes for reading a cluster and carrying out a plan.
 var (
 	ErrRefused = errcode.Code{
-		Name: "ForeignOwner", Class: errcode.Conflict,
+		Name: "ForeignOwner", Class: errcode.Conflict, Refusal: true,
 		Cause: "An object of the package belongs to another owner.",
 		Fix:   "If another version of the package that holds the object does not contain it, update that package first, or both with one command: the object stays, and this package takes it over. Otherwise uninstall one of both; an uninstall deletes the custom resources of its CRDs. If no package holds the object, remove it, and try again. Nothing was written.",
 	}
@@ -30,19 +30,19 @@ var (
 		Fix:   "Review the objects. Adopt them with `xpkg install --adopt`, `xpkg update --adopt` or `xpkg approve`, or delete them. Nothing was written.",
 	}
 	ErrDeleting = errcode.Code{
-		Name: "ObjectDeleting", Class: errcode.Conflict,
+		Name: "ObjectDeleting", Class: errcode.Conflict, Refusal: true,
 		Cause: "An object of the package is being deleted.",
 		Fix:   "Wait until the object is deleted; the package manager continues automatically. If it is not deleted, it has a finalizer: inspect it with kubectl. Nothing was written.",
 	}
 	ErrImmutable = errcode.Code{
-		Name: "ImmutableField", Class: errcode.Conflict, Final: true,
+		Name: "ImmutableField", Class: errcode.Conflict, Refusal: true,
 		Cause: "The package changes a field that can never change: of a CRD, XRD or MRD in the cluster, such as its scope, or the type of a Composition.",
-		Fix:   "Keep the installed version, or ask the author of the package for a version that renames the resource. Nothing was written.",
+		Fix:   "Keep the installed version, or ask the author of the package for a version that renames the resource. If nothing needs the object in the cluster, nor the custom resources of a CRD, delete it: the manager continues automatically. Nothing was written.",
 	}
 	ErrStoredVersion = errcode.Code{
-		Name: "StoredVersionInUse", Class: errcode.Conflict, Final: true,
+		Name: "StoredVersionInUse", Class: errcode.Conflict, Refusal: true,
 		Cause: "The package drops a version of a CRD in which custom resources can be stored.",
-		Fix:   "Rewrite the custom resources in the storage version with `xpkg migrate-storage --all`, and try again. Nothing was written.",
+		Fix:   "Rewrite the custom resources in the storage version with `xpkg migrate-storage --all`, or delete them. The manager tries again at least once a minute, and at once after the same `xpkg update`. Nothing was written.",
 	}
 	ErrFieldsDropped = errcode.Code{
 		Name: "FieldsDropped", Class: errcode.Conflict,
@@ -55,19 +55,24 @@ var (
 		Fix:   "List the CRDs with `kubectl get crds`.",
 	}
 	ErrNameTaken = errcode.Code{
-		Name: "NameTaken", Class: errcode.Conflict, Final: true,
+		Name: "NameTaken", Class: errcode.Conflict, Refusal: true,
 		Cause: "A CRD, XRD or MRD of the package has a kind, plural, singular or short name that another CRD or XRD of its group has. The API server would not serve it.",
 		Fix:   "Uninstall the package that holds the other CRD or XRD, or ask the author of the package for another name. Nothing was written.",
 	}
 	ErrAggregated = errcode.Code{
-		Name: "AggregatedAPI", Class: errcode.Conflict, Final: true,
+		Name: "AggregatedAPI", Class: errcode.Conflict, Refusal: true,
 		Cause: "An aggregated API serves the group and version of a CRD, XRD or MRD of the package. The API server would send all requests for the custom resources to it.",
 		Fix:   "If nothing needs the aggregated API, delete its APIService with `kubectl delete apiservice`. Otherwise ask the author of the package for another group or version. Nothing was written.",
 	}
 	ErrDenied = errcode.Code{
-		Name: "AdmissionDenied", Class: errcode.Unauthorized, Final: true,
+		Name: "AdmissionDenied", Class: errcode.Unauthorized, Refusal: true,
 		Cause: "An admission policy or webhook of the cluster denied an object of the package.",
-		Fix:   "Change the policy that the message names, or the package. The manager repeats its attempts.",
+		Fix:   "Change the policy that the message names, or the package. The manager tries again at least once a minute, and at once after the same `xpkg update`; it changes nothing meanwhile.",
+	}
+	ErrPartial = errcode.Code{
+		Name: "PartlyWritten", Class: errcode.Unauthorized,
+		Cause: "An admission policy or webhook of the cluster denied an object of a new version after other objects had been written: it changed meanwhile, denies an object other than those of the package, or does not support dry runs. An update is rolled back at once.",
+		Fix:   "Change the policy that the message names, or the package. Then repeat the update.",
 	}
 	ErrQuota = errcode.Code{
 		Name: "QuotaExceeded", Class: errcode.Unauthorized,

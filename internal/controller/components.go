@@ -45,6 +45,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 )
 
 // components are the values that several controllers share.
@@ -254,10 +255,18 @@ func announcements(o Options) map[string]string {
 // classifyFailure returns the kind of failure that a reason of the Ready condition stands for.
 func classifyFailure(reason v1.ConditionReason) revision.Failure {
 	name := string(reason)
-	isFinal := func(c errcode.Code) bool { return c.Final && c.Name == name }
+	is := func(has func(errcode.Code) bool) bool {
+		return slices.ContainsFunc(slices.Concat(apply.Codes(), runtime.Codes(), runtimedefaults.Codes()), func(c errcode.Code) bool {
+			return c.Name == name && has(c)
+		})
+	}
 	switch {
-	case slices.ContainsFunc(apply.Codes(), isFinal), slices.ContainsFunc(runtime.Codes(), isFinal):
+	case is(func(c errcode.Code) bool { return c.Final }):
 		return revision.Final
+	case is(func(c errcode.Code) bool { return c.Refusal }):
+		return revision.Refused
+	case name == apply.ErrPartial.Name:
+		return revision.Partial
 	case name == runtime.ReasonCrashLoop:
 		return revision.CrashLoop
 	case runtime.IsRuntimeFailure(name):

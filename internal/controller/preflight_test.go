@@ -18,8 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
-// A new version that changes the scope of one of three CRDs is rolled back at once, and
-// none of the three is written.
+// A new version that changes the scope of one of three CRDs is refused, and none of the three is written.
 //
 // hardening: E9, I-3
 func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
@@ -41,11 +40,10 @@ func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
 	p := env.NewProvider("scope", first)
 	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
-	running := p.Status.CurrentRevision
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = second })
-	untilRolledBack(t, s, p)
-	if b := p.Status.Rollback; b.To != running || !strings.HasPrefix(b.Message, "ImmutableField: ") || !strings.Contains(b.Message, "ones."+group+": spec.scope is Cluster and cannot change to Namespaced") {
-		t.Errorf("rolled back: %+v", b)
+	untilUpdateRefused(t, s, p, "ImmutableField")
+	if m := p.GetCondition(v1.TypeReady).Message; !strings.Contains(m, "ones."+group+": spec.scope is Cluster and cannot change to Namespaced") {
+		t.Errorf("the message is %s", m)
 	}
 	for _, kind := range kinds {
 		name := strings.ToLower(kind) + "s." + group
@@ -57,7 +55,7 @@ func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
 	remove(t, s, p)
 }
 
-// A new version that changes the type of a Composition, which never changes, is rolled back at once, and no object is written.
+// A new version that changes the type of a Composition, which never changes, is refused, and no object is written.
 func TestAnUpdateThatChangesTheTypeOfACompositionWritesNothing(t *testing.T) {
 	s := newEnv(t)
 	s.options.ActivationDeadline = time.Hour
@@ -76,10 +74,10 @@ func TestAnUpdateThatChangesTheTypeOfACompositionWritesNothing(t *testing.T) {
 	}
 	generation := xrd.Generation
 	env.Update(t, s.Env, p, func(p *v1.Configuration) { p.Spec.Package = second })
-	untilRolledBack(t, s, p)
+	untilUpdateRefused(t, s, p, "ImmutableField")
 	want := "Composition main." + group + ": spec.compositeTypeRef is {\"apiVersion\":\"" + group + "/v1\",\"kind\":\"XThing\"} and cannot change to "
-	if b := p.Status.Rollback; !strings.HasPrefix(b.Message, "ImmutableField: ") || !strings.Contains(b.Message, want) {
-		t.Errorf("rolled back: %+v", b)
+	if m := p.GetCondition(v1.TypeReady).Message; !strings.Contains(m, want) {
+		t.Errorf("the message is %s", m)
 	}
 	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(xrd), xrd); err != nil || xrd.Generation != generation {
 		t.Errorf("the XRD was written: generation %d, not %d, %v", xrd.Generation, generation, err)
@@ -108,9 +106,9 @@ func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
 	used := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Used", "metadata": map[string]any{"name": "u"}}}
 	s.CreateTemporary(t, used)
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = two })
-	untilRolledBack(t, s, p)
-	if b := p.Status.Rollback; !strings.HasPrefix(b.Message, "StoredVersionInUse: ") || !strings.Contains(b.Message, "useds."+group) || strings.Contains(b.Message, "emptys."+group) {
-		t.Errorf("rolled back: %+v", b)
+	untilUpdateRefused(t, s, p, "StoredVersionInUse")
+	if m := p.GetCondition(v1.TypeReady).Message; !strings.Contains(m, "useds."+group) || strings.Contains(m, "emptys."+group) {
+		t.Errorf("the message is %s", m)
 	}
 	for _, name := range []string{"emptys." + group, "useds." + group} {
 		if got := schemaDescription(t, s, name); got != "v1" {
@@ -120,10 +118,6 @@ func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
 	if err := s.Client.Delete(t.Context(), used); err != nil {
 		t.Fatal(err)
 	}
-	env.Update(t, s.Env, p, func(p *v1.Provider) {
-		metav1.SetMetaDataAnnotation(&p.ObjectMeta, "retry", "1")
-		p.Spec.RevisionHistoryLimit = new(int64(5))
-	})
 	untilSettled(t, s, p)
 	for _, name := range []string{"emptys." + group, "useds." + group} {
 		var d apiextensionsv1.CustomResourceDefinition
@@ -141,10 +135,16 @@ func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
 const denied = "denied"
 
 // denyCRDs creates an admission policy of the cluster that denies some CRDs, and waits
-// until it works.
-func denyCRDs(t *testing.T, s *testEnv) {
+// until it works. It returns a function that deletes the policy.
+func denyCRDs(t *testing.T, s *testEnv) (admit func()) {
 	t.Helper()
-	const rule = "!object.spec.versions.exists(v, has(v.schema.openAPIV3Schema.description) && v.schema.openAPIV3Schema.description == '" + denied + "')"
+	return denyCRDsUnless(t, s, "false")
+}
+
+// denyCRDsUnless is like denyCRDs, for requests that do not satisfy a condition.
+func denyCRDsUnless(t *testing.T, s *testEnv, condition string) (admit func()) {
+	t.Helper()
+	rule := condition + " || !object.spec.versions.exists(v, has(v.schema.openAPIV3Schema.description) && v.schema.openAPIV3Schema.description == '" + denied + "')"
 	policy := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "crds.preflight.test"},
 		"spec": map[string]any{
@@ -158,21 +158,30 @@ func denyCRDs(t *testing.T, s *testEnv) {
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": map[string]any{"name": "crds.preflight.test"},
 		"spec": map[string]any{"policyName": "crds.preflight.test", "validationActions": []any{"Deny"}},
 	}}
+	admit = func() {
+		for _, o := range []*unstructured.Unstructured{binding, policy} {
+			if err := s.Client.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(admit)
 	for _, o := range []*unstructured.Unstructured{policy, binding} {
 		if err := s.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			if err := s.Client.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
-				t.Error(err)
-			}
-		})
 	}
 	var probe apiextensionsv1.CustomResourceDefinition
 	if err := yaml.Unmarshal([]byte(crd("probe.preflight.test", "Probe", denied)), &probe); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the policy denies", func() bool {
-		return strings.Contains(fmt.Sprint(s.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)), "the policy of the cluster")
+		o := probe.DeepCopy()
+		err := s.Client.Create(t.Context(), o)
+		if err == nil {
+			err = s.Client.Delete(t.Context(), o)
+		}
+		return strings.Contains(fmt.Sprint(err), "the policy of the cluster")
 	})
+	return admit
 }

@@ -11,9 +11,12 @@ func IsActive(rev v1.PackageRevision) bool {
 	return rev.RevisionSpec().DesiredState == v1.RevisionActive
 }
 
-// isObserved reports whether the status of a revision describes its current spec.
+// isObserved reports whether the status of a revision describes its current spec and, if the revision is not ready, the
+// last attempt that a user has requested.
 func isObserved(rev v1.PackageRevision) bool {
-	return rev.RevisionStatus().ObservedGeneration == rev.GetGeneration()
+	status := rev.RevisionStatus()
+	isReady := rev.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue
+	return status.ObservedGeneration == rev.GetGeneration() && (isReady || v1.IsRetryHandled(rev, status.LastHandledRetry))
 }
 
 // IsEstablished reports whether a revision is active and has established its objects as its current

@@ -21,7 +21,7 @@ import (
 
 // PolicyOf returns the policy that a package requests, with the defaults of the packages guide:
 // activation is automatic, and one inactive revision is kept. The policy contains the rollback of
-// the package until the generation of the package changes.
+// the package until a user requests another attempt.
 func PolicyOf(p v1.Package) Policy {
 	spec := p.PackageSpec()
 	// With an invalid policy, only users activate revisions.
@@ -34,10 +34,17 @@ func PolicyOf(p v1.Package) Policy {
 	if a := p.PackageStatus().Activation; a != nil {
 		out.Keep = append(out.Keep, a.Previous)
 	}
-	if b := p.PackageStatus().Rollback; b != nil && b.Generation == p.GetGeneration() {
+	if b := p.PackageStatus().Rollback; isRolledBack(p) {
 		out.Refused, out.Back = b.From, b.To
 	}
 	return out
+}
+
+// isRolledBack reports whether a package was rolled back, and no user has requested another attempt since: with a
+// change of the spec or of the annotation.
+func isRolledBack(p v1.Package) bool {
+	b := p.PackageStatus().Rollback
+	return b != nil && b.Generation == p.GetGeneration() && v1.IsRetryHandled(p, p.PackageStatus().LastHandledRetry)
 }
 
 // MayPull reports whether a pull policy allows fetching content from a registry.
@@ -113,6 +120,7 @@ func mirror(p v1.Package, meta xpkg.Meta, digest string, rev v1.PackageRevision)
 	rev.SetLabels(desired.Overlay(rev.GetLabels(), xpkg.WithoutReserved(meta.Labels), map[string]string{v1.LabelPackage: p.GetName()}))
 	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), xpkg.WithoutReserved(meta.Annotations)))
 	mirrorContentPolicy(p, rev)
+	setAnnotation(rev, v1.AnnotationRetry, p.GetAnnotations()[v1.AnnotationRetry])
 	recordKey(p, digest, rev)
 	Own(p, rev)
 }

@@ -19,7 +19,7 @@ import (
 var ErrRolledBack = errcode.Code{
 	Name: "RolledBack", Class: errcode.Unhealthy,
 	Cause: "A new revision of the package did not become healthy and stay so until the activation deadline. The revision that was healthy last is active again.",
-	Fix:   "Fix the cause that the message names, or update to another version: any change to the package's spec tries again.",
+	Fix:   "Fix the cause that the message names, and repeat the update, or update to another version. A new value of the annotation " + v1.AnnotationRetry + " and any change to the package's spec try again, too.",
 }
 
 // Failure classifies the reason why a revision is not healthy.
@@ -31,15 +31,24 @@ const (
 	Transient Failure = iota
 	// Final is a failure that a retry with the same content repeats.
 	Final
+	// Refused is a failure due to the state of the cluster, before anything was written.
+	Refused
+	// Partial is a failure after a part of the objects was written.
+	Partial
 	// RuntimeFailure is a failure of the runtime itself, so that another version may work.
 	RuntimeFailure
 	// CrashLoop is a runtime that keeps exiting.
 	CrashLoop
 )
 
+// retryPause is the pause before the manager tries again by itself a revision that was rolled back because the cluster
+// refused it. An attempt makes the former revision inactive for a moment, so it is not short.
+const retryPause = 10 * time.Minute
+
 // RollbackPolicy decides when a revision is rolled back: if it does not become healthy before the
 // activation deadline, or if its runtime crashes before the deadline. A package is rolled back at
-// most once for each generation.
+// most once for each generation and requested attempt, unless the cluster refused the revision: then
+// the former revision is active and maintained, and the other one is tried again from time to time.
 type RollbackPolicy struct {
 	// Deadline is the activation deadline. Zero disables rollbacks.
 	Deadline time.Duration
@@ -53,10 +62,14 @@ type RollbackPolicy struct {
 // rollback out, so that the decision survives a crash of the manager.
 func (r RollbackPolicy) Decide(p v1.Package, revisions []v1.PackageRevision) (decided bool) {
 	status := p.PackageStatus()
-	if b := status.Rollback; b != nil && b.Generation != p.GetGeneration() {
-		status.Rollback = nil
-	}
 	a := status.Activation
+	switch b := status.Rollback; {
+	case b == nil:
+	case !isRolledBack(p):
+		status.Rollback = nil
+	case b.RetryTime != nil && !r.Now().Before(b.RetryTime.Time) && a != nil:
+		status.Rollback, a.Retry = nil, b.From
+	}
 	rev := activated(revisions, a)
 	if rev == nil || awaitsPermission(rev) {
 		return false
@@ -79,12 +92,16 @@ func (r RollbackPolicy) Decide(p v1.Package, revisions []v1.PackageRevision) (de
 	status.Rollback = &v1.Rollback{
 		From: rev.GetName(), To: previous, Generation: p.GetGeneration(), Time: metav1.NewTime(r.Now()), Message: summary.Message,
 	}
+	if r.Classify(summary.Reason) == Refused && PolicyOf(p).Automatic {
+		status.Rollback.RetryTime = new(metav1.NewTime(r.Now().Add(retryPause)))
+	}
 	return true
 }
 
 // shouldRollBack reports whether a revision that is not healthy is rolled back.
 //
-// A revision that has not been healthy has until the deadline, unless its failure is final. A
+// A revision that has not been healthy has until the deadline, unless its failure is final or has left a part of
+// its objects, or the cluster refused it before and still does. A
 // revision that has been healthy is rolled back only for a failure of its runtime that began before
 // the deadline: at once in a crash loop, and otherwise if it is still not healthy at the deadline.
 // Any other problem, such as a lost node, would affect the previous revision as well.
@@ -96,7 +113,7 @@ func (r RollbackPolicy) shouldRollBack(a *v1.Activation, rev v1.PackageRevision,
 	over := !r.Now().Before(deadline)
 	failure := r.Classify(s.Reason)
 	if !a.Healthy {
-		return over || failure == Final
+		return over || failure == Final || failure == Partial || failure == Refused && a.Retry == a.Revision
 	}
 	runtimeHealthy := rev.GetCondition(v1.TypeRuntimeHealthy)
 	if runtimeHealthy.Status != corev1.ConditionFalse || runtimeHealthy.LastTransitionTime.After(deadline) {
@@ -142,9 +159,13 @@ func (r RollbackPolicy) Begin(p v1.Package, d Decision, revisions []v1.PackageRe
 	if awaits {
 		status.Activation = nil
 	} else if a := status.Activation; a == nil || a.Revision != d.Activate || a.Number != d.Number {
-		status.Activation = &v1.Activation{
+		next := &v1.Activation{
 			Revision: d.Activate, Number: d.Number, Since: metav1.NewTime(r.Now()), Previous: status.LastHealthyRevision,
 		}
+		if a != nil && a.Retry == d.Activate {
+			next.Retry = a.Retry
+		}
+		status.Activation = next
 		if rev := activated(revisions, status.Activation); rev != nil && Summarize(rev).Ready {
 			status.Activation.Healthy, status.LastHealthyRevision = true, rev.GetName()
 		}
@@ -175,15 +196,21 @@ func (r RollbackPolicy) Remaining(p v1.Package, revisions []v1.PackageRevision) 
 
 // Summarize returns the summary of a package that was rolled back. Running is the summary of the
 // revision to which it was rolled back.
-func (r RollbackPolicy) Summarize(b *v1.Rollback, running Summary) Summary {
+func (r RollbackPolicy) Summarize(p v1.Package, running Summary) Summary {
+	b := p.PackageStatus().Rollback
 	cause := strings.TrimSuffix(b.Message, ".")
 	if !running.Ready && running.Message != "" {
 		cause += "; " + b.To + " reports: " + strings.TrimSuffix(running.Message, ".")
 	}
 	within := " within " + r.Deadline.String()
-	if code, _, _ := strings.Cut(b.Message, ":"); r.Classify(v1.ConditionReason(code)) == Final {
+	code, _, _ := strings.Cut(b.Message, ":")
+	if class := r.Classify(v1.ConditionReason(code)); class == Final || class == Partial {
 		within = ""
 	}
 	err := ErrRolledBack.New(errors.New(cause), "rolled back to %s: %s did not become healthy and stay so%s", b.To, b.From, within)
+	if b.RetryTime != nil {
+		err = err.WithDo("The manager tries again every %.0f minutes. To try at once, run `xpkg update %s %s`, or set the annotation %s to a new value.",
+			retryPause.Minutes(), ObjectName(p), p.PackageSpec().Package, v1.AnnotationRetry)
+	}
 	return Summary{Stalled: true, Reason: v1.ReasonRolledBack, Message: errcode.Message(err)}
 }

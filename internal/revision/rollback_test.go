@@ -17,6 +17,10 @@ func classify(reason v1.ConditionReason) revision.Failure {
 	switch reason {
 	case "NoProgram":
 		return revision.Final
+	case "AdmissionDenied":
+		return revision.Refused
+	case "PartlyWritten":
+		return revision.Partial
 	case runtime.ReasonCrashLoop:
 		return revision.CrashLoop
 	case runtime.ReasonCrashed, runtime.ReasonNotServing:
@@ -48,6 +52,9 @@ func TestAHealthyRevisionIsRolledBackOnlyForFailuresOfItsRuntime(t *testing.T) {
 		"NodeVanishes":                 {[]observed{{5 * time.Second, ""}, {9 * time.Minute, "Unavailable"}, {deadline, "Unavailable"}, {time.Hour, "Unschedulable"}}, -1},
 		"CrashLoopAfterTheDeadline":    {[]observed{{5 * time.Second, ""}, {deadline, ""}, {deadline + time.Minute, runtime.ReasonCrashed}, {time.Hour, runtime.ReasonCrashLoop}}, -1},
 		"HasNoRunnableImage":           {[]observed{{5 * time.Second, "NoProgram"}}, 0},
+		"IsRefusedUntilTheDeadline":    {[]observed{{5 * time.Second, "AdmissionDenied"}, {9 * time.Minute, "AdmissionDenied"}, {deadline, "AdmissionDenied"}}, 2},
+		"IsRefusedAndThenAdmitted":     {[]observed{{5 * time.Second, "AdmissionDenied"}, {9 * time.Minute, ""}, {time.Hour, ""}}, -1},
+		"IsWrittenInPart":              {[]observed{{5 * time.Second, "PartlyWritten"}}, 0},
 		"RuntimeChangesLater":          {[]observed{{5 * time.Second, ""}, {time.Hour, "NoProgram"}}, -1},
 		"NeverHealthyBeforeDeadline":   {[]observed{{5 * time.Second, runtime.ReasonStarting}, {9 * time.Minute, runtime.ReasonCrashLoop}}, -1},
 		"NeverHealthyUntilTheDeadline": {[]observed{{5 * time.Second, runtime.ReasonStarting}, {deadline, runtime.ReasonCrashLoop}}, 1},

@@ -3,6 +3,8 @@ package revision
 import (
 	"maps"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
@@ -18,9 +20,9 @@ func SetUndo(p v1.Package, command string) {
 // IsUndoable reports whether a command has marked its last change of a package as one that it may undo.
 func IsUndoable(p v1.Package) bool { return p.GetAnnotations()[AnnotationUndo] != "" }
 
-// setAnnotation sets an annotation of a package, or removes it if the value is empty.
-func setAnnotation(p v1.Package, key, value string) {
-	annotations := maps.Clone(p.GetAnnotations())
+// setAnnotation sets an annotation of an object, or removes it if the value is empty.
+func setAnnotation(o metav1.Object, key, value string) {
+	annotations := maps.Clone(o.GetAnnotations())
 	switch {
 	case annotations[key] == value:
 		return
@@ -31,5 +33,5 @@ func setAnnotation(p v1.Package, key, value string) {
 	default:
 		annotations[key] = value
 	}
-	p.SetAnnotations(annotations)
+	o.SetAnnotations(annotations)
 }

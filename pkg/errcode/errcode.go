@@ -94,10 +94,12 @@ type Code struct {
 	// Cause and Fix are one sentence each, for the reference documentation. Fix is
 	// also the default of Error.Do.
 	Cause, Fix string
-	// Final reports whether the failure depends only on the content and on objects in the
-	// cluster, so that a retry with the same content fails again. A package revision that has
-	// not been healthy is rolled back at once.
+	// Final reports whether the failure depends only on the content, so that a retry with the same content
+	// fails again. A package revision that has not been healthy is rolled back at once.
 	Final bool
+	// Refusal reports whether the state of the cluster does not admit the content, and nothing was written. The
+	// attempt is repeated, also after a package was rolled back because of it.
+	Refusal bool
 	// Approval reports whether the package waits for the approval of a user, which is neither
 	// progress nor a failure.
 	Approval bool

@@ -20,6 +20,17 @@ const (
 	LabelRevision = "pkg.crossplane.io/revision"
 )
 
+// AnnotationRetry on a package makes the package manager try the requested version again, once for each
+// new value. It copies the annotation to the revision of that version.
+const AnnotationRetry = "xpkg.dev/retry"
+
+// IsRetryHandled reports whether the value of AnnotationRetry of a package or a revision is the last one that
+// its controller has handled. Without the annotation, nothing is left to handle.
+func IsRetryHandled(o metav1.Object, lastHandled string) bool {
+	value := o.GetAnnotations()[AnnotationRetry]
+	return value == "" || value == lastHandled
+}
+
 // AnnotationPaused with the value "true" pauses the reconciliation of an object until the
 // annotation is removed or the object is deleted.
 const AnnotationPaused = "crossplane.io/paused"

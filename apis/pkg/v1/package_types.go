@@ -127,10 +127,16 @@ type PackageStatus struct {
 	LastHealthyRevision string `json:"lastHealthyRevision,omitempty"`
 
 	// Rollback records that a revision did not become healthy in time, and that the last
-	// healthy revision was activated again. It is removed when the spec or the content
-	// changes.
+	// healthy revision was activated again. It is removed when the revision is tried again:
+	// when the spec, the content or the annotation xpkg.dev/retry changes, or at its
+	// retryTime.
 	// +optional
 	Rollback *Rollback `json:"rollback,omitempty"`
+
+	// LastHandledRetry is the last value of the annotation xpkg.dev/retry that the package
+	// manager has seen.
+	// +optional
+	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
 }
 
 // Activation records the activation of a revision.
@@ -150,6 +156,10 @@ type Activation struct {
 	// it again.
 	// +optional
 	Previous string `json:"previous,omitempty"`
+	// Retry is the revision that the package manager tries again by itself after a
+	// rollback. If the cluster still refuses it, the package is rolled back at once.
+	// +optional
+	Retry string `json:"retry,omitempty"`
 }
 
 // Rollback records the rollback from one revision to an earlier one.
@@ -165,6 +175,10 @@ type Rollback struct {
 	// Message is the last condition message of the revision.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// RetryTime is the time at which the package manager tries the revision again. It is
+	// set if the cluster refused the revision before anything was written.
+	// +optional
+	RetryTime *metav1.Time `json:"retryTime,omitempty"`
 }
 
 // ImageConfigRefReason is the purpose that an image config was used for.

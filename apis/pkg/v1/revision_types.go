@@ -85,6 +85,11 @@ type PackageRevisionStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// LastHandledRetry is the value of the annotation xpkg.dev/retry that this status
+	// refers to.
+	// +optional
+	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
+
 	// ObjectRefs are the objects that the revision owns.
 	// +optional
 	ObjectRefs []TypedReference `json:"objectRefs,omitempty"`

@@ -76,6 +76,7 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, 
 		summary, err := r.prepareRollback(ctx, p, revisions)
 		return ctrl.Result{RequeueAfter: time.Millisecond}, summary, err
 	}
+	p.PackageStatus().LastHandledRetry = p.GetAnnotations()[v1.AnnotationRetry]
 	resolved, err := r.Resolver.resolve(ctx, p, revisions)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err

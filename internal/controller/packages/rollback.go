@@ -15,7 +15,7 @@ func (r *Reconciler) prepareRollback(ctx context.Context, p v1.Package, revision
 	if err := r.deleteWebhooks(ctx, p, revisions); err != nil {
 		return revision.Summary{}, err
 	}
-	return r.Rollback.Summarize(p.PackageStatus().Rollback, revision.Summary{}), nil
+	return r.Rollback.Summarize(p, revision.Summary{}), nil
 }
 
 // deleteWebhooks deletes the webhook configurations of a package.

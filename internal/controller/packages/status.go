@@ -24,14 +24,15 @@ func (r *Reconciler) setHealth(p v1.Package, current, active string, revisions [
 	}
 	healthy, summary := v1.UnknownHealth("The revision "+running+" is being established."), revision.Progressing("")
 	for _, rev := range revisions {
-		// The status of a revision that is being activated predates the activation.
-		if rev.GetName() == running && (active == "" || revision.IsActive(rev)) {
+		// The status of a revision that is being activated, or tried again, is older.
+		isTried := running == current && !v1.IsRetryHandled(p, rev.GetAnnotations()[v1.AnnotationRetry])
+		if rev.GetName() == running && (active == "" || revision.IsActive(rev)) && (!isTried || revision.Summarize(rev).Ready) {
 			healthy, summary = revision.Health(rev), revision.Summarize(rev)
 		}
 	}
 	p.SetConditions(now, healthy)
 	if b := p.PackageStatus().Rollback; b != nil && active == b.To {
-		summary = r.Rollback.Summarize(b, summary)
+		summary = r.Rollback.Summarize(p, summary)
 		p.SetConditions(now, v1.Inactive(summary.Message), v1.RolledBack(summary.Message))
 		return summary
 	}
@@ -62,13 +63,16 @@ func (r *Reconciler) keepLastKnown(p v1.Package, resolved state.Resolution, curr
 	return r.recordLookup(p, revisions, resolved), summary, nil
 }
 
-// recordLookup records the result of the lookup in the conditions of a package, and returns when
-// the package is reconciled again without an event: at the activation deadline, or at the next
-// lookup if that is earlier. Lookups are repeated after a failure and, unless the package refers to
-// a digest, with the pull policy Always.
+// recordLookup records the result of the lookup in the conditions of a package, and returns when the package is
+// reconciled again without an event: at the activation deadline, when a revision is tried again after a rollback, or at
+// the next lookup if that is earlier. Lookups are repeated after a failure and, unless the package refers to a digest,
+// with the pull policy Always.
 func (r *Reconciler) recordLookup(p v1.Package, revisions []v1.PackageRevision, resolved state.Resolution) ctrl.Result {
 	r.API.Status.SetLookupResult(p, resolved.LookupError)
 	atDeadline := ctrl.Result{RequeueAfter: max(0, r.Rollback.Remaining(p, revisions))}
+	if b := p.PackageStatus().Rollback; b != nil && b.RetryTime != nil {
+		atDeadline = requeue.By(atDeadline, b.RetryTime.Time, r.API.Now())
+	}
 	follows := p.PackageSpec().PackagePullPolicy == corev1.PullAlways && resolved.Origin.Ref.Digest.IsZero()
 	if !follows && resolved.LookupError == nil {
 		return atDeadline

@@ -34,6 +34,8 @@ type install struct {
 	changes, webhooks plan.Plan
 	// restored are the objects among the changes that another client has deleted.
 	restored []plan.Ref
+	// wrote reports whether objects of the revision were written, or are as it contains them.
+	wrote bool
 
 	outcome
 }

@@ -121,9 +121,18 @@ func (r *Reconciler) watchedObject(ctx context.Context, kinds []schema.GroupVers
 	return apply.Known(ref, o), true, true
 }
 
-// applyObjects writes the changes that were planned, except for webhook configurations.
+// applyObjects writes the changes that were planned, except for webhook configurations. An update of which an object is
+// denied writes nothing.
 func (r *Reconciler) applyObjects(ctx context.Context, in *install) error {
-	return r.apply(ctx, in, in.changes)
+	in.wrote = hasReason(in.Revision, apply.ErrPartial.Name)
+	if !isFirstInstall(in) {
+		if err := r.API.Cluster.CheckAdmitted(ctx, in.changes, in.objects.Content); err != nil {
+			return err
+		}
+	}
+	err := r.apply(ctx, in, in.changes)
+	in.wrote = in.wrote || err == nil
+	return err
 }
 
 // apply writes the changes of a plan, or fails with its refusals, and records the written objects in the
@@ -135,6 +144,7 @@ func (r *Reconciler) apply(ctx context.Context, in *install, p plan.Plan) error 
 	}
 	written, err := r.API.Cluster.Run(ctx, p, in.objects.Content)
 	r.Objects.CountWrites(p, written)
+	in.wrote = in.wrote || len(written) > 0
 	if err != nil {
 		err = r.undo(ctx, in, p, written, err)
 	}

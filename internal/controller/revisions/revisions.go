@@ -69,6 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	unhealthy := v1.RevisionUnhealthy
 	return r.API.Status.ReportRevocable(ctx, rev, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
 		in, err := r.reconcile(ctx, set)
+		rev.RevisionStatus().LastHandledRetry = rev.GetAnnotations()[v1.AnnotationRetry]
 		if isRuntimeError(err) {
 			unhealthy = v1.RuntimeUnhealthy
 		}
@@ -121,10 +122,10 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 	}
 	deleted, deletion := webhooks.DeleteDenying(ctx, r.API.Cluster, r.API.Live, in.Set, err)
 	if deleted && deletion == nil {
-		// The denial is not reported: it would be a final failure of the version that corrects the webhook, and roll the package back.
+		// The denial is not reported: it would be a failure of the version that corrects the webhook.
 		return errors.Join(requeue.ErrStale, err)
 	}
-	return cmp.Or(deletion, in.unaccepted.explain(r.adviseDuplicate(ctx, in, err)))
+	return cmp.Or(deletion, in.unaccepted.explain(r.adviseDuplicate(ctx, in, explainPartial(in, err))))
 }
 
 // isReplaced reports whether another revision is about to replace an inactive one: an active

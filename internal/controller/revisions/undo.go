@@ -26,6 +26,19 @@ func isRejection(err error) bool {
 	return errors.Is(err, apply.ErrRejected) || errors.Is(err, apply.ErrDenied)
 }
 
+// explainPartial returns the failure of an update whose objects were written, at least in part, with the code
+// PartlyWritten if admission denied another object: the package is rolled back, because it would run a mixture of two
+// versions.
+func explainPartial(in *install, failure error) error {
+	if !in.wrote || isFirstInstall(in) || !errors.Is(failure, apply.ErrDenied) {
+		return failure
+	}
+	if a := in.Package.PackageStatus().Activation; a != nil && a.Revision == in.Revision.GetName() && a.Healthy {
+		return failure // Every object was written before.
+	}
+	return apply.ErrPartial.New(failure, "other objects of %s were written", in.Revision.GetName())
+}
+
 // dryRunRejected makes a dry run of the changes of a first install that the API server rejected
 // before, so that a retry does not write a part of the objects again.
 func (r *Reconciler) dryRunRejected(ctx context.Context, in *install, p plan.Plan) error {

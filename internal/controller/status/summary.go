@@ -42,7 +42,7 @@ func needsUser(err error) bool {
 		errcode.Untrusted.Name, errcode.Limit.Name, errcode.Unsupported.Name:
 		return true
 	}
-	return code.Final || errors.Is(err, apply.ErrRefused) || errors.Is(err, graph.ErrDependencyVersion)
+	return code.Final || code.Refusal && !errors.Is(err, apply.ErrDeleting) || errors.Is(err, graph.ErrDependencyVersion)
 }
 
 // Set sets the conditions Ready, Reconciling and Stalled from a summary, and the observed
