@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -38,9 +39,13 @@ func notes(p v1.Package, t revision.Transition, out *Plan) []string {
 	switch {
 	case t.Activate == t.Current.GetName():
 	case t.Current.GetName() == policy.Refused:
-		all = append(all, fmt.Sprintf("The revision %s did not become healthy in time: the package was rolled back to %s, until its spec changes.", policy.Refused, policy.Back))
+		all = append(all, fmt.Sprintf("The package was rolled back from the revision %s to %s: %s. Repeat the update to try again.",
+			policy.Refused, policy.Back, strings.TrimSuffix(p.PackageStatus().Rollback.Message, ".")))
 	default:
 		all = append(all, fmt.Sprintf("The revisionActivationPolicy is Manual: the revision %s waits until a user sets its spec.desiredState to Active.", t.Current.GetName()))
+	}
+	if ready := p.GetCondition(v1.TypeReady); string(ready.Reason) == apply.ErrDenied.Name && ready.ObservedGeneration == p.GetGeneration() {
+		all = append(all, "The last attempt failed: "+ready.Message)
 	}
 	if waits := out.unsatisfied(); len(waits) > 0 {
 		all = append(all, "Objects are changed only when these are installed: "+strings.Join(waits, ", ")+".")

@@ -36,7 +36,7 @@ func HealthMessage(p v1.Package) string {
 	switch {
 	case Paused(p):
 		return p.GetCondition(v1.TypeSynced).Message
-	case health.Message == "" || health.ObservedGeneration != p.GetGeneration():
+	case health.Message == "" || health.ObservedGeneration != p.GetGeneration() || !v1.IsRetryHandled(p, p.PackageStatus().LastHandledRetry):
 		return "the manager has not reconciled it yet: it still reads the package, or it does not run, which `xpkg doctor` checks"
 	}
 	return health.Message

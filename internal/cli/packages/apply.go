@@ -55,7 +55,7 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 	}
 	if applied {
 		if live != nil {
-			if err := undomark.Remove(env.Context, pl.client, live); err != nil {
+			if _, err := repeat(env.Context, pl.client, live); err != nil {
 				return err
 			}
 		}

@@ -243,7 +243,8 @@ func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Packa
 	if err := adopt(env, cluster, p); err != nil {
 		return nil, err
 	}
-	return nil, undomark.Remove(env.Context, cluster, p)
+	_, err = repeat(env.Context, cluster, p)
+	return nil, err
 }
 
 // adopt marks an automatically installed package as explicitly installed, so that it is kept when no package

@@ -10,7 +10,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
-	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -180,7 +179,8 @@ func (s *step) carryOut(ctx context.Context, cluster client.Client) (before, aft
 	}
 	switch {
 	case s.same:
-		return s.live, s.live, "unchanged", undomark.Remove(ctx, cluster, s.live)
+		word, err = repeat(ctx, cluster, s.live)
+		return s.live, s.live, word, err
 	case s.remove:
 		return s.live, s.live, "deleted", s.delete(ctx, cluster)
 	case s.plan != nil:

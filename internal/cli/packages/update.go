@@ -310,13 +310,14 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 		if err == nil {
 			err = planner.MovedError(p, p.CheckPackage(live))
 		}
+		word := ""
 		if err == nil {
-			err = undomark.Remove(env.Context, pl.client, live)
+			word, err = repeat(env.Context, pl.client, live)
 		}
 		if err != nil {
 			return err
 		}
-		return c.finish(env, pl, live, live, "unchanged")
+		return c.finish(env, pl, live, live, word)
 	}
 	if c.Asks(env) || !terminal.IsQuiet(env.Stderr) {
 		if err := showPlan(env, p); err != nil {

@@ -177,7 +177,7 @@ type packageHealth struct {
 // of the package, or the failure to read its dependencies.
 func checkHealth(ctx context.Context, cluster client.Client, p v1.Package) (packageHealth, error) {
 	health := p.GetCondition(v1.TypeHealthy)
-	if health.ObservedGeneration != p.GetGeneration() {
+	if health.ObservedGeneration != p.GetGeneration() || !v1.IsRetryHandled(p, p.PackageStatus().LastHandledRetry) {
 		return packageHealth{of: p, message: inventory.HealthMessage(p), isReported: inventory.Paused(p)}, nil
 	}
 	if health.Status == corev1.ConditionTrue {
