@@ -81,6 +81,7 @@ func Grants() []Grant {
 			Rules: []rbacv1.PolicyRule{
 				rule(packages, words("providers/finalizers", "configurations/finalizers", "functions/finalizers"), words("update")),
 				rule(packages, words("providerrevisions/finalizers", "configurationrevisions/finalizers", "functionrevisions/finalizers"), words("update")),
+				rule(composition, words("compositeresourcedefinitions/finalizers"), words("update")),
 			},
 		},
 		{
@@ -111,7 +112,7 @@ func Grants() []Grant {
 		},
 		{
 			Name: "compositions", Scope: Everywhere,
-			Reason: "Install the objects of Configurations for a composition engine, and correct drift.",
+			Reason: "Install the objects of Configurations for a composition engine, and correct drift. Grant it and users the permissions for the resources of every XRD.",
 			Rules: []rbacv1.PolicyRule{
 				rule(composition, words("compositeresourcedefinitions", "compositions"), slices.Concat(read, write)),
 				rule(composition, words("managedresourcedefinitions", "managedresourceactivationpolicies"), slices.Concat(words("get", "list"), write)),

@@ -37,13 +37,14 @@ import (
 // unproven lists permissions that no request of these tests needs, as "verb resource",
 // each with the reason why it is granted.
 var unproven = map[string]string{
-	"update providers/finalizers":              "required by an admission plugin that this API server does not have",
-	"update configurations/finalizers":         "required by an admission plugin that this API server does not have",
-	"update functions/finalizers":              "required by an admission plugin that this API server does not have",
-	"update providerrevisions/finalizers":      "required by an admission plugin that this API server does not have",
-	"update configurationrevisions/finalizers": "required by an admission plugin that this API server does not have",
-	"update functionrevisions/finalizers":      "required by an admission plugin that this API server does not have",
-	"patch customresourcedefinitions/status":   "the CRD is touched if the API server is slow to serve its kind",
+	"update providers/finalizers":                    "required by an admission plugin that this API server does not have",
+	"update configurations/finalizers":               "required by an admission plugin that this API server does not have",
+	"update functions/finalizers":                    "required by an admission plugin that this API server does not have",
+	"update providerrevisions/finalizers":            "required by an admission plugin that this API server does not have",
+	"update configurationrevisions/finalizers":       "required by an admission plugin that this API server does not have",
+	"update functionrevisions/finalizers":            "required by an admission plugin that this API server does not have",
+	"update compositeresourcedefinitions/finalizers": "required by an admission plugin that this API server does not have",
+	"patch customresourcedefinitions/status":         "the CRD is touched if the API server is slow to serve its kind",
 }
 
 // held names the permissions that the manager holds in order to grant them, and uses in

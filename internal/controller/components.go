@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/consent"
+	"github.com/xpkg-dev/xpkg/internal/controller/compositeroles"
 	"github.com/xpkg-dev/xpkg/internal/controller/establishment"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/fences"
@@ -56,6 +57,7 @@ type components struct {
 	guard       *crossplane.Guard
 	packages    state.Packages
 	known       *state.Dependencies
+	held        *permission.ManagerRules
 	runtimes    *runtimes.Set
 	ca          *certificates.Store
 	rollback    revision.RollbackPolicy
@@ -85,7 +87,7 @@ func newComponents(o Options, mgr ctrl.Manager, cluster *apply.Cluster, installe
 		packages: state.Packages{
 			Content: o.Content, Origins: origin.Finder{Reader: c, Secrets: live, Namespace: namespace}, Namespace: namespace,
 		},
-		known: &state.Dependencies{Content: o.Content},
+		known: &state.Dependencies{Content: o.Content}, held: &permission.ManagerRules{Client: c, Log: o.Log},
 		ca: &certificates.Store{
 			Client: c, Namespace: namespace, Now: time.Now, Random: rand.Reader, Overlap: o.CertificateOverlap,
 			Settled: rootca.Distribution{Client: c, Cluster: cluster, Namespace: namespace}.IsComplete,
@@ -100,6 +102,9 @@ func (c *components) setupControllers(ctx context.Context, ready func()) error {
 		return err
 	}
 	if err := c.setupPackages(ctx); err != nil {
+		return err
+	}
+	if err := c.setupCompositeRoles(); err != nil {
 		return err
 	}
 	if err := c.setupPackageAPI(); err != nil {
@@ -127,8 +132,7 @@ func (c *components) setupPackages(ctx context.Context) error {
 	o, reserved := c.options, reservations.New()
 	checks := &revisions.Checks{
 		Crossplane:  c.crossplane(),
-		Permissions: o.Permissions, Held: &permission.ManagerRules{Client: c.api.Client, Log: o.Log}, Poll: o.poll(),
-		Consents: c.consents, WatchesConsents: c.watchesFences,
+		Permissions: o.Permissions, Held: c.held, Poll: o.poll(), Consents: c.consents, WatchesConsents: c.watchesFences,
 	}
 	dependencies := &revisions.Dependencies{Known: c.known, Options: o.Dependencies}
 	tracker := &establishment.Tracker{}
@@ -155,6 +159,18 @@ func (c *components) setupPackages(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// setupCompositeRoles registers the controller of the roles of XRDs if the manager grants permissions.
+func (c *components) setupCompositeRoles() error {
+	if c.options.Permissions == nil {
+		return nil
+	}
+	r := &compositeroles.Reconciler{
+		Cache: c.api.Client, Cluster: c.api.Cluster, Held: c.held, Events: c.api.Status.Events, Guard: c.guard.Check,
+		CountFailure: c.api.Status.CountFailure,
+	}
+	return r.SetupWithManager(c.manager, c.options.Log)
 }
 
 // setupPackageAPI registers the controller of the CRDs of the package API.

@@ -72,7 +72,7 @@ func (h *ManagerRules) missing(ctx context.Context, lack rbac.Lack) error {
 		return err
 	}
 	if text, err := lack.YAML(who); err == nil {
-		h.Log.InfoContext(ctx, "permissions are missing that a package needs: an administrator can apply these", "yaml", string(text))
+		h.Log.InfoContext(ctx, "permissions are missing that the manager has to grant: an administrator can apply these", "yaml", string(text))
 	}
 	return lack.Err(who)
 }

@@ -48,21 +48,28 @@ func (o *Objects) readComposites() (map[plan.Ref]rbac.Composite, error) {
 		if err != nil {
 			return nil, err
 		}
-		type names struct {
-			Plural string `json:"plural"`
+		if out[d.Ref], err = ReadComposite(d.Ref.Name, raw); err != nil {
+			return nil, err
 		}
-		var definition struct {
-			Spec struct {
-				Group      string `json:"group"`
-				Names      names  `json:"names"`
-				ClaimNames names  `json:"claimNames"`
-			} `json:"spec"`
-		}
-		if err := json.Unmarshal(raw, &definition); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", d.Ref.Kind, d.Ref.Name, err)
-		}
-		s := definition.Spec
-		out[d.Ref] = rbac.Composite{Name: d.Ref.Name, Group: s.Group, Plural: s.Names.Plural, Claim: s.ClaimNames.Plural}
 	}
 	return out, nil
+}
+
+// ReadComposite returns the kinds that the JSON of a CompositeResourceDefinition defines.
+func ReadComposite(name string, raw []byte) (rbac.Composite, error) {
+	type names struct {
+		Plural string `json:"plural"`
+	}
+	var definition struct {
+		Spec struct {
+			Group      string `json:"group"`
+			Names      names  `json:"names"`
+			ClaimNames names  `json:"claimNames"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &definition); err != nil {
+		return rbac.Composite{}, fmt.Errorf("%s %s: %w", compositeKind, name, err)
+	}
+	s := definition.Spec
+	return rbac.Composite{Name: name, Group: s.Group, Plural: s.Names.Plural, Claim: s.ClaimNames.Plural}, nil
 }

@@ -47,9 +47,9 @@ func newSuite(t *testing.T) *suite {
 
 // run starts a manager with an identity. It does not wait until the manager is ready: without its
 // permissions it never is. The tests report the health of the runtimes.
-func (s *suite) run(t *testing.T, cfg *rest.Config, permissions controller.Permissions) {
+func (s *suite) run(t *testing.T, cfg *rest.Config, permissions controller.Permissions) *env.Manager {
 	t.Helper()
-	s.runWith(t, cfg, permissions, runtime.Everywhere(runtime.External))
+	return s.runWith(t, cfg, permissions, runtime.Everywhere(runtime.External))
 }
 
 // runWith is like run, with a choice of runtimes.

@@ -16,7 +16,9 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
@@ -38,9 +40,24 @@ func buildCore(t *testing.T) string {
 	return file
 }
 
+// boats is an XRD.
+const boats = `apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata: {name: boats.core.test}
+spec:
+  group: core.test
+  names: {kind: Boat, plural: boats}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}
+`
+
 // TestUpRunsCore proves that `xpkg up --with-core` runs an executable of core: after its initialization with its own CRDs
-// only, denied every write of packages, restarted when it is killed, fenced again when another client removes the fence, and
-// stopped with the control plane.
+// only, able to establish XRDs of packages and others, denied every write of packages, restarted when it is killed, fenced
+// again when another client removes the fence, and stopped with the control plane.
 func TestUpRunsCore(t *testing.T) {
 	w := newWorkshop(t)
 	dir := w.newData(t, "core")
@@ -76,27 +93,31 @@ func TestUpRunsCore(t *testing.T) {
 	// A Configuration is healthy and its XRD established, because core does that.
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "crossplane.yaml"), "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: boats}\n")
-	write(t, filepath.Join(folder, "definition.yaml"), `apiVersion: apiextensions.crossplane.io/v2
-kind: CompositeResourceDefinition
-metadata: {name: boats.core.test}
-spec:
-  group: core.test
-  names: {kind: Boat, plural: boats}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    referenceable: true
-    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}
-`)
+	write(t, filepath.Join(folder, "definition.yaml"), boats)
 	p.xpkg(t, "install", "configuration", p.publish(t, folder, "core/boats"), "boats", "--wait", "1m")
 	until(t, "the Configuration is composed", func(ctx context.Context) (string, bool) {
-		boats := &v1.Configuration{}
-		if err := c.Get(ctx, client.ObjectKey{Name: "boats"}, boats); err != nil {
+		p := &v1.Configuration{}
+		if err := c.Get(ctx, client.ObjectKey{Name: "boats"}, p); err != nil {
 			return err.Error(), false
 		}
-		ready := boats.GetCondition("Ready")
+		ready := p.GetCondition("Ready")
 		return fmt.Sprint(ready), ready.Status == "True" && ready.Reason != v1.ReasonNotComposed
+	})
+
+	// So is an XRD that no package contains: core may use its resources, because its roles follow it.
+	ships := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(strings.NewReplacer("boat", "ship", "Boat", "Ship").Replace(boats)), &ships.Object); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(t.Context(), ships); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the XRD of no package is established", func(ctx context.Context) (string, bool) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(ships), ships); err != nil {
+			return err.Error(), false
+		}
+		conditions, established, _ := unstructured.NestedSlice(ships.Object, "status", "conditions")
+		return fmt.Sprint(conditions), established
 	})
 	var providers v1.ProviderList
 	if err := c.List(t.Context(), &providers); err != nil || len(providers.Items) > 0 {

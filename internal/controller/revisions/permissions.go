@@ -86,11 +86,8 @@ func (r *Reconciler) checkPermissions(ctx context.Context, in *install) error {
 
 // reconcilePermissions writes the roles and bindings of the active revision.
 func (r *Reconciler) reconcilePermissions(ctx context.Context, in *install) error {
-	if r.Checks.Permissions == nil {
+	if r.Checks.Permissions == nil || r.Kind == v1.ConfigurationKind {
 		return nil
-	}
-	if r.Kind == v1.ConfigurationKind {
-		return r.reconcileCompositeRoles(ctx, in)
 	}
 	input, err := r.permissionInput(ctx, in)
 	if err != nil {

@@ -3,7 +3,6 @@ package revisions
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -73,11 +71,7 @@ func CachedRoles(namespaces map[string]cache.Config) map[client.Object]cache.ByO
 // watchRoles watches roles, provider families, and the policy for requests.
 func (r *Reconciler) watchRoles(b *builder.Builder) {
 	c := r.API.Client
-	switch {
-	case r.Checks.Permissions == nil:
-		return
-	case r.Kind == v1.ConfigurationKind:
-		b.WatchesMetadata(roleMetadata("ClusterRole"), enqueueForCompositeRole(c), builder.WithPredicates(changedOrDeleted()))
+	if r.Checks.Permissions == nil || r.Kind == v1.ConfigurationKind {
 		return
 	}
 	for _, kind := range roleKinds() {
@@ -138,39 +132,6 @@ func enqueueForRole(c client.Reader, kind string) handler.Funcs {
 func isInactive(ctx context.Context, c client.Reader, kind, name string) bool {
 	rev := v1.NewPackage(kind).NewRevision()
 	return c.Get(ctx, client.ObjectKey{Name: name}, rev) == nil && !revision.IsActive(rev)
-}
-
-// compositeDefinition is the kind that owns the ClusterRoles of a composite resource.
-const compositeDefinition = "CompositeResourceDefinition"
-
-// enqueueForCompositeRole enqueues the active revision of the Configuration that defines the composite
-// resource of a ClusterRole.
-func enqueueForCompositeRole(c client.Reader) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		var out []reconcile.Request
-		for _, owner := range o.GetOwnerReferences() {
-			if owner.Kind != compositeDefinition {
-				continue
-			}
-			out = append(out, activeRevisions(ctx, c, v1.ConfigurationKind, func(rev v1.PackageRevision) bool {
-				return slices.ContainsFunc(rev.RevisionStatus().ObjectRefs, func(r v1.TypedReference) bool {
-					return r.Kind == owner.Kind && r.Name == owner.Name
-				})
-			})...)
-		}
-		return out
-	})
-}
-
-// changedOrDeleted admits changes and deletions, but no resync.
-func changedOrDeleted() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
-		},
-	}
 }
 
 // enqueueFamily enqueues the related revisions of a provider family when one of them is activated,

@@ -24,8 +24,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// blockedPause is the interval between checks of an object that is not reconciled.
-const blockedPause = 10 * time.Second
+// BlockedPause is the interval between checks of an object that is not reconciled.
+const BlockedPause = 10 * time.Second
 
 // Reporter writes the statuses of packages and revisions.
 type Reporter struct {
@@ -131,7 +131,7 @@ func (r *Reporter) reportBlocked(ctx context.Context, before, o Object, err erro
 	if werr := r.publish(ctx, before, o); werr != nil {
 		return afterPublish(ctx, werr)
 	}
-	return ctrl.Result{RequeueAfter: requeue.Jitter(blockedPause)}, nil
+	return ctrl.Result{RequeueAfter: requeue.Jitter(BlockedPause)}, nil
 }
 
 func (r *Reporter) now() metav1.Time { return metav1.NewTime(r.Now()) }

@@ -126,49 +126,59 @@ func serve(address string) {
 	os.Exit(1)
 }
 
-// establish creates the CRDs of all XRDs, and sets their condition.
+// establish creates the CRDs of all XRDs, and sets their condition when it may read their resources, as core does.
 func establish(ctx context.Context, cluster dynamic.Interface) error {
 	list, err := cluster.Resource(xrds).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
+	var failures []error
 	for _, xrd := range list.Items {
 		if conditions, _, _ := unstructured.NestedSlice(xrd.Object, "status", "conditions"); len(conditions) > 0 {
 			continue
 		}
-		if err := define(ctx, cluster, xrd); err != nil {
-			return err
-		}
-		condition := map[string]any{"type": "Established", "status": "True", "reason": "WatchingCompositeResource", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}
-		if err := unstructured.SetNestedSlice(xrd.Object, []any{condition}, "status", "conditions"); err != nil {
-			return err
-		}
-		if _, err := cluster.Resource(xrds).UpdateStatus(ctx, &xrd, metav1.UpdateOptions{}); err != nil {
-			return err
-		}
+		failures = append(failures, establishOne(ctx, cluster, xrd))
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
-// define creates the CRD of an XRD.
-func define(ctx context.Context, cluster dynamic.Interface, xrd unstructured.Unstructured) error {
-	spec, _, err := unstructured.NestedMap(xrd.Object, "spec")
+func establishOne(ctx context.Context, cluster dynamic.Interface, xrd unstructured.Unstructured) error {
+	resource, err := define(ctx, cluster, xrd)
 	if err != nil {
 		return err
+	}
+	if _, err := cluster.Resource(resource).List(ctx, metav1.ListOptions{}); err != nil {
+		return err
+	}
+	condition := map[string]any{"type": "Established", "status": "True", "reason": "WatchingCompositeResource", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}
+	if err := unstructured.SetNestedSlice(xrd.Object, []any{condition}, "status", "conditions"); err != nil {
+		return err
+	}
+	_, err = cluster.Resource(xrds).UpdateStatus(ctx, &xrd, metav1.UpdateOptions{})
+	return err
+}
+
+// define creates the CRD of an XRD, and returns its resource.
+func define(ctx context.Context, cluster dynamic.Interface, xrd unstructured.Unstructured) (resource schema.GroupVersionResource, err error) {
+	spec, _, err := unstructured.NestedMap(xrd.Object, "spec")
+	if err != nil {
+		return resource, err
 	}
 	versions, _, err := unstructured.NestedSlice(spec, "versions")
 	if err != nil {
-		return err
+		return resource, err
 	}
 	for _, v := range versions {
 		version := v.(map[string]any)
 		version["storage"] = version["referenceable"]
 		delete(version, "referenceable")
+		resource.Version = version["name"].(string)
 	}
+	resource.Resource, resource.Group, _ = strings.Cut(xrd.GetName(), ".")
 	crd := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", xrd.GetName())
 	crd.Object["spec"] = map[string]any{"group": spec["group"], "names": spec["names"], "scope": spec["scope"], "versions": versions}
 	_, err = cluster.Resource(crds).Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: "stand-in", Force: true})
-	return err
+	return resource, err
 }
 
 func object(apiVersion, kind, name string) *unstructured.Unstructured {
