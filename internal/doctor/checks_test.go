@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xpkg-dev/xpkg/internal/consent"
@@ -45,8 +46,16 @@ func TestCheck(t *testing.T) {
 		"old API":      {func(f *Facts) { f.Version, f.Minor = "v1.29.0", 29 }, Warn, "API server", []string{"v1.29.0", "1.30"}, 0},
 		"not admin":    {func(f *Facts) { f.Lacking = []string{"create clusterroles"} }, Fail, "permissions", []string{"create clusterroles", "xpkg bootstrap --apply"}, errcode.Unauthorized.Exit},
 		"unfenced":     {func(f *Facts) { f.Cores = append(f.Cores, writes) }, Fail, "Crossplane core", []string{"namespace other", "xpkg bootstrap --beside-core --core-account other/xp"}, errcode.Conflict.Exit},
-		"RBAC manager": {func(f *Facts) { f.Cores[0].RunsRBACManager = true }, Fail, "Crossplane core", []string{"RBAC manager", "rbacManager.deploy=false"}, errcode.Conflict.Exit},
+		"RBAC manager": {func(f *Facts) { f.Cores[0].RunsRBACManager = true }, Fail, "Crossplane core", []string{"RBAC manager", "rbacManager.replicas=0"}, errcode.Conflict.Exit},
 		"runtimes":     {func(f *Facts) { f.Cores[0].RunsRuntimes = true }, Fail, "Crossplane core", []string{"--package-runtime=External"}, errcode.Conflict.Exit},
+		"XRD without roles": {func(f *Facts) { f.XRDs = []XRD{{Name: "xs.example.org", WithoutRoles: true}} }, Fail, "XRDs",
+			[]string{"cannot establish xs.example.org: roles are missing", "`kubectl describe compositeresourcedefinition xs.example.org`"}, errcode.Unhealthy.Exit},
+		"ungranted XRDs": {func(f *Facts) {
+			rules := []rbacv1.PolicyRule{{APIGroups: []string{"example.org"}, Resources: []string{"xs"}, Verbs: []string{"*"}}}
+			f.XRDs = []XRD{{Name: "xs.example.org", Group: "example.org", WithoutRoles: true, Ungranted: rules}, {Name: "ys.example.org", Group: "example.org", WithoutRoles: true, Ungranted: rules}}
+		}, Fail, "XRDs", []string{"xs.example.org, ys.example.org: the manager may not grant", "`xpkg bootstrap --apply --package-group example.org`", "kind: ClusterRoleBinding"}, errcode.Unhealthy.Exit},
+		"roles without effect": {func(f *Facts) { f.XRDs = []XRD{{Name: "xs.example.org", Denied: true}} }, Fail, "XRDs",
+			[]string{"its ClusterRole does not collect the roles", "rbacManager.deploy=true and rbacManager.replicas=0"}, errcode.Unhealthy.Exit},
 		"two managers": {func(f *Facts) { f.Leases[1].Expires = now.Add(time.Second) }, Fail, "manager", []string{"xpkg-0 in old", "kubectl scale deployment/xpkg --namespace old"}, errcode.Conflict.Exit},
 		"elsewhere":    {func(f *Facts) { f.Namespace = "mine" }, Fail, "manager", []string{"--namespace crossplane-system"}, errcode.Conflict.Exit},
 		"no manager":   {func(f *Facts) { f.Leases = nil }, Warn, "manager", []string{"kubectl get pods --namespace crossplane-system"}, 0},

@@ -57,7 +57,9 @@ var checks = []struct {
 	name string
 	run  func(name string, f Facts) []Finding
 }{
-	{server, checkServer}, {permissions, checkPermissions}, {escalation, checkEscalation}, {cores, checkCores}, {managers, checkManagers}, {runtimeFence, checkFence}, {consents, checkConsents}, {formerRuntimes, checkFormerRuntimes},
+	{server, checkServer}, {permissions, checkPermissions}, {escalation, checkEscalation}, {cores, checkCores},
+	{composites, checkXRDs}, {managers, checkManagers}, {runtimeFence, checkFence}, {consents, checkConsents},
+	{formerRuntimes, checkFormerRuntimes},
 	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {storage, checkStorage}, {registries, checkRegistries}, {packages, checkPackages}, {firstGeneration, checkFirstGeneration},
 }
 
@@ -66,6 +68,7 @@ const (
 	server      = "API server"
 	permissions = "permissions"
 	cores       = "Crossplane core"
+	composites  = "XRDs"
 	managers    = "manager"
 	packageAPI  = "package API"
 	// runtimeFence is the policy that protects the manager from package runtimes.

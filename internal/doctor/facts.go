@@ -46,6 +46,8 @@ type Facts struct {
 	Escalation []string
 	// Packages are the installed packages.
 	Packages []Package
+	// XRDs are the XRDs of a cluster in which Crossplane core runs.
+	XRDs []XRD
 	// FirstGeneration are the install objects, and the Packages that users created.
 	FirstGeneration []Package
 }

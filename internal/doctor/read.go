@@ -16,10 +16,12 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,6 +78,7 @@ func (r Reader) Read(ctx context.Context) (Facts, error) {
 		{r.readPackages, []string{packages, registries}},
 		{r.readFirstGeneration, []string{firstGeneration}},
 		{r.readEscalation, []string{escalation}},
+		{r.readXRDs, []string{composites}},
 	} {
 		err := part.read(ctx, &f)
 		switch {
@@ -435,19 +438,25 @@ func (r Reader) pingAll(ctx context.Context, hosts []string) []Registry {
 
 // readEscalation reads the verbs of the manager with which it can grant any permission.
 func (r Reader) readEscalation(ctx context.Context, f *Facts) error {
-	accounts := "system:serviceaccounts"
+	manager := types.NamespacedName{Namespace: r.Namespace, Name: bootstrap.Name}
 	for _, verb := range []string{"escalate", "bind"} {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               "system:serviceaccount:" + r.Namespace + ":" + bootstrap.Name,
-			Groups:             []string{accounts, accounts + ":" + r.Namespace, "system:authenticated"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Verb: verb},
-		}}
-		if err := r.Client.Create(ctx, review); err != nil {
+		may, err := r.review(ctx, manager, authorizationv1.ResourceAttributes{Group: rbacv1.GroupName, Resource: "clusterroles", Verb: verb})
+		if err != nil {
 			return err
 		}
-		if review.Status.Allowed {
+		if may {
 			f.Escalation = append(f.Escalation, verb)
 		}
 	}
 	return nil
+}
+
+// review reports whether a ServiceAccount may take an action.
+func (r Reader) review(ctx context.Context, account types.NamespacedName, action authorizationv1.ResourceAttributes) (bool, error) {
+	const accounts = "system:serviceaccounts"
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: crossplane.UserName(account), Groups: []string{accounts, accounts + ":" + account.Namespace, "system:authenticated"}, ResourceAttributes: &action,
+	}}
+	err := r.Client.Create(ctx, review)
+	return review.Status.Allowed, err
 }

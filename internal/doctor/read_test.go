@@ -1,23 +1,35 @@
 package doctor
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/xpkg-dev/xpkg/apis"
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // Install objects and the Packages of users are facts, and records of install objects are not.
@@ -146,5 +158,67 @@ func TestReadFormerRuntimes(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q: the former runtimes are %v, want %v", announced, got, want)
 		}
+	}
+}
+
+// XRDs are facts of a cluster with a core. Their roles are complete, missing, not to be granted by the manager, or without an
+// effect on core.
+func TestReadXRDs(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err == nil {
+		err = errors.Join(admissionv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []client.Object
+	for _, name := range []string{"complete", "missing", "weaker", "ungranted", "inert"} {
+		xrd := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition", "metadata": map[string]any{"name": name + ".example.org"},
+			"spec": map[string]any{"group": "example.org", "names": map[string]any{"plural": name}},
+		}}
+		objects = append(objects, xrd)
+		roles := rbac.DeriveComposite(rbac.Composite{Name: xrd.GetName(), Group: "example.org", Plural: name})
+		switch name {
+		case "missing", "ungranted":
+			roles = roles[1:]
+		case "weaker":
+			roles[0].Rules = nil
+		}
+		for i := range roles {
+			objects = append(objects, &roles[i])
+		}
+	}
+	const manager, core = "system:serviceaccount:crossplane-system:xpkg", "system:serviceaccount:crossplane-system:crossplane"
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			review := o.(*authorizationv1.SubjectAccessReview)
+			resource := review.Spec.ResourceAttributes.Resource
+			review.Status.Allowed = review.Spec.User == manager && resource != "ungranted" || review.Spec.User == core && resource != "inert"
+			return nil
+		},
+	}).Build()
+	r := Reader{Client: cluster, Namespace: "crossplane-system"}
+	for name, f := range map[string]Facts{
+		"no core": {}, "a core without replicas": {Cores: []crossplane.Core{{}}},
+	} {
+		if err := r.readXRDs(t.Context(), &f); err != nil || len(f.XRDs) > 0 {
+			t.Errorf("%s: %+v and %v", name, f.XRDs, err)
+		}
+	}
+	f := Facts{Cores: []crossplane.Core{{Runs: true, Account: types.NamespacedName{Namespace: "crossplane-system", Name: "crossplane"}}}}
+	if err := r.readXRDs(t.Context(), &f); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, xrd := range f.XRDs {
+		got[xrd.Name] = fmt.Sprint(xrd.WithoutRoles, len(xrd.Ungranted) > 0, xrd.Denied)
+	}
+	want := map[string]string{
+		"complete.example.org": "false false false", "missing.example.org": "true false false", "weaker.example.org": "true false false",
+		"ungranted.example.org": "true true false", "inert.example.org": "false false true",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the facts are %v, want %v", got, want)
 	}
 }
