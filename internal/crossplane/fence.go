@@ -107,10 +107,11 @@ func unchanged() string {
 }
 
 // ChartValues returns the values of the Helm chart of Crossplane for a core beside the manager: it neither
-// runs package runtimes nor grants permissions for packages.
+// runs package runtimes nor grants permissions for packages. The RBAC manager has no replicas; without its deployment, the
+// chart would also leave out the ClusterRoles that collect permissions for core and for users.
 func ChartValues() map[string]any {
 	return map[string]any{
 		"args":        []any{ExternalRuntime},
-		"rbacManager": map[string]any{"deploy": false},
+		"rbacManager": map[string]any{"deploy": true, "replicas": 0},
 	}
 }

@@ -90,7 +90,7 @@ func (c Core) Conflicts(r Role) []Conflict {
 	if c.RunsRBACManager && r.Permissions {
 		out = append(out, Conflict{
 			Problem: "the RBAC manager of Crossplane runs",
-			Remedy:  "set rbacManager.deploy=false in its chart, or run " + wording.RestartClusterManager("--package-permissions=Ignore"),
+			Remedy:  "set rbacManager.replicas=0 in its chart, or run " + wording.RestartClusterManager("--package-permissions=Ignore"),
 		})
 	}
 	return out

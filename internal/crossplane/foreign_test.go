@@ -79,7 +79,7 @@ func TestGuardFailsWhileCoreWouldWriteTheSameObjects(t *testing.T) {
 	}{
 		"no core":                       {nil, true, full, nil},
 		"core without replicas":         {[]client.Object{stopped(core("start"))}, true, full, nil},
-		"core as its chart installs it": {[]client.Object{core("start"), running(RBACDeploymentName)}, true, full, []string{"crossplane-system/crossplane may write packages", "--package-runtime=External", "rbacManager.deploy=false"}},
+		"core as its chart installs it": {[]client.Object{core("start"), running(RBACDeploymentName)}, true, full, []string{"crossplane-system/crossplane may write packages", "--package-runtime=External", "rbacManager.replicas=0"}},
 		"fenced by the policy":          {append(fence(nil), core(external)), true, full, nil},
 		"fenced by RBAC":                {[]client.Object{core(external)}, false, full, nil},
 		"not fenced":                    {[]client.Object{core(external)}, true, full, []string{"may write packages"}},
