@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -57,7 +58,6 @@ type components struct {
 	guard       *crossplane.Guard
 	packages    state.Packages
 	known       *state.Dependencies
-	held        *permission.ManagerRules
 	runtimes    *runtimes.Set
 	ca          *certificates.Store
 	rollback    revision.RollbackPolicy
@@ -87,7 +87,7 @@ func newComponents(o Options, mgr ctrl.Manager, cluster *apply.Cluster, installe
 		packages: state.Packages{
 			Content: o.Content, Origins: origin.Finder{Reader: c, Secrets: live, Namespace: namespace}, Namespace: namespace,
 		},
-		known: &state.Dependencies{Content: o.Content}, held: &permission.ManagerRules{Client: c, Log: o.Log},
+		known: &state.Dependencies{Content: o.Content},
 		ca: &certificates.Store{
 			Client: c, Namespace: namespace, Now: time.Now, Random: rand.Reader, Overlap: o.CertificateOverlap,
 			Settled: rootca.Distribution{Client: c, Cluster: cluster, Namespace: namespace}.IsComplete,
@@ -132,7 +132,8 @@ func (c *components) setupPackages(ctx context.Context) error {
 	o, reserved := c.options, reservations.New()
 	checks := &revisions.Checks{
 		Crossplane:  c.crossplane(),
-		Permissions: o.Permissions, Held: c.held, Poll: o.poll(), Consents: c.consents, WatchesConsents: c.watchesFences,
+		Permissions: o.Permissions, Held: &permission.ManagerRules{Client: c.api.Client, Log: o.Log}, Poll: o.poll(),
+		Consents: c.consents, WatchesConsents: c.watchesFences,
 	}
 	dependencies := &revisions.Dependencies{Known: c.known, Options: o.Dependencies}
 	tracker := &establishment.Tracker{}
@@ -167,7 +168,9 @@ func (c *components) setupCompositeRoles() error {
 		return nil
 	}
 	r := &compositeroles.Reconciler{
-		Cache: c.api.Client, Cluster: c.api.Cluster, Held: c.held, Events: c.api.Status.Events, Guard: c.guard.Check,
+		Cache: c.api.Client, Cluster: c.api.Cluster, Events: c.api.Status.Events, Guard: c.guard.Check,
+		// The manifests of missing permissions are not logged: `xpkg doctor` prints one for all XRDs.
+		Held:         &permission.ManagerRules{Client: c.api.Client, Log: slog.New(slog.DiscardHandler)},
 		CountFailure: c.api.Status.CountFailure,
 	}
 	return r.SetupWithManager(c.manager, c.options.Log)

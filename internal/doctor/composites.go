@@ -151,8 +151,11 @@ func checkXRDs(name string, f Facts) []Finding {
 		out = append(out, fail(name, ErrUnhealthy, "Crossplane core cannot establish "+namesOf(denied)+": its ClusterRole does not collect the roles",
 			"Set rbacManager.deploy=true and rbacManager.replicas=0 in the chart of Crossplane, as in the values that `xpkg bootstrap --beside-core --core-values` prints."))
 	}
-	if len(out) > 0 {
+	switch {
+	case len(out) > 0:
 		return out
+	case len(f.XRDs) == 0:
+		return []Finding{ok(name, "Crossplane core has no XRD to establish")}
 	}
 	return []Finding{ok(name, "Crossplane core has the roles of "+wording.Count(len(f.XRDs), "XRD"))}
 }

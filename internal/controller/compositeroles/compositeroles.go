@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -87,9 +88,22 @@ func (r *Reconciler) reconcile(ctx context.Context, xrd apply.Object) error {
 	if len(changes.Refusals) > 0 {
 		return apply.Refused(changes.Refusals, "the roles of the XRD %s cannot be written", c.Name)
 	}
-	_, err = r.Cluster.Run(ctx, changes, roles.Content)
-	if errors.Is(err, apply.ErrForbidden) {
+	if err = r.write(ctx, changes, set, roles.Content); errors.Is(err, rbac.ErrPermissionMissing) {
 		return r.explain(ctx, c, set, err)
+	}
+	return err
+}
+
+// write carries out the changes of roles. It fails with PermissionMissing if the manager cannot grant them.
+func (r *Reconciler) write(ctx context.Context, changes plan.Plan, set rbac.Set, content apply.Content) error {
+	if slices.ContainsFunc(changes.Changes, func(c plan.Change) bool { return !c.MetadataOnly }) {
+		if err := r.Held.Check(ctx, set, ""); err != nil {
+			return err
+		}
+	}
+	_, err := r.Cluster.Run(ctx, changes, content)
+	if errors.Is(err, apply.ErrForbidden) {
+		return r.Held.Explain(ctx, set, "", err)
 	}
 	return err
 }
@@ -112,19 +126,14 @@ func (r *Reconciler) live(ctx context.Context, refs []plan.Ref) (map[plan.Ref]pl
 	return out, nil
 }
 
-// explain converts the denial of a role to PermissionMissing. It returns nil if the existing roles grant the permissions:
-// Crossplane's RBAC manager has written them, and the manager may only keep them.
-func (r *Reconciler) explain(ctx context.Context, c rbac.Composite, set rbac.Set, denied error) error {
-	err := r.Held.Explain(ctx, set, "", denied)
-	var missing *errcode.Error
-	if !errors.As(err, &missing) || !errors.Is(err, rbac.ErrPermissionMissing) {
+// explain returns PermissionMissing for an XRD. It returns nil if the existing roles grant the permissions: Crossplane's RBAC
+// manager has written them, and the manager keeps them.
+func (r *Reconciler) explain(ctx context.Context, c rbac.Composite, set rbac.Set, missing error) error {
+	granted, err := r.granted(ctx, set.ClusterRoles)
+	if granted || err != nil {
 		return err
 	}
-	granted, readErr := r.granted(ctx, set.ClusterRoles)
-	if granted || readErr != nil {
-		return readErr
-	}
-	return rbac.ErrPermissionMissing.New(missing.Why, "xpkg cannot grant the roles of the XRD %s, without which Crossplane core cannot establish it", c.Name).
+	return rbac.ErrPermissionMissing.New(errcode.From(missing).Why, "xpkg cannot grant the roles of the XRD %s, without which Crossplane core cannot establish it", c.Name).
 		WithDo("Have an administrator apply the manifest that `xpkg doctor` prints, or run `xpkg bootstrap --apply --package-group %s` with the flags of the installation.", c.Group)
 }
 

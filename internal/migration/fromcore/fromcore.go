@@ -145,8 +145,8 @@ func (m *Migration) notes(s *snapshot) []string {
 		for _, g := range groups {
 			flags = append(flags, "--package-group "+g)
 		}
-		out = append(out, "The manager may not grant permissions on the resources of Providers. Until you grant it the permissions that a package names (PermissionMissing), "+
-			"the package keeps those that Crossplane gave it. To let the manager grant them, add "+strings.Join(flags, " ")+".")
+		out = append(out, "The manager may not grant permissions on the resources of Providers and XRDs. Until you grant it the permissions that a package or an event of an XRD names (PermissionMissing), "+
+			"both keep those that Crossplane gave them. To let the manager grant them, add "+strings.Join(flags, " ")+".")
 	}
 	values := "`xpkg bootstrap --beside-core --core-values`"
 	if release := s.helmRelease(); release != "" {

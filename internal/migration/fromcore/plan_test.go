@@ -288,3 +288,11 @@ func TestMigrationEndsWithoutPermissions(t *testing.T) {
 		})
 	}
 }
+
+// The note on permissions names the groups of XRDs, without reserved ones and those that the manager may grant.
+func TestUngrantableGroupsOfXRDs(t *testing.T) {
+	s := &snapshot{composites: []string{"xships.ships.example.org", "xrafts.ships.example.org", "xs.pkg.crossplane.io", "xs.granted.example.org"}}
+	if got, want := s.ungrantable([]string{"granted.example.org"}), []string{"ships.example.org"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -40,6 +40,8 @@ type snapshot struct {
 	otherCores, otherManagers []string
 	packages                  []installed
 	definitions               definitions
+	// composites are the names of the XRDs.
+	composites []string
 }
 
 // installed is a package with its revisions and the Deployments of their runtimes.
@@ -78,7 +80,13 @@ func (m *Migration) read(ctx context.Context) (*snapshot, error) {
 	for _, p := range packages {
 		s.packages = append(s.packages, installed{Package: p, deployments: deploymentsOf(p, all.Items)})
 	}
-	s.definitions, err = m.readDefinitions(ctx)
+	if s.definitions, err = m.readDefinitions(ctx); err != nil {
+		return nil, err
+	}
+	xrds, _, err := m.list(ctx, compositeKind)
+	for _, xrd := range xrds {
+		s.composites = append(s.composites, xrd.Name)
+	}
 	return s, err
 }
 
@@ -176,19 +184,27 @@ func (s *snapshot) helmRelease() string {
 	return s.core.Annotations["meta.helm.sh/release-name"]
 }
 
-// ungrantable returns the API groups of the resources of active Providers for which a manager with permissions for some
-// groups cannot grant permissions.
+// ungrantable returns the API groups of the resources of active Providers, and of XRDs, for which a manager with permissions
+// for some groups cannot grant permissions.
 func (s *snapshot) ungrantable(granted []string) []string {
 	var out []string
+	add := func(definition string) {
+		_, group, ok := strings.Cut(definition, ".")
+		if ok && !rbac.Reserved(schema.GroupResource{Group: group}) {
+			out = append(out, group)
+		}
+	}
+	for _, name := range s.composites {
+		add(name)
+	}
 	for _, p := range s.packages {
 		for _, rev := range p.Revisions {
 			if p.PackageKind() != v1.ProviderKind || !revision.IsActive(rev) {
 				continue
 			}
 			for _, ref := range rev.RevisionStatus().ObjectRefs {
-				_, group, ok := strings.Cut(ref.Name, ".")
-				if ok && (ref.Kind == "CustomResourceDefinition" || ref.Kind == managedResourceDefinition) && !rbac.Reserved(schema.GroupResource{Group: group}) {
-					out = append(out, group)
+				if ref.Kind == "CustomResourceDefinition" || ref.Kind == managedResourceDefinition {
+					add(ref.Name)
 				}
 			}
 		}
@@ -202,7 +218,10 @@ func (s *snapshot) ungrantable(granted []string) []string {
 // managedResourceDefinition is the kind from whose objects core creates CRDs of managed resources.
 const managedResourceDefinition = "ManagedResourceDefinition"
 
-var definitionKind = schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: managedResourceDefinition}
+var (
+	definitionKind = schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: managedResourceDefinition}
+	compositeKind  = schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: "CompositeResourceDefinition"}
+)
 
 // definitions are the managed resource definitions of a cluster.
 type definitions struct {
@@ -215,32 +234,42 @@ type definitions struct {
 // readDefinitions reads the managed resource definitions. Their kind exists since version 2 of core.
 func (m *Migration) readDefinitions(ctx context.Context) (definitions, error) {
 	var out definitions
-	mapping, err := m.Client.RESTMapper().RESTMapping(definitionKind)
-	if meta.IsNoMatchError(err) {
-		return out, nil
-	}
+	items, gvk, err := m.list(ctx, definitionKind)
 	if err != nil {
-		return out, fmt.Errorf("find the kind %s: %w", managedResourceDefinition, err)
+		return out, err
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(managedResourceDefinition + "List"))
-	if err := m.Client.List(ctx, list); err != nil {
-		return out, fmt.Errorf("list %ss: %w", managedResourceDefinition, err)
-	}
-	for _, item := range list.Items {
+	for _, item := range items {
 		owner := metav1.GetControllerOf(&item)
 		switch {
 		case owner == nil || !inPackageGroup(owner):
 			out.others = append(out.others, item.Name)
 		case isRevision(owner):
 			d := &unstructured.Unstructured{}
-			d.SetGroupVersionKind(mapping.GroupVersionKind)
+			d.SetGroupVersionKind(gvk)
 			d.SetName(item.Name)
 			d.SetUID(item.UID)
 			out.created = append(out.created, d)
 		}
 	}
 	return out, nil
+}
+
+// list returns the metadata of the objects of a kind, and none of a kind that the cluster does not serve.
+func (m *Migration) list(ctx context.Context, kind schema.GroupKind) ([]metav1.PartialObjectMetadata, schema.GroupVersionKind, error) {
+	mapping, err := m.Client.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil, schema.GroupVersionKind{}, nil
+	}
+	if err != nil {
+		return nil, schema.GroupVersionKind{}, fmt.Errorf("find the kind %s: %w", kind.Kind, err)
+	}
+	gvk := mapping.GroupVersionKind
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := m.Client.List(ctx, list); err != nil {
+		return nil, gvk, fmt.Errorf("list %ss: %w", kind.Kind, err)
+	}
+	return list.Items, gvk, nil
 }
 
 func inPackageGroup(owner *metav1.OwnerReference) bool {
