@@ -109,16 +109,7 @@ func urlCovered(prefixes []grant, g grant) bool {
 func merge(all map[grant]bool) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for g := range all {
-		rule := rbacv1.PolicyRule{Verbs: []string{g.verb}}
-		if g.url != "" {
-			rule.NonResourceURLs = []string{g.url}
-		} else {
-			rule.APIGroups, rule.Resources = []string{g.group}, []string{g.resource}
-			if g.name != "" {
-				rule.ResourceNames = []string{g.name}
-			}
-		}
-		rules = append(rules, rule)
+		rules = append(rules, ruleOfGrant(g))
 	}
 	for _, part := range []func(*rbacv1.PolicyRule) *[]string{
 		func(r *rbacv1.PolicyRule) *[]string { return &r.Verbs },

@@ -36,17 +36,6 @@ func TestMissingIsExactlyTheDifference(t *testing.T) {
 	})
 }
 
-func ruleOfGrant(g grant) rbacv1.PolicyRule {
-	if g.url != "" {
-		return rbacv1.PolicyRule{Verbs: []string{g.verb}, NonResourceURLs: []string{g.url}}
-	}
-	rule := rbacv1.PolicyRule{Verbs: []string{g.verb}, APIGroups: []string{g.group}, Resources: []string{g.resource}}
-	if g.name != "" {
-		rule.ResourceNames = []string{g.name}
-	}
-	return rule
-}
-
 func TestCanonicalAllowsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := rulesOf(t, "rules")

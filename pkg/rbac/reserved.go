@@ -23,7 +23,7 @@ var ErrReservedDefinition = errcode.Code{
 var kubernetesGroups = []string{
 	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io",
 	"authorization.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io",
-	"flowcontrol.apiserver.k8s.io", "imagepolicy.k8s.io", "internal.apiserver.k8s.io", "metrics.k8s.io",
+	"flowcontrol.apiserver.k8s.io", "imagepolicy.k8s.io", "internal.apiserver.k8s.io", "lifecycle.k8s.io", "metrics.k8s.io",
 	"networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io",
 	"storage.k8s.io", "storagemigration.k8s.io",
 }
@@ -50,8 +50,12 @@ var managerGroups = []string{"meta.pkg.xpkg.dev", "meta.xpkg.dev", "pkg.xpkg.dev
 // built-in resource, so that permissions would apply to it.
 func Reserved(resource schema.GroupResource) bool {
 	g := resource.Group
-	return !strings.Contains(g, ".") ||
-		slices.Contains(kubernetesGroups, g) || slices.Contains(crossplaneGroups, g) || slices.Contains(managerGroups, g)
+	return isKubernetesGroup(g) || slices.Contains(crossplaneGroups, g) || slices.Contains(managerGroups, g)
+}
+
+// isKubernetesGroup reports whether a group is built into API servers.
+func isKubernetesGroup(group string) bool {
+	return !strings.Contains(group, ".") || slices.Contains(kubernetesGroups, group)
 }
 
 // ReservedGroups returns the reserved groups with a dot in their names, sorted.
