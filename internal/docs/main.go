@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/errcodes"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 func main() {
@@ -46,7 +47,7 @@ func main() {
 func pages() map[string]func(io.Writer) error {
 	all := map[string]func(io.Writer) error{
 		"errors.md": errorsPage, "hardening.md": hardeningPage, "cli.md": cli.Reference, "other-tools.md": cli.OtherTools, "metrics.md": metricsPage, "manager-permissions.md": managerPermissionsPage,
-		"labels-and-annotations.md": namesPage, "environment.md": cli.Environment,
+		"escalating-permissions.md": escalationsPage, "labels-and-annotations.md": namesPage, "environment.md": cli.Environment,
 	}
 	maps.Copy(all, schemas())
 	return all
@@ -89,6 +90,14 @@ func managerPermissionsPage(w io.Writer) error {
 		return err
 	}
 	return bootstrap.Reference(w)
+}
+
+// escalationsPage writes the permissions that amount to control of the cluster.
+func escalationsPage(w io.Writer) error {
+	if _, err := fmt.Fprint(w, generated); err != nil {
+		return err
+	}
+	return rbac.Reference(w)
 }
 
 // allCodes returns the codes of all packages, ordered by name.

@@ -81,6 +81,7 @@ func whole(t testing.TB) *Plan {
 			Added:         []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"r"}, ResourceNames: []string{"n"}, NonResourceURLs: []string{"/x"}, Verbs: []string{"get"}}},
 			Removed:       []rbacv1.PolicyRule{{APIGroups: []string{"b"}, Resources: []string{"r"}, Verbs: []string{"get"}}},
 			NeedsApproval: []rbacv1.PolicyRule{{APIGroups: []string{"c"}, Resources: []string{"r"}, Verbs: []string{"get"}}},
+			Foreign:       []rbacv1.PolicyRule{{APIGroups: []string{"d"}, Resources: []string{"r"}, Verbs: []string{"create"}}},
 			Denied:        "it is denied",
 		},
 		Dependencies: []Dependency{{Package: "registry.example.com/water", Constraint: ">=v1", State: graph.Incompatible, Installed: "registry.example.com/water:v0.9.0"}},

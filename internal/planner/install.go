@@ -112,6 +112,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err := pl.preflight(ctx, s, p, pkg, res.Digest, changes, out); err != nil {
 		return nil, err
 	}
+	pl.markForeign(ctx, s, p, changes, out)
 	out.warn(notes(p, t, out)...)
 	s.warnOfUnknown(out)
 	pl.warnOfTags(ctx, p, res, pinned, out)

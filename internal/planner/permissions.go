@@ -29,12 +29,18 @@ type Permissions struct {
 	// NeedsApproval are the permissions that amount to control of the cluster. The package
 	// waits until they are approved.
 	NeedsApproval []rbacv1.PolicyRule `json:"needsApproval,omitempty"`
+	// Foreign are the requested permissions to write objects of API groups that neither the package nor its dependencies define,
+	// among the added ones.
+	Foreign []rbacv1.PolicyRule `json:"foreign,omitempty"`
 	// Denied is the reason why the runtime may not have the requested permissions. If it is set, no
 	// object is changed.
 	Denied string `json:"denied,omitempty"`
 	// CompositeRoles are the names of the ClusterRoles that the manager creates for users and the composition engine, from the
 	// XRDs of a Configuration. It creates none if it does not manage permissions or lacks the permissions in them.
 	CompositeRoles []string `json:"compositeRoles,omitempty"`
+
+	// requestedForeign is like Foreign, also with the API groups of the dependencies.
+	requestedForeign []rbacv1.PolicyRule
 }
 
 // permissions adds to the plan the difference between the permissions of the current revision's
@@ -78,6 +84,8 @@ func (pl *Planner) permissions(ctx context.Context, s *clusterState, p v1.Packag
 	if needed := rbac.Escalating(policy.Allow, everywhere, within, after); changes.Denied == "" && !permission.Approved(t.Current, needed) {
 		changes.NeedsApproval = needed
 	}
+	own := groupsIn(slices.Concat(after.Defined, after.Family))
+	changes.requestedForeign = rbac.Foreign(rbac.Requested(everywhere, within, after), own)
 	if changes.CompositeRoles, err = pl.compositeRoles(ctx, objects); err != nil {
 		out.warn(fmt.Sprintf("The roles of its composite resources are not known: %v.", err))
 	}

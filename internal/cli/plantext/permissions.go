@@ -31,6 +31,10 @@ func (t *page) permissionsOf(name string, p *planner.Permissions) {
 	if p.Denied != "" {
 		t.row("refuse", p.Denied)
 	}
+	if len(p.Foreign) > 0 {
+		t.title("permissions of " + name + " to write objects that neither the package nor its dependencies define")
+		t.rules("foreign", p.Foreign)
+	}
 	if len(p.NeedsApproval) > 0 {
 		t.title("permissions that amount to control of the cluster and wait for `xpkg approve`")
 		for _, rule := range p.NeedsApproval {

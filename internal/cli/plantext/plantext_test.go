@@ -117,6 +117,7 @@ func plans() map[string]*planner.Plan {
 					{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}},
 					{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}},
 				},
+				Foreign:       []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}},
 				NeedsApproval: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}},
 			},
 			Objects: plan.Plan{Unchanged: 1},
