@@ -208,6 +208,10 @@ func attacks(t *testing.T, a *arena, full bool) map[string]attack {
 		"tokens":                 {stream: permissions("tokens", `{apiGroups: [""], resources: [serviceaccounts/token], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
 		"installing packages":    {stream: permissions("packages", `{apiGroups: [pkg.crossplane.io], resources: [providers], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
 		"removing packages":      {stream: permissions("installs", `{apiGroups: [packages.crossplane.io], resources: ["*"], verbs: ["*"]}`), wants: []string{"PermissionEscalation"}},
+		"pod of a name":          {stream: permissions("namedpod", `{apiGroups: [""], resources: [pods], resourceNames: [evil], verbs: [create, patch, get]}`), wants: []string{"PermissionEscalation"}},
+		"deployment of a name":   {stream: permissions("nameddeploy", `{apiGroups: [apps], resources: [deployments], resourceNames: [xpkg-manager], verbs: [patch, update, get]}`), wants: []string{"PermissionEscalation"}},
+		"certificate of a node":  {stream: permissions("nodecert", `{apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests, certificatesigningrequests/nodeclient], verbs: [create, get]}`), wants: []string{"PermissionEscalation"}},
+		"manifest of a name":     {stream: permissions("namedobject", `{apiGroups: [kubernetes.crossplane.io], resources: [objects], resourceNames: [evil], verbs: [patch]}`), wants: []string{"PermissionEscalation"}},
 		"takes over the manager": {stream: own("takeover"), mode: []string{"takeover"}, wants: []string{"Ready"}, check: logOf("GRANTED", "takeover: end")},
 		// Dependencies.
 		"dependency cycle": {publish: cycle, wants: []string{"DependencyCycle"}},
