@@ -26,7 +26,8 @@ type Difference struct {
 const absent = "absent"
 
 // Compare returns the differences between a plan and a new plan of the same operation, in the
-// preconditions and in the changes. It does not compare warnings, nor rewritten image names,
+// preconditions and in the changes. It does not compare warnings, permissions for objects of others, which follow from the
+// added ones, nor rewritten image names,
 // because the digest identifies the content.
 func Compare(planned, now *Plan) []Difference {
 	var d differences

@@ -87,7 +87,7 @@ func spots(path string, v reflect.Value) []spot {
 
 // uncompared reports whether Compare ignores a path on purpose.
 func uncompared(path string) bool {
-	for _, p := range []string{".APIVersion", ".Kind", ".KindChanges", ".Warnings", ".Remedy", ".RollsBack", ".WithoutRuntime", ".Content.Resolved", ".CustomResources[1].Digest"} {
+	for _, p := range []string{".APIVersion", ".Kind", ".KindChanges", ".Permissions.Foreign", ".Warnings", ".Remedy", ".RollsBack", ".WithoutRuntime", ".Content.Resolved", ".CustomResources[1].Digest"} {
 		if strings.HasPrefix(path, ".AddedPackages[") && strings.Contains(path, "].KindChanges") || path == p || strings.HasPrefix(path, p+"[") || strings.HasPrefix(path, p+" ") {
 			return true
 		}
