@@ -127,11 +127,6 @@ func Grants() []Grant {
 			},
 		},
 		{
-			Name: "admission", Scope: Everywhere,
-			Reason: "Find out whether an admission policy applies to the objects of packages, so that an update of which it denies an object writes nothing.",
-			Rules:  []rbacv1.PolicyRule{rule("admissionregistration.k8s.io", words("validatingadmissionpolicies"), words("list"))},
-		},
-		{
 			Name: "core", Scope: Everywhere,
 			Reason: "Detect a Crossplane core that would write the same objects: whether its ServiceAccount may write packages, and the policy that denies it.",
 			Rules: []rbacv1.PolicyRule{
@@ -142,7 +137,8 @@ func Grants() []Grant {
 		{
 			Name: "fences", Scope: Everywhere,
 			Reason: "Maintain the policies that deny package runtimes the objects with which they could take over the manager, and that deny users consents which they may not give. " +
-				"Without the latter, the manager accepts no consents in annotations of packages.",
+				"Without the latter, the manager accepts no consents in annotations of packages. The list also shows whether another policy applies to the objects of packages, " +
+				"so that an update of which it denies an object writes nothing.",
 			Rules: []rbacv1.PolicyRule{
 				rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), follow),
 				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), words("get", "create", "patch")),

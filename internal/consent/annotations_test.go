@@ -30,6 +30,7 @@ var decisions = map[string]string{
 	"kind-providers":         "selects a dependency, which the content could name, and whose consents are its own",
 	"provides":               "a record of kinds",
 	"required-by":            "the removal of orphans deletes no custom resources",
+	"retry":                  "requests another attempt of what the package is",
 	"rolled-back-from":       "excludes versions from automatic selection",
 	"revision-names":         "selects names of revisions",
 	"undo":                   "the command that undoes its change has the permissions of its user",
@@ -43,7 +44,7 @@ var decisions = map[string]string{
 // elsewhere are annotations of other objects: of the Lock, of Secrets, of the objects of packages and runtimes, and of metadata.
 var elsewhere = strings.Fields(`adopted-by adopted-state ca-bundle-hash ca-distributed-at ca-rotated-at certificates content-digest dependency-removal
 	dependency-upgrades former-settings index-keys manager-namespace manager-version moved-from package-manager package-runtimes permission-scope
-	retract rotate runtime runtime-privileges`)
+	retract rotate runtime runtime-config runtime-privileges service-account`)
 
 // Each documented annotation has a decision, so a new one is not forgotten, and the fence guards exactly the ones that loosen a protection.
 func TestEveryAnnotationThatLoosensAProtectionIsGuarded(t *testing.T) {

@@ -40,7 +40,7 @@ func Fence() fence.Fence {
 			Annotation: permission.AnnotationIncrease, Value: permission.ApproveIncrease,
 			Without: "versions that request more permissions do not wait for approval",
 		}},
-		Source: []string{revision.AnnotationImageSource},
+		Sources: []string{revision.AnnotationImageSource},
 	})
 }
 

@@ -83,6 +83,7 @@ func isDenied(err error) bool {
 func TestConsentsNeedThePermissionToUpdateRevisions(t *testing.T) {
 	s := fenced(t)
 	const allowed, adopt, other = webhooks.AnnotationAllowed, revision.AnnotationAdopt, "example.org/other"
+	const source = revision.AnnotationImageSource
 	type annotations map[string]string
 	for name, tc := range map[string]struct {
 		// Old is nil for a creation.
@@ -110,7 +111,11 @@ func TestConsentsNeedThePermissionToUpdateRevisions(t *testing.T) {
 		"another registry":                      {annotations{adopt: "A/a"}, annotations{adopt: "A/a"}, "registry.example.net/acme/boats:v1", "given for its repository"},
 		"another repository without a consent":  {annotations{other: "x"}, annotations{other: "x"}, "registry.example.org/evil/boats:v1", ""},
 		"a consent is removed with the change":  {annotations{adopt: "A/a"}, annotations{other: "x"}, "registry.example.org/evil/boats:v1", ""},
-		"another source of images":              {annotations{adopt: "A/a"}, annotations{adopt: "A/a", revision.AnnotationImageSource: "evil.example.org"}, "", "given for its repository"},
+		"a source of images":                    {annotations{other: "x"}, annotations{source: "evil.example.org"}, "", "annotation xpkg.dev/image-source"},
+		"a new package with a source of images": {nil, annotations{source: "evil.example.org"}, "", "annotation xpkg.dev/image-source"},
+		"another source of images":              {annotations{source: "example.org"}, annotations{source: "evil.example.org"}, "", "annotation xpkg.dev/image-source"},
+		"the source of images is removed":       {annotations{source: "example.org"}, annotations{other: "x"}, "", "annotation xpkg.dev/image-source"},
+		"the source of images stays":            {annotations{source: "example.org"}, annotations{source: "example.org", other: "x"}, "", ""},
 		"increases are approved":                {annotations{}, annotations{permission.AnnotationIncrease: "Approve"}, "", ""},
 		"increases are not approved any more":   {annotations{permission.AnnotationIncrease: "Approve"}, annotations{other: "x"}, "", "annotation xpkg.dev/permission-increase"},
 		"the approval of increases has a typo":  {annotations{permission.AnnotationIncrease: "Approve"}, annotations{permission.AnnotationIncrease: "approve"}, "", "annotation xpkg.dev/permission-increase"},

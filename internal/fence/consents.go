@@ -31,13 +31,13 @@ type Guarded struct {
 	Resources  []string
 	Consents   []Consent
 	Safeguards []Safeguard
-	// Source are annotations that select a source of the content, in addition to spec.package.
-	Source []string
+	// Sources are annotations that select where the images of runtimes come from.
+	Sources []string
 }
 
 // Consents returns the fence of consents in annotations of packages and revisions. An identity that may not update the revisions of a
-// kind of package neither gives a consent, by adding a part to such an annotation, nor removes a safeguard, nor changes the repository of
-// an object with consents. It may remove a consent.
+// kind of package neither gives a consent, by adding a part to such an annotation, nor removes a safeguard, nor selects another source of
+// images, nor changes the repository of an object with consents. It may remove a consent.
 //
 // An administrator approves permissions with an annotation of a revision. Consents in other objects thus need the same permission.
 func Consents(g Guarded) Fence {
@@ -66,6 +66,10 @@ func Consents(g Guarded) Fence {
 	}
 	for _, s := range g.Safeguards {
 		f.Validations = append(f.Validations, permitted(s.stays(), fmt.Sprintf("Without the annotation %s: %s, %s.", s.Annotation, s.Value, s.Without)))
+	}
+	for _, key := range g.Sources {
+		f.Validations = append(f.Validations, permitted(fmt.Sprintf("variables.now[?%[1]s] == variables.old[?%[1]s]", quote(key)),
+			fmt.Sprintf("The annotation %s selects the program that runs with the permissions of the package.", key)))
 	}
 	f.Validations = append(f.Validations, permitted(g.keepsSource(),
 		"The package has consents, in the annotations "+strings.Join(g.keys(), ", ")+
@@ -110,13 +114,10 @@ func (g Guarded) keys() []string {
 	return out
 }
 
-// keepsSource returns the condition that an object has no consents, or the same source as before.
+// keepsSource returns the condition that an object has no consents, or the same repository as before.
 func (g Guarded) keepsSource() string {
-	same := "variables.source == variables.formerSource"
-	for _, key := range g.Source {
-		same += fmt.Sprintf(" && variables.now[?%[1]s] == variables.old[?%[1]s]", quote(key))
-	}
-	return fmt.Sprintf("request.operation != 'UPDATE' || !%s.exists(key, key in variables.now) || %s", list(g.keys()), same)
+	return fmt.Sprintf("request.operation != 'UPDATE' || !%s.exists(key, key in variables.now) || "+
+		"variables.source == variables.formerSource", list(g.keys()))
 }
 
 const (
