@@ -28,6 +28,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/hook"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -130,6 +131,7 @@ func (s *testEnv) forgetManagers(t *testing.T) {
 
 // Each grant is needed: without it, a request of the manager is denied.
 func TestEveryGrantIsNeeded(t *testing.T) {
+	lane.Full(t, "internal/bootstrap.TestManagerPermissionsAreSufficientAndMinimal")
 	s := newEnv(t)
 	s.install(t, options().Grants())
 	s.createCore(t)

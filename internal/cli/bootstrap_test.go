@@ -49,7 +49,7 @@ func TestBootstrapPrints(t *testing.T) {
 			kinds = append(kinds, o.Kind)
 		}
 	}
-	want := "Namespace CustomResourceDefinition ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ServiceAccount ClusterRole ClusterRoleBinding Role RoleBinding Role RoleBinding Service PodDisruptionBudget Deployment"
+	want := "Namespace CustomResourceDefinition ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ServiceAccount ClusterRole ClusterRoleBinding Role RoleBinding Role RoleBinding Service PodDisruptionBudget Deployment"
 	if got := strings.Join(kinds, " "); got != want {
 		t.Errorf("printed:\n%s\nwant:\n%s", got, want)
 	}

@@ -173,10 +173,11 @@ func (f Facts) fixOfUngranted(all []XRD) string {
 	var rules []rbacv1.PolicyRule
 	var groups []string
 	for _, xrd := range all {
-		rules, groups = append(rules, xrd.Ungranted...), append(groups, "--package-group "+xrd.Group)
+		rules, groups = append(rules, xrd.Ungranted...), append(groups, xrd.Group)
 	}
 	slices.Sort(groups)
-	fix := fmt.Sprintf("Run `xpkg bootstrap --apply %s` with the flags of the installation", strings.Join(slices.Compact(groups), " "))
+	fix := fmt.Sprintf("Run `xpkg bootstrap --apply --package-group %s` with the flags of the installation",
+		strings.Join(slices.Compact(groups), " --package-group "))
 	manager := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: f.Namespace, Name: bootstrap.Name}
 	text, err := rbac.Lack{Everywhere: rules}.YAML(manager)
 	if err != nil {

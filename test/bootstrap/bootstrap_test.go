@@ -26,6 +26,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -65,6 +66,7 @@ func TestManagerRunsWithBootstrapManifests(t *testing.T) {
 
 // A second manager in another namespace would take the permissions of the first one.
 func TestBootstrapRefusesASecondManager(t *testing.T) {
+	lane.Full(t, "test/bootstrap.TestManagerRunsWithBootstrapManifests", "internal/bootstrap/chart.TestTheChartIsWhatBootstrapPrints")
 	if testing.Short() {
 		t.Skip("builds the program: skipped with -short")
 	}

@@ -20,11 +20,13 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 )
 
 // Helm takes over the objects of `xpkg bootstrap`, and `xpkg bootstrap` those of Helm. Neither replaces an object, and Helm removes no CRD.
 func TestHelmAndBootstrapTakeOverFromEachOther(t *testing.T) {
+	lane.Full(t, "test/bootstrap.TestManagerRunsWithBootstrapManifests", "internal/bootstrap/chart.TestTheChartIsWhatBootstrapPrints")
 	if testing.Short() {
 		t.Skip("builds the program and Helm: skipped with -short")
 	}

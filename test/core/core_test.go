@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -219,6 +220,7 @@ func TestFenceDeniesCoreEveryWriteOfPackages(t *testing.T) {
 // The manager writes nothing but statuses while an unfenced core runs in its namespace. The condition names
 // the causes and the remedies, and the manager continues after they are carried out.
 func TestManagerWaitsWhileAnUnfencedCoreRuns(t *testing.T) {
+	lane.Full(t, "test/core.TestThereAndBack")
 	s := newSuite(t)
 	d := s.deploy(t, "crossplane", "core", "start")
 	s.start(t)

@@ -289,6 +289,7 @@ func TestMigrationFromCoreRestartsNoRuntime(t *testing.T) {
 
 // A migration that stops after a step, or at any of its calls, continues with the next run and ends in the same state.
 func TestMigrationFromCoreContinues(t *testing.T) {
+	lane.Full(t, "test/core.TestThereAndBack", "internal/migration/fromcore.TestPlanFollowsTheCluster")
 	for name, stop := range map[string]func(t *testing.T, in *installation) (runs int){
 		"steps": func(t *testing.T, in *installation) int {
 			for n := 0; ; n++ {
@@ -328,6 +329,7 @@ func TestMigrationFromCoreContinues(t *testing.T) {
 
 // The plan names the revision that a package gets because its tag has moved since core installed it.
 func TestMigrationPlanNamesMovedTags(t *testing.T) {
+	lane.Full(t, "test/core.TestThereAndBack")
 	const name = "moved"
 	in := installCore(t, name)
 	in.startManager(t, in.Config)

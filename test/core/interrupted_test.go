@@ -11,11 +11,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/migration/tocore"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 )
 
 // The way back stops after each step, and at each of its writes: before the write, or after it was carried out without an
 // answer. Each time the next run continues, runtimes serve at all moments, and the end is the same.
 func TestWayBackContinues(t *testing.T) {
+	lane.Full(t, "test/core.TestThereAndBack", "internal/migration/fromcore.TestPlanFollowsTheCluster")
 	for name, stop := range map[string]func(t *testing.T, s *withManager) (runs int){
 		"steps": func(t *testing.T, s *withManager) int {
 			for n := 0; ; n++ {

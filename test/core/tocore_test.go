@@ -9,6 +9,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -129,6 +130,7 @@ func TestThereAndBack(t *testing.T) {
 
 // Core cannot establish a package whose objects still belong to the manager: the step that gives them back is needed.
 func TestCoreNeedsTheObjectsBack(t *testing.T) {
+	lane.Full(t, "test/core.TestThereAndBack")
 	s := newWithManager(t)
 	const name = "notgiven"
 	p := s.installPackage(t, v1.ProviderKind, name, providerYAML(name, "first"))

@@ -26,6 +26,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -89,6 +90,7 @@ func (w *war) reports(t *testing.T, p v1.Package, parts ...string) func() (strin
 // An unfenced core in another namespace creates its own revision of each package, flips the active one, and writes the
 // status of the package.
 func TestWarOverRevisionsIsBounded(t *testing.T) {
+	lane.Full(t, "test/core.TestWarOverDeploymentsIsBounded", "internal/controller/contention.TestWritesAreBounded")
 	w := newWar(t)
 	w.RunManager(t, w.options)
 	p := w.install(t, "flipped")
@@ -158,6 +160,7 @@ func (w *war) flipRevisions(ctx context.Context, name string) error {
 
 // The RBAC manager of core creates the roles of every revision, also of inactive ones, whose roles the manager deletes.
 func TestWarOverRolesOfInactiveRevisionsIsBounded(t *testing.T) {
+	lane.Full(t, "test/core.TestWarOverDeploymentsIsBounded", "internal/controller/contention.TestWritesAreBounded")
 	w := newWar(t)
 	w.options.Permissions = &controller.Permissions{}
 	w.RunManager(t, w.options)
@@ -247,6 +250,7 @@ func (w *war) deploymentOf(ctx context.Context, p v1.Package) *appsv1.Deployment
 
 // Core and the manager both report a pause. Neither removes the condition of the other.
 func TestPauseCausesNoWar(t *testing.T) {
+	lane.Full(t, "test/core.TestWarOverDeploymentsIsBounded", "internal/controller/contention.TestWritesAreBounded")
 	w := newWar(t)
 	w.RunManager(t, w.options)
 	p := w.install(t, "paused")
@@ -293,6 +297,7 @@ func (w *war) rewriteStatus(ctx context.Context, name string) error {
 
 // The manager does not react to the status of a package, so a client that rewrites it causes no war.
 func TestRewrittenStatusCausesNoWar(t *testing.T) {
+	lane.Full(t, "test/core.TestWarOverDeploymentsIsBounded", "internal/controller/contention.TestWritesAreBounded")
 	w := newWar(t)
 	w.RunManager(t, w.options)
 	p := w.install(t, "statuses")
@@ -305,6 +310,7 @@ func TestRewrittenStatusCausesNoWar(t *testing.T) {
 // A client that rewrites the status and the metadata of a package is reported by an event, since the status cannot
 // report it.
 func TestWarOverTheStatusIsBounded(t *testing.T) {
+	lane.Full(t, "test/core.TestWarOverDeploymentsIsBounded", "internal/controller/contention.TestWritesAreBounded")
 	w := newWar(t)
 	w.RunManager(t, w.options)
 	p := w.install(t, "touched")
@@ -372,6 +378,7 @@ func (w *war) untilVersion(t *testing.T, crd, version string) {
 // Core applies a stale managed resource definition over an upgrade. Each further version is written all the same, and a
 // change of the spec of the package makes the manager write at once.
 func TestWarOverAnUpgradeIsBounded(t *testing.T) {
+	lane.Full(t, "test/core.TestWarOverDeploymentsIsBounded", "internal/controller/contention.TestWritesAreBounded")
 	w := newWar(t)
 	w.RunManager(t, w.options)
 	p := w.install(t, "stale")
@@ -389,6 +396,7 @@ func TestWarOverAnUpgradeIsBounded(t *testing.T) {
 
 // The manager continues by itself after the other client has stopped.
 func TestManagerContinuesAfterAWar(t *testing.T) {
+	lane.Full(t, "test/core.TestWarOverDeploymentsIsBounded", "internal/controller/contention.TestWritesAreBounded")
 	w := newWar(t)
 	w.options.Contention = contention.Limits{Writes: 3, Window: 5 * time.Second}
 	w.RunManager(t, w.options)

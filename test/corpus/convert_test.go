@@ -8,11 +8,13 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/testing/command"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 )
 
 // Every valid package of the first generation is converted with `xpkg convert`. `xpkg build` accepts the files that it
 // writes, and `xpkg lint` finds no error in the package.
 func TestEveryConvertedPackageIsBuiltAndAccepted(t *testing.T) {
+	lane.Full(t, "test/corpus.TestInstallCorpus", "pkg/firstgen.TestPublishedPackagesNeedConsentForAKnownReason")
 	if testing.Short() {
 		t.Skip("converts 107 packages: skipped with -short")
 	}

@@ -82,6 +82,7 @@ func firstPackages(t *testing.T, root string) []string {
 // Each package is built, pushed and installed from its image of the first generation, and then from its converted image:
 // with the objects that the document describes, and the same CRDs both times.
 func TestInstallFirstGeneration(t *testing.T) {
+	lane.Full(t, "test/corpus.TestInstallCorpus", "pkg/firstgen.TestPublishedPackagesNeedConsentForAKnownReason")
 	if testing.Short() {
 		t.Skip("installs 10 packages twice: skipped with -short")
 	}

@@ -44,11 +44,13 @@ var corruptions = []fault.Fault{
 	{Kind: fault.WrongBytes, Side: fault.Registry},
 }
 
-// everyFault reports whether each call gets all faults, one after the other. Otherwise every second call gets one fault of
+// everyFault reports whether each call gets all faults, one after the other. Otherwise one of sparse calls gets one fault of
 // each group, and the faults of a group take turns.
 var everyFault = lane.IsFull()
 
-// turn selects the calls that get a fault: each one whose number has the remainder, divided by twice the number of faults of
+const sparse = 6
+
+// turn selects the calls that get a fault: each one whose number has the remainder, divided by sparse times the number of faults of
 // the group.
 type turn struct{ faults, remainder int }
 
@@ -60,14 +62,14 @@ func turns(scenario int, groups ...[]fault.Fault) map[string]turn {
 	out := map[string]turn{}
 	for _, group := range groups {
 		for i, f := range group {
-			out[f.String()] = turn{2 * len(group), (2*i + scenario) % (2 * len(group))}
+			out[f.String()] = turn{sparse * len(group), (sparse*i + scenario) % (sparse * len(group))}
 		}
 	}
 	return out
 }
 
 // The manager survives the faults at each call of each scenario: in the full lane all of them, and otherwise one of
-// each group at every second call. All packages of a scenario get
+// each group at one of several calls. All packages of a scenario get
 // their faults at the same time, each at another call: for the API server, a package whose calls no
 // longer arrive is one whose manager is dead.
 //

@@ -33,6 +33,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/command"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -224,6 +225,7 @@ func wantFix(t *testing.T, err error, command string) {
 
 // A Provider that a user created is never taken over, unless the user hands it over.
 func TestClusterPackageInstallTakesOverNoProvider(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	own := env.NewProvider("handed", s.publish(t, "handed", "v1.0.0", "Cluster"))
 	s.Create(t, own)
@@ -245,6 +247,7 @@ func TestClusterPackageInstallTakesOverNoProvider(t *testing.T) {
 
 // An install by kind uses the installed Provider that has the CRD, and does not own it.
 func TestClusterPackageInstallByKindUsesTheInstalledProvider(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	own := env.NewProvider("bykind-provider", s.publish(t, "bykind", "v1.0.0", "Cluster"))
 	s.Create(t, own)
@@ -282,6 +285,7 @@ func TestClusterPackageInstallByKindUsesTheInstalledProvider(t *testing.T) {
 // An object whose spec changes to a CRD of another Provider no longer owns the Provider that it maintained: its deletion deletes
 // nothing. For a CRD of the Provider that it maintained, it uses that one without owning it. For a CRD that no package has, it uses none.
 func TestClusterPackageInstallReleasesTheProviderThatItNoLongerUses(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	other := env.NewProvider("released-other", s.publish(t, "released-other", "v1.0.0", "Cluster"))
 	s.Create(t, other)
@@ -329,6 +333,7 @@ func TestClusterPackageInstallReleasesTheProviderThatItNoLongerUses(t *testing.T
 // An install object that is deleted without its dependents, as with kubectl delete --cascade=orphan, leaves the Provider with its custom
 // resources to the user, also if the manager does not run while the garbage collector carries that out.
 func TestClusterPackageInstallDeletedWithoutItsDependents(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	for name, stopped := range map[string]bool{"orphaning": false, "orphaned": true} {
 		in := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, name, s.publish(t, name, "v1.0.0", "Cluster"))
@@ -433,6 +438,7 @@ func TestRecordsFollowTheDeletionOfTheirProviders(t *testing.T) {
 // A runtime that the API server refuses, or whose objects have the names of others, is refused before anything of its package is
 // written, and in plans.
 func TestRefusedRuntimesLeaveNothing(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "invalid-team")
 	s.share(t, "invalid", s.publish(t, "invalid", "v1.0.0", "Namespaced"))
@@ -476,6 +482,7 @@ func TestRefusedRuntimesLeaveNothing(t *testing.T) {
 
 // A ClusterPackageInstall outside of the namespaces of administrators has no effect, and neither have invalid specs.
 func TestClusterPackageInstallIsRefused(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "refused-team")
 	ref := s.publish(t, "refused", "v1.0.0", "Cluster")
@@ -521,6 +528,7 @@ func TestClusterPackageInstallIsRefused(t *testing.T) {
 // A package that depends on the kinds with which packages are installed could install and remove others: it waits for approval,
 // with nothing written.
 func TestDependencyOnInstallObjectsWaitsForApproval(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	for name, kind := range map[string]string{
 		"installer": "'*.packages.crossplane.io/v1alpha1'",

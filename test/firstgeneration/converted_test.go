@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/command"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/scratch"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
@@ -21,6 +22,7 @@ import (
 // Published packages are converted with `xpkg convert`, pushed with `xpkg push` and installed: one with the runtime in its
 // image, one whose controller has an image of its own, and one with templates.
 func TestPublishedPackagesAreConvertedAndInstalled(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	root := filepath.Join(corpus.Dir(t), "legacy-v1")
 	for name, tc := range map[string]struct {

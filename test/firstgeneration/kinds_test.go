@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -125,6 +126,7 @@ func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
 // A kind of an API group that another publisher's package has in the cluster, or a user, is in doubt, also if the sources know only one
 // package for it.
 func TestInstallByKindCountsTheKindsOfTheCluster(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s, sources := newKindSuite(t)
 	squatter := func(group string) provide.Candidate {
 		c := candidate(group, "elsewhere.example.org/evil/"+group)
@@ -154,6 +156,7 @@ func TestInstallByKindCountsTheKindsOfTheCluster(t *testing.T) {
 // A package that was selected for a kind that it does not define is refused before anything of it is installed, also in place
 // of a package that works.
 func TestContentWithoutTheSelectedKindCausesNoWrites(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s, sources := newKindSuite(t)
 	honest, liar := oci.RepositoryName(s.publish(t, "honest", "v1.0.0", "Cluster")), oci.RepositoryName(s.publish(t, "liar", "v1.0.0", "Cluster"))
 	sources.Store(&known{candidate("claimed", liar), candidate("honest", honest)})
@@ -181,6 +184,7 @@ func TestContentWithoutTheSelectedKindCausesNoWrites(t *testing.T) {
 
 // Objects for one kind that are created together use one Provider. One for a version that it does not serve is refused.
 func TestInstallObjectsForOneKindUseOneProvider(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s, sources := newKindSuite(t)
 	sources.Store(&known{candidate("crowd", oci.RepositoryName(s.publish(t, "crowd", "v1.0.0", "Namespaced")))})
 	var all []*packagesv1alpha1.ClusterPackageInstall

@@ -33,6 +33,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/command"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -112,6 +113,7 @@ func TestPackageInstallNeedsSharedDefinitions(t *testing.T) {
 
 // A Package whose CRDs were deleted is not ready, and its controller does not run.
 func TestPackageWithoutItsDefinitionsIsStopped(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "lost-team")
 	p := s.share(t, "lost", s.publish(t, "lost", "v1.0.0", "Namespaced"))
@@ -204,6 +206,7 @@ func TestWithdrawnSharingStopsTheControllersOfNamespaces(t *testing.T) {
 
 // A pause does not keep the controller of a PackageInstall whose Provider is not shared any more, or is deleted.
 func TestWithdrawnSharingStopsPausedInstallObjects(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	for name, withdraw := range map[string]func(t *testing.T, p *v1.Provider){
 		"paused-withdrawn": func(t *testing.T, p *v1.Provider) {
@@ -256,6 +259,7 @@ func TestWithdrawnSharingStopsPausedInstallObjects(t *testing.T) {
 
 // The controller of a PackageInstall for a kind that the Provider does not have any more stops when the sharing is withdrawn.
 func TestWithdrawnSharingOfADroppedKind(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "dropped-team")
 	p := s.share(t, "dropped", s.publish(t, "dropped", "v1.0.0", "Namespaced"))
@@ -277,6 +281,7 @@ func TestWithdrawnSharingOfADroppedKind(t *testing.T) {
 
 // The manager does not share a Provider again whose sharing an administrator has withdrawn, also if it created the Provider.
 func TestWithdrawnSharingOfAnAllowedRepository(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
 	team := s.newNamespace(t, "revoked-team")
 	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "revoked", s.publish(t, "revoked", "v1.0.0", "Namespaced"))
@@ -292,6 +297,7 @@ func TestWithdrawnSharingOfAnAllowedRepository(t *testing.T) {
 
 // A second Provider of the repository that is shared, and that has no CRDs because the first one has them, does not keep the controllers.
 func TestWithdrawnSharingBesideASharedProviderWithoutDefinitions(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "second-team")
 	first := s.share(t, "doubled", s.publish(t, "doubled", "v1.0.0", "Namespaced"))
@@ -313,6 +319,7 @@ func TestWithdrawnSharingBesideASharedProviderWithoutDefinitions(t *testing.T) {
 
 // A Provider whose sharing starts loses its runtime, and one whose sharing ends gets it back.
 func TestSharingStopsTheRuntimeOfAProvider(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	p := env.NewProvider("central", s.publish(t, "central", "v1.0.0", "Namespaced"))
 	s.Create(t, p)
@@ -331,6 +338,7 @@ func TestSharingStopsTheRuntimeOfAProvider(t *testing.T) {
 
 // A record that a backup restored without its owner reference does not run as the Package of a user, and its install object adopts it.
 func TestARecordWithoutItsOwnerIsAdopted(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "restored-team")
 	s.share(t, "restored", s.publish(t, "restored", "v1.0.0", "Namespaced"))
@@ -365,6 +373,7 @@ func TestARecordWithoutItsOwnerIsAdopted(t *testing.T) {
 
 // A status that another client has changed is written again.
 func TestAForeignStatusIsRepaired(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "status-team")
 	p := s.share(t, "status", s.publish(t, "status", "v1.0.0", "Namespaced"))
@@ -395,6 +404,7 @@ func TestAForeignStatusIsRepaired(t *testing.T) {
 // The controller of a Package that another system runs has the reported health. The system finds its image in the status,
 // and its role is bound to its ServiceAccount.
 func TestExternalControllerHasTheReportedHealth(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, func(_ *suite, o *controller.Options) { o.Runtimes = programs.Everywhere(programs.External) })
 	team := s.newNamespace(t, "external-team")
 	ref := s.publish(t, "external", "v1.0.0", "Namespaced")
@@ -426,6 +436,7 @@ func TestExternalControllerHasTheReportedHealth(t *testing.T) {
 
 // An administrator can let the manager install the CRDs of some repositories.
 func TestAllowedRepositoriesAreSharedAutomatically(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, func(s *suite, o *controller.Options) {
 		o.FirstGeneration.NamespacedPackages = []string{s.Registry + "/first/auto"}
 	})
@@ -453,6 +464,7 @@ func TestAllowedRepositoriesAreSharedAutomatically(t *testing.T) {
 // Names that are longer than labels are refused before anything is written, except for those of ClusterPackageInstalls, whose
 // Providers have shorter names.
 func TestLongNamesOfInstallObjects(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "long-team")
 	p := s.share(t, "long", s.publish(t, "long", "v1.0.0", "Namespaced"))
@@ -474,6 +486,7 @@ func TestLongNamesOfInstallObjects(t *testing.T) {
 // The Provider that the manager created for a PackageInstall and that cannot be installed is deleted with the last of its
 // PackageInstalls: the users of a namespace cannot delete it. One that was installed stays.
 func TestUnusedProviderThatWasNeverInstalledIsDeleted(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
 	team := s.newNamespace(t, "unused-team")
 	requires := func(name, kind string) string {
@@ -513,6 +526,7 @@ func TestUnusedProviderThatWasNeverInstalledIsDeleted(t *testing.T) {
 
 // Repositories whose names differ only in separators have their own Providers.
 func TestRepositoriesWithSimilarNamesHaveTheirOwnProviders(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
 	team := s.newNamespace(t, "similar-team")
 	providers := map[string]bool{}
@@ -529,6 +543,7 @@ func TestRepositoriesWithSimilarNamesHaveTheirOwnProviders(t *testing.T) {
 
 // A refused PackageInstall leaves no Provider, which its users could not delete.
 func TestRefusedPackageInstallLeavesNoProvider(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
 	team := s.newNamespace(t, "refused-team")
 	held := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "holder", s.Push(t, "first/holder", "v1.0.0", content("contested", "v1.0.0", "Namespaced")))
@@ -554,6 +569,7 @@ func TestRefusedPackageInstallLeavesNoProvider(t *testing.T) {
 
 // A shared Provider has no runtime, so a package with a webhook cannot be shared: nothing of it is written.
 func TestPackageWithWebhookIsNotShared(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, func(s *suite, o *controller.Options) {
 		o.FirstGeneration.NamespacedPackages = []string{s.Registry + "/first/converted-auto"}
 	})
@@ -620,6 +636,7 @@ webhooks:
 // A version of a shared Provider that is refused does not end the controllers of namespaces that have the installed version, and is
 // not the version in conflicts.
 func TestRefusedVersionOfASharedProvider(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "refusal-team")
 	first := s.publish(t, "refusal", "v1.0.0", "Namespaced")
@@ -641,6 +658,7 @@ func TestRefusedVersionOfASharedProvider(t *testing.T) {
 
 // An install object with the name of a Package of a user is refused before anything is installed.
 func TestInstallBesideAPackageOfAUserInstallsNothing(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
 	team := s.newNamespace(t, "beside-team")
 	s.audit.Reset("")
@@ -661,6 +679,7 @@ func TestInstallBesideAPackageOfAUserInstallsNothing(t *testing.T) {
 
 // The controller of a Package with the scope Cluster stops, and loses its permissions, when its namespace is not accepted any more.
 func TestWithdrawnNamespaceStopsItsClusterControllers(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	const team = "withdrawn-admins"
 	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.ClusterNamespaces = []string{team} })
 	s.newNamespace(t, team)

@@ -13,12 +13,14 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
 // The package and the image of install.yaml are in the source of the install object, with its path, and the pull secrets of
 // the install object are those of the Deployment: for the whole cluster, and in one namespace.
 func TestSourceAndPullSecretsApplyToThePackageAndItsController(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "settings-team")
 	s.Push(t, "mirror/acme/controller", "v7", content("controller", "v7", "Cluster"))

@@ -16,6 +16,7 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -61,6 +62,7 @@ func definition(group, namespace, name string) *unstructured.Unstructured {
 // A package with templates is run by the templating controller that it names, for the whole cluster or in one namespace. The
 // controller finds its StackDefinition in the group of its version, and may read no other one.
 func TestPackageWithTemplatesRunsItsTemplatingController(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	team := s.newNamespace(t, "templates-team")
 	wide, narrow := s.publishTemplates(t, "templates-wide", "Cluster"), s.publishTemplates(t, "templates-narrow", "Namespaced")
@@ -119,6 +121,7 @@ func TestPackageWithTemplatesRunsItsTemplatingController(t *testing.T) {
 
 // A package that has no templates any more leaves no permissions of its templating controller.
 func TestWithoutTemplatesNoPermissionsStay(t *testing.T) {
+	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, nil)
 	for _, scope := range []string{"Cluster", "Namespaced"} {
 		t.Run(scope, func(t *testing.T) {

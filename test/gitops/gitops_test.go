@@ -31,6 +31,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/internal/up/child"
 )
@@ -114,6 +115,7 @@ func TestMain(m *testing.M) {
 // TestAppliersWriteNothingAfterConvergence proves that the appliers of Flux and Argo CD, the manager and the API server agree on
 // each object: no reconciliation writes after the first ones.
 func TestAppliersWriteNothingAfterConvergence(t *testing.T) {
+	lane.Full(t, "internal/controller.TestRestartNeedsFewRequests")
 	if testing.Short() {
 		t.Skip("needs an API server: skipped with -short")
 	}

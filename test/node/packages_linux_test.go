@@ -3,6 +3,8 @@ package node_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 )
 
 const plainHTTP = `apiVersion: pkg.crossplane.io/v1beta1
@@ -22,6 +24,7 @@ spec: {name: NAME, language: fr}
 // The manager and the runtimes of packages run as Pods of a real node, under the restrictions of their manifests: they
 // are healthy, are restarted and upgraded, and end with their package.
 func TestManagerAndPackagesRunAsPods(t *testing.T) {
+	lane.Full(t, "internal/runtime/deployment.TestPodsFollowTheirAccount", "test/bootstrap.TestManagerRunsWithBootstrapManifests")
 	n := newNode(t)
 	n.run(t, n.xpkg, "bootstrap", "--apply", "--image", manager+":v0.0.0-node", "--replicas", "2", "--package-group", "hello.xpkg.dev", "--wait", "4m")
 	n.apply(t, plainHTTP)

@@ -18,12 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // A webhook of a package that covers every write and that nothing serves is in the database
 // when the control plane starts.
 func TestUpBecomesReadyAlthoughAPackageBlocksEveryWrite(t *testing.T) {
+	lane.Full(t, "test/program.TestScripts")
 	w := newWorkshop(t)
 	dir := w.newData(t, "blocked")
 	state, err := w.detach(dir)

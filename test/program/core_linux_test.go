@@ -22,6 +22,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
@@ -182,6 +183,7 @@ func coreProcess(t *testing.T, dir string) int {
 // TestUpRefusesWrongCores proves that a start with an image that cannot be a supported core ends at once, with the reason, and
 // leaves no process.
 func TestUpRefusesWrongCores(t *testing.T) {
+	lane.Full(t, "test/program.TestScripts")
 	w := newWorkshop(t)
 	text := filepath.Join(t.TempDir(), "text")
 	write(t, text, "not an image")

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 )
 
@@ -107,6 +108,7 @@ spec:
 // TestDevPrintsTheLogOfAVersionThatCrashes proves that the lines of a runtime are printed from its start: those of a version that
 // works, and those of a version that never becomes healthy, with its name and the command that prints the log again.
 func TestDevPrintsTheLogOfAVersionThatCrashes(t *testing.T) {
+	lane.Full(t, "test/program.TestScripts")
 	w := newWorkshop(t)
 	w.env = append(w.env, program.GoFolders(t)...)
 	p := w.withRuntimes(t, "crash")

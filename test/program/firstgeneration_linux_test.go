@@ -14,6 +14,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
@@ -41,6 +42,7 @@ func main() {
 // process of a local control plane, with the arguments and variables of its Deployment, from a Provider and from a
 // ClusterPackageInstall; and that a package with templates, which needs a node, is refused there, of which a plan warns.
 func TestFirstGenerationRunsAsAProcess(t *testing.T) {
+	lane.Full(t, "test/program.TestScripts")
 	w := newWorkshop(t)
 	w.env = append(w.env, program.GoFolders(t)...)
 	p := w.withRuntimes(t, "first", "--first-generation")

@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/localcore"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/guide"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/scratch"
@@ -170,6 +171,7 @@ func ownGuides(api, registry, core string) []*guide.Guide {
 
 // Each command of the guide works, in the order of the guide and in one folder, and prints what the guide shows.
 func TestGuidesWorkFromTopToBottom(t *testing.T) {
+	lane.Full(t, "test/guides.TestGuidesWorkFromTopToBottom", "test/program.TestEveryGuideIsExecuted")
 	p := shared(t)
 	c := newClient(t, p.Kubeconfig)
 	for _, g := range sharedGuides(t, p.Registry, cluster.Registry(t)) {

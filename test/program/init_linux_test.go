@@ -10,12 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 )
 
 // TestNewPackagesAreHealthy proves that the files of `xpkg init` become healthy packages with the commands of their
 // READMEs, on a control plane with process runtimes, and that the new provider reconciles its resources.
 func TestNewPackagesAreHealthy(t *testing.T) {
+	lane.Full(t, "test/program.TestScripts")
 	w := newWorkshop(t)
 	w.env = append(w.env, program.GoFolders(t)...)
 	p := w.withRuntimes(t, "new")

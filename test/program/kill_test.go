@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
@@ -28,6 +29,7 @@ const many = 60
 // An install that is cut off by kill -9 at any point completes by itself when the
 // control plane starts again.
 func TestKilledDuringInstall(t *testing.T) {
+	lane.Full(t, "test/faults.TestFaultAtEveryCall", "test/program.TestRestart")
 	w := newWorkshop(t)
 	tests := []struct {
 		name string

@@ -34,7 +34,8 @@ func TestScripts(t *testing.T) {
 		prerequisite.Missing(t, "bin/kubectl is not built: make build-kubectl")
 	}
 	testscript.RunT(session.InTurn(t), testscript.Params{
-		Dir:                 "testdata",
+		Files: session.Scripts(t, "testdata", "main-job", "kubectl", "lock", "plan", "refused-installs", "refused-packages", "removals",
+			"repeat", "sync", "tampered"),
 		RequireExplicitExec: true,
 		Cmds:                scriptCommands,
 		Setup: func(e *testscript.Env) error {

@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/usage"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
@@ -48,6 +49,7 @@ const (
 //
 // hardening: J11
 func TestManyPackages(t *testing.T) {
+	lane.Full(t, "internal/apply/limiter.TestConcurrencyFallsUnderLoadAndRecovers")
 	e := env.New(t)
 	registry, c := e.Registry, e.Client
 	packages := everything(t, registry)

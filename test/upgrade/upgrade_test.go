@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -135,6 +136,7 @@ func (s *suite) runs(revision string) bool {
 // one does not work. Custom resources are written, and the CA is rotated, all the time. No write is
 // rejected or lost, no webhook call fails, and two versions never run at once.
 func TestUpgradesUnderLoad(t *testing.T) {
+	lane.Full(t, "test/upgrade.TestFunctionAnswersThroughUpgrades", "test/upgrade.TestKilledRuntimeIsRestarted")
 	s := newSuite(t)
 	s.configure()
 	const controller = "spec:\n  controller:\n    image: %s/upgrade/absent:v4\n"

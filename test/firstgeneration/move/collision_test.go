@@ -30,6 +30,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/migration/firstgeneration"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -282,6 +283,7 @@ func (f *former) foreignController(t *testing.T, crd *apiextensionsv1.CustomReso
 // After an interruption at any write, an object of a user with a name that is still free is refused and kept as before. What the interrupted
 // migration made is used again.
 func TestInterruptedMigrationTakesNoObjectOfAUser(t *testing.T) {
+	lane.Full(t, "test/firstgeneration/move.TestClusterIsMovedWithoutLosingAnObject")
 	for name, tt := range map[string]struct {
 		kind fault.Kind
 		// least is the number of interruptions that a migration has at least. Writes whose answers are lost are done.

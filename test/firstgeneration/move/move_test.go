@@ -43,6 +43,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -490,6 +491,7 @@ func TestClusterIsMovedWithoutLosingAnObject(t *testing.T) {
 // The plan names the CRDs of a package that exist and that the record does not list, with the command that lets the Provider adopt
 // them, or reports that the package cannot be read.
 func TestPlanWarnsOfCRDsOutsideOfTheRecord(t *testing.T) {
+	lane.Full(t, "test/firstgeneration/move.TestClusterIsMovedWithoutLosingAnObject")
 	f := newFormer(t, "unrecorded")
 	ref := f.Push(t, "former/unrecorded", "v1.0.0", content("unrecorded", "Cluster")+"---\n"+strings.SplitN(content("forgotten", "Cluster"), "---\n", 2)[1])
 	f.createDefinition(t, "forgotten")
@@ -525,6 +527,7 @@ func TestPlanWarnsOfCRDsOutsideOfTheRecord(t *testing.T) {
 
 // Packages that the manager could not install are found before the former package manager stops.
 func TestPlanRefusesPackagesThatCannotReplaceTheInstallation(t *testing.T) {
+	lane.Full(t, "test/firstgeneration/move.TestClusterIsMovedWithoutLosingAnObject")
 	f := newFormer(t, "prepared")
 	f.createDefinition(t, "foreign")
 	foreign := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things.foreign.example.org"}}
@@ -576,6 +579,7 @@ func (unreadable) Resolve(context.Context, fetch.Origin, time.Duration) (oci.Dig
 // A manager that runs already does not disturb the migration, which stops after each step, and at each of its writes: before the write, or after it was carried out without an
 // answer. Each time the next run continues, and the end is the same.
 func TestInterruptedMigrationContinues(t *testing.T) {
+	lane.Full(t, "test/firstgeneration/move.TestClusterIsMovedWithoutLosingAnObject")
 	for name, stop := range map[string]func(t *testing.T, f *former) (runs int){
 		"steps": func(t *testing.T, f *former) int {
 			for n := 0; ; n++ {
@@ -606,6 +610,7 @@ func TestInterruptedMigrationContinues(t *testing.T) {
 
 // Other clients change each object at the moment at which the migration changes it. The migration reads the object again.
 func TestMigrationRetriesConflicts(t *testing.T) {
+	lane.Full(t, "test/firstgeneration/move.TestClusterIsMovedWithoutLosingAnObject")
 	f := newFormer(t, "conflicts")
 	f.startManager(t, f.isServed)
 	c := &conflicts{failed: map[string]bool{}}
