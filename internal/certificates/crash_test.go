@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 )
 
 // rotate runs a whole change of authorities from its announcement, with a process
@@ -61,9 +63,7 @@ func (w *simulation) rotatedOnce() {
 // The process is killed before or after each write of a change of authorities, and
 // everybody can talk at each moment all the same.
 func TestCrashAtEachWrite(t *testing.T) {
-	if testing.Short() {
-		t.Skip("changes authorities some tens of times: skipped with -short")
-	}
+	lane.Full(t, "internal/certificates.TestConflictsAndLostAnswers")
 	crashes := 0
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {

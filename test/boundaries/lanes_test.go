@@ -1,0 +1,62 @@
+package boundaries_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	// fullTest is a test of the full lane, with the tests that it names.
+	fullTest = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) \{\n\tlane\.Full\(t(.*)\)$`)
+	bounding = regexp.MustCompile(`"([^"]+)\.(Test\w+)"`)
+)
+
+// TestEachPromiseHasATestInTheFirstLane proves that a test of the full lane names tests that exist and that run in the first lane.
+func TestEachPromiseHasATestInTheFirstLane(t *testing.T) {
+	exists, full := map[string]bool{}, map[string][]string{}
+	err := filepath.WalkDir(root(t), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(root(t), filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		folder = filepath.ToSlash(folder)
+		for _, m := range testFunc.FindAllStringSubmatch(string(source), -1) {
+			exists[folder+"."+m[1]] = true
+		}
+		for _, m := range fullTest.FindAllStringSubmatch(string(source), -1) {
+			full[folder+"."+m[1]] = []string{}
+			for _, b := range bounding.FindAllStringSubmatch(m[2], -1) {
+				full[folder+"."+m[1]] = append(full[folder+"."+m[1]], b[1]+"."+b[2])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(full) < 20 {
+		t.Errorf("%d tests of the full lane were found: the test looks in the wrong place", len(full))
+	}
+	for name, bounded := range full {
+		if len(bounded) == 0 {
+			t.Errorf("%s names no test of the first lane", name)
+		}
+		for _, b := range bounded {
+			if _, isFull := full[b]; isFull || !exists[b] {
+				t.Errorf("%s names %s, which is no test of the first lane", name, b)
+			}
+		}
+	}
+}
