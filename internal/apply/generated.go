@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -20,7 +20,7 @@ func checkMetadata(changes []plan.Change) error {
 	for _, ch := range changes {
 		code, name := ErrRejected, validation.IsDNS1123Subdomain
 		if isGenerated(ch.Ref) {
-			code, name = ErrGenerated, path.IsValidPathSegmentName
+			code, name = ErrGenerated, content.IsPathSegmentName
 		}
 		problems := check.Labels(ch.Labels, ch.Annotations)
 		for _, message := range name(ch.Ref.Name) {

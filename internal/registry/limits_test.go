@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -36,7 +37,9 @@ func TestNoClientExhaustsAServer(t *testing.T) {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
-		<-served
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
 	})
 	s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
 	alice := hold.Client{Address: l.Addr().String(), Token: s.token(t, "alice", []string{"*"}, access.Actions()...), Prefix: "acme"}

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -215,7 +215,7 @@ func problems(o metav1.Object) field.ErrorList {
 	name := apivalidation.NameIsDNSSubdomain
 	switch {
 	case strings.HasPrefix(typed.APIVersion, "rbac."):
-		name = path.ValidatePathSegmentName
+		name = func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 	case typed.Kind == "Service":
 		name = apivalidation.NameIsDNSLabel
 	}

@@ -154,9 +154,15 @@ func TestIdleEntriesMakeRoom(t *testing.T) {
 			time.Sleep(time.Millisecond) // The times of two entries differ.
 			return removed, refused
 		}
-		use(bob, "b", false)
-		use(alice, "used", true)
-		use(alice, "idle", false)
+		for _, first := range []struct {
+			client Client
+			key    string
+			isUsed bool
+		}{{bob, "b", false}, {alice, "used", true}, {alice, "idle", false}} {
+			if _, refused := use(first.client, first.key, first.isUsed); refused != nil {
+				t.Fatalf("the upload %s: %v", first.key, refused)
+			}
+		}
 		if _, refused := use(alice, "third", false); refused == nil || refused.Status() != http.StatusTooManyRequests {
 			t.Fatalf("a third upload at once: %v", refused)
 		}
