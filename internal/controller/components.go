@@ -48,6 +48,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
 // components are the values that several controllers share.
@@ -275,7 +276,7 @@ func announcements(o Options) map[string]string {
 func classifyFailure(reason v1.ConditionReason) revision.Failure {
 	name := string(reason)
 	is := func(has func(errcode.Code) bool) bool {
-		return slices.ContainsFunc(slices.Concat(apply.Codes(), runtime.Codes(), runtimedefaults.Codes()), func(c errcode.Code) bool {
+		return slices.ContainsFunc(slices.Concat(apply.Codes(), check.Codes(), runtime.Codes(), runtimedefaults.Codes()), func(c errcode.Code) bool {
 			return c.Name == name && has(c)
 		})
 	}

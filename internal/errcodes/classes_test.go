@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
 // ends are the classes of the codes with which a reconciliation of a revision ends, by how the manager reacts.
@@ -23,12 +24,12 @@ var ends = map[string][]string{
 	"approval": {"NeedsAdoption", "PermissionEscalation", "PermissionIncrease", "WebhooksNotAllowed"},
 	"retried": {
 		"CRDNotFound", "ContentUnusable", "CrossplaneVersion", "DependencyComing", "DependencyMissing", "DependencyName", "DependencyVersion",
-		"FieldsDropped", "Forbidden", "ForeignManager", "KindNotServed", "ObjectMoved", "PartlyWritten", "PermissionMissing",
+		"FieldsDropped", "Forbidden", "ForeignManager", "GeneratedObjectRejected", "KindNotServed", "ObjectMoved", "PartlyWritten", "PermissionMissing",
 		"PermissionPolicyUnreadable", "PlanInterrupted", "QuotaExceeded", "RolledBack", "RuntimeConfigNotFound", "ServerUnavailable",
 		"WebhookNotServing", "WebhookOutOfReach",
 	},
 	"awaits a change": {
-		"ConversionWithoutRuntime", "InvalidPermissionPolicy", "InvalidPermissions", "KindNotInstallable", "PackageNameTooLong",
+		"ConversionWithoutRuntime", "InvalidCommonMetadata", "InvalidPermissionPolicy", "InvalidPermissions", "KindNotInstallable", "PackageNameTooLong",
 		"PermissionDenied", "ReservedDefinition", "SharedWebhook",
 	},
 }
@@ -36,7 +37,7 @@ var ends = map[string][]string{
 // Each code that can end an installation belongs to the class that decides when it is tried again: a new code needs a
 // decision.
 func TestCodesThatEndAnInstallationAreClassified(t *testing.T) {
-	for _, c := range slices.Concat(apply.Codes(), crossplane.Codes(), graph.Codes(), rbac.Codes(), revision.Codes(), runtime.Codes(), runtimedefaults.Codes(), webhooks.Codes()) {
+	for _, c := range slices.Concat(apply.Codes(), crossplane.Codes(), graph.Codes(), rbac.Codes(), revision.Codes(), runtime.Codes(), runtimedefaults.Codes(), webhooks.Codes(), []errcode.Code{check.ErrUnserved}) {
 		class := classOf(c)
 		if !slices.Contains(ends[class], c.Name) {
 			t.Errorf("%s: the class is %q, and the table does not list it there", c.Name, class)
