@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
+	"github.com/xpkg-dev/xpkg/internal/testing/lane"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
@@ -77,6 +78,7 @@ func TestPackagesPassAllChecks(t *testing.T) {
 
 // The programs of new packages compile, and their tests pass, with the modules in their go.mod.
 func TestProgramsPassTheirTests(t *testing.T) {
+	lane.Full(t, "internal/cli/author/scaffold.TestGeneratedFilesOfTheProviderAreUpToDate")
 	if testing.Short() {
 		t.Skip("compiles two programs")
 	}
