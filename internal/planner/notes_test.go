@@ -63,7 +63,7 @@ func TestNext(t *testing.T) {
 		"new, and manual":  {digestB, digestC, manual, nil, []string{"create C 0 Inactive"}, "Manual"},
 		"back, and manual": {digestB, digestA, manual, nil, nil, "Manual"},
 		"a flag":           {digestB, digestB, nil, func(p v1.Package) { p.PackageSpec().SkipDependencyResolution = true }, []string{"update B 2 Active"}, ""},
-		"rolled back":      {digestA, digestB, rolledBack, nil, nil, "rolled back to"},
+		"rolled back":      {digestA, digestB, rolledBack, nil, nil, "rolled back from"},
 		"rolled back, and the spec changes": {digestA, digestB, rolledBack, func(p v1.Package) { p.SetGeneration(4) },
 			[]string{"deactivate A 3 Inactive", "activate B 4 Active"}, ""},
 		"rolled back, and other content": {digestA, digestC, rolledBack, nil, []string{"deactivate A 3 Inactive", "create C 4 Active", "collect B 2 Inactive"}, ""},

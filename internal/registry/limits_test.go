@@ -58,7 +58,7 @@ func TestNoClientExhaustsAServer(t *testing.T) {
 			}
 			during := h.Name + " of " + who
 			alice.Check(t, during)
-			if n, most := runtime.NumGoroutine()-base, 4*limits.Connections; n > most {
+			if n, most := runtime.NumGoroutine()-base, 6*limits.Connections; n > most {
 				t.Errorf("%s: %d goroutines, want at most %d", during, n, most)
 			}
 			for _, r := range release {

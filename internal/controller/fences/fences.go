@@ -40,8 +40,31 @@ type Reconciler struct {
 // Install writes the fences. It leaves out the ones that the manager may not write, and returns false if the API server does
 // not serve admission policies, or if the manager may not watch them. The manager then works without the fences.
 func (r *Reconciler) Install(ctx context.Context, log *slog.Logger) (isWatchable bool, err error) {
+	policies, bindings := &admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{}
+	isWatchable, get := true, r.get
+	for _, list := range []client.ObjectList{policies, bindings} {
+		switch err := r.Live.List(ctx, list); {
+		case isUnavailable(err):
+			log.WarnContext(ctx, "the policies of the manager cannot be watched, so the manager does not restore them when another client deletes them; "+
+				"apply the manifests of `xpkg bootstrap` on Kubernetes 1.30 or later", "error", err.Error())
+			isWatchable = false
+		case err != nil:
+			return false, err
+		}
+	}
+	if isWatchable {
+		get = func(_ context.Context, name string) (p admissionv1.ValidatingAdmissionPolicy, b admissionv1.ValidatingAdmissionPolicyBinding) {
+			if i := slices.IndexFunc(policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == name }); i >= 0 {
+				p = policies.Items[i]
+			}
+			if i := slices.IndexFunc(bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == name }); i >= 0 {
+				b = bindings.Items[i]
+			}
+			return p, b
+		}
+	}
 	for _, f := range r.Fences {
-		err := r.apply(ctx, f)
+		err := r.apply(ctx, f, get)
 		if err != nil && !isUnavailable(err) {
 			return false, err
 		}
@@ -50,16 +73,19 @@ func (r *Reconciler) Install(ctx context.Context, log *slog.Logger) (isWatchable
 				"apply the manifests of `xpkg bootstrap` on Kubernetes 1.30 or later", "policy", f.Name, "error", err.Error())
 		}
 	}
-	for _, all := range []client.ObjectList{&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{}} {
-		if err := r.Live.List(ctx, all, client.Limit(1)); isUnavailable(err) {
-			log.WarnContext(ctx, "the policies of the manager cannot be watched, so the manager does not restore them when another client deletes them; "+
-				"apply the manifests of `xpkg bootstrap` on Kubernetes 1.30 or later", "error", err.Error())
-			return false, nil
-		} else if err != nil {
-			return false, err
-		}
+	return isWatchable, nil
+}
+
+// getFunc returns the policy and the binding with a name. Those that do not exist, or cannot be read, are empty.
+type getFunc func(ctx context.Context, name string) (admissionv1.ValidatingAdmissionPolicy, admissionv1.ValidatingAdmissionPolicyBinding)
+
+// get is a getFunc that reads from the API server.
+func (r *Reconciler) get(ctx context.Context, name string) (p admissionv1.ValidatingAdmissionPolicy, b admissionv1.ValidatingAdmissionPolicyBinding) {
+	for _, o := range []client.Object{&p, &b} {
+		// The write that follows shows an error that lasts.
+		_ = r.Live.Get(ctx, client.ObjectKey{Name: name}, o)
 	}
-	return true, nil
+	return p, b
 }
 
 // isUnavailable reports whether the API server does not serve admission policies, or does not allow the request.
@@ -102,7 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		err := r.Client.Get(ctx, req.NamespacedName, kind)
 		if apierrors.IsNotFound(err) {
 			logging.FromContext(ctx).WarnContext(ctx, "another client deleted the policy that "+f.Purpose+"; the manager restores it", "policy", req.Name)
-			err = r.apply(ctx, f)
+			err = r.apply(ctx, f, r.get)
 		}
 		if err != nil {
 			return requeue.OnError(ctx, err)
@@ -113,22 +139,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // apply writes the policy of a fence and its binding, unless they are up to date. With a server-side apply, a manager with the
 // permission to create objects of this name only can create them.
-func (r *Reconciler) apply(ctx context.Context, f fence.Fence) error {
+func (r *Reconciler) apply(ctx context.Context, f fence.Fence, get getFunc) error {
 	policy, binding := f.Objects()
-	livePolicy, liveBinding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
+	livePolicy, liveBinding := get(ctx, f.Name)
 	for _, part := range []struct {
-		desired, live client.Object
-		isCurrent     func() bool
+		object    client.Object
+		isCurrent bool
 	}{
-		{policy, livePolicy, func() bool { return equality.Semantic.DeepEqual(policy.Spec, livePolicy.Spec) }},
-		{binding, liveBinding, func() bool { return equality.Semantic.DeepEqual(binding.Spec, liveBinding.Spec) }},
+		{policy, equality.Semantic.DeepEqual(policy.Spec, livePolicy.Spec)},
+		{binding, equality.Semantic.DeepEqual(binding.Spec, liveBinding.Spec)},
 	} {
-		o := part.desired
-		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o), part.live); err == nil && part.isCurrent() {
+		if part.isCurrent {
 			continue
 		}
-		if err := serverside.Apply(ctx, r.Client, o, plan.FieldManager, client.ForceOwnership); err != nil {
-			return fmt.Errorf("write %s %s: %w", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
+		if err := serverside.Apply(ctx, r.Client, part.object, plan.FieldManager, client.ForceOwnership); err != nil {
+			return fmt.Errorf("write %s %s: %w", part.object.GetObjectKind().GroupVersionKind().Kind, f.Name, err)
 		}
 	}
 	return nil
