@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,12 +142,17 @@ func denyCRDs(t *testing.T, s *testEnv) (admit func()) {
 	return denyCRDsUnless(t, s, "false")
 }
 
+// denials counts the policies of denyCRDs.
+var denials atomic.Int64
+
 // denyCRDsUnless is like denyCRDs, for requests that do not satisfy a condition.
 func denyCRDsUnless(t *testing.T, s *testEnv, condition string) (admit func()) {
 	t.Helper()
+	// The API server applies a policy for a moment after its deletion, so no two tests use one name.
+	name := fmt.Sprintf("crds-%d.preflight.test", denials.Add(1))
 	rule := condition + " || !object.spec.versions.exists(v, has(v.schema.openAPIV3Schema.description) && v.schema.openAPIV3Schema.description == '" + denied + "')"
 	policy := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "crds.preflight.test"},
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{
 			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
 				"apiGroups": []any{"apiextensions.k8s.io"}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE", "UPDATE"}, "resources": []any{"customresourcedefinitions"},
@@ -155,8 +161,8 @@ func denyCRDsUnless(t *testing.T, s *testEnv, condition string) (admit func()) {
 		},
 	}}
 	binding := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": map[string]any{"name": "crds.preflight.test"},
-		"spec": map[string]any{"policyName": "crds.preflight.test", "validationActions": []any{"Deny"}},
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"policyName": name, "validationActions": []any{"Deny"}},
 	}}
 	admit = func() {
 		for _, o := range []*unstructured.Unstructured{binding, policy} {

@@ -24,7 +24,7 @@ import (
 func TestRejectedFirstInstallLeavesNothing(t *testing.T) {
 	s := newEnv(t)
 	r := newRegistry(t)
-	denyCRDs(t, s)
+	admit := denyCRDs(t, s)
 	const group = "undo.test"
 	stream := provider("undo")
 	names := []string{}
@@ -61,15 +61,7 @@ func TestRejectedFirstInstallLeavesNothing(t *testing.T) {
 	wait.Until(t, limit, "the retry is refused", isDenied)
 	absent()
 
-	for _, kind := range []string{"ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"} {
-		o := &unstructured.Unstructured{}
-		o.SetAPIVersion("admissionregistration.k8s.io/v1")
-		o.SetKind(kind)
-		o.SetName("crds.preflight.test")
-		if err := s.Client.Delete(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
+	admit()
 	var probe apiextensionsv1.CustomResourceDefinition
 	if err := yaml.Unmarshal([]byte(crd("probe.undo.test", "Probe", denied)), &probe); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,9 @@ package packages
 import (
 	"context"
 	"fmt"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/errcodes"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -151,4 +154,34 @@ func showPlan(env *terminal.Env, p *planner.Plan) error {
 		return fmt.Errorf("show the plan: %w", err)
 	}
 	return nil
+}
+
+// repeat requests a package as it is: no other command undoes its last change, and if the package has failed, the
+// manager tries it again at once. It returns the word for the result.
+func repeat(ctx context.Context, cluster client.Client, p v1.Package) (word string, err error) {
+	if err := undomark.Remove(ctx, cluster, p); err != nil {
+		return "", err
+	}
+	err = inventory.PatchMetadata(ctx, cluster, p, func() (map[string]any, error) {
+		if word = "unchanged"; !hasFailed(p) {
+			return nil, nil
+		}
+		word = "retried"
+		return map[string]any{"annotations": map[string]any{v1.AnnotationRetry: time.Now().UTC().Format(time.RFC3339Nano)}}, nil
+	})
+	return word, err
+}
+
+// hasFailed reports whether the last attempt to install the requested version of a package failed, other than that it
+// waits for a decision of a user.
+func hasFailed(p v1.Package) bool {
+	ready := p.GetCondition(v1.TypeReady)
+	switch {
+	case v1.IsPaused(p), ready.ObservedGeneration != p.GetGeneration():
+		return false
+	case revision.PolicyOf(p).Back != "":
+		return true
+	}
+	code, known := errcodes.Named(string(ready.Reason))
+	return ready.Status == corev1.ConditionFalse && known && !code.Approval
 }
