@@ -31,6 +31,7 @@ func rolesOf(xrd *unstructured.Unstructured, group string) []rbacv1.ClusterRole 
 // them while it manages the packages. It writes none while the RBAC manager runs.
 func TestRolesOfXRDsMoveFromCoreAndBack(t *testing.T) {
 	in := installCore(t, "none")
+	t.Cleanup(func() { (&withManager{suite: in.suite}).restorePackageAPI(t) })
 	create := func(group string) *unstructured.Unstructured {
 		xrd := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition", "metadata": map[string]any{"name": "xs." + group},

@@ -220,6 +220,7 @@ func (in *installation) checkMoved(t *testing.T, p installed) {
 // generation and no UID of a CRD changes, and all custom resources are readable at all times. Afterwards the Provider can be
 // updated and uninstalled.
 func TestMigrationFromCoreRestartsNoRuntime(t *testing.T) {
+	lane.Full(t, "test/core.TestThereAndBack", "test/core.TestRolesOfXRDsMoveFromCoreAndBack")
 	const name = "takenover"
 	in := installCore(t, name)
 	s, p := in.suite, in.installAsCore(t, name)

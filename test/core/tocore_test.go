@@ -17,6 +17,7 @@ import (
 // UID and no generation of a CRD changes, the manager's part writes each CRD at most once, and no trace of the manager is
 // left. Core can then update and delete the packages.
 func TestWayBackToCore(t *testing.T) {
+	lane.Full(t, "test/core.TestThereAndBack", "test/core.TestRolesOfXRDsMoveFromCoreAndBack")
 	s := newWithManager(t)
 	const name = "wayback"
 	provider := s.installPackage(t, v1.ProviderKind, name, manyKinds(name, "first"))

@@ -43,7 +43,7 @@ func TestFaultAtEveryCallOfAProcess(t *testing.T) {
 			}
 			started, step, injected := time.Now(), 1, 0
 			if !everyFault {
-				f.Call, step = i, len(faults)
+				f.Call, step = i, sparse*len(faults)
 			}
 			for p.injectIntoProcess(t, f) {
 				injected++
