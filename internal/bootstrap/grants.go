@@ -141,7 +141,7 @@ func Grants() []Grant {
 				"so that an update of which it denies an object writes nothing.",
 			Rules: []rbacv1.PolicyRule{
 				rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), follow),
-				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), words("get", "create", "patch")),
+				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), words("create", "patch")),
 					fence.RuntimesName, fence.ConsentsName),
 			},
 		},

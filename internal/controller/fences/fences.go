@@ -40,9 +40,9 @@ type Reconciler struct {
 // Install writes the fences. It leaves out the ones that the manager may not write, and returns false if the API server does
 // not serve admission policies, or if the manager may not watch them. The manager then works without the fences.
 func (r *Reconciler) Install(ctx context.Context, log *slog.Logger) (isWatchable bool, err error) {
-	policies, bindings := &admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{}
-	isWatchable, get := true, r.get
-	for _, list := range []client.ObjectList{policies, bindings} {
+	isWatchable = true
+	var live state
+	for _, list := range []client.ObjectList{&live.policies, &live.bindings} {
 		switch err := r.Live.List(ctx, list); {
 		case isUnavailable(err):
 			log.WarnContext(ctx, "the policies of the manager cannot be watched, so the manager does not restore them when another client deletes them; "+
@@ -52,19 +52,8 @@ func (r *Reconciler) Install(ctx context.Context, log *slog.Logger) (isWatchable
 			return false, err
 		}
 	}
-	if isWatchable {
-		get = func(_ context.Context, name string) (p admissionv1.ValidatingAdmissionPolicy, b admissionv1.ValidatingAdmissionPolicyBinding) {
-			if i := slices.IndexFunc(policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == name }); i >= 0 {
-				p = policies.Items[i]
-			}
-			if i := slices.IndexFunc(bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == name }); i >= 0 {
-				b = bindings.Items[i]
-			}
-			return p, b
-		}
-	}
 	for _, f := range r.Fences {
-		err := r.apply(ctx, f, get)
+		err := r.apply(ctx, f, live)
 		if err != nil && !isUnavailable(err) {
 			return false, err
 		}
@@ -76,16 +65,24 @@ func (r *Reconciler) Install(ctx context.Context, log *slog.Logger) (isWatchable
 	return isWatchable, nil
 }
 
-// getFunc returns the policy and the binding with a name. Those that do not exist, or cannot be read, are empty.
-type getFunc func(ctx context.Context, name string) (admissionv1.ValidatingAdmissionPolicy, admissionv1.ValidatingAdmissionPolicyBinding)
+// state is the part of the policies and bindings of a cluster that is known.
+type state struct {
+	policies admissionv1.ValidatingAdmissionPolicyList
+	bindings admissionv1.ValidatingAdmissionPolicyBindingList
+}
 
-// get is a getFunc that reads from the API server.
-func (r *Reconciler) get(ctx context.Context, name string) (p admissionv1.ValidatingAdmissionPolicy, b admissionv1.ValidatingAdmissionPolicyBinding) {
-	for _, o := range []client.Object{&p, &b} {
-		// The write that follows shows an error that lasts.
-		_ = r.Live.Get(ctx, client.ObjectKey{Name: name}, o)
-	}
-	return p, b
+// hasPolicy reports whether the policy of a fence exists as it should.
+func (s state) hasPolicy(want *admissionv1.ValidatingAdmissionPolicy) bool {
+	return slices.ContainsFunc(s.policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool {
+		return p.Name == want.Name && equality.Semantic.DeepEqual(p.Spec, want.Spec)
+	})
+}
+
+// hasBinding reports whether the binding of a fence exists as it should.
+func (s state) hasBinding(want *admissionv1.ValidatingAdmissionPolicyBinding) bool {
+	return slices.ContainsFunc(s.bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool {
+		return b.Name == want.Name && equality.Semantic.DeepEqual(b.Spec, want.Spec)
+	})
 }
 
 // isUnavailable reports whether the API server does not serve admission policies, or does not allow the request.
@@ -128,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		err := r.Client.Get(ctx, req.NamespacedName, kind)
 		if apierrors.IsNotFound(err) {
 			logging.FromContext(ctx).WarnContext(ctx, "another client deleted the policy that "+f.Purpose+"; the manager restores it", "policy", req.Name)
-			err = r.apply(ctx, f, r.get)
+			err = r.apply(ctx, f, state{})
 		}
 		if err != nil {
 			return requeue.OnError(ctx, err)
@@ -137,17 +134,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// apply writes the policy of a fence and its binding, unless they are up to date. With a server-side apply, a manager with the
-// permission to create objects of this name only can create them.
-func (r *Reconciler) apply(ctx context.Context, f fence.Fence, get getFunc) error {
+// apply writes the policy of a fence and its binding, unless they are known to be up to date. With a server-side apply, a
+// manager with the permission to create objects of this name only can create them.
+func (r *Reconciler) apply(ctx context.Context, f fence.Fence, live state) error {
 	policy, binding := f.Objects()
-	livePolicy, liveBinding := get(ctx, f.Name)
 	for _, part := range []struct {
 		object    client.Object
 		isCurrent bool
 	}{
-		{policy, equality.Semantic.DeepEqual(policy.Spec, livePolicy.Spec)},
-		{binding, equality.Semantic.DeepEqual(binding.Spec, liveBinding.Spec)},
+		{policy, live.hasPolicy(policy)},
+		{binding, live.hasBinding(binding)},
 	} {
 		if part.isCurrent {
 			continue
