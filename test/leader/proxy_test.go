@@ -50,7 +50,12 @@ func record(t *testing.T, cfg *rest.Config) *recorder {
 	}
 	r := &recorder{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	server := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:        func(p *httputil.ProxyRequest) { p.SetURL(target) },
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			// keep reads JSON.
+			accept := p.Out.Header.Get("Accept")
+			p.Out.Header.Set("Accept", strings.ReplaceAll(accept, "application/vnd.kubernetes.protobuf", "application/json"))
+		},
 		Transport:      transport,
 		FlushInterval:  -1,
 		ModifyResponse: r.keep,
