@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -71,18 +70,11 @@ type state struct {
 	bindings admissionv1.ValidatingAdmissionPolicyBindingList
 }
 
-// hasPolicy reports whether the policy of a fence exists as it should.
-func (s state) hasPolicy(want *admissionv1.ValidatingAdmissionPolicy) bool {
-	return slices.ContainsFunc(s.policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool {
-		return p.Name == want.Name && equality.Semantic.DeepEqual(p.Spec, want.Spec)
-	})
-}
-
-// hasBinding reports whether the binding of a fence exists as it should.
-func (s state) hasBinding(want *admissionv1.ValidatingAdmissionPolicyBinding) bool {
-	return slices.ContainsFunc(s.bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool {
-		return b.Name == want.Name && equality.Semantic.DeepEqual(b.Spec, want.Spec)
-	})
+// isInForce reports whether a fence is known to be in force.
+func (s state) isInForce(f fence.Fence) bool {
+	p := slices.IndexFunc(s.policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == f.Name })
+	b := slices.IndexFunc(s.bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == f.Name })
+	return p >= 0 && b >= 0 && f.IsInForce(&s.policies.Items[p], &s.bindings.Items[b])
 }
 
 // isUnavailable reports whether the API server does not serve admission policies, or does not allow the request.
@@ -134,22 +126,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// apply writes the policy of a fence and its binding, unless they are known to be up to date. With a server-side apply, a
+// apply writes the policy of a fence and its binding, unless the fence is known to be in force. With a server-side apply, a
 // manager with the permission to create objects of this name only can create them.
 func (r *Reconciler) apply(ctx context.Context, f fence.Fence, live state) error {
+	if live.isInForce(f) {
+		return nil
+	}
 	policy, binding := f.Objects()
-	for _, part := range []struct {
-		object    client.Object
-		isCurrent bool
-	}{
-		{policy, live.hasPolicy(policy)},
-		{binding, live.hasBinding(binding)},
-	} {
-		if part.isCurrent {
-			continue
-		}
-		if err := serverside.Apply(ctx, r.Client, part.object, plan.FieldManager, client.ForceOwnership); err != nil {
-			return fmt.Errorf("write %s %s: %w", part.object.GetObjectKind().GroupVersionKind().Kind, f.Name, err)
+	for _, o := range []client.Object{policy, binding} {
+		if err := serverside.Apply(ctx, r.Client, o, plan.FieldManager, client.ForceOwnership); err != nil {
+			return fmt.Errorf("write %s %s: %w", o.GetObjectKind().GroupVersionKind().Kind, f.Name, err)
 		}
 	}
 	return nil
