@@ -29,13 +29,13 @@ var admissionPaths = []string{
 // or webhook applies to the groups of the objects. The write itself shows what a webhook denies that does not support
 // dry runs.
 func (c *Cluster) CheckAdmitted(ctx context.Context, p plan.Plan, content Content) error {
+	if len(p.Changes) < 2 || len(p.Refusals) > 0 {
+		return nil
+	}
 	groups := map[string]bool{"*": true}
 	for _, ch := range p.Changes {
 		group, _, _ := strings.Cut(ch.Ref.APIVersion, "/")
 		groups[group] = true
-	}
-	if len(p.Changes) < 2 || len(p.Refusals) > 0 {
-		return nil
 	}
 	if concerned, err := c.mayDeny(ctx, groups); err != nil || !concerned {
 		return err

@@ -29,7 +29,7 @@ var undiscovered = []metav1.APIResourceList{
 var readSubresources = []string{"approval", "ephemeralcontainers", "log", "resize", "scale", "status"}
 
 // Each verb of each resource that a real API server offers is either in the table of escalations or in the list of harmless
-// permissions: a new version of Kubernetes adds none that nobody has decided about.
+// permissions: a new version of Kubernetes adds none without a decision.
 func TestEveryResourceOfTheAPIServerIsDecided(t *testing.T) {
 	s := newServer(t)
 	d, err := discovery.NewDiscoveryClientForConfig(s.config)

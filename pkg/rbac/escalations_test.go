@@ -16,7 +16,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// victim is the name of an object of somebody else.
+// victim is the name of an object of another user.
 const victim = "victim"
 
 // listedGrants returns each grant of the table, for all objects.

@@ -2,8 +2,8 @@
 // time of searches, and disk space. It wraps the handler and the listener of a server, and knows nothing of its
 // storage.
 //
-// Each limit has three levels: one client may hold a quarter, all anonymous clients together half, and nobody more than
-// the limit itself. A client is a user; without valid credentials, it is an address (IPv6: a network with 64 bits).
+// Each limit has three levels: one client may hold a quarter, all anonymous clients together half, and all clients
+// together the limit itself. A client is a user; without valid credentials, it is an address (IPv6: a network with 64 bits).
 package limit
 
 import "runtime"
