@@ -25,20 +25,22 @@ var admissionPaths = []string{
 }
 
 // CheckAdmitted returns the error of a dry run of the changes of a plan, so that a plan of which one change is denied
-// writes nothing. It makes no calls for a single change, which is written or not, and no dry run if no admission policy
-// or webhook applies to the groups of the objects. The write itself shows what a webhook denies that does not support
-// dry runs.
-func (c *Cluster) CheckAdmitted(ctx context.Context, p plan.Plan, content Content) error {
+// writes nothing. It makes no calls for a single change, which is written or not. It makes no dry run if no admission
+// policy or webhook applies to the groups of the objects, unless the last attempt was denied: the API server applies a
+// policy for a moment after its deletion. The write itself shows what a webhook denies that does not support dry runs.
+func (c *Cluster) CheckAdmitted(ctx context.Context, p plan.Plan, content Content, wasDenied bool) error {
 	if len(p.Changes) < 2 || len(p.Refusals) > 0 {
 		return nil
 	}
-	groups := map[string]bool{"*": true}
-	for _, ch := range p.Changes {
-		group, _, _ := strings.Cut(ch.Ref.APIVersion, "/")
-		groups[group] = true
-	}
-	if concerned, err := c.mayDeny(ctx, groups); err != nil || !concerned {
-		return err
+	if !wasDenied {
+		groups := map[string]bool{"*": true}
+		for _, ch := range p.Changes {
+			group, _, _ := strings.Cut(ch.Ref.APIVersion, "/")
+			groups[group] = true
+		}
+		if concerned, err := c.mayDeny(ctx, groups); err != nil || !concerned {
+			return err
+		}
 	}
 	if _, err := c.DryRun().Run(ctx, p, content); !NoDryRun(err) {
 		return err

@@ -126,7 +126,7 @@ func (r *Reconciler) watchedObject(ctx context.Context, kinds []schema.GroupVers
 func (r *Reconciler) applyObjects(ctx context.Context, in *install) error {
 	in.wrote = hasReason(in.Revision, apply.ErrPartial.Name)
 	if !isFirstInstall(in) {
-		if err := r.API.Cluster.CheckAdmitted(ctx, in.changes, in.objects.Content); err != nil {
+		if err := r.API.Cluster.CheckAdmitted(ctx, in.changes, in.objects.Content, hasReason(in.Revision, apply.ErrDenied.Name)); err != nil {
 			return err
 		}
 	}
