@@ -127,6 +127,9 @@ func (m *packageManager) once(o client.Object, reconcile func() error) {
 		return
 	}
 	err := reconcile()
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Name == o.GetName() {
+		return // deleted since it was listed
+	}
 	if err == nil && o.GetResourceVersion() == before {
 		m.seen[o.GetUID()] = before
 		return
