@@ -226,10 +226,12 @@ func (pl *Planner) checkPrivileges(ctx context.Context, s *clusterState, by runt
 	if err != nil {
 		return err
 	}
+	check := objects.CheckCertificates
 	if by == runtime.Deployment {
-		if err := objects.CheckPrivileges(allowed); err != nil {
-			return err
-		}
+		check = objects.CheckPrivileges
+	}
+	if err := check(allowed); err != nil {
+		return err
 	}
 	return deployment.CheckServiceAccount(ctx, pl.Reader, pl.Namespace, objects, allowed)
 }

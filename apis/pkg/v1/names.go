@@ -59,11 +59,18 @@ const maxSecretName = 253
 
 // TLSServerSecretName returns the name of the Secret with the server certificate of the
 // runtime of a package. Crossplane uses the same name.
-func TLSServerSecretName(pkg string) string { return secretName(pkg, "-tls-server") }
+func TLSServerSecretName(pkg string) string { return secretName(pkg, tlsServerSuffix) }
 
 // TLSClientSecretName returns the name of the Secret with the client certificate of the runtime
 // of a package. The runtime of a Function has none.
-func TLSClientSecretName(pkg string) string { return secretName(pkg, "-tls-client") }
+func TLSClientSecretName(pkg string) string { return secretName(pkg, tlsClientSuffix) }
+
+// IsTLSSecretName reports whether a Secret is named as one with the certificate of a package.
+func IsTLSSecretName(name string) bool {
+	return strings.HasSuffix(name, tlsServerSuffix) || strings.HasSuffix(name, tlsClientSuffix)
+}
+
+const tlsServerSuffix, tlsClientSuffix = "-tls-server", "-tls-client"
 
 func secretName(pkg, suffix string) string {
 	if len(pkg) > maxSecretName-len(suffix) {

@@ -12,7 +12,7 @@ type PermissionFlags struct {
 	PackagePermissions    string   `enum:"Manage,Ignore" default:"Manage" placeholder:"Manage|Ignore" help:"Whether the manager grants permissions to runtimes: Manage (the default) or Ignore."`
 	PermissionPolicy      string   `placeholder:"FILE|configmap/NAME" help:"Policy for requested permissions: a file, or a ConfigMap of the namespace."`
 	PermissionIncrease    string   `enum:"Allow,Approve" default:"Allow" placeholder:"Allow|Approve" help:"What to do when a new version requests more permissions: Allow (the default) grants them, Approve waits for xpkg approve."`
-	AllowRuntimePrivilege []string `sep:"," placeholder:"NAME,..." complete:"privilege" help:"Privileges that runtime configurations may use: HostNetwork, HostPID, HostIPC, HostPath, Privileged, Capabilities, ServiceAccount (one that xpkg did not create), or *. Default is none."`
+	AllowRuntimePrivilege []string `sep:"," placeholder:"NAME,..." complete:"privilege" help:"Privileges that runtime configurations may use: HostNetwork, HostPID, HostIPC, HostPath, Privileged, Capabilities, ServiceAccount (one that xpkg did not create), Certificates (those of other packages), or *. Default is none."`
 	Namespaced            bool     `help:"Grant runtimes namespaced permissions in their namespace only."`
 }
 

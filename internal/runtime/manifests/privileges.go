@@ -36,11 +36,13 @@ const (
 	// ServiceAccount is a ServiceAccount that xpkg did not create for the package, or for another package with the same
 	// runtime configuration.
 	ServiceAccount Privilege = "ServiceAccount"
+	// Certificates is a Secret with a certificate of another package, of Crossplane core, or of their CA.
+	Certificates Privilege = "Certificates"
 )
 
 // AllPrivileges returns all privileges.
 func AllPrivileges() []Privilege {
-	return []Privilege{HostNetwork, HostPID, HostIPC, HostPath, Privileged, Capabilities, ServiceAccount}
+	return []Privilege{HostNetwork, HostPID, HostIPC, HostPath, Privileged, Capabilities, ServiceAccount, Certificates}
 }
 
 // ParsePrivileges parses names of privileges. The name "*" stands for all of them.
@@ -77,7 +79,13 @@ type privilegeUse struct {
 // CheckPrivileges fails with RuntimePrivileges if the pod of a runtime uses a privilege
 // that is not allowed.
 func (o Objects) CheckPrivileges(allowed []Privilege) error {
-	return refuse(o.Owner.Package, podPrivileges(o.Deployment.Spec.Template.Spec), allowed)
+	pod := o.Deployment.Spec.Template.Spec
+	return refuse(o.Owner.Package, append(podPrivileges(pod), foreignCertificates(pod, o.Owner.Package.Name)...), allowed)
+}
+
+// CheckCertificates fails with RuntimePrivileges unless the privilege Certificates is allowed or not used.
+func (o Objects) CheckCertificates(allowed []Privilege) error {
+	return refuse(o.Owner.Package, foreignCertificates(o.Deployment.Spec.Template.Spec, o.Owner.Package.Name), allowed)
 }
 
 // CheckPod fails as [Objects.CheckPrivileges] does for the Pod of a package to which no privileges are allowed.
@@ -156,6 +164,42 @@ func podPrivileges(pod corev1.PodSpec) []privilegeUse {
 		if s.Capabilities != nil {
 			for _, capability := range s.Capabilities.Add {
 				add(!slices.Contains(defaultCapabilities, capability), Capabilities, "the capability %s", capability)
+			}
+		}
+	}
+	return uses
+}
+
+// foreignCertificates returns the uses of Secrets with certificates that do not belong to a package.
+func foreignCertificates(pod corev1.PodSpec, pkg string) []privilegeUse {
+	var uses []privilegeUse
+	add := func(secret string) {
+		isCertificate := secret == v1.RootCASecretName || v1.IsTLSSecretName(secret)
+		if isCertificate && secret != v1.TLSServerSecretName(pkg) && secret != v1.TLSClientSecretName(pkg) {
+			uses = append(uses, privilegeUse{Certificates, "the Secret " + secret})
+		}
+	}
+	for _, v := range pod.Volumes {
+		if v.Secret != nil {
+			add(v.Secret.SecretName)
+		}
+		if v.Projected != nil {
+			for _, source := range v.Projected.Sources {
+				if source.Secret != nil {
+					add(source.Secret.Name)
+				}
+			}
+		}
+	}
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		for _, from := range c.EnvFrom {
+			if from.SecretRef != nil {
+				add(from.SecretRef.Name)
+			}
+		}
+		for _, e := range c.Env {
+			if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+				add(e.ValueFrom.SecretKeyRef.Name)
 			}
 		}
 	}

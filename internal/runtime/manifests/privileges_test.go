@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 )
@@ -75,6 +76,43 @@ func TestPrivilegesNeedPermissionOfTheManager(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Every way in which a pod reads a Secret needs the privilege for the certificates of others.
+func TestCertificatesOfOthersNeedAPrivilege(t *testing.T) {
+	ways := map[string]func(secret string) corev1.PodSpec{
+		"volume": func(secret string) corev1.PodSpec {
+			return corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}}}}
+		},
+		"projected": func(secret string) corev1.PodSpec {
+			source := corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}}
+			return corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{source}}}}}}
+		},
+		"envFrom": func(secret string) corev1.PodSpec {
+			from := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}}
+			return corev1.PodSpec{Containers: []corev1.Container{{Name: "sidecar", Image: "registry.example.org/sidecar:v1", EnvFrom: []corev1.EnvFromSource{from}}}}
+		},
+		"env": func(secret string) corev1.PodSpec {
+			key := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: "tls.key"}
+			return corev1.PodSpec{InitContainers: []corev1.Container{{Name: "setup", Image: "registry.example.org/setup:v1", Env: []corev1.EnvVar{{Name: "KEY", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: key}}}}}}
+		},
+	}
+	for secret, allowed := range map[string]bool{
+		v1.RootCASecretName: false, "crossplane-tls-server": false, "provider-gcp-tls-client": false, "function-x-tls-server": false,
+		"provider-aws-tls-server": true, "provider-aws-tls-client": true, "aws-credentials": true,
+	} {
+		for way, pod := range ways {
+			in := provider()
+			in.Config = podConfig(pod(secret))
+			o := build(t, in)
+			if err := o.CheckPrivileges(nil); (err == nil) != allowed || err != nil && !strings.Contains(err.Error(), secret) {
+				t.Errorf("%s, %s: %v", secret, way, err)
+			}
+			if err := o.CheckPrivileges([]Privilege{Certificates}); err != nil {
+				t.Errorf("%s, %s, allowed: %v", secret, way, err)
+			}
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ type layout struct {
 // object does not exist yet.
 func (p *Runtime) layOut(ctx context.Context, program runtime.Workload, o manifests.Objects) (layout, error) {
 	pod := o.Deployment.Spec.Template
-	if err := o.CheckProcess(); err != nil {
+	if err := cmp.Or(o.CheckProcess(), o.CheckCertificates(p.opts.Privileges)); err != nil {
 		return layout{}, err
 	}
 	files, err := p.volumes(ctx, pod.Spec)

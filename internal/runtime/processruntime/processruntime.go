@@ -42,7 +42,7 @@ type Options struct {
 	// loopback address, which endpoints cannot have. If it is empty, runtimes have no Services.
 	Address string
 	// Privileges are the privileges that runtime configurations may use. A process ignores
-	// the fields of all of them but ServiceAccount.
+	// the fields of all of them but ServiceAccount and Certificates.
 	Privileges []manifests.Privilege
 	// Settle is the time for which a runtime must run before it is available. Zero means
 	// defaultSettle.
@@ -96,7 +96,7 @@ func (p *Runtime) Obtain(ctx context.Context, program runtime.Workload) error {
 	if p.opts.Address == "" {
 		objects.Service = nil
 	}
-	if err := cmp.Or(objects.CheckProcess(), objects.CheckMetadata()); err != nil {
+	if err := cmp.Or(objects.CheckProcess(), objects.CheckCertificates(p.opts.Privileges), objects.CheckMetadata()); err != nil {
 		return err
 	}
 	if err := p.objects.CheckServiceAccount(ctx, objects); err != nil {
