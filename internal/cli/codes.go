@@ -3,6 +3,7 @@ package cli
 import (
 	"slices"
 
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/artifact"
 	"github.com/xpkg-dev/xpkg/internal/cli/author"
 	"github.com/xpkg-dev/xpkg/internal/cli/config"
@@ -10,17 +11,17 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Codes returns the error codes of all commands.
 func Codes() []errcode.Code {
 	return slices.Concat(
-		artifact.Codes(), author.Codes(), config.Codes(), connection.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), inventory.Codes(), location.Codes(), manager.Codes(), packages.Codes(), terminal.Codes(),
+		apiserver.Codes(), artifact.Codes(), author.Codes(), config.Codes(), connection.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), inventory.Codes(), location.Codes(), manager.Codes(), packages.Codes(), terminal.Codes(),
 	)
 }

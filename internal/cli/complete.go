@@ -18,11 +18,12 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/indexes"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/packagecache"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 )
@@ -145,7 +146,7 @@ func cachedReferences(ctx context.Context, f flags.CacheFlags) []string {
 
 // clusterOf returns the packages of the cluster of a command line.
 func clusterOf(ctx context.Context, line completion.Line) (client.Client, *inventory.Inventory, error) {
-	return inventory.Read(ctx, connection.ClusterFlags{Kubeconfig: line.Flags["kubeconfig"], Context: line.Flags["context"]}, inventory.LoadPackages)
+	return selection.Read(ctx, connection.ClusterFlags{Kubeconfig: line.Flags["kubeconfig"], Context: line.Flags["context"]}, inventory.LoadPackages)
 }
 
 // installedPackages returns KIND/NAME of the packages of a cluster, and the names that only one package has; or the names of the

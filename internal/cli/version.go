@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/version"
@@ -65,11 +66,11 @@ func (c versionCmd) readServer(ctx context.Context) (*serverVersion, error) {
 	}
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
-		return nil, connection.Classify(err, "read the version of the API server")
+		return nil, apiserver.Classify(err, "read the version of the API server")
 	}
 	kubernetes, err := d.ServerVersion()
 	if err != nil {
-		return nil, connection.Classify(err, "read the version of the API server")
+		return nil, apiserver.Classify(err, "read the version of the API server")
 	}
 	out := &serverVersion{Kubernetes: kubernetes.GitVersion}
 	cluster, err := c.Client(ctx)
@@ -79,7 +80,7 @@ func (c versionCmd) readServer(ctx context.Context) (*serverVersion, error) {
 	lock := &v1beta1.Lock{}
 	// A cluster that does not serve the package API has no manager.
 	if err := cluster.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, lock); client.IgnoreNotFound(err) != nil {
-		return nil, connection.Classify(err, "read the Lock")
+		return nil, apiserver.Classify(err, "read the Lock")
 	}
 	out.Manager = lock.Annotations[version.AnnotationManager]
 	return out, nil

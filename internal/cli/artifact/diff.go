@@ -8,10 +8,12 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/packagediff"
@@ -92,7 +94,7 @@ func (c *DiffCmd) installed(ctx context.Context, name inventory.Name) (string, e
 	if err := name.Validate(); err != nil {
 		return "", terminal.ErrUsage.New(err, "%q is not the name of a package", string(name)).WithDo("Write installed:NAME or installed:KIND/NAME.")
 	}
-	cluster, all, err := inventory.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
+	cluster, all, err := selection.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
 		return "", err
 	}
@@ -105,7 +107,7 @@ func (c *DiffCmd) installed(ctx context.Context, name inventory.Name) (string, e
 		return p.PackageSpec().Package, nil // The manager has not read it yet.
 	}
 	if err := cluster.Get(ctx, client.ObjectKey{Name: current}, rev); err != nil {
-		return "", connection.Classify(err, "read the revision of %s", inventory.ShortName(p))
+		return "", apiserver.Classify(err, "read the revision of %s", inventory.ShortName(p))
 	}
 	if resolved := rev.RevisionStatus().ResolvedImage; strings.Contains(resolved, "@") {
 		return resolved, nil

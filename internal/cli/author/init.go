@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/author/scaffold"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
@@ -65,7 +66,7 @@ func (c *InitCmd) Run(env *terminal.Env) error {
 // checkInitName returns an error for a name with which the package cannot be installed: each revision has a label with the name, and
 // a runtime has a Service with it.
 func checkInitName(kind, name string) error {
-	if err := inventory.CheckNewName(name); err != nil {
+	if err := selection.CheckNewName(name); err != nil {
 		return err
 	}
 	switch {

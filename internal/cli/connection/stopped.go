@@ -62,11 +62,5 @@ func stoppedIn(kubeconfig, host string) string {
 	return ""
 }
 
-// startCommand returns the command that starts the control plane of a request that failed, or "" if it is not one of this machine.
-func startCommand(err error) string {
-	var stopped *stoppedError
-	if !errors.As(err, &stopped) {
-		return ""
-	}
-	return datadir.StartCommand(stopped.dir, "--detach")
-}
+// StartCommand returns the command that starts the control plane.
+func (e *stoppedError) StartCommand() string { return datadir.StartCommand(e.dir, "--detach") }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -42,8 +43,8 @@ func TestStoppedControlPlaneIsStarted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = Classify(cluster.List(t.Context(), &v1.ProviderList{}), "list providers")
-		if do := errcode.From(err).Do; errcode.From(err).Code.Name != ErrCluster.Name || !strings.Contains(do, want) {
+		err = apiserver.Classify(cluster.List(t.Context(), &v1.ProviderList{}), "list providers")
+		if do := errcode.From(err).Do; errcode.From(err).Code.Name != apiserver.ErrCluster.Name || !strings.Contains(do, want) {
 			t.Errorf("got %v (%s), want %s", err, do, want)
 		}
 	}

@@ -21,11 +21,12 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/devloop"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -114,7 +115,7 @@ func (c *DevCmd) Run(env *terminal.Env) error {
 // selectInstalled selects the installed package of the repository. If there is none, it prints how a package with the same name from another
 // repository is developed in place: two packages cannot own the same objects.
 func (d *deployment) selectInstalled(env *terminal.Env, name string) error {
-	_, all, err := inventory.Read(env.Context, connection.ClusterFlags{Kubeconfig: d.state.Kubeconfig}, inventory.LoadPackages)
+	_, all, err := selection.Read(env.Context, connection.ClusterFlags{Kubeconfig: d.state.Kubeconfig}, inventory.LoadPackages)
 	if err != nil {
 		return err
 	}

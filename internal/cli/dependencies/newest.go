@@ -10,8 +10,9 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -78,7 +79,7 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 
 // leftVersions returns the versions, by repository, from which packages were rolled back and that are newer than the present one.
 func (c *OutdatedCmd) leftVersions(env *terminal.Env) (map[string][]string, error) {
-	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	_, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
 		return nil, err
 	}

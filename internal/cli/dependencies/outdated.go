@@ -15,9 +15,10 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -43,7 +44,7 @@ type OutdatedCmd struct {
 	All       bool     `help:"Also show packages that are up to date."`
 	Namespace string   `default:"crossplane-system" config:"" help:"Namespace of the manager, which contains the pull secrets."`
 	TreeFlags
-	inventory.SelectorFlag
+	selection.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
 }
@@ -207,7 +208,7 @@ func (c *OutdatedCmd) selected(env *terminal.Env, f lockfile.File) ([]lockfile.P
 
 // selectedInstalled returns the installed packages that the names or the selector select.
 func (c *OutdatedCmd) selectedInstalled(env *terminal.Env) ([]v1.Package, error) {
-	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	_, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +313,7 @@ func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, []dependency.Ro
 		f, err := c.of(env, nil)
 		return f, f.Roots, nil, err
 	}
-	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	cluster, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
 	if err != nil {
 		return lockfile.File{}, nil, nil, err
 	}

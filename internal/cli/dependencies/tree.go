@@ -16,12 +16,14 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -31,7 +33,7 @@ import (
 type TreeCmd struct {
 	Name string `arg:"" optional:"" complete:"package" help:"Package to show, as NAME, KIND/NAME or KIND NAME, or an object of the first generation as KIND/NAMESPACE/NAME. Default is every package that no other package needs. Without a cluster: a folder that starts with . or /, a .xpkg file, or a package as xpkg resolve accepts it."`
 	TreeFlags
-	inventory.SelectorFlag
+	selection.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
 }
@@ -252,7 +254,7 @@ func readPackageTree(ctx context.Context, c client.Client) (*packageTree, error)
 		if !slices.ContainsFunc(unlisted, func(p v1.Package) bool { return p.PackageKind() == kind }) {
 			return list, nil
 		}
-		return list, connection.Classify(c.List(ctx, list), "list the revisions of %ss", strings.ToLower(kind))
+		return list, apiserver.Classify(c.List(ctx, list), "list the revisions of %ss", strings.ToLower(kind))
 	})
 	if err != nil {
 		return nil, err

@@ -11,9 +11,10 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -76,7 +77,7 @@ func (c *VersionsCmd) repository(env *terminal.Env) (string, locateFunc, error) 
 	if strings.ContainsAny(c.Repository, ".:@") || inventory.ValidateNames([]inventory.Name{name}) != nil {
 		return c.Repository, nil, nil
 	}
-	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	cluster, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
 	if err == nil {
 		var p v1.Package
 		if p, err = all.Find(name); err == nil {

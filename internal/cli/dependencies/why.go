@@ -12,10 +12,11 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -227,7 +228,7 @@ func (c *WhyCmd) subject(env *terminal.Env) (subject, error) {
 		f, err := c.of(env, c.Packages)
 		return subject{tree: f, name: c.Name}, err
 	}
-	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	cluster, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
 	if err != nil {
 		return subject{}, err
 	}
@@ -239,7 +240,7 @@ func (c *WhyCmd) subject(env *terminal.Env) (subject, error) {
 	case len(closure.Match(name)) == 0:
 		return subject{}, err
 	}
-	uses, _ := inventory.ReadUses(env.Context, cluster, c.ClusterFlags)
+	uses, _ := selection.ReadUses(env.Context, cluster, c.ClusterFlags)
 	return subject{closure, name, all, uses, locator(cluster, c.Namespace, all)}, nil
 }
 

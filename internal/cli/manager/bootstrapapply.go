@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
 	"github.com/xpkg-dev/xpkg/internal/leader"
@@ -38,7 +38,7 @@ func (c *BootstrapCmd) apply(env *terminal.Env, objects []bootstrap.Object) erro
 	// The manifests contain CRDs, so the kinds must be discovered afterwards.
 	cluster, err := client.New(cfg, client.Options{})
 	if err != nil {
-		return connection.Classify(err, "reach the cluster")
+		return apiserver.Classify(err, "reach the cluster")
 	}
 	if err := refuseSecond(env.Context, cluster, c.Namespace); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (c *BootstrapCmd) apply(env *terminal.Env, objects []bootstrap.Object) erro
 		return err
 	})
 	if err != nil {
-		return connection.Classify(err, "install the manager")
+		return apiserver.Classify(err, "install the manager")
 	}
 	if c.Wait <= 0 {
 		return nil
@@ -70,7 +70,7 @@ func refuseSecond(ctx context.Context, cluster client.Client, namespace string) 
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return connection.Classify(err, "read ClusterRoleBinding %s", bootstrap.Name)
+		return apiserver.Classify(err, "read ClusterRoleBinding %s", bootstrap.Name)
 	}
 	for _, s := range binding.Subjects {
 		if s.Kind != rbacv1.ServiceAccountKind || s.Namespace == namespace {
@@ -81,7 +81,7 @@ func refuseSecond(ctx context.Context, cluster client.Client, namespace string) 
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return connection.Classify(err, "read Deployment %s/%s", s.Namespace, bootstrap.Name)
+			return apiserver.Classify(err, "read Deployment %s/%s", s.Namespace, bootstrap.Name)
 		default:
 			return leader.ErrAnotherManager.New(nil, "the manager of the cluster is in the namespace %s, not in %s", s.Namespace, namespace).
 				WithDo("Run the command with `--namespace %[1]s`. To move the manager, first run `kubectl delete deployment --namespace %[1]s %[2]s`.",
@@ -105,7 +105,7 @@ func refuseForeign(ctx context.Context, cluster client.Client, objects []bootstr
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return connection.Classify(err, "read CustomResourceDefinition %s", o.GetName())
+			return apiserver.Classify(err, "read CustomResourceDefinition %s", o.GetName())
 		case live.Annotations[plan.ContentDigestAnnotation] == "":
 			return packageapi.ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", o.GetName()).
 				WithDo("Use another cluster, or stop the other package manager permanently and pass --take-over.")
@@ -125,7 +125,7 @@ func (c *BootstrapCmd) waitAvailable(env *terminal.Env, cluster client.Client) e
 	case errors.As(err, &incomplete):
 		return ErrManagerNotReady.New(errors.New(incomplete.Reason), "Deployment %s is not rolled out", incomplete.Deployment)
 	case err != nil:
-		return connection.Classify(err, "wait for the manager")
+		return apiserver.Classify(err, "wait for the manager")
 	}
 	_, err = fmt.Fprintln(env.Stdout, "the manager is available")
 	return err

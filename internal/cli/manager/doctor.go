@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -43,7 +44,7 @@ func (c *DoctorCmd) Run(env *terminal.Env) error {
 	}
 	cluster, err := clusterClient(cfg)
 	if err != nil {
-		return connection.Classify(err, "reach the cluster")
+		return apiserver.Classify(err, "reach the cluster")
 	}
 	opts, err := flags.RegistryFlags{TrustFlags: c.TrustFlags}.Options(env.Context, oci.Limits{}, nil)
 	if err != nil {
@@ -55,7 +56,7 @@ func (c *DoctorCmd) Run(env *terminal.Env) error {
 	reader := doctor.Reader{Config: cfg, Client: cluster, Namespace: c.Namespace, Now: time.Now, Code: errcodes.Named, Ping: registries.Ping}
 	facts, err := reader.Read(env.Context)
 	if err != nil {
-		return connection.Classify(err, "read the state of the cluster")
+		return apiserver.Classify(err, "read the state of the cluster")
 	}
 	findings := doctor.Check(facts)
 	err = c.Print(env.Stdout, findings, func(w io.Writer) error {

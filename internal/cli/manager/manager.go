@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
@@ -251,7 +252,7 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 			WithDo("Choose free addresses, such as --metrics-address 127.0.0.1:8080 and --health-address 127.0.0.1:8081.")
 	}
 	if errors.Is(err, apply.ErrServer) {
-		return connection.ErrCluster.New(err, "the manager cannot use the cluster")
+		return apiserver.ErrCluster.New(err, "the manager cannot use the cluster")
 	}
 	if err == nil || errors.As(err, &known) {
 		return err
@@ -259,7 +260,7 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	if status := (apierrors.APIStatus)(nil); errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces" {
 		return namespaceNotFound(status.Status().Details.Name)
 	}
-	return connection.Classify(err, "the manager cannot use the cluster")
+	return apiserver.Classify(err, "the manager cannot use the cluster")
 }
 
 func newLog(w io.Writer, layout string, verbose bool) *slog.Logger {

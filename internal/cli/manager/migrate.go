@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/migration"
@@ -91,7 +92,7 @@ func classify(err error, what string) error {
 	if errcode.Known(err) {
 		return err
 	}
-	return connection.Classify(err, "%s", what)
+	return apiserver.Classify(err, "%s", what)
 }
 
 // commandLine returns the command line of a command without the flags that choose between a plan and its execution.

@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/migration/firstgeneration"
@@ -39,11 +39,11 @@ func (c *migrateFirstGenerationCmd) Run(env *terminal.Env) (err error) {
 	}
 	cluster, err := clusterClient(cfg)
 	if err != nil {
-		return connection.Classify(err, "reach the cluster")
+		return apiserver.Classify(err, "reach the cluster")
 	}
 	writer, err := apply.NewCluster(cfg)
 	if err != nil {
-		return connection.Classify(err, "reach the cluster")
+		return apiserver.Classify(err, "reach the cluster")
 	}
 	source := &content.LazySource{Flags: c.ContentFlags}
 	defer func() { err = cmp.Or(err, source.Close()) }()

@@ -3,7 +3,7 @@ package manager
 import (
 	"cmp"
 
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/migration/fromcore"
@@ -36,7 +36,7 @@ func (c *migrateFromCoreCmd) Run(env *terminal.Env) (err error) {
 	}
 	cluster, err := clusterClient(cfg)
 	if err != nil {
-		return connection.Classify(err, "reach the cluster")
+		return apiserver.Classify(err, "reach the cluster")
 	}
 	source := &content.LazySource{Flags: c.ContentFlags}
 	defer func() { err = cmp.Or(err, source.Close()) }()

@@ -1,7 +1,7 @@
 package manager
 
 import (
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/migration/tocore"
 )
@@ -20,7 +20,7 @@ func (c *migrateToCoreCmd) Run(env *terminal.Env) error {
 	}
 	cluster, err := clusterClient(cfg)
 	if err != nil {
-		return connection.Classify(err, "reach the cluster")
+		return apiserver.Classify(err, "reach the cluster")
 	}
 	plan, err := tocore.Plan(env.Context, tocore.Options{Client: cluster, Namespace: c.Namespace})
 	if err != nil {

@@ -14,12 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/consent"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
@@ -59,7 +61,7 @@ type approval struct {
 // Run approves the permissions, the webhooks and the adoption of objects for which versions of packages
 // wait. It approves exactly the changes that it shows, and asks once for all packages.
 func (c *ApproveCmd) Run(env *terminal.Env) error {
-	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.Load)
+	cluster, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.Load)
 	if err != nil {
 		return err
 	}
@@ -120,7 +122,7 @@ func pendingApproval(ctx context.Context, cluster client.Client, p v1.Package) (
 		return approval{Kind: p.PackageKind(), Package: p.GetName(), pkg: p, rev: rev}, nil
 	}
 	if err := cluster.Get(ctx, client.ObjectKey{Name: current}, rev); client.IgnoreNotFound(err) != nil {
-		return approval{}, connection.Classify(err, "read the revision of %s", inventory.ShortName(p))
+		return approval{}, apiserver.Classify(err, "read the revision of %s", inventory.ShortName(p))
 	}
 	counted, err := withAccepted(ctx, cluster, p)
 	if err != nil {
@@ -201,7 +203,7 @@ func (a approval) write(ctx context.Context, cluster client.Client) error {
 func withAccepted(ctx context.Context, cluster client.Client, p v1.Package) (v1.Package, error) {
 	gap, err := consent.Check(ctx, cluster)
 	if err != nil {
-		return nil, connection.Classify(err, "read the policy for consents")
+		return nil, apiserver.Classify(err, "read the policy for consents")
 	}
 	if gap == (consent.Gap{}) || gap.IsUnknown {
 		return p, nil
@@ -268,5 +270,5 @@ func approve(ctx context.Context, cluster client.Client, rev v1.PackageRevision,
 		return err
 	}
 	err = cluster.Patch(ctx, rev, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
-	return connection.Classify(err, "approve %s", rev.GetName())
+	return apiserver.Classify(err, "approve %s", rev.GetName())
 }

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -254,7 +254,7 @@ func (c *change) isUsed(ctx context.Context, planUndo planUndoFunc, undone []*ch
 
 // undoUnlessUsed undoes the change unless the package is used. It checks the use again for each attempt.
 func (c *change) undoUnlessUsed(ctx context.Context, cluster client.Client, planUndo planUndoFunc, undone []*change) (used, isUndone bool, err error) {
-	err = connection.RetryOnConflict(func() (err error) {
+	err = apiserver.RetryOnConflict(func() (err error) {
 		if used, err = c.isUsed(ctx, planUndo, undone); err == nil && !used {
 			isUndone, err = c.tryUndo(ctx, cluster)
 		}
@@ -265,7 +265,7 @@ func (c *change) undoUnlessUsed(ctx context.Context, cluster client.Client, plan
 
 // undo undoes the change of a package that is not used.
 func (c *change) undo(ctx context.Context, cluster client.Client) (isUndone bool, err error) {
-	err = connection.RetryOnConflict(func() (err error) {
+	err = apiserver.RetryOnConflict(func() (err error) {
 		isUndone, err = c.tryUndo(ctx, cluster)
 		return err
 	})
@@ -293,10 +293,10 @@ func (c *change) write(ctx context.Context, cluster client.Client, live v1.Packa
 	if c.before == nil {
 		uid, version := live.GetUID(), live.GetResourceVersion()
 		err := cluster.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
-		return connection.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(c.after))
+		return apiserver.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(c.after))
 	}
 	c.restore(live)
-	return connection.Classify(cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager)), "return %s to %s", inventory.ShortName(c.before), c.before.PackageSpec().Package)
+	return apiserver.Classify(cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager)), "return %s to %s", inventory.ShortName(c.before), c.before.PackageSpec().Package)
 }
 
 // restore sets the former spec of a package that existed before the change, its former consents, and whether it is a dependency. It leaves

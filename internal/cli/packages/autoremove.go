@@ -11,8 +11,9 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 )
 
@@ -29,7 +30,7 @@ type AutoremoveCmd struct {
 // Run uninstalls automatically installed packages that no package requires and no object of the first generation uses any more,
 // dependents first.
 func (c *AutoremoveCmd) Run(env *terminal.Env) error {
-	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	cluster, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 
 // orphans returns the automatically installed packages that no package requires and no object of the first generation uses any more, as KIND/NAME.
 func orphans(ctx context.Context, cluster client.Client, flags connection.ClusterFlags, all *inventory.Inventory) ([]string, error) {
-	uses, err := inventory.ReadUses(ctx, cluster, flags)
+	uses, err := selection.ReadUses(ctx, cluster, flags)
 	if err != nil {
 		return nil, err
 	}

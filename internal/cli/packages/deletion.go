@@ -15,11 +15,12 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -182,7 +183,7 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 	case err == nil:
 		return true, recreated(ctx, cluster, now)
 	case client.IgnoreNotFound(err) != nil:
-		return false, connection.Classify(err, "read %s", inventory.ShortName(p))
+		return false, apiserver.Classify(err, "read %s", inventory.ShortName(p))
 	}
 	revisions, err := ReadRevisions(ctx, cluster, p)
 	if err != nil {
@@ -195,7 +196,7 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 	}
 	live, err := objects.Metadata(ctx, with.objects)
 	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
-		return false, connection.Classify(err, "read the objects of %s", inventory.ShortName(p))
+		return false, apiserver.Classify(err, "read the objects of %s", inventory.ShortName(p))
 	}
 	for _, o := range live {
 		if with.owned(p, o) {

@@ -19,8 +19,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -32,7 +33,7 @@ import (
 // DescribeCmd implements `xpkg describe`.
 type DescribeCmd struct {
 	Names []inventory.Name `arg:"" optional:"" name:"name" complete:"package" help:"Packages, each as NAME, KIND/NAME or KIND NAME, or objects of the first generation as KIND/NAMESPACE/NAME."`
-	inventory.SelectorFlag
+	selection.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
 }

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/errcodes"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
@@ -46,7 +46,7 @@ func carryOut(ctx context.Context, cluster client.Client, p *planner.Plan) (befo
 		after, err = createPlanned(ctx, cluster, p)
 		return nil, after, err
 	}
-	err = connection.RetryOnConflict(func() error {
+	err = apiserver.RetryOnConflict(func() error {
 		live, err := inventory.Get(ctx, cluster, p.Package.Kind, p.Package.Name)
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func carryOut(ctx context.Context, cluster client.Client, p *planner.Plan) (befo
 		} else {
 			err = updatePlanned(ctx, cluster, live, p)
 		}
-		return connection.Classify(err, "%s %s", p.Verb(), inventory.ShortName(live))
+		return apiserver.Classify(err, "%s %s", p.Verb(), inventory.ShortName(live))
 	})
 	return before, after, err
 }
@@ -86,7 +86,7 @@ func createPlanned(ctx context.Context, cluster client.Client, p *planner.Plan) 
 	if apierrors.IsAlreadyExists(err) {
 		return nil, existsError(p, want)
 	}
-	return want, connection.Classify(err, "create %s", inventory.ShortName(want))
+	return want, apiserver.Classify(err, "create %s", inventory.ShortName(want))
 }
 
 // existsError returns the error of the plan of an install if another client has installed the package meanwhile.

@@ -12,9 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -50,7 +52,7 @@ func (c *HistoryCmd) Run(env *terminal.Env) error {
 
 // findRevisions returns an installed package and its revisions, newest first.
 func findRevisions(ctx context.Context, f connection.ClusterFlags, name inventory.Name) (v1.Package, []v1.PackageRevision, error) {
-	cluster, all, err := inventory.Read(ctx, f, inventory.LoadPackages)
+	cluster, all, err := selection.Read(ctx, f, inventory.LoadPackages)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +68,7 @@ func findRevisions(ctx context.Context, f connection.ClusterFlags, name inventor
 func ReadRevisions(ctx context.Context, cluster client.Client, p v1.Package) ([]v1.PackageRevision, error) {
 	list := p.NewRevisionList()
 	if err := cluster.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
-		return nil, connection.Classify(err, "list the revisions of %s", inventory.ShortName(p))
+		return nil, apiserver.Classify(err, "list the revisions of %s", inventory.ShortName(p))
 	}
 	out := list.Revisions()
 	slices.SortFunc(out, func(a, b v1.PackageRevision) int {

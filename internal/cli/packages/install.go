@@ -14,12 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
@@ -231,10 +232,10 @@ func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Packa
 		return newChange(nil, p), nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
-		return nil, connection.Classify(err, "create %s", inventory.ShortName(p))
+		return nil, apiserver.Classify(err, "create %s", inventory.ShortName(p))
 	}
 	if err := cluster.Get(env.Context, client.ObjectKeyFromObject(p), p); err != nil {
-		return nil, connection.Classify(err, "read %s", inventory.ShortName(p))
+		return nil, apiserver.Classify(err, "read %s", inventory.ShortName(p))
 	}
 	p.GetObjectKind().SetGroupVersionKind(kind)
 	if err := installedOtherwise(p, want, ""); err != nil {

@@ -13,10 +13,11 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -70,7 +71,7 @@ func (c *installArgs) object() (v1.Package, error) {
 		return nil, err
 	}
 	name := cmp.Or(c.Name, oci.ToDNSLabel(repository))
-	if err := inventory.CheckNewName(name); err != nil {
+	if err := selection.CheckNewName(name); err != nil {
 		return nil, err
 	}
 	p := v1.NewPackage(cmp.Or(string(c.Kind), v1.ProviderKind))

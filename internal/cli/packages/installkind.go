@@ -11,12 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -73,7 +74,7 @@ func (c *installArgs) selectProvider(env *terminal.Env, f planFlags, cluster con
 func findHolder(ctx context.Context, pl *clusterPlanner, all *inventory.Inventory, kind dependency.KindRef) (v1.Package, error) {
 	found, err := state.FindKinds(ctx, pl.Cluster, kind)
 	if err != nil {
-		return nil, connection.Classify(err, "find %s in the cluster", kind)
+		return nil, apiserver.Classify(err, "find %s in the cluster", kind)
 	}
 	if len(found) == 0 {
 		return nil, nil
@@ -169,7 +170,7 @@ func (c *installArgs) adviseCache(err error) error {
 func heldCRDs(ctx context.Context, pl *clusterPlanner, all *inventory.Inventory) (map[string]string, error) {
 	revisions, err := state.ListRevisions(ctx, pl.Reader)
 	if err != nil {
-		return nil, connection.Classify(err, "list revisions")
+		return nil, apiserver.Classify(err, "list revisions")
 	}
 	out := map[string]string{}
 	for _, rev := range revisions {

@@ -7,10 +7,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -192,18 +192,18 @@ func (s *step) carryOut(ctx context.Context, cluster client.Client) (before, aft
 		revision.RecordVersion(s.want, s.live.PackageSpec().Package, false)
 		err := cluster.Update(ctx, s.want, client.FieldOwner(plan.FieldManager))
 		s.want.GetObjectKind().SetGroupVersionKind(kind)
-		return s.live, s.want, word, connection.Classify(err, "update %s", inventory.ShortName(s.want))
+		return s.live, s.want, word, apiserver.Classify(err, "update %s", inventory.ShortName(s.want))
 	default:
 		err := cluster.Create(ctx, s.want, client.FieldOwner(plan.FieldManager))
 		s.want.GetObjectKind().SetGroupVersionKind(kind)
-		return nil, s.want, word, connection.Classify(err, "create %s", inventory.ShortName(s.want))
+		return nil, s.want, word, apiserver.Classify(err, "create %s", inventory.ShortName(s.want))
 	}
 }
 
 // delete deletes the package. One that is gone meanwhile, such as a dependency that the manager has deleted, is no
 // error.
 func (s *step) delete(ctx context.Context, cluster client.Client) error {
-	return connection.RetryOnConflict(func() error {
+	return apiserver.RetryOnConflict(func() error {
 		now, err := inventory.Get(ctx, cluster, s.live.PackageKind(), s.live.GetName())
 		if err != nil || now == nil || now.GetUID() != s.live.GetUID() || inventory.IsDeleting(now) {
 			return err
@@ -215,6 +215,6 @@ func (s *step) delete(ctx context.Context, cluster client.Client) error {
 		if err := planner.MovedError(s.plan, moved); err != nil {
 			return err
 		}
-		return connection.Classify(deletePlanned(ctx, cluster, now), "%s %s", s.plan.Verb(), inventory.ShortName(now))
+		return apiserver.Classify(deletePlanned(ctx, cluster, now), "%s %s", s.plan.Verb(), inventory.ShortName(now))
 	})
 }

@@ -17,10 +17,12 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -29,7 +31,7 @@ import (
 type ListCmd struct {
 	Namespace string `short:"n" placeholder:"NAMESPACE" help:"Print only the objects of the first generation in this namespace. This requires permissions in the namespace only."`
 	Watch     bool   `short:"w" help:"Print the list, and then a line for each change of an object, until interrupted."`
-	inventory.SelectorFlag
+	selection.SelectorFlag
 	connection.ClusterFlags
 	terminal.ListOutputFlag
 }
@@ -46,7 +48,7 @@ func (c *ListCmd) Run(env *terminal.Env) error {
 	if c.Namespace != "" {
 		return c.runNamespace(env, selector)
 	}
-	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	cluster, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
 		return adviseNamespace(err)
 	}
@@ -109,7 +111,7 @@ func notePartial(env *terminal.Env, missing string, forbidden error) {
 // list returns those of some packages and objects of the first generation that have the selected labels.
 func (c *ListCmd) list(env *terminal.Env, cluster client.Client, all *inventory.Inventory, found []inventory.Object, selector labels.Selector) terminal.List {
 	ctx := env.Context
-	found = inventory.Selected(found, selector)
+	found = selection.Selected(found, selector)
 	table := packageTable
 	table.Empty = c.emptyText(selector)
 	if c.Namespace != "" && selector.Empty() {
@@ -330,7 +332,7 @@ func (c *ListCmd) startWatches(ctx context.Context, cluster client.WithWatch, se
 			return watches, found, nil
 		}
 		if err != nil {
-			return nil, nil, connection.Classify(err, "list %ss", strings.ToLower(kind.Kind))
+			return nil, nil, apiserver.Classify(err, "list %ss", strings.ToLower(kind.Kind))
 		}
 		watches, found = append(watches, w), append(found, all...)
 	}

@@ -14,8 +14,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -131,7 +132,7 @@ func (c *MigrateStorageCmd) migrate(env *terminal.Env, cluster *apply.Cluster, n
 func (c *MigrateStorageCmd) selectCRDs(ctx context.Context, cluster *apply.Cluster) ([]string, error) {
 	names := slices.Clone(c.CRD)
 	if c.All || len(c.Package) > 0 {
-		_, all, err := inventory.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
+		_, all, err := selection.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
 		if err != nil {
 			return nil, err
 		}

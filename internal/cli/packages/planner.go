@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -70,13 +71,13 @@ func planError(err error, what string) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return connection.Classify(err, "cannot plan to %s", what)
+	return apiserver.Classify(err, "cannot plan to %s", what)
 }
 
 // isPlanUnavailable reports whether a plan failed because this command lacks access that
 // the manager may have: the network, the credentials or the package cache.
 func isPlanUnavailable(err error, want v1.Package) bool {
-	if err == nil || errors.Is(err, connection.ErrCluster) {
+	if err == nil || errors.Is(err, apiserver.ErrCluster) {
 		return false
 	}
 	switch errcode.From(err).Code.Class.Name {

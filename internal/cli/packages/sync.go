@@ -8,8 +8,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
@@ -51,7 +52,7 @@ func (c *SyncCmd) Run(env *terminal.Env) error {
 
 // finish waits for the objects of packages that are deleted already, as by an interrupted command.
 func (c *SyncCmd) finish(env *terminal.Env) error {
-	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	cluster, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
 		return err
 	}

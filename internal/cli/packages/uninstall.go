@@ -13,11 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -78,7 +80,7 @@ type UninstallCmd struct {
 
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until each package and its objects are deleted."`
 	DryRun bool          `help:"Show the deletions without making them, like xpkg plan uninstall."`
-	inventory.SelectorFlag
+	selection.SelectorFlag
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
@@ -299,7 +301,7 @@ func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, one unin
 	}
 	uid := p.GetUID()
 	err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation))
-	return nil, connection.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(p))
+	return nil, apiserver.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(p))
 }
 
 // ask lists the objects to delete and asks for confirmation. Without a terminal, it fails if custom resources

@@ -13,13 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -170,7 +172,7 @@ func (c *updateArgs) selectVersion(env *terminal.Env, f planFlags, cluster conne
 	if c.changesPackage() || c.given() {
 		return nil
 	}
-	_, all, err := inventory.Read(env.Context, cluster, inventory.LoadPackages)
+	_, all, err := selection.Read(env.Context, cluster, inventory.LoadPackages)
 	if err != nil {
 		return err
 	}
@@ -224,7 +226,7 @@ type UpdateCmd struct {
 	Install bool          `short:"i" help:"Install the package if it is not installed. It must be named by a reference."`
 	Wait    time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the packages are healthy."`
 	DryRun  bool          `help:"Show the changes without making them, like xpkg plan update."`
-	inventory.SelectorFlag
+	selection.SelectorFlag
 	atomicFlag
 	terminal.ConsentFlag
 	connection.ClusterFlags
@@ -353,7 +355,7 @@ func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why
 	err = undomark.New(pl.client, c.Atomic).Update(env.Context, p, client.FieldOwner(plan.FieldManager))
 	p.GetObjectKind().SetGroupVersionKind(kind)
 	if err != nil {
-		return connection.Classify(err, "%s %s", c.verb(), inventory.ShortName(p))
+		return apiserver.Classify(err, "%s %s", c.verb(), inventory.ShortName(p))
 	}
 	return c.finish(env, pl, before, p, c.outcome())
 }

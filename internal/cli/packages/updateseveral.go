@@ -9,8 +9,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
@@ -21,7 +22,7 @@ func (c *updateArgs) targets(env *terminal.Env, cluster connection.ClusterFlags)
 	var all *inventory.Inventory
 	load := func() (err error) {
 		if all == nil {
-			_, all, err = inventory.Read(env.Context, cluster, inventory.LoadPackages)
+			_, all, err = selection.Read(env.Context, cluster, inventory.LoadPackages)
 		}
 		return err
 	}
@@ -46,7 +47,7 @@ func (c *updateArgs) targets(env *terminal.Env, cluster connection.ClusterFlags)
 		if err := load(); err != nil {
 			return nil, err
 		}
-		p, err := all.Target(t)
+		p, err := selection.Package(all, t)
 		if err != nil {
 			return nil, err
 		}

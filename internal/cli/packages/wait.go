@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/errcodes"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -138,7 +138,7 @@ const outageTime = 10 * time.Second
 
 // tolerates reports whether a wait continues after a read with an error, which can be nil.
 func (o *outage) tolerates(err error) bool {
-	if !errors.Is(err, connection.ErrCluster) {
+	if !errors.Is(err, apiserver.ErrCluster) {
 		o.since = time.Time{}
 		return false
 	}
@@ -154,7 +154,7 @@ func readHealth(ctx context.Context, cluster client.Client, p v1.Package) (packa
 		if apierrors.IsNotFound(err) {
 			return packageHealth{}, inventory.ErrPackageNotFound.New(nil, "another client deleted %s while the command waited for it", inventory.ShortName(p))
 		}
-		return packageHealth{}, connection.Classify(err, "read %s", inventory.ShortName(p))
+		return packageHealth{}, apiserver.Classify(err, "read %s", inventory.ShortName(p))
 	}
 	if err := inventory.CheckNotDeleting(p); err != nil {
 		return packageHealth{}, err

@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -207,7 +207,7 @@ func (s State) Release(ctx context.Context, cluster client.Client, p v1.Package)
 	}
 	for range releases {
 		err := remove(ctx, cluster, p, func() (bool, error) { return markOf(p) == s.mark, nil })
-		if !errors.Is(err, connection.ErrCluster) {
+		if !errors.Is(err, apiserver.ErrCluster) {
 			return
 		}
 		select {

@@ -17,8 +17,8 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
@@ -68,8 +68,8 @@ func ReadNamespace(ctx context.Context, cluster client.Client, namespace string)
 	isAllowed := false
 	for _, kind := range packagesv1alpha1.Kinds() {
 		all, err := state.ListObjects(ctx, cluster, kind, client.InNamespace(namespace))
-		switch failed := connection.Classify(err, "list the objects of kind %s in the namespace %s", kind, namespace); {
-		case errors.Is(failed, connection.ErrNoPackageAPI):
+		switch failed := apiserver.Classify(err, "list the objects of kind %s in the namespace %s", kind, namespace); {
+		case errors.Is(failed, apiserver.ErrNoPackageAPI):
 			continue
 		case errors.Is(failed, apply.ErrForbidden):
 			forbidden = cmp.Or(forbidden, failed)
@@ -87,21 +87,6 @@ func ReadNamespace(ctx context.Context, cluster client.Client, namespace string)
 		return nil, nil, forbidden
 	}
 	return found, forbidden, nil
-}
-
-// ReadUses returns the uses of Providers by objects of the first generation of all namespaces, and none in a cluster without them.
-// Unlike [ReadObjects], it fails if the user is not allowed to read them.
-func ReadUses(ctx context.Context, cluster client.Client, flags connection.ClusterFlags) (state.Uses, error) {
-	cfg, err := flags.Config(ctx)
-	if err != nil {
-		return state.Uses{}, err
-	}
-	kinds, err := apply.NewCluster(cfg)
-	if err != nil {
-		return state.Uses{}, err
-	}
-	uses, err := state.ReadUses(ctx, kinds, cluster)
-	return uses, connection.Classify(err, "read the objects of %s that use packages", packagesv1alpha1.Group)
 }
 
 // ReadInstalls returns the install objects among [ReadObjects].
@@ -150,7 +135,7 @@ func ReadObject(ctx context.Context, cluster client.Client, name Name) (packages
 		return nil, ErrPackageNotFound.New(nil, "%s does not exist", name)
 	}
 	out.GetObjectKind().SetGroupVersionKind(packagesv1alpha1.GroupVersion.WithKind(kind))
-	return out, connection.Classify(err, "read %s", name)
+	return out, apiserver.Classify(err, "read %s", name)
 }
 
 // Used returns the package that an install object uses. It fails with PackageNotFound, and with the state of the install object.

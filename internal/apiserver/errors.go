@@ -1,4 +1,5 @@
-package connection
+// Package apiserver gives the errors of requests to an API server codes, and repeats writes that conflict.
+package apiserver
 
 import (
 	"context"
@@ -14,11 +15,6 @@ import (
 
 // Codes for errors of a cluster.
 var (
-	ErrKubeconfig = errcode.Code{
-		Name: "Kubeconfig", Class: errcode.Usage,
-		Cause: "There is no kubeconfig, or it does not name a cluster that can be used.",
-		Fix:   "Set --kubeconfig or KUBECONFIG, or start a control plane on this machine with `xpkg up`.",
-	}
 	ErrCluster = errcode.Code{
 		Name: "ClusterUnavailable", Class: errcode.Unavailable,
 		Cause: "The API server of the kubeconfig does not respond, or responds with a server error.",
@@ -31,7 +27,8 @@ var (
 	}
 )
 
-// Classify returns an error of the client with a code.
+// Classify returns an error of the client with a code. An error with a method StartCommand, which is that of a control plane that does not run,
+// advises this command.
 func Classify(err error, what string, args ...any) error {
 	denial, isDenied := apply.DenialOf(err)
 	switch {
@@ -58,8 +55,9 @@ func Classify(err error, what string, args ...any) error {
 		return fmt.Errorf(what+": %w", append(args, err)...)
 	}
 	failed := ErrCluster.New(err, what, args...)
-	if start := startCommand(err); start != "" {
-		return failed.WithDo("Start the control plane with `%s`, or name another cluster with --kubeconfig.", start)
+	var stopped interface{ StartCommand() string }
+	if errors.As(err, &stopped) {
+		return failed.WithDo("Start the control plane with `%s`, or name another cluster with --kubeconfig.", stopped.StartCommand())
 	}
 	return failed
 }

@@ -10,7 +10,7 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -20,11 +20,11 @@ func Get(ctx context.Context, cluster client.Client, kind, name string) (v1.Pack
 	p := v1.NewPackage(kind)
 	gvk := p.GetObjectKind().GroupVersionKind()
 	err := cluster.Get(ctx, client.ObjectKey{Name: name}, p)
-	if apierrors.IsNotFound(err) && !connection.IsNotServed(err) {
+	if apierrors.IsNotFound(err) && !apiserver.IsNotServed(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, connection.Classify(err, "read %s/%s", strings.ToLower(kind), name)
+		return nil, apiserver.Classify(err, "read %s/%s", strings.ToLower(kind), name)
 	}
 	p.GetObjectKind().SetGroupVersionKind(gvk)
 	return p, nil

@@ -1,4 +1,4 @@
-package inventory
+package selection
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 )
 
 // SelectorFlag selects installed packages by their labels.
@@ -39,21 +40,21 @@ func (f SelectorFlag) Check(names int) error {
 
 // Names returns the names, or those of the selected packages if the flag is set. It fails with PackageNotFound if the flag
 // selects none.
-func (f SelectorFlag) Names(ctx context.Context, cluster connection.ClusterFlags, names []Name) ([]Name, error) {
+func (f SelectorFlag) Names(ctx context.Context, cluster connection.ClusterFlags, names []inventory.Name) ([]inventory.Name, error) {
 	if f.Selector == "" {
 		return names, nil
 	}
 	if _, err := f.Labels(); err != nil {
 		return nil, err
 	}
-	_, all, err := Read(ctx, cluster, LoadPackages)
+	_, all, err := Read(ctx, cluster, inventory.LoadPackages)
 	if err != nil {
 		return nil, err
 	}
 	packages, err := f.Select(all.Packages)
-	var out []Name
+	var out []inventory.Name
 	for _, p := range packages {
-		out = append(out, Name(ShortName(p)))
+		out = append(out, inventory.Name(inventory.ShortName(p)))
 	}
 	return out, err
 }
@@ -66,7 +67,7 @@ func (f SelectorFlag) Select(packages []v1.Package) ([]v1.Package, error) {
 	}
 	out := Selected(packages, selector)
 	if len(out) == 0 {
-		return nil, ErrPackageNotFound.New(nil, "no installed package has the labels %s", selector).
+		return nil, inventory.ErrPackageNotFound.New(nil, "no installed package has the labels %s", selector).
 			WithDo("List the labels with `kubectl get pkg --show-labels`.")
 	}
 	return out, nil

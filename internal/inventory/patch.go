@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -17,7 +17,7 @@ import (
 // changes nothing. If the package is written meanwhile, it is read, and change is called again. Afterwards p is the package as it was written.
 func PatchMetadata(ctx context.Context, cluster client.Client, p v1.Package, change func() (map[string]any, error)) error {
 	kind := p.GetObjectKind().GroupVersionKind()
-	return connection.RetryOnConflict(func() error {
+	return apiserver.RetryOnConflict(func() error {
 		metadata, err := change()
 		if err != nil || len(metadata) == 0 {
 			return err
@@ -34,6 +34,6 @@ func PatchMetadata(ctx context.Context, cluster client.Client, p v1.Package, cha
 			}
 		}
 		p.GetObjectKind().SetGroupVersionKind(kind)
-		return connection.Classify(err, "change %s", ShortName(p))
+		return apiserver.Classify(err, "change %s", ShortName(p))
 	})
 }

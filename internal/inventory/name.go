@@ -4,11 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // Kind is a kind of package in a command line, such as "Provider", or empty if it is unknown.
@@ -37,19 +33,6 @@ func KindNamed(word string) string {
 		return ""
 	}
 	return v1.KindNamed(word)
-}
-
-// CheckNewName returns an error for a name that a new package cannot have.
-func CheckNewName(name string) error {
-	problems := validation.IsDNS1123Subdomain(name)
-	if len(problems) == 0 {
-		return nil
-	}
-	failed := terminal.ErrUsage.New(nil, "%.80q is not a name of a package: %s", name, problems[0])
-	if similar := oci.ToDNSLabel(strings.ToLower(name)); similar != "" {
-		return failed.WithDo("Use a name such as %s.", similar)
-	}
-	return failed.WithDo("Use a name such as provider-boats.")
 }
 
 // Name is a package in a command line: NAME or KIND/NAME.

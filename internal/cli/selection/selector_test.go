@@ -1,4 +1,4 @@
-package inventory
+package selection
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 )
 
 // A selector has the syntax of kubectl, and a command that would act on no package fails.
@@ -19,15 +20,15 @@ func TestSelectorSelectsByLabels(t *testing.T) {
 		p.SetLabels(map[string]string{"team": team})
 		packages = append(packages, p)
 	}
-	for selector, want := range map[string][]Name{
+	for selector, want := range map[string][]inventory.Name{
 		"team=core": {"provider/aws"}, "team!=core": {"provider/dns"}, "team": {"provider/aws", "provider/dns"}, "team in (edge,core)": {"provider/aws", "provider/dns"}, "team=none": nil,
 	} {
 		selected, err := SelectorFlag{Selector: selector}.Select(packages)
-		var got []Name
+		var got []inventory.Name
 		for _, p := range selected {
-			got = append(got, Name(ShortName(p)))
+			got = append(got, inventory.Name(inventory.ShortName(p)))
 		}
-		if slices.Sort(got); !slices.Equal(got, want) || errors.Is(err, ErrPackageNotFound) != (want == nil) {
+		if slices.Sort(got); !slices.Equal(got, want) || errors.Is(err, inventory.ErrPackageNotFound) != (want == nil) {
 			t.Errorf("%s selects %q (%v), want %q", selector, got, err, want)
 		}
 	}
@@ -47,7 +48,7 @@ func TestSelectorReplacesNames(t *testing.T) {
 			t.Errorf("%+v: %v", tc, err)
 		}
 	}
-	names := []Name{"provider/aws"}
+	names := []inventory.Name{"provider/aws"}
 	if got, err := (SelectorFlag{}).Names(t.Context(), connection.ClusterFlags{}, names); err != nil || !slices.Equal(got, names) {
 		t.Errorf("without a selector: %q, %v", got, err)
 	}

@@ -5,9 +5,6 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/cli/flags"
-	"github.com/xpkg-dev/xpkg/internal/wording"
-	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // Target is a package in the command line of an update.
@@ -91,47 +88,4 @@ func parseTarget(word string) (Target, error) {
 		t.Name = Name(word)
 	}
 	return t, t.Name.Validate()
-}
-
-// Target returns the installed package of a target.
-func (i *Inventory) Target(t Target) (v1.Package, error) {
-	if t.Name != "" {
-		return i.Find(t.Name)
-	}
-	ref, err := flags.ParseReference(t.Ref)
-	if err != nil {
-		return nil, err
-	}
-	var found []v1.Package
-	for _, p := range i.Packages {
-		if i.IsFrom(p, ref.Name()) && (t.Kind == "" || t.Kind == p.PackageKind()) {
-			found = append(found, p)
-		}
-	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return i.derivedName(t, ref)
-	}
-	var names []string
-	for _, p := range found {
-		names = append(names, ShortName(p))
-	}
-	return nil, ErrAmbiguous.New(nil, "%s are installed from %s", wording.Count(len(found), "package"), ref.Name()).
-		WithDo("Add the name of one after the reference: %s.", strings.Join(names, " or "))
-}
-
-// derivedName returns the package with the name that an install derives from a reference.
-func (i *Inventory) derivedName(t Target, ref oci.Reference) (v1.Package, error) {
-	name := oci.ToDNSLabel(ref.Repository)
-	if t.Kind != "" {
-		name = v1.ObjectName(t.Kind, name)
-	}
-	p, err := i.Find(Name(name))
-	if err != nil {
-		return nil, ErrPackageNotFound.New(nil, "no package from %s is installed", ref.Name()).
-			WithDo("Install it with `xpkg install %s`, or add the name of the package that it replaces after the reference.", wording.ShellWord(ref.String()))
-	}
-	return p, nil
 }

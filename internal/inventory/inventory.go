@@ -14,8 +14,8 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/spelling"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -49,16 +49,6 @@ type Inventory struct {
 	entries      map[string]v1beta1.LockPackage
 }
 
-// Read reads the packages of the cluster with Load, LoadPackages or LoadNamed.
-func Read(ctx context.Context, f connection.ClusterFlags, read func(context.Context, client.Client) (*Inventory, error)) (client.Client, *Inventory, error) {
-	cluster, err := f.Client(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	all, err := read(ctx, cluster)
-	return cluster, all, err
-}
-
 // Load reads all packages and the Lock.
 func Load(ctx context.Context, c client.Client) (*Inventory, error) {
 	var lock v1beta1.Lock
@@ -71,7 +61,7 @@ func Load(ctx context.Context, c client.Client) (*Inventory, error) {
 		return nil, err
 	}
 	if lockErr != nil {
-		return nil, connection.Classify(lockErr, "read the lock")
+		return nil, apiserver.Classify(lockErr, "read the lock")
 	}
 	out.Lock = &lock
 	return out, nil
@@ -91,7 +81,7 @@ func LoadAllowed(ctx context.Context, c client.Client, load func(context.Context
 func LoadPackages(ctx context.Context, c client.Client) (*Inventory, error) {
 	lists, err := OfEachKind(func(kind string) (v1.PackageList, error) {
 		list := v1.NewPackageList(kind)
-		return list, connection.Classify(c.List(ctx, list), "list %ss", strings.ToLower(kind))
+		return list, apiserver.Classify(c.List(ctx, list), "list %ss", strings.ToLower(kind))
 	})
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 )
@@ -25,7 +25,7 @@ func LoadNamed(ctx context.Context, c client.Client) (*Inventory, error) {
 		return nil, err
 	}
 	if placeErr != nil {
-		return nil, connection.Classify(placeErr, "read the image configs")
+		return nil, apiserver.Classify(placeErr, "read the image configs")
 	}
 	all.rewrites = place
 	var nodes []graph.Node

@@ -64,9 +64,6 @@ func TestAnInventoryComparesRepositories(t *testing.T) {
 		if all.FromRepository(spelling) != p {
 			t.Errorf("%s is not installed", spelling)
 		}
-		if found, err := all.Target(Target{Ref: spelling + ":v2"}); found != p {
-			t.Errorf("%s: found %v, %v", spelling, found, err)
-		}
 	}
 	if got := all.Dependents(p); !slices.Equal(got, []string{"configuration/user"}) {
 		t.Errorf("the dependents are %v", got)
