@@ -203,7 +203,7 @@ func Main(ctx context.Context, argv []string, env *terminal.Env) (exit int) {
 		return int(code)
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = terminal.ErrInterrupted.New(nil, "stopped")
+		err = errcode.ErrInterrupted.New(nil, "stopped")
 	}
 	return report(env.Stderr, err)
 }

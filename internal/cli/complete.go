@@ -20,7 +20,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/indexes"
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/packagecache"
-	"github.com/xpkg-dev/xpkg/internal/cli/packages"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
@@ -211,7 +210,7 @@ func packageRevisions(ctx context.Context, line completion.Line) []string {
 	if p == nil {
 		return nil
 	}
-	revisions, err := packages.ReadRevisions(ctx, cluster, p)
+	revisions, err := inventory.ReadRevisions(ctx, cluster, p)
 	if err != nil {
 		return nil
 	}

@@ -105,6 +105,13 @@ type Code struct {
 	Approval bool
 }
 
+// ErrInterrupted is the code for a command that was stopped by a signal.
+var ErrInterrupted = Code{
+	Name: "Interrupted", Class: Interrupted,
+	Cause: "The command was stopped by Ctrl-C or a signal.",
+	Fix:   "Run the same command again; it continues where it stopped.",
+}
+
 // Error returns the name of the code.
 func (c Code) Error() string { return c.Name }
 

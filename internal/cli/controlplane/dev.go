@@ -22,7 +22,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
-	"github.com/xpkg-dev/xpkg/internal/cli/packages"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/devloop"
@@ -325,7 +324,7 @@ func (d *deployment) reader(ctx context.Context) (func(context.Context) (install
 		if err != nil || p == nil {
 			return installation{}, err
 		}
-		revisions, err := packages.ReadRevisions(ctx, cluster, p)
+		revisions, err := inventory.ReadRevisions(ctx, cluster, p)
 		i := installation{exists: true}
 		for _, rev := range revisions {
 			i.revisions = append(i.revisions, rev.GetName())

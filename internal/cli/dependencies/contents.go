@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -120,7 +121,7 @@ func (f ContentsFlags) Closure(env *terminal.Env, packages []string) (_ *Closure
 	if err != nil {
 		return nil, err
 	}
-	names := LockNames(locked)
+	names := inventory.LockNames(locked)
 	for i := range contents {
 		contents[i].Name = names[contents[i].Locked.Repository]
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -18,7 +19,7 @@ func TestLockNames(t *testing.T) {
 	want := map[string]string{
 		"a.test/acme/base": "acme-base", "b.test/acme/base": "acme-base-1328e4d79c1c", "c.test/acme/base": "acme-base",
 	}
-	if diff := cmp.Diff(want, LockNames(f)); diff != "" {
+	if diff := cmp.Diff(want, inventory.LockNames(f)); diff != "" {
 		t.Error(diff)
 	}
 }

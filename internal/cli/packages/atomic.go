@@ -132,8 +132,8 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 	case errors.Is(why, ErrWait):
 		advice = adviseCause(changes)
 	case errors.Is(why, context.Canceled):
-		failed, advice = terminal.ErrInterrupted.New(nil, "stopped"), ""
-	case errors.Is(why, terminal.ErrInterrupted):
+		failed, advice = errcode.ErrInterrupted.New(nil, "stopped"), ""
+	case errors.Is(why, errcode.ErrInterrupted):
 		advice = ""
 	}
 	if len(kept) > 0 {

@@ -54,7 +54,7 @@ func (l deletionSummary) isOwner(p v1.Package) func(metav1.OwnerReference) bool 
 
 // newDeletionSummary returns the summary of a package with the objects of its revisions.
 func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package) (deletionSummary, error) {
-	revisions, err := ReadRevisions(ctx, cluster, p)
+	revisions, err := inventory.ReadRevisions(ctx, cluster, p)
 	if err != nil {
 		return deletionSummary{}, err
 	}
@@ -146,7 +146,7 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 		select {
 		case <-ctx.Done():
 			if env.Context.Err() != nil {
-				return terminal.ErrInterrupted.New(nil, "stopped waiting until %s is gone", inventory.ShortName(p)).
+				return errcode.ErrInterrupted.New(nil, "stopped waiting until %s is gone", inventory.ShortName(p)).
 					WithDo("The deletion continues. Check with `xpkg list` whether the package is gone.")
 			}
 			if gone > 0 {
@@ -185,7 +185,7 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 	case client.IgnoreNotFound(err) != nil:
 		return false, apiserver.Classify(err, "read %s", inventory.ShortName(p))
 	}
-	revisions, err := ReadRevisions(ctx, cluster, p)
+	revisions, err := inventory.ReadRevisions(ctx, cluster, p)
 	if err != nil {
 		return false, err
 	}

@@ -56,14 +56,14 @@ func TestInterruptedUninstallNamesTheRest(t *testing.T) {
 	top, base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "top"}}, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "base"}}
 	env := &terminal.Env{Context: ctx, Stderr: &strings.Builder{}}
 	err := waitGone(env, connection.ClusterFlags{}, interrupting{interrupt: interrupt}, top, deletionSummary{}, time.Minute)
-	if !errors.Is(err, terminal.ErrInterrupted) || !strings.Contains(errcode.From(err).Do, "`xpkg list`") {
+	if !errors.Is(err, errcode.ErrInterrupted) || !strings.Contains(errcode.From(err).Do, "`xpkg list`") {
 		t.Fatalf("got %v (%s)", err, errcode.From(err).Do)
 	}
 	rest := errcode.From(operation{}.notUninstalled(err, []*step{{live: base, remove: true}}))
-	if rest.Code.Name != terminal.ErrInterrupted.Name || !strings.Contains(rest.Do, "`xpkg uninstall provider/base`") {
+	if rest.Code.Name != errcode.ErrInterrupted.Name || !strings.Contains(rest.Do, "`xpkg uninstall provider/base`") {
 		t.Errorf("got %v (%s)", rest, rest.Do)
 	}
-	orphans := errcode.From(operation{onlyOrphans: true}.notUninstalled(terminal.ErrInterrupted.New(nil, "stopped"), []*step{{live: base, remove: true}}))
+	orphans := errcode.From(operation{onlyOrphans: true}.notUninstalled(errcode.ErrInterrupted.New(nil, "stopped"), []*step{{live: base, remove: true}}))
 	if strings.Contains(orphans.Do, "uninstall") || !strings.Contains(orphans.Do, "`xpkg autoremove`") {
 		t.Errorf("of orphans: %s", orphans.Do)
 	}

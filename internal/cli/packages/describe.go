@@ -176,7 +176,7 @@ func describeInstall(ctx context.Context, cluster client.Client, in packagesv1al
 
 // describe returns everything about one package.
 func (c *DescribeCmd) describe(ctx context.Context, cluster client.Client, all *inventory.Inventory, p v1.Package) (*description, error) {
-	revisions, err := ReadRevisions(ctx, cluster, p)
+	revisions, err := inventory.ReadRevisions(ctx, cluster, p)
 	if err != nil {
 		return nil, err
 	}

@@ -9,10 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -60,21 +58,8 @@ func findRevisions(ctx context.Context, f connection.ClusterFlags, name inventor
 	if err != nil {
 		return nil, nil, err
 	}
-	revisions, err := ReadRevisions(ctx, cluster, p)
+	revisions, err := inventory.ReadRevisions(ctx, cluster, p)
 	return p, revisions, err
-}
-
-// ReadRevisions returns the revisions of a package, newest first.
-func ReadRevisions(ctx context.Context, cluster client.Client, p v1.Package) ([]v1.PackageRevision, error) {
-	list := p.NewRevisionList()
-	if err := cluster.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
-		return nil, apiserver.Classify(err, "list the revisions of %s", inventory.ShortName(p))
-	}
-	out := list.Revisions()
-	slices.SortFunc(out, func(a, b v1.PackageRevision) int {
-		return cmp.Compare(b.RevisionSpec().Revision, a.RevisionSpec().Revision)
-	})
-	return out, nil
 }
 
 // revisionView is a revision as commands print it.

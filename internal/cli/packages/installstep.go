@@ -8,7 +8,6 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
-	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -71,7 +70,7 @@ func (s *step) makePlan(ctx context.Context, pl *clusterPlanner) (*planner.Plan,
 // lockSteps returns the steps that make the installed packages equal to a lock file. Configure sets the fields of new
 // packages.
 func lockSteps(all *inventory.Inventory, f lockfile.File, configure func(v1.Package)) ([]*step, error) {
-	names := dependencies.LockNames(f)
+	names := inventory.LockNames(f)
 	var out []*step
 	for _, p := range f.InstallOrder() {
 		s := &step{locked: &p, live: all.Locked(p)}

@@ -240,7 +240,7 @@ func (c *ListCmd) packageCell(ctx context.Context, cluster client.Client, p v1.P
 		return cell
 	}
 	// A user may read packages only.
-	revisions, _ := ReadRevisions(ctx, cluster, p)
+	revisions, _ := inventory.ReadRevisions(ctx, cluster, p)
 	if running := inventory.RunningInstead(p, revisions); running != nil {
 		cell += " (" + running.String() + ")"
 	}

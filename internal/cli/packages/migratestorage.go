@@ -75,7 +75,7 @@ func (c *MigrateStorageCmd) Run(env *terminal.Env) error {
 		}
 	}
 	if failed > 0 && env.Context.Err() != nil {
-		return terminal.ErrInterrupted.New(nil, "stopped after %d of %s", len(results)-failed, wording.Count(len(results), "CRD")).
+		return errcode.ErrInterrupted.New(nil, "stopped after %d of %s", len(results)-failed, wording.Count(len(results), "CRD")).
 			WithDo("Run the same command again: it continues with the CRDs that remain.")
 	}
 	if err := c.Print(env.Stdout, results, func(w io.Writer) error { return c.writeMigrations(w, results) }); err != nil {

@@ -672,7 +672,7 @@ func (o operation) waitFor(env *terminal.Env, cluster client.Client, done []*don
 
 // adviseList adds the command that lists the other packages of an operation to the advice of an interrupted wait, which names one package.
 func adviseList(err error, count int) error {
-	if count < 1 || !errors.Is(err, terminal.ErrInterrupted) {
+	if count < 1 || !errors.Is(err, errcode.ErrInterrupted) {
 		return err
 	}
 	failed := errcode.From(err)

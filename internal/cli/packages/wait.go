@@ -44,7 +44,7 @@ func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit
 		if created != nil {
 			do += fmt.Sprintf(" `xpkg uninstall %s` removes the package, and `xpkg autoremove` then the dependencies that were installed with it.", name)
 		}
-		return terminal.ErrInterrupted.New(nil, "stopped waiting until %s is healthy", name).WithDo("%s", do)
+		return errcode.ErrInterrupted.New(nil, "stopped waiting until %s is healthy", name).WithDo("%s", do)
 	}
 	if errors.Is(err, inventory.ErrPackageNotFound) || errors.Is(err, inventory.ErrDeleting) {
 		return err

@@ -186,7 +186,7 @@ func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	p := v1.NewPackage("Provider")
 	p.SetName("boats")
 	waited := waitInstalled(env, unchanging{}, p, time.Minute, newChange(nil, p))
-	if !errors.Is(waited, terminal.ErrInterrupted) || !strings.Contains(errcode.From(waited).Do, "The manager continues; `xpkg describe provider/boats`") {
+	if !errors.Is(waited, errcode.ErrInterrupted) || !strings.Contains(errcode.From(waited).Do, "The manager continues; `xpkg describe provider/boats`") {
 		t.Errorf("got %v (%s)", waited, errcode.From(waited).Do)
 	}
 	if several := errcode.From(adviseList(waited, 24)).Do; !strings.HasSuffix(several, " The command has written 24 other packages: `xpkg list --watch` shows all of them.") {
@@ -199,7 +199,7 @@ func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p).Build()
 	for _, why := range []error{waited, fmt.Errorf("update provider/boats: %w", context.Canceled)} {
 		undone := atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, why, newChange(nil, p))
-		if !errors.Is(undone, terminal.ErrInterrupted) || errcode.From(undone).Do != "All changes were undone: provider/boats was deleted." {
+		if !errors.Is(undone, errcode.ErrInterrupted) || errcode.From(undone).Do != "All changes were undone: provider/boats was deleted." {
 			t.Errorf("got %v (%s)", undone, errcode.From(undone).Do)
 		}
 	}

@@ -6,7 +6,7 @@ import "github.com/xpkg-dev/xpkg/pkg/errcode"
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrDeclined,
-		ErrInterrupted,
+		errcode.ErrInterrupted,
 		ErrNotConfirmed,
 		ErrUsage,
 	}

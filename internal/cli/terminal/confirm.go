@@ -39,7 +39,7 @@ func (e *Env) Confirm() error {
 		fmt.Fprintln(e.Stderr)
 	}
 	if e.context().Err() != nil {
-		return ErrInterrupted.New(nil, "cancelled; nothing changed").WithDo("%s", ErrDeclined.Fix)
+		return errcode.ErrInterrupted.New(nil, "cancelled; nothing changed").WithDo("%s", ErrDeclined.Fix)
 	}
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":

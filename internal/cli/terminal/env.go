@@ -21,13 +21,6 @@ var ErrUsage = errcode.Code{
 	Fix:   "Run the command with --help to see its arguments and flags.",
 }
 
-// ErrInterrupted is the code for a command that was stopped by a signal.
-var ErrInterrupted = errcode.Code{
-	Name: "Interrupted", Class: errcode.Interrupted,
-	Cause: "The command was stopped by Ctrl-C or a signal.",
-	Fix:   "Run the same command again; it continues where it stopped.",
-}
-
 // Env is the environment of a command: its streams and the system.
 type Env struct {
 	Context context.Context
