@@ -8,13 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -39,13 +37,13 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 	if err := p.RefusalError(); err != nil {
 		return err
 	}
-	pl, err := c.open(env.Context, c.ClusterFlags)
+	pl, err := c.open(env, c.ClusterFlags)
 	if err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
 	pl.Pin = true
-	live, err := inventory.Get(env.Context, pl.client, p.Package.Kind, p.Package.Name)
+	live, err := inventory.Get(env.Context, pl.Client, p.Package.Kind, p.Package.Name)
 	if err != nil {
 		return err
 	}
@@ -53,37 +51,28 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	removes := p.Operation == planner.Uninstall
+	step := &operation.Step{Plan: p, Live: live, Remove: removes, Same: applied && !removes, RollsBack: p.RollsBack}
 	if applied {
-		if live != nil {
-			if _, err := repeat(env.Context, pl.client, live); err != nil {
-				return err
-			}
-		}
 		fmt.Fprintln(env.Stderr, "the plan is already applied")
-		return c.finish(env, pl, p, live, plannedDeletion(p), nil)
+		if live == nil {
+			return c.finishDeleted(env, pl.Engine, p.Package.Kind, p.Package.Name)
+		}
+	} else {
+		// A consent is a matter of the plan only while it is current.
+		if err := c.compare(env, pl, p); err != nil {
+			return err
+		}
+		if err := consentError(p); err != nil && !c.Yes {
+			return err
+		}
 	}
-	// A consent is a matter of the plan only while it is current.
-	if err := c.compare(env, pl, p); err != nil {
-		return err
-	}
-	if err := consentError(p); err != nil && !c.Yes {
-		return err
-	}
-	creates := p.Operation == planner.Install
-	_, done, err := carryOut(env.Context, undomark.New(pl.client, creates && c.Wait > 0), p)
-	if err != nil {
-		return err
-	}
-	var created *change
-	if creates {
-		created = newChange(nil, done)
-	}
-	return c.finish(env, pl, p, done, plannedDeletion(p), created)
+	return carryOutOne(env, operation.Operation{Engine: pl.Engine, Wait: c.Wait, Yes: c.Yes}, c.OutputFlag, step, "")
 }
 
 // compare returns an error for a stale plan, and prints all reasons.
 func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *planner.Plan) error {
-	now, err := planWith(env, "checking the plan again", func() (*planner.Plan, error) { return again(env.Context, pl, planned) })
+	now, err := interruptible(env, "checking the plan again", func() (*planner.Plan, error) { return again(env.Context, pl, planned) })
 	if err != nil {
 		return err
 	}
@@ -123,53 +112,16 @@ func planCommand(p *planner.Plan, file string) string {
 
 func again(ctx context.Context, pl *clusterPlanner, planned *planner.Plan) (*planner.Plan, error) {
 	now, err := pl.Replan(ctx, planned)
-	return now, planError(err, fmt.Sprintf("%s %s again", planned.Operation, planned.Package.Name))
-}
-
-// plannedDeletion returns the objects that a plan deletes, or leaves to their other owners.
-func plannedDeletion(p *planner.Plan) deletionSummary {
-	var l deletionSummary
-	for _, c := range p.Objects.Changes {
-		l.objects = append(l.objects, c.Ref)
-	}
-	for _, r := range p.Revisions {
-		l.revisions = append(l.revisions, r.Name)
-	}
-	return l
-}
-
-// finish waits for the package if requested, and prints its state.
-func (c *ApplyCmd) finish(env *terminal.Env, pl *clusterPlanner, p *planner.Plan, live v1.Package, with deletionSummary, created *change) (err error) {
-	word := map[planner.Operation]string{planner.Install: "created", planner.Update: "updated", planner.Uninstall: "deleted"}[p.Operation]
-	switch {
-	case live == nil:
-		return c.finishDeleted(env, pl.client, p.Package.Kind, p.Package.Name)
-	case c.Wait > 0 && p.Operation == planner.Uninstall:
-		word, err = "gone", waitGone(env, c.ClusterFlags, pl.client, live, with, c.Wait)
-	case c.Wait > 0:
-		if err = waitInstalled(env, pl.client, live, c.Wait, created); err == nil {
-			word = outcomeOfWait(env, live)
-		}
-		keep(env, pl.client, created)
-	case p.Operation == planner.Uninstall:
-		with.noteDefinitions(env, live, p)
-	}
-	if err != nil {
-		return err
-	}
-	return c.Print(env.Stdout, inventory.WithoutManagedFields(live), func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s %s (%s)\n", inventory.ShortName(live), word, live.PackageSpec().Package)
-		return err
-	})
+	return now, operation.PlanError(err, fmt.Sprintf("%s %s again", planned.Operation, planned.Package.Name))
 }
 
 // finishDeleted prints a package that was deleted before, of which only the kind and the name are known. It waits for its objects if
 // requested.
-func (c *ApplyCmd) finishDeleted(env *terminal.Env, cluster client.Client, kind, name string) error {
+func (c *ApplyCmd) finishDeleted(env *terminal.Env, engine *operation.Engine, kind, name string) error {
 	p := v1.NewPackage(kind)
 	p.GetObjectKind().SetGroupVersionKind(v1.GroupVersion.WithKind(kind))
 	p.SetName(name)
-	_, err := finishDeletions(env, c.ClusterFlags, cluster, c.Wait, func(k, n string) bool { return k == kind && n == name })
+	_, err := engine.FinishDeletions(env.Context, c.Wait, func(k, n string) bool { return k == kind && n == name })
 	if err != nil {
 		return err
 	}

@@ -1,32 +1,15 @@
 package packages
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apiserver"
-	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
-	"github.com/xpkg-dev/xpkg/internal/permission"
-	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/internal/webhooks"
-	"github.com/xpkg-dev/xpkg/pkg/desired"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
@@ -41,23 +24,6 @@ type ApproveCmd struct {
 // Validate returns an error for a name that is not valid.
 func (c *ApproveCmd) Validate() error { return inventory.ValidateNames(c.Names) }
 
-// approval is the output of the command for one package.
-type approval struct {
-	Kind        string              `json:"kind"`
-	Package     string              `json:"package"`
-	Revision    string              `json:"revision"`
-	Permissions []rbacv1.PolicyRule `json:"permissions"`
-	Fingerprint string              `json:"fingerprint"`
-	Webhooks    []string            `json:"webhooks,omitempty"`
-	Objects     []string            `json:"adoptedObjects,omitempty"`
-
-	pkg   v1.Package
-	rev   v1.PackageRevision
-	hooks []desired.WebhookRule
-	// onRevision reports that the manager accepts no consents in annotations of packages.
-	onRevision bool
-}
-
 // Run approves the permissions, the webhooks and the adoption of objects for which versions of packages
 // wait. It approves exactly the changes that it shows, and asks once for all packages.
 func (c *ApproveCmd) Run(env *terminal.Env) error {
@@ -65,21 +31,21 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	var approvals []approval
+	var approvals []operation.Approval
 	var pending []string
 	for _, name := range c.Names {
 		p, err := all.Find(name)
 		if err != nil {
 			return err
 		}
-		a, err := pendingApproval(env.Context, cluster, p)
+		a, err := operation.PendingApproval(env.Context, cluster, p)
 		if err != nil {
 			return err
 		}
 		approvals = append(approvals, a)
-		if !a.empty() {
+		if !a.Empty() {
 			pending = append(pending, inventory.ShortName(p))
-			a.show(env.Stderr)
+			showApproval(env.Stderr, a)
 		}
 	}
 	if len(pending) > 0 {
@@ -88,7 +54,7 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 		}
 	}
 	for _, a := range approvals {
-		if err := a.write(env.Context, cluster); err != nil {
+		if err := a.Write(env.Context, cluster); err != nil {
 			return err
 		}
 	}
@@ -96,16 +62,16 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 }
 
 // print writes the approval of one package, or a list of them.
-func (c *ApproveCmd) print(env *terminal.Env, approvals []approval) error {
+func (c *ApproveCmd) print(env *terminal.Env, approvals []operation.Approval) error {
 	var value any = approvals
 	if len(approvals) == 1 {
 		value = approvals[0]
 	}
 	return c.Print(env.Stdout, value, func(w io.Writer) error {
 		for _, a := range approvals {
-			text := fmt.Sprintf("%s approved (%s)", inventory.ShortName(a.pkg), a.Revision)
-			if a.empty() {
-				text = inventory.ShortName(a.pkg) + " has no pending approval"
+			text := fmt.Sprintf("%s approved (%s)", inventory.ShortName(a.Of), a.Revision)
+			if a.Empty() {
+				text = inventory.ShortName(a.Of) + " has no pending approval"
 			}
 			if _, err := fmt.Fprintln(w, text); err != nil {
 				return err
@@ -115,37 +81,8 @@ func (c *ApproveCmd) print(env *terminal.Env, approvals []approval) error {
 	})
 }
 
-// pendingApproval returns the changes for which the current revision of a package waits: none before the package has a revision.
-func pendingApproval(ctx context.Context, cluster client.Client, p v1.Package) (approval, error) {
-	rev, current := p.NewRevision(), p.PackageStatus().CurrentRevision
-	if current == "" {
-		return approval{Kind: p.PackageKind(), Package: p.GetName(), pkg: p, rev: rev}, nil
-	}
-	if err := cluster.Get(ctx, client.ObjectKey{Name: current}, rev); client.IgnoreNotFound(err) != nil {
-		return approval{}, apiserver.Classify(err, "read the revision of %s", inventory.ShortName(p))
-	}
-	counted, err := withAccepted(ctx, cluster, p)
-	if err != nil {
-		return approval{}, err
-	}
-	out := approval{
-		Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName(), Objects: unadoptedObjects(counted, rev),
-		pkg: p, rev: rev, hooks: unallowedWebhooks(counted, rev), onRevision: counted != p,
-	}
-	if added := rev.RevisionStatus().UnapprovedPermissions; len(added) > 0 && !permission.Approved(rev, added) {
-		out.Permissions, out.Fingerprint = added, rbac.Fingerprint(added)
-	}
-	if len(out.hooks) > 0 {
-		out.Webhooks = webhooks.Strings(out.hooks)
-	}
-	return out, nil
-}
-
-// empty reports whether the package waits for no approval.
-func (a approval) empty() bool { return len(a.Permissions)+len(a.hooks)+len(a.Objects) == 0 }
-
-// show writes the changes that wait for approval.
-func (a approval) show(w io.Writer) {
+// showApproval writes the changes that wait for approval.
+func showApproval(w io.Writer, a operation.Approval) {
 	if len(a.Permissions) > 0 {
 		fmt.Fprintf(w, "revision %s requests permissions that need approval:\n", terminal.Safe(a.Revision))
 		for _, rule := range a.Permissions {
@@ -164,111 +101,4 @@ func (a approval) show(w io.Writer) {
 			fmt.Fprintf(w, "  ~ %s\n", terminal.Safe(name))
 		}
 	}
-}
-
-// write records the approval on the revision and the package. No other command undoes its last change of the package then.
-func (a approval) write(ctx context.Context, cluster client.Client) error {
-	if len(a.Permissions) > 0 {
-		// The approval is written to the revision alone.
-		if err := undomark.Remove(ctx, cluster, a.pkg); err != nil {
-			return err
-		}
-		if err := approve(ctx, cluster, a.rev, permission.AnnotationApproved, a.Fingerprint); err != nil {
-			return err
-		}
-	}
-	if a.onRevision {
-		if err := a.writeConsents(ctx, cluster); err != nil {
-			return err
-		}
-	}
-	if len(a.hooks) > 0 {
-		err := annotate(ctx, cluster, a.pkg, webhooks.AnnotationAllowed, func(p v1.Package) string {
-			return desired.FormatWebhookRules(append(desired.ParseWebhookRules(p.GetAnnotations()[webhooks.AnnotationAllowed]), a.hooks...))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if len(a.Objects) > 0 {
-		return annotate(ctx, cluster, a.pkg, revision.AnnotationAdopt, func(p v1.Package) string {
-			return revision.FormatAdoptions(append(revision.Adoptions(p), a.Objects...))
-		})
-	}
-	return nil
-}
-
-// withAccepted returns a package with the consents that the manager accepts: the package itself, unless the manager accepts none in
-// annotations of packages.
-func withAccepted(ctx context.Context, cluster client.Client, p v1.Package) (v1.Package, error) {
-	gap, err := consent.Check(ctx, cluster)
-	if err != nil {
-		return nil, apiserver.Classify(err, "read the policy for consents")
-	}
-	if gap == (consent.Gap{}) || gap.IsUnknown {
-		return p, nil
-	}
-	return consent.Without(p), nil
-}
-
-// unallowedWebhooks returns the webhook rules for which a revision waits, without the rules that the package allows
-// now.
-func unallowedWebhooks(p v1.Package, rev v1.PackageRevision) []desired.WebhookRule {
-	return webhooks.Unallowed(desired.ParseWebhookRules(strings.Join(rev.RevisionStatus().UnallowedWebhooks, ";")), p, rev)
-}
-
-// unadoptedObjects returns the objects that a revision waits to adopt, without the objects that the
-// package may adopt now.
-func unadoptedObjects(p v1.Package, rev v1.PackageRevision) []string {
-	return slices.DeleteFunc(slices.Clone(rev.RevisionStatus().ObjectsToAdopt), func(name string) bool {
-		return slices.Contains(revision.Adoptions(p, rev), name)
-	})
-}
-
-// allowedMeanwhile reports whether a failure is a missing consent to webhooks or to the adoption of objects
-// that the package now has, so that the manager will continue.
-func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, failure error) bool {
-	if !errors.Is(failure, webhooks.ErrNotAllowed) && !errors.Is(failure, apply.ErrNeedsAdoption) {
-		return false
-	}
-	p, err := withAccepted(ctx, cluster, p)
-	if err != nil {
-		return false
-	}
-	rev := p.NewRevision()
-	err = cluster.Get(ctx, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev)
-	return err == nil && len(unallowedWebhooks(p, rev)) == 0 && len(unadoptedObjects(p, rev)) == 0
-}
-
-// annotate writes a consent of the user to a package: the value for the package as it is when it is written, which keeps what other clients
-// have consented to, or withdrawn, since it was read. No other command undoes its last change then.
-func annotate(ctx context.Context, cluster client.Client, p v1.Package, key string, value func(v1.Package) string) error {
-	uid := p.GetUID()
-	return inventory.PatchMetadata(ctx, cluster, p, func() (map[string]any, error) {
-		return map[string]any{"uid": uid, "annotations": map[string]any{key: value(p), revision.AnnotationUndo: nil}}, nil
-	})
-}
-
-// writeConsents records the consents on the revision, for a cluster in which the manager does not accept those of packages.
-func (a approval) writeConsents(ctx context.Context, cluster client.Client) error {
-	if len(a.hooks) > 0 {
-		allowed := desired.ParseWebhookRules(a.rev.GetAnnotations()[webhooks.AnnotationAllowed])
-		if err := approve(ctx, cluster, a.rev, webhooks.AnnotationAllowed, desired.FormatWebhookRules(append(allowed, a.hooks...))); err != nil {
-			return err
-		}
-	}
-	if len(a.Objects) == 0 {
-		return nil
-	}
-	return approve(ctx, cluster, a.rev, revision.AnnotationAdopt, revision.FormatAdoptions(append(revision.Adoptions(a.rev), a.Objects...)))
-}
-
-// approve records an approval in an annotation of the revision.
-func approve(ctx context.Context, cluster client.Client, rev v1.PackageRevision, key, value string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": rev.GetUID(), "annotations": map[string]string{key: value}}})
-	if err != nil {
-		return err
-	}
-	err = cluster.Patch(ctx, rev, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
-	return apiserver.Classify(err, "approve %s", rev.GetName())
 }

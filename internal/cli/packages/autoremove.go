@@ -1,17 +1,13 @@
 package packages
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -30,15 +26,19 @@ type AutoremoveCmd struct {
 // Run uninstalls automatically installed packages that no package requires and no object of the first generation uses any more,
 // dependents first.
 func (c *AutoremoveCmd) Run(env *terminal.Env) error {
-	cluster, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	engine, err := newEngine(env, c.ClusterFlags)
+	if err != nil {
+		return err
+	}
+	all, err := inventory.LoadNamed(env.Context, engine.Client)
 	if err != nil {
 		return err
 	}
 	present := slices.DeleteFunc(slices.Clone(all.Packages), func(p v1.Package) bool { return p.GetDeletionTimestamp() != nil })
-	if all, err = awaitNeeds(env, cluster, all, present); err != nil {
+	if all, err = engine.AwaitNeeds(env.Context, all, present); err != nil {
 		return err
 	}
-	names, err := orphans(env.Context, cluster, c.ClusterFlags, all)
+	names, err := engine.Orphans(env.Context, all)
 	if err != nil {
 		return err
 	}
@@ -53,28 +53,10 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 			return err
 		})
 	}
-	remove := UninstallCmd{
-		Wait: c.Wait, DryRun: c.DryRun, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag, onlyOrphans: true,
-	}
+	var remove []inventory.Name
 	for _, name := range names {
-		remove.Names = append(remove.Names, inventory.Name(name))
+		remove = append(remove, inventory.Name(name))
 	}
-	return remove.runSeveral(env, remove.Names)
-}
-
-// orphans returns the automatically installed packages that no package requires and no object of the first generation uses any more, as KIND/NAME.
-func orphans(ctx context.Context, cluster client.Client, flags connection.ClusterFlags, all *inventory.Inventory) ([]string, error) {
-	uses, err := selection.ReadUses(ctx, cluster, flags)
-	if err != nil {
-		return nil, err
-	}
-	g, err := all.Graph(uses)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, o := range g.Orphans() {
-		names = append(names, v1.ObjectName(o.Kind, o.Name))
-	}
-	return names, nil
+	r := review{dryRun: c.DryRun, wait: c.Wait, onlyOrphans: true, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	return r.uninstall(env, c.planFlags, remove)
 }

@@ -1,17 +1,15 @@
 package packages
 
-import "github.com/xpkg-dev/xpkg/pkg/errcode"
+import (
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
 
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
 	return []errcode.Code{
-		ErrInstalledOtherwise,
 		ErrNoRevision,
 		ErrPlanRead,
 		ErrPlanWrite,
-		ErrRecreated,
-		ErrStillGoing,
 		ErrStorageNotMigrated,
-		ErrWait,
 	}
 }

@@ -4,43 +4,19 @@ package packages
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
-	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/internal/webhooks"
-	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
-)
-
-// Codes for installs.
-var (
-	ErrInstalledOtherwise = errcode.Code{
-		Name: "AlreadyInstalled", Class: errcode.Conflict,
-		Cause: "A package of that kind and name is installed from another reference, or the repository is installed already. Two packages from one repository contain the same objects.",
-		Fix:   "To change the version of the installed package, use `xpkg update`. To install a package from another repository, use another name for it.",
-	}
-	ErrWait = errcode.Code{
-		Name: "NotHealthyInTime", Class: errcode.Timeout,
-		Cause: "The package, or a package that it requires, did not become healthy within the time of --wait.",
-		Fix:   "The operation continues. Check it with `xpkg tree`, or wait longer with --wait.",
-	}
 )
 
 // InstallCmd implements `xpkg install`.
@@ -54,13 +30,10 @@ type InstallCmd struct {
 	connection.ClusterFlags
 	planFlags
 	terminal.OutputFlag
-
-	// planned is the plan of the install, or nil.
-	planned *planner.Plan
 }
 
 // Run creates the object that installs a package, or the objects for a lock file.
-func (c *InstallCmd) Run(env *terminal.Env) error {
+func (c *InstallCmd) Run(env *terminal.Env) (err error) {
 	if c.Lock != "" {
 		return c.runLock(env)
 	}
@@ -78,97 +51,45 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 	if err := c.determineKind(env, c.planFlags, c.ClusterFlags); err != nil {
 		return err
 	}
-	p, err := c.object()
+	want, err := c.object()
 	if err != nil {
 		return err
 	}
-	cluster, err := c.Client(env.Context)
+	pl, err := c.open(env, c.ClusterFlags)
 	if err != nil {
 		return err
-	}
-	if err := c.review(env, p); err != nil {
-		return err
-	}
-	allowed, adopted := p.GetAnnotations()[webhooks.AnnotationAllowed], p.GetAnnotations()[revision.AnnotationAdopt]
-	limit := c.limit(c.Wait)
-	if c.planned != nil {
-		if err := keepNeeded(env.Context, cluster, c.planned); err != nil {
-			return err
-		}
-	}
-	created, err := c.create(env, undomark.New(cluster, limit > 0), p)
-	if err != nil {
-		return err
-	}
-	for key, consent := range map[string]string{webhooks.AnnotationAllowed: allowed, revision.AnnotationAdopt: adopted} {
-		if created != nil || consent == "" {
-			continue
-		}
-		if err := annotate(env.Context, cluster, p, key, func(v1.Package) string { return consent }); err != nil {
-			return err
-		}
-	}
-	if limit > 0 {
-		if err := waitInstalled(env, cluster, p, limit, created); err != nil {
-			return c.undo(env, cluster, c.planUndo, err, created)
-		}
-		keep(env, cluster, created)
-	}
-	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
-		word := "unchanged"
-		if created != nil {
-			word = "created"
-		}
-		if limit > 0 {
-			word = outcomeOfWait(env, p)
-		}
-		_, err := fmt.Fprintf(w, "%s %s (%s)\n", inventory.ShortName(p), word, p.PackageSpec().Package)
-		return err
-	})
-}
-
-// planUndo plans the uninstall of the package that the command has installed.
-func (c *InstallCmd) planUndo(ctx context.Context, undone *change) (out *planner.Plan, err error) {
-	pl, err := c.open(ctx, c.ClusterFlags)
-	if err != nil {
-		return nil, err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	return pl.planUndo(ctx, undone)
+	step, err := c.review(env, pl, want)
+	if err != nil {
+		return err
+	}
+	return carryOutOne(env, operation.Operation{Engine: pl.Engine, Wait: c.limit(c.Wait), Atomic: c.Atomic}, c.OutputFlag, step, "")
 }
 
 // finishProvider keeps a package that provides the kind of --kind already, and reports it.
 func (c *InstallCmd) finishProvider(env *terminal.Env, p v1.Package) error {
-	cluster, err := c.Client(env.Context)
+	engine, err := newEngine(env, c.ClusterFlags)
 	if err != nil {
 		return err
 	}
-	if err := undomark.Remove(env.Context, cluster, p); err != nil {
-		return err
-	}
-	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s unchanged (%s): it provides %s already\n", inventory.ShortName(p), p.PackageSpec().Package, c.RequiredKind)
-		return err
-	})
+	return carryOutOne(env, operation.Operation{Engine: engine}, c.OutputFlag, &operation.Step{Live: p, Same: true}, ": it provides "+c.RequiredKind+" already")
 }
 
 // review plans the install, and fails with the error of the plan if the package can never be installed. On a
-// terminal it shows the plan and asks for confirmation. It adds the user's consents to webhooks and to the
-// adoption of objects to want. If this command has no access to the content of the package, the install
+// terminal it shows the plan and asks for confirmation. The plan contains the user's consents to webhooks and to the
+// adoption of objects. If this command has no access to the content of the package, the install
 // continues without a plan, because the manager may have access.
-func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
-	pl, err := c.open(env.Context, c.ClusterFlags)
-	if err != nil {
-		return err
-	}
-	defer func() { err = cmp.Or(err, pl.close()) }()
+func (c *InstallCmd) review(env *terminal.Env, pl *clusterPlanner, want v1.Package) (*operation.Step, error) {
 	live, err := c.findInstalled(env.Context, pl, want)
+	step := &operation.Step{Live: live, Want: want, Adopt: true}
 	if live != nil && !c.given() {
-		return err // Only the label of a dependency is changed.
+		step.Same = true // Only the label of a dependency is changed.
+		return step, err
 	}
 	var p *planner.Plan
 	if err == nil {
-		p, err = planWith(env, "planning to install "+inventory.ShortName(want), func() (*planner.Plan, error) {
+		p, err = interruptible(env, "planning to install "+inventory.ShortName(want), func() (*planner.Plan, error) {
 			pl.Upgrades = c.DependencyUpgrades
 			return planInstall(env.Context, pl, want, live, c.consents)
 		})
@@ -178,88 +99,51 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	switch {
 	case c.Atomic && errors.Is(err, apply.ErrForbidden):
 		// The command could not undo its change either.
-		return errcode.From(err).WithDo("Have an administrator grant the permission, or repeat the command without --atomic: to undo an install, the command reads all packages.")
-	case isPlanUnavailable(err, want) && !c.given():
-		printPlanUnavailable(env, err)
+		return nil, errcode.From(err).WithDo("Have an administrator grant the permission, or repeat the command without --atomic: to undo an install, the command reads all packages.")
+	case operation.IsPlanUnavailable(err, want) && !c.given():
+		pl.PlanUnavailable(err)
 		if c.cached {
 			fmt.Fprintln(env.Stderr, terminal.Safe(errcode.From(err).Do))
 		}
 		if ask {
-			return env.Confirm()
+			return step, env.Confirm()
 		}
-		return nil
+		return step, nil
 	case err != nil:
-		return err
+		return nil, err
 	case !p.WritesPackage():
-		return nil
+		step.Same = true
+		return step, nil
 	}
 	if err := p.RefusalError(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := consentError(p); err != nil && !c.Yes && !ask {
-		return err
+		return nil, err
 	}
-	c.planned = p
-	planned, err := p.Wanted()
-	if err != nil {
-		return err
-	}
-	for _, key := range []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt, graph.AnnotationKindProviders} {
-		if consent := planned.GetAnnotations()[key]; consent != "" {
-			want.SetAnnotations(desired.Overlay(want.GetAnnotations(), map[string]string{key: consent}))
-		}
-	}
+	step.Plan = p
 	if ask || c.given() && !terminal.IsQuiet(env.Stderr) {
 		if err := showPlan(env, p); err != nil {
-			return err
+			return nil, err
 		}
 	} else {
 		printNotes(env, p)
 	}
 	if ask {
-		return env.Confirm()
+		return step, env.Confirm()
 	}
-	return nil
+	return step, nil
 }
 
-// create creates the package, and returns the change. It returns nil if the package exists already.
-func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Package) (*change, error) {
-	want := p.PackageSpec().Package
-	kind := p.GetObjectKind().GroupVersionKind()
-	err := cluster.Create(env.Context, p, client.FieldOwner(plan.FieldManager))
-	p.GetObjectKind().SetGroupVersionKind(kind)
-	if err == nil {
-		return newChange(nil, p), nil
+// carryOutOne carries out the only step of an operation, and prints the package with a remark.
+func carryOutOne(env *terminal.Env, o operation.Operation, output terminal.OutputFlag, step *operation.Step, remark string) error {
+	done, err := o.CarryOut(env.Context, []*operation.Step{step})
+	if err != nil {
+		return err
 	}
-	if !apierrors.IsAlreadyExists(err) {
-		return nil, apiserver.Classify(err, "create %s", inventory.ShortName(p))
-	}
-	if err := cluster.Get(env.Context, client.ObjectKeyFromObject(p), p); err != nil {
-		return nil, apiserver.Classify(err, "read %s", inventory.ShortName(p))
-	}
-	p.GetObjectKind().SetGroupVersionKind(kind)
-	if err := installedOtherwise(p, want, ""); err != nil {
-		return nil, err
-	}
-	if err := adopt(env, cluster, p); err != nil {
-		return nil, err
-	}
-	_, err = repeat(env.Context, cluster, p)
-	return nil, err
-}
-
-// adopt marks an automatically installed package as explicitly installed, so that it is kept when no package
-// requires it. Another command does not label it as a dependency any more either.
-func adopt(env *terminal.Env, cluster client.Client, p v1.Package) error {
-	isChanged := false
-	err := inventory.PatchMetadata(env.Context, cluster, p, func() (map[string]any, error) {
-		if isChanged = graph.IsAutoInstalled(p) || graph.IsUnmarkedDependency(p); !isChanged {
-			return nil, nil
-		}
-		return map[string]any{"labels": map[string]any{graph.LabelAutoInstalled: nil}, "annotations": map[string]any{graph.AnnotationRequiredBy: nil}}, nil
+	p := done[0].Object
+	return output.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s %s (%s)%s\n", inventory.ShortName(p), done[0].Word, p.PackageSpec().Package, remark)
+		return err
 	})
-	if err == nil && isChanged {
-		fmt.Fprintf(env.Stderr, "note: %s was a dependency and is now installed explicitly; xpkg autoremove keeps it.\n", inventory.ShortName(p))
-	}
-	return err
 }

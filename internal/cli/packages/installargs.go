@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -91,7 +92,7 @@ func (c *installArgs) determineKind(env *terminal.Env, f planFlags, cluster conn
 	if err != nil {
 		return err
 	}
-	pl, err := f.open(env.Context, cluster)
+	pl, err := f.open(env, cluster)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (c *installArgs) determineKind(env *terminal.Env, f planFlags, cluster conn
 	defer progress.End()
 	progress.Set("reading %s", c.Ref)
 	kind, err := pl.ContentKind(env.Context, p.PackageSpec())
-	if err = planError(err, "install "+c.Ref); isPlanUnavailable(err, p) && !errors.Is(err, apply.ErrForbidden) {
+	if err = operation.PlanError(err, "install "+c.Ref); operation.IsPlanUnavailable(err, p) && !errors.Is(err, apply.ErrForbidden) {
 		failed := errcode.From(err)
 		return failed.WithDo("%s Or write the kind before the reference, so that only the manager reads the package, as in `xpkg install provider %s`.", failed.Do, strings.TrimSpace(wording.ShellWord(c.Ref)+" "+c.Name))
 	}
@@ -169,7 +170,7 @@ func secretRefs(names []string) []corev1.LocalObjectReference {
 // from its repository, unless the command line names another one: two packages from one repository contain the same objects. It fails if
 // another version or a package with another name is installed, or if the package is being deleted.
 func (c *installArgs) findInstalled(ctx context.Context, pl *clusterPlanner, want v1.Package) (v1.Package, error) {
-	all, err := inventory.LoadNamed(ctx, pl.client)
+	all, err := inventory.LoadNamed(ctx, pl.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -183,10 +184,10 @@ func (c *installArgs) findInstalled(ctx context.Context, pl *clusterPlanner, wan
 	if live == nil {
 		return nil, nil
 	}
-	if err := installedOtherwise(live, asked, orElse); err != nil || live.GetName() == want.GetName() {
+	if err := operation.InstalledOtherwise(live, asked, orElse); err != nil || live.GetName() == want.GetName() {
 		return live, err
 	}
-	return nil, ErrInstalledOtherwise.New(nil, "%s is installed from %s already, and a second package cannot have the same objects", inventory.ShortName(live), live.PackageSpec().Package).
+	return nil, operation.ErrInstalledOtherwise.New(nil, "%s is installed from %s already, and a second package cannot have the same objects", inventory.ShortName(live), live.PackageSpec().Package).
 		WithDo("Use %s, which `xpkg describe %s` shows.", inventory.ShortName(live), inventory.ShortName(live))
 }
 
@@ -199,28 +200,7 @@ func planInstall(ctx context.Context, pl *clusterPlanner, want, live v1.Package,
 	pl.Provides = provide.KindsIn(want.GetAnnotations()[graph.AnnotationProvides])
 	pl.AllowWebhooks, pl.AdoptObjects = allow.AllowWebhooks, allow.Adopt
 	p, err := pl.Install(ctx, want)
-	return p, planError(err, "install "+inventory.ShortName(want))
-}
-
-// installedOtherwise fails when a package is being deleted, or when it is not what the reference asks for.
-// OrElse is the alternative to an update, if there is one.
-func installedOtherwise(live v1.Package, asked, orElse string) error {
-	if err := inventory.CheckNotDeleting(live); err != nil {
-		return err
-	}
-	is := live.PackageSpec().Package
-	if is == asked || isInstalled(live, asked) {
-		return nil
-	}
-	return ErrInstalledOtherwise.New(nil, "%s is installed from %s, not from %s", inventory.ShortName(live), is, asked).
-		WithDo("Update it with `xpkg update %s %s`%s.", inventory.ShortName(live), wording.ShellWord(asked), orElse)
-}
-
-// isInstalled reports whether a package is what the reference asks for. Commands that pin a package add the digest to its reference.
-func isInstalled(live v1.Package, asked string) bool {
-	request, err := oci.ParseReference(asked, oci.ParseOptions{})
-	installed, ok := inventory.InstalledReference(live)
-	return err == nil && ok && installed.Satisfies(request)
+	return p, operation.PlanError(err, "install "+inventory.ShortName(want))
 }
 
 // needsPackage returns an error if no package is given.

@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -37,7 +38,7 @@ func TestInstallFindsThePackageInAllSpellings(t *testing.T) {
 				live.SetName("boats")
 				live.PackageSpec().Package = repository + installed
 				live.PackageStatus().CurrentIdentifier, live.PackageStatus().ResolvedDigest = repository+installed, digest[1:]
-				pl := &clusterPlanner{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()}
+				pl := &clusterPlanner{Engine: &operation.Engine{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()}}
 				for version, want := range requests {
 					for _, spelling := range names {
 						for _, name := range []string{"", "boats", "rafts"} {
@@ -52,7 +53,7 @@ func TestInstallFindsThePackageInAllSpellings(t *testing.T) {
 								expected = use
 							}
 							if expected != unchanged {
-								if !errors.Is(err, ErrInstalledOtherwise) || !strings.Contains(errcode.Message(err), expected) {
+								if !errors.Is(err, operation.ErrInstalledOtherwise) || !strings.Contains(errcode.Message(err), expected) {
 									t.Errorf("%s %s as %q, installed as %s: got %v, want %q", kind, args.Ref, name, live.PackageSpec().Package, err, expected)
 								}
 								continue

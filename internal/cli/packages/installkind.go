@@ -53,12 +53,12 @@ func (c *installArgs) selectProvider(env *terminal.Env, f planFlags, cluster con
 	if kind.IsAll() {
 		return nil, provide.ErrInvalidKind.New(nil, "--kind names one kind, and %s names all kinds of a group", kind)
 	}
-	pl, err := f.open(env.Context, cluster)
+	pl, err := f.open(env, cluster)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	all, err := inventory.LoadPackages(env.Context, pl.client)
+	all, err := inventory.LoadPackages(env.Context, pl.Client)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -30,9 +31,9 @@ func (c *InstallCmd) runLock(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	o := operation{dryRun: c.DryRun, wait: c.Wait, atomicFlag: c.atomicFlag, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
-	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
-		steps, err := lockSteps(all, f, c.configure)
+	r := review{dryRun: c.DryRun, wait: c.Wait, atomicFlag: c.atomicFlag, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	return r.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
+		steps, err := operation.LockSteps(all, f, c.configure)
 		if err == nil {
 			warnOfTags(env, pl, steps)
 		}
@@ -48,18 +49,18 @@ const (
 
 // warnOfTags prints a note for each package to install whose tag does not refer to the locked digest. It does
 // not report a registry that does not respond.
-func warnOfTags(env *terminal.Env, pl *clusterPlanner, steps []*step) {
+func warnOfTags(env *terminal.Env, pl *clusterPlanner, steps []*operation.Step) {
 	ctx, cancel := context.WithTimeout(env.Context, tagLimit)
 	defer cancel()
-	finder := origin.Finder{Reader: pl.client, Namespace: pl.Namespace}
+	finder := origin.Finder{Reader: pl.Client, Namespace: pl.Namespace}
 	notes := make([]string, len(steps))
 	var group errgroup.Group
 	group.SetLimit(tagsAtOnce)
 	for i, s := range steps {
-		if s.same || s.remove {
+		if s.Same || s.Remove {
 			continue
 		}
-		spec := s.want.PackageSpec()
+		spec := s.Want.PackageSpec()
 		if !revision.MayPull(spec.PackagePullPolicy) {
 			continue
 		}
@@ -67,7 +68,7 @@ func warnOfTags(env *terminal.Env, pl *clusterPlanner, steps []*step) {
 			err := dependencies.CheckTag(ctx, pl.source, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
 				o, _, err := finder.Locate(ctx, ref.String(), spec.PackagePullSecrets, spec.PackagePullPolicy)
 				return o, err
-			}, *s.locked)
+			}, *s.Locked)
 			if errors.Is(err, dependencies.ErrLockTag) {
 				notes[i] = errcode.From(err).What
 			}

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -60,12 +60,12 @@ func (f planFormat) print(w io.Writer, p *planner.Plan, raw []byte) error {
 }
 
 // planner returns a planner for plans that can be saved.
-func (o planOutput) planner(ctx context.Context) (*clusterPlanner, error) {
+func (o planOutput) planner(env *terminal.Env) (*clusterPlanner, error) {
 	if o.Output != "" && fileutil.IsStdout(o.Out) {
 		return nil, terminal.ErrUsage.New(nil, "both --out %s and -o %s write to standard output", o.Out, o.Output).
 			WithDo("Omit -o, or use a file with --out.")
 	}
-	pl, err := o.open(ctx, o.ClusterFlags)
+	pl, err := o.open(env, o.ClusterFlags)
 	if err == nil {
 		pl.Pin = true
 	}
@@ -130,25 +130,24 @@ func keepPlan(env *terminal.Env, file string, p *planner.Plan, raw []byte, conse
 
 // run computes a plan and shows it.
 func (o planOutput) run(env *terminal.Env, what string, make func(*clusterPlanner) (*planner.Plan, error)) (err error) {
-	pl, err := o.planner(env.Context)
+	pl, err := o.planner(env)
 	if err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err := planWith(env, what, func() (*planner.Plan, error) { return make(pl) })
+	p, err := interruptible(env, what, func() (*planner.Plan, error) { return make(pl) })
 	if err != nil {
 		return err
 	}
 	return o.show(env, p)
 }
 
-// planWith computes a plan and reports the progress, because content may have to be
-// pulled.
-func planWith(env *terminal.Env, what string, make func() (*planner.Plan, error)) (*planner.Plan, error) {
+// interruptible returns the result of a function, and reports the progress meanwhile.
+func interruptible[T any](env *terminal.Env, what string, compute func() (T, error)) (T, error) {
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
 	progress.Set("%s", what)
-	return terminal.Interruptible(env.Context, make)
+	return operation.Interruptible(env.Context, compute)
 }
 
 type planInstallCmd struct {
@@ -222,7 +221,11 @@ func (c *planUpdateCmd) run(env *terminal.Env) error {
 		return err
 	}
 	return c.planOutput.run(env, "planning to "+c.verb()+" "+string(c.Name), func(pl *clusterPlanner) (*planner.Plan, error) {
-		return c.plan(env.Context, pl)
+		s, err := c.plan(env.Context, pl)
+		if err != nil {
+			return nil, err
+		}
+		return s.Plan, nil
 	})
 }
 

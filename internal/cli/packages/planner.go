@@ -1,23 +1,22 @@
 package packages
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apiserver"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
+	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/version"
-	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // planFlags configures access to content for plans.
@@ -30,18 +29,18 @@ type planFlags struct {
 
 // clusterPlanner computes plans until it is closed.
 type clusterPlanner struct {
+	*operation.Engine
 	*planner.Planner
-	client client.Client
 	source *content.LazySource
 }
 
 // open returns a planner for a cluster.
-func (f planFlags) open(ctx context.Context, c connection.ClusterFlags) (*clusterPlanner, error) {
-	cfg, err := c.Config(ctx)
+func (f planFlags) open(env *terminal.Env, c connection.ClusterFlags) (*clusterPlanner, error) {
+	engine, err := newEngine(env, c)
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := c.Client(ctx)
+	cfg, err := c.Config(env.Context)
 	if err != nil {
 		return nil, err
 	}
@@ -51,45 +50,64 @@ func (f planFlags) open(ctx context.Context, c connection.ClusterFlags) (*cluste
 	}
 	source := &content.LazySource{Flags: f.ContentFlags, Indexes: f.KindIndexFlag}
 	pl := &planner.Planner{
-		Reader: cluster, Cluster: objects, Source: source, Images: source, DryRun: client.NewDryRunClient(cluster), Registry: source, Kinds: source.Finder(f.KindIndexFlag), Namespace: f.Namespace, Identify: true, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
+		Reader: engine.Client, Cluster: objects, Source: source, Images: source, DryRun: client.NewDryRunClient(engine.Client), Registry: source, Kinds: source.Finder(f.KindIndexFlag), Namespace: f.Namespace, Identify: true, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
 	}
 	pl.Kinds.Crossplane, pl.Kinds.Held = pl.CrossplaneConstraints, pl.HeldKinds
-	return &clusterPlanner{Planner: pl, client: cluster, source: source}, nil
+	engine.Planner = pl
+	return &clusterPlanner{Engine: engine, Planner: pl, source: source}, nil
 }
 
-// clone returns a planner whose settings can be changed. It must not be closed.
-func (p *clusterPlanner) clone() *clusterPlanner {
-	settings := *p.Planner
-	return &clusterPlanner{Planner: &settings, client: p.client, source: p.source}
+// newEngine returns the engine of a cluster without a planner.
+func newEngine(env *terminal.Env, c connection.ClusterFlags) (*operation.Engine, error) {
+	cfg, err := c.Config(env.Context)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := c.Client(env.Context)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := apply.NewCluster(cfg)
+	if err != nil {
+		return nil, connection.ErrKubeconfig.New(err, "cannot use the kubeconfig")
+	}
+	return &operation.Engine{Client: cluster, Objects: objects, Reporter: reporter{env.Stderr}}, nil
 }
 
 func (p *clusterPlanner) close() error { return p.source.Close() }
 
-// planError returns the error of a failed plan with its code.
-func planError(err error, what string) error {
-	var known *errcode.Error
-	if err == nil || errors.As(err, &known) {
-		return err
+// printNotes prints the warnings of a plan that is not shown, and names the objects that it does not install.
+func printNotes(env *terminal.Env, p *planner.Plan) {
+	for _, text := range p.UnusualWarnings() {
+		fmt.Fprintf(env.Stderr, "note: %s: %s\n", p.Package.Short(), terminal.Safe(text))
 	}
-	return apiserver.Classify(err, "cannot plan to %s", what)
+	printLeftOut(env, p)
 }
 
-// isPlanUnavailable reports whether a plan failed because this command lacks access that
-// the manager may have: the network, the credentials or the package cache.
-func isPlanUnavailable(err error, want v1.Package) bool {
-	if err == nil || errors.Is(err, apiserver.ErrCluster) {
-		return false
+// printLeftOut names the objects that a plan does not install.
+func printLeftOut(env *terminal.Env, p *planner.Plan) {
+	for _, l := range p.AllLeftOut() {
+		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(l.String()))
 	}
-	switch errcode.From(err).Code.Class.Name {
-	case errcode.Unavailable.Name, errcode.Unauthorized.Name:
-		return true
-	case errcode.NotFound.Name:
-		return want != nil && want.PackageSpec().PackagePullPolicy == corev1.PullNever
-	}
-	return false
 }
 
-// printPlanUnavailable prints the reason why no plan is shown.
-func printPlanUnavailable(env *terminal.Env, err error) {
-	fmt.Fprintf(env.Stderr, "the plan cannot be computed here: %s\n", terminal.Safe(err.Error()))
+// showPlan writes a plan to standard error, before the user is asked to confirm it.
+func showPlan(env *terminal.Env, p *planner.Plan) error {
+	if err := plantext.Write(env.Stderr, p); err != nil {
+		return fmt.Errorf("show the plan: %w", err)
+	}
+	return nil
+}
+
+// atomicFlag makes a command undo its changes if it fails.
+type atomicFlag struct {
+	Atomic bool `help:"If a package is not healthy within the time of --wait, which is 5m by default, uninstall new packages without custom resources and dependents, and return the others to their former version and settings, unless another package requires the new one."`
+}
+
+// limit returns the time to wait for a package; 0 means not to wait.
+func (f atomicFlag) limit(wait time.Duration) time.Duration {
+	if f.Atomic {
+		return cmp.Or(wait, operation.AtomicWait)
+	}
+	return wait
 }

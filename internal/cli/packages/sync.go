@@ -8,9 +8,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
-	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
@@ -33,11 +33,11 @@ func (c *SyncCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	o := operation{
+	r := review{
 		dryRun: c.DryRun, wait: c.Wait, needsPlan: true, asksToRemove: true,
 		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
 	}
-	err = o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+	err = r.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
 		steps, err := c.steps(env, all, f)
 		if err == nil {
 			warnOfTags(env, pl, steps)
@@ -52,11 +52,15 @@ func (c *SyncCmd) Run(env *terminal.Env) error {
 
 // finish waits for the objects of packages that are deleted already, as by an interrupted command.
 func (c *SyncCmd) finish(env *terminal.Env) error {
-	cluster, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	engine, err := newEngine(env, c.ClusterFlags)
 	if err != nil {
 		return err
 	}
-	_, err = finishDeletions(env, c.ClusterFlags, cluster, c.Wait, func(kind, name string) bool {
+	all, err := inventory.LoadPackages(env.Context, engine.Client)
+	if err != nil {
+		return err
+	}
+	_, err = engine.FinishDeletions(env.Context, c.Wait, func(kind, name string) bool {
 		return !slices.ContainsFunc(all.Packages, func(p v1.Package) bool { return p.PackageKind() == kind && p.GetName() == name })
 	})
 	return err
@@ -64,14 +68,14 @@ func (c *SyncCmd) finish(env *terminal.Env) error {
 
 // steps returns the steps that make the installed packages equal to a lock file. Without --prune, it prints a note about
 // packages that the lock file does not contain.
-func (c *SyncCmd) steps(env *terminal.Env, all *inventory.Inventory, f lockfile.File) ([]*step, error) {
-	steps, err := lockSteps(all, f, func(v1.Package) {})
+func (c *SyncCmd) steps(env *terminal.Env, all *inventory.Inventory, f lockfile.File) ([]*operation.Step, error) {
+	steps, err := operation.LockSteps(all, f, func(v1.Package) {})
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range steps {
-		if s.live != nil {
-			if err := inventory.CheckNotDeleting(s.live); err != nil {
+		if s.Live != nil {
+			if err := inventory.CheckNotDeleting(s.Live); err != nil {
 				return nil, err
 			}
 		}
@@ -81,7 +85,7 @@ func (c *SyncCmd) steps(env *terminal.Env, all *inventory.Inventory, f lockfile.
 		reportSurplus(env, surplus)
 		return steps, nil
 	}
-	return append(steps, removals(all, surplus)...), nil
+	return append(steps, operation.RemovalSteps(all, surplus)...), nil
 }
 
 // surplus returns the installed packages that a lock file does not contain, except for packages that are being deleted.

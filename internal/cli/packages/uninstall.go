@@ -13,31 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
-	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
-
-// ErrStillGoing is the code for an uninstall that is incomplete after the time of --wait.
-var ErrStillGoing = errcode.Code{
-	Name: "NotRemovedInTime", Class: errcode.Timeout,
-	Cause: "The package or its objects were not deleted within the time of --wait.",
-	Fix:   "The deletion continues. An object that remains has a finalizer: inspect it with kubectl.",
-}
-
-// ErrRecreated is the code for a package that was created again while an uninstall waited for its deletion.
-var ErrRecreated = errcode.Code{
-	Name: "PackageRecreated", Class: errcode.Conflict,
-	Cause: "The package was deleted, and the package manager or another client created it again.",
-	Fix:   "Run `xpkg plan uninstall` with the name of the package: it lists the packages and install objects that require it. Uninstall these first. If there are none, another client has installed the package again.",
-}
 
 // uninstallArgs select the package to uninstall.
 type uninstallArgs struct {
@@ -65,13 +50,13 @@ func (c *uninstallArgs) live(ctx context.Context, cluster client.Client) (v1.Pac
 
 // plan plans the uninstall.
 func (c *uninstallArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Plan, error) {
-	p, err := c.live(ctx, pl.client)
+	p, err := c.live(ctx, pl.Client)
 	if err != nil {
 		return nil, err
 	}
 	pl.ShowMaintained = true
 	out, err := pl.Uninstall(ctx, p)
-	return out, planError(err, "uninstall "+inventory.ShortName(p))
+	return out, operation.PlanError(err, "uninstall "+inventory.ShortName(p))
 }
 
 // UninstallCmd implements `xpkg uninstall`.
@@ -85,9 +70,6 @@ type UninstallCmd struct {
 	connection.ClusterFlags
 	planFlags
 	terminal.OutputFlag
-
-	// onlyOrphans limits the command to packages that are orphans when they are removed.
-	onlyOrphans bool
 }
 
 // Validate returns an error for a name that is not valid, and if no package is selected.
@@ -109,42 +91,33 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 		plan := planUninstallCmd{one, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}, isDryRun: true}}
 		return plan.Run(env)
 	}
-	cluster, err := c.Client(env.Context)
+	engine, err := newEngine(env, c.ClusterFlags)
 	if err != nil {
 		return err
 	}
-	p, err := one.live(env.Context, cluster)
+	p, err := one.live(env.Context, engine.Client)
 	if errors.Is(err, inventory.ErrPackageNotFound) {
-		return c.finish(env, cluster, one.Name, err)
+		return c.finish(env, engine, one.Name, err)
 	}
 	if err != nil {
 		return err
 	}
-	with, err := newDeletionSummary(env.Context, cluster, p)
-	if err != nil && c.Wait > 0 {
-		return err
-	}
-	planned, err := c.remove(env, cluster, one, p)
-	if err != nil {
-		return err
-	}
-	if c.Wait > 0 {
-		if err := waitGone(env, c.ClusterFlags, cluster, p, with, c.Wait); err != nil {
+	step := &operation.Step{Live: p, Remove: true}
+	if !c.Yes && !inventory.IsDeleting(p) { // A deletion that has begun continues, and cannot be stopped.
+		if step.Plan, err = c.ask(env, one); err != nil {
 			return err
 		}
-	} else {
-		with.noteDefinitions(env, p, planned)
 	}
-	return c.printRemoved(env, cluster, p)
+	done, err := operation.Operation{Engine: engine, Wait: c.Wait, Yes: c.Yes}.CarryOut(env.Context, []*operation.Step{step})
+	if err != nil {
+		return err
+	}
+	return c.printRemoved(env, engine, p, done[0].Word)
 }
 
 // printRemoved reports that a package was uninstalled.
-func (c *UninstallCmd) printRemoved(env *terminal.Env, cluster client.Client, p v1.Package) error {
-	noteOrphans(env, cluster, c.ClusterFlags)
-	word := "deleted"
-	if c.Wait > 0 {
-		word = "gone"
-	}
+func (c *UninstallCmd) printRemoved(env *terminal.Env, engine *operation.Engine, p v1.Package, word string) error {
+	noteOrphans(env, engine)
 	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s %s\n", inventory.ShortName(p), word)
 		return err
@@ -153,15 +126,19 @@ func (c *UninstallCmd) printRemoved(env *terminal.Env, cluster client.Client, p 
 
 // finish continues the uninstall of a package that was deleted before, as by an interrupted command, and of which Kubernetes still deletes
 // objects. If there are none, it returns the error of the package that was not found.
-func (c *UninstallCmd) finish(env *terminal.Env, cluster client.Client, name inventory.Name, notFound error) error {
-	deleted, err := finishDeletions(env, c.ClusterFlags, cluster, c.Wait, hasName(name))
+func (c *UninstallCmd) finish(env *terminal.Env, engine *operation.Engine, name inventory.Name, notFound error) error {
+	deleted, err := engine.FinishDeletions(env.Context, c.Wait, hasName(name))
 	if err != nil {
 		return err
 	}
 	if len(deleted) == 0 {
 		return notFound
 	}
-	return c.printRemoved(env, cluster, deleted[0].Package)
+	word := "deleted"
+	if c.Wait > 0 {
+		word = "gone"
+	}
+	return c.printRemoved(env, engine, deleted[0], word)
 }
 
 // hasName returns a function that reports whether a package has a name, with or without a kind.
@@ -175,21 +152,14 @@ func hasName(n inventory.Name) func(kind, name string) bool {
 // runSeveral uninstalls several packages in one operation, dependents first. It needs consent for packages that the user
 // has not named.
 func (c *UninstallCmd) runSeveral(env *terminal.Env, names []inventory.Name) error {
-	if err := c.removeSeveral(env, names); err != nil || c.DryRun {
-		return err
-	}
-	cluster, err := c.Client(env.Context)
-	if err != nil {
-		return err
-	}
-	noteOrphans(env, cluster, c.ClusterFlags)
-	return nil
+	r := review{dryRun: c.DryRun, wait: c.Wait, asksToRemove: c.Selector != "", ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	return r.uninstall(env, c.planFlags, names)
 }
 
-func (c *UninstallCmd) removeSeveral(env *terminal.Env, names []inventory.Name) error {
-	o := operation{dryRun: c.DryRun, wait: c.Wait, asksToRemove: c.Selector != "", onlyOrphans: c.onlyOrphans, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
-	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
-		names, err := c.finishSeveral(env, pl.client, all, names)
+// uninstall uninstalls packages, dependents first, and names the dependencies that no package needs any more.
+func (r review) uninstall(env *terminal.Env, f planFlags, names []inventory.Name) error {
+	err := r.change(env, f, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
+		names, err := r.finishSeveral(env, pl.Engine, all, names)
 		if err != nil {
 			return nil, err
 		}
@@ -197,22 +167,31 @@ func (c *UninstallCmd) removeSeveral(env *terminal.Env, names []inventory.Name) 
 		if err != nil {
 			return nil, err
 		}
-		if all, err = awaitNeeds(env, pl.client, all, packages); err != nil {
+		if all, err = pl.AwaitNeeds(env.Context, all, packages); err != nil {
 			return nil, err
 		}
 		if packages, err = findAll(all, names); err != nil {
 			return nil, err
 		}
-		return removals(all, packages), nil
+		return operation.RemovalSteps(all, packages), nil
 	})
+	if err != nil || r.dryRun {
+		return err
+	}
+	engine, err := newEngine(env, r.ClusterFlags)
+	if err != nil {
+		return err
+	}
+	noteOrphans(env, engine)
+	return nil
 }
 
 // finishSeveral is like finish for several packages, and returns the names of the others.
-func (c *UninstallCmd) finishSeveral(env *terminal.Env, cluster client.Client, all *inventory.Inventory, names []inventory.Name) ([]inventory.Name, error) {
+func (r review) finishSeveral(env *terminal.Env, engine *operation.Engine, all *inventory.Inventory, names []inventory.Name) ([]inventory.Name, error) {
 	var rest []inventory.Name
 	for _, name := range names {
-		if _, err := all.Find(name); errors.Is(err, inventory.ErrPackageNotFound) && !c.DryRun {
-			deleted, err := finishDeletions(env, c.ClusterFlags, cluster, c.Wait, hasName(name))
+		if _, err := all.Find(name); errors.Is(err, inventory.ErrPackageNotFound) && !r.dryRun {
+			deleted, err := engine.FinishDeletions(env.Context, r.wait, hasName(name))
 			if err != nil {
 				return nil, err
 			}
@@ -227,12 +206,12 @@ func (c *UninstallCmd) finishSeveral(env *terminal.Env, cluster client.Client, a
 
 // noteOrphans prints the dependencies that no package needs any more, and the command that uninstalls them. It prints nothing if they are not
 // known, or if the manager removes them.
-func noteOrphans(env *terminal.Env, cluster client.Client, flags connection.ClusterFlags) {
-	all, err := inventory.LoadNamed(env.Context, cluster)
+func noteOrphans(env *terminal.Env, engine *operation.Engine) {
+	all, err := inventory.LoadNamed(env.Context, engine.Client)
 	if err != nil || all.Lock.GetAnnotations()[graph.AnnotationRemovalPolicy] == string(graph.RemoveOrphans) {
 		return
 	}
-	if names, err := orphans(env.Context, cluster, flags, all); err == nil && len(names) > 0 {
+	if names, err := engine.Orphans(env.Context, all); err == nil && len(names) > 0 {
 		fmt.Fprintf(env.Stderr, "note: no package needs %s any more; `xpkg autoremove` uninstalls such dependencies\n", terminal.Safe(wording.Few(names, 3, ", ")))
 	}
 }
@@ -252,67 +231,15 @@ func findAll(all *inventory.Inventory, names []inventory.Name) ([]v1.Package, er
 	return out, nil
 }
 
-// lockTime is the time in which the manager that runs adds a new revision to the Lock.
-const lockTime = 5 * time.Second
-
-// awaitNeeds reads the packages again until the dependencies of the given ones are known: the manager adds a revision to the Lock after it
-// has activated it. It returns what it knows when the time has passed.
-func awaitNeeds(env *terminal.Env, cluster client.Client, all *inventory.Inventory, packages []v1.Package) (*inventory.Inventory, error) {
-	progress := terminal.NewProgress(env.Stderr)
-	defer progress.End()
-	tick, deadline := time.NewTicker(pollInterval), time.After(lockTime)
-	defer tick.Stop()
-	for {
-		unknown := slices.IndexFunc(packages, func(p v1.Package) bool { return !all.KnowsNeeds(p) })
-		if unknown < 0 {
-			return all, nil
-		}
-		progress.Set("waiting until the dependencies of %s are known", inventory.ShortName(packages[unknown]))
-		select {
-		case <-env.Context.Done():
-			return nil, env.Context.Err()
-		case <-deadline:
-			return all, nil
-		case <-tick.C:
-		}
-		var err error
-		if all, err = inventory.LoadNamed(env.Context, cluster); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// remove deletes the package, and returns the plan: with --yes in its current state and without a plan, and otherwise only if the package
-// has not changed, and its custom resources and dependents are not more, since the user saw the plan.
-func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, one uninstallArgs, p v1.Package) (*planner.Plan, error) {
-	if inventory.IsDeleting(p) {
-		return nil, nil // The deletion continues, and cannot be stopped.
-	}
-	if !c.Yes {
-		agreed, err := c.ask(env, one)
-		if err != nil {
-			return nil, err
-		}
-		_, _, err = carryOut(env.Context, cluster, agreed)
-		return agreed, err
-	}
-	if err := planner.CheckMaintained(env.Context, cluster, p, nil); err != nil {
-		return nil, planError(err, "uninstall "+inventory.ShortName(p))
-	}
-	uid := p.GetUID()
-	err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation))
-	return nil, apiserver.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(p))
-}
-
 // ask lists the objects to delete and asks for confirmation. Without a terminal, it fails if custom resources
 // would be deleted or other packages require this one.
 func (c *UninstallCmd) ask(env *terminal.Env, one uninstallArgs) (p *planner.Plan, err error) {
-	pl, err := c.open(env.Context, c.ClusterFlags)
+	pl, err := c.open(env, c.ClusterFlags)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err = terminal.Interruptible(env.Context, func() (*planner.Plan, error) { return one.plan(env.Context, pl) })
+	p, err = operation.Interruptible(env.Context, func() (*planner.Plan, error) { return one.plan(env.Context, pl) })
 	if err != nil {
 		return nil, err
 	}

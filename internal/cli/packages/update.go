@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -13,20 +12,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
-	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
-	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // updateArgs selects the changes to an installed package.
@@ -50,8 +46,8 @@ type updateArgs struct {
 	RollsBack bool `kong:"-"`
 }
 
-// wanted returns the installed package with the changes of the arguments.
-func (c *updateArgs) wanted(ctx context.Context, cluster client.Client) (v1.Package, error) {
+// step returns the change of the installed package that the arguments describe.
+func (c *updateArgs) step(ctx context.Context, cluster client.Client) (*operation.Step, error) {
 	all, err := inventory.LoadPackages(ctx, cluster)
 	if err != nil {
 		return nil, err
@@ -63,36 +59,28 @@ func (c *updateArgs) wanted(ctx context.Context, cluster client.Client) (v1.Pack
 	if err != nil {
 		return nil, err
 	}
-	return p, c.change(p)
+	s := &operation.Step{Live: p, Want: p.DeepCopyObject().(v1.Package), RollsBack: c.RollsBack}
+	return s, c.change(s.Want)
 }
 
-// plan plans the update.
-func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Plan, error) {
-	p, err := c.wanted(ctx, pl.client)
+// plan returns the step with its plan.
+func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*operation.Step, error) {
+	s, err := c.step(ctx, pl.Client)
 	if err != nil {
 		return nil, err
 	}
 	c.assume(pl)
 	pl.ShowMaintained = true
-	out, err := pl.Install(ctx, p)
-	if err != nil {
-		return nil, planError(err, c.verb()+" "+inventory.ShortName(p))
+	if s.Plan, err = pl.Install(ctx, s.Want); err != nil {
+		return nil, operation.PlanError(err, c.verb()+" "+inventory.ShortName(s.Live))
 	}
-	out.RollsBack = c.RollsBack
-	return out, checkRead(out, p)
+	s.Plan.RollsBack = c.RollsBack
+	return s, s.CheckRead()
 }
 
 // verb returns the operation as the user named it.
 func (c *updateArgs) verb() string {
 	return (&planner.Plan{Operation: planner.Update, RollsBack: c.RollsBack}).Verb()
-}
-
-// outcome returns the word for a package that was written.
-func (c *updateArgs) outcome() string {
-	if c.RollsBack {
-		return "rolled back"
-	}
-	return "updated"
 }
 
 // change applies the arguments to a package.
@@ -289,18 +277,30 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 		plan := planUpdateCmd{updateArgs: c.updateArgs, planOutput: planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}, isDryRun: true}}
 		return plan.run(env)
 	}
-	pl, err := c.open(env.Context, c.ClusterFlags)
+	pl, err := c.open(env, c.ClusterFlags)
 	if err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err := planWith(env, "planning to "+c.verb()+" "+string(c.Name), func() (*planner.Plan, error) { return c.plan(env.Context, pl) })
-	if isPlanUnavailable(err, nil) {
-		return c.updateWithoutPlan(env, pl, err)
+	s, err := interruptible(env, "planning to "+c.verb()+" "+string(c.Name), func() (*operation.Step, error) { return c.plan(env.Context, pl) })
+	if operation.IsPlanUnavailable(err, nil) {
+		pl.PlanUnavailable(err)
+		if err := c.Consent(env, c.verb()+" "+string(c.Name)+" without a plan"); err != nil {
+			return err
+		}
+		s, err = c.step(env.Context, pl.Client)
+	} else if err == nil {
+		err = c.review(env, pl, s)
 	}
 	if err != nil {
 		return err
 	}
+	return carryOutOne(env, operation.Operation{Engine: pl.Engine, Wait: c.limit(c.Wait), Atomic: c.Atomic}, c.OutputFlag, s, "")
+}
+
+// review shows the plan of a step, and asks for confirmation.
+func (c *UpdateCmd) review(env *terminal.Env, pl *clusterPlanner, s *operation.Step) error {
+	p := s.Plan
 	if err := p.RefusalError(); err != nil {
 		if errors.Is(err, planner.ErrMaintained) {
 			err = cmp.Or(showPlan(env, p), err)
@@ -308,73 +308,18 @@ func (c *UpdateCmd) runOne(env *terminal.Env) (err error) {
 		return err
 	}
 	if !p.WritesPackage() {
-		live, err := inventory.Get(env.Context, pl.client, p.Package.Kind, p.Package.Name)
+		s.Same = true
+		live, err := inventory.Get(env.Context, pl.Client, p.Package.Kind, p.Package.Name)
 		if err == nil {
 			err = planner.MovedError(p, p.CheckPackage(live))
 		}
-		word := ""
-		if err == nil {
-			word, err = repeat(env.Context, pl.client, live)
-		}
-		if err != nil {
-			return err
-		}
-		return c.finish(env, pl, live, live, word)
+		s.Live = live
+		return err
 	}
 	if c.Asks(env) || !terminal.IsQuiet(env.Stderr) {
 		if err := showPlan(env, p); err != nil {
 			return err
 		}
 	}
-	if err := consentTo(c.ConsentFlag, env, p, c.verb()+" "+string(c.Name)); err != nil {
-		return err
-	}
-	before, done, err := carryOut(env.Context, undomark.New(pl.client, c.Atomic), p)
-	if err != nil {
-		return err
-	}
-	return c.finish(env, pl, before, done, c.outcome())
-}
-
-// updateWithoutPlan updates without a plan, for a command without access to the content.
-func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why error) error {
-	printPlanUnavailable(env, why)
-	if err := c.Consent(env, c.verb()+" "+string(c.Name)+" without a plan"); err != nil {
-		return err
-	}
-	p, err := c.wanted(env.Context, pl.client)
-	if err != nil {
-		return err
-	}
-	before, err := inventory.Get(env.Context, pl.client, p.PackageKind(), p.GetName())
-	if err != nil {
-		return err
-	}
-	revision.RecordVersion(p, before.PackageSpec().Package, c.RollsBack)
-	kind := p.GetObjectKind().GroupVersionKind()
-	err = undomark.New(pl.client, c.Atomic).Update(env.Context, p, client.FieldOwner(plan.FieldManager))
-	p.GetObjectKind().SetGroupVersionKind(kind)
-	if err != nil {
-		return apiserver.Classify(err, "%s %s", c.verb(), inventory.ShortName(p))
-	}
-	return c.finish(env, pl, before, p, c.outcome())
-}
-
-// finish waits for a package if requested, and prints it. Before is the package before the update, or p if nothing is changed.
-func (c *UpdateCmd) finish(env *terminal.Env, pl *clusterPlanner, before, p v1.Package, word string) error {
-	if limit := c.limit(c.Wait); limit > 0 {
-		var written *change
-		if before != p {
-			written = newChange(before, p)
-		}
-		if err := waitInstalled(env, pl.client, p, limit, nil); err != nil {
-			return c.undo(env, pl.client, pl.planUndo, err, written)
-		}
-		keep(env, pl.client, written)
-		word = outcomeOfWait(env, p)
-	}
-	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s %s (%s)\n", inventory.ShortName(p), word, p.PackageSpec().Package)
-		return err
-	})
+	return consentTo(c.ConsentFlag, env, p, c.verb()+" "+string(c.Name))
 }

@@ -12,6 +12,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -109,20 +110,20 @@ func TestRefusalOfAnUpdateOfAllNamesTheOthers(t *testing.T) {
 		"dependent with it too": {[]string{"a", "c"}, map[string]error{"c": conflict, "d": conflict}, "d", " To update the other packages except provider/c, which would be refused too, run `xpkg update provider/a`."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := operation{others: func(_ *terminal.Env, names []string) ([]*step, error) {
-				var steps []*step
+			o := review{others: func(_ *terminal.Env, names []string) ([]*operation.Step, error) {
+				var steps []*operation.Step
 				if slices.Contains(names, "provider/c") && tc.moved != "" {
 					names = append(slices.Clone(names), "provider/"+tc.moved)
 				}
 				for _, name := range names {
 					p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimPrefix(name, "provider/")}}
-					steps = append(steps, &step{live: p, want: p})
+					steps = append(steps, &operation.Step{Live: p, Want: p})
 				}
 				return steps, nil
 			}}
-			plan := func(_ *terminal.Env, steps []*step) (refused []*step, err error) {
+			plan := func(_ *terminal.Env, steps []*operation.Step) (refused []*operation.Step, err error) {
 				for _, s := range steps {
-					if why := tc.refused[s.live.GetName()]; why != nil {
+					if why := tc.refused[s.Live.GetName()]; why != nil {
 						refused, err = append(refused, s), why
 					}
 				}

@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
@@ -87,14 +88,14 @@ func (c *UpdateCmd) runSeveral(env *terminal.Env, targets []inventory.Target) er
 		return terminal.ErrUsage.New(nil, "--version cannot be used with several packages").
 			WithDo("Write the version after each package, such as `xpkg update %s@%s`.", targets[0].Name, c.Version)
 	}
-	return c.operation().change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+	return c.several().change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
 		c.assume(pl)
 		return c.steps(env, all, targets)
 	})
 }
 
 // steps returns the updates of the named packages, and of dependencies that have to move with them.
-func (c *UpdateCmd) steps(env *terminal.Env, all *inventory.Inventory, targets []inventory.Target) ([]*step, error) {
+func (c *UpdateCmd) steps(env *terminal.Env, all *inventory.Inventory, targets []inventory.Target) ([]*operation.Step, error) {
 	versions, err := versionsOf(all, targets)
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func (c *UpdateCmd) steps(env *terminal.Env, all *inventory.Inventory, targets [
 			return nil, err
 		}
 	}
-	var out []*step
+	var out []*operation.Step
 	for _, p := range slices.Backward(all.DependentsFirst()) {
 		to, named := versions[p]
 		if locked, ok := newest.Find(inventory.RepositoryOf(p)); ok && to == "" && locked.Version != inventory.ShortVersion(p.PackageSpec().Package) {
@@ -118,16 +119,16 @@ func (c *UpdateCmd) steps(env *terminal.Env, all *inventory.Inventory, targets [
 		if !named && (to == "" || keepsVersion(env, p, to)) {
 			continue
 		}
-		s := &step{live: p, want: p.DeepCopyObject().(v1.Package)}
-		if err := moveTo(s.want, to); err != nil {
+		s := &operation.Step{Live: p, Want: p.DeepCopyObject().(v1.Package)}
+		if err := moveTo(s.Want, to); err != nil {
 			return nil, err
 		}
 		if named {
-			if err := c.configure(s.want); err != nil {
+			if err := c.configure(s.Want); err != nil {
 				return nil, err
 			}
 		}
-		s.same = !c.given() && equality.Semantic.DeepEqual(s.live, s.want)
+		s.Same = !c.given() && equality.Semantic.DeepEqual(s.Live, s.Want)
 		out = append(out, s)
 	}
 	return out, nil
@@ -158,12 +159,12 @@ func (c *UpdateCmd) runAll(env *terminal.Env) error {
 		return terminal.ErrUsage.New(nil, "--all cannot be used with a package, a version or a flag that changes a package").
 			WithDo("Update all packages with `xpkg update --all`, and change one with a second command.")
 	}
-	o := c.operation()
+	r := c.several()
 	var installed *inventory.Inventory
-	o.others = func(env *terminal.Env, names []string) ([]*step, error) {
+	r.others = func(env *terminal.Env, names []string) ([]*operation.Step, error) {
 		return c.steps(env, installed, targetsOf(names))
 	}
-	return o.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*step, error) {
+	return r.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
 		installed = all
 		if len(all.Packages) == 0 {
 			fmt.Fprintln(env.Stderr, "No packages are installed.")
@@ -172,15 +173,15 @@ func (c *UpdateCmd) runAll(env *terminal.Env) error {
 		c.assume(pl)
 		newest, others, err := c.newestTogether(env, nil)
 		if err != nil {
-			return nil, o.adviseOthers(env, err, namesOf(all, others), o.planner(pl))
+			return nil, r.adviseOthers(env, err, namesOf(all, others), r.planner(pl))
 		}
 		return updateSteps(env, all, newest)
 	})
 }
 
-// operation returns the operation of an update of several packages.
-func (c *UpdateCmd) operation() operation {
-	return operation{
+// several returns the review of an update of several packages.
+func (c *UpdateCmd) several() review {
+	return review{
 		dryRun: c.DryRun, wait: c.Wait, needsPlan: true, atomicFlag: c.atomicFlag,
 		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
 	}
@@ -232,8 +233,8 @@ func keepsVersion(env *terminal.Env, p v1.Package, to string) bool {
 
 // updateSteps returns the updates of installed packages to the versions of a solution, dependencies first. The manager
 // installs the dependencies that are missing.
-func updateSteps(env *terminal.Env, all *inventory.Inventory, newest lockfile.File) ([]*step, error) {
-	var out []*step
+func updateSteps(env *terminal.Env, all *inventory.Inventory, newest lockfile.File) ([]*operation.Step, error) {
+	var out []*operation.Step
 	for _, p := range newest.InstallOrder() {
 		live := all.FromRepository(p.Repository)
 		if live == nil {
@@ -246,13 +247,13 @@ func updateSteps(env *terminal.Env, all *inventory.Inventory, newest lockfile.Fi
 		if keepsVersion(env, live, p.Version) {
 			continue
 		}
-		s := &step{live: live, want: live.DeepCopyObject().(v1.Package)}
-		if s.same = p.Version == "" || p.Version == inventory.ShortVersion(live.PackageSpec().Package); !s.same {
+		s := &operation.Step{Live: live, Want: live.DeepCopyObject().(v1.Package)}
+		if s.Same = p.Version == "" || p.Version == inventory.ShortVersion(live.PackageSpec().Package); !s.Same {
 			to, err := updateTo(live.PackageSpec().Package, p.Version)
 			if err != nil {
 				return nil, err
 			}
-			s.want.PackageSpec().Package = to
+			s.Want.PackageSpec().Package = to
 		} else if inventory.ReasonOf(live) == inventory.Dependency {
 			continue
 		}

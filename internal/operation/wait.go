@@ -1,4 +1,4 @@
-package packages
+package operation
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/errcodes"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
@@ -26,20 +25,20 @@ import (
 
 // waitInstalled waits until p is healthy. Created is the change of a command that has created p, or nil: if the install failed and created no
 // objects, it deletes the package again.
-func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit time.Duration, created *change) error {
-	ctx, cancel := context.WithTimeout(env.Context, limit)
+func (e *Engine) waitInstalled(waiting context.Context, p v1.Package, limit time.Duration, created *change) error {
+	ctx, cancel := context.WithTimeout(waiting, limit)
 	defer cancel()
-	progress := terminal.NewProgress(env.Stderr)
+	progress := e.Progress()
 	defer progress.End()
 	if created != nil {
 		progress.Set("installing %s from %s", inventory.ShortName(p), p.PackageSpec().Package)
 	}
-	err := waitHealthy(ctx, cluster, p, progress)
+	err := waitHealthy(ctx, e.Client, p, progress)
 	progress.End()
 	if err == nil {
 		return nil
 	}
-	if name := inventory.ShortName(p); env.Context.Err() != nil {
+	if name := inventory.ShortName(p); waiting.Err() != nil {
 		do := fmt.Sprintf("The manager continues; `xpkg describe %s` shows the state.", name)
 		if created != nil {
 			do += fmt.Sprintf(" `xpkg uninstall %s` removes the package, and `xpkg autoremove` then the dependencies that were installed with it.", name)
@@ -51,15 +50,15 @@ func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit
 	}
 	_, _, _, failed := failureOf(p)
 	if created != nil && failed && p.PackageStatus().CurrentRevision == "" {
-		return removeFailedInstall(env, cluster, created, err)
+		return removeFailedInstall(waiting, e.Client, created, err)
 	}
 	return err
 }
 
 // removeFailedInstall deletes a package that the command has created, unless another client has changed it since or needs it.
-func removeFailedInstall(env *terminal.Env, cluster client.Client, created *change, why error) error {
+func removeFailedInstall(ctx context.Context, cluster client.Client, created *change, why error) error {
 	p := created.after
-	isUndone, err := created.undo(env.Context, cluster)
+	isUndone, err := created.undo(ctx, cluster)
 	if err != nil {
 		return undoError(why, err, nil, []*change{created})
 	}
@@ -91,7 +90,7 @@ func adviseRuntime(p v1.Package, failed *errcode.Error) error {
 }
 
 // waitHealthy waits until a package and all packages that it requires are healthy.
-func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progress *terminal.Progress) error {
+func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progress Progress) error {
 	kind := p.GetObjectKind().GroupVersionKind()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -214,31 +213,25 @@ func checkDependencies(ctx context.Context, cluster client.Client, p v1.Package)
 	return packageHealth{ready: true}, nil
 }
 
-// outcomeOfWait returns the state of a package after a successful wait. It prints a note if the
-// new revision needs manual activation, or if the condition of the healthy package has a message.
-func outcomeOfWait(env *terminal.Env, p v1.Package) string { return outcomesOfWait(env)(p) }
-
-// outcomesOfWait returns a function that is like outcomeOfWait for several packages: the advice after the first sentence of
-// a note is printed once.
-func outcomesOfWait(env *terminal.Env) func(v1.Package) string {
-	printed := map[string]bool{}
-	return func(p v1.Package) string { return outcomeWith(env, p, printed) }
-}
-
-func outcomeWith(env *terminal.Env, p v1.Package, printed map[string]bool) string {
-	if why := inventory.PendingActivation(p); why != "" {
-		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(why))
-		return "waits to be activated"
-	}
-	if note := inventory.HealthNote(p); note != "" {
-		if fact, advice, ok := strings.Cut(note, ". "); ok && printed[advice] {
-			note = fact + "."
-		} else {
-			printed[advice] = ok
+// outcomesOfWait returns a function that returns the state of a package after a successful wait. It reports a note if the new revision needs
+// manual activation, or if the condition of the healthy package has a message. The advice after the first sentence of a note is reported once.
+func (e *Engine) outcomesOfWait() func(v1.Package) string {
+	reported := map[string]bool{}
+	return func(p v1.Package) string {
+		if why := inventory.PendingActivation(p); why != "" {
+			e.Note("%s", why)
+			return "waits to be activated"
 		}
-		fmt.Fprintf(env.Stderr, "note: %s: %s\n", inventory.ShortName(p), terminal.Safe(note))
+		if note := inventory.HealthNote(p); note != "" {
+			if fact, advice, ok := strings.Cut(note, ". "); ok && reported[advice] {
+				note = fact + "."
+			} else {
+				reported[advice] = ok
+			}
+			e.Note("%s: %s", inventory.ShortName(p), note)
+		}
+		return "healthy"
 	}
-	return "healthy"
 }
 
 // finalFailure returns the permanent failure of a package, or nil.

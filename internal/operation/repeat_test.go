@@ -1,4 +1,4 @@
-package packages
+package operation
 
 import (
 	"testing"
@@ -50,7 +50,9 @@ func TestTheSameRequestTriesAFailedPackageAgain(t *testing.T) {
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 				t.Fatal(err)
 			}
-			word, err := repeat(t.Context(), cluster, p)
+			done := Done{Step: &Step{}, Object: p}
+			err := done.repeat(t.Context(), newWriter(cluster, false))
+			word := done.Word
 			if err != nil || word != tc.want || (p.Annotations[v1.AnnotationRetry] != "") != (tc.want == "retried") {
 				t.Errorf("%q, %v, annotations %v; want %q", word, err, p.Annotations, tc.want)
 			}

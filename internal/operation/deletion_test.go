@@ -1,12 +1,11 @@
-package packages
+package operation
 
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +21,6 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
@@ -46,24 +43,18 @@ func (c interrupting) Get(context.Context, client.ObjectKey, client.Object, ...c
 // An uninstall that was interrupted cannot be repeated for a package that is deleted meanwhile: the advice is to check it, and names the
 // command for the packages that were not deleted yet.
 func TestInterruptedUninstallNamesTheRest(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", file)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	top, base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "top"}}, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "base"}}
-	env := &terminal.Env{Context: ctx, Stderr: &strings.Builder{}}
-	err := waitGone(env, connection.ClusterFlags{}, interrupting{interrupt: interrupt}, top, deletionSummary{}, time.Minute)
+	err := engineOf(interrupting{interrupt: interrupt}, io.Discard).waitGone(ctx, top, deletionSummary{}, time.Minute)
 	if !errors.Is(err, errcode.ErrInterrupted) || !strings.Contains(errcode.From(err).Do, "`xpkg list`") {
 		t.Fatalf("got %v (%s)", err, errcode.From(err).Do)
 	}
-	rest := errcode.From(operation{}.notUninstalled(err, []*step{{live: base, remove: true}}))
+	rest := errcode.From(Operation{}.notUninstalled(err, []*Step{{Live: base, Remove: true}}))
 	if rest.Code.Name != errcode.ErrInterrupted.Name || !strings.Contains(rest.Do, "`xpkg uninstall provider/base`") {
 		t.Errorf("got %v (%s)", rest, rest.Do)
 	}
-	orphans := errcode.From(operation{onlyOrphans: true}.notUninstalled(errcode.ErrInterrupted.New(nil, "stopped"), []*step{{live: base, remove: true}}))
+	orphans := errcode.From(Operation{OnlyOrphans: true}.notUninstalled(errcode.ErrInterrupted.New(nil, "stopped"), []*Step{{Live: base, Remove: true}}))
 	if strings.Contains(orphans.Do, "uninstall") || !strings.Contains(orphans.Do, "`xpkg autoremove`") {
 		t.Errorf("of orphans: %s", orphans.Do)
 	}
@@ -73,31 +64,31 @@ func TestInterruptedUninstallNamesTheRest(t *testing.T) {
 func TestAFailedStepNamesTheFormerOnes(t *testing.T) {
 	newProvider := func(name string) v1.Package { return named(v1.ProviderKind, name) }
 	mast, rope := newProvider("mast"), newProvider("rope")
-	removed := &doneStep{step: &step{live: mast, remove: true}, object: mast, word: "deleted"}
-	updated := &doneStep{step: &step{live: mast, want: mast}, object: mast, word: "updated"}
-	removal, update := []*step{{live: rope, remove: true}}, []*step{{live: rope, want: rope}}
+	removed := &Done{Step: &Step{Live: mast, Remove: true}, Object: mast, Word: "deleted"}
+	updated := &Done{Step: &Step{Live: mast, Want: mast}, Object: mast, Word: "updated"}
+	removal, update := []*Step{{Live: rope, Remove: true}}, []*Step{{Live: rope, Want: rope}}
 	denied, moved := apply.ErrDenied, planner.ErrPlanMoved
 	for _, tc := range []struct {
 		name string
-		o    operation
-		done *doneStep
-		rest []*step
+		o    Operation
+		done *Done
+		rest []*Step
 		why  errcode.Code
 		want string
 	}{
-		{"denied", operation{}, removed, removal, denied, apply.ErrDenied.Fix + " provider/mast was deleted. For the rest, see `xpkg uninstall provider/rope --dry-run`."},
-		{"stale", operation{}, removed, removal, moved, "provider/mast was deleted. For the rest, see `xpkg uninstall provider/rope --dry-run`."},
-		{"orphans", operation{onlyOrphans: true}, removed, removal, moved, "provider/mast was deleted. For the rest, see `xpkg autoremove --dry-run`."},
-		{"update", operation{}, updated, update, denied, apply.ErrDenied.Fix + " provider/mast was updated. For the rest, run the command again: it plans with the current state."},
-		{"atomic", operation{atomicFlag: atomicFlag{Atomic: true}}, updated, update, denied, apply.ErrDenied.Fix},
+		{"denied", Operation{}, removed, removal, denied, apply.ErrDenied.Fix + " provider/mast was deleted. For the rest, see `xpkg uninstall provider/rope --dry-run`."},
+		{"stale", Operation{}, removed, removal, moved, "provider/mast was deleted. For the rest, see `xpkg uninstall provider/rope --dry-run`."},
+		{"orphans", Operation{OnlyOrphans: true}, removed, removal, moved, "provider/mast was deleted. For the rest, see `xpkg autoremove --dry-run`."},
+		{"update", Operation{}, updated, update, denied, apply.ErrDenied.Fix + " provider/mast was updated. For the rest, run the command again: it plans with the current state."},
+		{"atomic", Operation{Atomic: true}, updated, update, denied, apply.ErrDenied.Fix},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := errcode.From(tc.o.partlyDone(tc.why.New(nil, "it fails"), []*doneStep{tc.done}, tc.rest)).Do; got != tc.want {
+			if got := errcode.From(tc.o.partlyDone(tc.why.New(nil, "it fails"), []*Done{tc.done}, tc.rest)).Do; got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
 	}
-	if got := errcode.From(operation{}.partlyDone(denied.New(nil, "it fails"), nil, removal)).Do; got != apply.ErrDenied.Fix {
+	if got := errcode.From(Operation{}.partlyDone(denied.New(nil, "it fails"), nil, removal)).Do; got != apply.ErrDenied.Fix {
 		t.Errorf("before the first step: %s", got)
 	}
 }
@@ -161,7 +152,7 @@ func TestUninstallNamesTheDefinitionsThatRemain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
 			base := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "base"}}
-			deletionSummary{objects: tc.listed}.noteDefinitions(&terminal.Env{Stderr: &out}, base, tc.planned)
+			engineOf(nil, &out).noteDefinitions(deletionSummary{objects: tc.listed}, base, tc.planned)
 			if out.String() != tc.want {
 				t.Errorf("got %q, want %q", out.String(), tc.want)
 			}

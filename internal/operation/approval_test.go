@@ -1,4 +1,4 @@
-package packages
+package operation
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -39,17 +38,17 @@ func TestApprovalOfPermissionsKeepsThePackage(t *testing.T) {
 			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(rev).Build()
 			p := v1.NewPackage(v1.ProviderKind)
 			p.SetName("boats")
-			if err := undomark.New(cluster, true).Create(t.Context(), p); err != nil {
+			if err := newWriter(cluster, true).create(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
 			rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}
-			a := approval{Permissions: rules, Fingerprint: "f", pkg: p.DeepCopyObject().(v1.Package), rev: rev}
+			a := Approval{Permissions: rules, Fingerprint: "f", Of: p.DeepCopyObject().(v1.Package), rev: rev}
 			if tc.isUndone {
 				if err := cluster.Delete(t.Context(), p); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := a.write(t.Context(), cluster); !errors.Is(err, tc.want) {
+			if err := a.Write(t.Context(), cluster); !errors.Is(err, tc.want) {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}
 			if tc.want != nil {
@@ -86,7 +85,7 @@ func TestApprovalsAddToTheConsentsOfTheMoment(t *testing.T) {
 	if err := cluster.Update(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if err := (approval{Objects: []string{"three"}, pkg: read}).write(t.Context(), cluster); err != nil {
+	if err := (Approval{Objects: []string{"three"}, Of: read}).Write(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), read); err != nil || !slices.Equal(revision.Adoptions(read), []string{"three", "two"}) {
@@ -110,7 +109,7 @@ func TestNewPackagesNeedNoApproval(t *testing.T) {
 	}).Build()
 	p := v1.NewPackage(v1.ProviderKind)
 	p.SetName("boats")
-	if a, err := pendingApproval(t.Context(), cluster, p); err != nil || !a.empty() {
+	if a, err := PendingApproval(t.Context(), cluster, p); err != nil || !a.Empty() {
 		t.Errorf("%+v waits (%v)", a, err)
 	}
 }

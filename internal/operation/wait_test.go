@@ -1,4 +1,4 @@
-package packages
+package operation
 
 import (
 	"context"
@@ -19,7 +19,6 @@ import (
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -60,7 +59,7 @@ func TestWaitIncludesDependencies(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
-			err := waitHealthy(ctx, cluster, shop.DeepCopy(), terminal.NewProgress(io.Discard))
+			err := waitHealthy(ctx, cluster, shop.DeepCopy(), noProgress{})
 			if healthy != (err == nil) || !healthy && (!errors.Is(err, ErrWait) || !strings.Contains(err.Error(), "provider/mail is not healthy: exited with code 3")) {
 				t.Errorf("with a dependency that is healthy (%t): %v", healthy, err)
 			}
@@ -154,7 +153,7 @@ func TestWaitReportsTheLastCompleteCheck(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	cluster := &ending{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(shop, mail, lock).Build(), end: end}
-	f := errcode.From(waitHealthy(expiring{ctx}, cluster, shop.DeepCopy(), terminal.NewProgress(io.Discard)))
+	f := errcode.From(waitHealthy(expiring{ctx}, cluster, shop.DeepCopy(), noProgress{}))
 	want := "configuration/shop is not healthy: its dependency provider/mail is not healthy: its readiness probe fails"
 	if f.Code.Name != ErrWait.Name || f.Error() != want || !strings.Contains(f.Do, "`xpkg logs provider/mail`") || !strings.Contains(f.Do, "`xpkg rollback provider/mail`") {
 		t.Errorf("%s: %s\n%s", f.Code.Name, f.Error(), f.Do)
@@ -167,13 +166,13 @@ func TestWaitReportsTheLastCompleteCheck(t *testing.T) {
 func TestCtrlCEndsAWaitAsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := waitHealthy(ctx, unchanging{}, v1.NewPackage("Provider"), terminal.NewProgress(io.Discard))
+	err := waitHealthy(ctx, unchanging{}, v1.NewPackage("Provider"), noProgress{})
 	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrWait) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 	expired, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
-	if err := waitHealthy(expired, unchanging{}, v1.NewPackage("Provider"), terminal.NewProgress(io.Discard)); !errors.Is(err, ErrWait) {
+	if err := waitHealthy(expired, unchanging{}, v1.NewPackage("Provider"), noProgress{}); !errors.Is(err, ErrWait) {
 		t.Errorf("got %v, want %s", err, ErrWait.Name)
 	}
 }
@@ -182,10 +181,9 @@ func TestCtrlCEndsAWaitAsInterrupted(t *testing.T) {
 func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	env := &terminal.Env{Context: ctx, Stderr: io.Discard}
 	p := v1.NewPackage("Provider")
 	p.SetName("boats")
-	waited := waitInstalled(env, unchanging{}, p, time.Minute, newChange(nil, p))
+	waited := engineOf(unchanging{}, io.Discard).waitInstalled(ctx, p, time.Minute, newChange(nil, p))
 	if !errors.Is(waited, errcode.ErrInterrupted) || !strings.Contains(errcode.From(waited).Do, "The manager continues; `xpkg describe provider/boats`") {
 		t.Errorf("got %v (%s)", waited, errcode.From(waited).Do)
 	}
@@ -198,7 +196,7 @@ func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p).Build()
 	for _, why := range []error{waited, fmt.Errorf("update provider/boats: %w", context.Canceled)} {
-		undone := atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, why, newChange(nil, p))
+		undone := atomic(cluster).undo(ctx, withoutResources, why, []*change{newChange(nil, p)})
 		if !errors.Is(undone, errcode.ErrInterrupted) || errcode.From(undone).Do != "All changes were undone: provider/boats was deleted." {
 			t.Errorf("got %v (%s)", undone, errcode.From(undone).Do)
 		}
@@ -230,9 +228,8 @@ func TestAtomicCommandsKeepCustomResources(t *testing.T) {
 		}
 		return &planner.Plan{}, nil
 	}
-	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
 	undo := func(changes ...*change) string {
-		return errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, uninstall, ErrWait.New(nil, "it is not healthy"), changes...)).Do
+		return errcode.From(atomic(cluster).undo(t.Context(), uninstall, ErrWait.New(nil, "it is not healthy"), changes)).Do
 	}
 	const stays = "New packages with custom resources or dependents stay: provider/unknown, provider/used; to delete them together, run `xpkg uninstall provider/unknown provider/used`. "
 	if got := undo(&change{after: used}, &change{after: unknown}); got != "Correct the cause above and try again. "+stays+"Nothing was undone." {
@@ -256,7 +253,7 @@ func TestAtomicCommandsKeepCustomResources(t *testing.T) {
 // The advice that several packages have in common is printed once; the fact of each package is always printed.
 func TestNotesOfSeveralPackagesShareTheirAdvice(t *testing.T) {
 	var printed strings.Builder
-	outcome := outcomesOfWait(&terminal.Env{Stderr: &printed})
+	outcome := engineOf(nil, &printed).outcomesOfWait()
 	for _, name := range []string{"a", "b"} {
 		p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		p.SetGroupVersionKind(v1.GroupVersion.WithKind(v1.ConfigurationKind))
@@ -300,11 +297,10 @@ func TestWaitForADeletedPackage(t *testing.T) {
 	now := metav1.Now()
 	deleting.SetDeletionTimestamp(&now)
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(deleting).Build()
-	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
 	for name, want := range map[string]errcode.Code{"deleted": inventory.ErrPackageNotFound, "deleting": inventory.ErrDeleting} {
 		p := v1.NewPackage("Provider")
 		p.SetName(name)
-		if err := waitInstalled(env, cluster, p, time.Hour, newChange(nil, p)); !errors.Is(err, want) {
+		if err := engineOf(cluster, io.Discard).waitInstalled(t.Context(), p, time.Hour, newChange(nil, p)); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %s", name, err, want.Name)
 		}
 	}
@@ -347,8 +343,7 @@ func TestFailedInstallKeepsPackagesOfOthers(t *testing.T) {
 			live := created.DeepCopyObject().(v1.Package)
 			tc.meanwhile(live)
 			cluster := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(live).Build()
-			env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
-			failed := removeFailedInstall(env, cluster, newChange(nil, created), ErrWait.New(nil, "it is not healthy"))
+			failed := removeFailedInstall(t.Context(), cluster, newChange(nil, created), ErrWait.New(nil, "it is not healthy"))
 			exists := cluster.Get(t.Context(), client.ObjectKeyFromObject(live), v1.NewPackage("Provider")) == nil
 			if do := errcode.From(failed).Do; exists != tc.stays || strings.Contains(do, "stays, because another client") != tc.stays {
 				t.Errorf("exists %t, %s", exists, do)
@@ -385,9 +380,8 @@ func TestAtomicCommandsKeepDependencies(t *testing.T) {
 				}
 				return &planner.Plan{}, nil
 			}
-			env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
 			changes := []*change{newChange(nil, base), newChange(nil, own), newChange(nil, kept)}
-			failed := atomicFlag{Atomic: true}.undo(env, cluster, uninstall, ErrWait.New(nil, "it is not healthy"), changes...)
+			failed := atomic(cluster).undo(t.Context(), uninstall, ErrWait.New(nil, "it is not healthy"), changes)
 			err := cluster.Get(t.Context(), client.ObjectKeyFromObject(base), v1.NewPackage("Provider"))
 			if do := errcode.From(failed).Do; (err == nil) != tc.stays || !strings.Contains(do, "provider/own was deleted") {
 				t.Errorf("exists %t: %s", err == nil, do)
@@ -425,9 +419,8 @@ func TestAtomicCommandsKeepRequiredVersions(t *testing.T) {
 				}
 				return &planner.Plan{Breaks: []planner.Broken{{Kind: "Provider", Name: tc.dependent}}}, nil
 			}
-			env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
 			changes := []*change{newChange(at("base", "v1"), at("base", "v2")), newChange(at("own", "v1"), at("own", "v2"))}
-			do := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, planUndo, ErrWait.New(nil, "it is not healthy"), changes...)).Do
+			do := errcode.From(atomic(cluster).undo(t.Context(), planUndo, ErrWait.New(nil, "it is not healthy"), changes)).Do
 			base := v1.NewPackage("Provider")
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(at("base", "")), base); err != nil {
 				t.Fatal(err)
@@ -456,7 +449,6 @@ func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
 	explicit, dependency := at("explicit", "v2"), at("explicit", "v2")
 	dependency.SetLabels(map[string]string{graph.LabelAutoInstalled: "true"})
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(own, changed, added, explicit).Build()
-	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
 	earlier := func(p v1.Package) v1.Package { p.SetGeneration(1); return p }
 	changes := []*change{
 		newChange(at("own", "v1"), at("own", "v2")),
@@ -465,7 +457,7 @@ func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
 		newChange(nil, earlier(at("added", "v2"))),
 		newChange(nil, dependency),
 	}
-	got := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, ErrWait.New(nil, "it is not healthy"), changes...)).Do
+	got := errcode.From(atomic(cluster).undo(t.Context(), withoutResources, ErrWait.New(nil, "it is not healthy"), changes)).Do
 	const want = "Correct the cause above and try again. Packages that another client has changed or deleted meanwhile were left as they are: " +
 		"provider/explicit, provider/added, provider/deleted, provider/changed. All other changes were undone: provider/own was returned to registry.test/own:v1. " +
 		"CRDs that only the new version of a returned package contains stay, with their custom resources."
@@ -484,8 +476,7 @@ func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
 func TestAnUndoDoesNotWaitForPausedPackages(t *testing.T) {
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", Annotations: map[string]string{v1.AnnotationPaused: "true"}}}
 	p.SetConditions(metav1.Time{}, v1.Healthy())
-	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
-	if got := (atomicFlag{Atomic: true}).notHealthyAgain(env, nil, []*change{{before: p, after: p}}); got != "" {
+	if got := atomic(nil).notHealthyAgain(t.Context(), []*change{{before: p, after: p}}); got != "" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -528,9 +519,8 @@ func TestAtomicCommandsNameWhatTheyCouldNotUndo(t *testing.T) {
 		return c.Delete(ctx, o, opts...)
 	}}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(newPackage("first"), newPackage("second"), newPackage("third")).WithInterceptorFuncs(refused).Build()
-	env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
 	changes := []*change{newChange(nil, newPackage("first")), newChange(nil, newPackage("second")), newChange(nil, newPackage("third"))}
-	failed := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, ErrWait.New(nil, "it is not healthy"), changes...))
+	failed := errcode.From(atomic(cluster).undo(t.Context(), withoutResources, ErrWait.New(nil, "it is not healthy"), changes))
 	if !errors.Is(failed, ErrWait) || strings.Contains(failed.Error(), "policy") ||
 		!strings.Contains(failed.Do, "the policy forbids it. Undone before: provider/third was deleted. Not undone: provider/first, provider/second; see `xpkg describe provider/second`.") {
 		t.Errorf("%v\n%s", failed, failed.Do)

@@ -1,10 +1,9 @@
-package packages
+package operation
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +16,6 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/cli/connection"
-	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -73,7 +70,7 @@ func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package
 
 // noteDefinitions prints that Kubernetes deletes the CRDs of a package after the package, if a command does not wait for it. It can take
 // minutes for a large package. Without a plan, the CRDs that other packages own too are not known.
-func (l deletionSummary) noteDefinitions(env *terminal.Env, p v1.Package, planned *planner.Plan) {
+func (e *Engine) noteDefinitions(l deletionSummary, p v1.Package, planned *planner.Plan) {
 	definitions := ""
 	if planned != nil {
 		n := 0
@@ -89,7 +86,7 @@ func (l deletionSummary) noteDefinitions(env *terminal.Env, p v1.Package, planne
 		definitions = "the CRDs that belong to " + inventory.ShortName(p) + " alone"
 	}
 	if definitions != "" {
-		fmt.Fprintf(env.Stderr, "note: Kubernetes deletes %s in the background; with --wait, the command ends when they are gone\n", definitions)
+		e.Note("Kubernetes deletes %s in the background; with --wait, the command ends when they are gone", definitions)
 	}
 }
 
@@ -107,18 +104,10 @@ func packageInstalls(ctx context.Context, cluster client.Client, p v1.Package) [
 }
 
 // waitGone waits until the package and the objects that only it owns are deleted.
-func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.Client, p v1.Package, with deletionSummary, limit time.Duration) error {
-	cfg, err := flags.Config(env.Context)
-	if err != nil {
-		return err
-	}
-	objects, err := apply.NewCluster(cfg)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(env.Context, limit)
+func (e *Engine) waitGone(waiting context.Context, p v1.Package, with deletionSummary, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(waiting, limit)
 	defer cancel()
-	progress := terminal.NewProgress(env.Stderr)
+	progress := e.Progress()
 	defer progress.End()
 	progress.Set("deleting %s and its objects", inventory.ShortName(p))
 	tick := time.NewTicker(pollInterval)
@@ -128,9 +117,9 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 	gone, decided := 0, time.Time{}
 	var outage outage
 	for {
-		left, err := remains(ctx, cluster, objects, p, with)
+		left, err := remains(ctx, e.Client, e.Objects, p, with)
 		if err == nil && !left {
-			left, err = with.addObjects(ctx, objects, p)
+			left, err = with.addObjects(ctx, e.Objects, p)
 		}
 		if err != nil && ctx.Err() == nil && !outage.tolerates(err) {
 			return err
@@ -139,13 +128,13 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 			if gone++; gone == 1 {
 				decided = time.Now().Add(decisionTime)
 			}
-			if gone > 1 && (time.Now().After(decided) || !with.undecided(ctx, cluster, p)) {
+			if gone > 1 && (time.Now().After(decided) || !with.undecided(ctx, e.Client, p)) {
 				return nil
 			}
 		}
 		select {
 		case <-ctx.Done():
-			if env.Context.Err() != nil {
+			if waiting.Err() != nil {
 				return errcode.ErrInterrupted.New(nil, "stopped waiting until %s is gone", inventory.ShortName(p)).
 					WithDo("The deletion continues. Check with `xpkg list` whether the package is gone.")
 			}
@@ -153,7 +142,7 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 				return ErrStillGoing.New(nil, "%s is deleted, and a PackageInstall still uses it: whether a manager creates it again is not known yet", inventory.ShortName(p)).
 					WithDo("Run `xpkg list` later, or allow at least %s with --wait.", 2*decisionTime)
 			}
-			return stillGoing(env.Context, cluster, objects, p, with)
+			return stillGoing(waiting, e.Client, e.Objects, p, with)
 		case <-tick.C:
 		}
 	}
@@ -258,29 +247,23 @@ func deletedPackages(ctx context.Context, objects *apply.Cluster, matches func(k
 	return out, nil
 }
 
-// finishDeletions ends the deletion of the deleted packages for which matches returns true: it waits until their objects are gone, or without
+// FinishDeletions ends the deletion of the deleted packages for which matches returns true: it waits until their objects are gone, or without
 // a limit prints a note. It returns these packages.
-func finishDeletions(env *terminal.Env, flags connection.ClusterFlags, cluster client.Client, limit time.Duration, matches func(kind, name string) bool) ([]deletedPackage, error) {
-	cfg, err := flags.Config(env.Context)
+func (e *Engine) FinishDeletions(ctx context.Context, limit time.Duration, matches func(kind, name string) bool) ([]v1.Package, error) {
+	deleted, err := deletedPackages(ctx, e.Objects, matches)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := apply.NewCluster(cfg)
-	if err != nil {
-		return nil, err
-	}
-	deleted, err := deletedPackages(env.Context, objects, matches)
-	if err != nil {
-		return nil, err
-	}
+	var out []v1.Package
 	for _, p := range deleted {
 		if limit == 0 {
-			p.owned.noteDefinitions(env, p, nil)
-		} else if err := waitGone(env, flags, cluster, p, p.owned, limit); err != nil {
+			e.noteDefinitions(p.owned, p, nil)
+		} else if err := e.waitGone(ctx, p, p.owned, limit); err != nil {
 			return nil, err
 		}
+		out = append(out, p.Package)
 	}
-	return deleted, nil
+	return out, nil
 }
 
 // recreated returns the error of a package that exists again, with the objects that require it.

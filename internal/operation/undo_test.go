@@ -1,7 +1,6 @@
-package packages
+package operation
 
 import (
-	"io"
 	"maps"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
@@ -90,9 +88,8 @@ func TestAdviceAfterTheUndoing(t *testing.T) {
 		}
 		failed := at("v2", message)
 		cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(failed).Build()
-		env := &terminal.Env{Context: t.Context(), Stderr: io.Discard}
 		why := finalFailure(failed)
-		got := errcode.From(atomicFlag{Atomic: true}.undo(env, cluster, withoutResources, why, newChange(at("v1", ""), failed))).Do
+		got := errcode.From(atomic(cluster).undo(t.Context(), withoutResources, why, []*change{newChange(at("v1", ""), failed)})).Do
 		if !strings.HasPrefix(got, want) || strings.Contains(got, "rollback") {
 			t.Errorf("%s: got %q, want %q", why, got, want)
 		}

@@ -1,4 +1,4 @@
-package undomark
+package operation
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func newMarked(t *testing.T) (client.Client, v1.Package) {
 		t.Fatal(err)
 	}
 	cluster, p := fake.NewClientBuilder().WithScheme(scheme).Build(), newPackage()
-	if err := New(cluster, true).Create(t.Context(), p); err != nil || markOf(p) == "" {
+	if err := newWriter(cluster, true).create(t.Context(), p); err != nil || markOf(p) == "" {
 		t.Fatal(p.GetAnnotations(), err)
 	}
 	return cluster, p
@@ -72,7 +72,7 @@ func TestRemoveKeepsAnUnchangedPackage(t *testing.T) {
 			cluster, p := newMarked(t)
 			other := p.DeepCopyObject().(v1.Package)
 			tc.meanwhile(t, cluster, other)
-			if err := Remove(t.Context(), cluster, p); !errors.Is(err, tc.want) {
+			if err := removeMark(t.Context(), cluster, p); !errors.Is(err, tc.want) {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}
 			if tc.want != nil {
@@ -89,24 +89,24 @@ func TestRemoveKeepsAnUnchangedPackage(t *testing.T) {
 // A command removes its own mark when it ends, and not that of another one which has written the package since without a change of its spec.
 func TestReleaseLeavesTheMarkOfAnotherCommand(t *testing.T) {
 	cluster, p := newMarked(t)
-	first, other := StateOf(p), p.DeepCopyObject().(v1.Package)
-	if err := New(cluster, true).Update(t.Context(), other); err != nil {
+	first, other := stateOf(p), p.DeepCopyObject().(v1.Package)
+	if err := newWriter(cluster, true).update(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	second := StateOf(other)
+	second := stateOf(other)
 	for _, tc := range []struct {
 		name  string
-		state State
+		state writtenState
 		// read is the package as the command has read it last.
 		read v1.Package
 		want string
 	}{
 		{"of the first command", first, p, second.mark},
 		{"of the first command, which has seen the second one", first, other, second.mark},
-		{"of a command that writes no marks", State{}, other, second.mark},
+		{"of a command that writes no marks", writtenState{}, other, second.mark},
 		{"of the second command", second, other, ""},
 	} {
-		tc.state.Release(t.Context(), cluster, tc.read)
+		tc.state.release(t.Context(), cluster, tc.read)
 		live := v1.NewPackage(v1.ProviderKind)
 		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || markOf(live) != tc.want {
 			t.Errorf("after the release %s: the mark %q, %v; want %q", tc.name, markOf(live), err, tc.want)
@@ -122,7 +122,7 @@ func TestReleaseAfterAChange(t *testing.T) {
 	if err := cluster.Update(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	StateOf(p).Release(t.Context(), cluster, p)
+	stateOf(p).release(t.Context(), cluster, p)
 	live := v1.NewPackage(v1.ProviderKind)
 	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || markOf(live) != "" || live.GetGeneration() != 2 {
 		t.Errorf("the mark %q at the generation %d, %v", markOf(live), live.GetGeneration(), err)
@@ -132,7 +132,7 @@ func TestReleaseAfterAChange(t *testing.T) {
 // A client that cannot undo its changes removes the marks of other commands.
 func TestWritesWithoutUndoRemoveMarks(t *testing.T) {
 	cluster, p := newMarked(t)
-	if err := New(cluster, false).Update(t.Context(), p); err != nil || markOf(p) != "" {
+	if err := newWriter(cluster, false).update(t.Context(), p); err != nil || markOf(p) != "" {
 		t.Error(p.GetAnnotations(), err)
 	}
 }
@@ -170,10 +170,10 @@ func TestStateMatches(t *testing.T) {
 		p := newPackage()
 		revision.SetUndo(p, "one")
 		written("flux", "")(p)
-		state := StateOf(p).AsDependency()
+		state := stateOf(p).asDependency()
 		p.SetLabels(map[string]string{graph.LabelAutoInstalled: "true"})
 		tc.meanwhile(p)
-		if got := state.Matches(p); got != tc.want {
+		if got := state.matches(p); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}
@@ -195,7 +195,7 @@ func TestInterruptsDoNotEndMarkedWrites(t *testing.T) {
 			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
-	if err := New(cluster, true).Create(ctx, newPackage()); err != nil {
+	if err := newWriter(cluster, true).create(ctx, newPackage()); err != nil {
 		t.Error(err)
 	}
 }

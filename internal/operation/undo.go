@@ -1,7 +1,6 @@
-package packages
+package operation
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +13,6 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
-	"github.com/xpkg-dev/xpkg/internal/cli/packages/undomark"
-	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -23,49 +20,28 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// atomicFlag makes a command undo its changes if it fails.
-type atomicFlag struct {
-	Atomic bool `help:"If a package is not healthy within the time of --wait, which is 5m by default, uninstall new packages without custom resources and dependents, and return the others to their former version and settings, unless another package requires the new one."`
-}
-
-// atomicWait is the time of --wait with --atomic.
-const atomicWait = 5 * time.Minute
+// AtomicWait is the default of [Operation.Wait] for an atomic operation.
+const AtomicWait = 5 * time.Minute
 
 // returnWait is the time in which packages that were returned to their former version become healthy again.
 const returnWait = time.Minute
-
-// limit returns the time to wait for a package; 0 means not to wait.
-func (f atomicFlag) limit(wait time.Duration) time.Duration {
-	if f.Atomic {
-		return cmp.Or(wait, atomicWait)
-	}
-	return wait
-}
 
 // change is a package that a command has written.
 type change struct {
 	// before is nil for a new package.
 	before, after v1.Package
 	// written is the state of the package when the command had written it.
-	written undomark.State
+	written writtenState
 }
 
-// newChange returns the change of a package that was just written.
-func newChange(before, after v1.Package) *change {
-	return &change{before: before, after: after, written: undomark.StateOf(after)}
-}
-
-// keep removes the marks of the changes that a command does not undo any more. Changes can be nil.
-func keep(env *terminal.Env, cluster client.Client, changes ...*change) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.Context), keepTime)
+// keep removes the marks of the changes that a command does not undo any more.
+func (e *Engine) keep(ctx context.Context, changes []*change) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
 	defer cancel()
 	for _, c := range changes {
-		if c != nil {
-			c.written.Release(ctx, cluster, c.after)
-		}
+		c.written.release(ctx, e.Client, c.after)
 	}
 }
 
@@ -76,33 +52,32 @@ const keepTime = 10 * time.Second
 type planUndoFunc func(context.Context, *change) (*planner.Plan, error)
 
 // planUndo plans the uninstall of a new package, or the return of another one to its former version and settings.
-func (p *clusterPlanner) planUndo(ctx context.Context, c *change) (*planner.Plan, error) {
+func (e *Engine) planUndo(ctx context.Context, c *change) (*planner.Plan, error) {
 	if c.before == nil {
-		return p.Uninstall(ctx, c.after)
+		return e.Planner.Uninstall(ctx, c.after)
 	}
 	want := c.after.DeepCopyObject().(v1.Package)
 	c.restore(want)
-	return p.Install(ctx, want)
+	return e.Planner.Install(ctx, want)
 }
 
-// undo returns the error of a failed command. With --atomic, it first undoes the changes, the last one first. It keeps new packages that
+// undo returns the error of a failed operation. If the operation is atomic, it first undoes the changes, the last one first. It keeps new packages that
 // have custom resources, or that another package requires, and new versions that another package requires: the user has not consented to
 // these consequences. It keeps what another client has changed since.
-func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo planUndoFunc, why error, changes ...*change) error {
-	changes = slices.DeleteFunc(changes, func(c *change) bool { return c == nil })
+func (o Operation) undo(waiting context.Context, plan planUndoFunc, why error, changes []*change) error {
 	var returned []*change
 	defer func() {
-		keep(env, cluster, slices.DeleteFunc(changes, func(c *change) bool { return slices.Contains(returned, c) })...)
+		o.keep(waiting, slices.DeleteFunc(changes, func(c *change) bool { return slices.Contains(returned, c) }))
 	}()
-	if !f.Atomic || len(changes) == 0 {
+	if !o.Atomic || len(changes) == 0 {
 		return why
 	}
 	// The changes are also undone if the user interrupts the wait.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(env.Context), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(waiting), time.Minute)
 	defer cancel()
 	var undone, kept, required, changed []string
 	for i, c := range slices.Backward(changes) {
-		used, isUndone, err := c.undoUnlessUsed(ctx, cluster, planUndo, returned)
+		used, isUndone, err := o.undoUnlessUsed(ctx, plan, c, returned)
 		if errors.Is(err, planner.ErrNotInstalled) {
 			continue // The wait has deleted the package again, and its error states that.
 		}
@@ -157,7 +132,7 @@ func (f atomicFlag) undo(env *terminal.Env, cluster client.Client, planUndo plan
 	if slices.ContainsFunc(returned, func(c *change) bool { return c.before != nil }) {
 		stay = " CRDs that only the new version of a returned package contains stay, with their custom resources."
 	}
-	return failed.WithDo("%s were undone: %s.%s%s", advice, strings.Join(undone, ", "), stay, f.notHealthyAgain(env, cluster, returned))
+	return failed.WithDo("%s were undone: %s.%s%s", advice, strings.Join(undone, ", "), stay, o.notHealthyAgain(waiting, returned))
 }
 
 // undoError returns the error of a command whose undoing failed too: what was undone before, and what was not.
@@ -202,10 +177,10 @@ func adviseCause(changes []*change) string {
 
 // notHealthyAgain waits until the packages that were healthy before their changes are healthy again, and returns a sentence about
 // those that are not. It does not wait for paused packages, which the manager has not changed, and if the user interrupts the command.
-func (f atomicFlag) notHealthyAgain(env *terminal.Env, cluster client.Client, changes []*change) string {
-	ctx, cancel := context.WithTimeout(env.Context, returnWait)
+func (e *Engine) notHealthyAgain(ctx context.Context, changes []*change) string {
+	ctx, cancel := context.WithTimeout(ctx, returnWait)
 	defer cancel()
-	progress := terminal.NewProgress(env.Stderr)
+	progress := e.Progress()
 	defer progress.End()
 	var names []string
 	for _, c := range changes {
@@ -214,7 +189,7 @@ func (f atomicFlag) notHealthyAgain(env *terminal.Env, cluster client.Client, ch
 		}
 		name := inventory.ShortName(c.before)
 		progress.Set("waiting until %s is healthy again", name)
-		if waitHealthy(ctx, cluster, c.before.DeepCopyObject().(v1.Package), progress) != nil {
+		if waitHealthy(ctx, e.Client, c.before.DeepCopyObject().(v1.Package), progress) != nil {
 			names = append(names, name)
 		}
 	}
@@ -235,13 +210,13 @@ func (c *change) String() string {
 // isUsed reports whether the undoing of the change would delete custom resources, or break another package or an install object, or whether
 // this is not known. Undone are the changes that are undone already, whose requirements do not count. It fails with NotInstalled for a new
 // package that does not exist any more. A package is returned to its former version if the return cannot be planned.
-func (c *change) isUsed(ctx context.Context, planUndo planUndoFunc, undone []*change) (bool, error) {
-	p, err := planUndo(ctx, c)
+func (c *change) isUsed(ctx context.Context, plan planUndoFunc, undone []*change) (bool, error) {
+	p, err := plan(ctx, c)
 	if err != nil && c.before != nil {
 		return false, nil //nolint:nilerr // The registry may have the former version no more, but the cache of the manager has it.
 	}
 	if err != nil {
-		return false, planError(err, "uninstall "+inventory.ShortName(c.after))
+		return false, PlanError(err, "uninstall "+inventory.ShortName(c.after))
 	}
 	resources, uncounted := p.CountCustomResources()
 	isBroken := slices.ContainsFunc(p.Breaks, func(b planner.Broken) bool {
@@ -253,10 +228,10 @@ func (c *change) isUsed(ctx context.Context, planUndo planUndoFunc, undone []*ch
 }
 
 // undoUnlessUsed undoes the change unless the package is used. It checks the use again for each attempt.
-func (c *change) undoUnlessUsed(ctx context.Context, cluster client.Client, planUndo planUndoFunc, undone []*change) (used, isUndone bool, err error) {
+func (e *Engine) undoUnlessUsed(ctx context.Context, plan planUndoFunc, c *change, undone []*change) (used, isUndone bool, err error) {
 	err = apiserver.RetryOnConflict(func() (err error) {
-		if used, err = c.isUsed(ctx, planUndo, undone); err == nil && !used {
-			isUndone, err = c.tryUndo(ctx, cluster)
+		if used, err = c.isUsed(ctx, plan, undone); err == nil && !used {
+			isUndone, err = c.tryUndo(ctx, e.Client)
 		}
 		return err
 	})
@@ -281,7 +256,7 @@ func (c *change) tryUndo(ctx context.Context, cluster client.Client) (bool, erro
 		return false, err
 	case live == nil:
 		return c.before == nil, nil
-	case !c.written.Matches(live):
+	case !c.written.matches(live):
 		return false, nil
 	}
 	err = c.write(ctx, cluster, live)
@@ -290,13 +265,12 @@ func (c *change) tryUndo(ctx context.Context, cluster client.Client) (bool, erro
 
 // write deletes a new package, or writes the former spec, if the package is still as it was read.
 func (c *change) write(ctx context.Context, cluster client.Client, live v1.Package) error {
+	w := newWriter(cluster, false)
 	if c.before == nil {
-		uid, version := live.GetUID(), live.GetResourceVersion()
-		err := cluster.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
-		return apiserver.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(c.after))
+		return apiserver.Classify(w.delete(ctx, live), "delete %s", inventory.ShortName(c.after))
 	}
 	c.restore(live)
-	return apiserver.Classify(cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager)), "return %s to %s", inventory.ShortName(c.before), c.before.PackageSpec().Package)
+	return apiserver.Classify(w.update(ctx, live), "return %s to %s", inventory.ShortName(c.before), c.before.PackageSpec().Package)
 }
 
 // restore sets the former spec of a package that existed before the change, its former consents, and whether it is a dependency. It leaves
@@ -306,8 +280,8 @@ func (c *change) restore(live v1.Package) {
 	if r := live.RuntimeSpec(); r != nil {
 		*r = *c.before.RuntimeSpec()
 	}
-	c.written.RestoreLabels(live, c.before, graph.LabelAutoInstalled)
-	c.written.RestoreAnnotations(live, c.before,
+	c.written.restoreLabels(live, c.before, graph.LabelAutoInstalled)
+	c.written.restoreAnnotations(live, c.before,
 		graph.AnnotationRequiredBy, graph.AnnotationKindProviders, webhooks.AnnotationAllowed, revision.AnnotationAdopt, revision.AnnotationRolledBackFrom)
 	revision.SetUndo(live, "")
 }

@@ -1,0 +1,268 @@
+package packages
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// review shows the changes of several packages as one plan, asks once, and carries them out.
+type review struct {
+	dryRun bool
+	wait   time.Duration
+	// needsPlan makes the operation fail if a step cannot be planned here. Otherwise it continues without a plan.
+	needsPlan bool
+	// asksToRemove makes every uninstall need consent, not only one that deletes custom resources.
+	asksToRemove bool
+	// onlyOrphans limits the removals to packages that are orphans when they are removed, also with --yes.
+	onlyOrphans bool
+	// others returns the steps of an update of the named packages alone. It is set if the user has selected all packages, instead of
+	// naming them.
+	others func(env *terminal.Env, names []string) ([]*operation.Step, error)
+	atomicFlag
+	terminal.ConsentFlag
+	connection.ClusterFlags
+	terminal.OutputFlag
+}
+
+// change carries out the steps that a function returns for the installed packages.
+func (r review) change(env *terminal.Env, f planFlags, steps func(*clusterPlanner, *inventory.Inventory) ([]*operation.Step, error)) (err error) {
+	pl, err := f.open(env, r.ClusterFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	all, err := inventory.LoadNamed(env.Context, pl.Client)
+	if err != nil {
+		return err
+	}
+	changes, err := steps(pl, all)
+	if err != nil {
+		return err
+	}
+	return r.run(env, pl, changes)
+}
+
+// operation returns the operation of the command. Messages are written to the standard error of env.
+func (r review) operation(env *terminal.Env, pl *clusterPlanner) operation.Operation {
+	engine := *pl.Engine
+	engine.Reporter = reporter{env.Stderr}
+	o := operation.Operation{
+		Engine: &engine, Wait: r.limit(r.wait), Atomic: r.Atomic, DryRun: r.dryRun, NeedsPlan: r.needsPlan, OnlyOrphans: r.onlyOrphans, Yes: r.Yes,
+	}
+	if !r.Yes && !r.dryRun && !env.Interactive() {
+		o.Agree = consentError
+	}
+	return o
+}
+
+// run carries out the steps.
+func (r review) run(env *terminal.Env, pl *clusterPlanner, steps []*operation.Step) error {
+	if err := r.plan(env, pl, steps); err != nil {
+		return err
+	}
+	if r.dryRun {
+		return r.preview(env, steps)
+	}
+	if err := r.consent(env, steps); err != nil {
+		return err
+	}
+	o := r.operation(env, pl)
+	if err := o.Check(env.Context, steps); err != nil {
+		return err
+	}
+	done, err := o.CarryOut(env.Context, steps)
+	if done == nil {
+		return err
+	}
+	return cmp.Or(err, r.print(env, done))
+}
+
+// print prints the packages of the steps.
+func (r review) print(env *terminal.Env, done []*operation.Done) error {
+	var objects []v1.Package
+	for _, d := range done {
+		objects = append(objects, d.Object)
+	}
+	return r.Print(env.Stdout, inventory.List(objects), func(w io.Writer) error {
+		for _, d := range done {
+			line := inventory.ShortName(d.Object) + " " + d.Word
+			if !d.Remove {
+				line += " (" + d.Object.PackageSpec().Package + ")"
+			}
+			if _, err := fmt.Fprintln(w, terminal.Safe(line)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// plan plans the steps. If an update of all packages is refused, the error names the packages that can be updated.
+func (r review) plan(env *terminal.Env, pl *clusterPlanner, steps []*operation.Step) error {
+	plan := r.planner(pl)
+	refused, err := plan(env, steps)
+	if err == nil || r.others == nil || !operation.IsRefusal(err) {
+		return err
+	}
+	var names []string
+	for _, s := range steps {
+		if !s.Same && !slices.Contains(refused, s) {
+			names = append(names, inventory.ShortName(s.Subject()))
+		}
+	}
+	return r.adviseOthers(env, err, names, plan)
+}
+
+// planFunc plans steps. With an error, it returns those that it refuses.
+type planFunc func(*terminal.Env, []*operation.Step) (refused []*operation.Step, err error)
+
+// planner returns the function that plans steps with a planner.
+func (r review) planner(pl *clusterPlanner) planFunc {
+	return func(env *terminal.Env, steps []*operation.Step) ([]*operation.Step, error) {
+		return r.operation(env, pl).Plan(env.Context, steps)
+	}
+}
+
+// adviseOthers adds to the refusal of an update of all packages the command that updates the named ones, without those that are refused
+// too. It plans this update, so that the command works.
+func (r review) adviseOthers(env *terminal.Env, why error, names []string, plan planFunc) error {
+	quiet := *env
+	quiet.Stderr = &terminal.MessageWriter{Writer: env.Stderr, Quiet: true}
+	progress := terminal.StartTask(env.Stderr, "looking for packages that can be updated")
+	defer progress.End()
+	var refused []string
+	for len(names) > 0 {
+		steps, err := r.others(&quiet, names)
+		if err != nil {
+			return why
+		}
+		failed, err := plan(&quiet, steps)
+		if err == nil {
+			break
+		}
+		before := len(names)
+		for _, s := range failed {
+			name := inventory.ShortName(s.Subject())
+			if i := slices.Index(names, name); i >= 0 {
+				names, refused = slices.Delete(names, i, i+1), append(refused, name)
+			}
+		}
+		if !operation.IsRefusal(err) || len(names) == before {
+			return why
+		}
+	}
+	if len(names) == 0 {
+		return why
+	}
+	fail, except := errcode.From(why), ""
+	if len(refused) > 0 {
+		except = " except " + strings.Join(refused, ", ") + ", which would be refused too,"
+	}
+	return fail.WithDo("%s To update the other packages%s run `xpkg update %s`.", fail.Do, cmp.Or(except, ","), strings.Join(names, " "))
+}
+
+// preview prints the plans, and ends with the exit code for pending changes.
+func (r review) preview(env *terminal.Env, steps []*operation.Step) error {
+	plans := []*planner.Plan{}
+	var broken error
+	isLabelled := false
+	for _, s := range steps {
+		if s.WillBeLabelled() && s.Live != nil {
+			isLabelled = true
+			fmt.Fprintf(env.Stderr, "note: %s will be labelled as a dependency, because an install of it as a dependency was interrupted.\n", inventory.ShortName(s.Live))
+		}
+		if s.Plan != nil {
+			plans = append(plans, s.Plan)
+			if broken == nil {
+				broken = adviseYes(s.Plan.ConsentError(), toContinue(s.Plan, afterDryRun))
+			}
+		}
+	}
+	err := r.Print(env.Stdout, plans, func(w io.Writer) error { return writePlans(w, plans) })
+	switch {
+	case err != nil:
+		return err
+	case broken != nil:
+		return broken
+	case len(plans) > 0, isLabelled:
+		return terminal.ChangesPending
+	}
+	return nil
+}
+
+func writePlans(w io.Writer, plans []*planner.Plan) error {
+	if len(plans) == 0 {
+		_, err := io.WriteString(w, "Nothing to do.\n")
+		return err
+	}
+	return plantext.Write(w, plans...)
+}
+
+// consent shows the plans and asks for confirmation, as the commands for one package do. Without a terminal, packages
+// that change and custom resources that are deleted need --yes.
+func (r review) consent(env *terminal.Env, steps []*operation.Step) error {
+	changes, updates, removals := 0, 0, 0
+	var plans []*planner.Plan
+	var resources int64
+	var uncounted int
+	for _, s := range steps {
+		if s.Same {
+			continue
+		}
+		changes++
+		switch {
+		case s.Remove:
+			removals++
+		case s.Live != nil:
+			updates++
+		}
+		if s.Plan == nil {
+			continue
+		}
+		plans = append(plans, s.Plan)
+		if s.Remove {
+			counted, unknown := s.Plan.CountCustomResources()
+			resources, uncounted = resources+counted, uncounted+unknown
+		}
+	}
+	if !r.Asks(env) {
+		for _, p := range plans {
+			printNotes(env, p)
+		}
+	}
+	switch {
+	case r.Yes || changes == 0:
+		return nil
+	case env.Interactive():
+		if err := writePlans(env.Stderr, plans); err != nil {
+			return err
+		}
+		return env.Confirm()
+	case resources > 0 || uncounted > 0:
+		return r.ask(env, "uninstall "+wording.Count(removals, "package")+": "+strings.TrimSuffix(plantext.Lost(resources, uncounted), "."))
+	case removals > 0 && r.asksToRemove:
+		return r.ask(env, "uninstall "+wording.Count(removals, "package"))
+	case updates > 0:
+		return r.ask(env, "change "+wording.Count(updates, "installed package"))
+	}
+	return nil
+}
+
+// ask asks for consent. Without a terminal it fails with the command that shows the changes.
+func (r review) ask(env *terminal.Env, what string) error {
+	return adviseDryRun(env, r.Consent(env, what))
+}

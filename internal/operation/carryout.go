@@ -1,0 +1,266 @@
+package operation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// CarryOut writes the packages of the steps, and waits for all of them if requested. If a step fails, an atomic operation undoes what it has
+// done, and an install of a single package that has created no objects leaves nothing. Packages that were not healthy before, and that the
+// operation does not change, are waited for last: CarryOut returns the steps with their error.
+func (o Operation) CarryOut(ctx context.Context, steps []*Step) ([]*Done, error) {
+	done, err := o.write(ctx, steps)
+	concerned, unhealthy := splitUnhealthy(done)
+	if err == nil {
+		err = o.waitFor(ctx, concerned)
+	}
+	if err != nil {
+		return nil, o.undo(ctx, o.planUndo, err, changesOf(done))
+	}
+	o.keep(ctx, changesOf(done))
+	return done, o.waitFor(ctx, unhealthy)
+}
+
+// mayUndo reports whether the operation undoes its writes if it fails.
+func (o Operation) mayUndo(steps []*Step) bool {
+	return o.Atomic || o.Wait > 0 && len(steps) == 1 && !steps[0].Remove && steps[0].Live == nil
+}
+
+// only returns the change of an operation that installs a single package, or nil.
+func (o Operation) only(done []*Done) *change {
+	if changes := changesOf(done); len(done) == 1 && len(changes) == 1 && changes[0].before == nil {
+		return changes[0]
+	}
+	return nil
+}
+
+// splitUnhealthy separates the packages that were not healthy before the operation and are not changed by it. The operation waits for
+// them last, and their failure undoes nothing.
+func splitUnhealthy(done []*Done) (concerned, unhealthy []*Done) {
+	for _, d := range done {
+		if d.Same && d.Live != nil && d.Live.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
+			unhealthy = append(unhealthy, d)
+		} else {
+			concerned = append(concerned, d)
+		}
+	}
+	return concerned, unhealthy
+}
+
+// Done is a step that was carried out.
+type Done struct {
+	*Step
+	// Object is the package after the step, and before the one before it, or nil for a new one.
+	Object, before v1.Package
+	// Word describes the result, such as "created".
+	Word string
+	// isKept reports whether the package was left as it is, and isAdopted whether it was a dependency and is now installed explicitly.
+	isKept, isAdopted bool
+	// written is the state of the object when it was written.
+	written writtenState
+	// owned is what a deleted package owned, and deletion what the command waits for.
+	owned, deletion deletionSummary
+	// isGone reports whether the deleted package is known to be gone.
+	isGone bool
+}
+
+// write writes the objects of all steps. After an error, it returns the steps that were carried out.
+func (o Operation) write(ctx context.Context, steps []*Step) ([]*Done, error) {
+	w := newWriter(o.Client, o.mayUndo(steps))
+	var out []*Done
+	waited := false // since the consequences of removals were compared
+	for i, s := range steps {
+		gone, err := o.awaitDependents(ctx, s, out)
+		if err != nil {
+			return out, o.notUninstalled(err, steps[i:])
+		}
+		released, err := o.awaitRelease(ctx, s, out)
+		if err != nil {
+			return out, err
+		}
+		if waited = waited || gone || released; waited && s.Remove && o.comparesRemovals(steps[i:]) {
+			all, err := inventory.LoadNamed(ctx, o.Client)
+			if err == nil {
+				err = o.checkRemovals(ctx, all, steps, steps[i:])
+			}
+			if err != nil {
+				return out, o.partlyDone(err, out, steps[i:])
+			}
+			waited = false
+		}
+		d := &Done{Step: s}
+		if s.Remove {
+			s.asPlanned = !o.Yes || o.OnlyOrphans
+			if d.owned, err = newDeletionSummary(ctx, o.Client, s.Live); err != nil && o.Wait > 0 {
+				return out, o.partlyDone(err, out, steps[i:])
+			}
+			if o.Wait > 0 {
+				d.deletion = d.owned
+			}
+		}
+		if err := d.carryOut(ctx, w); err != nil {
+			return out, o.partlyDone(err, out, steps[i:])
+		}
+		if d.isAdopted {
+			o.Note("%s was a dependency and is now installed explicitly; xpkg autoremove keeps it.", inventory.ShortName(d.Object))
+		}
+		d.written = stateOf(d.Object)
+		out = append(out, d)
+	}
+	for _, d := range out {
+		if d.markDependency {
+			labelled, err := labelDependency(ctx, o.Client, d.Object)
+			if err != nil {
+				return out, err
+			}
+			if labelled {
+				d.written = d.written.asDependency()
+			}
+		}
+	}
+	return out, nil
+}
+
+// groupWait is the time in which the packages of a group must be gone without --wait, before the packages that they require are deleted.
+const groupWait = 2 * time.Minute
+
+// awaitDependents waits until the packages in the groups before that of a removal are gone. The manager installs a missing dependency again
+// for a package that still exists. It reports whether it has waited.
+func (o Operation) awaitDependents(ctx context.Context, s *Step, done []*Done) (waited bool, err error) {
+	for _, d := range done {
+		if !s.Remove || !d.Remove || d.isGone || d.group >= s.group {
+			continue
+		}
+		if err := o.waitGone(ctx, d.Object, d.deletion, cmp.Or(o.Wait, groupWait)); err != nil {
+			return true, err
+		}
+		waited, d.isGone = true, true
+	}
+	return waited, nil
+}
+
+// awaitRelease waits until the packages that release objects to the package of a step are healthy. The manager refuses an object that another
+// package still controls. It reports whether it has waited.
+func (o Operation) awaitRelease(ctx context.Context, s *Step, done []*Done) (waited bool, err error) {
+	for _, d := range done {
+		if slices.Contains(s.after, d.Step) {
+			waited = true
+			if err := o.waitInstalled(ctx, d.Object, cmp.Or(o.Wait, groupWait), nil); err != nil {
+				failed := errcode.From(err)
+				return true, failed.WithDo("%s %s takes objects over from it and was not changed yet: run the same command again afterwards.", failed.Do, inventory.ShortName(s.Subject()))
+			}
+		}
+	}
+	return waited, nil
+}
+
+// notUninstalled returns the error of an interrupted operation with the command for the rest of its removals.
+func (o Operation) notUninstalled(err error, steps []*Step) error {
+	failed := errcode.From(err)
+	if o.OnlyOrphans { // The packages can be required until then.
+		return failed.WithDo("%s Continue afterwards with `xpkg autoremove`.", failed.Do)
+	}
+	return failed.WithDo("%s Uninstall the packages that it required afterwards, with `xpkg uninstall %s`.", failed.Do, strings.Join(removed(steps), " "))
+}
+
+// removed returns the names of the packages that steps remove.
+func removed(steps []*Step) []string {
+	var names []string
+	for _, s := range steps {
+		if s.Remove {
+			names = append(names, inventory.ShortName(s.Live))
+		}
+	}
+	return names
+}
+
+// partlyDone returns the error of an operation that failed after some of its steps were carried out. It names these, and the command for
+// the rest.
+func (o Operation) partlyDone(err error, done []*Done, rest []*Step) error {
+	var changed []string
+	for _, d := range done {
+		if !d.Same {
+			changed = append(changed, inventory.ShortName(d.Object)+" was "+d.Word)
+		}
+	}
+	if len(changed) == 0 || errors.Is(err, context.Canceled) {
+		return err
+	}
+	failed := errcode.From(err)
+	isStale := slices.ContainsFunc([]error{planner.ErrPlanMoved, planner.ErrDependentsBroken}, func(code error) bool { return errors.Is(err, code) })
+	switch {
+	case o.Atomic && isStale: // The changes are undone.
+		return failed.WithDo("Run the command again: it plans with the current state.")
+	case o.Atomic:
+		return err
+	}
+	advice := "run the command again: it plans with the current state."
+	if names := removed(rest); len(names) > 0 {
+		advice = "see `xpkg uninstall " + strings.Join(names, " ") + " --dry-run`."
+	}
+	if o.OnlyOrphans {
+		advice = "see `xpkg autoremove --dry-run`."
+	}
+	cause := ""
+	if !isStale { // The advice of a stale plan is that of an operation that has written nothing.
+		cause = failed.Do + " "
+	}
+	return failed.WithDo("%s%s. For the rest, %s", cause, strings.Join(changed, ", "), advice)
+}
+
+// waitFor waits until each package is healthy or deleted, if requested.
+func (o Operation) waitFor(ctx context.Context, done []*Done) error {
+	outcome := o.outcomesOfWait()
+	for _, d := range done {
+		switch {
+		case o.Wait == 0 && d.Remove:
+			o.noteDefinitions(d.owned, d.Object, d.Plan)
+		case o.Wait == 0:
+		case d.isGone:
+			d.Word = "gone"
+		case d.Remove:
+			if err := o.waitGone(ctx, d.Object, d.deletion, o.Wait); err != nil {
+				return err
+			}
+			d.Word = "gone"
+		default:
+			if err := o.waitInstalled(ctx, d.Object, o.Wait, o.only(done)); err != nil {
+				return adviseList(err, len(changesOf(done))-1)
+			}
+			d.Word = outcome(d.Object)
+		}
+	}
+	return nil
+}
+
+// adviseList adds the command that lists the other packages of an operation to the advice of an interrupted wait, which names one package.
+func adviseList(err error, count int) error {
+	if count < 1 || !errors.Is(err, errcode.ErrInterrupted) {
+		return err
+	}
+	failed := errcode.From(err)
+	return failed.WithDo("%s The command has written %s: `xpkg list --watch` shows all of them.", failed.Do, wording.Count(count, "other package"))
+}
+
+// changesOf returns the packages that steps have written.
+func changesOf(done []*Done) []*change {
+	var out []*change
+	for _, d := range done {
+		if !d.isKept && !d.Remove {
+			out = append(out, &change{before: d.before, after: d.Object, written: d.written})
+		}
+	}
+	return out
+}

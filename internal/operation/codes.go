@@ -1,0 +1,43 @@
+package operation
+
+import (
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Codes for installs.
+var (
+	ErrInstalledOtherwise = errcode.Code{
+		Name: "AlreadyInstalled", Class: errcode.Conflict,
+		Cause: "A package of that kind and name is installed from another reference, or the repository is installed already. Two packages from one repository contain the same objects.",
+		Fix:   "To change the version of the installed package, use `xpkg update`. To install a package from another repository, use another name for it.",
+	}
+	ErrWait = errcode.Code{
+		Name: "NotHealthyInTime", Class: errcode.Timeout,
+		Cause: "The package, or a package that it requires, did not become healthy within the time of --wait.",
+		Fix:   "The operation continues. Check it with `xpkg tree`, or wait longer with --wait.",
+	}
+)
+
+// ErrStillGoing is the code for an uninstall that is incomplete after the time of --wait.
+var ErrStillGoing = errcode.Code{
+	Name: "NotRemovedInTime", Class: errcode.Timeout,
+	Cause: "The package or its objects were not deleted within the time of --wait.",
+	Fix:   "The deletion continues. An object that remains has a finalizer: inspect it with kubectl.",
+}
+
+// ErrRecreated is the code for a package that was created again while an uninstall waited for its deletion.
+var ErrRecreated = errcode.Code{
+	Name: "PackageRecreated", Class: errcode.Conflict,
+	Cause: "The package was deleted, and the package manager or another client created it again.",
+	Fix:   "Run `xpkg plan uninstall` with the name of the package: it lists the packages and install objects that require it. Uninstall these first. If there are none, another client has installed the package again.",
+}
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code {
+	return []errcode.Code{
+		ErrInstalledOtherwise,
+		ErrRecreated,
+		ErrStillGoing,
+		ErrWait,
+	}
+}

@@ -1,0 +1,197 @@
+package operation
+
+import (
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// Step is the change of one package in an operation.
+type Step struct {
+	// Locked is the package in the lock file of the operation, or nil.
+	Locked *lockfile.Package
+	// Live is the installed package, under any name, or nil; Want is the package to install, or nil.
+	Live, Want v1.Package
+	// Remove reports whether the package is uninstalled, and group is the number of its group among the removals: the packages of a group
+	// are deleted when those of the groups before it, which may require them, are gone.
+	Remove bool
+	group  int
+	// asPlanned reports whether a dependency is only removed if it was not installed explicitly since.
+	asPlanned bool
+	// Plan is nil if nothing changes or no plan could be computed.
+	Plan *planner.Plan
+	// Same reports whether the package is already as it is wanted.
+	Same bool
+	// Adopt reports whether the user installs the package explicitly, which can be a dependency. A package that another client has
+	// installed meanwhile from the wanted reference is kept.
+	Adopt bool
+	// RollsBack reports whether the package returns to a former version.
+	RollsBack bool
+	// after are the steps that release objects which this step takes over.
+	after []*Step
+	// markDependency is the result of WillBeLabelled: the manager may remove a dependency that no package requires yet.
+	markDependency bool
+}
+
+// Subject returns the package as it is installed, or as it is going to be.
+func (s *Step) Subject() v1.Package {
+	if s.Want == nil {
+		return s.Live
+	}
+	return s.Want
+}
+
+// WillBeLabelled reports whether the package is labelled as a dependency once all packages exist.
+func (s *Step) WillBeLabelled() bool { return s.markDependency }
+
+// String describes the step with a verb.
+func (s *Step) String() string {
+	switch {
+	case s.Remove:
+		return "uninstall " + inventory.ShortName(s.Live)
+	case s.Live != nil:
+		return "update " + inventory.ShortName(s.Live) + " to " + s.Want.PackageSpec().Package
+	}
+	return "install " + inventory.ShortName(s.Want) + " from " + s.Want.PackageSpec().Package
+}
+
+// makePlan plans the step.
+func (s *Step) makePlan(ctx context.Context, pl *planner.Planner) (*planner.Plan, error) {
+	if s.Remove {
+		return pl.Uninstall(ctx, s.Live)
+	}
+	return pl.Install(ctx, s.Want)
+}
+
+// LockSteps returns the steps that make the installed packages equal to a lock file. Configure sets the fields of new
+// packages.
+func LockSteps(all *inventory.Inventory, f lockfile.File, configure func(v1.Package)) ([]*Step, error) {
+	names := inventory.LockNames(f)
+	var out []*Step
+	for _, p := range f.InstallOrder() {
+		s := &Step{Locked: &p, Live: all.Locked(p)}
+		if s.Live != nil {
+			s.Want = s.Live.DeepCopyObject().(v1.Package)
+			s.Same = isLocked(s.Live, p)
+			if isRoot(f, p.Repository) {
+				s.Same = s.Same && !graph.IsAutoInstalled(s.Live)
+				graph.Adopt(s.Want)
+			}
+		} else {
+			s.Want = v1.NewPackage(string(p.Kind))
+			s.Want.SetName(names[p.Repository])
+			configure(s.Want)
+			if !isRoot(f, p.Repository) {
+				graph.SetRequiredBy(s.Want, dependents(f, p.Repository))
+			}
+			if other := all.Named(s.Want); other != nil {
+				return nil, InstalledOtherwise(other, p.Reference().String(), "")
+			}
+		}
+		if !s.Same {
+			s.Want.PackageSpec().Package = p.Reference().String()
+		}
+		graph.SetKindProviders(s.Want, kindProviders(p))
+		s.markDependency = !isRoot(f, p.Repository) && graph.IsUnmarkedDependency(s.Want)
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// RemovalSteps returns the steps that uninstall packages, dependents first.
+func RemovalSteps(all *inventory.Inventory, packages []v1.Package) []*Step {
+	var out []*Step
+	for i, group := range all.RemovalGroups(packages) {
+		for _, p := range group {
+			out = append(out, &Step{Live: p, Remove: true, group: i})
+		}
+	}
+	return out
+}
+
+// kindProviders returns the dependencies of a locked package on packages that provide kinds.
+func kindProviders(p lockfile.Package) []dependency.Dependency {
+	var out []dependency.Dependency
+	for _, d := range p.Dependencies {
+		if d.CRD != "" {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// isRoot reports whether a package of a lock file is a root.
+func isRoot(f lockfile.File, repository string) bool {
+	return slices.ContainsFunc(f.Roots, func(r dependency.Root) bool { return r.Package == repository && !r.Optional })
+}
+
+// dependents returns the repositories of the packages that require a package.
+func dependents(f lockfile.File, repository string) []string {
+	var out []string
+	for _, by := range f.Graph().Dependents(repository) {
+		out = append(out, by.From)
+	}
+	return out
+}
+
+// refresh sets the installed package of a step that changes nothing to its current state. It fails if the package has been changed or
+// deleted since it was read.
+func (s *Step) refresh(now v1.Package) error {
+	if now == nil || now.GetUID() != s.Live.GetUID() || now.GetGeneration() != s.Live.GetGeneration() {
+		return planner.ErrPlanMoved.New(nil, "another client has changed or deleted %s meanwhile", inventory.ShortName(s.Live)).WithDo("Nothing was written. Run the command again.")
+	}
+	s.Live = now
+	return nil
+}
+
+// labelDependency labels a package as one that was installed as a dependency, unless a user has installed it explicitly since. It reports
+// whether the package has the label.
+func labelDependency(ctx context.Context, cluster client.Client, p v1.Package) (labelled bool, err error) {
+	uid := p.GetUID()
+	err = patchMetadata(ctx, cluster, p, func() (map[string]any, error) {
+		if p.GetUID() != uid || !graph.IsUnmarkedDependency(p) {
+			return nil, nil
+		}
+		return map[string]any{"labels": map[string]any{graph.LabelAutoInstalled: "true"}}, nil
+	})
+	return err == nil && p.GetUID() == uid && graph.IsAutoInstalled(p), err
+}
+
+// isLocked reports whether a package is installed in the locked version and with the locked content. Several versions can have one content,
+// and dependents require a version.
+func isLocked(live v1.Package, p lockfile.Package) bool {
+	// ImageConfigs can rewrite the repository, and the same content can be in another one.
+	installed, ok := inventory.InstalledReference(live)
+	return ok && installed.Tag == p.Version && installed.Digest == p.Digest
+}
+
+// InstalledOtherwise fails when a package is being deleted, or when it is not what the reference asks for.
+// OrElse is the alternative to an update, if there is one.
+func InstalledOtherwise(live v1.Package, asked, orElse string) error {
+	if err := inventory.CheckNotDeleting(live); err != nil {
+		return err
+	}
+	is := live.PackageSpec().Package
+	if is == asked || isInstalled(live, asked) {
+		return nil
+	}
+	return ErrInstalledOtherwise.New(nil, "%s is installed from %s, not from %s", inventory.ShortName(live), is, asked).
+		WithDo("Update it with `xpkg update %s %s`%s.", inventory.ShortName(live), wording.ShellWord(asked), orElse)
+}
+
+// isInstalled reports whether a package is what the reference asks for. Commands that pin a package add the digest to its reference.
+func isInstalled(live v1.Package, asked string) bool {
+	request, err := oci.ParseReference(asked, oci.ParseOptions{})
+	installed, ok := inventory.InstalledReference(live)
+	return err == nil && ok && installed.Satisfies(request)
+}
