@@ -17,12 +17,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
+	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Codes returns the error codes of all commands.
 func Codes() []errcode.Code {
 	return slices.Concat(
-		apiserver.Codes(), artifact.Codes(), author.Codes(), config.Codes(), connection.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), inventory.Codes(), location.Codes(), manager.Codes(), operation.Codes(), packages.Codes(), terminal.Codes(),
+		apiserver.Codes(), artifact.Codes(), author.Codes(), config.Codes(), connection.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), inventory.Codes(), location.Codes(), manager.Codes(), operation.Codes(), packages.Codes(), terminal.Codes(), versions.Codes(),
 	)
 }

@@ -21,8 +21,8 @@ type versionCmd struct {
 	terminal.OutputFlag
 }
 
-// versions are the versions of the command and, on request, of a cluster.
-type versions struct {
+// versionInfo has the versions of the command and, on request, of a cluster.
+type versionInfo struct {
 	Client version.Info   `json:"client"`
 	Server *serverVersion `json:"server,omitempty"`
 }
@@ -35,7 +35,7 @@ type serverVersion struct {
 
 // Run prints the version. It contacts no cluster unless --server is set.
 func (c versionCmd) Run(env *terminal.Env) error {
-	out := versions{Client: version.Get()}
+	out := versionInfo{Client: version.Get()}
 	if c.Server {
 		server, err := c.readServer(env.Context)
 		if err != nil {
@@ -46,7 +46,7 @@ func (c versionCmd) Run(env *terminal.Env) error {
 	return c.Print(env.Stdout, out, out.write)
 }
 
-func (v versions) write(w io.Writer) error {
+func (v versionInfo) write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "xpkg %s (%s, %s)\n", v.Client.Version, v.Client.GoVersion, v.Client.Platform)
 	if err != nil || v.Server == nil {
 		return err

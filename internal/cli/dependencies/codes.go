@@ -1,6 +1,8 @@
 package dependencies
 
-import "github.com/xpkg-dev/xpkg/pkg/errcode"
+import (
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
 
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
@@ -9,9 +11,7 @@ func Codes() []errcode.Code {
 		ErrLockDowngrade,
 		ErrLockNotFound,
 		ErrLockStale,
-		ErrLockTag,
 		ErrLockWrite,
-		ErrNoVersion,
 		ErrNotLocked,
 	}
 }

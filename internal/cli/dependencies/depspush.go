@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
@@ -82,7 +83,7 @@ func checkVendoredLock(env *terminal.Env, dir string, packages []oci.Reference) 
 	}
 	for _, p := range f.Packages {
 		if want := p.Reference(); !slices.ContainsFunc(packages, func(r oci.Reference) bool { return r.String() == want.String() }) {
-			return ErrLockTag.New(nil, "%s names %s, which %s does not contain", file, want, dir).
+			return versions.ErrLockTag.New(nil, "%s names %s, which %s does not contain", file, want, dir).
 				WithDo("Run `xpkg deps vendor` again.")
 		}
 	}

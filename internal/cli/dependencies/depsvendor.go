@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -114,7 +115,7 @@ func collect(env *terminal.Env, r *rootResolver, into *archive.Collection, packa
 
 // collect copies one package, and verifies its tag and its metadata against the lock file.
 func (r *rootResolver) collect(ctx context.Context, into *archive.Collection, p lockfile.Package) (xpkg.Meta, error) {
-	if err := r.checkTag(ctx, p); err != nil {
+	if err := versions.CheckTag(ctx, r.content, r.locate, p); err != nil {
 		return xpkg.Meta{}, err
 	}
 	ref := p.Reference()

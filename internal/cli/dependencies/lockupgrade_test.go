@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -18,7 +19,7 @@ func lockedAt(repository, version string, deps ...dependency.Dependency) lockfil
 }
 
 // tagsOf returns the tags of a repository that were not selected.
-func tagsOf(repository string, tags ...solver.SetAside) setAsideOf {
+func tagsOf(repository string, tags ...solver.SetAside) versions.SetAsideOf {
 	return func(of string) iter.Seq[solver.SetAside] {
 		if of != repository {
 			return slices.Values([]solver.SetAside(nil))

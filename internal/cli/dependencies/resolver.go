@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/origin"
+	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
@@ -37,16 +38,13 @@ const throttle = 20 * time.Second
 // rootResolver resolves dependency trees until it is closed.
 type rootResolver struct {
 	*resolver.Resolver
-	locate  locateFunc
+	locate  versions.Locate
 	content *fetch.Source
 	source  *content.LazySource
 }
 
-// locateFunc returns the location of a package.
-type locateFunc = func(context.Context, oci.Reference) (fetch.Origin, error)
-
 // open returns a resolver. If locate is nil, the flags determine the locations of packages.
-func (f resolverFlags) open(env *terminal.Env, locate locateFunc) (*rootResolver, error) {
+func (f resolverFlags) open(env *terminal.Env, locate versions.Locate) (*rootResolver, error) {
 	configs, err := readImageConfigs(env, f.ImageConfig)
 	if err != nil {
 		return nil, err

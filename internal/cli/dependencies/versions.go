@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -72,7 +73,7 @@ func (c *VersionsCmd) Releases(env *terminal.Env) ([]string, error) {
 
 // repository returns the repository of the argument, and for an installed package the function that locates it with the configuration of
 // the cluster. An argument without a registry that has the form of a name is an installed package.
-func (c *VersionsCmd) repository(env *terminal.Env) (string, locateFunc, error) {
+func (c *VersionsCmd) repository(env *terminal.Env) (string, versions.Locate, error) {
 	name := inventory.Name(c.Repository)
 	if strings.ContainsAny(c.Repository, ".:@") || inventory.ValidateNames([]inventory.Name{name}) != nil {
 		return c.Repository, nil, nil
@@ -81,7 +82,7 @@ func (c *VersionsCmd) repository(env *terminal.Env) (string, locateFunc, error) 
 	if err == nil {
 		var p v1.Package
 		if p, err = all.Find(name); err == nil {
-			return inventory.RepositoryOf(p), locator(cluster, c.Namespace, all), nil
+			return inventory.RepositoryOf(p), versions.LocatorIn(cluster, c.Namespace, all), nil
 		}
 	}
 	failed := errcode.From(err)

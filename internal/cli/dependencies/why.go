@@ -14,14 +14,12 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
-	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -185,14 +183,14 @@ func (v *reasonView) story() string {
 const statusTime = 2 * time.Second
 
 // startStatus starts the lookup of the status, and returns a function that waits for it.
-func (c *WhyCmd) startStatus(env *terminal.Env, p lockfile.Package, locate func(context.Context, oci.Reference) (fetch.Origin, error)) func() string {
+func (c *WhyCmd) startStatus(env *terminal.Env, p lockfile.Package, locate versions.Locate) func() string {
 	found := make(chan string, 1)
 	go func() { found <- c.status(env, p, locate) }()
 	return sync.OnceValue(func() string { return <-found })
 }
 
 // status describes the status of a package, or returns "" if it has none or if it cannot be read in time.
-func (c *WhyCmd) status(env *terminal.Env, p lockfile.Package, locate func(context.Context, oci.Reference) (fetch.Origin, error)) string {
+func (c *WhyCmd) status(env *terminal.Env, p lockfile.Package, locate versions.Locate) string {
 	r, err := c.open(env, locate)
 	if err != nil {
 		return ""
@@ -200,15 +198,7 @@ func (c *WhyCmd) status(env *terminal.Env, p lockfile.Package, locate func(conte
 	defer r.Close()
 	ctx, cancel := context.WithTimeout(env.Context, statusTime)
 	defer cancel()
-	list, err := r.tags(ctx, p)
-	if err != nil {
-		return ""
-	}
-	status := r.status(ctx, p, p.Version, p.Digest, list.Tags)
-	if status == nil {
-		return ""
-	}
-	return resolver.Describe(*status)
+	return finder(env, r).Status(ctx, p)
 }
 
 // subject is the inspected tree, and the name of the package in it.
@@ -219,7 +209,7 @@ type subject struct {
 	all  *inventory.Inventory
 	uses state.Uses
 	// locate locates packages, if a cluster is inspected.
-	locate func(context.Context, oci.Reference) (fetch.Origin, error)
+	locate versions.Locate
 }
 
 // subject returns the inspected tree. Objects of the first generation that the user is not allowed to read are not known.
@@ -241,7 +231,7 @@ func (c *WhyCmd) subject(env *terminal.Env) (subject, error) {
 		return subject{}, err
 	}
 	uses, _ := selection.ReadUses(env.Context, cluster, c.ClusterFlags)
-	return subject{closure, name, all, uses, locator(cluster, c.Namespace, all)}, nil
+	return subject{closure, name, all, uses, versions.LocatorIn(cluster, c.Namespace, all)}, nil
 }
 
 // asksAlong returns the dependencies along a path, once for each dependent of its first package.

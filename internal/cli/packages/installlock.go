@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -65,11 +66,11 @@ func warnOfTags(env *terminal.Env, pl *clusterPlanner, steps []*operation.Step) 
 			continue
 		}
 		group.Go(func() error {
-			err := dependencies.CheckTag(ctx, pl.source, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
+			err := versions.CheckTag(ctx, pl.source, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
 				o, _, err := finder.Locate(ctx, ref.String(), spec.PackagePullSecrets, spec.PackagePullPolicy)
 				return o, err
 			}, *s.Locked)
-			if errors.Is(err, dependencies.ErrLockTag) {
+			if errors.Is(err, versions.ErrLockTag) {
 				notes[i] = errcode.From(err).What
 			}
 			return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
+	"github.com/xpkg-dev/xpkg/internal/cli/report"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/permission"
@@ -71,7 +72,7 @@ func newEngine(env *terminal.Env, c connection.ClusterFlags) (*operation.Engine,
 	if err != nil {
 		return nil, connection.ErrKubeconfig.New(err, "cannot use the kubeconfig")
 	}
-	return &operation.Engine{Client: cluster, Objects: objects, Reporter: reporter{env.Stderr}}, nil
+	return &operation.Engine{Client: cluster, Objects: objects, Reporter: report.To(env.Stderr)}, nil
 }
 
 func (p *clusterPlanner) close() error { return p.source.Close() }

@@ -11,6 +11,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
+	"github.com/xpkg-dev/xpkg/internal/cli/report"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
@@ -59,7 +60,7 @@ func (r review) change(env *terminal.Env, f planFlags, steps func(*clusterPlanne
 // operation returns the operation of the command. Messages are written to the standard error of env.
 func (r review) operation(env *terminal.Env, pl *clusterPlanner) operation.Operation {
 	engine := *pl.Engine
-	engine.Reporter = reporter{env.Stderr}
+	engine.Reporter = report.To(env.Stderr)
 	o := operation.Operation{
 		Engine: &engine, Wait: r.limit(r.wait), Atomic: r.Atomic, DryRun: r.dryRun, NeedsPlan: r.needsPlan, OnlyOrphans: r.onlyOrphans, Yes: r.Yes,
 	}

@@ -156,11 +156,11 @@ func (c *updateArgs) configures() bool {
 }
 
 // selectVersion selects the newest compatible version, if the arguments contain no change of the package.
-func (c *updateArgs) selectVersion(env *terminal.Env, f planFlags, cluster connection.ClusterFlags) error {
+func (c *updateArgs) selectVersion(env *terminal.Env, f planFlags, cluster connection.ClusterFlags) (err error) {
 	if c.changesPackage() || c.given() {
 		return nil
 	}
-	_, all, err := selection.Read(env.Context, cluster, inventory.LoadPackages)
+	client, all, err := selection.Read(env.Context, cluster, inventory.LoadNamed)
 	if err != nil {
 		return err
 	}
@@ -168,9 +168,12 @@ func (c *updateArgs) selectVersion(env *terminal.Env, f planFlags, cluster conne
 	if err != nil {
 		return err
 	}
-	versions := dependencies.OutdatedCmd{Namespace: f.Namespace, ClusterFlags: cluster}
-	versions.ContentFlags = f.ContentFlags
-	newest, notes, err := versions.NewestCompatible(env, p)
+	finder, closer, err := dependencies.OpenFinder(env, f.ContentFlags, client, f.Namespace, all)
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, closer)
+	newest, notes, err := finder.NewestCompatible(env.Context, all, p)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (c *UpdateCmd) steps(env *terminal.Env, all *inventory.Inventory, targets [
 		for p, version := range versions {
 			selected[inventory.RepositoryOf(p)] = version
 		}
-		if newest, _, err = c.newestTogether(env, selected); err != nil {
+		if newest, _, err = c.newestTogether(env, all, selected); err != nil {
 			return nil, err
 		}
 	}
@@ -171,7 +171,7 @@ func (c *UpdateCmd) runAll(env *terminal.Env) error {
 			return nil, nil
 		}
 		c.assume(pl)
-		newest, others, err := c.newestTogether(env, nil)
+		newest, others, err := c.newestTogether(env, all, nil)
 		if err != nil {
 			return nil, r.adviseOthers(env, err, namesOf(all, others), r.planner(pl))
 		}
@@ -190,10 +190,17 @@ func (c *UpdateCmd) several() review {
 // newestTogether returns one solution with the newest versions of the selected packages, or of all that users installed, and
 // prints notes about newer versions that are not in it. With an error, others are the repositories of the packages that can be updated
 // without those that cause it.
-func (c *UpdateCmd) newestTogether(env *terminal.Env, selected map[string]string) (newest lockfile.File, others []string, err error) {
-	versions := dependencies.OutdatedCmd{Namespace: c.Namespace, ClusterFlags: c.ClusterFlags}
-	versions.ContentFlags = c.ContentFlags
-	newest, notes, others, err := versions.NewestTogether(env, selected)
+func (c *UpdateCmd) newestTogether(env *terminal.Env, all *inventory.Inventory, selected map[string]string) (newest lockfile.File, others []string, err error) {
+	cluster, err := c.Client(env.Context)
+	if err != nil {
+		return lockfile.File{}, nil, err
+	}
+	finder, closer, err := dependencies.OpenFinder(env, c.ContentFlags, cluster, c.Namespace, all)
+	if err != nil {
+		return lockfile.File{}, nil, err
+	}
+	defer terminal.Close(&err, closer)
+	newest, notes, others, err := finder.NewestTogether(env.Context, all, selected)
 	for _, note := range notes {
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
 	}

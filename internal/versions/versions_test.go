@@ -1,4 +1,4 @@
-package dependencies
+package versions
 
 import (
 	"context"
@@ -75,7 +75,7 @@ func TestOutdatedNamesDependenciesThatHoldAPackage(t *testing.T) {
 		other: {"v1.0.0": {{Package: base, Constraint: ">=v1.0.0"}}, "v2.0.0": {{Package: base, Constraint: ">=v1.0.0"}}},
 		base:  {"v1.0.0": nil, "v2.0.0": nil},
 	}}
-	r := &rootResolver{Resolver: &resolver.Resolver{Registry: &rememberingRegistry{Registry: registry}}}
+	r := &Finder{Resolver: &resolver.Resolver{Registry: &rememberingRegistry{Registry: registry}}}
 	var f lockfile.File
 	var roots []dependency.Root
 	for _, repository := range []string{base, other, top} {
@@ -89,8 +89,8 @@ func TestOutdatedNamesDependenciesThatHoldAPackage(t *testing.T) {
 		row := compareVersions(&f, p, []string{"v1.0.0", "v2.0.0"})
 		row.Compatible = r.newestSolvable(t.Context(), f, roots, p, &row)
 		row.Needs = r.unsatisfied(t.Context(), f, roots, p, row)
-		if needs := slices.Concat(row.Needs, []string{""})[0]; row.Compatible != want[0] || needs != want[1] || row.held() != want[2] {
-			t.Errorf("%s: compatible %q, needs %q, held by %q, unknown %q, want %q", repository, row.Compatible, row.Needs, row.held(), row.Unknown, want)
+		if needs := slices.Concat(row.Needs, []string{""})[0]; row.Compatible != want[0] || needs != want[1] || row.Held() != want[2] {
+			t.Errorf("%s: compatible %q, needs %q, held by %q, unknown %q, want %q", repository, row.Compatible, row.Needs, row.Held(), row.Unknown, want)
 		}
 	}
 	for request, n := range registry.requests {
@@ -110,7 +110,7 @@ func TestUnreadableDependencyConcernsItsDependentsOnly(t *testing.T) {
 		kept:   {"v1.0.0": nil, "v2.0.0": nil},
 		needy:  {"v1.0.0": nil, "v2.0.0": {{Package: kept, Constraint: ">=v2.0.0"}}},
 	}}
-	r := &rootResolver{Resolver: &resolver.Resolver{Registry: &rememberingRegistry{Registry: registry}}}
+	r := &Finder{Resolver: &resolver.Resolver{Registry: &rememberingRegistry{Registry: registry}}}
 	var f lockfile.File
 	var roots []dependency.Root
 	for _, repository := range []string{broken, fine, kept, needy} {
@@ -123,8 +123,8 @@ func TestUnreadableDependencyConcernsItsDependentsOnly(t *testing.T) {
 		p, _ := f.Find(repository)
 		row := compareVersions(&f, p, []string{"v1.0.0", "v2.0.0"})
 		row.Compatible = r.newestSolvable(t.Context(), f, roots, p, &row)
-		if row.Compatible != want || (row.Unknown != "") != (repository == broken) || row.unknown() != "compatible versions" {
-			t.Errorf("%s: compatible %q, %s unknown %q, want %q", repository, row.Compatible, row.unknown(), row.Unknown, want)
+		if row.Compatible != want || (row.Unknown != "") != (repository == broken) || row.UnknownVersions() != "compatible versions" {
+			t.Errorf("%s: compatible %q, %s unknown %q, want %q", repository, row.Compatible, row.UnknownVersions(), row.Unknown, want)
 		}
 	}
 	if got := r.solvable(t.Context(), f, roots); !slices.Equal(got, []string{fine, kept, needy}) {
@@ -144,7 +144,7 @@ func TestConflictConcernsItsPackagesOnly(t *testing.T) {
 		holder: {"v1.0.0": {{Package: shared, Constraint: "v1.0.0"}}},
 		needy:  {"v1.0.0": nil, "v2.0.0": {{Package: shared, Constraint: "v2.0.0"}}},
 	}}
-	r := &rootResolver{Resolver: &resolver.Resolver{Registry: &rememberingRegistry{Registry: registry}}}
+	r := &Finder{Resolver: &resolver.Resolver{Registry: &rememberingRegistry{Registry: registry}}}
 	var f lockfile.File
 	var roots []dependency.Root
 	for _, repository := range []string{base, broken, fine, holder, needy, shared} {
@@ -159,8 +159,8 @@ func TestConflictConcernsItsPackagesOnly(t *testing.T) {
 		p, _ := f.Find(repository)
 		row := compareVersions(&f, p, []string{"v1.0.0", "v2.0.0"})
 		row.Compatible = r.newestSolvable(t.Context(), f, roots, p, &row)
-		if row.Compatible != want[0] || row.held() != want[1] || row.Unknown != "" {
-			t.Errorf("%s: compatible %q, held by %q, unknown %q, want %q", repository, row.Compatible, row.held(), row.Unknown, want)
+		if row.Compatible != want[0] || row.Held() != want[1] || row.Unknown != "" {
+			t.Errorf("%s: compatible %q, held by %q, unknown %q, want %q", repository, row.Compatible, row.Held(), row.Unknown, want)
 		}
 	}
 }

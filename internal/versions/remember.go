@@ -1,4 +1,4 @@
-package dependencies
+package versions
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
-// rememberingRegistry keeps the results of a registry, for a command that resolves almost the same packages many times. It
+// rememberingRegistry keeps the results of a registry, for an operation that resolves almost the same packages many times. It
 // keeps no errors.
 type rememberingRegistry struct {
 	resolver.Registry

@@ -1,4 +1,4 @@
-package dependencies
+package versions
 
 import (
 	"cmp"
@@ -10,8 +10,6 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"github.com/xpkg-dev/xpkg/internal/cli/selection"
-	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -27,32 +25,22 @@ import (
 // empty. A version from which a package was rolled back is selected only by name.
 // Notes name newer versions that are not selected and the reasons. With an error, others are the repositories of packages that
 // have a solution without those that cause it, and from no version of which a package was rolled back.
-func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]string) (f lockfile.File, notes, others []string, err error) {
-	before, roots, locate, err := c.closure(env)
-	if err != nil {
-		return lockfile.File{}, nil, nil, err
-	}
+func (r *Finder) NewestTogether(ctx context.Context, all *inventory.Inventory, selected map[string]string) (f lockfile.File, notes, others []string, err error) {
+	before, roots := Installed(all)
 	if selected != nil {
 		roots = selectedRoots(before, roots, selected)
 	}
-	r, err := c.open(env, locate)
-	if err != nil {
-		return lockfile.File{}, nil, nil, err
-	}
-	defer terminal.Close(&err, r)
 	wanted := notOlder(before, roots, selected)
 	left := map[string][]string{}
 	var held []dependency.Root
 	if selected == nil {
-		if left, err = c.leftVersions(env); err != nil {
-			return lockfile.File{}, nil, nil, err
-		}
+		left = leftVersions(all)
 		wanted, held, notes = withoutVersions(wanted, left)
 	}
-	newest, err := r.resolve(env, resolver.Request{Roots: slices.Concat(wanted, held), Installed: before.Packages})
+	newest, err := r.resolve(ctx, resolver.Request{Roots: slices.Concat(wanted, held), Installed: before.Packages})
 	if err != nil {
 		if selected == nil {
-			others = slices.DeleteFunc(r.solvable(env.Context, before, wanted), func(repository string) bool { return len(left[repository]) > 0 })
+			others = slices.DeleteFunc(r.solvable(ctx, before, wanted), func(repository string) bool { return len(left[repository]) > 0 })
 		}
 		return lockfile.File{}, nil, others, err
 	}
@@ -73,16 +61,12 @@ func (c *OutdatedCmd) NewestTogether(env *terminal.Env, selected map[string]stri
 			q.Locked = append(q.Locked, p)
 		}
 	}
-	got, err := r.resolve(env, q)
+	got, err := r.resolve(ctx, q)
 	return got.File, notes, nil, err
 }
 
 // leftVersions returns the versions, by repository, from which packages were rolled back and that are newer than the present one.
-func (c *OutdatedCmd) leftVersions(env *terminal.Env) (map[string][]string, error) {
-	_, all, err := selection.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
-	if err != nil {
-		return nil, err
-	}
+func leftVersions(all *inventory.Inventory) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range all.Packages {
 		ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
@@ -91,12 +75,12 @@ func (c *OutdatedCmd) leftVersions(env *terminal.Env) (map[string][]string, erro
 		}
 		for _, image := range revision.RolledBackFrom(p) {
 			left, err := oci.ParseReference(image, oci.ParseOptions{})
-			if err == nil && left.SameRepository(ref) && olderVersion(ref.Tag, left.Tag) {
+			if err == nil && left.SameRepository(ref) && Older(ref.Tag, left.Tag) {
 				out[ref.Name()] = append(out[ref.Name()], left.Tag)
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // withoutVersions returns roots that do not accept some versions, by repository, held roots that exclude the versions of packages that
@@ -122,7 +106,7 @@ func withoutVersions(roots []dependency.Root, left map[string][]string) (out, he
 }
 
 // solvable returns the packages of roots whose components, by their dependencies, have a solution without the other components.
-func (r *rootResolver) solvable(ctx context.Context, f lockfile.File, roots []dependency.Root) []string {
+func (r *Finder) solvable(ctx context.Context, f lockfile.File, roots []dependency.Root) []string {
 	var out []string
 	graph, seen := f.Graph(), map[string]bool{}
 	for _, root := range roots {
@@ -190,12 +174,12 @@ func notOlder(f lockfile.File, roots []dependency.Root, selected map[string]stri
 }
 
 // heldVersion describes the newest release of a package, except some versions, that is not selected, or returns "" if the newest one is.
-func heldVersion(p lockfile.Package, setAside setAsideOf, except []string) string {
+func heldVersion(p lockfile.Package, setAside SetAsideOf, except []string) string {
 	for s := range setAside(p.Repository) {
 		if slices.Contains(except, s.Tag) {
 			continue
 		}
-		if v := version.Parse(s.Tag); v.Usable() && !v.Prerelease() && olderVersion(p.Version, s.Tag) {
+		if v := version.Parse(s.Tag); v.Usable() && !v.Prerelease() && Older(p.Version, s.Tag) {
 			return fmt.Sprintf("%s %s exists: %s", p.Repository, s.Tag, s.Reason)
 		}
 	}

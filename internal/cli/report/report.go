@@ -1,4 +1,5 @@
-package packages
+// Package report reports operations on the standard error of a command.
+package report
 
 import (
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/operation"
 )
 
-// reporter reports operations on the standard error of a command. It implements [operation.Reporter].
+// To returns a reporter that writes to standard error.
+func To(stderr io.Writer) operation.Reporter { return reporter{stderr} }
+
 type reporter struct{ stderr io.Writer }
 
 func (r reporter) Progress() operation.Progress { return terminal.NewProgress(r.stderr) }

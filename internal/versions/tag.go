@@ -1,0 +1,59 @@
+package versions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// ErrLockTag is the code for a tag that does not refer to the locked content.
+var ErrLockTag = errcode.Code{
+	Name: "LockTagMismatch", Class: errcode.Untrusted,
+	Cause: "The tag of a package in the lock file does not refer to the locked digest: the tag was moved or deleted, or the file was edited.",
+	Fix:   "Run `xpkg resolve` with --lock and --upgrade-package to lock the current content of the tag, and review the change.",
+}
+
+// TagResolver resolves tags to digests; a fetch.Source does.
+type TagResolver interface {
+	Resolve(ctx context.Context, o fetch.Origin, maxAge time.Duration) (oci.Digest, error)
+}
+
+// CheckTag fails with LockTagMismatch if the tag of a locked package does not refer to the locked digest.
+func CheckTag(ctx context.Context, content TagResolver, locate Locate, p lockfile.Package) error {
+	change, err := TagChange(ctx, content, locate, p)
+	if err != nil || change == "" {
+		return err
+	}
+	return ErrLockTag.New(nil, "%s, but %s is locked", change, p.Digest.Short())
+}
+
+// TagChange describes the change of the tag of a package since it was locked or installed, or returns "" if the tag
+// refers to the digest of the package.
+func TagChange(ctx context.Context, content TagResolver, locate Locate, p lockfile.Package) (string, error) {
+	if p.Version == "" || p.Digest.IsZero() {
+		return "", nil
+	}
+	ref := p.RepositoryReference()
+	ref.Tag = p.Version
+	o, err := locate(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	now, err := content.Resolve(ctx, o, 0)
+	switch {
+	case errors.Is(err, remote.ErrTagNotFound), errors.Is(err, oci.ErrManifestNotFound):
+		return fmt.Sprintf("the tag %s does not exist", ref), nil
+	case err != nil:
+		return "", err
+	case now != p.Digest:
+		return fmt.Sprintf("the tag %s refers to %s", ref, now.Short()), nil
+	}
+	return "", nil
+}
