@@ -282,10 +282,11 @@ func TestApplyRefusesAPlanOfAnotherCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := planner.Decode(raw)
+	plans, _, err := planner.Decode(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := plans[0]
 	p.Cluster = "11111111-2222-3333-4444-555555555555"
 	if raw, err = planner.Encode(p); err != nil {
 		t.Fatal(err)
@@ -298,6 +299,55 @@ func TestApplyRefusesAPlanOfAnotherCluster(t *testing.T) {
 	}
 	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "elsewhere"}, &v1.Provider{}); !apierrors.IsNotFound(err) {
 		t.Errorf("something was written: %v", err)
+	}
+}
+
+// The plans of several packages are saved, reviewed and applied as one. They are carried out only if all of them are as they were planned, a
+// second time changes nothing, and the rest is carried out if some of them are carried out already.
+func TestPlansOfSeveralPackagesAreAppliedTogether(t *testing.T) {
+	b := newBench(t)
+	first, second := b.push(t, "boat", "v1", "Kept"), b.push(t, "raft", "v1", "Kept")
+	b.must(t, 0, "install", "provider", first, "boat", "--wait", "1m")
+	b.must(t, 0, "install", "provider", second, "raft", "--wait", "1m")
+	b.push(t, "boat", "v2", "Kept")
+	b.push(t, "raft", "v2", "Kept")
+	version := func(name string) string {
+		t.Helper()
+		p := &v1.Provider{}
+		if err := b.client.Get(t.Context(), client.ObjectKey{Name: name}, p); err != nil {
+			t.Fatal(err)
+		}
+		return p.Spec.Package
+	}
+	file := filepath.Join(t.TempDir(), "plans.json")
+	e := b.must(t, 2, "plan", "update", "boat@v2", "raft@v2", "--out", file, "-o", "markdown")
+	if !strings.Contains(e.out, "### Plan: update provider/boat") || !strings.Contains(e.out, "### Plan: update provider/raft") || !strings.Contains(e.errors, "apply it with `xpkg apply ") {
+		t.Errorf("the plans:\n%s%s", e.out, e.errors)
+	}
+
+	b.must(t, 0, "update", "raft", "--revision-history-limit", "3", "--yes")
+	if e := b.must(t, 9, "apply", file); !strings.Contains(e.errors, "error: PlanMoved: ") || !strings.Contains(e.errors, "Make the plans again") {
+		t.Errorf("stale plans:\n%s", e.errors)
+	}
+	if !strings.HasSuffix(version("boat"), ":v1") {
+		t.Errorf("stale plans have written %s", version("boat"))
+	}
+
+	b.must(t, 2, "plan", "update", "boat@v2", "raft@v2", "--out", file)
+	b.must(t, 0, "apply", file, "--wait", "1m")
+	for _, name := range []string{"boat", "raft"} {
+		if got := version(name); !strings.Contains(got, ":v2@sha256:") {
+			t.Errorf("%s is at %s", name, got)
+		}
+	}
+	if e := b.must(t, 0, "apply", file); !strings.Contains(e.errors, "already applied") || strings.Contains(e.out, "updated") {
+		t.Errorf("a second time:\n%s%s", e.out, e.errors)
+	}
+
+	b.must(t, 2, "plan", "uninstall", "boat", "raft", "--out", file)
+	b.must(t, 0, "uninstall", "boat", "--yes", "--wait", "1m")
+	if e := b.must(t, 0, "apply", file, "--wait", "1m"); e.out != "provider/raft gone\n" {
+		t.Errorf("the rest of the plans:\n%s%s", e.out, e.errors)
 	}
 }
 
@@ -321,7 +371,7 @@ func TestPlanGoesToStandardOutput(t *testing.T) {
 	asked := b.push(t, "streamed", "v1", "Kept")
 	t.Chdir(t.TempDir())
 	e := b.must(t, 2, "plan", "install", "provider", asked, "streamed", "--out", "-")
-	if _, err := planner.Decode([]byte(e.out)); err != nil || !strings.Contains(e.errors, "streamed") {
+	if _, _, err := planner.Decode([]byte(e.out)); err != nil || !strings.Contains(e.errors, "streamed") {
 		t.Errorf("%v\nstandard output: %s\nstandard error: %s", err, e.out, e.errors)
 	}
 	if _, err := os.Lstat("-"); err == nil {

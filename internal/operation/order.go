@@ -58,6 +58,9 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 			return nil, nil
 		}
 		s.Plan = p
+		if err == nil && pl.Pin && !s.Remove {
+			s.Want, err = p.Wanted() // What is saved, and what the next plans assume.
+		}
 		if err == nil && s.Live != nil && !s.Remove {
 			err = s.CheckRead()
 		}

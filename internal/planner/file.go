@@ -51,8 +51,12 @@ func (p *Plan) Digest() string {
 
 // FileName returns the name of a plan file, which is derived from its content.
 func (p *Plan) FileName() string {
+	return fileName(p.Digest())
+}
+
+func fileName(digest string) string {
 	const shown = 12
-	return "plan-" + p.Digest()[len("sha256:"):][:shown] + ".json"
+	return "plan-" + digest[len("sha256:"):][:shown] + ".json"
 }
 
 // Encode returns the content of a plan file: JSON with the digest of all other fields.
@@ -64,6 +68,55 @@ func Encode(p *Plan) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return indented(raw)
+}
+
+// ListKind is the kind of a file with the plans of several packages.
+const ListKind = "PlanList"
+
+// planList is the content of a file with the plans of several packages, in the order in which they are carried out.
+type planList struct {
+	APIVersion string  `json:"apiVersion"`
+	Kind       string  `json:"kind"`
+	Items      []*Plan `json:"items"`
+}
+
+// EncodeList returns the content of a file with the plans of several packages, in the order in which they are carried out: JSON with the
+// digest of all other fields.
+func EncodeList(plans []*Plan) ([]byte, error) {
+	list := planList{APIVersion, ListKind, append([]*Plan{}, plans...)}
+	digest, err := list.digest()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := marshal(struct {
+		planList
+		Digest string `json:"digest"`
+	}{list, digest})
+	if err != nil {
+		return nil, err
+	}
+	return indented(raw)
+}
+
+func (l planList) digest() (string, error) {
+	raw, err := marshal(l)
+	if err == nil {
+		raw, err = canonical(raw)
+	}
+	return digestOf(raw), err
+}
+
+// FileNameOf returns the name of a file with plans, which is derived from its content.
+func FileNameOf(plans []*Plan) (string, error) {
+	if len(plans) == 1 {
+		return plans[0].FileName(), nil
+	}
+	digest, err := planList{APIVersion, ListKind, plans}.digest()
+	return fileName(digest), err
+}
+
+func indented(raw []byte) ([]byte, error) {
 	var out bytes.Buffer
 	if err := json.Indent(&out, raw, "", "  "); err != nil {
 		return nil, err
@@ -81,20 +134,51 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// Decode parses the content of a plan file. It fails with PlanDamaged if the content does not match
-// the digest, and with PlanInvalid if it is not a plan or larger than MaxSize.
-func Decode(raw []byte) (*Plan, error) {
-	if len(raw) > MaxSize {
-		return nil, ErrPlanInvalid.New(fmt.Errorf("it has %d bytes, at most %d are allowed", len(raw), MaxSize), "cannot read the plan")
-	}
-	content, claimed, err := splitDigest(bytes.TrimPrefix(raw, byteOrderMark))
+// Decode parses the content of a file with the plan of one package or the plans of several ones, which isList reports. It fails with
+// PlanDamaged if the content does not match the digest, and with PlanInvalid if it is no plan or larger than MaxSize.
+func Decode(raw []byte) (plans []*Plan, isList bool, err error) {
+	content, kind, err := verified(raw)
 	if err != nil {
-		return nil, ErrPlanInvalid.New(err, "cannot read the plan")
+		return nil, false, err
+	}
+	if kind == Kind {
+		p, err := parse(content)
+		return []*Plan{p}, false, err
+	}
+	var list planList
+	unknown, err := kjson.UnmarshalStrict(content, &list)
+	if err := errors.Join(append(unknown, err)...); err != nil {
+		return nil, true, ErrPlanInvalid.New(err, "cannot read the plans")
+	}
+	named := map[string]bool{}
+	for _, p := range list.Items {
+		if p == nil {
+			return nil, true, ErrPlanInvalid.New(errors.New("one of them is null"), "cannot read the plans")
+		}
+		if err := p.check(); err != nil {
+			return nil, true, err
+		}
+		if named[p.Package.Short()] {
+			return nil, true, ErrPlanInvalid.New(fmt.Errorf("%s has two", p.Package.Short()), "cannot read the plans")
+		}
+		named[p.Package.Short()] = true
+	}
+	return list.Items, true, nil
+}
+
+// verified returns the canonical content of a file without its digest, and its kind, Kind or ListKind.
+func verified(raw []byte) (content []byte, kind string, err error) {
+	if len(raw) > MaxSize {
+		return nil, "", ErrPlanInvalid.New(fmt.Errorf("it has %d bytes, at most %d are allowed", len(raw), MaxSize), "cannot read the plan")
+	}
+	content, kind, claimed, err := splitDigest(bytes.TrimPrefix(raw, byteOrderMark))
+	if err != nil {
+		return nil, "", ErrPlanInvalid.New(err, "cannot read the plan")
 	}
 	if is := digestOf(content); is != claimed {
-		return nil, ErrPlanDamaged.New(fmt.Errorf("its digest is %s and not %s", is, claimed), "cannot use the plan")
+		return nil, "", ErrPlanDamaged.New(fmt.Errorf("its digest is %s and not %s", is, claimed), "cannot use the plan")
 	}
-	return parse(content)
+	return content, kind, nil
 }
 
 // parse returns the plan of the content that splitDigest returned.
@@ -110,23 +194,24 @@ func parse(content []byte) (*Plan, error) {
 // byteOrderMark is at the start of a file that some editors and shells write.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// splitDigest returns the canonical content of a file without its digest, and the digest.
-func splitDigest(raw []byte) (content []byte, digest string, err error) {
+// splitDigest returns the canonical content of a file without its digest, its kind, and the digest.
+func splitDigest(raw []byte) (content []byte, kind, digest string, err error) {
 	var fields map[string]any
 	strict, err := kjson.UnmarshalStrict(raw, &fields)
 	if err := errors.Join(append(strict, err)...); err != nil {
-		return nil, "", err
+		return nil, "", "", err
 	}
 	digest, ok := fields[digestField].(string)
 	if !ok {
-		return nil, "", errors.New("it has no digest")
+		return nil, "", "", errors.New("it has no digest")
 	}
-	if fields["apiVersion"] != APIVersion || fields["kind"] != Kind {
-		return nil, "", fmt.Errorf("it is not a %s of %s", Kind, APIVersion)
+	kind, _ = fields["kind"].(string)
+	if fields["apiVersion"] != APIVersion || kind != Kind && kind != ListKind {
+		return nil, "", "", fmt.Errorf("it is not a %s or %s of %s", Kind, ListKind, APIVersion)
 	}
 	delete(fields, digestField)
 	content, err = marshal(fields)
-	return content, digest, err
+	return content, kind, digest, err
 }
 
 // check returns an error for a field that a plan written by hand may lack.

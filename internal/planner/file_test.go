@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -131,7 +132,7 @@ func TestGolden(t *testing.T) {
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("the file of a plan (-want +got):\n%s", diff)
 	}
-	back, err := Decode(want)
+	back, err := decodeOne(want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestDecodeOtherSpelling(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, raw := range [][]byte{raw, append([]byte("\xef\xbb\xbf"), raw...)} {
-		back, err := Decode(raw)
+		back, err := decodeOne(raw)
 		if err != nil || back.Digest() != p.Digest() {
 			t.Errorf("%.20q: %v, %v", raw, back, err)
 		}
@@ -220,7 +221,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"an uninstall of what?": {sealed(func(f map[string]any) { f["operation"] = "uninstall"; delete(f, "preconditions") }), ErrPlanInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if p, err := Decode([]byte(tc.file)); !errors.Is(err, tc.want) {
+			if p, err := decodeOne([]byte(tc.file)); !errors.Is(err, tc.want) {
 				t.Errorf("got %v and %v, want %s", p, err, tc.want.Name)
 			}
 		})
@@ -243,6 +244,62 @@ func uninstallOf(fields string) string {
 	return `{"kind":"Plan","apiVersion":"xpkg.dev/v1alpha1","digest":"","operation":"uninstall","preconditions":{"uid":"u"},` + fields + `}`
 }
 
+// decode returns the plan of a file with one.
+func decodeOne(raw []byte) (*Plan, error) {
+	plans, isList, err := Decode(raw)
+	if err != nil || isList {
+		return nil, err
+	}
+	return plans[0], nil
+}
+
+// The plans of several packages are read as they were written. A file with two plans of one package, a plan that is damaged, and a list whose
+// order was changed are refused.
+func TestListOfPlans(t *testing.T) {
+	first := whole(t)
+	second := &Plan{APIVersion: APIVersion, Kind: Kind, Operation: Uninstall, Package: Package{Kind: "Provider", Name: "other"}}
+	second.Preconditions.UID = "u"
+	raw, err := EncodeList([]*Plan{first, second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, isList, err := Decode(raw)
+	if err != nil || !isList || len(got) != 2 || got[0].Digest() != first.Digest() || got[1].Digest() != second.Digest() {
+		t.Fatalf("got %d plans, a list: %t, %v", len(got), isList, err)
+	}
+	if got, isList, err := Decode(encodeList(t)); err != nil || !isList || len(got) != 0 {
+		t.Errorf("an empty list: %v, %t, %v", got, isList, err)
+	}
+	for name, tc := range map[string]struct {
+		raw  []byte
+		want errcode.Code
+	}{
+		"changed":   {bytes.Replace(raw, []byte(`"other"`), []byte(`"third"`), 1), ErrPlanDamaged},
+		"no digest": {[]byte(`{"apiVersion":"xpkg.dev/v1alpha1","kind":"PlanList","items":[]}`), ErrPlanInvalid},
+		"twice":     {encodeList(t, first, first), ErrPlanInvalid},
+		"reordered": {bytes.Replace(encodeList(t, second, first), digestIn(encodeList(t, second, first)), digestIn(raw), 1), ErrPlanDamaged},
+	} {
+		if _, _, err := Decode(tc.raw); !errors.Is(err, tc.want) {
+			t.Errorf("%s: got %v, want %s", name, err, tc.want.Name)
+		}
+	}
+}
+
+func encodeList(t *testing.T, plans ...*Plan) []byte {
+	t.Helper()
+	raw, err := EncodeList(plans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// digestIn returns the digest at the end of a file.
+func digestIn(raw []byte) []byte {
+	at := bytes.LastIndex(raw, []byte("sha256:"))
+	return raw[at : at+len("sha256:")+64]
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add(encode(f, whole(f)))
 	f.Add([]byte(`{"apiVersion":"xpkg.dev/v1alpha1","kind":"Plan","digest":"sha256:00"}`))
@@ -251,14 +308,14 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(unusual))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		p, err := Decode(raw)
+		p, err := decodeOne(raw)
 		if err != nil {
 			if !errors.Is(err, ErrPlanInvalid) && !errors.Is(err, ErrPlanDamaged) {
 				t.Fatalf("an unclassified failure: %v", err)
 			}
 			// The fuzzer cannot produce a valid digest, so the content is parsed without it as
 			// well.
-			content, _, err := splitDigest(raw)
+			content, _, _, err := splitDigest(raw)
 			if err != nil {
 				return
 			}
@@ -267,7 +324,7 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		first := encode(t, p)
-		back, err := Decode(first)
+		back, err := decodeOne(first)
 		if err != nil {
 			t.Fatalf("what was written cannot be read: %v", err)
 		}

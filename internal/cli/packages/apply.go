@@ -28,14 +28,16 @@ type ApplyCmd struct {
 	terminal.OutputFlag
 }
 
-// Run carries out a saved plan, unless the plan is stale.
+// Run carries out saved plans, unless one of them is stale.
 func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
-	p, err := readPlan(env, c.File)
+	plans, isList, err := readPlans(env, c.File)
 	if err != nil {
 		return err
 	}
-	if err := p.RefusalError(); err != nil {
-		return err
+	for _, p := range plans {
+		if err := p.RefusalError(); err != nil {
+			return err
+		}
 	}
 	pl, err := c.open(env, c.ClusterFlags)
 	if err != nil {
@@ -43,6 +45,54 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
 	pl.Pin = true
+	if isList {
+		return c.runList(env, pl, plans)
+	}
+	return c.runOne(env, pl, plans[0])
+}
+
+// runList carries out the plans of several packages.
+func (c *ApplyCmd) runList(env *terminal.Env, pl *clusterPlanner, plans []*planner.Plan) error {
+	all, err := inventory.LoadNamed(env.Context, pl.Client)
+	if err != nil {
+		return err
+	}
+	steps, pending, err := operation.SavedSteps(all, plans)
+	if err != nil {
+		return err
+	}
+	r := review{wait: c.Wait, needsPlan: true, ConsentFlag: terminal.ConsentFlag{Yes: c.Yes}, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag}
+	o := r.operation(env, pl)
+	if len(pending) == 0 {
+		fmt.Fprintln(env.Stderr, "the plans are already applied")
+	} else {
+		pl.Upgrades = plans[0].Upgrades
+		if _, err := o.Plan(env.Context, steps); err != nil {
+			return err
+		}
+	}
+	for _, s := range steps {
+		if planned := pending[s]; planned != nil {
+			if err := checkMoved(env, planned, s.Plan, "Make the plans again with the command that made them, and review them."); err != nil {
+				return err
+			}
+			if err := consentError(s.Plan); err != nil && !c.Yes {
+				return err
+			}
+		}
+	}
+	if err := o.Check(env.Context, steps); err != nil {
+		return err
+	}
+	done, err := o.CarryOut(env.Context, steps)
+	if done == nil {
+		return err
+	}
+	return cmp.Or(err, r.print(env, done))
+}
+
+// runOne carries out the plan of one package.
+func (c *ApplyCmd) runOne(env *terminal.Env, pl *clusterPlanner, p *planner.Plan) error {
 	live, err := inventory.Get(env.Context, pl.Client, p.Package.Kind, p.Package.Name)
 	if err != nil {
 		return err
@@ -72,20 +122,17 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 
 // compare returns an error for a stale plan, and prints all reasons.
 func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *planner.Plan) error {
-	now, err := interruptible(env, "checking the plan again", func() (*planner.Plan, error) { return again(env.Context, pl, planned) })
+	now, err := interruptible(env, "checking the plan again", func() (*planner.Plan, error) { return replan(env.Context, pl, planned) })
 	if err != nil {
 		return err
 	}
-	moved := planner.Compare(planned, now)
-	for _, d := range moved {
-		fmt.Fprintf(env.Stderr, "changed since the plan: %s\n", terminal.Safe(d.String()))
+	flags := ""
+	if len(planned.FieldChanges) > 0 {
+		flags = " and the flags that change its other fields"
 	}
-	if len(moved) > 0 {
-		flags := ""
-		if len(planned.FieldChanges) > 0 {
-			flags = " and the flags that change its other fields"
-		}
-		return errcode.From(planner.MovedError(planned, moved)).WithDo("Nothing was written. Make the plan again with `%s`%s, and review it.", planCommand(planned, c.File), flags)
+	again := fmt.Sprintf("Make the plan again with `%s`%s, and review it.", planCommand(planned, c.File), flags)
+	if err := checkMoved(env, planned, now, again); err != nil {
+		return err
 	}
 	planned.Undoable = now.Undoable
 	for _, w := range now.Warnings {
@@ -93,6 +140,18 @@ func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *plann
 	}
 	printLeftOut(env, now)
 	return nil
+}
+
+// checkMoved returns an error with the advice if a plan that is made now differs from the saved one, and prints all differences.
+func checkMoved(env *terminal.Env, planned, now *planner.Plan, advice string) error {
+	moved := planner.Compare(planned, now)
+	for _, d := range moved {
+		fmt.Fprintf(env.Stderr, "changed since the plan: %s\n", terminal.Safe(d.String()))
+	}
+	if len(moved) == 0 {
+		return nil
+	}
+	return errcode.From(planner.MovedError(planned, moved)).WithDo("Nothing was written. %s", advice)
 }
 
 // planCommand returns the command that plans the same change again and writes the plan to a file.
@@ -110,7 +169,7 @@ func planCommand(p *planner.Plan, file string) string {
 	return strings.Join(words, " ")
 }
 
-func again(ctx context.Context, pl *clusterPlanner, planned *planner.Plan) (*planner.Plan, error) {
+func replan(ctx context.Context, pl *clusterPlanner, planned *planner.Plan) (*planner.Plan, error) {
 	now, err := pl.Replan(ctx, planned)
 	return now, operation.PlanError(err, fmt.Sprintf("%s %s again", planned.Operation, planned.Package.Name))
 }

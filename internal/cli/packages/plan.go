@@ -33,6 +33,7 @@ type PlanCmd struct {
 	Install   planInstallCmd   `cmd:"" help:"Show the changes of an install. Exits with code 2 if there are any."`
 	Update    planUpdateCmd    `cmd:"" aliases:"upgrade" help:"Show the changes of an update. Exits with code 2 if there are any."`
 	Uninstall planUninstallCmd `cmd:"" help:"Show the deletions of an uninstall. Exits with code 2 if there are any."`
+	Sync      planSyncCmd      `cmd:"" help:"Show the changes of xpkg sync. Exits with code 2 if there are any."`
 }
 
 // planOutput selects the output of a plan.
@@ -50,11 +51,11 @@ type planFormat struct {
 	Output string `short:"o" enum:",json,yaml,markdown" default:"" placeholder:"json|yaml|markdown" help:"Print the plan as JSON or YAML, or as Markdown for a pull request."`
 }
 
-// print writes a plan, whose JSON is raw, in the selected format.
-func (f planFormat) print(w io.Writer, p *planner.Plan, raw []byte) error {
-	write := func(w io.Writer) error { return plantext.Write(w, p) }
+// print writes plans, whose JSON is raw, in the selected format.
+func (f planFormat) print(w io.Writer, raw []byte, plans ...*planner.Plan) error {
+	write := func(w io.Writer) error { return writePlans(w, plans) }
 	if f.Output == "markdown" {
-		f.Output, write = "", func(w io.Writer) error { return plantext.WriteMarkdown(w, p) }
+		f.Output, write = "", func(w io.Writer) error { return plantext.WriteMarkdown(w, plans...) }
 	}
 	return terminal.OutputFlag{Output: terminal.ObjectFormat(f.Output)}.Print(w, json.RawMessage(raw), write)
 }
@@ -86,13 +87,13 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 	}
 	how = toContinue(p, how)
 	if o.Out != "" && refused == nil {
-		apply, err := keepPlan(env, o.Out, p, raw, needs != nil)
+		apply, err := keepPlans(env, o.Out, raw, needs != nil, p)
 		if err != nil {
 			return err
 		}
 		how = "run `" + apply + "`"
 	}
-	err = o.print(env.Messages(o.Out), p, raw)
+	err = o.print(env.Messages(o.Out), raw, p)
 	switch {
 	case err != nil:
 		return err
@@ -106,12 +107,47 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 	return nil
 }
 
-// keepPlan writes a plan to a file, or to a folder under a name that is derived from its
-// content. It returns the command that applies the plan, with --yes if the plan needs consent.
-func keepPlan(env *terminal.Env, file string, p *planner.Plan, raw []byte, consent bool) (apply string, err error) {
+// showList saves the plans of several packages, and prints them. It returns the exit code for pending changes, or the error of a plan that
+// breaks other packages.
+func (o planOutput) showList(env *terminal.Env, plans []*planner.Plan) error {
+	raw, err := planner.EncodeList(plans)
+	if err != nil {
+		return err
+	}
+	how := afterDryRun
+	var needs error
+	for _, p := range plans {
+		needs = cmp.Or(needs, p.ConsentError())
+	}
+	if o.Out != "" {
+		apply, err := keepPlans(env, o.Out, raw, needs != nil, plans...)
+		if err != nil {
+			return err
+		}
+		how = "run `" + apply + "`"
+	}
+	if err := o.print(env.Messages(o.Out), raw, plans...); err != nil {
+		return err
+	}
+	switch {
+	case needs != nil:
+		return adviseYes(needs, how)
+	case len(plans) > 0:
+		return terminal.ChangesPending
+	}
+	return nil
+}
+
+// keepPlans writes plans to a file, or to a folder under a name that is derived from their
+// content. It returns the command that applies them, with --yes if one of them needs consent.
+func keepPlans(env *terminal.Env, file string, raw []byte, consent bool, plans ...*planner.Plan) (apply string, err error) {
 	info, err := os.Stat(file)
 	if err == nil && info.IsDir() && !fileutil.IsStdout(file) || strings.HasSuffix(file, string(os.PathSeparator)) {
-		file = filepath.Join(file, p.FileName())
+		name, err := planner.FileNameOf(plans)
+		if err != nil {
+			return "", err
+		}
+		file = filepath.Join(file, name)
 	}
 	apply = "xpkg apply " + wording.ShellWord(file)
 	if consent {
@@ -184,18 +220,14 @@ func (c *planInstallCmd) Run(env *terminal.Env) error {
 }
 
 type planUpdateCmd struct {
-	All bool `hidden:"" help:"Not supported: a plan is for one package."`
 	updateArgs
+	All bool `help:"Plan the update of every package that a user installed to the newest version that is compatible with all others."`
 	planOutput
 }
 
 // Validate returns an error if no package is given.
 func (c *planUpdateCmd) Validate() error {
-	if c.All {
-		return terminal.ErrUsage.New(nil, "a plan is for one package, and --all means every package").
-			WithDo("Show the changes of all packages with `xpkg update --all --dry-run`.")
-	}
-	if len(c.Packages) == 0 {
+	if len(c.Packages) == 0 && !c.All {
 		return errNoName
 	}
 	return nil
@@ -203,13 +235,16 @@ func (c *planUpdateCmd) Validate() error {
 
 // Run prints the plan of an update.
 func (c *planUpdateCmd) Run(env *terminal.Env) error {
+	update := UpdateCmd{updateArgs: c.updateArgs, DryRun: true, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, save: &c.planOutput}
+	if c.All {
+		return update.runAll(env)
+	}
 	targets, err := c.targets(env, c.ClusterFlags)
 	if err != nil {
 		return err
 	}
 	if len(targets) > 1 {
-		return terminal.ErrUsage.New(nil, "a plan is for one package, and %d are given", len(targets)).
-			WithDo("Show the changes of all with `xpkg update %s --dry-run`.", strings.Join(c.Packages, " "))
+		return update.runSeveral(env, targets)
 	}
 	c.Name, c.Ref = targets[0].Name, targets[0].Ref
 	return c.run(env)
@@ -230,33 +265,53 @@ func (c *planUpdateCmd) run(env *terminal.Env) error {
 }
 
 type planUninstallCmd struct {
-	uninstallArgs
+	Names []inventory.Name `arg:"" name:"name" complete:"package" help:"Packages to uninstall, each as NAME, KIND/NAME or KIND NAME."`
 	planOutput
 }
 
+// Validate returns an error for a name that is not valid.
+func (c *planUninstallCmd) Validate() error { return inventory.ValidateNames(c.Names) }
+
 // Run prints the plan of an uninstall.
 func (c *planUninstallCmd) Run(env *terminal.Env) error {
-	return c.run(env, "planning to uninstall "+string(c.Name), func(pl *clusterPlanner) (*planner.Plan, error) {
-		return c.plan(env.Context, pl)
+	if len(c.Names) > 1 {
+		return review{dryRun: true, save: &c.planOutput, ClusterFlags: c.ClusterFlags}.uninstall(env, c.planFlags, c.Names)
+	}
+	return c.planOutput.uninstall(env, uninstallArgs{Name: c.Names[0]})
+}
+
+// uninstall prints the plan of the uninstall of one package.
+func (o planOutput) uninstall(env *terminal.Env, one uninstallArgs) error {
+	return o.run(env, "planning to uninstall "+string(one.Name), func(pl *clusterPlanner) (*planner.Plan, error) {
+		return one.plan(env.Context, pl)
 	})
 }
 
-// readPlan reads a saved plan.
-func readPlan(env *terminal.Env, file string) (*planner.Plan, error) {
+type planSyncCmd struct {
+	syncArgs
+	planOutput
+}
+
+// Run prints the plans of a sync.
+func (c *planSyncCmd) Run(env *terminal.Env) error {
+	return c.syncArgs.run(env, review{dryRun: true, needsPlan: true, save: &c.planOutput, ClusterFlags: c.ClusterFlags}, c.planFlags)
+}
+
+// readPlans reads a saved plan, or the saved plans of several packages.
+func readPlans(env *terminal.Env, file string) (plans []*planner.Plan, isList bool, err error) {
 	in, err := env.OpenInput(file)
 	if err != nil {
-		return nil, ErrPlanRead.New(err, "cannot read the plan")
+		return nil, false, ErrPlanRead.New(err, "cannot read the plan")
 	}
 	defer in.Close()
 	raw, err := io.ReadAll(io.LimitReader(in, planner.MaxSize+1))
 	if err != nil {
-		return nil, ErrPlanRead.New(err, "cannot read the plan")
+		return nil, false, ErrPlanRead.New(err, "cannot read the plan")
 	}
-	p, err := planner.Decode(raw)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	if plans, isList, err = planner.Decode(raw); err != nil {
+		return nil, false, fmt.Errorf("%s: %w", file, err)
 	}
-	return p, nil
+	return plans, isList, nil
 }
 
 // ErrPlanRead is the code for a plan that cannot be read.

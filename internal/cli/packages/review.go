@@ -30,6 +30,8 @@ type review struct {
 	asksToRemove bool
 	// onlyOrphans limits the removals to packages that are orphans when they are removed, also with --yes.
 	onlyOrphans bool
+	// save writes and prints the plans of a dry run, in place of the output of the command. It can be nil.
+	save *planOutput
 	// others returns the steps of an update of the named packages alone. It is set if the user has selected all packages, instead of
 	// naming them.
 	others func(env *terminal.Env, names []string) ([]*operation.Step, error)
@@ -45,6 +47,7 @@ func (r review) change(env *terminal.Env, f planFlags, steps func(*clusterPlanne
 	if err != nil {
 		return err
 	}
+	pl.Pin = r.save != nil
 	defer func() { err = cmp.Or(err, pl.close()) }()
 	all, err := inventory.LoadNamed(env.Context, pl.Client)
 	if err != nil {
@@ -192,6 +195,9 @@ func (r review) preview(env *terminal.Env, steps []*operation.Step) error {
 				broken = adviseYes(s.Plan.ConsentError(), toContinue(s.Plan, afterDryRun))
 			}
 		}
+	}
+	if r.save != nil {
+		return r.save.showList(env, plans)
 	}
 	err := r.Print(env.Stdout, plans, func(w io.Writer) error { return writePlans(w, plans) })
 	switch {

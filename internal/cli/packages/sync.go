@@ -15,10 +15,15 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
+// syncArgs select the packages of a sync.
+type syncArgs struct {
+	Lock  string `required:"" placeholder:"FILE" config:"" help:"Lock file, or - for standard input."`
+	Prune bool   `help:"Uninstall the packages that the lock file does not contain."`
+}
+
 // SyncCmd implements `xpkg sync`.
 type SyncCmd struct {
-	Lock   string        `required:"" placeholder:"FILE" config:"" help:"Lock file, or - for standard input."`
-	Prune  bool          `help:"Uninstall the packages that the lock file does not contain."`
+	syncArgs
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 5m, for each package until it is healthy or deleted."`
 	DryRun bool          `help:"Show the changes without making them. Exits with code 2 if there are any."`
 	terminal.ConsentFlag
@@ -29,25 +34,29 @@ type SyncCmd struct {
 
 // Run installs, updates and uninstalls packages until the installed packages equal the lock file.
 func (c *SyncCmd) Run(env *terminal.Env) error {
+	err := c.run(env, review{
+		dryRun: c.DryRun, wait: c.Wait, needsPlan: true, asksToRemove: true,
+		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
+	}, c.planFlags)
+	if err != nil || !c.Prune || c.Wait == 0 || c.DryRun {
+		return err
+	}
+	return c.finish(env)
+}
+
+// run changes the installed packages to equal the lock file.
+func (c *syncArgs) run(env *terminal.Env, r review, p planFlags) error {
 	f, err := dependencies.ReadClosure(env, c.Lock)
 	if err != nil {
 		return err
 	}
-	r := review{
-		dryRun: c.DryRun, wait: c.Wait, needsPlan: true, asksToRemove: true,
-		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
-	}
-	err = r.change(env, c.planFlags, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
+	return r.change(env, p, func(pl *clusterPlanner, all *inventory.Inventory) ([]*operation.Step, error) {
 		steps, err := c.steps(env, all, f)
 		if err == nil {
 			warnOfTags(env, pl, steps)
 		}
 		return steps, err
 	})
-	if err != nil || !c.Prune || c.Wait == 0 || c.DryRun {
-		return err
-	}
-	return c.finish(env)
 }
 
 // finish waits for the objects of packages that are deleted already, as by an interrupted command.
@@ -68,7 +77,7 @@ func (c *SyncCmd) finish(env *terminal.Env) error {
 
 // steps returns the steps that make the installed packages equal to a lock file. Without --prune, it prints a note about
 // packages that the lock file does not contain.
-func (c *SyncCmd) steps(env *terminal.Env, all *inventory.Inventory, f lockfile.File) ([]*operation.Step, error) {
+func (c *syncArgs) steps(env *terminal.Env, all *inventory.Inventory, f lockfile.File) ([]*operation.Step, error) {
 	steps, err := operation.LockSteps(all, f, func(v1.Package) {})
 	if err != nil {
 		return nil, err

@@ -88,8 +88,7 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 	}
 	one := uninstallArgs{Name: c.Names[0]}
 	if c.DryRun {
-		plan := planUninstallCmd{one, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}, isDryRun: true}}
-		return plan.Run(env)
+		return planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, planFormat: planFormat{string(c.Output)}, isDryRun: true}.uninstall(env, one)
 	}
 	engine, err := newEngine(env, c.ClusterFlags)
 	if err != nil {

@@ -223,6 +223,9 @@ type UpdateCmd struct {
 	connection.ClusterFlags
 	planFlags
 	terminal.OutputFlag
+
+	// save writes and prints the plans of a dry run. It can be nil.
+	save *planOutput
 }
 
 // errNoName is the error of an update without a package.

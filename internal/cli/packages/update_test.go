@@ -82,14 +82,6 @@ func TestInstallFromTheCache(t *testing.T) {
 	}
 }
 
-// A plan of all packages names the command that shows the changes of all of them.
-func TestPlanOfAllPackagesNamesTheCommandForAll(t *testing.T) {
-	err := (&planUpdateCmd{All: true}).Validate()
-	if do := errcode.From(err).Do; !errors.Is(err, terminal.ErrUsage) || !strings.Contains(do, "`xpkg update --all --dry-run`") {
-		t.Errorf("got %v with the advice %q", err, do)
-	}
-}
-
 // The refusal of an update of all packages names the command that updates the others, without those that would be refused too.
 func TestRefusalOfAnUpdateOfAllNamesTheOthers(t *testing.T) {
 	conflict, invalid, network := apply.ErrRefused.New(nil, "refused"), xpkg.ErrInvalidMetaName.New(nil, "invalid"), remote.ErrRegistryUnavailable.New(nil, "down")

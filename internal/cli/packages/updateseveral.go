@@ -182,7 +182,7 @@ func (c *UpdateCmd) runAll(env *terminal.Env) error {
 // several returns the review of an update of several packages.
 func (c *UpdateCmd) several() review {
 	return review{
-		dryRun: c.DryRun, wait: c.Wait, needsPlan: true, atomicFlag: c.atomicFlag,
+		dryRun: c.DryRun, save: c.save, wait: c.Wait, needsPlan: true, atomicFlag: c.atomicFlag,
 		ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, OutputFlag: c.OutputFlag,
 	}
 }

@@ -14,25 +14,41 @@ const fewInMarkdown = 100
 
 // WriteMarkdown writes a plan as Markdown for a pull request: the summary first, then the parts that need a decision, and
 // finally the details, folded.
-func WriteMarkdown(w io.Writer, p *planner.Plan) error {
-	t := pageOf(p, fewInMarkdown)
+func WriteMarkdown(w io.Writer, plans ...*planner.Plan) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### Plan: %s\n\n%s\n", markdownText(t.heading), markdownText(t.summary))
+	for i, p := range plans {
+		if i > 0 {
+			fmt.Fprintln(&b)
+		}
+		writeMarkdownPlan(&b, p)
+	}
+	switch len(plans) {
+	case 0:
+		fmt.Fprintln(&b, "Nothing to do.")
+	case 1:
+	default:
+		fmt.Fprintf(&b, "\n%s\n", markdownText(total(plans)))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeMarkdownPlan(b *strings.Builder, p *planner.Plan) {
+	t := pageOf(p, fewInMarkdown)
+	fmt.Fprintf(b, "### Plan: %s\n\n%s\n", markdownText(t.heading), markdownText(t.summary))
 	if len(t.versions) > 0 {
-		fmt.Fprint(&b, "\n| version | reference |\n|---|---|\n")
+		fmt.Fprint(b, "\n| version | reference |\n|---|---|\n")
 		for _, row := range t.versions {
-			fmt.Fprintf(&b, "| %s |\n", markdownCells(row, " | "))
+			fmt.Fprintf(b, "| %s |\n", markdownCells(row, " | "))
 		}
 	}
 	for _, details := range []bool{false, true} {
 		for _, s := range t.sections {
 			if s.details == details {
-				s.writeMarkdown(&b)
+				s.writeMarkdown(b)
 			}
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 func (s section) writeMarkdown(b *strings.Builder) {
