@@ -24,7 +24,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
-	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -365,7 +364,7 @@ func (m *mirror) copyTags(ctx context.Context, g *errgroup.Group, r repository) 
 // referrers, the mirror can have more, so they are copied one by one.
 func (m *mirror) copyArtifact(ctx context.Context, r repository, tag string) error {
 	subject, suffix, isArtifact := oci.ParseArtifactTag(tag)
-	if !isArtifact || claim.IsTag(tag) {
+	if !isArtifact {
 		return nil
 	}
 	if suffix == "" {

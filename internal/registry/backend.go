@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
-	"github.com/xpkg-dev/xpkg/internal/registry/claim"
+	"github.com/xpkg-dev/xpkg/internal/registry/cluster"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -58,11 +58,11 @@ type BackendOptions struct {
 	Host string
 	// Repositories are the repositories to index. If it is empty, the registry must list its repositories.
 	Repositories []string
-	// PublishIndex publishes the index of the public packages in the registry, as index:main. Of several servers with it, one publishes: the
-	// holder of the lease in index:lease.
+	// PublishIndex publishes the index of the public packages in the registry, as index:main.
 	PublishIndex bool
-	// LeaseSettle is the time between a claim of the lease and its confirmation. Zero means lease.DefaultSettle; a shorter time is unsafe.
-	LeaseSettle time.Duration
+	// Cluster is the cluster in which several servers agree, of which one publishes the index; nil means that this is the only
+	// server in front of the registry.
+	Cluster *cluster.Config
 	// Remote configures the connection.
 	Remote remote.Options
 	// PlainHTTP uses HTTP without TLS.
@@ -271,7 +271,7 @@ func (b *backend) hasTags(ctx context.Context, repository string) (bool, error) 
 		return false, err
 	}
 	tags, err := b.client.ExistingTags(ctx, ref)
-	return slices.ContainsFunc(tags, func(tag string) bool { return !claim.IsTag(tag) }), ofBackend(err)
+	return len(tags) > 0, ofBackend(err)
 }
 
 // digest implements images.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
-	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -164,9 +163,6 @@ func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Dig
 	}
 	var versions []string
 	for _, tag := range tags {
-		if claim.IsTag(tag) {
-			continue
-		}
 		a, err := p.packages.client.Artifact(ctx, ref.WithTag(tag))
 		if err != nil {
 			if isTemporary(ctx, err) {

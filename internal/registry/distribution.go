@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
-	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -207,9 +206,6 @@ func writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if fault := (backendFault{}); errors.As(err, &fault) {
 		status, code = http.StatusBadGateway, codeUnknown
-	}
-	if errors.Is(err, claim.ErrReserved) {
-		code = claim.RefusalCode
 	}
 	if errors.Is(err, ErrDamaged) {
 		status, code = http.StatusInternalServerError, codeDamaged // A repetition does not help.

@@ -102,7 +102,7 @@ func TestAServerThatStartsKeepsTheIndexOfAnEmptyList(t *testing.T) {
 				o.Dir = dir
 			}
 			o.Now = now.read
-			o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, PublishIndex: publishes, LeaseSettle: time.Second}
+			o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, PublishIndex: publishes}
 		})
 	}
 	update := func(s *server) {

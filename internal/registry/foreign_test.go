@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -145,7 +144,7 @@ func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T)
 				o.Host = host
 				o.Backend = &registry.BackendOptions{
 					Host: address, PlainHTTP: true,
-					Repositories: []string{"acme/provider-boats", "acme/secret/provider-plans", "acme/provider-rafts"}, PublishIndex: true, LeaseSettle: time.Millisecond,
+					Repositories: []string{"acme/provider-boats", "acme/secret/provider-plans", "acme/provider-rafts"}, PublishIndex: true,
 				}
 			})
 			s.waitUntil(t, "the backend is indexed", func() bool { return s.indexed(t) >= 2 })

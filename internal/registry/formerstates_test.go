@@ -41,7 +41,7 @@ func indexModes() map[string]func(t *testing.T) func(*registry.Options) {
 			address := startOlareg(t)
 			return func(o *registry.Options) {
 				o.Backend = &registry.BackendOptions{
-					Host: address, PlainHTTP: true, Repositories: indexRepositories, PublishIndex: true, LeaseSettle: time.Millisecond,
+					Host: address, PlainHTTP: true, Repositories: indexRepositories, PublishIndex: true,
 				}
 			}
 		},
@@ -334,7 +334,11 @@ func TestAServerServesNoIndexWithPackagesThatItHides(t *testing.T) {
 			name = "without an index of its own"
 		}
 		t.Run(name, func(t *testing.T) {
-			change := indexModes()["backend"](t)
+			mode, in := indexModes()["backend"](t), inCluster(t)
+			change := func(o *registry.Options) {
+				mode(o)
+				o.Backend.Cluster = in
+			}
 			first := start(t, change)
 			for i, kind := range []string{"Boat", "Plan"} {
 				first.mustPush(t, indexRepositories[i]+":v1.0.0", kind)

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/xpkg-dev/xpkg/internal/registry"
-	"github.com/xpkg-dev/xpkg/internal/testing/dockerregistry"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -23,14 +21,8 @@ func TestSimilarNamesAtTheSameTime(t *testing.T) {
 		},
 		"docker-registry": func(t *testing.T) []*server {
 			t.Helper()
-			address := dockerregistry.Start(t)
-			var all []*server
-			for range 3 {
-				all = append(all, start(t, func(o *registry.Options) {
-					o.Indexer, o.Backend = noIndexer{}, &registry.BackendOptions{Host: address, PlainHTTP: true}
-				}))
-			}
-			return all
+			mortals, _, _ := startMortals(t, 3)
+			return []*server{mortals[0].server, mortals[1].server, mortals[2].server}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/indexer"
-	"github.com/xpkg-dev/xpkg/internal/registry/lease"
+	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -19,8 +19,6 @@ const (
 	// indexRepository is the repository of the published index. Clients cannot push to it.
 	indexRepository = "index"
 	indexTag        = "main"
-	// leaseTag is the tag of the lease of several servers in front of one registry.
-	leaseTag = "lease"
 	// indexValidity is the time after which clients refuse a state of the index. A server publishes it again after half of it.
 	indexValidity = 30 * 24 * time.Hour
 	// mostStates is the number of former states that stay in the registry, with which clients detect forks.
@@ -39,14 +37,11 @@ type publication struct {
 	log   *slog.Logger
 	// signer signs each state; nil signs none.
 	signer *indexer.Signer
-	// shared means that other servers can publish the same index, of which one does, by a lease.
-	shared bool
-	settle time.Duration
-	lease  *lease.Lease
-	// ends is the time at which another server can hold the lease. Every write must end before.
-	ends time.Time
-	// again schedules another publication.
-	again func(after time.Duration)
+	// publisher states whether this server may publish in its backend; nil without a backend.
+	publisher *publisher
+	// election decides which one of several servers publishes; nil if there is only one. Term is the last term of this server.
+	election *election
+	term     *term
 
 	client *indexer.Client
 	ref    oci.Reference
@@ -74,21 +69,39 @@ func (p *publication) publish(ctx context.Context, next *catalog.Catalog, reposi
 	if err := p.openClient(); err != nil {
 		return catalog.Config{}, err
 	}
-	if p.lease == nil {
+	if p.publisher != nil {
+		if err := p.publisher.check(ctx); err != nil {
+			return catalog.Config{}, err
+		}
+	}
+	if p.election == nil {
 		return p.write(ctx, next, repositories)
 	}
-	remaining, err := p.lease.Hold(ctx)
-	if err != nil {
-		return catalog.Config{}, err
+	if config, led, err := p.lead(ctx, next, repositories); led {
+		return config, err
 	}
-	if remaining == 0 {
-		return p.follow(ctx, next)
+	return p.follow(ctx, next)
+}
+
+// lead publishes a catalog, and reports whether this server was the elected one until the end.
+func (p *publication) lead(ctx context.Context, next *catalog.Catalog, repositories []string) (config catalog.Config, led bool, err error) {
+	p.election.mu.Lock()
+	defer p.election.mu.Unlock()
+	term := p.election.term
+	if term == nil {
+		return catalog.Config{}, false, nil
 	}
-	p.ends = time.Now().Add(remaining)
-	if err := p.correctTag(ctx); err != nil {
-		return catalog.Config{}, err
+	if term != p.term {
+		p.forget()
+		p.term = term
 	}
-	return p.write(ctx, next, repositories)
+	p.client.Remote = term.client
+	defer func() { p.client.Remote = p.packages.client }()
+	if err = p.correctTag(term.ctx); err == nil {
+		config, err = p.write(term.ctx, next, repositories)
+	}
+	lost := term.ctx.Err() != nil || errors.Is(err, leader.ErrDeposed)
+	return config, !lost || ctx.Err() != nil, err
 }
 
 // keepPublished returns the first catalog of a process with the published content of the packages that cannot be listed, such as those in damaged repositories.
@@ -133,9 +146,6 @@ func (p *publication) publishedPackages(ctx context.Context) ([]string, error) {
 // follow returns the configuration of the index that another server publishes, with the counts and owners of the next one, or that of the
 // next one if there is none.
 func (p *publication) follow(ctx context.Context, next *catalog.Catalog) (catalog.Config, error) {
-	if wait := p.lease.Wait(); wait > 0 && p.again != nil {
-		p.again(wait)
-	}
 	p.forget()
 	current, err := p.client.Remote.Resolve(ctx, p.ref)
 	switch {
@@ -179,8 +189,6 @@ func (p *publication) correctTag(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithDeadline(ctx, p.ends)
-	defer cancel()
 	_, err = p.client.Remote.Push(ctx, p.ref, a)
 	return err
 }
@@ -306,18 +314,7 @@ func (p *publication) openClient() error {
 	}
 	p.ref = ref.WithTag(indexTag)
 	p.client = &indexer.Client{Remote: p.packages.client, Store: p.packages.store, Now: func() time.Time { return time.Time{} }}
-	if p.shared {
-		p.lease = &lease.Lease{Client: p.packages.client, Ref: ref.WithTag(leaseTag), Now: p.now, Settle: p.settle}
-	}
 	return nil
-}
-
-// release lets another server publish at once.
-func (p *publication) release(ctx context.Context) error {
-	if p.lease == nil {
-		return nil
-	}
-	return p.lease.Release(ctx)
 }
 
 // open reads the state of the tag; none if there is no tag, or if its content is not valid: the next state then replaces it.
@@ -392,7 +389,7 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 	if err := p.sign(ctx, image.Manifest.Digest); err != nil {
 		return err
 	}
-	if err := p.move(ctx, &image); err != nil {
+	if err := indexer.Publish(ctx, p.client.Remote, p.ref, &image, p.former); err != nil {
 		return err
 	}
 	if p.former != nil {
@@ -410,16 +407,6 @@ func (p *publication) push(ctx context.Context, next catalog.Catalog, snapshot b
 	}
 	p.lost = indexer.Replaced{}
 	return nil
-}
-
-// move pushes a state and moves the tag to it, before the lease ends.
-func (p *publication) move(ctx context.Context, image *catalog.Image) error {
-	if p.lease != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, p.ends)
-		defer cancel()
-	}
-	return indexer.Publish(ctx, p.client.Remote, p.ref, image, p.former)
 }
 
 // sign signs a state, unless it has a signature by the key. A state of an earlier process may have none, or one of a former key, and clients of the registry behind

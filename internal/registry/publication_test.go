@@ -211,11 +211,13 @@ func TestTheIndexContinuesWhenItIsDeletedInTheBackend(t *testing.T) {
 	address := startOlareg(t)
 	direct := remote.New(remote.Options{})
 	t.Cleanup(direct.Close)
-	now := newClock()
+	now, in := newClock(), inCluster(t)
 	front := func() *server {
 		s := start(t, func(o *registry.Options) {
 			o.Now = now.read
-			o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{"acme/provider-boats"}, PublishIndex: true, LeaseSettle: time.Minute}
+			o.Backend = &registry.BackendOptions{
+				Host: address, PlainHTTP: true, Repositories: []string{"acme/provider-boats"}, PublishIndex: true, Cluster: in,
+			}
 		})
 		s.waitUntil(t, "the index is ready", func() bool { return s.Site().Healthy() == nil })
 		return s
@@ -484,7 +486,7 @@ func TestTheSignatureOfTheCurrentStateIsRepaired(t *testing.T) {
 	s := start(t, func(o *registry.Options) {
 		o.Signer = signer
 		o.Backend = &registry.BackendOptions{
-			Host: address, PlainHTTP: true, Repositories: []string{"acme/provider-boats", "index"}, PublishIndex: true, LeaseSettle: time.Millisecond,
+			Host: address, PlainHTTP: true, Repositories: []string{"acme/provider-boats", "index"}, PublishIndex: true,
 		}
 	})
 	backend := remote.New(remote.Options{})

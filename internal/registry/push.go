@@ -12,7 +12,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
-	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/internal/registry/limit"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -106,12 +105,16 @@ func (p *push) similar(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	policy := p.policy()
-	readers := []access.Subject{access.Anonymous(), p.subject.WithoutRequested()} // The scope of a bearer token is one repository.
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool {
-		return !access.Similar(name, p.api.repository) ||
-			!slices.ContainsFunc(readers, func(s access.Subject) bool { return policy.May(s, name, access.Read) })
+		return !access.Similar(name, p.api.repository) || !p.mayKnow(name)
 	}), nil
+}
+
+// mayKnow reports whether the subject can read a repository.
+func (p *push) mayKnow(repository string) bool {
+	policy := p.policy()
+	// The scope of a bearer token is one repository.
+	return policy.May(access.Anonymous(), repository, access.Read) || policy.May(p.subject.WithoutRequested(), repository, access.Read)
 }
 
 // manifest serves the push or the deletion of a manifest. Changes of one repository, and of those with similar names, are made one after another, so
@@ -145,6 +148,12 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 		r = r.WithContext(ctx)
 	}
+	if p.publisher != nil {
+		if err := p.publisher.check(r.Context()); err != nil {
+			writeRefusal(w, r, err)
+			return
+		}
+	}
 	if err := p.check(r, body); err != nil {
 		if p.left != nil {
 			p.restoreStatus(r.Context())
@@ -159,7 +168,7 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodDelete:
 		p.forwardDeletion(answer, forward)
 	case p.options.Backend != nil:
-		p.forwardAgreed(answer, forward, body)
+		p.forwardClaimed(answer, forward, body)
 	default:
 		p.images.ServeHTTP(answer, forward)
 	}
@@ -291,9 +300,6 @@ func (p *push) checkContent(ctx context.Context, tags []string, doc *oci.Documen
 	}
 	publishes := !isStatus
 	for _, tag := range tags {
-		if claim.IsTag(tag) {
-			return claim.ErrReserved.New(nil, "the tag %s is reserved for the servers of the registry", tag)
-		}
 		subject, isStatusTag := catalog.ParseStatusTag(tag)
 		if isStatusTag && (!isStatus || subject != doc.Subject.Digest) {
 			return oci.ErrInvalidManifest.New(nil, "the tag %s is reserved for the status of a version", tag)

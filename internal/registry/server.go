@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/cluster"
 	"github.com/xpkg-dev/xpkg/internal/registry/limit"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
 )
@@ -85,11 +87,16 @@ type Server struct {
 	metrics    *metrics
 	changing   keyedmutex.Mutex[string]
 	limiter    *limit.Limiter
+	// publisher and claims are those of a server with a backend. Claims is nil outside of a cluster.
+	publisher *publisher
+	claims    *cluster.Claims
 	// uploads serves uploads within the limits.
 	uploads http.Handler
 	handler http.Handler
 	probing sync.Mutex
 	lock    FolderLock
+	// id identifies this process among the servers of a cluster.
+	id string
 	// folder identifies the folder of the content that is locked; nil with a backend.
 	folder os.FileInfo
 }
@@ -151,6 +158,9 @@ func New(o Options) (_ *Server, err error) {
 	s.packages.digest = s.images.digest
 	s.packages.digests, s.packages.remembers = digestsOf(s.images), o.Backend != nil
 	s.indexGuard = &indexGuard{packages: s.packages, policy: s.policy, log: s.log, corrects: o.Backend == nil}
+	if err := s.openCluster(); err != nil {
+		return nil, err
+	}
 	s.indexBlobs = &indexBlobs{packages: s.packages, guard: s.indexGuard, images: s.images, now: s.now}
 	if s.options.Indexer == nil {
 		s.options.Indexer = s.newIndexer()
@@ -169,9 +179,12 @@ func (s *Server) newIndexer() *LocalIndexer {
 	}
 	if s.publishesIndexIn(indexRepository) {
 		x.publication = &publication{packages: s.packages, guard: s.indexGuard, now: s.now, signer: s.options.Signer, log: s.log}
-		if s.options.Backend != nil {
-			x.publication.shared, x.publication.settle = true, s.options.Backend.LeaseSettle
-			x.publication.again = func(after time.Duration) { time.AfterFunc(after, s.site.checkAll) }
+		x.publication.publisher = s.publisher
+		if b := s.options.Backend; b != nil && b.Cluster != nil {
+			x.publication.election = &election{
+				cluster: b.Cluster, Election: b.Cluster.Election(b.Host, s.id), next: s.packages.requests, log: s.log,
+				elected: func() { s.site.checkAll() },
+			}
 		}
 	}
 	return x
@@ -261,26 +274,52 @@ func (s *Server) openSite() error {
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Run keeps the index up to date until the context ends.
+// openCluster prepares the agreement with other servers in front of the backend. It creates no connection.
+func (s *Server) openCluster() (err error) {
+	if s.options.Backend == nil {
+		return nil
+	}
+	host, _ := os.Hostname() // It is for people.
+	s.id = host + "_" + rand.Text()
+	if c := s.options.Backend.Cluster; c != nil {
+		if s.claims, err = c.Claims(s.options.Backend.Host, s.id, s.now); err != nil {
+			return ErrServer.New(err, "cannot use the cluster of the server")
+		}
+	}
+	s.publisher = s.newPublisher(s.claims)
+	return nil
+}
+
+// Run keeps the index up to date until the context ends. It fails if the server may not use its cluster.
 func (s *Server) Run(ctx context.Context) error {
-	x, ok := s.options.Indexer.(*LocalIndexer)
-	var watching sync.WaitGroup
-	if ok && x.backend != "" {
-		watching.Go(func() { x.watchTags(ctx, s.site.options.Interval, s.site.Changed) })
+	if s.publisher != nil {
+		if err := s.publisher.start(ctx); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var beside sync.WaitGroup
+	var failed error
+	if x, ok := s.options.Indexer.(*LocalIndexer); ok && x.backend != "" {
+		beside.Go(func() { x.watchTags(ctx, s.site.options.Interval, s.site.Changed) })
+		if x.publication != nil && x.publication.election != nil {
+			beside.Go(func() {
+				defer cancel()
+				failed = s.publisher.ofCluster(x.publication.election.run(ctx))
+			})
+		}
 	}
 	err := s.site.Run(ctx)
-	watching.Wait()
-	if !ok || x.publication == nil {
-		return err
-	}
-	if err := x.publication.release(context.WithoutCancel(ctx)); err != nil {
-		s.log.Warn("another server can publish the index only after the time of the lease", "error", err)
-	}
-	return err
+	beside.Wait()
+	return errors.Join(err, failed)
 }
 
 // Close releases the resources. No request may be in progress.
 func (s *Server) Close() error {
+	if s.publisher != nil {
+		s.publisher.release()
+	}
 	return errors.Join(s.site.Close(), s.packages.Close(), s.images.close(), s.lock.Close())
 }
 

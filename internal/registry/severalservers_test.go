@@ -1,122 +1,151 @@
 package registry_test
 
 import (
+	"io"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/registry/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/buffer"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// TestOfSeveralServersOnePublishesTheIndex starts two servers in front of one registry. The second one publishes after the first one
-// has not renewed its lease, and the first one does not overwrite the index when it wakes up.
+// writers records which servers move the tag of an index, in their order.
+type writers struct {
+	mu  sync.Mutex
+	all []string
+}
+
+// of returns the transport of a server.
+func (w *writers) of(name string) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPut && r.URL.Path == "/v2/index/manifests/main" {
+			w.mu.Lock()
+			w.all = append(w.all, name)
+			w.mu.Unlock()
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	})
+}
+
+// TestOfSeveralServersOnePublishesTheIndex starts three servers in front of one registry. One of the others
+// publishes after the first one has lost the API server, and the first one does not overwrite the index when it has
+// it back.
 func TestOfSeveralServersOnePublishesTheIndex(t *testing.T) {
-	address := startOlareg(t)
+	address, in, by := startOlareg(t), inCluster(t), &writers{}
 	direct := remote.New(remote.Options{})
 	t.Cleanup(direct.Close)
-	push := func(repository, kind string) {
+	const boats, rafts, cars = "acme/provider-boats", "acme/provider-rafts", "acme/provider-cars"
+	push := func(repository, version, kind string) {
 		t.Helper()
 		name := repository[strings.LastIndexByte(repository, '/')+1:]
-		if _, err := direct.Push(t.Context(), oci.MustParseReference(address+"/"+repository+":v1.0.0"), build(t, packageYAML(name, kind))); err != nil {
+		ref := oci.MustParseReference(address + "/" + repository + ":" + version)
+		if _, err := direct.Push(t.Context(), ref, build(t, packageYAML(name, kind))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	const boats, rafts, cars = "acme/provider-boats", "acme/provider-rafts", "acme/provider-cars"
-	now := newClock()
 	var log buffer.Buffer
-	defer func() {
-		if strings.Contains(log.String(), "cannot publish") {
-			t.Errorf("a server that does not publish reports an error:\n%s", log.String())
-		}
-	}()
-	front := func() *server {
+	front := func(name string, access *cluster.Config) *server {
 		s := start(t, func(o *registry.Options) {
-			o.Now, o.Log = now.read, slog.New(slog.NewTextHandler(&log, nil))
-			o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: []string{boats, rafts, cars}, PublishIndex: true, LeaseSettle: time.Minute}
+			o.Log = slog.New(slog.NewTextHandler(&log, nil))
+			o.Backend = &registry.BackendOptions{
+				Host: address, PlainHTTP: true, Repositories: []string{boats, rafts, cars}, PublishIndex: true,
+				Cluster: access, Transport: by.of(name),
+			}
 		})
 		s.waitUntil(t, "the first index is ready", func() bool { return s.Site().Healthy() == nil })
 		return s
 	}
-	// update waits for an update of a server that starts after the call.
-	update := func(s *server, repository string) {
-		t.Helper()
-		for range 2 {
-			_, before := s.Site().Updated()
-			s.Site().Changed(repository)
-			s.waitUntil(t, "an update", func() bool {
-				_, n := s.Site().Updated()
-				return n > before
-			})
-		}
-	}
-	push(boats, "Boat")
-	first := front()
+	var isCut atomic.Bool
+	first := front("first", wrapped(in, func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if isCut.Load() {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return next.RoundTrip(r)
+		})
+	}))
 	client := newReader(t, first)
-	publishes := func(what string, want ...string) oci.Digest {
+	var delayed oci.Digest
+	// publishes waits until the index has some kinds, while servers look for changes.
+	publishes := func(what string, servers []*server, want ...string) oci.Digest {
 		t.Helper()
-		if got := client.kinds(t); !slices.Equal(got, want) {
-			t.Fatalf("%s: the index has the kinds %q, want %q", what, got, want)
-		}
-		d, err := direct.Resolve(t.Context(), oci.MustParseReference(address+"/index:main"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d.Digest
+		var current oci.Descriptor
+		wait.Until(t, 2*time.Minute, what, func() (string, bool) {
+			for _, s := range servers {
+				s.Site().CheckAll()
+			}
+			var err error
+			current, err = direct.Resolve(t.Context(), oci.MustParseReference(address+"/index:main"))
+			if err != nil || current.Digest == delayed {
+				return current.Digest.String(), false // Clients refuse the state that was delayed.
+			}
+			got := client.kinds(t)
+			return strings.Join(got, " "), slices.Equal(got, want)
+		})
+		return current.Digest
 	}
-	now.add(time.Minute)
-	update(first, boats)
-	stale := publishes("the first server", "Boat")
+	push(boats, "v1.0.0", "Boat")
+	stale := publishes("the first server", []*server{first}, "Boat")
 
-	second := front()
-	push(rafts, "Raft")
-	update(second, rafts)
-	if len(second.found(t, "", "kind:Raft")) != 1 {
-		t.Error("a server that does not publish has no search of its own")
+	second, third := front("second", in), front("third", in)
+	push(rafts, "v1.0.0", "Raft")
+	second.Site().CheckAll()
+	second.waitUntil(t, "a server that does not publish has a search of its own", func() bool { return len(second.found(t, "", "kind:Raft")) == 1 })
+	publishes("the first server", []*server{first, second, third}, "Boat", "Raft")
+	if by.all = slices.Compact(by.all); !slices.Equal(by.all, []string{"first"}) {
+		t.Fatalf("%q have published the index", by.all)
 	}
-	publishes("the second server, which has no lease", "Boat")
-	for range 4 {
-		now.add(time.Minute)
-		update(second, rafts)
-	}
-	want := publishes("the second server, after the expiry", "Boat", "Raft")
 
-	push(cars, "Car")
-	update(first, cars)
-	if len(first.found(t, "", "kind:Car")) != 1 {
-		t.Error("the first server does not update its search")
+	election := in.Election(address, "")
+	holder := func() string {
+		lease, err := clientsOf(t, in).CoordinationV1().Leases(in.Namespace).Get(t.Context(), election.Name, metav1.GetOptions{})
+		if err != nil || lease.Spec.HolderIdentity == nil {
+			return ""
+		}
+		return *lease.Spec.HolderIdentity
 	}
-	if got := publishes("the first server, which wakes up late", "Boat", "Raft"); got != want {
-		t.Errorf("the former holder published %s in place of %s", got, want)
+	before := holder()
+	isCut.Store(true)
+	wait.Until(t, 2*time.Minute, "another server holds the Lease", func() (string, bool) { return holder(), holder() != before })
+	push(cars, "v1.0.0", "Car")
+	want := publishes("another server", []*server{first, second, third}, "Boat", "Car", "Raft")
+	isCut.Store(false)
+	leader, standby := second, third
+	if by.all = slices.Compact(by.all); by.all[len(by.all)-1] == "third" {
+		leader, standby = third, second
 	}
-	update(second, cars)
-	want = publishes("the second server", "Boat", "Car", "Raft")
 
 	// A write of the former holder arrives that the registry has delayed.
 	index := oci.MustParseReference(address + "/index:main")
-	delayed, err := direct.Artifact(t.Context(), index.WithDigest(stale))
+	former, err := direct.Artifact(t.Context(), index.WithDigest(stale))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := direct.Push(t.Context(), index, delayed); err != nil {
+	if delayed, err = direct.Push(t.Context(), index, former); err != nil {
 		t.Fatal(err)
 	}
-	update(second, cars)
-	if got := publishes("the second server, after a delayed write", "Boat", "Car", "Raft"); got != want {
-		t.Errorf("the holder published %s in place of %s", got, want)
+	if got := publishes("the leader, after a delayed write", []*server{first, second, third}, "Boat", "Car", "Raft"); got != want {
+		t.Errorf("the leader published %s in place of %s", got, want)
 	}
-	second.stop()
-	for range 2 {
-		update(first, cars)
-		now.add(time.Minute)
+	if by.all = slices.Compact(by.all); len(by.all) != 2 {
+		t.Errorf("%q have published the index", by.all)
 	}
-	if _, err := direct.Push(t.Context(), oci.MustParseReference(address+"/"+rafts+":v2.0.0"), build(t, packageYAML("provider-rafts", "Canoe"))); err != nil {
-		t.Fatal(err)
+	leader.stop()
+	push(rafts, "v2.0.0", "Canoe")
+	publishes("a server to which the former one released the Lease", []*server{first, standby}, "Boat", "Canoe", "Car")
+	if strings.Contains(log.String(), "cannot publish") {
+		t.Errorf("a server that does not publish reports an error:\n%s", log.String())
 	}
-	update(first, rafts)
-	publishes("the first server, to which the second one released the lease", "Boat", "Canoe", "Car")
 }

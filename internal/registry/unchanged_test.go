@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/random"
@@ -103,7 +102,7 @@ func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
 	s := start(t, func(o *registry.Options) {
 		o.Backend = &registry.BackendOptions{
 			Host: address, PlainHTTP: true, Repositories: []string{"acme/provider-boats", "acme/image", "acme/missing"},
-			PublishIndex: true, LeaseSettle: time.Millisecond,
+			PublishIndex: true,
 		}
 	})
 	s.waitUntil(t, "the first index is ready", func() bool { return s.Site().Healthy() == nil })

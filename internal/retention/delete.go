@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
-	"github.com/xpkg-dev/xpkg/internal/registry/claim"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -89,7 +88,7 @@ func checkTags(ctx context.Context, client *remote.Client, ref oci.Reference, v 
 		return "", err
 	}
 	for _, tag := range tags {
-		if _, isStatus := catalog.ParseStatusTag(tag); tag == v.Tag || isStatus || claim.IsTag(tag) {
+		if _, isStatus := catalog.ParseStatusTag(tag); tag == v.Tag || isStatus {
 			continue
 		}
 		// The tag without a suffix lists the referrers.

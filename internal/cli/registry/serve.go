@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/cluster"
 	"github.com/xpkg-dev/xpkg/internal/registry/pages"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -37,7 +38,7 @@ type serveCmd struct {
 	TLSKey        string       `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
 	Backend       string       `placeholder:"HOST" help:"Serve the packages of this registry instead of a folder. The server needs credentials for it."`
 	Repository    []string     `placeholder:"REPOSITORY" help:"With --backend, repository to index, for a registry that does not list its repositories. Can be given more than once."`
-	PublishIndex  bool         `help:"With --backend, publish the index in that registry as index:main. Of several such servers, one publishes. A server with a folder always does so."`
+	PublishIndex  bool         `help:"With --backend, publish the index in that registry as index:main. Of several such servers in a cluster, one publishes. A server with a folder always does so."`
 	Texts         bool         `default:"true" negatable:"" help:"Add field names, descriptions and readmes to the index, for searching them. This reads the whole newest version of each package."`
 	SignKey       string       `placeholder:"FILE" help:"Private key that signs the published index (PEM): ECDSA with the curve P-256, or Ed25519."`
 	MaxUploadSize flags.Amount `default:"4GiB" placeholder:"N" help:"Largest blob that the server accepts."`
@@ -137,7 +138,14 @@ func (c *serveCmd) backend(ctx context.Context) (*registry.BackendOptions, error
 	if settings.RootCAs != nil {
 		transport.TLSClientConfig.RootCAs = settings.RootCAs
 	}
-	return &registry.BackendOptions{Host: host, Repositories: c.Repository, PublishIndex: c.PublishIndex, Remote: o, PlainHTTP: settings.PlainHTTP, Transport: transport}, nil
+	in, err := cluster.Detect()
+	if err != nil {
+		return nil, registry.ErrServer.New(err, "cannot use the ServiceAccount of the Pod").
+			WithDo("Mount the token of its ServiceAccount, or none (automountServiceAccountToken: false) if this is the only server in front of %s.", host)
+	}
+	return &registry.BackendOptions{
+		Host: host, Repositories: c.Repository, PublishIndex: c.PublishIndex, Cluster: in, Remote: o, PlainHTTP: settings.PlainHTTP, Transport: transport,
+	}, nil
 }
 
 // serve serves requests and updates the index until the context ends.
@@ -150,7 +158,10 @@ func (c *serveCmd) serve(env *terminal.Env, listener net.Listener, certificates 
 	ctx, cancel := context.WithCancel(env.Context)
 	defer cancel()
 	indexing, served := make(chan error, 1), make(chan error, 1)
-	go func() { indexing <- handler.Run(ctx) }()
+	go func() {
+		defer cancel() // It ends before the context only if it fails.
+		indexing <- handler.Run(ctx)
+	}()
 	go func() { served <- handler.Serve(server, listener) }()
 	if err := c.announce(env, listener.Addr().String()); err != nil {
 		return err
