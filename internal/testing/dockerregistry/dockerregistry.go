@@ -24,7 +24,7 @@ func Start(t testing.TB) string {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yml")
-	content := "version: 0.1\nlog: {level: info, formatter: json}\nstorage: {filesystem: {rootdirectory: " + dir + "/data}, delete: {enabled: true}}\nhttp: {addr: 127.0.0.1:0}\n"
+	content := "version: 0.1\nlog: {level: info, formatter: json}\nstorage: {filesystem: {rootdirectory: \"" + dir + "/data\"}, delete: {enabled: true}}\nhttp: {addr: 127.0.0.1:0}\n"
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
