@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // A Request asks for the provider of a kind.
@@ -18,6 +19,8 @@ type Request struct {
 	RecordedKinds map[dependency.KindRef]string
 	// Present lists repositories of packages that are installed, locked, or required by name.
 	Present map[string]bool
+	// locations are those of Present, which are the same for all spellings.
+	locations map[string]bool
 	// Holders maps the names of CRDs to the packages that hold them, for messages.
 	Holders map[string]string
 	// GroupPublishers identify the publishers of all kinds of the API group; see [Publishers].
@@ -76,6 +79,7 @@ type Ranking struct {
 // group have the same publisher; content that was only downloaded is not selected. Candidates that were dropped because of a conflict count as alternatives: a conflict must
 // not turn the package of another publisher into the only candidate.
 func Rank(q Request, candidates []Candidate) Ranking {
+	q = q.located()
 	out := Ranking{Kind: q.Kind}
 	var usable []group
 	publishers := slices.Clone(q.GroupPublishers)
@@ -117,7 +121,7 @@ func Rank(q Request, candidates []Candidate) Ranking {
 // dropRemoved drops the packages that do not define the kind any more if another package of the publisher does: the kind has moved to it.
 func (q Request) dropRemoved(usable []group, out *Ranking) []group {
 	return slices.DeleteFunc(slices.Clone(usable), func(g group) bool {
-		if !g[0].Removed || q.isPresent(g) || g[0].Repository == q.Recorded {
+		if !g[0].Removed || q.isPresent(g) || q.isRecorded(g[0]) {
 			return false
 		}
 		at := slices.IndexFunc(usable, func(other group) bool {
@@ -157,12 +161,12 @@ func (g group) with(first Candidate) group {
 // preferred returns the name of a package that is recorded or present, otherwise the first one.
 func (g group) preferred(q Request) Candidate {
 	for _, c := range g {
-		if c.Repository == q.Recorded {
+		if q.isRecorded(c) {
 			return c
 		}
 	}
 	for _, c := range g {
-		if q.Present[c.Repository] {
+		if q.has(c) {
 			return c
 		}
 	}
@@ -170,7 +174,28 @@ func (g group) preferred(q Request) Candidate {
 }
 
 func (q Request) isPresent(g group) bool {
-	return slices.ContainsFunc(g, func(c Candidate) bool { return q.Present[c.Repository] })
+	return slices.ContainsFunc(g, q.has)
+}
+
+// has reports whether the package of a candidate is present, under any spelling of its repository.
+func (q Request) has(c Candidate) bool {
+	return q.Present[c.Repository] || q.locations[oci.RepositoryLocation(c.Repository)]
+}
+
+// isRecorded reports whether a candidate was selected before.
+func (q Request) isRecorded(c Candidate) bool {
+	return q.Recorded != "" && oci.SameRepository(c.Repository, q.Recorded)
+}
+
+// located returns the request with the locations of the packages that are present.
+func (q Request) located() Request {
+	q.locations = make(map[string]bool, len(q.Present))
+	for repository, present := range q.Present {
+		if present {
+			q.locations[oci.RepositoryLocation(repository)] = true
+		}
+	}
+	return q
 }
 
 // refuse returns the reason why a candidate cannot be selected, or "". Final reports that it does not provide the kind at
@@ -181,7 +206,7 @@ func (q Request) refuse(c Candidate) (why string, final bool) {
 		return "it is a Function that has the kind as its input, which is not a resource of the API server", true
 	case c.Role == Elsewhere:
 		return "it uses the kind, but does not define it", true
-	case q.Present[c.Repository] || c.Repository == q.Recorded:
+	case q.has(c) || q.isRecorded(c):
 		return "", false
 	case c.Version == "":
 		return cmp.Or(c.Unusable, "it has no version that can be installed"), true
@@ -189,7 +214,7 @@ func (q Request) refuse(c Candidate) (why string, final bool) {
 		return fmt.Sprintf("its version %s serves %s, not %s", c.Version, strings.Join(c.Served, " and "), q.Kind.Version), true
 	}
 	for _, crd := range c.CRDs {
-		if holder, held := q.Holders[crd]; held && holder != c.Repository {
+		if holder, held := q.Holders[crd]; held && !oci.SameRepository(holder, c.Repository) {
 			return fmt.Sprintf("it also defines %s, which %s holds", crd, holder), false
 		}
 	}
@@ -199,7 +224,7 @@ func (q Request) refuse(c Candidate) (why string, final bool) {
 // decide sets the reason for the first candidate, if it is selected without asking the user.
 func (q Request) decide(out *Ranking, usable []group, publishers []string) {
 	if q.Recorded != "" {
-		at := slices.IndexFunc(out.Order, func(c Candidate) bool { return c.Repository == q.Recorded })
+		at := slices.IndexFunc(out.Order, q.isRecorded)
 		first := Candidate{Repository: q.Recorded, Kind: q.Kind.Name, Group: q.Kind.Group}
 		if at >= 0 {
 			first = out.Order[at]

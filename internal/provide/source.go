@@ -11,6 +11,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
@@ -121,6 +122,7 @@ func (f *Finder) Rank(ctx context.Context, q Request) (Ranking, error) {
 		q.Recorded = recorded(sources, q.Kind, f.Selected)
 	}
 	q.Present = union(q.Present, f.Present)
+	q = q.located()
 	if kept := withoutDownloads(matching(q.Kind, all), q); len(kept) > 0 {
 		all, group = kept, withoutDownloads(group, q)
 	}
@@ -140,7 +142,7 @@ func (f *Finder) Rank(ctx context.Context, q Request) (Ranking, error) {
 func holders(held map[string]string, known []Candidate) []string {
 	var out []string
 	for crd, repository := range held {
-		at := slices.IndexFunc(known, func(c Candidate) bool { return c.Repository == repository })
+		at := slices.IndexFunc(known, func(c Candidate) bool { return oci.SameRepository(c.Repository, repository) })
 		switch {
 		case repository == "":
 			out = append(out, "the CRD "+crd)
@@ -157,7 +159,7 @@ func holders(held map[string]string, known []Candidate) []string {
 // only downloaded is used if there are no others, so that a download never changes a selection.
 func withoutDownloads(all []Candidate, q Request) []Candidate {
 	return slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool {
-		return c.Downloaded && !q.Present[c.Repository] && q.Recorded != c.Repository
+		return c.Downloaded && !q.has(c) && !q.isRecorded(c)
 	})
 }
 
