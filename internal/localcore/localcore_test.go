@@ -118,10 +118,10 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := spec.Files[crdMount+"/a.yaml"]; !ok || spec.Env["CRDS_PATH"] != crdMount || spec.Env["ENABLE_WEBHOOKS"] != "false" || spec.Env["WEBHOOK_SERVICE_NAME"] != "" {
+	if _, ok := spec.Files[crdMount+"/a.yaml"]; !ok || spec.Env["CRDS_PATH"] != crdMount || spec.Env["ENABLE_WEBHOOKS"] != "false" || spec.Env["WEBHOOK_ENABLED"] != "false" || spec.Env["WEBHOOK_SERVICE_NAME"] != "" {
 		t.Errorf("%v, files %v", spec.Env, slices.Sorted(maps.Keys(spec.Files)))
 	}
-	if spec, err = c.initSpec(files, nil, true); err != nil || spec.Env["ENABLE_WEBHOOKS"] != "true" || spec.Env["WEBHOOK_SERVICE_NAME"] != webhookName {
+	if spec, err = c.initSpec(files, nil, true); err != nil || spec.Env["WEBHOOK_ENABLED"] != "true" || spec.Env["WEBHOOK_SERVICE_NAME"] != webhookName {
 		t.Errorf("%v %v", spec.Env, err)
 	}
 }

@@ -74,7 +74,8 @@ func (c *Core) initSpec(files map[string][]byte, crds []manifest, webhooks bool)
 	}
 	maps.Copy(env, map[string]string{
 		"CRDS_PATH": crdMount, "TLS_CA_SECRET_NAME": v1.RootCASecretName, "TLS_SERVER_SECRET_NAME": serverSecret, "TLS_CLIENT_SECRET_NAME": clientSecret,
-		"ENABLE_WEBHOOKS": strconv.FormatBool(webhooks),
+		// The initialization of a core such as v2.0.2 reads the second name only, although its Helm chart sets the first one.
+		"ENABLE_WEBHOOKS": strconv.FormatBool(webhooks), "WEBHOOK_ENABLED": strconv.FormatBool(webhooks),
 	})
 	if webhooks {
 		maps.Copy(env, map[string]string{

@@ -67,7 +67,8 @@ func New(t testing.TB, executable, kubeconfig string, c client.Client) *Core {
 			t.Fatal(err)
 		}
 	}
-	core.environment = append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+Namespace, "POD_SERVICE_ACCOUNT="+Account, "ENABLE_WEBHOOKS=false",
+	core.environment = append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_NAMESPACE="+Namespace, "POD_SERVICE_ACCOUNT="+Account,
+		"ENABLE_WEBHOOKS=false", "WEBHOOK_ENABLED=false", // The first for "core start", the second for "core init" of some versions.
 		"CRDS_PATH="+filepath.Join(filepath.Dir(executable), "crds"), "XPKG_CACHE_DIR="+cache, "TLS_CLIENT_CERTS_DIR="+core.certificate,
 		"TLS_CA_SECRET_NAME=crossplane-root-ca", "TLS_SERVER_SECRET_NAME=crossplane-tls-server", "TLS_CLIENT_SECRET_NAME="+ClientSecret)
 	return core

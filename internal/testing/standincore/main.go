@@ -60,8 +60,12 @@ func run(ctx context.Context, args []string) error {
 	return fmt.Errorf("unexpected arguments %q", args)
 }
 
-// initialize applies the CRDs, and makes the writes of packages that the initialization of core makes.
+// initialize applies the CRDs, and makes the writes of packages that the initialization of core makes. Like core v2.0.2, it
+// needs the folder of webhook configurations unless WEBHOOK_ENABLED is false, whatever ENABLE_WEBHOOKS is.
 func initialize(ctx context.Context, cluster dynamic.Interface) error {
+	if _, err := os.Stat("/webhookconfigurations"); err != nil && os.Getenv("WEBHOOK_ENABLED") != "false" {
+		return err
+	}
 	files, err := filepath.Glob(filepath.Join(os.Getenv("CRDS_PATH"), "*.yaml"))
 	if err != nil {
 		return err
