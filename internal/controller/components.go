@@ -43,10 +43,12 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
@@ -283,7 +285,7 @@ func classifyFailure(reason v1.ConditionReason) revision.Failure {
 	switch {
 	case is(func(c errcode.Code) bool { return c.Final }):
 		return revision.Final
-	case is(func(c errcode.Code) bool { return c.Refusal }):
+	case is(func(c errcode.Code) bool { return c.Refusal }) || slices.ContainsFunc(unmet(), func(c errcode.Code) bool { return c.Name == name }):
 		return revision.Refused
 	case name == apply.ErrPartial.Name:
 		return revision.Partial
@@ -293,4 +295,11 @@ func classifyFailure(reason v1.ConditionReason) revision.Failure {
 		return revision.RuntimeFailure
 	}
 	return revision.Transient
+}
+
+// unmet returns the codes of the checks before the first write of a revision that depend on other objects of the cluster:
+// a revision is not healthy until they change, and an attempt writes nothing while they do not.
+func unmet() []errcode.Code {
+	return append(graph.Codes(), apply.ErrKindNotServed, crossplane.ErrVersion, manifests.ErrPrivileges, rbac.ErrPermissionDenied, rbac.ErrPolicyUnreadable,
+		runtime.ErrRuntimeConfig)
 }

@@ -365,6 +365,9 @@ func TestDependencyUpgradesAreRolledBackTogether(t *testing.T) {
 			if message := root.Status.Rollback.Message; !strings.Contains(message, "AdmissionDenied") {
 				t.Errorf("the reason is missing: %s", message)
 			}
+			if root.Status.Rollback.RetryTime == nil {
+				t.Error("the upgrade is not tried again")
+			}
 			leaf := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-leaf"}}
 			w.WaitPackage(t, leaf, "runs the version before", func() bool {
 				a := leaf.Status.Activation
