@@ -132,10 +132,13 @@ func (s *suite) installContentAsCore(t *testing.T, name, content string) install
 	return installed{p, rev, objects.Deployment}
 }
 
-// asCore changes the container of a runtime to the one of core, which names the image by its tag, and lists the variables of
-// certificates first.
+// asCore changes the container of a runtime to the one of core, which names the image by its tag, lists the variables of
+// certificates first, and, up to version 2.0 at least, names the certificate of the client twice.
 func asCore(c *corev1.Container, image string) {
 	c.Image = image
+	if slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "TLS_CLIENT_CERTS_DIR" }) {
+		c.Env = append(c.Env, corev1.EnvVar{Name: "ESS_TLS_CERTS_DIR", Value: "$(TLS_CLIENT_CERTS_DIR)"})
+	}
 	slices.SortStableFunc(c.Env, func(a, b corev1.EnvVar) int {
 		first := func(e corev1.EnvVar) int {
 			if strings.HasPrefix(e.Name, "TLS_") {

@@ -18,6 +18,10 @@ import (
 // desired state pins the image.
 const adoptedAnnotation = "xpkg.dev/adopted-state"
 
+// formerVariable names the certificate of a client for providers of Crossplane 1. Versions of core up to 2.0 at least set it for
+// every Provider, and the manager only keeps it.
+var formerVariable = corev1.EnvVar{Name: "ESS_TLS_CERTS_DIR", Value: "$(TLS_CLIENT_CERTS_DIR)"}
+
 // keepAdopted changes spec to the live image of a Deployment that is being adopted, or was adopted
 // with the same desired state, if the Deployment runs the same content with the same configuration.
 // Sum is the digest of the desired state. It reports whether it changed spec.
@@ -32,6 +36,9 @@ func keepAdopted(live *appsv1.Deployment, spec *appsv1.DeploymentSpec, sum strin
 		return false
 	}
 	to.Image = from.Image
+	if slices.Contains(from.Env, formerVariable) && !slices.Contains(to.Env, formerVariable) {
+		to.Env = append(to.Env, formerVariable)
+	}
 	if _, known := live.Spec.Template.Annotations[manifests.CertificatesAnnotation]; !known {
 		delete(same.Template.Annotations, manifests.CertificatesAnnotation)
 	}
