@@ -79,11 +79,12 @@ var escalations = []escalation{
 		verbs: []string{verbImpersonate}, policyOnly: true,
 	},
 	{
+		// Controllers write the roles and bindings that the objects of the last groups name.
 		reason: "grant its permissions to other identities, and withdraw theirs",
-		targets: []target{
+		targets: append([]target{
 			{rbacv1.GroupName, []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"}},
 			{"authorization.openshift.io", []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"}},
-		},
+		}, everythingIn("capsule.clastix.io", "hnc.x-k8s.io", "management.cattle.io", "rbacmanager.reactiveops.io")...),
 		verbs: verbsWriteDelete,
 	},
 	{
@@ -144,13 +145,18 @@ var escalations = []escalation{
 		// The controller runs the program, image or playbook in the object with its own permissions, or with a
 		// ServiceAccount that the object names.
 		reason: "run programs with the permissions of the controllers that execute them",
-		targets: everythingIn(
-			"actions.github.com", "actions.summerwind.dev", "ansible.crossplane.io", "ansible.m.crossplane.io", "apps.kruise.io",
-			"batch.volcano.sh", "build.openshift.io", "eventing.knative.dev", "infra.contrib.fluxcd.io", "jobset.x-k8s.io", "keda.sh",
-			"kpack.io", "kubeflow.org", "kubevirt.io", "*.kubevirt.io", "leaderworkerset.x-k8s.io", "opentofu.upbound.io",
-			"opentofu.m.upbound.io", "prow.k8s.io", "ray.io", "serving.knative.dev", "shipwright.io", "sources.knative.dev",
-			"sparkoperator.k8s.io", "tekton.dev", "*.tekton.dev", "tf.crossplane.io", "tf.upbound.io", "tf.m.upbound.io",
-		),
+		targets: append([]target{
+			{"monitoring.coreos.com", []string{"alertmanagers", "prometheusagents", "prometheuses", "thanosrulers"}},
+		}, everythingIn(
+			"actions.github.com", "actions.summerwind.dev", "ansible.crossplane.io", "ansible.m.crossplane.io", "app.terraform.io",
+			"apps.kruise.io", "auto.pulumi.com", "batch.volcano.sh", "build.openshift.io", "camel.apache.org", "chaos-mesh.org",
+			"controller.devfile.io", "eventing.knative.dev", "flink.apache.org", "infra.contrib.fluxcd.io", "jobset.x-k8s.io", "keda.sh",
+			"kpack.io", "kubeflow.org", "kubevirt.io", "*.kubevirt.io", "leaderworkerset.x-k8s.io", "litmuschaos.io",
+			"machinelearning.seldon.io", "nvidia.com", "opentelemetry.io", "opentofu.upbound.io", "opentofu.m.upbound.io",
+			"operator.knative.dev", "prow.k8s.io", "pulumi.com", "ray.io", "serving.knative.dev", "serving.kserve.io", "shipwright.io",
+			"sources.knative.dev", "sparkoperator.k8s.io", "tekton.dev", "*.tekton.dev", "tf.crossplane.io", "tf.upbound.io",
+			"tf.m.upbound.io", "upgrade.cattle.io", "workspace.devfile.io",
+		)...),
 		verbs: verbsWriteDelete,
 	},
 	{
@@ -158,10 +164,11 @@ var escalations = []escalation{
 		// permissions. The groups include the configuration of the identity and of the source.
 		reason: "create and change every object that the controllers of these manifests may write, such as provider-kubernetes or Argo CD",
 		targets: everythingIn(
-			"argocd.crossplane.io", "*.argocd.crossplane.io", "argoproj.io", "core.oam.dev", "fleet.cattle.io", "fluxcd.controlplane.io",
-			"helm.cattle.io", "helm.crossplane.io", "helm.m.crossplane.io", "http.crossplane.io", "http.m.crossplane.io",
+			"argocd.crossplane.io", "*.argocd.crossplane.io", "argoproj.io", "carto.run", "catalog.cattle.io", "core.oam.dev", "fleet.cattle.io", "fluxcd.controlplane.io",
+			"gitops.kluctl.io", "helm.cattle.io", "helm.crossplane.io", "helm.m.crossplane.io", "http.crossplane.io", "http.m.crossplane.io",
 			"k3s.cattle.io", "kappctrl.k14s.io", "kro.run", "kubernetes.crossplane.io", "kubernetes.m.crossplane.io",
-			"metacontroller.k8s.io", "*.open-cluster-management.io", "*.toolkit.fluxcd.io", "velero.io",
+			"metacontroller.k8s.io", "*.open-cluster-management.io", "policy.karmada.io", "templates.kluctl.io", "*.toolkit.fluxcd.io",
+			"velero.io", "work.karmada.io",
 		),
 		verbs: verbsWriteDelete,
 	},
@@ -246,7 +253,7 @@ var escalations = []escalation{
 		targets: append([]target{
 			{"networking.k8s.io", []string{"ingressclasses", "ingresses", "networkpolicies"}},
 			{"route.openshift.io", []string{"routes"}},
-		}, everythingIn("cilium.io", "*.istio.io", "gateway.networking.k8s.io", "metallb.io", "policy.networking.k8s.io",
+		}, everythingIn("cilium.io", "*.istio.io", "gateway.networking.k8s.io", "k8s.cni.cncf.io", "metallb.io", "policy.networking.k8s.io",
 			"projectcontour.io", "projectcalico.org", "*.projectcalico.org", "traefik.io")...),
 		verbs: verbsWriteDelete,
 	},

@@ -106,6 +106,10 @@ func TestKnownAttacksAreListed(t *testing.T) {
 		"tekton.dev/taskruns": "create", "triggers.tekton.dev/triggers": "create", "kyverno.io/clusterpolicies": "create",
 		"mutations.gatekeeper.sh/assign": "create", "source.toolkit.fluxcd.io/gitrepositories": "patch", "velero.io/restores": "create",
 		"kustomize.toolkit.fluxcd.io/kustomizations": "patch", "cluster.x-k8s.io/machines": "create", "kubevirt.io/virtualmachines": "create",
+		"monitoring.coreos.com/prometheuses": "create", "pulumi.com/stacks": "create", "upgrade.cattle.io/plans": "create",
+		"chaos-mesh.org/workflows": "create", "gitops.kluctl.io/kluctldeployments": "patch", "work.karmada.io/works": "create",
+		"rbacmanager.reactiveops.io/rbacdefinitions": "create", "capsule.clastix.io/tenants": "update",
+		"k8s.cni.cncf.io/network-attachment-definitions": "create",
 		"apps/deployments/unknown": "update", "new-in-kubernetes/things": "create", "/pods/unknown": "update",
 	} {
 		group, resource, _ := strings.Cut(resource, "/")
