@@ -14,7 +14,7 @@ import (
 var (
 	ErrSecretTaken = errcode.Code{
 		Name: "CertificateSecretTaken", Class: errcode.Conflict,
-		Cause: "A Secret with the name of a package's certificate has other content, or belongs to another package.",
+		Cause: "A Secret with the name of a package's certificate has other content, or belongs to another package or to Crossplane core.",
 		Fix:   "Remove or rename the Secret, or rename the package.",
 	}
 	ErrNotReady = errcode.Code{

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 )
 
@@ -35,9 +36,18 @@ type Leaf struct {
 	Unowned bool
 }
 
+// coreSecrets are the Secrets of Crossplane core, which have no owners and the names of those of a package "crossplane". With
+// the client certificate, core calls Functions.
+var coreSecrets = []string{v1.TLSServerSecretName("crossplane"), v1.TLSClientSecretName("crossplane")}
+
 // readLeaf reads a Secret; nil if it does not exist.
 func readLeaf(name string, secret *corev1.Secret, want *Requirement, ca CA, now time.Time) Leaf {
 	leaf := Leaf{Secret: name, Required: want, Fault: "the Secret does not exist"}
+	isOfPackage := want != nil && want.Owner.Package.Name != ""
+	if isOfPackage && slices.Contains(coreSecrets, name) {
+		leaf.Taken, leaf.Holder = true, "Crossplane core"
+		return leaf
+	}
 	if secret == nil {
 		return leaf
 	}
@@ -46,7 +56,7 @@ func readLeaf(name string, secret *corev1.Secret, want *Requirement, ca CA, now 
 	leaf.Certificate, leaf.Issuer, leaf.Fault = usable(secret, want, ca, now)
 	leaf.Taken = !ours && len(secret.Data) > 0 && !hasAny(secret, KeyCertificate, keyPrivate, KeyBundle)
 	leaf.Foreign = ofCertManager(secret) || leaf.Certificate != nil && !ours && !akin(leaf.Issuer, ca, now)
-	if want != nil && want.Owner.Package.Name != "" {
+	if isOfPackage {
 		if _, holder := manifests.Claim(secret, want.Owner); holder != nil && (!leaf.Foreign || manifests.IsPackage(*holder)) {
 			leaf.Taken, leaf.Holder = true, holder.Kind+"/"+holder.Name
 		}

@@ -129,6 +129,28 @@ func TestOwnersHandOver(t *testing.T) {
 	}
 }
 
+// A package named as Crossplane core gets neither the certificates of core nor Secrets with their names.
+func TestSecretsOfCoreAreNotThoseOfAPackage(t *testing.T) {
+	for _, name := range []string{"crossplane-tls-server", "crossplane-tls-client"} {
+		for _, exists := range []bool{true, false} {
+			w := newSimulation(t)
+			want := wanted[0]
+			want.Secret = name
+			if exists {
+				w.ensure(want)
+			}
+			want.Owner = requester("Provider", "crossplane", "crossplane-1")
+			issued, _, err := w.store().Issue(t.Context(), []Requirement{want})
+			if len(issued) > 0 || !errors.Is(err, ErrSecretTaken) || !strings.Contains(err.Error(), "Crossplane core") {
+				t.Errorf("%s exists: %t; %d issued, %v", name, exists, len(issued), err)
+			}
+			if exists && len(w.secret(name).OwnerReferences) > 0 {
+				t.Errorf("%s has the owners %v", name, w.secret(name).OwnerReferences)
+			}
+		}
+	}
+}
+
 // A certificate is neither written into a Secret of another owner nor read from it.
 func TestSecretsOfOtherOwners(t *testing.T) {
 	other := requester("Function", "provider-a", "provider-a-1")

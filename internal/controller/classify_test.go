@@ -22,6 +22,7 @@ func TestFailuresAreClassifiedByTheirCodes(t *testing.T) {
 		}
 	}
 	awaits := []string{
+		"AuthorityUnusable", "CertificateNotReady", "CertificateSecretTaken", "CertificatesContended",
 		"CrossplaneVersion", "DependencyComing", "DependencyMissing", "DependencyName", "DependencyVersion", "KindNotServed", "PermissionDenied",
 		"PermissionPolicyUnreadable", "RuntimeConfigNotFound", "RuntimePrivileges",
 	}

@@ -300,6 +300,6 @@ func classifyFailure(reason v1.ConditionReason) revision.Failure {
 // unmet returns the codes of the checks before the first write of a revision that depend on other objects of the cluster:
 // a revision is not healthy until they change, and an attempt writes nothing while they do not.
 func unmet() []errcode.Code {
-	return append(graph.Codes(), apply.ErrKindNotServed, crossplane.ErrVersion, manifests.ErrPrivileges, rbac.ErrPermissionDenied, rbac.ErrPolicyUnreadable,
-		runtime.ErrRuntimeConfig)
+	return append(slices.Concat(graph.Codes(), certificates.Codes()), apply.ErrKindNotServed, crossplane.ErrVersion, manifests.ErrPrivileges,
+		rbac.ErrPermissionDenied, rbac.ErrPolicyUnreadable, runtime.ErrRuntimeConfig)
 }
