@@ -21,6 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
@@ -55,7 +56,7 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 		return err
 	}
 	if exists {
-		if err := checkConsents(live, want); err != nil {
+		if err := r.checkConsents(ctx, live, want); err != nil {
 			return err
 		}
 	}
@@ -80,15 +81,32 @@ func (r *ClusterInstalls) ensureProvider(ctx context.Context, in *packagesv1alph
 	return nil
 }
 
-// checkConsents fails with WebhooksNotAllowed if a Provider with consents gets another repository: users of install objects may have no
-// permission to consent, and the consents were given for the former repository.
-func checkConsents(live, want *v1.Provider) error {
-	if !consent.IsGiven(live) || oci.RepositoryName(live.Spec.Package) == oci.RepositoryName(want.Spec.Package) {
-		return nil
+// checkConsents fails with WebhooksNotAllowed if a Provider with consents, or with approved permissions, gets another
+// repository or another source of images: users of install objects may have no permission to consent, and the consents were
+// given for the former ones. Approved permissions stay with the repository anyway.
+func (r *ClusterInstalls) checkConsents(ctx context.Context, live, want *v1.Provider) error {
+	before, after := oci.RepositoryName(live.Spec.Package), oci.RepositoryName(want.Spec.Package)
+	from, to := live.Annotations[revision.AnnotationImageSource], want.Annotations[revision.AnnotationImageSource]
+	given := consent.IsGiven(live)
+	if from != to && !given {
+		revisions, err := state.RevisionsOf(ctx, r.API.Client, live)
+		if err != nil {
+			return err
+		}
+		given = slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool {
+			return rev.GetAnnotations()[permission.AnnotationApproved] != ""
+		})
 	}
-	return webhooks.ErrNotAllowed.New(nil, "the Provider %s has consents in its annotations, which were given for %s and not for %s",
-		live.Name, oci.RepositoryName(live.Spec.Package), oci.RepositoryName(want.Spec.Package)).
-		WithDo("An administrator removes them with `%s`, or changes the repository of the Provider.", consent.RemoveCommand(live))
+	switch {
+	case !given || before == after && from == to:
+		return nil
+	case before == after:
+		const own = "the registry of the package"
+		before, after = "images from "+cmp.Or(from, own), "images from "+cmp.Or(to, own)
+	}
+	return webhooks.ErrNotAllowed.New(nil, "the Provider %s or its revision has consents, which were given for %s and not for %s", live.Name, before, after).
+		WithDo("An administrator removes them with `%s`, or changes spec.package or the annotation %s of the Provider first.",
+			consent.RemoveCommand(live), revision.AnnotationImageSource)
 }
 
 // checkSelected fails with KindNotProvided if a Provider gets a package that was selected for a kind and does not define it.
