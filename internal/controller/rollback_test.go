@@ -61,6 +61,28 @@ func TestRejectedVersionIsRolledBack(t *testing.T) {
 	remove(t, s, p)
 }
 
+// A version whose CRD serves no version is rolled back at once, and as the first one it is refused. Only other tools build it.
+func TestAVersionWithoutServedVersionsIsRolledBack(t *testing.T) {
+	s := newEnv(t)
+	s.options.ActivationDeadline = time.Hour
+	r := newRegistry(t)
+	served := crd("dark.test", "Lamp", "one")
+	dark := strings.Replace(served, "served: true", "served: false", 1)
+	first, _ := r.push(t, "acme/dark:v1", provider("dark", served))
+	second, _ := r.push(t, "acme/dark:v2", provider("dark", dark))
+	s.start(t)
+	p := env.NewProvider("dark", second)
+	s.CreateTemporary(t, p)
+	untilUpdateRefused(t, s, p, "NoServedVersion")
+	upgradeTo(t, s, p, first)
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = second })
+	untilRolledBack(t, s, p)
+	if b := p.Status.Rollback; !strings.HasPrefix(b.Message, "NoServedVersion: ") || b.RetryTime != nil {
+		t.Errorf("rolled back: %+v", b)
+	}
+	remove(t, s, p)
+}
+
 // After several defective versions in a row, the package is rolled back to the last healthy
 // version, and not to the version that was tried before.
 func TestRollbackSelectsAHealthyRevision(t *testing.T) {

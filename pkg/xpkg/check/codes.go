@@ -55,7 +55,7 @@ var severities = xpkg.Severities{
 	ErrUnknownField.Name: {Build: xpkg.Warning, Install: xpkg.Off},
 
 	// The plan decides at install.
-	ErrUnserved.Name: {Build: xpkg.Warning, Install: xpkg.Off},
+	ErrUnserved.Name: {Build: xpkg.Error, Install: xpkg.Off},
 
 	xpkg.ErrReservedKey.Name: {Build: xpkg.Error, Install: xpkg.Warning},
 

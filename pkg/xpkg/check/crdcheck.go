@@ -209,8 +209,8 @@ func isCommunityGroup(group string) bool {
 	return false
 }
 
-// checkVersions reports duplicate versions with a code, and a definition that serves no version. It returns the paths that
-// an API server names for duplicate versions.
+// checkVersions reports duplicate versions with a code, and a definition that serves no version, unless it belongs to a
+// Function and is never installed. It returns the paths that an API server names for duplicate versions.
 func (c *objectChecker) checkVersions(spec *partialCRD, code errcode.Code) (reported []string) {
 	seen := map[string]bool{}
 	for i, v := range spec.Versions {
@@ -220,7 +220,7 @@ func (c *objectChecker) checkVersions(spec *partialCRD, code errcode.Code) (repo
 		}
 		seen[v.Name] = true
 	}
-	if len(spec.Versions) > 0 && !slices.ContainsFunc(spec.Versions, func(v partialVersion) bool { return isSet(v.Served) }) {
+	if c.pkg.Meta.Kind != xpkg.Function && len(spec.Versions) > 0 && !slices.ContainsFunc(spec.Versions, func(v partialVersion) bool { return isSet(v.Served) }) {
 		c.finding(ErrUnserved, "spec.versions", "no version is served")
 	}
 	return reported

@@ -175,6 +175,31 @@ func TestEachMistakeInADefinitionIsFoundInItsLine(t *testing.T) {
 	}
 }
 
+// A definition that serves no version is an error: the manager refuses it. The CRD of the input of a Function is never installed.
+func TestADefinitionThatServesNoVersionIsAnError(t *testing.T) {
+	for kind, text := range validDefinitions {
+		d := decode(t, text)
+		for _, v := range d["spec"].(map[string]any)["versions"].([]any) {
+			v.(map[string]any)["served"] = false
+		}
+		found, line := checkDefinition(t, d)
+		if len(found) != 1 || found[0].Code.Name != check.ErrUnserved.Name || found[0].Severity != xpkg.Error || found[0].Line != line("spec.versions") {
+			t.Errorf("%s: got %v", kind, found)
+		}
+		if kind != "CRD" {
+			continue
+		}
+		pkg, err := xpkg.Read([]byte(strings.Replace(completeMeta, "kind: Provider", "kind: Function", 1)+encode(t, d)), xpkg.ReadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = check.Package(pkg, check.Options{Policy: xpkg.PolicyBuild(), CRDs: crdvalidation.ValidateCRD})
+		if slices.ContainsFunc(found, func(f xpkg.Finding) bool { return f.Code.Name == check.ErrUnserved.Name }) {
+			t.Errorf("a Function: got %v", found)
+		}
+	}
+}
+
 // A misspelt keyword has the suggestion of the right one.
 func TestUnknownFieldsNameTheRightOne(t *testing.T) {
 	for _, text := range validDefinitions {
