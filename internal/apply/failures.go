@@ -165,9 +165,9 @@ func isRejected(err error) bool {
 }
 
 // ClassifyGenerated returns the error of the write of an object that xpkg generates with the code GeneratedObjectRejected if the API
-// server refused its content, and every other error as it is.
+// server refused its content, and every other error as it is: a denial has a cause outside of the object.
 func ClassifyGenerated(err error) error {
-	if err == nil || errcode.Known(err) || !isRejected(err) || anotherUID(err) {
+	if err == nil || errcode.Known(err) || deniedByAdmission(err) || !isRejected(err) || anotherUID(err) {
 		return err
 	}
 	return ErrGenerated.New(nil, "%s", err.Error())

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -142,20 +143,20 @@ func denyCRDs(t *testing.T, s *testEnv) (admit func()) {
 	return denyCRDsUnless(t, s, "false")
 }
 
-// denials counts the policies of denyCRDs.
+// denials counts the policies of denyUnless.
 var denials atomic.Int64
 
-// denyCRDsUnless is like denyCRDs, for requests that do not satisfy a condition.
-func denyCRDsUnless(t *testing.T, s *testEnv, condition string) (admit func()) {
+// denyUnless creates a policy that denies writes of a resource that do not satisfy a rule, and returns a function that deletes
+// it.
+func denyUnless(t *testing.T, s *testEnv, group, resource, rule string) (admit func()) {
 	t.Helper()
 	// The API server applies a policy for a moment after its deletion, so no two tests use one name.
-	name := fmt.Sprintf("crds-%d.preflight.test", denials.Add(1))
-	rule := condition + " || !object.spec.versions.exists(v, has(v.schema.openAPIV3Schema.description) && v.schema.openAPIV3Schema.description == '" + denied + "')"
+	name := fmt.Sprintf("deny-%d.preflight.test", denials.Add(1))
 	policy := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{
 			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
-				"apiGroups": []any{"apiextensions.k8s.io"}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE", "UPDATE"}, "resources": []any{"customresourcedefinitions"},
+				"apiGroups": []any{group}, "apiVersions": []any{"*"}, "operations": []any{"CREATE", "UPDATE"}, "resources": []any{resource},
 			}}},
 			"validations": []any{map[string]any{"expression": rule, "message": "the policy of the cluster"}},
 		},
@@ -177,6 +178,25 @@ func denyCRDsUnless(t *testing.T, s *testEnv, condition string) (admit func()) {
 			t.Fatal(err)
 		}
 	}
+	return admit
+}
+
+// denyNewRoles makes the API server deny the roles of a new revision of a Provider.
+func denyNewRoles(t *testing.T, s *testEnv, provider string) (admit func()) {
+	t.Helper()
+	prefix := "crossplane:provider:" + provider + "-"
+	admit = denyUnless(t, s, rbacv1.GroupName, "clusterroles", "request.operation != 'CREATE' || !object.metadata.name.startsWith('"+prefix+"')")
+	eventually(t, "the policy denies", func() bool {
+		return s.Client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: prefix + "probe"}}, client.DryRunAll) != nil
+	})
+	return admit
+}
+
+// denyCRDsUnless is like denyCRDs, for requests that do not satisfy a condition.
+func denyCRDsUnless(t *testing.T, s *testEnv, condition string) (admit func()) {
+	t.Helper()
+	rule := condition + " || !object.spec.versions.exists(v, has(v.schema.openAPIV3Schema.description) && v.schema.openAPIV3Schema.description == '" + denied + "')"
+	admit = denyUnless(t, s, "apiextensions.k8s.io", "customresourcedefinitions", rule)
 	var probe apiextensionsv1.CustomResourceDefinition
 	if err := yaml.Unmarshal([]byte(crd("probe.preflight.test", "Probe", denied)), &probe); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -45,6 +46,10 @@ func TestARefusedUpdateIsInstalledOnceTheCauseIsGone(t *testing.T) {
 			"AdmissionDenied", func(crd string) string { return strings.ReplaceAll(crd, "description: two", "description: "+denied) },
 			func(t *testing.T, s *testEnv, _ string) func() { return denyCRDs(t, s) },
 		},
+		"denied-role": {
+			"AdmissionDenied", func(crd string) string { return crd },
+			func(t *testing.T, s *testEnv, _ string) func() { return denyNewRoles(t, s, "denied-role") },
+		},
 		"stored": {
 			"StoredVersionInUse", func(crd string) string { return strings.ReplaceAll(crd, "name: v1\n", "name: v2\n") },
 			func(t *testing.T, s *testEnv, group string) func() {
@@ -69,7 +74,7 @@ func TestARefusedUpdateIsInstalledOnceTheCauseIsGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newEnv(t)
-			s.options.ActivationDeadline = time.Hour
+			s.options.ActivationDeadline, s.options.Permissions = time.Hour, &controller.Permissions{}
 			r := newRegistry(t)
 			group := name + ".retry.test"
 			first, _ := r.push(t, "acme/"+name+":v1", provider(name, crd(group, "Other", "one"), crd(group, "Thing", "one")))

@@ -121,12 +121,42 @@ func (r *Reconciler) watchedObject(ctx context.Context, kinds []schema.GroupVers
 	return apply.Known(ref, o), true, true
 }
 
+// checkAdmitted returns the error of a dry run of the changes of an update and of its roles, if an admission policy or webhook may
+// deny one of them. It omits bindings, which the API server refuses without their roles.
+func (r *Reconciler) checkAdmitted(ctx context.Context, in *install) error {
+	changes, content := in.changes, in.objects.Content
+	if len(changes.Changes) > 0 && r.Checks.Permissions != nil && r.Kind != v1.ConfigurationKind {
+		input, err := r.permissionInput(ctx, in)
+		if err != nil {
+			return err
+		}
+		roles, err := r.planRoles(ctx, in.Set, input)
+		if err != nil {
+			return err
+		}
+		isRole := func(ref plan.Ref) bool { return ref.Kind == "ClusterRole" || ref.Kind == "Role" }
+		changes.Changes = slices.Clone(changes.Changes)
+		for _, ch := range roles.plan.Changes {
+			if isRole(ch.Ref) {
+				changes.Changes = append(changes.Changes, ch)
+			}
+		}
+		content = func(ref plan.Ref) ([]byte, error) {
+			if isRole(ref) {
+				return roles.content(ref)
+			}
+			return in.objects.Content(ref)
+		}
+	}
+	return r.API.Cluster.CheckAdmitted(ctx, changes, content, hasReason(in.Revision, apply.ErrDenied.Name))
+}
+
 // applyObjects writes the changes that were planned, except for webhook configurations. An update of which an object is
 // denied writes nothing.
 func (r *Reconciler) applyObjects(ctx context.Context, in *install) error {
 	in.wrote = hasReason(in.Revision, apply.ErrPartial.Name)
 	if !isFirstInstall(in) {
-		if err := r.API.Cluster.CheckAdmitted(ctx, in.changes, in.objects.Content, hasReason(in.Revision, apply.ErrDenied.Name)); err != nil {
+		if err := r.checkAdmitted(ctx, in); err != nil {
 			return err
 		}
 	}
