@@ -110,7 +110,7 @@ func TestKnownAttacksAreListed(t *testing.T) {
 		"chaos-mesh.org/workflows": "create", "gitops.kluctl.io/kluctldeployments": "patch", "work.karmada.io/works": "create",
 		"rbacmanager.reactiveops.io/rbacdefinitions": "create", "capsule.clastix.io/tenants": "update",
 		"k8s.cni.cncf.io/network-attachment-definitions": "create",
-		"apps/deployments/unknown": "update", "new-in-kubernetes/things": "create", "/pods/unknown": "update",
+		"apps/deployments/unknown":                       "update", "new-in-kubernetes/things": "create", "/pods/unknown": "update",
 	} {
 		group, resource, _ := strings.Cut(resource, "/")
 		for _, verb := range strings.Fields(verbs) {
