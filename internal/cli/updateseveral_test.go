@@ -72,7 +72,8 @@ func TestUpdateAcceptsSeveralPackages(t *testing.T) {
 		{"update", "sloop", "ketch", "--version", "v2.0.0"},
 		{"update", "sloop", "provider/sloop"},
 		{"update", "sloop@", "ketch"},
-		{"plan", "update", "sloop", "ketch"},
+		{"plan", "update", "sloop", "ketch", "--version", "v2.0.0"},
+		{"plan", "update", "sloop", "--all"},
 	} {
 		b.must(t, 3, wrong...).prints(t, "^error: Usage: ")
 	}
