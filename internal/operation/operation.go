@@ -4,7 +4,6 @@
 package operation
 
 import (
-	"context"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,24 +69,4 @@ type Operation struct {
 	Yes bool
 	// Agree returns an error for a plan to which the user has not agreed and cannot be asked to agree. It can be nil.
 	Agree func(*planner.Plan) error
-}
-
-// Interruptible returns the result of a function, or the error of the context as soon as it ends.
-func Interruptible[T any](ctx context.Context, compute func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := compute()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
-	}
 }

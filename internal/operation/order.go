@@ -11,6 +11,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -51,7 +52,7 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 			continue
 		}
 		progress.Step(planned, pending, ": to "+s.String())
-		p, err := Interruptible(ctx, func() (*planner.Plan, error) { return s.makePlan(ctx, pl) })
+		p, err := fileutil.Await(ctx, func() (*planner.Plan, error) { return s.makePlan(ctx, pl) })
 		if err = PlanError(err, s.String()); IsPlanUnavailable(err, s.Want) && !o.NeedsPlan && !s.Remove {
 			progress.End()
 			o.PlanUnavailable(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -54,7 +55,7 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	var folder *xpkg.Folder
 	var pkg *xpkg.Package
 	var index image.ExtraLayer
-	stream, err := terminal.Interruptible(env.Context, func() (stream []byte, err error) {
+	stream, err := fileutil.Await(env.Context, func() (stream []byte, err error) {
 		if folder, err = c.Read(env.Context, c.PackageRoot, c.StreamLimits()); err != nil {
 			return nil, err
 		}

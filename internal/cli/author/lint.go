@@ -11,6 +11,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -44,7 +45,7 @@ func (c *LintCmd) Run(env *terminal.Env) error {
 	if c.SARIF && c.Output != "" {
 		return terminal.ErrUsage.New(nil, "--sarif and --output cannot be used together")
 	}
-	findings, err := terminal.Interruptible(env.Context, func() ([]xpkg.Finding, error) { return c.findings(env) })
+	findings, err := fileutil.Await(env.Context, func() ([]xpkg.Finding, error) { return c.findings(env) })
 	if err != nil {
 		return err
 	}

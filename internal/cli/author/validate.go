@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -61,7 +62,7 @@ func (c *ValidateCmd) Run(env *terminal.Env) error {
 	if err := c.addSchemas(env, v, docs); err != nil {
 		return err
 	}
-	resources, err := terminal.Interruptible(env.Context, func() ([]resource, error) {
+	resources, err := fileutil.Await(env.Context, func() ([]resource, error) {
 		resources := v.read(docs)
 		v.addInstalledFunctions(resources)
 		for _, r := range resources {
@@ -121,7 +122,7 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs 
 		if err := omitResources(folder, p, docs); err != nil {
 			return err
 		}
-		pkg, err := terminal.Interruptible(env.Context, func() (*xpkg.Package, error) {
+		pkg, err := fileutil.Await(env.Context, func() (*xpkg.Package, error) {
 			pkg, err := folder.Package(xpkg.ReadOptions{Limits: c.StreamLimits(), Policy: xpkg.PolicyBuild()})
 			if err != nil {
 				return nil, err
@@ -137,7 +138,7 @@ func (c *ValidateCmd) addSchemas(env *terminal.Env, v *resourceValidation, docs 
 	if err != nil {
 		return err
 	}
-	_, err = terminal.Interruptible(env.Context, func() (struct{}, error) {
+	_, err = fileutil.Await(env.Context, func() (struct{}, error) {
 		for _, p := range contents {
 			if err := v.addPackage(p.Package, p.Reference); err != nil {
 				return struct{}{}, err
@@ -205,7 +206,7 @@ func (c *ValidateCmd) documents(env *terminal.Env) ([]xpkg.Document, error) {
 			if err != nil {
 				return nil, location.ErrReadFile.New(err, "cannot read %s", file)
 			}
-			more, err := terminal.Interruptible(env.Context, func() ([]xpkg.Document, error) {
+			more, err := fileutil.Await(env.Context, func() ([]xpkg.Document, error) {
 				return xpkg.Split(raw, filepath.ToSlash(file), c.StreamLimits())
 			})
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -175,7 +176,7 @@ func (r *rootResolver) contents(env *terminal.Env, packages []lockfile.Package) 
 			return err
 		})
 	}
-	_, err := terminal.Interruptible(env.Context, func() (struct{}, error) { return struct{}{}, group.Wait() })
+	_, err := fileutil.Await(env.Context, func() (struct{}, error) { return struct{}{}, group.Wait() })
 	return out, err
 }
 

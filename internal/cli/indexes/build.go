@@ -9,6 +9,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -68,7 +69,7 @@ func (c *BuildCmd) Run(env *terminal.Env) error {
 				fmt.Fprintf(env.Stderr, "warning: its sequence cannot be read. Clients that have used the index must run `xpkg index show %s --forget` once.\n", ref)
 			}
 		}
-		built, err := terminal.Interruptible(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, config) })
+		built, err := fileutil.Await(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, config) })
 		task.End()
 		if err != nil {
 			return err
@@ -210,7 +211,7 @@ func (c *UpdateCmd) Run(env *terminal.Env) error {
 			next     catalog.Catalog
 			problems []indexer.Problem
 		}
-		got, err := terminal.Interruptible(env.Context, func() (r result, err error) {
+		got, err := fileutil.Await(env.Context, func() (r result, err error) {
 			r.next, r.problems, err = builder.Update(env.Context, &content, before.Config())
 			return r, err
 		})
@@ -260,7 +261,7 @@ func (c *UpdateCmd) repair(env *terminal.Env, a *access, ref oci.Reference) erro
 	if err != nil {
 		return err
 	}
-	built, err := terminal.Interruptible(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, config) })
+	built, err := fileutil.Await(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, config) })
 	task.End()
 	if err != nil {
 		return err
@@ -310,7 +311,7 @@ func (c *VerifyCmd) Run(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
-		built, err := terminal.Interruptible(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, index.Config()) })
+		built, err := fileutil.Await(env.Context, func() (catalog.Catalog, error) { return builder.Build(env.Context, index.Config()) })
 		task.End()
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -21,7 +20,7 @@ type FolderFlags struct {
 // Read reads the files of the package in root and of its examples. It follows no link out of
 // either folder, and ends at once when the command is interrupted.
 func (f FolderFlags) Read(ctx context.Context, dir string, limits xpkg.Limits) (*xpkg.Folder, error) {
-	return terminal.Interruptible(ctx, func() (*xpkg.Folder, error) { return f.read(dir, limits) })
+	return fileutil.Await(ctx, func() (*xpkg.Folder, error) { return f.read(dir, limits) })
 }
 
 func (f FolderFlags) read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 	"github.com/xpkg-dev/xpkg/pkg/oci/packagestream"
@@ -70,7 +71,7 @@ func ReadPackage(ctx context.Context, a oci.Artifact, m oci.Manifest, flags flag
 }
 
 func parse(ctx context.Context, stream []byte, limits flags.LimitFlags) (*xpkg.Package, error) {
-	return terminal.Interruptible(ctx, func() (*xpkg.Package, error) {
+	return fileutil.Await(ctx, func() (*xpkg.Package, error) {
 		return xpkg.Read(stream, xpkg.ReadOptions{Limits: limits.StreamLimits()})
 	})
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
-	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -183,7 +182,7 @@ func interruptible[T any](env *terminal.Env, what string, compute func() (T, err
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
 	progress.Set("%s", what)
-	return operation.Interruptible(env.Context, compute)
+	return fileutil.Await(env.Context, compute)
 }
 
 type planInstallCmd struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
@@ -238,7 +239,7 @@ func (c *UninstallCmd) ask(env *terminal.Env, one uninstallArgs) (p *planner.Pla
 		return nil, err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err = operation.Interruptible(env.Context, func() (*planner.Plan, error) { return one.plan(env.Context, pl) })
+	p, err = fileutil.Await(env.Context, func() (*planner.Plan, error) { return one.plan(env.Context, pl) })
 	if err != nil {
 		return nil, err
 	}

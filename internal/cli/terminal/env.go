@@ -58,24 +58,3 @@ func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // Close joins the error of a Close with the error of a command.
 func Close(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }
-
-// Interruptible returns the result of a computation without side effects, or the error of the context as soon as the command is
-// interrupted. The computation then ends with the program.
-func Interruptible[T any](ctx context.Context, compute func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := compute()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
-	}
-}

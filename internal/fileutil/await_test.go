@@ -1,4 +1,4 @@
-package terminal
+package fileutil
 
 import (
 	"context"
@@ -7,18 +7,18 @@ import (
 )
 
 // A computation is not awaited after an interruption.
-func TestInterruptibleEndsWithTheContext(t *testing.T) {
-	if got, err := Interruptible(t.Context(), func() (int, error) { return 7, nil }); got != 7 || err != nil {
+func TestAwaitEndsWithTheContext(t *testing.T) {
+	if got, err := Await(t.Context(), func() (int, error) { return 7, nil }); got != 7 || err != nil {
 		t.Errorf("%d, %v", got, err)
 	}
 	failed := errors.New("failed")
-	if _, err := Interruptible(t.Context(), func() (int, error) { return 0, failed }); !errors.Is(err, failed) {
+	if _, err := Await(t.Context(), func() (int, error) { return 0, failed }); !errors.Is(err, failed) {
 		t.Errorf("error %v", err)
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
 	release := make(chan struct{})
 	defer close(release)
-	if _, err := Interruptible(ctx, func() (int, error) {
+	if _, err := Await(ctx, func() (int, error) {
 		interrupt()
 		<-release
 		return 7, nil
