@@ -81,14 +81,7 @@ func (c *ApplyCmd) runList(env *terminal.Env, pl *clusterPlanner, plans []*plann
 			}
 		}
 	}
-	if err := o.Check(env.Context, steps); err != nil {
-		return err
-	}
-	done, err := o.CarryOut(env.Context, steps)
-	if done == nil {
-		return err
-	}
-	return cmp.Or(err, r.print(env, done))
+	return r.carryOut(env, o, steps)
 }
 
 // runOne carries out the plan of one package.

@@ -84,7 +84,11 @@ func (r review) run(env *terminal.Env, pl *clusterPlanner, steps []*operation.St
 	if err := r.consent(env, steps); err != nil {
 		return err
 	}
-	o := r.operation(env, pl)
+	return r.carryOut(env, r.operation(env, pl), steps)
+}
+
+// carryOut carries out the steps to which the user has agreed, and prints their packages.
+func (r review) carryOut(env *terminal.Env, o operation.Operation, steps []*operation.Step) error {
 	if err := o.Check(env.Context, steps); err != nil {
 		return err
 	}
