@@ -58,12 +58,8 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 			o.PlanUnavailable(err)
 			return nil, nil
 		}
-		s.Plan = p
-		if err == nil && pl.Pin && !s.Remove {
-			s.Want, err = p.Wanted() // What is saved, and what the next plans assume.
-		}
 		if err == nil && s.Live != nil && !s.Remove {
-			err = s.CheckRead()
+			err = CheckRead(p, s.Live)
 		}
 		if err == nil && s.Live == nil && p.Operation != planner.Install {
 			err = existsError(p, s.Want)
@@ -102,6 +98,11 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 		if s.Remove {
 			foreseen.removed = append(foreseen.removed, s.Live)
 		} else {
+			if pl.Pin { // The next plans assume what is saved.
+				if s.Want, err = p.Wanted(); err != nil {
+					return steps[next-1 : next], err
+				}
+			}
 			foreseen.packages = append(foreseen.packages, s.Want)
 			objects.record(s)
 		}

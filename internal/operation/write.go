@@ -134,14 +134,14 @@ func (d *Done) delete(ctx context.Context, w writer) error {
 	})
 }
 
-// CheckRead fails if another client has changed or deleted the package after it was read and before the plan was made. The wanted package
+// CheckRead fails if another client has changed or deleted a package after it was read and before the plan was made. The wanted package
 // contains the other fields as they were read, so the plan would return them.
-func (s *Step) CheckRead() error {
-	moved := s.Plan.CheckPackage(s.Live)
+func CheckRead(p *planner.Plan, read v1.Package) error {
+	moved := p.CheckPackage(read)
 	for i := range moved {
 		moved[i].Was, moved[i].Is = moved[i].Is, moved[i].Was
 	}
-	return planner.MovedError(s.Plan, moved)
+	return planner.MovedError(p, moved)
 }
 
 // existsError returns the error of the plan of an install if another client has installed the package meanwhile.

@@ -75,7 +75,7 @@ func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*operation.S
 		return nil, operation.PlanError(err, c.verb()+" "+inventory.ShortName(s.Live))
 	}
 	s.Plan.RollsBack = c.RollsBack
-	return s, s.CheckRead()
+	return s, operation.CheckRead(s.Plan, s.Live)
 }
 
 // verb returns the operation as the user named it.
