@@ -184,21 +184,19 @@ func (d *Done) repeat(ctx context.Context, w writer) error {
 	}
 	return patchMetadata(ctx, w.Client, p, func() (map[string]any, error) {
 		d.Word = "unchanged"
-		changed := map[string]any{}
+		metadata, annotations := map[string]any{}, map[string]any{}
 		if d.Adopt && (graph.IsAutoInstalled(p) || graph.IsUnmarkedDependency(p)) {
 			d.isAdopted = true
-			changed["labels"], changed["annotations"] = map[string]any{graph.LabelAutoInstalled: nil}, map[string]any{graph.AnnotationRequiredBy: nil}
+			metadata["labels"], annotations[graph.AnnotationRequiredBy] = map[string]any{graph.LabelAutoInstalled: nil}, nil
 		}
 		if hasFailed(p) {
 			d.Word = "retried"
-			annotations, _ := changed["annotations"].(map[string]any)
-			if annotations == nil {
-				annotations = map[string]any{}
-			}
 			annotations[v1.AnnotationRetry] = time.Now().UTC().Format(time.RFC3339Nano)
-			changed["annotations"] = annotations
 		}
-		return changed, nil
+		if len(annotations) > 0 {
+			metadata["annotations"] = annotations
+		}
+		return metadata, nil
 	})
 }
 
