@@ -160,6 +160,11 @@ func (f ClusterFlags) Client(ctx context.Context) (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
+	return NewClient(cfg)
+}
+
+// NewClient returns a client as [ClusterFlags.Client] does, for a configuration.
+func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		return nil, err

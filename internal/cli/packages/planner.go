@@ -37,11 +37,7 @@ type clusterPlanner struct {
 
 // open returns a planner for a cluster.
 func (f planFlags) open(env *terminal.Env, c connection.ClusterFlags) (*clusterPlanner, error) {
-	engine, err := newEngine(env, c)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := c.Config(env.Context)
+	cfg, engine, err := connect(env, c)
 	if err != nil {
 		return nil, err
 	}
@@ -60,19 +56,25 @@ func (f planFlags) open(env *terminal.Env, c connection.ClusterFlags) (*clusterP
 
 // newEngine returns the engine of a cluster without a planner.
 func newEngine(env *terminal.Env, c connection.ClusterFlags) (*operation.Engine, error) {
+	_, engine, err := connect(env, c)
+	return engine, err
+}
+
+// connect returns the configuration of the clients of a cluster, and an engine without a planner.
+func connect(env *terminal.Env, c connection.ClusterFlags) (*rest.Config, *operation.Engine, error) {
 	cfg, err := c.Config(env.Context)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	cluster, err := c.Client(env.Context)
+	cluster, err := connection.NewClient(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	objects, err := apply.NewCluster(cfg)
 	if err != nil {
-		return nil, connection.ErrKubeconfig.New(err, "cannot use the kubeconfig")
+		return nil, nil, connection.ErrKubeconfig.New(err, "cannot use the kubeconfig")
 	}
-	return &operation.Engine{Client: cluster, Objects: objects, Reporter: report.To(env.Stderr)}, nil
+	return cfg, &operation.Engine{Client: cluster, Objects: objects, Reporter: report.To(env.Stderr)}, nil
 }
 
 func (p *clusterPlanner) close() error { return p.source.Close() }
