@@ -89,6 +89,13 @@ func ReadNamespace(ctx context.Context, cluster client.Client, namespace string)
 	return found, forbidden, nil
 }
 
+// ReadUses returns the uses of Providers by objects of the first generation of all namespaces, and none in a cluster without them.
+// Unlike [ReadObjects], it fails if the user is not allowed to read them.
+func ReadUses(ctx context.Context, cluster client.Client, kinds state.KindReader) (state.Uses, error) {
+	uses, err := state.ReadUses(ctx, kinds, cluster)
+	return uses, apiserver.Classify(err, "read the objects of %s that use packages", packagesv1alpha1.Group)
+}
+
 // ReadInstalls returns the install objects among [ReadObjects].
 func ReadInstalls(ctx context.Context, cluster client.Client) []packagesv1alpha1.Install {
 	return Installs(ReadObjects(ctx, cluster))

@@ -5,12 +5,9 @@ import (
 	"slices"
 	"time"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
-	"github.com/xpkg-dev/xpkg/internal/state"
 )
 
 // Check fails if a package is not as it was planned with, before the first write, or if the removals have other consequences than
@@ -115,9 +112,9 @@ func (o Operation) checkOrphans(ctx context.Context, all *inventory.Inventory, r
 
 // Orphans returns the automatically installed packages that no package requires and no object of the first generation uses any more, as KIND/NAME.
 func (e *Engine) Orphans(ctx context.Context, all *inventory.Inventory) ([]string, error) {
-	uses, err := state.ReadUses(ctx, e.Objects, e.Client)
+	uses, err := inventory.ReadUses(ctx, e.Client, e.Objects)
 	if err != nil {
-		return nil, apiserver.Classify(err, "read the objects of %s that use packages", packagesv1alpha1.Group)
+		return nil, err
 	}
 	g, err := all.Graph(uses)
 	if err != nil {

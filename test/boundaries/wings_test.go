@@ -29,7 +29,6 @@ var crossings = map[string][]string{
 	"internal/cli/dependencies":        {"firstgen"},
 	"internal/cli/manager":             {"compose", "firstgen", "registry"},
 	"internal/cli/packages":            {"firstgen"},
-	"internal/cli/selection":           {"firstgen"},
 	"internal/controller":              {"firstgen"},
 	"internal/controller/revisions":    {"firstgen"},
 	"internal/doctor":                  {"firstgen"},

@@ -6,8 +6,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
-	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
@@ -24,8 +22,7 @@ func Read(ctx context.Context, f connection.ClusterFlags, read func(context.Cont
 	return cluster, all, err
 }
 
-// ReadUses returns the uses of Providers by objects of the first generation of all namespaces, and none in a cluster without them.
-// Unlike [inventory.ReadObjects], it fails if the user is not allowed to read them.
+// ReadUses reads the uses of Providers as [inventory.ReadUses] does, with the kinds of the cluster of the flags.
 func ReadUses(ctx context.Context, cluster client.Client, flags connection.ClusterFlags) (state.Uses, error) {
 	cfg, err := flags.Config(ctx)
 	if err != nil {
@@ -35,6 +32,5 @@ func ReadUses(ctx context.Context, cluster client.Client, flags connection.Clust
 	if err != nil {
 		return state.Uses{}, err
 	}
-	uses, err := state.ReadUses(ctx, kinds, cluster)
-	return uses, apiserver.Classify(err, "read the objects of %s that use packages", packagesv1alpha1.Group)
+	return inventory.ReadUses(ctx, cluster, kinds)
 }
