@@ -37,8 +37,11 @@ const digestField = "digest"
 
 // Digest returns the digest "sha256:…" of the canonical JSON of the plan, which has ordered keys
 // and no spaces. Equal plans have the same digest on every machine.
-func (p *Plan) Digest() string {
-	raw, err := marshal(p)
+func (p *Plan) Digest() string { return digestOfValue(p) }
+
+// digestOfValue returns the digest of the canonical JSON of a plan or of a list of plans.
+func digestOfValue(v any) string {
+	raw, err := marshal(v)
 	if err == nil {
 		raw, err = canonical(raw)
 	}
@@ -81,40 +84,26 @@ type planList struct {
 	Items      []*Plan `json:"items"`
 }
 
+func newPlanList(plans []*Plan) planList {
+	return planList{APIVersion, ListKind, append([]*Plan{}, plans...)}
+}
+
 // EncodeList returns the content of a file with the plans of several packages, in the order in which they are carried out: JSON with the
 // digest of all other fields.
 func EncodeList(plans []*Plan) ([]byte, error) {
-	list := planList{APIVersion, ListKind, append([]*Plan{}, plans...)}
-	digest, err := list.digest()
-	if err != nil {
-		return nil, err
-	}
+	list := newPlanList(plans)
 	raw, err := marshal(struct {
 		planList
 		Digest string `json:"digest"`
-	}{list, digest})
+	}{list, digestOfValue(list)})
 	if err != nil {
 		return nil, err
 	}
 	return indented(raw)
 }
 
-func (l planList) digest() (string, error) {
-	raw, err := marshal(l)
-	if err == nil {
-		raw, err = canonical(raw)
-	}
-	return digestOf(raw), err
-}
-
-// FileNameOf returns the name of a file with plans, which is derived from its content.
-func FileNameOf(plans []*Plan) (string, error) {
-	if len(plans) == 1 {
-		return plans[0].FileName(), nil
-	}
-	digest, err := planList{APIVersion, ListKind, plans}.digest()
-	return fileName(digest), err
-}
+// ListFileName returns the name of a file with the plans of several packages, which is derived from its content.
+func ListFileName(plans []*Plan) string { return fileName(digestOfValue(newPlanList(plans))) }
 
 func indented(raw []byte) ([]byte, error) {
 	var out bytes.Buffer

@@ -86,7 +86,7 @@ func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
 	}
 	how = toContinue(p, how)
 	if o.Out != "" && refused == nil {
-		apply, err := keepPlans(env, o.Out, raw, needs != nil, p)
+		apply, err := keepPlan(env, o.Out, p.FileName(), raw, needs != nil)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (o planOutput) showList(env *terminal.Env, plans []*planner.Plan) error {
 		needs = cmp.Or(needs, p.ConsentError())
 	}
 	if o.Out != "" {
-		apply, err := keepPlans(env, o.Out, raw, needs != nil, plans...)
+		apply, err := keepPlan(env, o.Out, planner.ListFileName(plans), raw, needs != nil)
 		if err != nil {
 			return err
 		}
@@ -137,15 +137,11 @@ func (o planOutput) showList(env *terminal.Env, plans []*planner.Plan) error {
 	return nil
 }
 
-// keepPlans writes plans to a file, or to a folder under a name that is derived from their
-// content. It returns the command that applies them, with --yes if one of them needs consent.
-func keepPlans(env *terminal.Env, file string, raw []byte, consent bool, plans ...*planner.Plan) (apply string, err error) {
+// keepPlan writes the content of a plan file to a file, or to a folder under the given name. It returns the command that applies it, with
+// --yes if it needs consent.
+func keepPlan(env *terminal.Env, file, name string, raw []byte, consent bool) (apply string, err error) {
 	info, err := os.Stat(file)
 	if err == nil && info.IsDir() && !fileutil.IsStdout(file) || strings.HasSuffix(file, string(os.PathSeparator)) {
-		name, err := planner.FileNameOf(plans)
-		if err != nil {
-			return "", err
-		}
 		file = filepath.Join(file, name)
 	}
 	apply = "xpkg apply " + wording.ShellWord(file)
