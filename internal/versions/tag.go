@@ -27,16 +27,16 @@ type TagResolver interface {
 
 // CheckTag fails with LockTagMismatch if the tag of a locked package does not refer to the locked digest.
 func CheckTag(ctx context.Context, content TagResolver, locate Locate, p lockfile.Package) error {
-	change, err := TagChange(ctx, content, locate, p)
+	change, err := tagChange(ctx, content, locate, p)
 	if err != nil || change == "" {
 		return err
 	}
 	return ErrLockTag.New(nil, "%s, but %s is locked", change, p.Digest.Short())
 }
 
-// TagChange describes the change of the tag of a package since it was locked or installed, or returns "" if the tag
+// tagChange describes the change of the tag of a package since it was locked or installed, or returns "" if the tag
 // refers to the digest of the package.
-func TagChange(ctx context.Context, content TagResolver, locate Locate, p lockfile.Package) (string, error) {
+func tagChange(ctx context.Context, content TagResolver, locate Locate, p lockfile.Package) (string, error) {
 	if p.Version == "" || p.Digest.IsZero() {
 		return "", nil
 	}
