@@ -113,6 +113,10 @@ func (m *packageManager) reconcile(ctx context.Context) error {
 			m.once(p, func() error { return m.reconcilePackage(ctx, p, revisions.Revisions()) })
 		}
 		for _, rev := range revisions.Revisions() {
+			// The garbage collector deletes the revisions of a package that does not exist.
+			if owner := metav1.GetControllerOf(rev); owner != nil && !slices.ContainsFunc(packages.Packages(), func(p v1.Package) bool { return p.GetUID() == owner.UID }) {
+				continue
+			}
 			m.once(rev, func() error { return m.reconcileRevision(ctx, rev, runtimes) })
 		}
 	}
