@@ -10,6 +10,7 @@ import (
 	pkgv1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	pkgv1alpha1 "github.com/xpkg-dev/xpkg/apis/pkg/v1alpha1"
 	pkgv1beta1 "github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	xpkgv1alpha1 "github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 )
 
 // AddToScheme registers all types of xpkg: the types that a cluster serves, and the
@@ -17,6 +18,7 @@ import (
 func AddToScheme(s *runtime.Scheme) error {
 	all := runtime.NewSchemeBuilder(
 		pkgv1.AddToScheme, pkgv1beta1.AddToScheme, pkgv1alpha1.AddToScheme, packagesv1alpha1.AddToScheme,
+		xpkgv1alpha1.AddToScheme,
 		metav1.AddToScheme, metav1beta1.AddToScheme, metav1alpha1.AddToScheme,
 	)
 	return all.AddToScheme(s)

@@ -1,7 +1,8 @@
 // Command trim shortens generated CustomResourceDefinitions. Types that contain
 // whole pod templates repeat Kubernetes' own documentation of them, which is
 // two thirds of the bytes that every API server would keep in memory. trim
-// keeps the descriptions of the fields of xpkg and drops the descriptions of Kubernetes types.
+// keeps the descriptions of the fields of xpkg and drops the descriptions of Kubernetes types. It also drops the rules of types in lists, which
+// exceed the budget of an API server there.
 //
 //	trim DEPTH FILE [FILE]...
 //
@@ -61,13 +62,16 @@ func file(name string, depth int) error {
 }
 
 // trim removes the descriptions that are more than depth properties below the
-// schema.
+// schema, and the rules that are at least as deep.
 func trim(schema map[string]any, depth int) {
 	if schema == nil {
 		return
 	}
 	if depth < 0 {
 		delete(schema, "description")
+	}
+	if depth <= 0 {
+		delete(schema, "x-kubernetes-validations")
 	}
 	for name := range object(schema, "properties") {
 		trim(object(object(schema, "properties"), name), depth-1)
