@@ -91,10 +91,15 @@ type ended struct {
 // run runs a command of the user, also in a cleanup.
 func (b bench) run(t *testing.T, kubeconfig string, args ...string) ended {
 	t.Helper()
+	return b.runUntil(context.WithoutCancel(t.Context()), kubeconfig, args...) // Cleanups run commands after the end of the context.
+}
+
+// runUntil runs a command, which the end of ctx interrupts.
+func (b bench) runUntil(ctx context.Context, kubeconfig string, args ...string) ended {
 	var out, errs bytes.Buffer
 	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
 	args = append([]string{"xpkg"}, append(args, "--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(b.dir, "user"))...)
-	code := cli.Main(context.WithoutCancel(t.Context()), args, env) // Cleanups run commands after the end of the context.
+	code := cli.Main(ctx, args, env)
 	return ended{code, out.String(), errs.String()}
 }
 

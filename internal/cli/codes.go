@@ -15,11 +15,16 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/packages"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/errcodes"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/versions"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
+
+func init() {
+	operation.Known = func() []errcode.Code { return slices.Concat(Codes(), errcodes.All()) }
+}
 
 // Codes returns the error codes of all commands.
 func Codes() []errcode.Code {

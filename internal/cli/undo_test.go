@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,13 +12,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/graph"
-	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
 // intercepted returns the kubeconfig of a proxy to the API server that calls a function for each request. It forwards a request unless the
@@ -45,40 +42,6 @@ func (b bench) before(t *testing.T, method, suffix string, number int32, meanwhi
 		}
 		return false
 	})
-}
-
-// TestAtomicCommandsKeepPackagesThatOthersNeed proves that a command keeps a package that another command has planned to depend on, even if
-// that command writes its package just before the change is undone.
-func TestAtomicCommandsKeepPackagesThatOthersNeed(t *testing.T) {
-	b := newBench(t)
-	first, second := b.push(t, "needed/skiff", "v1.0.0", "Skiff"), b.push(t, "needed/skiff", "v2.0.0", "Skiff")
-	top := b.pushDependent(t, "needed/top", "v1.0.0", b.registry+"/needed/skiff >=v2.0.0", "Top")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "skiff", "top", "--yes", "--wait", "1m") })
-	needs := func() { b.must(t, 0, "install", "provider", top, "top") }
-	for name, tc := range map[string]struct {
-		method string
-		number int32
-		args   []string
-		stays  string
-	}{
-		"install": {http.MethodDelete, 1, []string{"install", "provider", second, "skiff"}, "New packages with custom resources or dependents stay: provider/skiff"},
-		"update":  {http.MethodPut, 2, []string{"update", "skiff", "v2.0.0"}, "Packages stay at the new version that other packages require now: provider/skiff"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if tc.method == http.MethodPut {
-				b.must(t, 0, "install", "provider", first, "skiff", "--wait", "1m")
-			}
-			e := b.run(t, b.before(t, tc.method, "/providers/skiff", tc.number, needs), append(tc.args, "--wait", "1ns", "--atomic", "--yes")...)
-			if e.code != 11 || !strings.Contains(e.errors, tc.stays) {
-				t.Errorf("exit code %d\n%s%s", e.code, e.out, e.errors)
-			}
-			if p := b.provider(t, "skiff"); p.Spec.Package != second || p.Annotations[revision.AnnotationUndo] != "" {
-				t.Errorf("got %s with %v, want %s", p.Spec.Package, p.Annotations, second)
-			}
-			b.must(t, 0, "install", "provider", top, "top", "--wait", "1m")
-			b.must(t, 0, "uninstall", "skiff", "top", "--yes", "--wait", "1m")
-		})
-	}
 }
 
 // TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned proves that an update does not return fields that another client has changed since
@@ -116,14 +79,13 @@ func TestUpdatesAreStaleIfAPackageChangesWhileTheyArePlanned(t *testing.T) {
 }
 
 // TestExplicitInstallsStayExplicit proves that a package that a user installs explicitly does not become a dependency again: not by a lock
-// file that is being installed, and not when the update of another command is undone that was planned before. A removal of dependencies keeps
-// it, also if the user installs it just before its deletion.
+// file that is being installed. A removal of dependencies keeps it, also if the user installs it just before its deletion.
 func TestExplicitInstallsStayExplicit(t *testing.T) {
 	b := newBench(t)
-	first, second := b.push(t, "explicit/hull", "v1.0.0", "Hull"), b.push(t, "explicit/hull", "v2.0.0", "Hull")
-	mast, mast2 := b.push(t, "explicit/mast", "v1.0.0", "Mast"), b.push(t, "explicit/mast", "v2.0.0", "Mast")
+	first := b.push(t, "explicit/hull", "v1.0.0", "Hull")
+	b.push(t, "explicit/hull", "v2.0.0", "Hull")
 	top := b.pushDependent(t, "explicit/top", "v1.0.0", b.registry+"/explicit/hull <v2.0.0", "Top")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "hull", "mast", "--yes", "--wait", "1m") })
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "hull", "--yes", "--wait", "1m") })
 	explicit := func() {
 		t.Helper()
 		if p := b.provider(t, "hull"); graph.IsAutoInstalled(p) || p.Annotations[graph.AnnotationRequiredBy] != "" {
@@ -147,15 +109,7 @@ func TestExplicitInstallsStayExplicit(t *testing.T) {
 	b.must(t, 0, "uninstall", "explicit-top", "explicit-hull", "--yes", "--wait", "1m")
 
 	b.must(t, 0, "install", "provider", first, "hull", "--wait", "1m")
-	b.must(t, 0, "install", "provider", mast, "mast", "--wait", "1m")
-	b.patch(t, b.provider(t, "hull"), `{"metadata":{"labels":{"xpkg.dev/auto-installed":"true"},"annotations":{"xpkg.dev/required-by":"a.test/top"}}}`)
 	install = func() { b.must(t, 0, "install", "provider", first, "hull").prints(t, "now installed explicitly") }
-	e = b.run(t, b.before(t, http.MethodPut, "", 1, install), "update", second, mast2, "--wait", "1ns", "--atomic", "--yes")
-	if p := b.provider(t, "hull"); e.code != 11 || p.Spec.Package != first {
-		t.Errorf("exit code %d, %s\n%s", e.code, p.Spec.Package, e.errors)
-	}
-	explicit()
-
 	b.patch(t, b.provider(t, "hull"), `{"metadata":{"labels":{"xpkg.dev/auto-installed":"true"}}}`)
 	e = b.run(t, b.before(t, http.MethodDelete, "/providers/hull", 1, install), "autoremove", "--yes")
 	if e.code != 9 || !strings.Contains(e.errors, "PlanMoved: ") {
@@ -184,63 +138,96 @@ func TestDryRunStatesLabelsOfDependencies(t *testing.T) {
 	}
 }
 
-// TestAtomicNeedsThePermissionToUndo proves that an install that could not be undone is refused with --atomic before its first write.
-func TestAtomicNeedsThePermissionToUndo(t *testing.T) {
+// TestAtomicNeedsTransactions proves that a command with --atomic writes nothing if the user may not create transactions, or if the cluster
+// does not have them.
+func TestAtomicNeedsTransactions(t *testing.T) {
 	b := newBench(t)
 	ref := b.push(t, "forbidden/oar", "v1.0.0", "Oar")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "oar", "--yes", "--wait", "1m") })
-	kubeconfig := b.intercepted(t, func(w http.ResponseWriter, r *http.Request) bool {
-		isDenied := r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/functions")
-		if isDenied {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","code":403,"message":"you may not list functions"}`)
-		}
-		return isDenied
-	})
-	e := b.run(t, kubeconfig, "install", "provider", ref, "oar", "--atomic", "--wait", "1m")
-	if e.code != 6 || !strings.Contains(e.errors, "repeat the command without --atomic") {
-		t.Errorf("exit code %d\n%s", e.code, e.errors)
-	}
-	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "oar"}, &v1.Provider{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the package was created: %v", err)
-	}
-	b.must(t, 0, "install", "provider", ref, "oar", "--wait", "1m")
-}
-
-// TestLostResponsesAreUndone proves that a command knows a package that it has written although the connection ended before the response: it
-// waits for the package, and undoes its change.
-func TestLostResponsesAreUndone(t *testing.T) {
-	b := newBench(t)
-	dory := b.push(t, "lost/dory", "v1.0.0", "Dory")
-	first, second := b.push(t, "lost/gig", "v1.0.0", "Gig"), b.push(t, "lost/gig", "v2.0.0", "Gig")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "gig", "--yes", "--wait", "1m") })
-	loses := func(method string) string {
-		proxy := b.forward(t)
-		var once sync.Once
-		return b.intercepted(t, func(_ http.ResponseWriter, r *http.Request) bool {
-			if r.Method == method {
-				once.Do(func() {
-					proxy.ServeHTTP(httptest.NewRecorder(), r)
-					panic(http.ErrAbortHandler) // The server closes the connection without a response.
-				})
+	for name, tc := range map[string]struct {
+		status int
+		reason string
+		code   int
+		prints string
+	}{
+		"forbidden":  {http.StatusForbidden, "Forbidden", 6, "Or repeat the command without --atomic"},
+		"not served": {http.StatusNotFound, "NotFound", 13, "NoTransactions: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kubeconfig := b.intercepted(t, func(w http.ResponseWriter, r *http.Request) bool {
+				isDenied := strings.HasSuffix(r.URL.Path, "/transactions")
+				if isDenied {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(tc.status)
+					fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":%q,"code":%d,"message":"no"}`, tc.reason, tc.status)
+				}
+				return isDenied
+			})
+			e := b.run(t, kubeconfig, "install", "provider", ref, "oar", "--atomic", "--wait", "1m")
+			if e.code != tc.code || !strings.Contains(e.errors, tc.prints) {
+				t.Errorf("exit code %d\n%s", e.code, e.errors)
 			}
-			return false
+			b.absent(t, "oar")
 		})
 	}
+}
 
-	e := b.run(t, loses(http.MethodPost), "install", "provider", dory, "dory", "--wait", "1ns", "--atomic")
-	if e.code != 11 || !strings.Contains(e.errors, "All changes were undone: provider/dory was deleted.") {
+// TestLostResponsesOfTransactions proves that a command follows a transaction that it has created although the connection ended before the
+// response.
+func TestLostResponsesOfTransactions(t *testing.T) {
+	b := newBench(t)
+	dory := b.push(t, "lost/dory", "v1.0.0", "Dory")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "dory", "--yes", "--wait", "1m") })
+	proxy := b.forward(t)
+	var once sync.Once
+	kubeconfig := b.intercepted(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/transactions") {
+			once.Do(func() {
+				proxy.ServeHTTP(httptest.NewRecorder(), r)
+				panic(http.ErrAbortHandler) // The server closes the connection without a response.
+			})
+		}
+		return false
+	})
+	if e := b.run(t, kubeconfig, "install", "provider", dory, "dory", "--wait", "1m", "--atomic"); e.code != 0 {
 		t.Errorf("exit code %d\n%s", e.code, e.errors)
 	}
-	b.absent(t, "dory")
+}
+
+// TestStoppedCommandsFollowTheirTransaction proves that a transaction continues without its command, and that the same command waits for it
+// instead of making another one.
+func TestStoppedCommandsFollowTheirTransaction(t *testing.T) {
+	b := newBench(t)
+	first, second := b.push(t, "stopped/gig", "v1.0.0", "Gig"), b.push(t, "stopped/gig", "v2.0.0", "Gig")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "gig", "--yes", "--wait", "1m") })
 	b.must(t, 0, "install", "provider", first, "gig", "--wait", "1m")
-	e = b.run(t, loses(http.MethodPut), "update", second, "--wait", "1ns", "--atomic", "--yes")
-	if e.code != 11 || !strings.Contains(e.errors, "provider/gig was returned to "+first) {
+	args := []string{"update", "gig", second, "--atomic", "--yes", "--wait", "1m"}
+	ctx, stop := context.WithCancel(t.Context())
+	kubeconfig := b.intercepted(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/transactions/") {
+			stop()
+		}
+		return false
+	})
+	e := b.runUntil(ctx, kubeconfig, args...)
+	if !strings.Contains(e.errors, "Run the same command again to wait for it") {
 		t.Errorf("exit code %d\n%s", e.code, e.errors)
 	}
-	if p := b.provider(t, "gig"); p.Spec.Package != first || p.Annotations[revision.AnnotationUndo] != "" {
-		t.Errorf("got %s with %v", p.Spec.Package, p.Annotations)
+	b.must(t, 0, args...).prints(t, "provider/gig ")
+	if p := b.provider(t, "gig"); p.Spec.Package != second {
+		t.Errorf("got %s, want %s", p.Spec.Package, second)
+	}
+	var all v1alpha1.TransactionList
+	if err := b.client.List(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, x := range all.Items {
+		if x.Spec.Packages[0].Name == "gig" {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d transactions", n)
 	}
 }
 

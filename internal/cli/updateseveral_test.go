@@ -1,13 +1,7 @@
 package cli_test
 
 import (
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/planner"
-	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -163,8 +155,7 @@ func TestAtomicCommandsUndoTheirChanges(t *testing.T) {
 	first, second := b.push(t, "atomic/junk", "v1.0.0", "Junk"), b.push(t, "atomic/junk", "v2.0.0", "Junk")
 	b.push(t, "atomic/dhow", "v2.0.0", "Dhow")
 	dhow := b.push(t, "atomic/dhow", "v1.0.0", "Dhow")
-	// No package becomes healthy within a nanosecond.
-	// The manager may create the CRD of the deleted package once more, and the garbage collector then deletes it.
+	// No package becomes healthy within a nanosecond. The manager may create the CRD of the deleted package once more, and the garbage collector then deletes it.
 	b.must(t, 11, "install", "provider", b.push(t, "atomic/raft", "v1.0.0", "Raft"), "raft", "--wait", "1ns", "--atomic").
 		prints(t, "^error: NotHealthyInTime: ", "All changes were undone: provider/raft was deleted.")
 	b.must(t, 0, "install", "provider", first, "junk", "--atomic").prints(t, "^provider/junk healthy ")
@@ -181,98 +172,6 @@ func TestAtomicCommandsUndoTheirChanges(t *testing.T) {
 		if got := b.provider(t, name).Spec.Package; got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
-	}
-}
-
-// afterWrite returns the kubeconfig of a proxy to the API server that calls a function when a package was written for the first time, before
-// the client gets the response.
-func (b bench) afterWrite(t *testing.T, method string, meanwhile func()) string {
-	t.Helper()
-	proxy := b.forward(t)
-	var once sync.Once
-	proxy.ModifyResponse = func(r *http.Response) error {
-		if r.Request.Method == method && r.StatusCode < http.StatusBadRequest && strings.Contains(r.Request.URL.Path, "/providers") {
-			once.Do(meanwhile)
-		}
-		return nil
-	}
-	server := httptest.NewServer(proxy)
-	t.Cleanup(server.Close)
-	return kubeconfigOf(t, server)
-}
-
-// plannedReference returns the reference of the package that a saved plan installs.
-func plannedReference(t *testing.T, plan string) string {
-	t.Helper()
-	raw, err := os.ReadFile(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var p planner.Plan
-	if err := json.Unmarshal(raw, &p); err != nil {
-		t.Fatal(err)
-	}
-	return p.Package.To.Reference
-}
-
-// TestAtomicCommandsKeepPackagesThatOthersWant proves that the undoing of a command does not take back a package that another client was told
-// is unchanged.
-func TestAtomicCommandsKeepPackagesThatOthersWant(t *testing.T) {
-	b := newBench(t)
-	first, second := b.push(t, "wanted/skiff", "v1.0.0", "Skiff"), b.push(t, "wanted/skiff", "v2.0.0", "Skiff")
-	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "skiff", "--yes", "--wait", "1m") })
-	plan := filepath.Join(t.TempDir(), "plan.json")
-	b.must(t, 2, "plan", "install", "provider", first, "skiff", "--out", plan)
-	pinned := plannedReference(t, plan)
-	apply := func() {
-		o := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": v1.GroupVersion.String(), "kind": v1.ProviderKind, "metadata": map[string]any{"name": "skiff"}, "spec": map[string]any{"package": first},
-		}}
-		if err := b.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("flux"), client.ForceOwnership); err != nil {
-			t.Error(err)
-		}
-	}
-	command := func(args ...string) func() {
-		return func() {
-			if e := b.run(t, b.kubeconfig, args...); e.code != 0 || !strings.Contains(e.out, "provider/skiff unchanged ") {
-				t.Errorf("xpkg %q: %d %s%s", args, e.code, e.out, e.errors)
-			}
-		}
-	}
-	for _, tc := range []struct {
-		name, method string
-		args         []string
-		meanwhile    func()
-		want         string
-	}{
-		{"install", http.MethodPost, []string{"install", "provider", first, "skiff"}, command("install", "provider", first, "skiff"), first},
-		{"server-side apply", http.MethodPost, []string{"install", "provider", first, "skiff"}, apply, first},
-		{"saved plan", http.MethodPost, []string{"install", "provider", pinned, "skiff"}, func() {
-			if e := b.run(t, b.kubeconfig, "apply", plan); e.code != 0 || !strings.Contains(e.errors, "already applied") {
-				t.Errorf("%d %s%s", e.code, e.out, e.errors)
-			}
-		}, pinned},
-		{"update", http.MethodPut, []string{"update", "skiff", "v2.0.0"}, command("update", "skiff", "v2.0.0"), second},
-		{"install of the new version", http.MethodPut, []string{"update", "skiff", "v2.0.0"}, command("install", "provider", second, "skiff"), second},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if tc.method == http.MethodPut {
-				b.must(t, 0, "install", "provider", first, "skiff", "--wait", "1m", "--yes")
-			}
-			e := b.run(t, b.afterWrite(t, tc.method, tc.meanwhile), append(tc.args, "--wait", "1ns", "--atomic", "--yes")...)
-			if e.code != 11 || !strings.Contains(e.errors, "were left as they are: provider/skiff. Nothing was undone.") {
-				t.Errorf("exit code %d\n%s%s", e.code, e.out, e.errors)
-			}
-			p := b.provider(t, "skiff")
-			if _, marked := p.Annotations[revision.AnnotationUndo]; p.Spec.Package != tc.want || marked {
-				t.Errorf("got %s with %v, want %s", p.Spec.Package, p.Annotations, tc.want)
-			}
-			b.must(t, 0, "uninstall", "skiff", "--yes", "--wait", "1m")
-		})
-	}
-	b.must(t, 0, "install", "provider", first, "skiff", "--atomic")
-	if p := b.provider(t, "skiff"); p.Annotations[revision.AnnotationUndo] != "" {
-		t.Errorf("the annotations after a command that succeeds are %v", p.Annotations)
 	}
 }
 

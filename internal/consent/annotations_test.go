@@ -33,7 +33,7 @@ var decisions = map[string]string{
 	"retry":                  "requests another attempt of what the package is",
 	"rolled-back-from":       "excludes versions from automatic selection",
 	"revision-names":         "selects names of revisions",
-	"undo":                   "the command that undoes its change has the permissions of its user",
+	"transaction":            "a record; the fence of transactions guards what they write",
 	"moving":                 "a record of a migration",
 	"created-for-namespaces": "limits what the manager installs",
 	"source":                 "on revisions, which needs the permission to change them; a new revision with it inherits no approval by RBAC",

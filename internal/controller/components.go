@@ -122,7 +122,10 @@ func (c *components) setupControllers(ctx context.Context, ready func()) error {
 	if err := c.setupLock(ctx, ready); err != nil {
 		return err
 	}
-	return c.setupOrphans()
+	if err := c.setupOrphans(); err != nil {
+		return err
+	}
+	return c.setupTransactions()
 }
 
 // crossplane returns the version of Crossplane that packages are checked against.

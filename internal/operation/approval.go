@@ -71,11 +71,11 @@ func PendingApproval(ctx context.Context, cluster client.Client, p v1.Package) (
 // Empty reports whether the package waits for no approval.
 func (a Approval) Empty() bool { return len(a.Permissions)+len(a.hooks)+len(a.Objects) == 0 }
 
-// Write records the approval on the revision and the package. No other command undoes its last change of the package then.
+// Write records the approval on the revision and the package, which leaves its transaction.
 func (a Approval) Write(ctx context.Context, cluster client.Client) error {
 	if len(a.Permissions) > 0 {
 		// The approval is written to the revision alone.
-		if err := removeMark(ctx, cluster, a.Of); err != nil {
+		if err := leaveTransaction(ctx, cluster, a.Of); err != nil {
 			return err
 		}
 		if err := approve(ctx, cluster, a.rev, permission.AnnotationApproved, a.Fingerprint); err != nil {
@@ -146,11 +146,11 @@ func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, 
 }
 
 // annotate writes a consent of the user to a package: the value for the package as it is when it is written, which keeps what other clients
-// have consented to, or withdrawn, since it was read. No other command undoes its last change then.
+// have consented to, or withdrawn, since it was read. The package leaves its transaction.
 func annotate(ctx context.Context, cluster client.Client, p v1.Package, key string, value func(v1.Package) string) error {
 	uid := p.GetUID()
 	return patchMetadata(ctx, cluster, p, func() (map[string]any, error) {
-		return map[string]any{"uid": uid, "annotations": map[string]any{key: value(p), revision.AnnotationUndo: nil}}, nil
+		return map[string]any{"uid": uid, "annotations": map[string]any{key: value(p), revision.AnnotationTransaction: nil}}, nil
 	})
 }
 

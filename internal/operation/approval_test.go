@@ -38,7 +38,8 @@ func TestApprovalOfPermissionsKeepsThePackage(t *testing.T) {
 			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(rev).Build()
 			p := v1.NewPackage(v1.ProviderKind)
 			p.SetName("boats")
-			if err := newWriter(cluster, true).create(t.Context(), p); err != nil {
+			w := writer{Client: cluster, transaction: "x"}
+			if err := w.create(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
 			rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}
@@ -55,7 +56,7 @@ func TestApprovalOfPermissionsKeepsThePackage(t *testing.T) {
 				return
 			}
 			live := v1.NewPackage(v1.ProviderKind)
-			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || live.GetAnnotations()[revision.AnnotationUndo] != "" {
+			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || live.GetAnnotations()[revision.AnnotationTransaction] != "" {
 				t.Errorf("the package after the approval: %v, %v", live.GetAnnotations(), err)
 			}
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(rev), rev); err != nil || rev.GetAnnotations()[permission.AnnotationApproved] != "f" {

@@ -17,9 +17,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// CarryOut writes the packages of the steps, and waits for all of them if requested. If a step fails, an atomic operation undoes what it has
-// done, and an install of a single package that has created no objects leaves nothing. Packages that were not healthy before, and that the
-// operation does not change, are waited for last: CarryOut returns the steps with their error.
+// CarryOut writes the packages of the steps, and waits for all of them if requested. If the install of a single package fails and has created
+// no objects, it leaves nothing, unless a transaction returns its changes. Packages that were not healthy before, and that the operation does
+// not change, are waited for last: CarryOut returns the steps with their error.
 func (o Operation) CarryOut(ctx context.Context, steps []*Step) ([]*Done, error) {
 	done, err := o.write(ctx, steps)
 	concerned, unhealthy := splitUnhealthy(done)
@@ -27,21 +27,15 @@ func (o Operation) CarryOut(ctx context.Context, steps []*Step) ([]*Done, error)
 		err = o.waitFor(ctx, concerned)
 	}
 	if err != nil {
-		return nil, o.undo(ctx, o.planUndo, err, changesOf(done))
+		return nil, err
 	}
-	o.keep(ctx, changesOf(done))
 	return done, o.waitFor(ctx, unhealthy)
 }
 
-// mayUndo reports whether the operation undoes its writes if it fails.
-func (o Operation) mayUndo(steps []*Step) bool {
-	return o.Atomic || o.Wait > 0 && len(steps) == 1 && !steps[0].Remove && steps[0].Live == nil
-}
-
-// only returns the change of an operation that installs a single package, or nil.
+// only returns the change of an operation that installs a single package outside of a transaction, or nil.
 func (o Operation) only(done []*Done) *change {
-	if changes := changesOf(done); len(done) == 1 && len(changes) == 1 && changes[0].before == nil {
-		return changes[0]
+	if len(done) == 1 && done[0].isWritten() && done[0].before == nil && o.Transaction == "" {
+		return &change{after: done[0].Object}
 	}
 	return nil
 }
@@ -68,8 +62,6 @@ type Done struct {
 	Word string
 	// isKept reports whether the package was left as it is, and isAdopted whether it was a dependency and is now installed explicitly.
 	isKept, isAdopted bool
-	// written is the state of the object when it was written.
-	written writtenState
 	// owned is what a deleted package owned, and deletion what the command waits for.
 	owned, deletion deletionSummary
 	// isGone reports whether the deleted package is known to be gone.
@@ -78,7 +70,7 @@ type Done struct {
 
 // write writes the objects of all steps. After an error, it returns the steps that were carried out.
 func (o Operation) write(ctx context.Context, steps []*Step) ([]*Done, error) {
-	w := newWriter(o.Client, o.mayUndo(steps))
+	w := writer{Client: o.Client, transaction: o.Transaction}
 	var out []*Done
 	waited := false // since the consequences of removals were compared
 	for i, s := range steps {
@@ -116,17 +108,12 @@ func (o Operation) write(ctx context.Context, steps []*Step) ([]*Done, error) {
 		if d.isAdopted {
 			o.Note("%s was a dependency and is now installed explicitly; xpkg autoremove keeps it.", inventory.ShortName(d.Object))
 		}
-		d.written = stateOf(d.Object)
 		out = append(out, d)
 	}
 	for _, d := range out {
 		if d.markDependency {
-			labelled, err := labelDependency(ctx, o.Client, d.Object)
-			if err != nil {
+			if err := labelDependency(ctx, o.Client, d.Object); err != nil {
 				return out, err
-			}
-			if labelled {
-				d.written = d.written.asDependency()
 			}
 		}
 	}
@@ -143,7 +130,7 @@ func (o Operation) awaitDependents(ctx context.Context, s *Step, done []*Done) (
 		if !s.Remove || !d.Remove || d.isGone || d.group >= s.group {
 			continue
 		}
-		if err := o.waitGone(ctx, d.Object, d.deletion, cmp.Or(o.Wait, groupWait)); err != nil {
+		if err := o.waitGone(ctx, d.Object, d.deletion, cmp.Or(o.wait(), groupWait)); err != nil {
 			return true, err
 		}
 		waited, d.isGone = true, true
@@ -157,7 +144,7 @@ func (o Operation) awaitRelease(ctx context.Context, s *Step, done []*Done) (wai
 	for _, d := range done {
 		if slices.Contains(s.after, d.Step) {
 			waited = true
-			if err := o.waitInstalled(ctx, d.Object, cmp.Or(o.Wait, groupWait), nil); err != nil {
+			if err := o.waitInstalled(ctx, d.Object, cmp.Or(o.wait(), groupWait), nil); err != nil {
 				failed := errcode.From(err)
 				return true, failed.WithDo("%s %s takes objects over from it and was not changed yet: run the same command again afterwards.", failed.Do, inventory.ShortName(s.Subject()))
 			}
@@ -201,9 +188,7 @@ func (o Operation) partlyDone(err error, done []*Done, rest []*Step) error {
 	failed := errcode.From(err)
 	isStale := slices.ContainsFunc([]error{planner.ErrPlanMoved, planner.ErrDependentsBroken}, func(code error) bool { return errors.Is(err, code) })
 	switch {
-	case o.Atomic && isStale: // The changes are undone.
-		return failed.WithDo("Run the command again: it plans with the current state.")
-	case o.Atomic:
+	case o.Transaction != "": // Its changes are returned, or listed in its status.
 		return err
 	}
 	advice := "run the command again: it plans with the current state."
@@ -231,13 +216,13 @@ func (o Operation) waitFor(ctx context.Context, done []*Done) error {
 		case d.isGone:
 			d.Word = "gone"
 		case d.Remove:
-			if err := o.waitGone(ctx, d.Object, d.deletion, o.Wait); err != nil {
+			if err := o.waitGone(ctx, d.Object, d.deletion, o.wait()); err != nil {
 				return err
 			}
 			d.Word = "gone"
 		default:
-			if err := o.waitInstalled(ctx, d.Object, o.Wait, o.only(done)); err != nil {
-				return adviseList(err, len(changesOf(done))-1)
+			if err := o.waitInstalled(ctx, d.Object, o.wait(), o.only(done)); err != nil {
+				return adviseList(err, countWritten(done)-1)
 			}
 			d.Word = outcome(d.Object)
 		}
@@ -254,13 +239,15 @@ func adviseList(err error, count int) error {
 	return failed.WithDo("%s The command has written %s: `xpkg list --watch` shows all of them.", failed.Do, wording.Count(count, "other package"))
 }
 
-// changesOf returns the packages that steps have written.
-func changesOf(done []*Done) []*change {
-	var out []*change
+// isWritten reports whether the step has created or changed its package.
+func (d *Done) isWritten() bool { return !d.isKept && !d.Remove }
+
+func countWritten(done []*Done) int {
+	n := 0
 	for _, d := range done {
-		if !d.isKept && !d.Remove {
-			out = append(out, &change{before: d.before, after: d.Object, written: d.written})
+		if d.isWritten() {
+			n++
 		}
 	}
-	return out
+	return n
 }

@@ -32,12 +32,34 @@ var ErrRecreated = errcode.Code{
 	Fix:   "Run `xpkg plan uninstall` with the name of the package: it lists the packages and install objects that require it. Uninstall these first. If there are none, another client has installed the package again.",
 }
 
+// Codes for refused transactions.
+var (
+	ErrConsent = errcode.Code{
+		Name: "TransactionConsent", Class: errcode.Untrusted,
+		Cause: "The transaction gives consents in annotations of packages, and the fence that denies them to other users is not in force.",
+		Fix:   "Apply the manifests of `xpkg bootstrap` again.",
+	}
+	ErrNoTransactions = errcode.Code{
+		Name: "NoTransactions", Class: errcode.Unsupported,
+		Cause: "The cluster does not have the API of transactions: its packages are managed by Crossplane, or by an earlier version of xpkg.",
+		Fix:   "Repeat the command without --atomic, or install the manager with `xpkg bootstrap --apply`.",
+	}
+	ErrNeedsAgreement = errcode.Code{
+		Name: "TransactionNeedsAgreement", Class: errcode.Conflict,
+		Cause: "The transaction deletes custom resources, and its spec has no plan that was agreed to.",
+		Fix:   "Delete the custom resources first, or make the change with a command of xpkg, which shows the plan, asks, and sets spec.plan.",
+	}
+)
+
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrInstalledOtherwise,
 		ErrRecreated,
 		ErrStillGoing,
+		ErrConsent,
+		ErrNeedsAgreement,
+		ErrNoTransactions,
 		ErrWait,
 	}
 }

@@ -3,6 +3,7 @@ package operation
 import (
 	"fmt"
 	"io"
+	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,14 +31,11 @@ func engineOf(cluster client.Client, out io.Writer) *Engine {
 	return &Engine{Client: cluster, Reporter: notes{out}}
 }
 
-// atomic returns an operation that undoes its changes.
-func atomic(cluster client.Client) Operation {
-	return Operation{Engine: engineOf(cluster, io.Discard), Atomic: true}
-}
-
-// newChange returns the change of a package that was just written.
-func newChange(before, after v1.Package) *change {
-	return &change{before: before, after: after, written: stateOf(after)}
+// undone returns the error of a transaction that has failed, after its changes were undone.
+func undone(t *testing.T, cluster client.Client, plan planUndoFunc, why error, changes ...*change) error {
+	t.Helper()
+	_, err := engineOf(cluster, io.Discard).undoAll(t.Context(), plan, why, changes, undoing{})
+	return err
 }
 
 func named(kind, name string) v1.Package {

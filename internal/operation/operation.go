@@ -57,8 +57,12 @@ type Operation struct {
 	*Engine
 	// Wait is the time to wait for each package until it is healthy or deleted; 0 means not to wait.
 	Wait time.Duration
-	// Atomic makes the operation undo its changes if it fails.
+	// Atomic makes [Operation.Run] create a transaction, which the manager carries out or returns.
 	Atomic bool
+	// Deadline limits all waits together, if it is set.
+	Deadline time.Time
+	// Transaction is the name of the transaction that the operation carries out, or empty. [Operation.Return] undoes its changes.
+	Transaction string
 	// DryRun makes the plans show the changes of packages that install objects maintain.
 	DryRun bool
 	// NeedsPlan makes the operation fail if a step cannot be planned here. Otherwise it continues without a plan.
@@ -69,4 +73,12 @@ type Operation struct {
 	Yes bool
 	// Agree returns an error for a plan to which the user has not agreed and cannot be asked to agree. It can be nil.
 	Agree func(*planner.Plan) error
+}
+
+// wait returns the time to wait for the next package.
+func (o Operation) wait() time.Duration {
+	if o.Deadline.IsZero() {
+		return o.Wait
+	}
+	return max(time.Until(o.Deadline), 1)
 }

@@ -25,7 +25,7 @@ import (
 // out. It fails if a step is refused, or if the lock file contradicts the content of a package; it returns the steps that are refused then:
 // several ones if each of them is in conflict with what remains when all others are planned.
 func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
-	pending := len(slices.DeleteFunc(slices.Clone(steps), func(s *Step) bool { return s.Same }))
+	pending := len(slices.DeleteFunc(slices.Clone(steps), func(s *Step) bool { return s.Same || s.IsCarriedOut }))
 	progress := o.Task("planning the changes of %s", wording.Count(pending, "package"))
 	defer progress.End()
 	planned := 0
@@ -47,7 +47,7 @@ func (o Operation) Plan(ctx context.Context, steps []*Step) ([]*Step, error) {
 	var refused error
 	for next, deferred := 0, 0; next < len(steps); {
 		s := steps[next]
-		if s.Same {
+		if s.Same || s.IsCarriedOut {
 			next++
 			continue
 		}

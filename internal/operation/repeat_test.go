@@ -51,7 +51,7 @@ func TestTheSameRequestTriesAFailedPackageAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			done := Done{Step: &Step{}, Object: p}
-			err := done.repeat(t.Context(), newWriter(cluster, false))
+			err := done.repeat(t.Context(), writer{Client: cluster})
 			word := done.Word
 			if err != nil || word != tc.want || (p.Annotations[v1.AnnotationRetry] != "") != (tc.want == "retried") {
 				t.Errorf("%q, %v, annotations %v; want %q", word, err, p.Annotations, tc.want)

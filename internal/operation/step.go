@@ -32,6 +32,10 @@ type Step struct {
 	Plan *planner.Plan
 	// Same reports whether the package is already as it is wanted.
 	Same bool
+	// Before is the package before the transaction that the operation carries out, or nil. IsCarriedOut reports whether the transaction has
+	// carried out the step before the manager was started again.
+	Before       v1.Package
+	IsCarriedOut bool
 	// Adopt reports whether the user installs the package explicitly, which can be a dependency. A package that another client has
 	// installed meanwhile from the wanted reference is kept.
 	Adopt bool
@@ -39,6 +43,8 @@ type Step struct {
 	RollsBack bool
 	// after are the steps that release objects which this step takes over.
 	after []*Step
+	// consents are the annotations that a transaction adds to an installed package.
+	consents map[string]string
 	// markDependency is the result of WillBeLabelled: the manager may remove a dependency that no package requires yet.
 	markDependency bool
 }
@@ -154,17 +160,15 @@ func (s *Step) refresh(now v1.Package) error {
 	return nil
 }
 
-// labelDependency labels a package as one that was installed as a dependency, unless a user has installed it explicitly since. It reports
-// whether the package has the label.
-func labelDependency(ctx context.Context, cluster client.Client, p v1.Package) (labelled bool, err error) {
+// labelDependency labels a package as one that was installed as a dependency, unless a user has installed it explicitly since.
+func labelDependency(ctx context.Context, cluster client.Client, p v1.Package) error {
 	uid := p.GetUID()
-	err = patchMetadata(ctx, cluster, p, func() (map[string]any, error) {
+	return patchMetadata(ctx, cluster, p, func() (map[string]any, error) {
 		if p.GetUID() != uid || !graph.IsUnmarkedDependency(p) {
 			return nil, nil
 		}
 		return map[string]any{"labels": map[string]any{graph.LabelAutoInstalled: "true"}}, nil
 	})
-	return err == nil && p.GetUID() == uid && graph.IsAutoInstalled(p), err
 }
 
 // isLocked reports whether a package is installed in the locked version and with the locked content. Several versions can have one content,

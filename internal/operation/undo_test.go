@@ -36,8 +36,8 @@ func TestUndoneUpdatesReturnConsents(t *testing.T) {
 			live := v1.NewPackage(v1.ProviderKind)
 			live.SetLabels(map[string]string{"team": "a"})
 			live.SetAnnotations(consents("second"))
-			revision.SetUndo(live, "mark")
-			newChange(before, live).restore(live)
+			revision.SetTransaction(live, "")
+			(&change{before: before, after: live}).restore(live)
 			labels := map[string]string{"team": "a"}
 			maps.Copy(labels, tc.labels)
 			if got := live.GetLabels(); !maps.Equal(got, labels) {
@@ -47,25 +47,6 @@ func TestUndoneUpdatesReturnConsents(t *testing.T) {
 				t.Errorf("got the annotations %v, want %v", got, tc.annotations)
 			}
 		})
-	}
-}
-
-// An undone update leaves the consents, and the mark of a dependency, that another client has changed or removed since: a removal is not
-// visible in the managed fields.
-func TestUndoneUpdatesLeaveConsentsOfOthers(t *testing.T) {
-	at := func(labels, annotations map[string]string) v1.Package {
-		p := v1.NewPackage(v1.ProviderKind)
-		p.SetLabels(labels)
-		p.SetAnnotations(annotations)
-		return p
-	}
-	dependency := map[string]string{graph.LabelAutoInstalled: "true"}
-	before := at(dependency, map[string]string{webhooks.AnnotationAllowed: "first", revision.AnnotationAdopt: "first"})
-	written := newChange(before, at(dependency, map[string]string{webhooks.AnnotationAllowed: "first", revision.AnnotationAdopt: "second"}))
-	live := at(nil, map[string]string{revision.AnnotationAdopt: "third"})
-	written.restore(live)
-	if want := map[string]string{revision.AnnotationAdopt: "third"}; len(live.GetLabels()) > 0 || !maps.Equal(live.GetAnnotations(), want) {
-		t.Errorf("got %v, %v; want %v", live.GetLabels(), live.GetAnnotations(), want)
 	}
 }
 
@@ -89,7 +70,7 @@ func TestAdviceAfterTheUndoing(t *testing.T) {
 		failed := at("v2", message)
 		cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(failed).Build()
 		why := finalFailure(failed)
-		got := errcode.From(atomic(cluster).undo(t.Context(), withoutResources, why, []*change{newChange(at("v1", ""), failed)})).Do
+		got := errcode.From(undone(t, cluster, withoutResources, why, &change{before: at("v1", ""), after: failed})).Do
 		if !strings.HasPrefix(got, want) || strings.Contains(got, "rollback") {
 			t.Errorf("%s: got %q, want %q", why, got, want)
 		}

@@ -14,7 +14,6 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/errcodes"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/lazyregexp"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -277,7 +276,7 @@ func formerOf(p v1.Package) string {
 // and the fix. It returns false if the message contains no code.
 func failureOf(p v1.Package) (code errcode.Code, what, do string, failed bool) {
 	name, rest, _ := strings.Cut(p.GetCondition(v1.TypeHealthy).Message, ": ")
-	code, known := errcodes.Named(name)
+	code, known := codeNamed(name)
 	if !known {
 		return errcode.Code{}, "", "", false
 	}

@@ -3,7 +3,6 @@ package operation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -11,7 +10,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -177,29 +178,18 @@ func TestCtrlCEndsAWaitAsInterrupted(t *testing.T) {
 	}
 }
 
-// The error of an interrupted command states that the manager continues, and that --atomic has undone the changes.
+// The error of an interrupted command states that the manager continues.
 func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p := v1.NewPackage("Provider")
 	p.SetName("boats")
-	waited := engineOf(unchanging{}, io.Discard).waitInstalled(ctx, p, time.Minute, newChange(nil, p))
+	waited := engineOf(unchanging{}, io.Discard).waitInstalled(ctx, p, time.Minute, &change{after: p})
 	if !errors.Is(waited, errcode.ErrInterrupted) || !strings.Contains(errcode.From(waited).Do, "The manager continues; `xpkg describe provider/boats`") {
 		t.Errorf("got %v (%s)", waited, errcode.From(waited).Do)
 	}
 	if several := errcode.From(adviseList(waited, 24)).Do; !strings.HasSuffix(several, " The command has written 24 other packages: `xpkg list --watch` shows all of them.") {
 		t.Errorf("got %s", several)
-	}
-	scheme, err := apis.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p).Build()
-	for _, why := range []error{waited, fmt.Errorf("update provider/boats: %w", context.Canceled)} {
-		undone := atomic(cluster).undo(ctx, withoutResources, why, []*change{newChange(nil, p)})
-		if !errors.Is(undone, errcode.ErrInterrupted) || errcode.From(undone).Do != "All changes were undone: provider/boats was deleted." {
-			t.Errorf("got %v (%s)", undone, errcode.From(undone).Do)
-		}
 	}
 }
 
@@ -229,7 +219,7 @@ func TestAtomicCommandsKeepCustomResources(t *testing.T) {
 		return &planner.Plan{}, nil
 	}
 	undo := func(changes ...*change) string {
-		return errcode.From(atomic(cluster).undo(t.Context(), uninstall, ErrWait.New(nil, "it is not healthy"), changes)).Do
+		return errcode.From(undone(t, cluster, uninstall, ErrWait.New(nil, "it is not healthy"), changes...)).Do
 	}
 	const stays = "New packages with custom resources or dependents stay: provider/unknown, provider/used; to delete them together, run `xpkg uninstall provider/unknown provider/used`. "
 	if got := undo(&change{after: used}, &change{after: unknown}); got != "Correct the cause above and try again. "+stays+"Nothing was undone." {
@@ -300,7 +290,7 @@ func TestWaitForADeletedPackage(t *testing.T) {
 	for name, want := range map[string]errcode.Code{"deleted": inventory.ErrPackageNotFound, "deleting": inventory.ErrDeleting} {
 		p := v1.NewPackage("Provider")
 		p.SetName(name)
-		if err := engineOf(cluster, io.Discard).waitInstalled(t.Context(), p, time.Hour, newChange(nil, p)); !errors.Is(err, want) {
+		if err := engineOf(cluster, io.Discard).waitInstalled(t.Context(), p, time.Hour, &change{after: p}); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %s", name, err, want.Name)
 		}
 	}
@@ -331,19 +321,17 @@ func TestFailedInstallKeepsPackagesOfOthers(t *testing.T) {
 		"status of another client": {written("monitor", "status"), false},
 		"changed":                  {func(p v1.Package) { p.SetGeneration(2) }, true},
 		"replaced":                 {func(p v1.Package) { p.SetUID("b") }, true},
-		"wanted":                   {func(p v1.Package) { p.SetAnnotations(nil) }, true},
-		"written again":            {func(p v1.Package) { p.SetAnnotations(map[string]string{revision.AnnotationUndo: "two"}) }, true},
+		"written again":            {func(p v1.Package) { p.SetAnnotations(map[string]string{revision.AnnotationTransaction: "two"}) }, true},
 		"applied":                  {written("kubectl", ""), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			created := named(v1.ProviderKind, "boats")
 			created.SetUID("a")
 			created.SetGeneration(1)
-			created.SetAnnotations(map[string]string{revision.AnnotationUndo: "one"})
 			live := created.DeepCopyObject().(v1.Package)
 			tc.meanwhile(live)
 			cluster := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(live).Build()
-			failed := removeFailedInstall(t.Context(), cluster, newChange(nil, created), ErrWait.New(nil, "it is not healthy"))
+			failed := removeFailedInstall(t.Context(), cluster, &change{after: created}, ErrWait.New(nil, "it is not healthy"))
 			exists := cluster.Get(t.Context(), client.ObjectKeyFromObject(live), v1.NewPackage("Provider")) == nil
 			if do := errcode.From(failed).Do; exists != tc.stays || strings.Contains(do, "stays, because another client") != tc.stays {
 				t.Errorf("exists %t, %s", exists, do)
@@ -380,8 +368,8 @@ func TestAtomicCommandsKeepDependencies(t *testing.T) {
 				}
 				return &planner.Plan{}, nil
 			}
-			changes := []*change{newChange(nil, base), newChange(nil, own), newChange(nil, kept)}
-			failed := atomic(cluster).undo(t.Context(), uninstall, ErrWait.New(nil, "it is not healthy"), changes)
+			changes := []*change{{after: base}, {after: own}, {after: kept}}
+			failed := undone(t, cluster, uninstall, ErrWait.New(nil, "it is not healthy"), changes...)
 			err := cluster.Get(t.Context(), client.ObjectKeyFromObject(base), v1.NewPackage("Provider"))
 			if do := errcode.From(failed).Do; (err == nil) != tc.stays || !strings.Contains(do, "provider/own was deleted") {
 				t.Errorf("exists %t: %s", err == nil, do)
@@ -419,8 +407,8 @@ func TestAtomicCommandsKeepRequiredVersions(t *testing.T) {
 				}
 				return &planner.Plan{Breaks: []planner.Broken{{Kind: "Provider", Name: tc.dependent}}}, nil
 			}
-			changes := []*change{newChange(at("base", "v1"), at("base", "v2")), newChange(at("own", "v1"), at("own", "v2"))}
-			do := errcode.From(atomic(cluster).undo(t.Context(), planUndo, ErrWait.New(nil, "it is not healthy"), changes)).Do
+			changes := []*change{{before: at("base", "v1"), after: at("base", "v2")}, {before: at("own", "v1"), after: at("own", "v2")}}
+			do := errcode.From(undone(t, cluster, planUndo, ErrWait.New(nil, "it is not healthy"), changes...)).Do
 			base := v1.NewPackage("Provider")
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(at("base", "")), base); err != nil {
 				t.Fatal(err)
@@ -449,15 +437,15 @@ func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
 	explicit, dependency := at("explicit", "v2"), at("explicit", "v2")
 	dependency.SetLabels(map[string]string{graph.LabelAutoInstalled: "true"})
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(own, changed, added, explicit).Build()
-	earlier := func(p v1.Package) v1.Package { p.SetGeneration(1); return p }
+	earlier := func(p v1.Package) v1.Package { p.SetGeneration(0); return p }
 	changes := []*change{
-		newChange(at("own", "v1"), at("own", "v2")),
-		newChange(at("changed", "v1"), earlier(at("changed", "v2"))),
-		newChange(at("deleted", "v1"), at("deleted", "v2")),
-		newChange(nil, earlier(at("added", "v2"))),
-		newChange(nil, dependency),
+		{before: at("own", "v1"), after: at("own", "v2")},
+		{before: earlier(at("changed", "v1")), after: at("changed", "v2")},
+		{before: at("deleted", "v1"), after: at("deleted", "v2")},
+		{after: earlier(at("added", "v2"))},
+		{after: dependency, transaction: "x"},
 	}
-	got := errcode.From(atomic(cluster).undo(t.Context(), withoutResources, ErrWait.New(nil, "it is not healthy"), changes)).Do
+	got := errcode.From(undone(t, cluster, withoutResources, ErrWait.New(nil, "it is not healthy"), changes...)).Do
 	const want = "Correct the cause above and try again. Packages that another client has changed or deleted meanwhile were left as they are: " +
 		"provider/explicit, provider/added, provider/deleted, provider/changed. All other changes were undone: provider/own was returned to registry.test/own:v1. " +
 		"CRDs that only the new version of a returned package contains stay, with their custom resources."
@@ -476,7 +464,7 @@ func TestAtomicCommandsKeepChangesOfOthers(t *testing.T) {
 func TestAnUndoDoesNotWaitForPausedPackages(t *testing.T) {
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", Annotations: map[string]string{v1.AnnotationPaused: "true"}}}
 	p.SetConditions(metav1.Time{}, v1.Healthy())
-	if got := atomic(nil).notHealthyAgain(t.Context(), []*change{{before: p, after: p}}); got != "" {
+	if got := engineOf(nil, io.Discard).notHealthyAgain(t.Context(), []*change{{before: p, after: p}}); got != "" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -514,13 +502,13 @@ func TestAtomicCommandsNameWhatTheyCouldNotUndo(t *testing.T) {
 	}
 	refused := interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 		if o.GetName() == "second" {
-			return errors.New("the policy forbids it")
+			return apierrors.NewForbidden(schema.GroupResource{}, "second", errors.New("the policy forbids it"))
 		}
 		return c.Delete(ctx, o, opts...)
 	}}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(newPackage("first"), newPackage("second"), newPackage("third")).WithInterceptorFuncs(refused).Build()
-	changes := []*change{newChange(nil, newPackage("first")), newChange(nil, newPackage("second")), newChange(nil, newPackage("third"))}
-	failed := errcode.From(atomic(cluster).undo(t.Context(), withoutResources, ErrWait.New(nil, "it is not healthy"), changes))
+	changes := []*change{{after: newPackage("first")}, {after: newPackage("second")}, {after: newPackage("third")}}
+	failed := errcode.From(undone(t, cluster, withoutResources, ErrWait.New(nil, "it is not healthy"), changes...))
 	if !errors.Is(failed, ErrWait) || strings.Contains(failed.Error(), "policy") ||
 		!strings.Contains(failed.Do, "the policy forbids it. Undone before: provider/third was deleted. Not undone: provider/first, provider/second; see `xpkg describe provider/second`.") {
 		t.Errorf("%v\n%s", failed, failed.Do)

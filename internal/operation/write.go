@@ -9,7 +9,6 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
-	"github.com/xpkg-dev/xpkg/internal/errcodes"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -18,32 +17,19 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 )
 
-// keepNeeded removes the marks of the packages on which a plan depends, so that no command undoes their last changes after the write. It
-// fails if that has happened since the plan was made.
-func keepNeeded(ctx context.Context, w writer, p *planner.Plan) error {
-	for _, needed := range p.Undoable {
-		if err := removeMark(ctx, w.Client, needed); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // carryOut writes the package of the step, on the condition that the package has not changed since the plan was computed. The package manager
 // carries out all other changes.
 func (d *Done) carryOut(ctx context.Context, w writer) (err error) {
 	switch {
+	case d.IsCarriedOut:
+		d.before, d.Object, d.Word = d.Before, d.Live, "changed"
+		return nil
 	case d.Same:
 		d.before, d.Object, d.isKept = d.Live, d.Live, true
 		return d.repeat(ctx, w)
 	case d.Remove:
 		d.before, d.Object, d.Word = d.Live, d.Live, "deleted"
 		return d.delete(ctx, w)
-	}
-	if d.Plan != nil {
-		if err := keepNeeded(ctx, w, d.Plan); err != nil {
-			return err
-		}
 	}
 	if d.Plan != nil && d.Plan.Operation == planner.Install || d.Plan == nil && d.Live == nil {
 		return d.create(ctx, w)
@@ -66,7 +52,7 @@ func (d *Done) carryOut(ctx context.Context, w writer) (err error) {
 			return err
 		}
 		d.before, d.Object = live.DeepCopyObject().(v1.Package), live
-		return apiserver.Classify(updatePlanned(ctx, w, live, d.Plan), "%s %s", d.Plan.Verb(), inventory.ShortName(live))
+		return apiserver.Classify(updatePlanned(ctx, w, live, d.Step), "%s %s", d.Plan.Verb(), inventory.ShortName(live))
 	})
 }
 
@@ -89,7 +75,7 @@ func (d *Done) create(ctx context.Context, w writer) (err error) {
 			return err
 		}
 		if live == nil {
-			return undoneMeanwhile(want)
+			return changedMeanwhile(want)
 		}
 		if err := InstalledOtherwise(live, want.PackageSpec().Package, ""); err != nil {
 			return err
@@ -149,7 +135,8 @@ func existsError(p *planner.Plan, installed v1.Package) error {
 	return planner.MovedError(p, []planner.Difference{{What: inventory.ShortName(installed), Was: "absent", Is: "there"}})
 }
 
-func updatePlanned(ctx context.Context, w writer, live v1.Package, p *planner.Plan) error {
+func updatePlanned(ctx context.Context, w writer, live v1.Package, s *Step) error {
+	p := s.Plan
 	want, err := p.Wanted()
 	if err != nil {
 		return err
@@ -168,6 +155,9 @@ func updatePlanned(ctx context.Context, w writer, live v1.Package, p *planner.Pl
 			webhooks.AnnotationAllowed: want.GetAnnotations()[webhooks.AnnotationAllowed],
 		}))
 	}
+	if len(s.consents) > 0 {
+		live.SetAnnotations(desired.Overlay(live.GetAnnotations(), s.consents))
+	}
 	graph.SetKindProviders(live, graph.KindProviders(want))
 	if len(p.Adoptions) > 0 {
 		revision.AllowAdoption(live, p.Adoptions)
@@ -175,11 +165,10 @@ func updatePlanned(ctx context.Context, w writer, live v1.Package, p *planner.Pl
 	return w.update(ctx, live)
 }
 
-// repeat requests the package as it is: no other command undoes its last change, and if the package has failed, the manager tries it again at
-// once. With Adopt, a package that was a dependency counts as installed explicitly, also if another command was about to label it.
+// repeat requests the package as it is: it leaves its transaction, and if the package has failed, the manager tries it again at once. With Adopt, a package that was a dependency counts as installed explicitly, also if another command was about to label it.
 func (d *Done) repeat(ctx context.Context, w writer) error {
 	p := d.Object
-	if err := removeMark(ctx, w.Client, p); err != nil {
+	if err := leaveTransaction(ctx, w.Client, p); err != nil {
 		return err
 	}
 	return patchMetadata(ctx, w.Client, p, func() (map[string]any, error) {
@@ -210,6 +199,6 @@ func hasFailed(p v1.Package) bool {
 	case revision.PolicyOf(p).Back != "":
 		return true
 	}
-	code, known := errcodes.Named(string(ready.Reason))
+	code, known := codeNamed(string(ready.Reason))
 	return ready.Status == corev1.ConditionFalse && known && !code.Approval
 }

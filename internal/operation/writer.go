@@ -2,10 +2,7 @@ package operation
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"reflect"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,32 +12,24 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// writer writes packages on behalf of a user. It marks the packages that it creates and updates, or removes the marks of other commands.
+// writer writes packages on behalf of a user. It records the transaction that writes a package, or removes that of a former write.
 type writer struct {
 	client.Client
-	mark string
-}
-
-// newWriter returns a writer, which marks packages if the command may undo its changes.
-func newWriter(cluster client.Client, mayUndo bool) writer {
-	w := writer{Client: cluster}
-	if mayUndo {
-		w.mark = rand.Text()
-	}
-	return w
+	transaction string
 }
 
 func (w writer) create(ctx context.Context, p v1.Package) error {
-	return w.write(ctx, p, func(ctx context.Context) error { return w.Create(ctx, p, client.FieldOwner(plan.FieldManager)) })
+	return w.write(p, func() error { return w.Create(ctx, p, client.FieldOwner(plan.FieldManager)) })
 }
 
 // update updates a package that was not written since it was read.
 func (w writer) update(ctx context.Context, p v1.Package) error {
-	return w.write(ctx, p, func(ctx context.Context) error { return w.Update(ctx, p, client.FieldOwner(plan.FieldManager)) })
+	return w.write(p, func() error { return w.Update(ctx, p, client.FieldOwner(plan.FieldManager)) })
 }
 
 // delete deletes a package that was not written since it was read. Objects are deleted after the package: with foreground deletion, the
@@ -51,37 +40,36 @@ func (w writer) delete(ctx context.Context, p v1.Package) error {
 	return client.IgnoreNotFound(err)
 }
 
-const (
-	// readTime bounds the time for the read of a package after a failed write.
-	readTime = 5 * time.Second
-	// endTime is the time in which a write ends after the user has interrupted the command.
-	endTime = 5 * time.Second
-)
-
-// write marks a package and writes it. A failed write succeeds if the package has the mark: the connection ended before the response, or the
-// request was sent again. An interrupt does not end a write that may have arrived, so that the command knows whether it has to undo it.
-func (w writer) write(ctx context.Context, p v1.Package, write func(context.Context) error) error {
-	revision.SetUndo(p, w.mark)
+// write writes a package, whose type the client removes.
+func (w writer) write(p v1.Package, write func() error) error {
+	revision.SetTransaction(p, w.transaction)
 	kind := p.GetObjectKind().GroupVersionKind()
-	defer func() { p.GetObjectKind().SetGroupVersionKind(kind) }()
-	if w.mark == "" || ctx.Err() != nil {
-		return write(ctx)
+	defer p.GetObjectKind().SetGroupVersionKind(kind)
+	return write()
+}
+
+// leaveTransaction takes a package out of the transaction that has written it, which then does not return it to its former state. It fails
+// with PlanMoved if the package has been changed or deleted since it was read.
+func leaveTransaction(ctx context.Context, cluster client.Client, p v1.Package) error {
+	uid, generation := p.GetUID(), p.GetGeneration()
+	err := patchMetadata(ctx, cluster, p, func() (map[string]any, error) {
+		if p.GetUID() != uid || p.GetGeneration() != generation {
+			return nil, changedMeanwhile(p)
+		}
+		if revision.TransactionOf(p) == "" {
+			return nil, nil
+		}
+		return map[string]any{"annotations": map[string]any{revision.AnnotationTransaction: nil}}, nil
+	})
+	if apierrors.IsNotFound(err) {
+		return changedMeanwhile(p)
 	}
-	complete, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(endTime, end) })()
-	err := write(complete)
-	if err == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTime)
-	defer cancel()
-	live := v1.NewPackage(p.PackageKind())
-	if w.Get(ctx, client.ObjectKeyFromObject(p), live) != nil || markOf(live) != w.mark {
-		return err
-	}
-	reflect.ValueOf(p).Elem().Set(reflect.ValueOf(live).Elem())
-	return nil
+	return err
+}
+
+// changedMeanwhile returns the error of a package that has been changed or deleted since it was read.
+func changedMeanwhile(p v1.Package) error {
+	return planner.ErrPlanMoved.New(nil, "another client has changed or deleted %s meanwhile", inventory.ShortName(p)).WithDo("Run the command again.")
 }
 
 // patchMetadata changes the metadata of a package with the merge patch that change returns for the package as it is; an empty patch

@@ -11,7 +11,6 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
-	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -71,11 +70,7 @@ func (pl *Planner) planDependencies(ctx context.Context, s *clusterState, p v1.P
 		return nil, cycle // Other versions of the dependencies do not avoid the cycle, or may not be selected.
 	}
 	pl.recordOrphans(ctx, s, nodes, &node, changes, out)
-	depends := s.preconditions(out)
-	out.Preconditions.Installed = installedOf(depends)
-	out.Undoable = slices.DeleteFunc(depends, func(x v1.Package) bool {
-		return !revision.IsUndoable(x) || pl.ChangedTogether[Package{Kind: x.PackageKind(), Name: x.GetName()}.Short()]
-	})
+	out.Preconditions.Installed = installedOf(s.preconditions(out))
 	return changes, err
 }
 

@@ -50,9 +50,9 @@ func written(p v1.Package) (json.RawMessage, error) {
 	if len(p.GetLabels()) > 0 {
 		meta["labels"] = p.GetLabels()
 	}
-	// The mark of a running command is no matter of a plan.
+	// The transaction that has written a package is no matter of a plan.
 	annotations := maps.Clone(p.GetAnnotations())
-	delete(annotations, revision.AnnotationUndo)
+	delete(annotations, revision.AnnotationTransaction)
 	if len(annotations) > 0 {
 		meta["annotations"] = annotations
 	}

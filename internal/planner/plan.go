@@ -107,9 +107,6 @@ type Plan struct {
 	KindChanges []crddiff.ChangedCRD `json:"kindChanges,omitempty"`
 	// Warnings are for users, and are not compared.
 	Warnings []string `json:"warnings,omitempty"`
-	// Undoable are the packages among the preconditions whose last change a running command may undo, unless the operation changes them
-	// too. They are as they were read.
-	Undoable []v1.Package `json:"-"`
 	// usual are the warnings that describe the usual course of the operation.
 	usual []string
 }

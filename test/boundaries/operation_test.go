@@ -61,6 +61,7 @@ func TestOneWriterOfPackages(t *testing.T) {
 	}
 	want := map[string]int{
 		"internal/operation/writer.go":   4, // create, update, delete, and a patch of the metadata
+		"internal/operation/transact.go": 1, // a transaction
 		"internal/operation/approval.go": 1, // an approval on a revision
 	}
 	for file, n := range calls {

@@ -153,14 +153,17 @@ type TransactionStatus struct {
 	// Advice is what to do about a failure.
 	// +optional
 	Advice string `json:"advice,omitempty"`
+	// Notes are facts that do not end the transaction.
+	// +optional
+	Notes []string `json:"notes,omitempty"`
 	// StartTime is the time of the start; the deadline counts from it.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// CompletionTime is the time at which the last phase was reached.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// Holds are the packages that the transaction may change, and those that require them or that they require, as Kind/name. Other
-	// transactions that concern them wait.
+	// Holds are the packages that the transaction may change, as Kind/name, and the repositories of those that it installs. Other
+	// transactions that concern them, their dependents or their dependencies wait.
 	// +optional
 	Holds []string `json:"holds,omitempty"`
 	// Packages are the packages of the transaction, in the order of its steps.

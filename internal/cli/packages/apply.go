@@ -127,7 +127,6 @@ func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *plann
 	if err := checkMoved(env, planned, now, again); err != nil {
 		return err
 	}
-	planned.Undoable = now.Undoable
 	for _, w := range now.Warnings {
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(w))
 	}

@@ -4,13 +4,11 @@ package packages
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
@@ -97,9 +95,6 @@ func (c *InstallCmd) review(env *terminal.Env, pl *clusterPlanner, want v1.Packa
 	}
 	ask := c.Asks(env)
 	switch {
-	case c.Atomic && errors.Is(err, apply.ErrForbidden):
-		// The command could not undo its change either.
-		return nil, errcode.From(err).WithDo("Have an administrator grant the permission, or repeat the command without --atomic: to undo an install, the command reads all packages.")
 	case operation.IsPlanUnavailable(err, want) && !c.given():
 		pl.PlanUnavailable(err)
 		if c.cached {
@@ -137,7 +132,7 @@ func (c *InstallCmd) review(env *terminal.Env, pl *clusterPlanner, want v1.Packa
 
 // carryOutOne carries out the only step of an operation, and prints the package with a remark.
 func carryOutOne(env *terminal.Env, o operation.Operation, output terminal.OutputFlag, step *operation.Step, remark string) error {
-	done, err := o.CarryOut(env.Context, []*operation.Step{step})
+	done, err := o.Run(env.Context, []*operation.Step{step})
 	if err != nil {
 		return err
 	}

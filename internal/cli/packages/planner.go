@@ -104,13 +104,13 @@ func showPlan(env *terminal.Env, p *planner.Plan) error {
 
 // atomicFlag makes a command undo its changes if it fails.
 type atomicFlag struct {
-	Atomic bool `help:"If a package is not healthy within the time of --wait, which is 5m by default, uninstall new packages without custom resources and dependents, and return the others to their former version and settings, unless another package requires the new one."`
+	Atomic bool `help:"Have the manager make all changes as one transaction: if a package is not healthy within the time of --wait, which is 5m by default, it returns all packages to their former state, except new ones with custom resources or dependents, and versions that another package requires."`
 }
 
 // limit returns the time to wait for a package; 0 means not to wait.
 func (f atomicFlag) limit(wait time.Duration) time.Duration {
 	if f.Atomic {
-		return cmp.Or(wait, operation.AtomicWait)
+		return cmp.Or(wait, operation.TransactionDeadline)
 	}
 	return wait
 }

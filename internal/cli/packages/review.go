@@ -75,6 +75,19 @@ func (r review) operation(env *terminal.Env, pl *clusterPlanner) operation.Opera
 
 // run carries out the steps.
 func (r review) run(env *terminal.Env, pl *clusterPlanner, steps []*operation.Step) error {
+	if o := r.operation(env, pl); !r.dryRun {
+		t, err := o.Unfinished(env.Context, steps)
+		if err != nil {
+			return err
+		}
+		if t != nil {
+			done, err := o.Follow(env.Context, t)
+			if done == nil {
+				return err
+			}
+			return cmp.Or(err, r.print(env, done))
+		}
+	}
 	if err := r.plan(env, pl, steps); err != nil {
 		return err
 	}
@@ -92,7 +105,7 @@ func (r review) carryOut(env *terminal.Env, o operation.Operation, steps []*oper
 	if err := o.Check(env.Context, steps); err != nil {
 		return err
 	}
-	done, err := o.CarryOut(env.Context, steps)
+	done, err := o.Run(env.Context, steps)
 	if done == nil {
 		return err
 	}

@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/consent"
+	"github.com/xpkg-dev/xpkg/internal/controller/transactions"
+	"github.com/xpkg-dev/xpkg/internal/operation"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/provide"
+)
+
+// kindAge is the age up to which lists of kinds are used again.
+const kindAge = time.Minute
+
+// setupTransactions registers the controller of transactions. Its clients read from the API server: the decisions of a transaction are those of
+// a command, which has no cache.
+func (c *components) setupTransactions() error {
+	cfg := c.manager.GetConfig()
+	live, err := client.New(cfg, client.Options{Scheme: c.manager.GetScheme(), Mapper: c.manager.GetRESTMapper(), HTTPClient: c.manager.GetHTTPClient()})
+	if err != nil {
+		return err
+	}
+	planned, err := planner.NewCluster(cfg)
+	if err != nil {
+		return err
+	}
+	objects, err := apply.NewCluster(cfg)
+	if err != nil {
+		return err
+	}
+	r := &transactions.Reconciler{
+		Client: live, Objects: objects, Guard: c.guard.Check,
+		NewPlanner: func() *planner.Planner { return c.newPlanner(live, planned) },
+		Consents: func(ctx context.Context) error {
+			gap, err := c.consents(ctx)
+			if err != nil || gap == (consent.Gap{}) {
+				return err
+			}
+			return operation.ErrConsent.New(nil, "%s", gap.Why).WithDo("%s", gap.Fix)
+		},
+	}
+	return r.SetupWithManager(c.manager, c.options.Log)
+}
+
+// newPlanner returns a planner with the configuration of the manager.
+func (c *components) newPlanner(live client.Client, cluster planner.Cluster) *planner.Planner {
+	o := c.options
+	pl := &planner.Planner{
+		Reader: live, Cluster: cluster, Source: o.Content, DryRun: client.NewDryRunClient(live), Namespace: o.namespace(), Identify: true,
+		Kinds: &provide.Finder{},
+	}
+	pl.Images, _ = o.Content.(planner.Images)
+	if o.Dependencies != nil {
+		pl.Registry = o.Dependencies.Registry
+	}
+	if o.Permissions != nil {
+		pl.PermissionPolicy = o.Permissions.Policy
+	}
+	if o.KindSources != nil {
+		pl.Kinds.Load = func(ctx context.Context) ([]provide.Source, error) { return o.KindSources(ctx, kindAge) }
+	}
+	pl.Kinds.Crossplane, pl.Kinds.Held = pl.CrossplaneConstraints, pl.HeldKinds
+	return pl
+}

@@ -1,0 +1,244 @@
+package transactions
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
+	"github.com/xpkg-dev/xpkg/internal/consent"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// start starts the transaction, unless it waits for one that concerns the same packages, their dependents or their dependencies: one that has
+// started, or that was created earlier.
+func (r *run) start(ctx context.Context) (waits bool, err error) {
+	r.starts.Lock()
+	defer r.starts.Unlock()
+	all, err := inventory.LoadNamed(ctx, r.Client)
+	if err != nil {
+		return false, err
+	}
+	holds := named(r.t.Spec)
+	earlier := func(o *v1alpha1.Transaction) bool { return o.Status.StartTime != nil || isOlder(o, r.t) }
+	other, err := r.overlapping(ctx, all, holds, earlier)
+	if err != nil {
+		return false, err
+	}
+	return other != "", r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
+		if other != "" {
+			s.Phase, s.Message = v1alpha1.Waiting, "waiting for the transaction "+other
+			return
+		}
+		if s.StartTime == nil {
+			s.StartTime = new(metav1.Now())
+		}
+		s.Phase, s.Message, s.Holds = v1alpha1.Planning, "planning the change", holds
+	})
+}
+
+func isOlder(o, t *v1alpha1.Transaction) bool {
+	if !o.CreationTimestamp.Equal(&t.CreationTimestamp) {
+		return o.CreationTimestamp.Before(&t.CreationTimestamp)
+	}
+	return o.Name < t.Name
+}
+
+// named returns the packages that a transaction names, as Kind/name, and the repositories of those that it installs.
+func named(spec v1alpha1.TransactionSpec) []string {
+	out := map[string]bool{}
+	for _, p := range spec.Packages {
+		out[v1.ObjectName(p.Kind, p.Name)], out[oci.RepositoryName(p.Spec.Package)] = true, true
+	}
+	for _, p := range spec.Remove {
+		out[v1.ObjectName(p.Kind, p.Name)] = true
+	}
+	return slices.Sorted(maps.Keys(out))
+}
+
+// overlapping returns the name of another transaction among those that count and have not ended, which changes one of the packages, of their
+// dependents or of their dependencies; or "".
+func (r *run) overlapping(ctx context.Context, all *inventory.Inventory, changes []string, counts func(*v1alpha1.Transaction) bool) (string, error) {
+	var list v1alpha1.TransactionList
+	if err := r.Client.List(ctx, &list); err != nil {
+		return "", err
+	}
+	concerned := related(all, changes)
+	for i := range list.Items {
+		o := &list.Items[i]
+		if o.UID == r.t.UID || o.Status.Phase.IsFinal() || o.DeletionTimestamp != nil && o.Status.StartTime == nil || !counts(o) {
+			continue
+		}
+		holds := o.Status.Holds
+		if len(holds) == 0 {
+			holds = named(o.Spec)
+		}
+		if slices.ContainsFunc(holds, func(name string) bool { return concerned[name] }) {
+			return o.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// related returns the given packages, which are names or repositories, with their dependents and dependencies, direct or not.
+func related(all *inventory.Inventory, changes []string) map[string]bool {
+	requires, requiredBy := map[string][]string{}, map[string][]string{}
+	name := map[string]string{} // by repository
+	for _, p := range all.Packages {
+		repository := inventory.RepositoryOf(p)
+		name[repository] = v1.ObjectName(p.PackageKind(), p.GetName())
+		for _, need := range all.Needs(p, p.PackageStatus().CurrentRevision) {
+			requires[repository] = append(requires[repository], need.Package)
+			requiredBy[need.Package] = append(requiredBy[need.Package], repository)
+		}
+	}
+	out := map[string]bool{}
+	for _, c := range changes {
+		out[c] = true
+	}
+	for _, direction := range []map[string][]string{requires, requiredBy} {
+		seen := map[string]bool{}
+		var visit func(repository string)
+		visit = func(repository string) {
+			if seen[repository] {
+				return
+			}
+			seen[repository], out[repository] = true, true
+			if n := name[repository]; n != "" {
+				out[n] = true
+			}
+			for _, next := range direction[repository] {
+				visit(next)
+			}
+		}
+		for _, p := range all.Packages {
+			if repository := inventory.RepositoryOf(p); slices.Contains(changes, repository) || slices.Contains(changes, name[repository]) {
+				visit(repository)
+			}
+		}
+	}
+	return out
+}
+
+// steps returns the steps of the transaction for the packages that are installed now.
+func (r *run) steps(ctx context.Context) ([]*operation.Step, error) {
+	all, err := inventory.LoadNamed(ctx, r.Client)
+	if err != nil {
+		return nil, err
+	}
+	return operation.TransactionSteps(all, r.t)
+}
+
+// plan plans the transaction. It fails if the plan is refused, needs consent, or is not the one that was agreed to.
+func (r *run) plan(ctx context.Context, o operation.Operation) ([]*operation.Step, error) {
+	if err := r.checkConsents(ctx); err != nil {
+		return nil, err
+	}
+	steps, err := r.steps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.PlanTransaction(ctx, steps); err != nil {
+		return nil, err
+	}
+	var plans []*planner.Plan
+	for _, s := range steps {
+		if s.Plan != nil {
+			plans = append(plans, s.Plan)
+		}
+	}
+	switch agreed := r.t.Spec.Plan; {
+	case agreed == "":
+		for _, p := range plans {
+			if err := p.ConsentError(); err != nil {
+				return nil, err
+			}
+			if resources, uncounted := p.CountCustomResources(); p.Operation == planner.Uninstall && resources+int64(uncounted) > 0 {
+				return nil, operation.ErrNeedsAgreement.New(nil, "the removal of %s deletes custom resources", p.Package.Short())
+			}
+		}
+	case agreed != operation.AgreementOf(plans):
+		return nil, planner.ErrPlanMoved.New(nil, "the change has other consequences than the plan that was agreed to").WithDo("Nothing was written. Plan the change again.")
+	}
+	return steps, o.Check(ctx, steps)
+}
+
+// checkConsents fails if the transaction gives consents, and any user who may create transactions could have given them.
+func (r *run) checkConsents(ctx context.Context) error {
+	for _, p := range r.t.Spec.Packages {
+		given := v1.NewPackage(p.Kind)
+		given.SetAnnotations(p.Annotations)
+		if consent.IsGiven(given) {
+			return r.Consents(ctx)
+		}
+	}
+	return nil
+}
+
+// begin records the packages before the first write, unless the plan changes further packages that another transaction holds. The transaction
+// that has started earlier is first.
+func (r *run) begin(ctx context.Context, steps []*operation.Step) (waits bool, err error) {
+	r.starts.Lock()
+	defer r.starts.Unlock()
+	holds := r.t.Status.Holds
+	for _, s := range steps {
+		if s.Plan == nil {
+			continue
+		}
+		for _, a := range s.Plan.AddedPackages {
+			holds = append(slices.Clone(holds), oci.RepositoryName(a.Reference))
+			if a.Name != "" {
+				holds = append(holds, v1.ObjectName(a.Kind, a.Name))
+			}
+		}
+	}
+	slices.Sort(holds)
+	holds = slices.Compact(holds)
+	all, err := inventory.LoadNamed(ctx, r.Client)
+	if err != nil {
+		return false, err
+	}
+	other, err := r.overlapping(ctx, all, holds, func(o *v1alpha1.Transaction) bool {
+		s := o.Status
+		return s.Phase == v1alpha1.Applying || s.Phase == v1alpha1.Returning ||
+			s.Phase == v1alpha1.Planning && s.StartTime != nil && s.StartTime.Before(r.t.Status.StartTime)
+	})
+	if err != nil {
+		return false, err
+	}
+	return other != "", r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
+		if other != "" {
+			s.Phase, s.Message, s.StartTime, s.Holds = v1alpha1.Waiting, "waiting for the transaction "+other, nil, nil
+			return
+		}
+		s.Phase, s.Message, s.Holds, s.Packages = v1alpha1.Applying, "writing the packages", holds, operation.Record(steps)
+	})
+}
+
+// save changes the status of a transaction.
+func (r *Reconciler) save(ctx context.Context, t *v1alpha1.Transaction, change func(*v1alpha1.TransactionStatus)) error {
+	before := t.DeepCopy()
+	if change(&t.Status); t.Status.Phase == before.Status.Phase && t.Status.Message == before.Status.Message && len(t.Status.Notes) == len(before.Status.Notes) {
+		return nil
+	}
+	return r.Client.Status().Patch(ctx, t, client.MergeFrom(before), client.FieldOwner(plan.FieldManager))
+}
+
+// patch writes a merge patch.
+func (r *Reconciler) patch(ctx context.Context, t *v1alpha1.Transaction, patch map[string]any) error {
+	raw, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	return r.Client.Patch(ctx, t, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(plan.FieldManager))
+}

@@ -1,0 +1,270 @@
+// Package transactions carries out Transactions: changes of several packages that are made as a whole.
+//
+// One reconciliation carries out one transaction from its start to its end, and several of them run at the same time. The status keeps what
+// is needed to continue: the packages before the first write, and the phase. A package that the transaction has written has its name in an
+// annotation, so that a manager that is started again knows which steps are carried out.
+package transactions
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/operation"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// finalizer keeps a transaction until it has ended.
+const finalizer = "xpkg.dev/transaction"
+
+// pause is the interval between checks of a transaction that waits for another one.
+const pause = time.Second
+
+// Reconciler carries out transactions.
+type Reconciler struct {
+	// Client reads from the API server, and writes packages and statuses.
+	Client client.Client
+	// Objects reads the objects of packages.
+	Objects *apply.Cluster
+	// NewPlanner returns a planner for one transaction. It reads from the API server.
+	NewPlanner func() *planner.Planner
+	// Consents fails while consents in annotations of packages do not count.
+	Consents func(ctx context.Context) error
+	// Guard fails while the manager must not change packages.
+	Guard func(ctx context.Context) error
+
+	// starts serializes the decisions which transactions run at the same time.
+	starts sync.Mutex
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
+	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.GetDeletionTimestamp() != nil
+	}))
+	return ctrl.NewControllerManagedBy(mgr).Named("transactions").
+		For(&v1alpha1.Transaction{}, builder.WithPredicates(changed)).
+		WithOptions(requeue.Options(log)).Complete(r)
+}
+
+// Reconcile carries out a transaction from its start, or from where a manager that has stopped has left it.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	t := &v1alpha1.Transaction{}
+	if err := r.Client.Get(ctx, req.NamespacedName, t); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if t.Status.Phase.IsFinal() || t.DeletionTimestamp != nil && t.Status.StartTime == nil {
+		return ctrl.Result{}, r.release(ctx, t)
+	}
+	if err := r.Guard(ctx); err != nil {
+		return ctrl.Result{RequeueAfter: requeue.Jitter(10 * time.Second)}, r.save(ctx, t, func(s *v1alpha1.TransactionStatus) { s.Message = err.Error() })
+	}
+	if controllerutil.AddFinalizer(t, finalizer) {
+		if err := r.patch(ctx, t, map[string]any{"metadata": map[string]any{"finalizers": t.Finalizers, "resourceVersion": t.ResourceVersion}}); err != nil {
+			return ctrl.Result{}, ignoreConflict(err)
+		}
+	}
+	run := &run{Reconciler: r, t: t, reporter: &reporter{}}
+	run.reporter.report = run.report(ctx)
+	waits, err := run.carryOut(ctx)
+	switch {
+	case ctx.Err() != nil: // The next manager continues.
+		return ctrl.Result{}, nil
+	case err != nil:
+		logging.FromContext(ctx).ErrorContext(ctx, "cannot continue a transaction", "transaction", t.Name, "error", err)
+		return ctrl.Result{}, err
+	case waits:
+		return ctrl.Result{RequeueAfter: requeue.Jitter(pause)}, nil
+	}
+	return ctrl.Result{}, r.release(ctx, t)
+}
+
+// release removes the finalizer of a transaction that has ended.
+func (r *Reconciler) release(ctx context.Context, t *v1alpha1.Transaction) error {
+	if t.DeletionTimestamp == nil || !controllerutil.RemoveFinalizer(t, finalizer) {
+		return nil
+	}
+	finalizers := t.Finalizers
+	if finalizers == nil {
+		finalizers = []string{}
+	}
+	err := r.patch(ctx, t, map[string]any{"metadata": map[string]any{"finalizers": finalizers, "resourceVersion": t.ResourceVersion}})
+	return ignoreConflict(client.IgnoreNotFound(err))
+}
+
+// ignoreConflict returns nil for a conflict: the event of the other write starts the next reconciliation.
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// run is one reconciliation of a transaction.
+type run struct {
+	*Reconciler
+	t        *v1alpha1.Transaction
+	reporter *reporter
+}
+
+// operation returns the operation of the transaction.
+func (r *run) operation() operation.Operation {
+	return operation.Operation{
+		Engine: &operation.Engine{Client: r.Client, Planner: r.NewPlanner(), Objects: r.Objects, Reporter: r.reporter},
+		Wait:   r.timeout(), Deadline: r.deadline(), Transaction: r.t.Name, NeedsPlan: true, Yes: true,
+	}
+}
+
+func (r *run) timeout() time.Duration {
+	if r.t.Spec.Deadline == nil {
+		return operation.TransactionDeadline
+	}
+	return r.t.Spec.Deadline.Duration
+}
+
+func (r *run) deadline() time.Time {
+	if r.t.Status.StartTime == nil {
+		return time.Now().Add(r.timeout())
+	}
+	return r.t.Status.StartTime.Add(r.timeout())
+}
+
+// carryOut carries out the transaction. It reports whether the transaction waits for another one. An error means that it cannot continue now.
+func (r *run) carryOut(ctx context.Context) (waits bool, err error) {
+	switch r.t.Status.Phase {
+	case v1alpha1.Applying:
+		return false, r.resume(ctx)
+	case v1alpha1.Returning:
+		return false, r.undo(ctx)
+	}
+	if waits, err = r.start(ctx); err != nil || waits {
+		return waits, err
+	}
+	o := r.operation()
+	steps, err := r.plan(ctx, o)
+	if err == nil {
+		waits, err = r.begin(ctx, steps)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil && isTemporary(err) && time.Now().Before(r.deadline()):
+		return true, r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) { s.Message = err.Error() })
+	case err != nil:
+		return false, r.finish(ctx, v1alpha1.Refused, err)
+	case waits:
+		return true, nil
+	}
+	return false, r.apply(ctx, o, steps)
+}
+
+// isTemporary reports whether a failure before the first write can be gone at the next attempt: the API server or a registry does not respond.
+func isTemporary(err error) bool {
+	return errors.Is(err, apiserver.ErrCluster) || errcode.From(err).Code.Class.Name == errcode.Unavailable.Name
+}
+
+// resume continues a transaction that another manager, or an earlier attempt, has begun.
+func (r *run) resume(ctx context.Context) error {
+	o := r.operation()
+	steps, err := r.steps(ctx)
+	if err == nil {
+		err = o.PlanTransaction(ctx, steps)
+	}
+	if err != nil {
+		return r.fail(ctx, err)
+	}
+	return r.apply(ctx, o, steps)
+}
+
+// apply writes the packages, and waits until all of them are healthy.
+func (r *run) apply(ctx context.Context, o operation.Operation, steps []*operation.Step) error {
+	done, err := o.CarryOut(ctx, steps)
+	if done == nil && err != nil {
+		return r.fail(ctx, err)
+	}
+	r.reporter.flush()
+	return r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
+		for _, d := range done {
+			setResult(s, d.Object.PackageKind(), d.Object.GetName(), d.Word)
+		}
+		end(s, v1alpha1.Succeeded, err)
+	})
+}
+
+// fail handles a failure after the first write.
+func (r *run) fail(ctx context.Context, why error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case isTemporary(why) && time.Now().Before(r.deadline()):
+		return why
+	case r.t.Spec.OnFailure == v1alpha1.Keep:
+		return r.finish(ctx, v1alpha1.Failed, why)
+	}
+	if err := r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) {
+		s.Phase = v1alpha1.Returning
+		describe(s, why)
+	}); err != nil {
+		return err
+	}
+	return r.undo(ctx)
+}
+
+// undo returns the packages to their former state.
+func (r *run) undo(ctx context.Context) error {
+	why := operation.FailureOf(r.t.Status)
+	complete, failed := r.operation().Return(ctx, r.t.Status.Packages, why)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case isTemporary(failed) && !errors.Is(failed, errcode.From(why).Code):
+		return failed
+	case complete:
+		return r.finish(ctx, v1alpha1.Returned, failed)
+	}
+	return r.finish(ctx, v1alpha1.Failed, failed)
+}
+
+// finish ends the transaction with a failure.
+func (r *run) finish(ctx context.Context, phase v1alpha1.Phase, why error) error {
+	r.reporter.flush()
+	return r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) { end(s, phase, why) })
+}
+
+func end(s *v1alpha1.TransactionStatus, phase v1alpha1.Phase, why error) {
+	s.Phase, s.CompletionTime, s.Holds, s.Message = phase, new(metav1.Now()), nil, ""
+	describe(s, why)
+}
+
+// describe writes an error to a status.
+func describe(s *v1alpha1.TransactionStatus, why error) {
+	if why == nil {
+		return
+	}
+	failed := errcode.From(why)
+	s.Reason, s.Message, s.Advice = failed.Code.Name, failed.Error(), failed.Do
+}
+
+func setResult(s *v1alpha1.TransactionStatus, kind, name, result string) {
+	for i := range s.Packages {
+		if p := &s.Packages[i]; p.Kind == kind && p.Name == name {
+			p.Result = result
+		}
+	}
+}

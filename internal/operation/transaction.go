@@ -1,0 +1,387 @@
+package operation
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// NewTransaction returns the spec of a transaction with the changes of steps, which apply to the packages as they were read. Steps that change
+// nothing are part of it: their packages must be as they are.
+func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
+	out := v1alpha1.TransactionSpec{Packages: []v1alpha1.WantedPackage{}, Remove: []v1alpha1.RemovedPackage{}}
+	var plans []*planner.Plan
+	isUnplanned := false // The manager can have access to the content.
+	for _, s := range steps {
+		if s.Plan != nil {
+			plans = append(plans, s.Plan)
+		} else if !s.Same {
+			isUnplanned = true
+		}
+		if s.Remove {
+			out.Remove = append(out.Remove, v1alpha1.RemovedPackage{PackageName: nameOf(s.Live), Expected: expectedOf(s.Live)})
+			continue
+		}
+		want := s.Want
+		switch {
+		case s.Same:
+			want = s.Live
+		case s.Plan != nil:
+			var err error
+			if want, err = s.Plan.Wanted(); err != nil {
+				return out, err
+			}
+		}
+		annotations := maps.Clone(want.GetAnnotations())
+		delete(annotations, revision.AnnotationTransaction)
+		out.Packages = append(out.Packages, v1alpha1.WantedPackage{
+			PackageName: nameOf(want), Labels: want.GetLabels(), Annotations: annotations, Spec: specOf(want),
+			RollsBack: s.RollsBack, Expected: expectedOf(s.Live),
+		})
+	}
+	if !isUnplanned {
+		out.Plan = AgreementOf(plans)
+	}
+	return out, nil
+}
+
+func nameOf(p v1.Package) v1alpha1.PackageName {
+	return v1alpha1.PackageName{Kind: p.PackageKind(), Name: p.GetName()}
+}
+
+// expectedOf returns the state of a package, which is nil if it does not exist.
+func expectedOf(live v1.Package) v1alpha1.Expected {
+	if live == nil {
+		return v1alpha1.Expected{UID: v1alpha1.NoPackage}
+	}
+	return v1alpha1.Expected{UID: live.GetUID(), Generation: live.GetGeneration()}
+}
+
+// specOf returns the spec of a package of any kind.
+func specOf(p v1.Package) v1.ProviderSpec {
+	out := v1.ProviderSpec{PackageSpec: *p.PackageSpec().DeepCopy()}
+	if r := p.RuntimeSpec(); r != nil {
+		out.PackageRuntimeSpec = *r.DeepCopy()
+	}
+	return out
+}
+
+// TransactionDeadline is the default of the deadline of a transaction.
+const TransactionDeadline = 5 * time.Minute
+
+// FailureOf returns the failure in the status of a transaction, or nil.
+func FailureOf(s v1alpha1.TransactionStatus) error {
+	if s.Reason == "" {
+		return nil
+	}
+	code, known := codeNamed(s.Reason)
+	if !known {
+		code = errcode.Unknown
+	}
+	return code.New(nil, "%s", s.Message).WithDo("%s", s.Advice)
+}
+
+// AgreementOf returns the digest of what a user agrees to with plans: the packages with their versions, and the consequences for others. Plans
+// of the same change by different clients have equal digests.
+func AgreementOf(plans []*planner.Plan) string {
+	type added struct{ Package, Digest string }
+	type agreed struct {
+		Operation                           planner.Operation
+		Package, From, To                   string
+		Breaks, Orphans, Webhooks, Adoption []string
+		Permissions                         any
+		Lost                                []planner.CustomResources
+		Added                               []added
+	}
+	var all []agreed
+	for _, p := range plans {
+		a := agreed{Operation: p.Operation, Package: p.Package.Short(), From: p.Package.From.String(), To: p.Package.To.String(), Adoption: p.Adoptions}
+		for _, b := range p.Breaks {
+			a.Breaks = append(a.Breaks, b.String())
+		}
+		for _, o := range p.Orphans {
+			a.Orphans = append(a.Orphans, v1.ObjectName(o.Kind, o.Name))
+		}
+		if p.Permissions != nil {
+			a.Permissions = p.Permissions.Added
+		}
+		if p.Webhooks != nil {
+			a.Webhooks = p.Webhooks.Outside
+		}
+		for _, r := range p.CustomResources {
+			if r.Count > 0 || r.Unknown != "" {
+				a.Lost = append(a.Lost, planner.CustomResources{CRD: r.CRD, Count: r.Count, Digest: r.Digest})
+			}
+		}
+		for _, b := range p.AddedPackages {
+			a.Added = append(a.Added, added{b.Short(), b.Digest})
+		}
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b agreed) int { return strings.Compare(a.Package, b.Package) })
+	raw, err := json.Marshal(all)
+	if err != nil {
+		panic(err) // The values are plain.
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(raw))
+}
+
+// TransactionSteps returns the steps of a transaction for the installed packages. It fails with PlanMoved if a package is not in the expected
+// state. For a transaction that has begun, the status lists the packages as they were before, and the steps that are carried out are marked.
+func TransactionSteps(all *inventory.Inventory, t *v1alpha1.Transaction) ([]*Step, error) {
+	former := map[v1alpha1.PackageName]*v1alpha1.ChangedPackage{}
+	for i := range t.Status.Packages {
+		former[t.Status.Packages[i].PackageName] = &t.Status.Packages[i]
+	}
+	var out []*Step
+	for _, w := range t.Spec.Packages {
+		s := &Step{Live: all.Named(emptyPackage(w.PackageName)), RollsBack: w.RollsBack}
+		if r := former[w.PackageName]; r != nil {
+			s.Before = formerPackage(w.PackageName, r.Before)
+			s.IsCarriedOut = s.Live != nil && revision.TransactionOf(s.Live) == t.Name
+		}
+		s.Want = wanted(w, s.Live)
+		if err := checkExpected(w.Expected, s); err != nil {
+			return nil, err
+		}
+		s.consents = consentsOf(s.Want, s.Live)
+		s.Same = !s.IsCarriedOut && isWanted(s.Live, s.Want)
+		s.markDependency = graph.IsUnmarkedDependency(s.Want)
+		out = append(out, s)
+	}
+	var removed []v1.Package
+	var gone []*Step
+	for _, r := range t.Spec.Remove {
+		live := all.Named(emptyPackage(r.PackageName))
+		was := former[r.PackageName]
+		switch {
+		case was != nil && (live == nil || inventory.IsDeleting(live)):
+			before := formerPackage(r.PackageName, was.Before)
+			gone = append(gone, &Step{Live: before, Before: before, Remove: true, IsCarriedOut: true})
+			continue
+		case live == nil:
+			continue // It is removed already.
+		}
+		if err := checkExpected(r.Expected, &Step{Live: live, Remove: true}); err != nil {
+			return nil, err
+		}
+		removed = append(removed, live)
+	}
+	out = append(out, gone...)
+	for _, s := range RemovalSteps(all, removed) {
+		s.Before = s.Live
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// checkExpected fails if the package of a step that is not carried out yet is not in the expected state.
+func checkExpected(e v1alpha1.Expected, s *Step) error {
+	if s.IsCarriedOut || e == (v1alpha1.Expected{}) {
+		return nil
+	}
+	is := expectedOf(s.Live)
+	if e.Generation == 0 {
+		is.Generation = 0
+	}
+	if e == is {
+		return nil
+	}
+	return planner.ErrPlanMoved.New(nil, "%s has been changed, deleted or created since the change was planned", inventory.ShortName(s.Subject()))
+}
+
+func emptyPackage(n v1alpha1.PackageName) v1.Package {
+	p := v1.NewPackage(n.Kind)
+	p.SetName(n.Name)
+	return p
+}
+
+// wanted returns a package as a transaction wants it. A package without the label or the dependents of a dependency is installed explicitly.
+func wanted(w v1alpha1.WantedPackage, live v1.Package) v1.Package {
+	p := emptyPackage(w.PackageName)
+	if live != nil {
+		p = live.DeepCopyObject().(v1.Package)
+	}
+	setSpec(p, &v1.Provider{Spec: w.Spec})
+	p.SetLabels(desired.Overlay(p.GetLabels(), w.Labels))
+	p.SetAnnotations(desired.Overlay(p.GetAnnotations(), w.Annotations))
+	if w.Labels[graph.LabelAutoInstalled] == "" && w.Annotations[graph.AnnotationRequiredBy] == "" {
+		graph.Adopt(p)
+	}
+	return p
+}
+
+// isWanted reports whether an installed package is as it is wanted.
+func isWanted(live, want v1.Package) bool {
+	return live != nil && equality.Semantic.DeepEqual(specOf(live), specOf(want)) && maps.Equal(live.GetLabels(), want.GetLabels()) &&
+		maps.Equal(live.GetAnnotations(), want.GetAnnotations())
+}
+
+// consentsOf returns the consents of a wanted package that the installed one does not have.
+func consentsOf(want, live v1.Package) map[string]string {
+	var out map[string]string
+	for _, key := range []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt} {
+		if value := want.GetAnnotations()[key]; live != nil && value != live.GetAnnotations()[key] {
+			out = desired.Overlay(out, map[string]string{key: value})
+		}
+	}
+	return out
+}
+
+// PlanTransaction plans the steps of a transaction. Packages that are as they are wanted need no plan.
+func (o Operation) PlanTransaction(ctx context.Context, steps []*Step) error {
+	if _, err := o.Plan(ctx, steps); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if s.Plan == nil || s.Remove {
+			continue
+		}
+		s.Plan.RollsBack = s.RollsBack
+		if !s.Plan.WritesPackage() && len(s.consents) == 0 {
+			s.Same, s.Plan = true, nil
+		}
+	}
+	return nil
+}
+
+// Record returns the packages of planned steps as they are before the transaction.
+func Record(steps []*Step) []v1alpha1.ChangedPackage {
+	var out []v1alpha1.ChangedPackage
+	for _, s := range steps {
+		c := v1alpha1.ChangedPackage{PackageName: nameOf(s.Subject())}
+		if !s.Remove {
+			c.Package = s.Want.PackageSpec().Package
+		}
+		if p := s.Live; p != nil {
+			c.Before = &v1alpha1.FormerPackage{
+				UID: p.GetUID(), Generation: p.GetGeneration(), Healthy: p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue,
+				Labels: p.GetLabels(), Annotations: p.GetAnnotations(), Spec: specOf(p), Writers: writersOf(p),
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// writersOf returns the clients that have written a package, other than its status.
+func writersOf(p v1.Package) []string {
+	var out []string
+	for _, e := range p.GetManagedFields() {
+		if e.Subresource == "" && e.Time != nil {
+			out = append(out, strings.Join([]string{string(e.Operation), e.Time.UTC().Format(time.RFC3339), e.Manager}, "/"))
+		}
+	}
+	return out
+}
+
+// formerPackage returns the package of a record, or nil for one that did not exist.
+func formerPackage(n v1alpha1.PackageName, f *v1alpha1.FormerPackage) v1.Package {
+	if f == nil {
+		return nil
+	}
+	p := emptyPackage(n)
+	p.SetUID(f.UID)
+	p.SetGeneration(f.Generation)
+	p.SetLabels(maps.Clone(f.Labels))
+	p.SetAnnotations(maps.Clone(f.Annotations))
+	setSpec(p, &v1.Provider{Spec: f.Spec})
+	if f.Healthy {
+		p.SetConditions(metav1.Now(), v1.Healthy())
+	}
+	var writers []metav1.ManagedFieldsEntry
+	for _, w := range f.Writers {
+		parts := strings.SplitN(w, "/", 3)
+		if at, err := time.Parse(time.RFC3339, parts[min(1, len(parts)-1)]); err == nil && len(parts) == 3 {
+			writers = append(writers, metav1.ManagedFieldsEntry{
+				Operation: metav1.ManagedFieldsOperationType(parts[0]), Time: &metav1.Time{Time: at}, Manager: parts[2],
+			})
+		}
+	}
+	p.SetManagedFields(writers)
+	return p
+}
+
+// returned is the transaction of a package that a transaction has returned to its former state.
+func returned(transaction string) string { return transaction + "/returned" }
+
+// Return undoes the changes that a transaction has made, the last one first, and returns the error of the transaction with what was undone. It
+// keeps new packages that have custom resources, or that another package requires, and new versions that another package requires: the user
+// has not consented to these consequences. It keeps what another client has changed since. It can be repeated after a failure.
+func (o Operation) Return(ctx context.Context, record []v1alpha1.ChangedPackage, why error) (complete bool, err error) {
+	changes, before, err := o.changesOf(ctx, record)
+	if err != nil {
+		return false, err
+	}
+	return o.undoAll(ctx, o.planUndo, why, changes, before)
+}
+
+// undoAll undoes changes, and returns the error of the transaction with what was undone, now and before.
+func (e *Engine) undoAll(ctx context.Context, plan planUndoFunc, why error, changes []*change, before undoing) (complete bool, err error) {
+	result, err := e.undo(ctx, plan, changes)
+	result.undone = slices.Concat(before.undone, result.undone)
+	result.changed = slices.Concat(before.changed, result.changed)
+	changes = slices.Concat(before.undone, changes)
+	switch {
+	case errors.Is(err, apiserver.ErrCluster), ctx.Err() != nil:
+		return false, cmp.Or(ctx.Err(), err)
+	case err != nil:
+		return false, undoError(why, err, result.undone, changes)
+	case len(result.undone)+len(result.kept)+len(result.required)+len(result.changed) == 0:
+		return true, why
+	}
+	failed := result.advise(why, changes)
+	return result.isComplete(), failed.WithDo("%s%s", failed.Do, e.notHealthyAgain(ctx, result.undone))
+}
+
+// changesOf returns the changes that a transaction has made, and those that it has returned already or that another client has changed since.
+func (o Operation) changesOf(ctx context.Context, record []v1alpha1.ChangedPackage) (changes []*change, before undoing, err error) {
+	for _, r := range record {
+		live, err := inventory.Get(ctx, o.Client, r.Kind, r.Name)
+		if err != nil {
+			return nil, undoing{}, err
+		}
+		c := &change{before: formerPackage(r.PackageName, r.Before), after: live, transaction: o.Transaction}
+		isSame := live != nil && c.before != nil && live.GetUID() == c.before.GetUID()
+		switch {
+		case r.Package == "" && (live == nil || inventory.IsDeleting(live)): // It was deleted.
+			c.after = nil
+			changes = append(changes, c)
+		case live == nil && c.before == nil:
+		case live == nil:
+			before.changed = append(before.changed, c.named())
+		case revision.TransactionOf(live) == returned(o.Transaction):
+			if r.Package == "" {
+				c.after = nil
+			}
+			before.undone = append(before.undone, c)
+		case revision.TransactionOf(live) == o.Transaction:
+			changes = append(changes, c)
+		case !isSame || live.GetGeneration() != c.before.GetGeneration():
+			before.changed = append(before.changed, c.named())
+		}
+	}
+	return changes, before, nil
+}
