@@ -34,7 +34,9 @@ func TestManagerKeepsTheFencesOfTheManifests(t *testing.T) {
 	for _, o := range fences {
 		names = append(names, o.GetName())
 	}
-	if !slices.Equal(names, []string{fence.RuntimesName, fence.RuntimesName, fence.ConsentsName, fence.ConsentsName}) {
+	if !slices.Equal(names, []string{
+		fence.RuntimesName, fence.RuntimesName, fence.ConsentsName, fence.ConsentsName, fence.TransactionsName, fence.TransactionsName,
+	}) {
 		t.Fatalf("the manifests have the policies %v", fences)
 	}
 	for _, o := range fences {

@@ -41,9 +41,10 @@ var (
 )
 
 const (
-	packages    = "pkg.crossplane.io"
-	composition = "apiextensions.crossplane.io"
-	operations  = "ops.crossplane.io"
+	packages     = "pkg.crossplane.io"
+	transactions = "xpkg.dev"
+	composition  = "apiextensions.crossplane.io"
+	operations   = "ops.crossplane.io"
 )
 
 // Grants returns the permissions that every manager has. Each rule is required by a
@@ -65,6 +66,16 @@ func Grants() []Grant {
 			Reason: "Install dependencies and move them to the required version. A Provider is kept by a finalizer until its CRDs are gone.",
 			Rules: []rbacv1.PolicyRule{
 				rule(packages, words("providers", "configurations", "functions"), words("get", "create", "update")),
+			},
+		},
+		{
+			Name: "transactions", Scope: Everywhere,
+			Reason: "Carry out transactions for users who may make the same changes: write and delete their packages, return them to their former state after a failure, " +
+				"record the progress, and keep a transaction until it has ended.",
+			Rules: []rbacv1.PolicyRule{
+				rule(transactions, words("transactions"), slices.Concat(read, words("patch"))),
+				rule(transactions, words("transactions/status"), words("patch")),
+				rule(packages, words("providers", "configurations", "functions"), words("patch", "delete")),
 			},
 		},
 		{
@@ -136,13 +147,13 @@ func Grants() []Grant {
 		},
 		{
 			Name: "fences", Scope: Everywhere,
-			Reason: "Maintain the policies that deny package runtimes the objects with which they could take over the manager, and that deny users consents which they may not give. " +
+			Reason: "Maintain the policies that deny package runtimes the objects with which they could take over the manager, and that deny users consents and transactions which they may not give. " +
 				"Without the latter, the manager accepts no consents in annotations of packages. The list also shows whether another policy applies to the objects of packages, " +
 				"so that an update of which it denies an object writes nothing.",
 			Rules: []rbacv1.PolicyRule{
 				rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), follow),
 				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), words("create", "patch")),
-					fence.RuntimesName, fence.ConsentsName),
+					fence.RuntimesName, fence.ConsentsName, fence.TransactionsName),
 			},
 		},
 		{

@@ -46,6 +46,14 @@ var unproven = map[string]string{
 	"update functionrevisions/finalizers":            "required by an admission plugin that this API server does not have",
 	"update compositeresourcedefinitions/finalizers": "required by an admission plugin that this API server does not have",
 	"patch customresourcedefinitions/status":         "the CRD is touched if the API server is slow to serve its kind",
+	"get transactions":                               "a transaction needs it, and these tests make none",
+	"patch transactions":                             "a transaction needs it, and these tests make none",
+	"patch transactions/status":                      "a transaction needs it, and these tests make none",
+	"list transactions":                              "a transaction needs it, and these tests make none",
+	"watch transactions":                             "a transaction needs it, and these tests make none",
+	"patch providers":                                "a transaction needs it, and these tests make none",
+	"patch configurations":                           "a transaction needs it, and these tests make none",
+	"patch functions":                                "a transaction needs it, and these tests make none",
 }
 
 // held names the permissions that the manager holds in order to grant them, and uses in
@@ -121,6 +129,8 @@ func (s *testEnv) forgetManagers(t *testing.T) {
 		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: fence.RuntimesName}},
 		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: fence.ConsentsName}},
 		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: fence.ConsentsName}},
+		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: fence.TransactionsName}},
+		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: fence.TransactionsName}},
 	} {
 		err := s.Client.Delete(t.Context(), o)
 		if client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {

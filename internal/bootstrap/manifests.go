@@ -48,7 +48,9 @@ func Manifests(o Options) ([]Object, error) {
 	}
 	out := append([]Object{o.namespace()}, definitions...)
 	out = append(out, labeled(fence.Runtimes(o.fenced()).Objects())...)
-	out = append(out, labeled(consent.Fence().Objects())...)
+	for _, f := range consent.Fences() {
+		out = append(out, labeled(f.Objects())...)
+	}
 	if len(o.CoreAccounts) > 0 {
 		// Core must not write packages after the manager has started to.
 		out = append(out, CoreFence(o.CoreAccounts...)...)

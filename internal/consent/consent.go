@@ -1,8 +1,8 @@
 // Package consent decides which consents in annotations apply to a revision.
 //
 // A consent loosens a protection: webhooks for resources of others, the adoption of objects of users, and the approval of permissions. It
-// requires the permission to update the revisions of the kind of package. RBAC enforces that for annotations of revisions, and the fence
-// [Fence] for annotations of packages. Without the fence, consents in annotations of packages do not count.
+// requires the permission to update the revisions of the kind of package. RBAC enforces that for annotations of revisions, and the fences
+// of [Fences] for annotations of packages, also of those in Transactions. Without the fences, consents in annotations of packages do not count.
 package consent
 
 import (
@@ -30,10 +30,10 @@ func Consents() []fence.Consent {
 	}
 }
 
-// Fence returns the fence that denies consents of users without the permission to update revisions.
-func Fence() fence.Fence {
+// Fences returns the fences that deny consents of users without the permission to update revisions: in packages, and in Transactions.
+func Fences() []fence.Fence {
 	approval := fence.Consent{Annotation: permission.AnnotationApproved, Separator: ",", Permits: "approves permissions of the runtime"}
-	return fence.Consents(fence.Guarded{
+	guarded := fence.Guarded{
 		Resources: []string{"providers", "configurations", "functions", "providerrevisions", "configurationrevisions", "functionrevisions"},
 		Consents:  append(Consents(), approval),
 		Safeguards: []fence.Safeguard{{
@@ -41,13 +41,17 @@ func Fence() fence.Fence {
 			Without: "versions that request more permissions do not wait for approval",
 		}},
 		Sources: []string{revision.AnnotationImageSource},
-	})
+	}
+	return []fence.Fence{fence.Consents(guarded), fence.Transactions(guarded)}
 }
 
-// Gap is the reason why the fence is not in force. The zero value means that it is.
+// IsFence reports whether a policy or a binding with this name is a part of one of the fences.
+func IsFence(name string) bool { return name == fence.ConsentsName || name == fence.TransactionsName }
+
+// Gap is the reason why the fences are not in force. The zero value means that they are.
 type Gap struct {
 	Why, Fix string
-	// IsUnknown reports that the reader may not read the fence, which may be in force.
+	// IsUnknown reports that the reader may not read the fences, which may be in force.
 	IsUnknown bool
 }
 
@@ -61,26 +65,36 @@ func (g Gap) Advise(p v1.Package) string {
 // bootstrap is the remedy for a fence that the manager cannot write or read.
 const bootstrap = "Apply the manifests of `xpkg bootstrap` again: they contain the policy, and the permissions with which the manager maintains it."
 
-// Check returns the gap of a cluster.
+// Check returns the first gap of a cluster.
 func Check(ctx context.Context, reader client.Reader) (Gap, error) {
+	for _, f := range Fences() {
+		if gap, err := check(ctx, reader, f); err != nil || gap != (Gap{}) {
+			return gap, err
+		}
+	}
+	return Gap{}, nil
+}
+
+// check returns the gap of one fence.
+func check(ctx context.Context, reader client.Reader, f fence.Fence) (Gap, error) {
 	policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
-	key := client.ObjectKey{Name: fence.ConsentsName}
+	key := client.ObjectKey{Name: f.Name}
 	for _, o := range []client.Object{policy, binding} {
 		switch err := reader.Get(ctx, key, o); {
 		case meta.IsNoMatchError(err):
 			return Gap{Why: "the API server does not serve ValidatingAdmissionPolicies, as it does since Kubernetes 1.30", Fix: "Update Kubernetes."}, nil
 		case apierrors.IsForbidden(err):
-			return Gap{Why: "the policy " + fence.ConsentsName + " cannot be read: " + err.Error(), Fix: bootstrap, IsUnknown: true}, nil
+			return Gap{Why: "the policy " + f.Name + " cannot be read: " + err.Error(), Fix: bootstrap, IsUnknown: true}, nil
 		case apierrors.IsNotFound(err):
-			return Gap{Why: "the policy " + fence.ConsentsName + " or its binding does not exist", Fix: bootstrap}, nil
+			return Gap{Why: "the policy " + f.Name + " or its binding does not exist", Fix: bootstrap}, nil
 		case err != nil:
 			return Gap{}, err
 		}
 	}
-	if !Fence().IsInForce(policy, binding) {
+	if !f.IsInForce(policy, binding) {
 		return Gap{
-			Why: "the policy " + fence.ConsentsName + " or its binding is not the one of this version of xpkg",
-			Fix: "Run `kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding " + fence.ConsentsName + "`; the manager writes it again.",
+			Why: "the policy " + f.Name + " or its binding is not the one of this version of xpkg",
+			Fix: "Run `kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding " + f.Name + "`; the manager writes it again.",
 		}, nil
 	}
 	return Gap{}, nil

@@ -3,6 +3,7 @@ package consent_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/permission"
@@ -33,7 +35,7 @@ const (
 	administrator = "administrator"
 )
 
-// fenced is an API server with the package API and the fence of consents.
+// fenced is an API server with the package API and the fences of consents.
 func fenced(t *testing.T) *env.Env {
 	t.Helper()
 	log.SetLogger(logr.Discard())
@@ -45,6 +47,7 @@ func fenced(t *testing.T) *env.Env {
 				"providers", "configurations", "functions", "providers/status", "configurations/status", "functions/status",
 			}},
 			{APIGroups: []string{v1.Group}, Verbs: verbs, Resources: []string{"providerrevisions", "configurationrevisions", "functionrevisions"}},
+			{APIGroups: []string{v1alpha1.Group}, Verbs: []string{"*"}, Resources: []string{"*"}},
 		}}
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
@@ -52,13 +55,18 @@ func fenced(t *testing.T) *env.Env {
 		}
 		s.CreateTemporary(t, role, binding)
 	}
-	policy, binding := consent.Fence().Objects()
-	s.CreateTemporary(t, policy, binding)
+	for _, f := range consent.Fences() {
+		policy, binding := f.Objects()
+		s.CreateTemporary(t, policy, binding)
+	}
 	c := env.NewClient(t, as(s, tenant))
-	wait.Until(t, env.Limit, "the fence is in effect", func() (string, bool) {
-		err := c.Create(t.Context(), annotatedPackage(v1.ProviderKind, "probe", map[string]string{webhooks.AnnotationAllowed: "mutate * */*"}), client.DryRunAll)
-		return fmt.Sprint(err), isDenied(err)
-	})
+	consents := map[string]string{webhooks.AnnotationAllowed: "mutate * */*"}
+	for _, probe := range []client.Object{annotatedPackage(v1.ProviderKind, "probe", consents), transaction(wanted(v1.ProviderKind, consents))} {
+		wait.Until(t, env.Limit, fmt.Sprintf("the fence for %T is in effect", probe), func() (string, bool) {
+			err := c.Create(t.Context(), probe.DeepCopyObject().(client.Object), client.DryRunAll)
+			return fmt.Sprint(err), isDenied(err)
+		})
+	}
 	return s
 }
 
@@ -76,7 +84,7 @@ func annotatedPackage(kind, name string, annotations map[string]string) v1.Packa
 }
 
 func isDenied(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), fence.ConsentsName)
+	return apierrors.IsForbidden(err) && (strings.Contains(err.Error(), fence.ConsentsName) || strings.Contains(err.Error(), fence.TransactionsName))
 }
 
 // A consent needs the permission to update revisions, for every kind of package. Removing one does not.
@@ -255,16 +263,19 @@ func TestCheckNamesTheGap(t *testing.T) {
 	if got := gap(); got != (consent.Gap{}) {
 		t.Fatalf("the fence is in force: %+v", got)
 	}
-	policy, binding := consent.Fence().Objects()
-	patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/validations/0/expression","value":"true"}]`))
-	if err := s.Client.Patch(t.Context(), policy, patch); err != nil {
-		t.Fatal(err)
-	}
-	if got := gap(); !strings.Contains(got.Fix, "kubectl delete") {
-		t.Errorf("a changed policy: %+v", got)
-	}
-	s.Delete(t, binding)
-	if got := gap(); !strings.Contains(got.Fix, "xpkg bootstrap") {
-		t.Errorf("without a binding: %+v", got)
+	// The last fence is first: Check returns the first gap.
+	for _, f := range slices.Backward(consent.Fences()) {
+		policy, binding := f.Objects()
+		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/validations/0/expression","value":"true"}]`))
+		if err := s.Client.Patch(t.Context(), policy, patch); err != nil {
+			t.Fatal(err)
+		}
+		if got := gap(); !strings.Contains(got.Fix, "kubectl delete") || !strings.Contains(got.Why, f.Name) || !consent.IsFence(f.Name) {
+			t.Errorf("a changed policy %s: %+v", f.Name, got)
+		}
+		s.Delete(t, binding)
+		if got := gap(); !strings.Contains(got.Fix, "xpkg bootstrap") || !strings.Contains(got.Why, f.Name) {
+			t.Errorf("without the binding of %s: %+v", f.Name, got)
+		}
 	}
 }

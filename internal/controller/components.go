@@ -192,7 +192,7 @@ func (c *components) setupPackageAPI() error {
 
 // setupFences installs the fences, before a runtime starts, and registers their controller. Without runtimes, there is no fence for them.
 func (c *components) setupFences(ctx context.Context) (err error) {
-	r := fences.Reconciler{Client: c.api.Client, Live: c.api.Live, Fences: []fence.Fence{consent.Fence()}}
+	r := fences.Reconciler{Client: c.api.Client, Live: c.api.Live, Fences: consent.Fences()}
 	if len(c.runtimes.Used()) > 0 {
 		r.Fences = append(r.Fences, fence.Runtimes(c.options.fenced()))
 	}
@@ -202,7 +202,7 @@ func (c *components) setupFences(ctx context.Context) (err error) {
 	return r.SetupWithManager(c.manager, c.options.Log)
 }
 
-// consents returns the gap in the fence of consents: from its watch, if there is one.
+// consents returns the gap in the fences of consents: from their watch, if there is one.
 func (c *components) consents(ctx context.Context) (consent.Gap, error) {
 	if c.watchesFences {
 		return consent.Check(ctx, c.api.Client)

@@ -91,8 +91,10 @@ func TestConsentsDoNotCountWithoutTheirFence(t *testing.T) {
 			Verbs: []string{"get", "list", "watch"}, APIGroups: []string{"admissionregistration.k8s.io"},
 			Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
 		})
-	policy, binding := consent.Fence().Objects()
-	s.Delete(t, policy, binding)
+	for _, f := range consent.Fences() {
+		policy, binding := f.Objects()
+		s.Delete(t, policy, binding)
+	}
 	s.run(t, cfg, controller.Permissions{})
 	s.InstallPackageAPI(t)
 	install := func(name string) *v1.Provider {
@@ -114,8 +116,10 @@ func TestConsentsDoNotCountWithoutTheirFence(t *testing.T) {
 	s.hasConsent(t, first)
 	second := install("unfenced-second")
 	s.waitsForWebhooks(t, second)
-	policy, binding = consent.Fence().Objects()
-	s.CreateTemporary(t, policy, binding)
+	for _, f := range consent.Fences() {
+		policy, binding := f.Objects()
+		s.CreateTemporary(t, policy, binding)
+	}
 	s.hasConsent(t, second)
 }
 

@@ -19,11 +19,11 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/fences"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
-	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -104,22 +104,22 @@ func enqueueForImageConfig(c client.Reader, origins state.Origins, kind string) 
 func enqueueForConsent(c client.Reader, kind string) handler.Funcs {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
 		old, now := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-		consent := old[webhooks.AnnotationAllowed] != now[webhooks.AnnotationAllowed] || old[revision.AnnotationAdopt] != now[revision.AnnotationAdopt] ||
+		consents := old[webhooks.AnnotationAllowed] != now[webhooks.AnnotationAllowed] || old[revision.AnnotationAdopt] != now[revision.AnnotationAdopt] ||
 			old[revision.AnnotationNamespacedInstalls] != now[revision.AnnotationNamespacedInstalls]
 		spec := e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
-		if !consent && !spec {
+		if !consents && !spec {
 			return
 		}
 		for _, rev := range watch.Revisions(ctx, c, kind, client.MatchingLabels{v1.LabelPackage: e.ObjectNew.GetName()}) {
-			if consent && revision.IsActive(rev) || spec && hasReason(rev, contention.ErrContended.Name) {
+			if consents && revision.IsActive(rev) || spec && hasReason(rev, contention.ErrContended.Name) {
 				q.Add(watch.Request(rev))
 			}
 		}
 	}}
 }
 
-// isConsentFence admits the fence of consents.
-var isConsentFence = predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == fence.ConsentsName })
+// isConsentFence admits the fences of consents.
+var isConsentFence = predicate.NewPredicateFuncs(func(o client.Object) bool { return consent.IsFence(o.GetName()) })
 
 // enqueueForFence enqueues the revisions that wait for a consent, which may count from now on.
 func enqueueForFence(c client.Reader, kind string) handler.EventHandler {
