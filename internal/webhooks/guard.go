@@ -190,7 +190,7 @@ func (g *Guard) notServing(ctx context.Context, all []configuration) (failed []c
 
 // errNotExempt is the reason to delete a configuration that an earlier manager or another client
 // wrote.
-var errNotExempt = errors.New("it covers packages or Leases without the match condition that exempts them")
+var errNotExempt = errors.New("it covers packages, transactions or Leases without the match condition that exempts them")
 
 // check returns errNotExempt, or the first failure among the endpoints of a configuration.
 func (g *Guard) check(ctx context.Context, c configuration) error {

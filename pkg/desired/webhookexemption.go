@@ -8,9 +8,10 @@ import (
 )
 
 // exemptGroups are the API groups whose requests are not sent to webhooks of packages: requests that
-// uninstall, roll back or update a package, and renewals of the Leases of the manager and the nodes. A
-// webhook that denied such requests could not be removed.
-var exemptGroups = []string{"coordination.k8s.io", "pkg.crossplane.io"}
+// uninstall, roll back or update a package, writes of Transactions, which return packages to their former
+// state, and renewals of the Leases of the manager and the nodes. A webhook that denied such requests could
+// not be removed.
+var exemptGroups = []string{"coordination.k8s.io", "pkg.crossplane.io", "xpkg.dev"}
 
 // exemptionExpression is false for requests of the exempt groups.
 var exemptionExpression = `!(request.resource.group in ["` + strings.Join(exemptGroups, `", "`) + `"])`

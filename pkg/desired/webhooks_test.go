@@ -65,13 +65,14 @@ func TestWebhooksAreServedByTheRuntime(t *testing.T) {
 	}
 }
 
-// No webhook of a package receives the requests with which packages are removed and Leases are renewed.
+// No webhook of a package receives the requests with which packages are removed, Transactions return packages, and Leases are renewed.
 func TestWebhooksExemptPackagesAndLeases(t *testing.T) {
-	const exemption = `{"expression":"!(request.resource.group in [\"coordination.k8s.io\", \"pkg.crossplane.io\"])","name":"xpkg.dev/exempt"}`
+	const exemption = `{"expression":"!(request.resource.group in [\"coordination.k8s.io\", \"pkg.crossplane.io\", \"xpkg.dev\"])","name":"xpkg.dev/exempt"}`
 	for groups, want := range map[string]string{
 		`apiGroups: ["*"]`:                     "[" + exemption + "]",
 		"apiGroups: [apps, pkg.crossplane.io]": "[" + exemption + "]",
 		"apiGroups: [coordination.k8s.io]":     "[" + exemption + "]",
+		"apiGroups: [xpkg.dev]":                "[" + exemption + "]",
 		"apiGroups: [apps]":                    "null",
 		`apiGroups: ["*"]}], matchConditions: [{name: mine, expression: "true"}, {name: xpkg.dev/exempt, expression: "true"}], unknown: [{`: `[{"expression":"true","name":"mine"},` + exemption + "]",
 	} {

@@ -44,7 +44,7 @@ type target struct {
 // packageGroups are the groups whose objects install packages: of this package manager in all generations, and of the
 // package managers of other vendors.
 var packageGroups = []string{
-	"packages.crossplane.io", "pkg.crossplane.io", "stacks.crossplane.io", "pkg.ibm.crossplane.io", "pkg.upbound.io",
+	"packages.crossplane.io", "pkg.crossplane.io", "stacks.crossplane.io", "xpkg.dev", "pkg.ibm.crossplane.io", "pkg.upbound.io",
 	"olm.operatorframework.io", "operators.coreos.com", "packaging.carvel.dev",
 }
 
