@@ -54,17 +54,31 @@ func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
 				return out, err
 			}
 		}
-		annotations := maps.Clone(want.GetAnnotations())
-		delete(annotations, revision.AnnotationTransaction)
-		out.Packages = append(out.Packages, v1alpha1.WantedPackage{
-			PackageName: nameOf(want), Labels: want.GetLabels(), Annotations: annotations, Spec: specOf(want),
-			RollsBack: s.RollsBack, Expected: expectedOf(s.Live),
-		})
+		w := v1alpha1.WantedPackage{PackageName: nameOf(want), Spec: specOf(want), RollsBack: s.RollsBack, Expected: expectedOf(s.Live)}
+		former := emptyPackage(w.PackageName)
+		if s.Live != nil {
+			former = s.Live
+		}
+		w.Labels = different(want.GetLabels(), former.GetLabels(), graph.LabelAutoInstalled)
+		w.Annotations = different(want.GetAnnotations(), former.GetAnnotations(), graph.AnnotationRequiredBy)
+		delete(w.Annotations, revision.AnnotationTransaction)
+		out.Packages = append(out.Packages, w)
 	}
 	if !isUnplanned {
 		out.Plan = AgreementOf(plans)
 	}
 	return out, nil
+}
+
+// different returns the entries that differ from the former ones, and one that is always kept. A consent that a package has already needs no
+// permission.
+func different(now, former map[string]string, kept string) map[string]string {
+	out := maps.Clone(now)
+	maps.DeleteFunc(out, func(key, value string) bool {
+		was, ok := former[key]
+		return ok && was == value && key != kept
+	})
+	return out
 }
 
 func nameOf(p v1.Package) v1alpha1.PackageName {
