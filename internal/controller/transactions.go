@@ -34,7 +34,7 @@ func (c *components) setupTransactions() error {
 		return err
 	}
 	r := &transactions.Reconciler{
-		Client: live, Objects: objects, Guard: c.guard.Check,
+		Client: live, Cache: c.api.Client, Objects: objects, Guard: c.guard.Check,
 		NewPlanner: func() *planner.Planner { return c.newPlanner(live, planned) },
 		Consents: func(ctx context.Context) error {
 			gap, err := c.consents(ctx)

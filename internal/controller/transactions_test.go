@@ -153,7 +153,7 @@ func TestTransactionKeepsChangesOfOthers(t *testing.T) {
 		p := v1.NewPackage(v1.ConfigurationKind)
 		wait.Until(t, limit, name+" is written", func() (string, bool) {
 			err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, p)
-			return fmt.Sprint(err), err == nil && p.GetAnnotations()[revision.AnnotationTransaction] == x.Name
+			return fmt.Sprint(err), err == nil && strings.HasPrefix(revision.TransactionOf(p), x.Name+"/")
 		})
 		t.Cleanup(func() { s.Delete(t, p) })
 		return p

@@ -61,7 +61,8 @@ type Operation struct {
 	Atomic bool
 	// Deadline limits all waits together, if it is set.
 	Deadline time.Time
-	// Transaction is the name of the transaction that the operation carries out, or empty. [Operation.Return] undoes its changes.
+	// Transaction is the mark of the transaction that the operation carries out, as of [MarkOf], or empty. [Operation.Return] undoes its
+	// changes.
 	Transaction string
 	// DryRun makes the plans show the changes of packages that install objects maintain.
 	DryRun bool

@@ -21,6 +21,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
+// LabelCommand with the value "true" marks the transactions that commands have created. The manager deletes the oldest of them that have
+// ended, beyond a hundred.
+const LabelCommand = "xpkg.dev/command"
+
 // returnTime is the time after the deadline of a transaction in which the manager returns the packages.
 const returnTime = 5 * time.Minute
 
@@ -50,7 +54,7 @@ func (o Operation) createTransaction(ctx context.Context, steps []*Step) (*v1alp
 	}
 	spec.OnFailure, spec.Deadline = v1alpha1.Return, &metav1.Duration{Duration: o.Wait}
 	t := &v1alpha1.Transaction{
-		ObjectMeta: metav1.ObjectMeta{Name: "xpkg-" + strings.ToLower(rand.Text()[:10])}, Spec: spec,
+		ObjectMeta: metav1.ObjectMeta{Name: "xpkg-" + strings.ToLower(rand.Text()[:10]), Labels: map[string]string{LabelCommand: "true"}}, Spec: spec,
 	}
 	err = o.Client.Create(ctx, t, client.FieldOwner(plan.FieldManager))
 	if err != nil && o.Client.Get(context.WithoutCancel(ctx), client.ObjectKeyFromObject(t), t) == nil {

@@ -53,6 +53,9 @@ func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
 			if want, err = s.Plan.Wanted(); err != nil {
 				return out, err
 			}
+			if len(s.Plan.Adoptions) > 0 {
+				revision.AllowAdoption(want, s.Plan.Adoptions)
+			}
 		}
 		w := v1alpha1.WantedPackage{PackageName: nameOf(want), Spec: specOf(want), RollsBack: s.RollsBack, Expected: expectedOf(s.Live)}
 		former := emptyPackage(w.PackageName)
@@ -122,21 +125,18 @@ func FailureOf(s v1alpha1.TransactionStatus) error {
 func AgreementOf(plans []*planner.Plan) string {
 	type added struct{ Package, Digest string }
 	type agreed struct {
-		Operation                           planner.Operation
-		Package, From, To                   string
-		Breaks, Orphans, Webhooks, Adoption []string
-		Permissions                         any
-		Lost                                []planner.CustomResources
-		Added                               []added
+		Operation         planner.Operation
+		Package, From, To string
+		Breaks, Webhooks  []string
+		Permissions       any
+		Lost              []planner.CustomResources
+		Added             []added
 	}
 	var all []agreed
 	for _, p := range plans {
-		a := agreed{Operation: p.Operation, Package: p.Package.Short(), From: p.Package.From.String(), To: p.Package.To.String(), Adoption: p.Adoptions}
+		a := agreed{Operation: p.Operation, Package: p.Package.Short(), From: p.Package.From.String(), To: p.Package.To.String()}
 		for _, b := range p.Breaks {
 			a.Breaks = append(a.Breaks, b.String())
-		}
-		for _, o := range p.Orphans {
-			a.Orphans = append(a.Orphans, v1.ObjectName(o.Kind, o.Name))
 		}
 		if p.Permissions != nil {
 			a.Permissions = p.Permissions.Added
@@ -174,7 +174,7 @@ func TransactionSteps(all *inventory.Inventory, t *v1alpha1.Transaction) ([]*Ste
 		s := &Step{Live: all.Named(emptyPackage(w.PackageName)), RollsBack: w.RollsBack}
 		if r := former[w.PackageName]; r != nil {
 			s.Before = formerPackage(w.PackageName, r.Before)
-			s.IsCarriedOut = s.Live != nil && revision.TransactionOf(s.Live) == t.Name
+			s.IsCarriedOut = s.Live != nil && revision.TransactionOf(s.Live) == MarkOf(t)
 		}
 		s.Want = wanted(w, s.Live)
 		if err := checkExpected(w.Expected, s); err != nil {
@@ -337,6 +337,10 @@ func formerPackage(n v1alpha1.PackageName, f *v1alpha1.FormerPackage) v1.Package
 	p.SetManagedFields(writers)
 	return p
 }
+
+// MarkOf returns the value of [revision.AnnotationTransaction] on the packages that a transaction has written. Another transaction can have the
+// same name later.
+func MarkOf(t *v1alpha1.Transaction) string { return t.Name + "/" + string(t.UID) }
 
 // returned is the transaction of a package that a transaction has returned to its former state.
 func returned(transaction string) string { return transaction + "/returned" }

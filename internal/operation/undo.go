@@ -33,7 +33,7 @@ const returnWait = time.Minute
 type change struct {
 	// before is nil for a new package, and after for one that was deleted.
 	before, after v1.Package
-	// transaction is the name of the transaction that has made the change, or empty.
+	// transaction is the mark of the transaction that has made the change, or empty.
 	transaction string
 }
 

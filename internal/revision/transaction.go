@@ -8,14 +8,14 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// AnnotationTransaction on a package is the name of the transaction that has written it. Other writes of xpkg remove it, and take the package
+// AnnotationTransaction on a package is the name and the UID of the transaction that has written it. Other writes of xpkg remove it, and take the package
 // out of the transaction, which then does not return it to its former state.
 const AnnotationTransaction = "xpkg.dev/transaction"
 
-// SetTransaction sets the transaction that writes a package. Empty removes the annotation.
+// SetTransaction sets the transaction that writes a package, as NAME/UID. Empty removes the annotation.
 func SetTransaction(p v1.Package, name string) { setAnnotation(p, AnnotationTransaction, name) }
 
-// TransactionOf returns the name of the transaction that has written a package; empty if another client has.
+// TransactionOf returns the transaction that has written a package; empty if another client has.
 func TransactionOf(p v1.Package) string { return p.GetAnnotations()[AnnotationTransaction] }
 
 // setAnnotation sets an annotation of an object, or removes it if the value is empty.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,8 @@ const pause = time.Second
 type Reconciler struct {
 	// Client reads from the API server, and writes packages and statuses.
 	Client client.Client
+	// Cache has the transactions that have ended.
+	Cache client.Reader
 	// Objects reads the objects of packages.
 	Objects *apply.Cluster
 	// NewPlanner returns a planner for one transaction. It reads from the API server.
@@ -66,6 +69,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 // Reconcile carries out a transaction from its start, or from where a manager that has stopped has left it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t := &v1alpha1.Transaction{}
+	if err := r.Cache.Get(ctx, req.NamespacedName, t); err == nil && t.Status.Phase.IsFinal() && t.DeletionTimestamp == nil {
+		return ctrl.Result{}, nil
+	}
 	if err := r.Client.Get(ctx, req.NamespacedName, t); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -92,7 +98,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case waits:
 		return ctrl.Result{RequeueAfter: requeue.Jitter(pause)}, nil
 	}
-	return ctrl.Result{}, r.release(ctx, t)
+	return ctrl.Result{}, errors.Join(r.release(ctx, t), r.prune(ctx))
+}
+
+// kept is the number of transactions of commands that are kept after their end.
+const kept = 100
+
+// prune deletes the oldest transactions of commands that have ended.
+func (r *Reconciler) prune(ctx context.Context) error {
+	var list v1alpha1.TransactionList
+	if err := r.Cache.List(ctx, &list, client.MatchingLabels{operation.LabelCommand: "true"}); err != nil {
+		return err
+	}
+	ended := slices.DeleteFunc(list.Items, func(t v1alpha1.Transaction) bool { return !t.Status.Phase.IsFinal() || t.Status.CompletionTime == nil })
+	slices.SortFunc(ended, func(a, b v1alpha1.Transaction) int {
+		return b.Status.CompletionTime.Compare(a.Status.CompletionTime.Time)
+	})
+	for i := kept; i < len(ended); i++ {
+		if err := r.Client.Delete(ctx, &ended[i], client.Preconditions{UID: &ended[i].UID}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // release removes the finalizer of a transaction that has ended.
@@ -127,7 +154,7 @@ type run struct {
 func (r *run) operation() operation.Operation {
 	return operation.Operation{
 		Engine: &operation.Engine{Client: r.Client, Planner: r.NewPlanner(), Objects: r.Objects, Reporter: r.reporter},
-		Wait:   r.timeout(), Deadline: r.deadline(), Transaction: r.t.Name, NeedsPlan: true, Yes: true,
+		Wait:   r.timeout(), Deadline: r.deadline(), Transaction: operation.MarkOf(r.t), NeedsPlan: true, Yes: true,
 	}
 }
 

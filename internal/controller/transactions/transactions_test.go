@@ -1,0 +1,58 @@
+package transactions
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
+	"github.com/xpkg-dev/xpkg/internal/operation"
+)
+
+// The oldest transactions of commands are deleted when they have ended. Those of users, and those that run, are kept.
+func TestOldTransactionsOfCommandsAreDeleted(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	ended := func(name string, age int, labels map[string]string) client.Object {
+		at := metav1.NewTime(start.Add(-time.Duration(age) * time.Hour))
+		return &v1alpha1.Transaction{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+			Status:     v1alpha1.TransactionStatus{Phase: v1alpha1.Succeeded, CompletionTime: &at},
+		}
+	}
+	command := map[string]string{operation.LabelCommand: "true"}
+	objects := []client.Object{
+		ended("user", 1000, nil),
+		&v1alpha1.Transaction{ObjectMeta: metav1.ObjectMeta{Name: "running", Labels: command}, Status: v1alpha1.TransactionStatus{Phase: v1alpha1.Applying}},
+	}
+	for i := range kept + 2 {
+		objects = append(objects, ended(fmt.Sprintf("command-%03d", i), i, command))
+	}
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	r := &Reconciler{Client: cluster, Cache: cluster}
+	for range 2 {
+		if err := r.prune(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var left v1alpha1.TransactionList
+	if err := cluster.List(t.Context(), &left); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range left.Items {
+		if x.Name == "command-100" || x.Name == "command-101" {
+			t.Errorf("%s exists", x.Name)
+		}
+	}
+	if len(left.Items) != kept+2 {
+		t.Errorf("%d transactions are left", len(left.Items))
+	}
+}
