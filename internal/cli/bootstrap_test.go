@@ -49,7 +49,9 @@ func TestBootstrapPrints(t *testing.T) {
 			kinds = append(kinds, o.Kind)
 		}
 	}
-	want := "Namespace CustomResourceDefinition ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ServiceAccount ClusterRole ClusterRoleBinding Role RoleBinding Role RoleBinding Service PodDisruptionBudget Deployment"
+	fence := "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding "
+	want := "Namespace CustomResourceDefinition " + strings.Repeat(fence, 3) +
+		"ServiceAccount ClusterRole ClusterRoleBinding Role RoleBinding Role RoleBinding Service PodDisruptionBudget Deployment"
 	if got := strings.Join(kinds, " "); got != want {
 		t.Errorf("printed:\n%s\nwant:\n%s", got, want)
 	}
