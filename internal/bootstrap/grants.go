@@ -73,7 +73,7 @@ func Grants() []Grant {
 			Reason: "Carry out transactions for users who may make the same changes: write and delete their packages, return them to their former state after a failure, " +
 				"record the progress, and keep a transaction until it has ended.",
 			Rules: []rbacv1.PolicyRule{
-				rule(transactions, words("transactions"), slices.Concat(read, words("patch"))),
+				rule(transactions, words("transactions"), slices.Concat(read, words("patch", "delete"))),
 				rule(transactions, words("transactions/status"), words("patch")),
 				rule(packages, words("providers", "configurations", "functions"), words("patch", "delete")),
 			},

@@ -46,14 +46,10 @@ var unproven = map[string]string{
 	"update functionrevisions/finalizers":            "required by an admission plugin that this API server does not have",
 	"update compositeresourcedefinitions/finalizers": "required by an admission plugin that this API server does not have",
 	"patch customresourcedefinitions/status":         "the CRD is touched if the API server is slow to serve its kind",
-	"get transactions":                               "a transaction needs it, and these tests make none",
-	"patch transactions":                             "a transaction needs it, and these tests make none",
-	"patch transactions/status":                      "a transaction needs it, and these tests make none",
-	"list transactions":                              "a transaction needs it, and these tests make none",
-	"watch transactions":                             "a transaction needs it, and these tests make none",
-	"patch providers":                                "a transaction needs it, and these tests make none",
-	"patch configurations":                           "a transaction needs it, and these tests make none",
-	"patch functions":                                "a transaction needs it, and these tests make none",
+	"delete transactions":                            "the manager deletes the oldest of a hundred",
+	"patch providers":                                "a transaction marks dependencies",
+	"patch configurations":                           "a transaction marks dependencies",
+	"patch functions":                                "a transaction marks dependencies",
 }
 
 // held names the permissions that the manager holds in order to grant them, and uses in
@@ -91,6 +87,7 @@ func TestManagerPermissionsAreSufficientAndMinimal(t *testing.T) {
 	s.deleteAll(t, dependents...)
 	s.waitOrphansRemoved(t)
 	s.needsKind(t)
+	s.makesTransaction(t)
 	stop()
 	for c := range seen.denials() {
 		t.Errorf("the manager may not %s %s %q of %q", c.verb, c.resource, c.name, c.group)

@@ -125,7 +125,7 @@ func (c *components) setupControllers(ctx context.Context, ready func()) error {
 	if err := c.setupOrphans(); err != nil {
 		return err
 	}
-	return c.setupTransactions()
+	return c.setupTransactions(ctx)
 }
 
 // crossplane returns the version of Crossplane that packages are checked against.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/controller/transactions"
@@ -17,12 +19,18 @@ import (
 // kindAge is the age up to which lists of kinds are used again.
 const kindAge = time.Minute
 
-// setupTransactions registers the controller of transactions. Its clients read from the API server: the decisions of a transaction are those of
+// setupTransactions registers the controller of transactions, if the manager has the permissions of the manifests of this version. Its clients read from the API server: the decisions of a transaction are those of
 // a command, which has no cache.
-func (c *components) setupTransactions() error {
+func (c *components) setupTransactions(ctx context.Context) error {
 	cfg := c.manager.GetConfig()
 	live, err := client.New(cfg, client.Options{Scheme: c.manager.GetScheme(), Mapper: c.manager.GetRESTMapper(), HTTPClient: c.manager.GetHTTPClient()})
 	if err != nil {
+		return err
+	}
+	if err := live.List(ctx, &v1alpha1.TransactionList{}, client.Limit(1)); apierrors.IsForbidden(err) {
+		c.options.Log.Warn("the manager carries out no transactions, because it may not read them: apply the manifests of `xpkg bootstrap` again")
+		return nil
+	} else if err != nil {
 		return err
 	}
 	planned, err := planner.NewCluster(cfg)

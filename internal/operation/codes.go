@@ -36,8 +36,8 @@ var ErrRecreated = errcode.Code{
 var (
 	ErrConsent = errcode.Code{
 		Name: "TransactionConsent", Class: errcode.Untrusted,
-		Cause: "The transaction gives consents in annotations of packages, and the fence that denies them to other users is not in force.",
-		Fix:   "Apply the manifests of `xpkg bootstrap` again.",
+		Cause: "The policies are not in force that deny users transactions with changes which they may not make themselves, or the transaction selects another repository for a package whose consents were given for the present one.",
+		Fix:   "Apply the manifests of `xpkg bootstrap` again, or name the consents in the transaction.",
 	}
 	ErrNoTransactions = errcode.Code{
 		Name: "NoTransactions", Class: errcode.Unsupported,

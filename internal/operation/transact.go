@@ -155,11 +155,17 @@ func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done
 	if t.Status.Phase != v1alpha1.Succeeded {
 		return nil, FailureOf(t.Status)
 	}
-	done, err := o.results(ctx, t)
-	if err == nil {
-		err = FailureOf(t.Status)
+	var outage outage
+	for {
+		done, err := o.results(ctx, t)
+		if err == nil {
+			return done, FailureOf(t.Status)
+		}
+		if !outage.tolerates(err) || ctx.Err() != nil {
+			return nil, err
+		}
+		<-tick.C
 	}
-	return done, err
 }
 
 // results returns the packages of a transaction that has succeeded, as they are now.

@@ -26,6 +26,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // NewTransaction returns the spec of a transaction with the changes of steps, which apply to the packages as they were read. Steps that change
@@ -63,7 +64,11 @@ func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
 			former = s.Live
 		}
 		w.Labels = different(want.GetLabels(), former.GetLabels(), graph.LabelAutoInstalled)
-		w.Annotations = different(want.GetAnnotations(), former.GetAnnotations(), graph.AnnotationRequiredBy)
+		kept := []string{graph.AnnotationRequiredBy}
+		if s.Live != nil && !isFrom(s.Live, w.Spec.Package) {
+			kept = append(kept, consentKeys()...)
+		}
+		w.Annotations = different(want.GetAnnotations(), former.GetAnnotations(), kept...)
 		delete(w.Annotations, revision.AnnotationTransaction)
 		out.Packages = append(out.Packages, w)
 	}
@@ -73,13 +78,13 @@ func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
 	return out, nil
 }
 
-// different returns the entries that differ from the former ones, and one that is always kept. A consent that a package has already needs no
+// different returns the entries that differ from the former ones, and those that are always kept. A consent that a package has already needs no
 // permission.
-func different(now, former map[string]string, kept string) map[string]string {
+func different(now, former map[string]string, kept ...string) map[string]string {
 	out := maps.Clone(now)
 	maps.DeleteFunc(out, func(key, value string) bool {
 		was, ok := former[key]
-		return ok && was == value && key != kept
+		return ok && was == value && !slices.Contains(kept, key)
 	})
 	return out
 }
@@ -177,7 +182,7 @@ func TransactionSteps(all *inventory.Inventory, t *v1alpha1.Transaction) ([]*Ste
 			s.IsCarriedOut = s.Live != nil && revision.TransactionOf(s.Live) == MarkOf(t)
 		}
 		s.Want = wanted(w, s.Live)
-		if err := checkExpected(w.Expected, s); err != nil {
+		if err := cmp.Or(checkExpected(w.Expected, s), checkRepository(w, s)); err != nil {
 			return nil, err
 		}
 		s.consents = consentsOf(s.Want, s.Live)
@@ -226,6 +231,29 @@ func checkExpected(e v1alpha1.Expected, s *Step) error {
 	return planner.ErrPlanMoved.New(nil, "%s has been changed, deleted or created since the change was planned", inventory.ShortName(s.Subject()))
 }
 
+// consentKeys are the annotations with consents, which were given for the repository of a package.
+func consentKeys() []string { return []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt} }
+
+// checkRepository fails if a transaction selects another repository for a package that has consents which the transaction does not name: the
+// user might not be allowed to give them.
+func checkRepository(w v1alpha1.WantedPackage, s *Step) error {
+	if s.Live == nil || s.IsCarriedOut || isFrom(s.Live, w.Spec.Package) {
+		return nil
+	}
+	for _, key := range consentKeys() {
+		if s.Live.GetAnnotations()[key] != "" && w.Annotations[key] == "" {
+			return ErrConsent.New(nil, "%s has consents in the annotation %s, which were given for the repository %s", inventory.ShortName(s.Live), key, inventory.RepositoryOf(s.Live)).
+				WithDo("Remove them before you change the repository, or name them in the transaction.")
+		}
+	}
+	return nil
+}
+
+// isFrom reports whether a reference has the repository of a package.
+func isFrom(p v1.Package, reference string) bool {
+	return inventory.RepositoryOf(p) == oci.RepositoryName(reference)
+}
+
 func emptyPackage(n v1alpha1.PackageName) v1.Package {
 	p := v1.NewPackage(n.Kind)
 	p.SetName(n.Name)
@@ -256,7 +284,7 @@ func isWanted(live, want v1.Package) bool {
 // consentsOf returns the consents of a wanted package that the installed one does not have.
 func consentsOf(want, live v1.Package) map[string]string {
 	var out map[string]string
-	for _, key := range []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt} {
+	for _, key := range consentKeys() {
 		if value := want.GetAnnotations()[key]; live != nil && value != live.GetAnnotations()[key] {
 			out = desired.Overlay(out, map[string]string{key: value})
 		}

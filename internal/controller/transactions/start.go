@@ -12,7 +12,6 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
-	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -141,7 +140,7 @@ func (r *run) steps(ctx context.Context) ([]*operation.Step, error) {
 
 // plan plans the transaction. It fails if the plan is refused, needs consent, or is not the one that was agreed to.
 func (r *run) plan(ctx context.Context, o operation.Operation) ([]*operation.Step, error) {
-	if err := r.checkConsents(ctx); err != nil {
+	if err := r.Consents(ctx); err != nil {
 		return nil, err
 	}
 	steps, err := r.steps(ctx)
@@ -171,18 +170,6 @@ func (r *run) plan(ctx context.Context, o operation.Operation) ([]*operation.Ste
 		return nil, planner.ErrPlanMoved.New(nil, "the change has other consequences than the plan that was agreed to").WithDo("Nothing was written. Plan the change again.")
 	}
 	return steps, o.Check(ctx, steps)
-}
-
-// checkConsents fails if the transaction gives consents, and any user who may create transactions could have given them.
-func (r *run) checkConsents(ctx context.Context) error {
-	for _, p := range r.t.Spec.Packages {
-		given := v1.NewPackage(p.Kind)
-		given.SetAnnotations(p.Annotations)
-		if consent.IsGiven(given) {
-			return r.Consents(ctx)
-		}
-	}
-	return nil
 }
 
 // begin records the packages before the first write, unless the plan changes further packages that another transaction holds. The transaction

@@ -47,7 +47,8 @@ type Reconciler struct {
 	Objects *apply.Cluster
 	// NewPlanner returns a planner for one transaction. It reads from the API server.
 	NewPlanner func() *planner.Planner
-	// Consents fails while consents in annotations of packages do not count.
+	// Consents fails while the fences of transactions and of consents are not in force: any user who may create transactions could make
+	// changes that the user may not make otherwise.
 	Consents func(ctx context.Context) error
 	// Guard fails while the manager must not change packages.
 	Guard func(ctx context.Context) error
@@ -69,7 +70,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 // Reconcile carries out a transaction from its start, or from where a manager that has stopped has left it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t := &v1alpha1.Transaction{}
-	if err := r.Cache.Get(ctx, req.NamespacedName, t); err == nil && t.Status.Phase.IsFinal() && t.DeletionTimestamp == nil {
+	if err := r.Cache.Get(ctx, req.NamespacedName, t); err == nil && t.Status.Phase.IsFinal() && !controllerutil.ContainsFinalizer(t, finalizer) {
 		return ctrl.Result{}, nil
 	}
 	if err := r.Client.Get(ctx, req.NamespacedName, t); err != nil {
@@ -124,7 +125,7 @@ func (r *Reconciler) prune(ctx context.Context) error {
 
 // release removes the finalizer of a transaction that has ended.
 func (r *Reconciler) release(ctx context.Context, t *v1alpha1.Transaction) error {
-	if t.DeletionTimestamp == nil || !controllerutil.RemoveFinalizer(t, finalizer) {
+	if !controllerutil.RemoveFinalizer(t, finalizer) {
 		return nil
 	}
 	finalizers := t.Finalizers

@@ -1,0 +1,33 @@
+package bootstrap_test
+
+import (
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// makesTransaction proves that the manager carries out a transaction.
+func (s *testEnv) makesTransaction(t *testing.T) {
+	t.Helper()
+	ref := s.Push(t, "transaction", "v1.0.0", "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: transaction}\n")
+	x := &v1alpha1.Transaction{
+		ObjectMeta: metav1.ObjectMeta{Name: "permissions"},
+		Spec: v1alpha1.TransactionSpec{Remove: []v1alpha1.RemovedPackage{}, Packages: []v1alpha1.WantedPackage{{
+			PackageName: v1alpha1.PackageName{Kind: v1.ConfigurationKind, Name: "transaction"},
+			Spec:        v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: ref}},
+		}}},
+	}
+	s.CreateTemporary(t, x)
+	wait.Until(t, env.Limit, "the transaction succeeds", func() (string, bool) {
+		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(x), x)
+		return fmt.Sprintf("%v %+v", err, x.Status), x.Status.Phase == v1alpha1.Succeeded
+	})
+	s.deleteAll(t, env.NewPackage(v1.ConfigurationKind, "transaction", ref))
+}
