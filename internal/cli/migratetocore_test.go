@@ -42,7 +42,7 @@ func TestMigrateToCoreShowsItsPlan(t *testing.T) {
 		t.Fatalf("exit code %d, want 2: %s", code, errs.String())
 	}
 	for _, part := range []string{
-		"2. Stop the manager\n", "4. Let Crossplane core manage packages\n", "6. Remove the manager\n", "Deployment xpkg is deleted",
+		"2. Stop the manager\n", "4. Let Crossplane core manage packages\n", "6. Remove the manager\n", "ClusterRole xpkg is deleted",
 	} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("the plan lacks %q:\n%s", part, out.String())

@@ -65,8 +65,13 @@ func (g Gap) Advise(p v1.Package) string {
 // bootstrap is the remedy for a fence that the manager cannot write or read.
 const bootstrap = "Apply the manifests of `xpkg bootstrap` again: they contain the policy, and the permissions with which the manager maintains it."
 
-// Check returns the first gap of a cluster.
+// Check returns the gap of a cluster in the fence of consents in packages.
 func Check(ctx context.Context, reader client.Reader) (Gap, error) {
+	return check(ctx, reader, Fences()[0])
+}
+
+// CheckTransactions returns the first gap of a cluster in the fences, also of Transactions, which need both.
+func CheckTransactions(ctx context.Context, reader client.Reader) (Gap, error) {
 	for _, f := range Fences() {
 		if gap, err := check(ctx, reader, f); err != nil || gap != (Gap{}) {
 			return gap, err

@@ -254,7 +254,7 @@ func TestCheckNamesTheGap(t *testing.T) {
 	s := fenced(t)
 	gap := func() consent.Gap {
 		t.Helper()
-		got, err := consent.Check(context.WithoutCancel(t.Context()), s.Client)
+		got, err := consent.CheckTransactions(context.WithoutCancel(t.Context()), s.Client)
 		if err != nil {
 			t.Fatal(err)
 		}

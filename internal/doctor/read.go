@@ -213,7 +213,7 @@ func (r Reader) readFence(ctx context.Context, f *Facts) error {
 
 // readConsents reads the policy for consents.
 func (r Reader) readConsents(ctx context.Context, f *Facts) (err error) {
-	if f.ConsentGap, err = consent.Check(ctx, r.Client); err != nil {
+	if f.ConsentGap, err = consent.CheckTransactions(ctx, r.Client); err != nil {
 		return fmt.Errorf("read the policy for consents: %w", err)
 	}
 	return nil
