@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -84,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if controllerutil.AddFinalizer(t, finalizer) {
 		if err := r.patch(ctx, t, map[string]any{"metadata": map[string]any{"finalizers": t.Finalizers, "resourceVersion": t.ResourceVersion}}); err != nil {
-			return ctrl.Result{}, ignoreConflict(err)
+			return ctrl.Result{}, err
 		}
 	}
 	run := &run{Reconciler: r, t: t, reporter: &reporter{}}
@@ -133,15 +132,7 @@ func (r *Reconciler) release(ctx context.Context, t *v1alpha1.Transaction) error
 		finalizers = []string{}
 	}
 	err := r.patch(ctx, t, map[string]any{"metadata": map[string]any{"finalizers": finalizers, "resourceVersion": t.ResourceVersion}})
-	return ignoreConflict(client.IgnoreNotFound(err))
-}
-
-// ignoreConflict returns nil for a conflict: the event of the other write starts the next reconciliation.
-func ignoreConflict(err error) error {
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
+	return client.IgnoreNotFound(err)
 }
 
 // run is one reconciliation of a transaction.
