@@ -202,12 +202,17 @@ func (c *components) setupFences(ctx context.Context) (err error) {
 	return r.SetupWithManager(c.manager, c.options.Log)
 }
 
-// consents returns the gap in the fences of consents: from their watch, if there is one.
+// consents returns the gap of the fence of consents.
 func (c *components) consents(ctx context.Context) (consent.Gap, error) {
+	return consent.Check(ctx, c.fenceReader())
+}
+
+// fenceReader returns the reader of fences: their watch, if there is one, because the manager then has no other permission.
+func (c *components) fenceReader() client.Reader {
 	if c.watchesFences {
-		return consent.Check(ctx, c.api.Client)
+		return c.api.Client
 	}
-	return consent.Check(ctx, c.api.Live)
+	return c.api.Live
 }
 
 // setupRuntimes registers the relay of changes of processes, and the controller of the CA if runtimes are used.

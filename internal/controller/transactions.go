@@ -45,7 +45,7 @@ func (c *components) setupTransactions(ctx context.Context) error {
 		Client: live, Cache: c.api.Client, Objects: objects, Guard: c.guard.Check,
 		NewPlanner: func() *planner.Planner { return c.newPlanner(live, planned) },
 		Consents: func(ctx context.Context) error {
-			gap, err := consent.CheckTransactions(ctx, live)
+			gap, err := consent.CheckTransactions(ctx, c.fenceReader())
 			if err != nil || gap == (consent.Gap{}) {
 				return err
 			}
