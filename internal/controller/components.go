@@ -67,8 +67,9 @@ type components struct {
 	installed   packageapi.Installed
 	overwritten *packageapi.Overwritten
 	metrics     *metrics
-	// watchesFences is set by setupFences.
+	// watchesFences and missingFences are set by setupFences.
 	watchesFences bool
+	missingFences []string
 }
 
 // newComponents returns the components for the controllers of mgr.
@@ -196,7 +197,9 @@ func (c *components) setupFences(ctx context.Context) (err error) {
 	if len(c.runtimes.Used()) > 0 {
 		r.Fences = append(r.Fences, fence.Runtimes(c.options.fenced()))
 	}
-	if c.watchesFences, err = r.Install(ctx, c.options.Log); err != nil || !c.watchesFences {
+	c.watchesFences, err = r.Install(ctx, c.options.Log)
+	c.missingFences = r.Missing
+	if err != nil || !c.watchesFences {
 		return err
 	}
 	return r.SetupWithManager(c.manager, c.options.Log)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/controller/transactions"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
@@ -27,11 +29,14 @@ func (c *components) setupTransactions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := live.List(ctx, &v1alpha1.TransactionList{}, client.Limit(1)); apierrors.IsForbidden(err) {
-		c.options.Log.Warn("the manager carries out no transactions, because it may not read them: apply the manifests of `xpkg bootstrap` again")
-		return nil
-	} else if err != nil {
-		return err
+	// The manifests that grant the permissions for transactions contain their fence.
+	if slices.Contains(c.missingFences, fence.TransactionsName) {
+		if err := live.List(ctx, &v1alpha1.TransactionList{}, client.Limit(1)); apierrors.IsForbidden(err) {
+			c.options.Log.Warn("the manager carries out no transactions, because it may not read them: apply the manifests of `xpkg bootstrap` again")
+			return nil
+		} else if err != nil {
+			return err
+		}
 	}
 	planned, err := planner.NewCluster(cfg)
 	if err != nil {

@@ -34,6 +34,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Fences are the fences of the manager.
 	Fences []fence.Fence
+	// Missing are the names of those that Install could not write.
+	Missing []string
 }
 
 // Install writes the fences. It leaves out the ones that the manager may not write, and returns false if the API server does
@@ -57,6 +59,7 @@ func (r *Reconciler) Install(ctx context.Context, log *slog.Logger) (isWatchable
 			return false, err
 		}
 		if err != nil {
+			r.Missing = append(r.Missing, f.Name)
 			log.WarnContext(ctx, "the policy that "+f.Purpose+" cannot be installed: without it, "+f.Risk+"; "+
 				"apply the manifests of `xpkg bootstrap` on Kubernetes 1.30 or later", "policy", f.Name, "error", err.Error())
 		}
