@@ -81,11 +81,7 @@ func (r review) run(env *terminal.Env, pl *clusterPlanner, steps []*operation.St
 			return err
 		}
 		if t != nil {
-			done, err := o.Follow(env.Context, t)
-			if done == nil {
-				return err
-			}
-			return cmp.Or(err, r.print(env, done))
+			return r.report(env)(o.Follow(env.Context, t))
 		}
 	}
 	if err := r.plan(env, pl, steps); err != nil {
@@ -105,11 +101,17 @@ func (r review) carryOut(env *terminal.Env, o operation.Operation, steps []*oper
 	if err := o.Check(env.Context, steps); err != nil {
 		return err
 	}
-	done, err := o.Run(env.Context, steps)
-	if done == nil {
-		return err
+	return r.report(env)(o.Run(env.Context, steps))
+}
+
+// report returns a function that prints the packages of an operation, if it has not failed before, and returns its error.
+func (r review) report(env *terminal.Env) func([]*operation.Done, error) error {
+	return func(done []*operation.Done, err error) error {
+		if done == nil {
+			return err
+		}
+		return cmp.Or(err, r.print(env, done))
 	}
-	return cmp.Or(err, r.print(env, done))
 }
 
 // print prints the packages of the steps.
