@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
-	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/controller/transactions"
 	"github.com/xpkg-dev/xpkg/internal/fence"
@@ -42,12 +41,8 @@ func (c *components) setupTransactions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, err := apply.NewCluster(cfg)
-	if err != nil {
-		return err
-	}
 	r := &transactions.Reconciler{
-		Client: live, Cache: c.api.Client, Objects: objects, Guard: c.guard.Check,
+		Client: live, Cache: c.api.Client, Objects: c.api.Cluster, Guard: c.guard.Check,
 		NewPlanner: func() *planner.Planner { return c.newPlanner(live, planned) },
 		Consents: func(ctx context.Context) error {
 			gap, err := consent.CheckTransactions(ctx, c.fenceReader())

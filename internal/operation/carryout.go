@@ -34,7 +34,7 @@ func (o Operation) CarryOut(ctx context.Context, steps []*Step) ([]*Done, error)
 
 // only returns the change of an operation that installs a single package outside of a transaction, or nil.
 func (o Operation) only(done []*Done) *change {
-	if len(done) == 1 && done[0].isWritten() && done[0].before == nil && o.Transaction == "" {
+	if len(done) == 1 && done[0].isNew && o.Transaction == "" {
 		return &change{after: done[0].Object}
 	}
 	return nil
@@ -56,8 +56,9 @@ func splitUnhealthy(done []*Done) (concerned, unhealthy []*Done) {
 // Done is a step that was carried out.
 type Done struct {
 	*Step
-	// Object is the package after the step, and before the one before it, or nil for a new one.
-	Object, before v1.Package
+	// Object is the package after the step, and isNew reports whether the step has created it.
+	Object v1.Package
+	isNew  bool
 	// Word describes the result, such as "created".
 	Word string
 	// isKept reports whether the package was left as it is, and isAdopted whether it was a dependency and is now installed explicitly.

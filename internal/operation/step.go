@@ -32,9 +32,7 @@ type Step struct {
 	Plan *planner.Plan
 	// Same reports whether the package is already as it is wanted.
 	Same bool
-	// Before is the package before the transaction that the operation carries out, or nil. IsCarriedOut reports whether the transaction has
-	// carried out the step before the manager was started again.
-	Before       v1.Package
+	// IsCarriedOut reports whether the transaction of the operation has carried out the step before the manager was started again.
 	IsCarriedOut bool
 	// Adopt reports whether the user installs the package explicitly, which can be a dependency. A package that another client has
 	// installed meanwhile from the wanted reference is kept.

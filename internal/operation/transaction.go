@@ -3,10 +3,7 @@ package operation
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -73,7 +70,7 @@ func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
 		out.Packages = append(out.Packages, w)
 	}
 	if !isUnplanned {
-		out.Plan = AgreementOf(plans)
+		out.Plan = planner.Agreement(plans)
 	}
 	return out, nil
 }
@@ -125,48 +122,6 @@ func FailureOf(s v1alpha1.TransactionStatus) error {
 	return code.New(nil, "%s", s.Message).WithDo("%s", s.Advice)
 }
 
-// AgreementOf returns the digest of what a user agrees to with plans: the packages with their versions, and the consequences for others. Plans
-// of the same change by different clients have equal digests.
-func AgreementOf(plans []*planner.Plan) string {
-	type added struct{ Package, Digest string }
-	type agreed struct {
-		Operation         planner.Operation
-		Package, From, To string
-		Breaks, Webhooks  []string
-		Permissions       any
-		Lost              []planner.CustomResources
-		Added             []added
-	}
-	var all []agreed
-	for _, p := range plans {
-		a := agreed{Operation: p.Operation, Package: p.Package.Short(), From: p.Package.From.String(), To: p.Package.To.String()}
-		for _, b := range p.Breaks {
-			a.Breaks = append(a.Breaks, b.String())
-		}
-		if p.Permissions != nil {
-			a.Permissions = p.Permissions.Added
-		}
-		if p.Webhooks != nil {
-			a.Webhooks = p.Webhooks.Outside
-		}
-		for _, r := range p.CustomResources {
-			if r.Count > 0 || r.Unknown != "" {
-				a.Lost = append(a.Lost, planner.CustomResources{CRD: r.CRD, Count: r.Count, Digest: r.Digest})
-			}
-		}
-		for _, b := range p.AddedPackages {
-			a.Added = append(a.Added, added{b.Short(), b.Digest})
-		}
-		all = append(all, a)
-	}
-	slices.SortFunc(all, func(a, b agreed) int { return strings.Compare(a.Package, b.Package) })
-	raw, err := json.Marshal(all)
-	if err != nil {
-		panic(err) // The values are plain.
-	}
-	return fmt.Sprintf("sha256:%x", sha256.Sum256(raw))
-}
-
 // TransactionSteps returns the steps of a transaction for the installed packages. It fails with PlanMoved if a package is not in the expected
 // state. For a transaction that has begun, the status lists the packages as they were before, and the steps that are carried out are marked.
 func TransactionSteps(all *inventory.Inventory, t *v1alpha1.Transaction) ([]*Step, error) {
@@ -177,10 +132,7 @@ func TransactionSteps(all *inventory.Inventory, t *v1alpha1.Transaction) ([]*Ste
 	var out []*Step
 	for _, w := range t.Spec.Packages {
 		s := &Step{Live: all.Named(emptyPackage(w.PackageName)), RollsBack: w.RollsBack}
-		if r := former[w.PackageName]; r != nil {
-			s.Before = formerPackage(w.PackageName, r.Before)
-			s.IsCarriedOut = s.Live != nil && revision.TransactionOf(s.Live) == MarkOf(t)
-		}
+		s.IsCarriedOut = former[w.PackageName] != nil && s.Live != nil && revision.TransactionOf(s.Live) == MarkOf(t)
 		s.Want = wanted(w, s.Live)
 		if err := cmp.Or(checkExpected(w.Expected, s), checkRepository(w, s)); err != nil {
 			return nil, err
@@ -198,7 +150,7 @@ func TransactionSteps(all *inventory.Inventory, t *v1alpha1.Transaction) ([]*Ste
 		switch {
 		case was != nil && (live == nil || inventory.IsDeleting(live)):
 			before := formerPackage(r.PackageName, was.Before)
-			gone = append(gone, &Step{Live: before, Before: before, Remove: true, IsCarriedOut: true})
+			gone = append(gone, &Step{Live: before, Remove: true, IsCarriedOut: true})
 			continue
 		case live == nil:
 			continue // It is removed already.
@@ -209,11 +161,7 @@ func TransactionSteps(all *inventory.Inventory, t *v1alpha1.Transaction) ([]*Ste
 		removed = append(removed, live)
 	}
 	out = append(out, gone...)
-	for _, s := range RemovalSteps(all, removed) {
-		s.Before = s.Live
-		out = append(out, s)
-	}
-	return out, nil
+	return append(out, RemovalSteps(all, removed)...), nil
 }
 
 // checkExpected fails if the package of a step that is not carried out yet is not in the expected state.

@@ -222,8 +222,8 @@ func (c *change) undo(ctx context.Context, cluster client.Client) (isUndone bool
 // undoing is what became of the changes of a failed transaction.
 type undoing struct {
 	undone []*change
-	// kept are new packages with custom resources or dependents, and required those whose new version another package requires: nobody has
-	// consented to these consequences. Changed are packages that another client has changed or deleted since.
+	// kept are new packages with custom resources or dependents, and required those whose new version another package requires: the user has
+	// not consented to these consequences. Changed are packages that another client has changed or deleted since.
 	kept, required, changed []string
 }
 

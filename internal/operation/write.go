@@ -22,13 +22,13 @@ import (
 func (d *Done) carryOut(ctx context.Context, w writer) (err error) {
 	switch {
 	case d.IsCarriedOut:
-		d.before, d.Object, d.Word = d.Before, d.Live, "changed"
+		d.Object, d.Word = d.Live, "changed"
 		return nil
 	case d.Same:
-		d.before, d.Object, d.isKept = d.Live, d.Live, true
+		d.Object, d.isKept = d.Live, true
 		return d.repeat(ctx, w)
 	case d.Remove:
-		d.before, d.Object, d.Word = d.Live, d.Live, "deleted"
+		d.Object, d.Word = d.Live, "deleted"
 		return d.delete(ctx, w)
 	}
 	if d.Plan != nil && d.Plan.Operation == planner.Install || d.Plan == nil && d.Live == nil {
@@ -51,7 +51,7 @@ func (d *Done) carryOut(ctx context.Context, w writer) (err error) {
 		if err := planner.MovedError(d.Plan, d.Plan.CheckPackage(live)); err != nil {
 			return err
 		}
-		d.before, d.Object = live.DeepCopyObject().(v1.Package), live
+		d.Object = live
 		return apiserver.Classify(updatePlanned(ctx, w, live, d.Step), "%s %s", d.Plan.Verb(), inventory.ShortName(live))
 	})
 }
@@ -67,7 +67,7 @@ func (d *Done) create(ctx context.Context, w writer) (err error) {
 	err = w.create(ctx, want)
 	switch {
 	case err == nil:
-		d.Object, d.Word = want, "created"
+		d.Object, d.Word, d.isNew = want, "created", true
 		return nil
 	case apierrors.IsAlreadyExists(err) && d.Adopt:
 		live, err := inventory.Get(ctx, w.Client, want.PackageKind(), want.GetName())
@@ -80,7 +80,7 @@ func (d *Done) create(ctx context.Context, w writer) (err error) {
 		if err := InstalledOtherwise(live, want.PackageSpec().Package, ""); err != nil {
 			return err
 		}
-		d.before, d.Object, d.isKept = live, live, true
+		d.Object, d.isKept = live, true
 		return d.repeat(ctx, w)
 	case apierrors.IsAlreadyExists(err) && d.Plan != nil:
 		return existsError(d.Plan, want)
@@ -91,7 +91,7 @@ func (d *Done) create(ctx context.Context, w writer) (err error) {
 // updateUnplanned writes the wanted package, for a client without access to its content.
 func (d *Done) updateUnplanned(ctx context.Context, w writer) error {
 	revision.RecordVersion(d.Want, d.Live.PackageSpec().Package, d.RollsBack)
-	d.before, d.Object = d.Live, d.Want
+	d.Object = d.Want
 	return apiserver.Classify(w.update(ctx, d.Want), "%s", d.String())
 }
 

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	kjson "sigs.k8s.io/json"
 
@@ -50,6 +52,44 @@ func digestOfValue(v any) string {
 		panic(err)
 	}
 	return digestOf(raw)
+}
+
+// Agreement returns the digest of what a user agrees to with plans: the packages with their versions, and the consequences for others. Plans
+// of the same change by different clients have equal digests.
+func Agreement(plans []*Plan) string {
+	type added struct{ Package, Digest string }
+	type agreed struct {
+		Operation         Operation
+		Package, From, To string
+		Breaks, Webhooks  []string
+		Permissions       any
+		Lost              []CustomResources
+		Added             []added
+	}
+	var all []agreed
+	for _, p := range plans {
+		a := agreed{Operation: p.Operation, Package: p.Package.Short(), From: p.Package.From.String(), To: p.Package.To.String()}
+		for _, b := range p.Breaks {
+			a.Breaks = append(a.Breaks, b.String())
+		}
+		if p.Permissions != nil {
+			a.Permissions = p.Permissions.Added
+		}
+		if p.Webhooks != nil {
+			a.Webhooks = p.Webhooks.Outside
+		}
+		for _, r := range p.CustomResources {
+			if r.Count > 0 || r.Unknown != "" {
+				a.Lost = append(a.Lost, CustomResources{CRD: r.CRD, Count: r.Count, Digest: r.Digest})
+			}
+		}
+		for _, b := range p.AddedPackages {
+			a.Added = append(a.Added, added{b.Short(), b.Digest})
+		}
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b agreed) int { return strings.Compare(a.Package, b.Package) })
+	return digestOfValue(all)
 }
 
 // FileName returns the name of a plan file, which is derived from its content.

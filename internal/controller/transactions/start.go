@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -166,7 +167,7 @@ func (r *run) plan(ctx context.Context, o operation.Operation) ([]*operation.Ste
 				return nil, operation.ErrNeedsAgreement.New(nil, "the removal of %s deletes custom resources", p.Package.Short())
 			}
 		}
-	case agreed != operation.AgreementOf(plans):
+	case agreed != planner.Agreement(plans):
 		return nil, planner.ErrPlanMoved.New(nil, "the change has other consequences than the plan that was agreed to").WithDo("Nothing was written. Plan the change again.")
 	}
 	return steps, o.Check(ctx, steps)
@@ -177,13 +178,13 @@ func (r *run) plan(ctx context.Context, o operation.Operation) ([]*operation.Ste
 func (r *run) begin(ctx context.Context, steps []*operation.Step) (waits bool, err error) {
 	r.starts.Lock()
 	defer r.starts.Unlock()
-	holds := r.t.Status.Holds
+	holds := slices.Clone(r.t.Status.Holds)
 	for _, s := range steps {
 		if s.Plan == nil {
 			continue
 		}
 		for _, a := range s.Plan.AddedPackages {
-			holds = append(slices.Clone(holds), oci.RepositoryName(a.Reference))
+			holds = append(holds, oci.RepositoryName(a.Reference))
 			if a.Name != "" {
 				holds = append(holds, v1.ObjectName(a.Kind, a.Name))
 			}
@@ -215,7 +216,7 @@ func (r *run) begin(ctx context.Context, steps []*operation.Step) (waits bool, e
 // save changes the status of a transaction.
 func (r *Reconciler) save(ctx context.Context, t *v1alpha1.Transaction, change func(*v1alpha1.TransactionStatus)) error {
 	before := t.DeepCopy()
-	if change(&t.Status); t.Status.Phase == before.Status.Phase && t.Status.Message == before.Status.Message && len(t.Status.Notes) == len(before.Status.Notes) {
+	if change(&t.Status); equality.Semantic.DeepEqual(before.Status, t.Status) {
 		return nil
 	}
 	return r.Client.Status().Patch(ctx, t, client.MergeFrom(before), client.FieldOwner(plan.FieldManager))
