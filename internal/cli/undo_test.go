@@ -11,10 +11,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 // intercepted returns the kubeconfig of a proxy to the API server that calls a function for each request. It forwards a request unless the
@@ -29,6 +36,28 @@ func (b bench) intercepted(t *testing.T, handles func(http.ResponseWriter, *http
 	}))
 	t.Cleanup(server.Close)
 	return kubeconfigOf(t, server)
+}
+
+// withoutTransactions returns the kubeconfig of a proxy to an API server that serves no transactions, which calls a function before each
+// other request.
+func (b bench) withoutTransactions(t *testing.T, before func(*http.Request)) string {
+	t.Helper()
+	return b.intercepted(t, func(w http.ResponseWriter, r *http.Request) bool {
+		isHidden := strings.HasSuffix(r.URL.Path, "/transactions")
+		if isHidden {
+			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+		} else {
+			before(r)
+		}
+		return isHidden
+	})
+}
+
+// refuse responds as an API server that refuses a request.
+func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":%q,"code":%d,"message":"no"}`, reason, code)
 }
 
 // before returns the kubeconfig of a proxy that runs a function before the request with that number, counted from 1, of those with a method
@@ -98,7 +127,12 @@ func TestExplicitInstallsStayExplicit(t *testing.T) {
 	install := func() {
 		b.must(t, 0, "install", "provider", b.provider(t, "explicit-hull").Spec.Package, "explicit-hull").prints(t, "now installed explicitly")
 	}
-	e := b.run(t, b.before(t, http.MethodPatch, "/providers/explicit-hull", 1, install), "install", "--lock", lock)
+	// The command writes the packages itself where no manager carries out transactions.
+	e := b.run(t, b.withoutTransactions(t, func(r *http.Request) {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/providers/explicit-hull") {
+			install()
+		}
+	}), "install", "--lock", lock)
 	if p := b.provider(t, "explicit-hull"); e.code != 0 || graph.IsAutoInstalled(p) || p.Annotations[graph.AnnotationRequiredBy] != "" {
 		t.Errorf("exit code %d, %v, %v\n%s", e.code, p.Labels, p.Annotations, e.errors)
 	}
@@ -145,20 +179,18 @@ func TestAtomicNeedsTransactions(t *testing.T) {
 	ref := b.push(t, "forbidden/oar", "v1.0.0", "Oar")
 	for name, tc := range map[string]struct {
 		status int
-		reason string
+		reason metav1.StatusReason
 		code   int
 		prints string
 	}{
-		"forbidden":  {http.StatusForbidden, "Forbidden", 6, "Or repeat the command without --atomic"},
-		"not served": {http.StatusNotFound, "NotFound", 13, "NoTransactions: "},
+		"forbidden":  {http.StatusForbidden, metav1.StatusReasonForbidden, 6, "Or repeat the command without --atomic"},
+		"not served": {http.StatusNotFound, metav1.StatusReasonNotFound, 13, "NoTransactions: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kubeconfig := b.intercepted(t, func(w http.ResponseWriter, r *http.Request) bool {
 				isDenied := strings.HasSuffix(r.URL.Path, "/transactions")
 				if isDenied {
-					w.Header().Set("Content-Type", "application/json")
-					w.WriteHeader(tc.status)
-					fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":%q,"code":%d,"message":"no"}`, tc.reason, tc.status)
+					refuse(w, tc.status, tc.reason)
 				}
 				return isDenied
 			})
@@ -167,6 +199,103 @@ func TestAtomicNeedsTransactions(t *testing.T) {
 				t.Errorf("exit code %d\n%s", e.code, e.errors)
 			}
 			b.absent(t, "oar")
+		})
+	}
+}
+
+// TestChangesOfSeveralPackagesAreTransactions proves that the manager completes a change of several packages whose command is stopped after its
+// first write. A user who may create no transaction, and a cluster without them, get the same result from the command.
+func TestChangesOfSeveralPackagesAreTransactions(t *testing.T) {
+	b := newBench(t)
+	var names []string
+	lock := filepath.Join(t.TempDir(), "xpkg.lock")
+	var refs []string
+	for _, name := range []string{"ketch", "sloop", "yacht"} {
+		names = append(names, "whole-"+name)
+		if name == "yacht" { // Its dependency is no root of the lock file.
+			refs = append(refs[1:], b.pushDependent(t, "whole/yacht", "v1.0.0", b.registry+"/whole/ketch >=v1.0.0", "Yacht"))
+			continue
+		}
+		refs = append(refs, b.push(t, "whole/"+name, "v1.0.0", strings.ToUpper(name[:1])+name[1:]))
+	}
+	resolve(t, lock, refs...)
+	remove := append([]string{"uninstall", "--yes", "--wait", "1m"}, names...)
+	t.Cleanup(func() { b.run(t, b.kubeconfig, remove...) })
+
+	ctx, stop := context.WithCancel(t.Context())
+	var writes atomic.Int32
+	e := b.runUntil(ctx, b.intercepted(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/transactions/"):
+			stop()
+		case r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/providers"):
+			writes.Add(1)
+		}
+		return false
+	}), "sync", "--lock", lock)
+	if e.code == 0 || writes.Load() > 0 {
+		t.Errorf("exit code %d, %d writes of packages by the command\n%s", e.code, writes.Load(), e.errors)
+	}
+	b.must(t, 0, "sync", "--lock", lock, "--wait", "1m")
+	b.must(t, 0, remove...)
+
+	// A GitOps tool makes the same change with the transaction that plan prints.
+	printed := b.must(t, 0, "plan", "sync", "--lock", lock, "--transaction")
+	x := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(printed.out), x); err != nil {
+		t.Fatal(err)
+	}
+	generations := map[string]int64{}
+	for range 2 { // Applying it again changes nothing.
+		if err := b.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(x.DeepCopy()), client.FieldOwner("flux")); err != nil {
+			t.Fatal(err)
+		}
+		wait.Until(t, time.Minute, "the transaction has succeeded", func() (string, bool) {
+			got := &v1alpha1.Transaction{}
+			err := b.client.Get(t.Context(), client.ObjectKey{Name: x.GetName()}, got)
+			return fmt.Sprintf("%v %+v", err, got.Status), got.Status.Phase == v1alpha1.Succeeded
+		})
+		for _, name := range names {
+			p := b.provider(t, name)
+			if was, ok := generations[name]; ok && was != p.Generation {
+				t.Errorf("%s has the generation %d, and had %d", name, p.Generation, was)
+			}
+			generations[name] = p.Generation
+		}
+	}
+	if again := b.must(t, 0, "plan", "sync", "--lock", lock, "--transaction"); again.out != printed.out {
+		t.Errorf("the transaction depends on the installed packages:\n%s\n%s", printed.out, again.out)
+	}
+	b.must(t, 0, "sync", "--lock", lock, "--dry-run").prints(t, "Nothing to do.")
+	b.must(t, 0, remove...)
+
+	for name, tc := range map[string]struct {
+		status int
+		reason metav1.StatusReason
+		notes  bool
+	}{
+		"forbidden":  {http.StatusForbidden, metav1.StatusReasonForbidden, true},
+		"not served": {http.StatusNotFound, metav1.StatusReasonNotFound, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kubeconfig := b.intercepted(t, func(w http.ResponseWriter, r *http.Request) bool {
+				isHidden := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/transactions")
+				if isHidden {
+					refuse(w, tc.status, tc.reason)
+				}
+				return isHidden
+			})
+			e := b.run(t, kubeconfig, "sync", "--lock", lock, "--wait", "1m")
+			if e.code != 0 || strings.Contains(e.errors, "writes the packages itself") != tc.notes {
+				t.Errorf("exit code %d\n%s", e.code, e.errors)
+			}
+			for _, name := range names {
+				b.provider(t, name)
+			}
+			b.run(t, kubeconfig, remove...)
+			for _, name := range names {
+				b.absent(t, name)
+			}
 		})
 	}
 }
@@ -222,7 +351,7 @@ func TestStoppedCommandsFollowTheirTransaction(t *testing.T) {
 	}
 	n := 0
 	for _, x := range all.Items {
-		if x.Spec.Packages[0].Name == "gig" {
+		if len(x.Spec.Packages) > 0 && x.Spec.Packages[0].Name == "gig" {
 			n++
 		}
 	}

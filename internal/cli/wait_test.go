@@ -120,13 +120,12 @@ func TestInstallWritesNothingThatThePlanRefuses(t *testing.T) {
 	b.must(t, 0, "uninstall", "provider", "holder", "--yes", "--wait", "1m")
 }
 
-// TestFailedInstallIsRemoved proves that an install without a plan leaves no package behind that
+// TestFailedInstallLeavesNothing proves that an install which the command cannot plan is planned by the manager, and writes no package that
 // can never be installed.
-func TestFailedInstallIsRemoved(t *testing.T) {
+func TestFailedInstallLeavesNothing(t *testing.T) {
 	b := newBench(t)
 	got := b.must(t, 5, "install", "provider", "nowhere", "--package-pull-policy", "Never", "--wait", "1m")
 	checkMatches(t, got.errors, `^the plan cannot be computed here: `)
-	checkMatches(t, got.errors, `Nothing was installed; provider/nowhere was deleted again\.`)
 	b.absent(t, "nowhere")
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/rootca"
 	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/controller/transactions"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/graph"
@@ -67,6 +68,7 @@ type components struct {
 	installed   packageapi.Installed
 	overwritten *packageapi.Overwritten
 	metrics     *metrics
+	held        transactions.Held
 	// watchesFences and missingFences are set by setupFences.
 	watchesFences bool
 	missingFences []string
@@ -151,6 +153,7 @@ func (c *components) setupPackages(ctx context.Context) error {
 		p := &packages.Reconciler{
 			Kind: kind, API: c.api, Resolver: &packages.Resolver{Packages: c.packages, Poll: o.poll()},
 			Rollback: c.rollback, Runtimes: c.runtimes, Reservations: reserved, APIChanges: c.overwritten.Changes(),
+			Holder: c.held.By, Held: c.held.Changes(kind),
 		}
 		if err := p.SetupWithManager(c.manager, o.Log); err != nil {
 			return fmt.Errorf("controller of %s: %w", kind, err)

@@ -42,14 +42,14 @@ func (c *components) setupTransactions(ctx context.Context) error {
 		return err
 	}
 	r := &transactions.Reconciler{
-		Client: live, Cache: c.api.Client, Objects: c.api.Cluster, Guard: c.guard.Check,
+		Client: live, Cache: c.api.Client, Objects: c.api.Cluster, Guard: c.guard.Check, Held: &c.held,
 		NewPlanner: func() *planner.Planner { return c.newPlanner(live, planned) },
 		Consents: func(ctx context.Context) error {
 			gap, err := consent.CheckTransactions(ctx, c.fenceReader())
 			if err != nil || gap == (consent.Gap{}) {
 				return err
 			}
-			return operation.ErrConsent.New(nil, "%s", gap.Why).WithDo("%s", gap.Fix)
+			return operation.ErrNoTransactions.New(nil, "%s", gap.Why).WithDo("%s", gap.Fix)
 		},
 	}
 	return r.SetupWithManager(c.manager, c.options.Log)

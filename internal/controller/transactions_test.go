@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -157,6 +158,10 @@ func TestTransactionKeepsChangesOfOthers(t *testing.T) {
 		return p
 	}
 	get("others-own")
+	wait.Until(t, limit, "the package states that a transaction changes it", func() (string, bool) {
+		c := get("others-own").GetCondition(v1.TypeInTransaction)
+		return fmt.Sprint(c), c.Status == corev1.ConditionTrue && strings.Contains(c.Message, "transaction others changes")
+	})
 	applied := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1.GroupVersion.String(), "kind": v1.ConfigurationKind, "metadata": map[string]any{"name": "others-applied"},
 		"spec": map[string]any{"package": refs["others-applied"]},
@@ -182,6 +187,12 @@ func TestTransactionKeepsChangesOfOthers(t *testing.T) {
 			t.Errorf("%s exists: %t", name, exists)
 		}
 	}
+	wait.Until(t, limit, "no transaction changes the packages", func() (string, bool) {
+		p := v1.NewPackage(v1.ConfigurationKind)
+		err := s.Client.Get(t.Context(), client.ObjectKey{Name: "others-changed"}, p)
+		c := p.GetCondition(v1.TypeInTransaction)
+		return fmt.Sprint(err, c), err == nil && c.Reason == ""
+	})
 }
 
 func containsAll(text string, parts ...string) bool {
@@ -237,6 +248,44 @@ func TestTransactionsOfTheSamePackagesWait(t *testing.T) {
 	}
 }
 
+// A transaction that keeps the packages after a failure does not hold them while it only waits until they are healthy: another one can
+// repair them at once. One without a deadline ends when the packages are written.
+func TestTransactionsThatKeepHoldNothingAfterTheirWrites(t *testing.T) {
+	s := withExternalRuntimes(t)
+	r := newRegistry(t)
+	never, _ := r.push(t, "acme/keep-p:v1", provider("keep-p", crd("keep-p.test", "Thing", "one")))
+	again, _ := r.push(t, "acme/keep-p:v2", provider("keep-p", crd("keep-p.test", "Thing", "two")))
+	other, _ := r.push(t, "acme/keep-c:v1", configuration("keep-c", "keep-c.test", "one"))
+	s.start(t)
+	t.Cleanup(func() {
+		s.Delete(t, env.NewProvider("keep-p", never))
+		s.Delete(t, env.NewPackage(v1.ConfigurationKind, "keep-c", other))
+	})
+	keeping := func(name string, deadline time.Duration, packages ...v1alpha1.WantedPackage) *v1alpha1.Transaction {
+		x := newTransaction(name, packages...)
+		x.Spec.OnFailure, x.Spec.Deadline = v1alpha1.Keep, &metav1.Duration{Duration: deadline}
+		s.CreateTemporary(t, x)
+		return x
+	}
+	waiting := keeping("keep-waiting", time.Hour, wantPackage(v1.ProviderKind, "keep-p", never), wantPackage(v1.ConfigurationKind, "keep-c", other))
+	wait.Until(t, limit, "the packages are written", func() (string, bool) {
+		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(waiting), waiting)
+		return fmt.Sprint(err, waiting.Status), waiting.Status.Phase == v1alpha1.Watching
+	})
+	if status := untilEnded(t, s, keeping("keep-short", 0, wantPackage(v1.ProviderKind, "keep-p", again))); status.Phase != v1alpha1.Succeeded {
+		t.Errorf("%+v", status)
+	}
+	if got := referenceOf(t, s, v1.ProviderKind, "keep-p"); got != again {
+		t.Errorf("got %s", got)
+	}
+	if status := untilEnded(t, s, keeping("keep-failed", 1, wantPackage(v1.ProviderKind, "keep-p", never))); status.Phase != v1alpha1.Failed {
+		t.Errorf("%+v", status)
+	}
+	if got := referenceOf(t, s, v1.ProviderKind, "keep-p"); got != never {
+		t.Errorf("got %s", got)
+	}
+}
+
 // If the manager is killed before or after any write of a transaction, the next manager completes it: all packages are as they are wanted, or
 // all are as they were.
 func TestTransactionsContinueAfterTheManagerIsKilled(t *testing.T) {
@@ -263,12 +312,15 @@ func TestTransactionsContinueAfterTheManagerIsKilled(t *testing.T) {
 		packages []v1alpha1.WantedPackage
 		remove   []v1alpha1.RemovedPackage
 		deadline time.Duration
+		failure  v1alpha1.FailurePolicy
 		phase    v1alpha1.Phase
 		a, b     string
 	}{
-		{"return", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-b", other), wantPackage(v1.ConfigurationKind, "kill-a", two)}, nil, 1, v1alpha1.Returned, one, ""},
-		{"forth", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-b", other), wantPackage(v1.ConfigurationKind, "kill-a", two)}, nil, time.Minute, v1alpha1.Succeeded, two, other},
-		{"back", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-a", one)}, b, time.Minute, v1alpha1.Succeeded, one, ""},
+		{"return", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-b", other), wantPackage(v1.ConfigurationKind, "kill-a", two)}, nil, 1, v1alpha1.Return, v1alpha1.Returned, one, ""},
+		{"forth", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-b", other), wantPackage(v1.ConfigurationKind, "kill-a", two)}, nil, time.Minute, v1alpha1.Return, v1alpha1.Succeeded, two, other},
+		{"back", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-a", one)}, b, time.Minute, v1alpha1.Return, v1alpha1.Succeeded, one, ""},
+		{"keep", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-b", other), wantPackage(v1.ConfigurationKind, "kill-a", two)}, nil, 0, v1alpha1.Keep, v1alpha1.Succeeded, two, other},
+		{"kept", []v1alpha1.WantedPackage{wantPackage(v1.ConfigurationKind, "kill-a", one)}, b, 0, v1alpha1.Keep, v1alpha1.Succeeded, one, ""},
 	}
 	if !lane.IsFull() {
 		legs = legs[:1]
@@ -281,6 +333,7 @@ func TestTransactionsContinueAfterTheManagerIsKilled(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %s %d", leg.name, kind, call), func(t *testing.T) {
 				x := newTransaction(fmt.Sprintf("kill-%s-%d", leg.name, call), leg.packages...)
 				x.Spec.Remove, x.Spec.Deadline = append(x.Spec.Remove, leg.remove...), &metav1.Duration{Duration: leg.deadline}
+				x.Spec.OnFailure = leg.failure
 				network.Set("manager", fault.Fault{Kind: kind, Side: fault.Cluster, Filter: isWrite, Call: call})
 				stop := s.start(t)
 				s.CreateTemporary(t, x)

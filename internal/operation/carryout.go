@@ -17,27 +17,23 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// CarryOut writes the packages of the steps, and waits for all of them if requested. If the install of a single package fails and has created
-// no objects, it leaves nothing, unless a transaction returns its changes. Packages that were not healthy before, and that the operation does
-// not change, are waited for last: CarryOut returns the steps with their error.
+// CarryOut writes the packages of the steps, and waits for them as [Operation.Await] does.
 func (o Operation) CarryOut(ctx context.Context, steps []*Step) ([]*Done, error) {
-	done, err := o.write(ctx, steps)
-	concerned, unhealthy := splitUnhealthy(done)
-	if err == nil {
-		err = o.waitFor(ctx, concerned)
-	}
+	done, err := o.Write(ctx, steps)
 	if err != nil {
 		return nil, err
 	}
-	return done, o.waitFor(ctx, unhealthy)
+	return o.Await(ctx, done)
 }
 
-// only returns the change of an operation that installs a single package outside of a transaction, or nil.
-func (o Operation) only(done []*Done) *change {
-	if len(done) == 1 && done[0].isNew && o.Transaction == "" {
-		return &change{after: done[0].Object}
+// Await waits until the packages are healthy or gone, if requested. Packages that were not healthy before, and that the operation does not
+// change, are waited for last: Await returns the steps with their error.
+func (o Operation) Await(ctx context.Context, done []*Done) ([]*Done, error) {
+	concerned, unhealthy := splitUnhealthy(done)
+	if err := o.waitFor(ctx, concerned); err != nil {
+		return nil, err
 	}
-	return nil
+	return done, o.waitFor(ctx, unhealthy)
 }
 
 // splitUnhealthy separates the packages that were not healthy before the operation and are not changed by it. The operation waits for
@@ -69,8 +65,8 @@ type Done struct {
 	isGone bool
 }
 
-// write writes the objects of all steps. After an error, it returns the steps that were carried out.
-func (o Operation) write(ctx context.Context, steps []*Step) ([]*Done, error) {
+// Write writes the packages of the steps. After an error, it returns the steps that were carried out.
+func (o Operation) Write(ctx context.Context, steps []*Step) ([]*Done, error) {
 	w := writer{Client: o.Client, transaction: o.Transaction}
 	var out []*Done
 	waited := false // since the consequences of removals were compared
@@ -95,7 +91,7 @@ func (o Operation) write(ctx context.Context, steps []*Step) ([]*Done, error) {
 		}
 		d := &Done{Step: s}
 		if s.Remove {
-			s.asPlanned = !o.Yes || o.OnlyOrphans
+			s.asPlanned = !o.Yes || o.OnlyOrphans || o.Transaction != ""
 			if d.owned, err = newDeletionSummary(ctx, o.Client, s.Live); err != nil && o.Wait > 0 {
 				return out, o.partlyDone(err, out, steps[i:])
 			}
@@ -145,7 +141,7 @@ func (o Operation) awaitRelease(ctx context.Context, s *Step, done []*Done) (wai
 	for _, d := range done {
 		if slices.Contains(s.after, d.Step) {
 			waited = true
-			if err := o.waitInstalled(ctx, d.Object, cmp.Or(o.wait(), groupWait), nil); err != nil {
+			if err := o.waitInstalled(ctx, d.Object, cmp.Or(o.wait(), groupWait), false); err != nil {
 				failed := errcode.From(err)
 				return true, failed.WithDo("%s %s takes objects over from it and was not changed yet: run the same command again afterwards.", failed.Do, inventory.ShortName(s.Subject()))
 			}
@@ -183,15 +179,12 @@ func (o Operation) partlyDone(err error, done []*Done, rest []*Step) error {
 			changed = append(changed, inventory.ShortName(d.Object)+" was "+d.Word)
 		}
 	}
-	if len(changed) == 0 || errors.Is(err, context.Canceled) {
+	// The changes of an atomic operation are returned.
+	if len(changed) == 0 || o.Atomic || errors.Is(err, context.Canceled) {
 		return err
 	}
 	failed := errcode.From(err)
 	isStale := slices.ContainsFunc([]error{planner.ErrPlanMoved, planner.ErrDependentsBroken}, func(code error) bool { return errors.Is(err, code) })
-	switch {
-	case o.Transaction != "": // Its changes are returned, or listed in its status.
-		return err
-	}
 	advice := "run the command again: it plans with the current state."
 	if names := removed(rest); len(names) > 0 {
 		advice = "see `xpkg uninstall " + strings.Join(names, " ") + " --dry-run`."
@@ -222,7 +215,7 @@ func (o Operation) waitFor(ctx context.Context, done []*Done) error {
 			}
 			d.Word = "gone"
 		default:
-			if err := o.waitInstalled(ctx, d.Object, o.wait(), o.only(done)); err != nil {
+			if err := o.waitInstalled(ctx, d.Object, o.wait(), d.isNew && len(done) == 1); err != nil {
 				return adviseList(err, countWritten(done)-1)
 			}
 			d.Word = outcome(d.Object)

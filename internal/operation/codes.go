@@ -41,7 +41,7 @@ var (
 	}
 	ErrNoTransactions = errcode.Code{
 		Name: "NoTransactions", Class: errcode.Unsupported,
-		Cause: "The cluster does not have the API of transactions: its packages are managed by Crossplane, or by an earlier version of xpkg.",
+		Cause: "The cluster does not have the API of transactions: its packages are managed by Crossplane, or by an earlier version of xpkg. Or the manager does not carry them out.",
 		Fix:   "Repeat the command without --atomic, or install the manager with `xpkg bootstrap --apply`.",
 	}
 	ErrNeedsAgreement = errcode.Code{

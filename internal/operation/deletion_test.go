@@ -80,7 +80,7 @@ func TestAFailedStepNamesTheFormerOnes(t *testing.T) {
 		{"stale", Operation{}, removed, removal, moved, "provider/mast was deleted. For the rest, see `xpkg uninstall provider/rope --dry-run`."},
 		{"orphans", Operation{OnlyOrphans: true}, removed, removal, moved, "provider/mast was deleted. For the rest, see `xpkg autoremove --dry-run`."},
 		{"update", Operation{}, updated, update, denied, apply.ErrDenied.Fix + " provider/mast was updated. For the rest, run the command again: it plans with the current state."},
-		{"transaction", Operation{Transaction: "x"}, updated, update, denied, apply.ErrDenied.Fix},
+		{"atomic", Operation{Atomic: true}, updated, update, denied, apply.ErrDenied.Fix},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := errcode.From(tc.o.partlyDone(tc.why.New(nil, "it fails"), []*Done{tc.done}, tc.rest)).Do; got != tc.want {

@@ -57,7 +57,7 @@ type Operation struct {
 	*Engine
 	// Wait is the time to wait for each package until it is healthy or deleted; 0 means not to wait.
 	Wait time.Duration
-	// Atomic makes [Operation.Run] create a transaction, which the manager carries out or returns.
+	// Atomic makes the manager return all packages after a failure. [Operation.Run] fails if it cannot.
 	Atomic bool
 	// Deadline limits all waits together, if it is set.
 	Deadline time.Time

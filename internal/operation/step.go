@@ -39,6 +39,8 @@ type Step struct {
 	Adopt bool
 	// RollsBack reports whether the package returns to a former version.
 	RollsBack bool
+	// requiredBy are the repositories of the packages of the lock file that require this one, if it is no root.
+	requiredBy []string
 	// after are the steps that release objects which this step takes over.
 	after []*Step
 	// consents are the annotations that a transaction adds to an installed package.
@@ -84,6 +86,9 @@ func LockSteps(all *inventory.Inventory, f lockfile.File, configure func(v1.Pack
 	var out []*Step
 	for _, p := range f.InstallOrder() {
 		s := &Step{Locked: &p, Live: all.Locked(p)}
+		if !isRoot(f, p.Repository) {
+			s.requiredBy = dependents(f, p.Repository)
+		}
 		if s.Live != nil {
 			s.Want = s.Live.DeepCopyObject().(v1.Package)
 			s.Same = isLocked(s.Live, p)
@@ -95,8 +100,8 @@ func LockSteps(all *inventory.Inventory, f lockfile.File, configure func(v1.Pack
 			s.Want = v1.NewPackage(string(p.Kind))
 			s.Want.SetName(names[p.Repository])
 			configure(s.Want)
-			if !isRoot(f, p.Repository) {
-				graph.SetRequiredBy(s.Want, dependents(f, p.Repository))
+			if s.requiredBy != nil {
+				graph.SetRequiredBy(s.Want, s.requiredBy)
 			}
 			if other := all.Named(s.Want); other != nil {
 				return nil, InstalledOtherwise(other, p.Reference().String(), "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -25,25 +28,47 @@ import (
 // ended, beyond a hundred.
 const LabelCommand = "xpkg.dev/command"
 
-// returnTime is the time after the deadline of a transaction in which the manager returns the packages.
-const returnTime = 5 * time.Minute
+// idleTime is the time for which a transaction may report no progress, beyond the time to wait, before a command stops waiting for it.
+const idleTime = 5 * time.Minute
 
-// Run carries out the steps: by writing the packages, or as a transaction of the manager if the operation is atomic. It follows a transaction
-// that makes the same changes already.
+// Run carries out the steps. The manager makes a change of several packages, one that this command cannot plan, and an atomic one, as a
+// transaction: Run creates it and follows it, or follows one that makes the same changes already. The API server makes a change of one package
+// whole, so that Run writes it itself, like all changes in a cluster whose manager serves no transactions, or not for this user.
 func (o Operation) Run(ctx context.Context, steps []*Step) ([]*Done, error) {
 	t, err := o.Unfinished(ctx, steps)
-	switch {
-	case err != nil:
-		return nil, err
-	case t != nil:
-	case !o.Atomic || !slices.ContainsFunc(steps, func(s *Step) bool { return !s.Same }):
-		return o.CarryOut(ctx, steps)
-	default:
-		if t, err = o.createTransaction(ctx, steps); err != nil {
-			return nil, err
-		}
+	if t != nil && !o.Starts(t) {
+		t = nil // It is waited for.
 	}
-	return o.Follow(ctx, t)
+	if err == nil && t == nil && o.needsTransaction(steps) {
+		t, err = o.createTransaction(ctx, steps)
+	}
+	var done []*Done
+	if err == nil && t != nil {
+		done, err = o.Follow(ctx, t)
+	}
+	switch {
+	case errors.Is(err, errMayNot) && !o.Atomic:
+		o.Note("You may not create transactions: the command writes the packages itself, and must not be stopped.")
+		fallthrough
+	case err == nil && t == nil, errors.Is(err, ErrNoTransactions) && !o.Atomic:
+		return o.CarryOut(ctx, steps)
+	}
+	return done, err
+}
+
+// needsTransaction reports whether the manager makes the changes of steps.
+func (o Operation) needsTransaction(steps []*Step) bool {
+	changes := slices.DeleteFunc(slices.Clone(steps), func(s *Step) bool { return s.Same })
+	isUnplanned := slices.ContainsFunc(changes, func(s *Step) bool { return !s.Remove && s.Plan == nil })
+	return len(changes) > 1 || isUnplanned || o.Atomic && len(changes) > 0
+}
+
+// onFailure returns the failure policy of a transaction of the operation.
+func (o Operation) onFailure() v1alpha1.FailurePolicy {
+	if o.Atomic {
+		return v1alpha1.Return
+	}
+	return v1alpha1.Keep
 }
 
 // createTransaction creates the transaction of steps.
@@ -52,7 +77,10 @@ func (o Operation) createTransaction(ctx context.Context, steps []*Step) (*v1alp
 	if err != nil {
 		return nil, err
 	}
-	spec.OnFailure, spec.Deadline = v1alpha1.Return, &metav1.Duration{Duration: o.Wait}
+	for i := range spec.Remove {
+		spec.Remove[i].OnlyOrphan = o.OnlyOrphans
+	}
+	spec.OnFailure, spec.Deadline = o.onFailure(), &metav1.Duration{Duration: o.Wait}
 	t := &v1alpha1.Transaction{
 		ObjectMeta: metav1.ObjectMeta{Name: "xpkg-" + strings.ToLower(rand.Text()[:10]), Labels: map[string]string{LabelCommand: "true"}}, Spec: spec,
 	}
@@ -63,29 +91,41 @@ func (o Operation) createTransaction(ctx context.Context, steps []*Step) (*v1alp
 	return t, transactionError(err, "create a transaction")
 }
 
+// errMayNot is in the chain of the error for a user who may not create a transaction.
+var errMayNot = errors.New("this user may not create transactions")
+
 // transactionError returns the error of a request for transactions.
 func transactionError(err error, what string) error {
-	switch {
+	switch _, isDenied := apply.DenialOf(err); {
 	case apimeta.IsNoMatchError(err), apierrors.IsNotFound(err):
 		return ErrNoTransactions.New(nil, "the package manager of this cluster carries out no transactions")
-	case apierrors.IsForbidden(err):
-		failed := errcode.From(apiserver.Classify(err, "%s", what))
+	case apierrors.IsForbidden(err) && (!isDenied || strings.Contains(err.Error(), fence.TransactionsName)):
+		failed := errcode.From(apiserver.Classify(fmt.Errorf("%w: %w", errMayNot, err), "%s", what))
 		return failed.WithDo("%s Or repeat the command without --atomic.", failed.Do)
 	}
 	return apiserver.Classify(err, "%s", what)
 }
 
+// Starts reports whether a transaction is as the operation would create it.
+func (o Operation) Starts(t *v1alpha1.Transaction) bool {
+	return t.Spec.OnFailure == o.onFailure() && t.Spec.Deadline != nil && t.Spec.Deadline.Duration == o.Wait
+}
+
 // Unfinished returns a transaction that has not ended and makes the changes of steps, or nil: the one of a command that was stopped.
 func (o Operation) Unfinished(ctx context.Context, steps []*Step) (*v1alpha1.Transaction, error) {
-	if !o.Atomic {
+	if !o.Atomic && len(steps) < 2 {
 		return nil, nil
 	}
 	var list v1alpha1.TransactionList
-	if err := o.Client.List(ctx, &list); err != nil {
-		return nil, transactionError(err, "list transactions")
+	if err := transactionError(o.Client.List(ctx, &list), "list transactions"); err != nil {
+		if !o.Atomic && (errors.Is(err, ErrNoTransactions) || errors.Is(err, errMayNot)) {
+			return nil, nil
+		}
+		return nil, err
 	}
 	for i := range list.Items {
-		if t := &list.Items[i]; !t.Status.Phase.IsFinal() && makes(t.Spec, steps) {
+		t := &list.Items[i]
+		if !t.Status.Phase.IsFinal() && makes(t.Spec, steps) {
 			return t, nil
 		}
 	}
@@ -118,7 +158,7 @@ func makes(spec v1alpha1.TransactionSpec, steps []*Step) bool {
 func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done, error) {
 	progress := o.Progress()
 	defer progress.End()
-	limit := time.NewTimer(o.Wait + returnTime)
+	limit := time.NewTimer(o.Wait + idleTime)
 	defer limit.Stop()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -141,6 +181,9 @@ func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done
 		now := &v1alpha1.Transaction{}
 		switch err := o.Client.Get(ctx, client.ObjectKeyFromObject(t), now); {
 		case err == nil:
+			if now.ResourceVersion != t.ResourceVersion {
+				limit.Reset(o.Wait + idleTime)
+			}
 			t = now
 		case apierrors.IsNotFound(err):
 			return nil, ErrWait.New(nil, "another client has deleted the transaction %s", t.Name).WithDo("See the packages with `xpkg list`.")

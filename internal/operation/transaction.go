@@ -3,7 +3,10 @@ package operation
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -75,6 +78,32 @@ func NewTransaction(steps []*Step) (v1alpha1.TransactionSpec, error) {
 	return out, nil
 }
 
+// DeclarativeTransaction returns the transaction with the packages of the steps of a lock file as they shall be, from any state, for a tool
+// that applies it again and again. Its name is derived from its spec.
+func DeclarativeTransaction(steps []*Step) *v1alpha1.Transaction {
+	t := &v1alpha1.Transaction{}
+	t.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Transaction"))
+	t.Spec.OnFailure = v1alpha1.Return
+	for _, s := range steps {
+		if s.Remove {
+			t.Spec.Remove = append(t.Spec.Remove, v1alpha1.RemovedPackage{PackageName: nameOf(s.Live)})
+			continue
+		}
+		p := emptyPackage(nameOf(s.Want))
+		if s.requiredBy != nil {
+			graph.SetRequiredBy(p, s.requiredBy)
+		}
+		graph.SetKindProviders(p, kindProviders(*s.Locked))
+		t.Spec.Packages = append(t.Spec.Packages, v1alpha1.WantedPackage{PackageName: nameOf(p), Annotations: p.GetAnnotations(), Spec: specOf(s.Want)})
+	}
+	raw, err := json.Marshal(t.Spec)
+	if err != nil {
+		panic(err) // The type has no values that JSON does not have.
+	}
+	t.Name = fmt.Sprintf("sync-%.6x", sha256.Sum256(raw))
+	return t
+}
+
 // different returns the entries that differ from the former ones, and those that are always kept. A consent that a package has already needs no
 // permission.
 func different(now, former map[string]string, kept ...string) map[string]string {
@@ -132,7 +161,8 @@ func TransactionSteps(all *inventory.Inventory, t *v1alpha1.Transaction) ([]*Ste
 	var out []*Step
 	for _, w := range t.Spec.Packages {
 		s := &Step{Live: all.Named(emptyPackage(w.PackageName)), RollsBack: w.RollsBack}
-		s.IsCarriedOut = former[w.PackageName] != nil && s.Live != nil && revision.TransactionOf(s.Live) == MarkOf(t)
+		isWritten := t.HasEndedWriting() || s.Live != nil && revision.TransactionOf(s.Live) == MarkOf(t)
+		s.IsCarriedOut = former[w.PackageName] != nil && s.Live != nil && isWritten
 		s.Want = wanted(w, s.Live)
 		if err := cmp.Or(checkExpected(w.Expected, s), checkRepository(w, s)); err != nil {
 			return nil, err
@@ -208,7 +238,8 @@ func emptyPackage(n v1alpha1.PackageName) v1.Package {
 	return p
 }
 
-// wanted returns a package as a transaction wants it. A package without the label or the dependents of a dependency is installed explicitly.
+// wanted returns a package as a transaction wants it. A package without the label or the dependents of a dependency is installed explicitly,
+// and one that a user has installed explicitly does not become a dependency.
 func wanted(w v1alpha1.WantedPackage, live v1.Package) v1.Package {
 	p := emptyPackage(w.PackageName)
 	if live != nil {
@@ -217,7 +248,8 @@ func wanted(w v1alpha1.WantedPackage, live v1.Package) v1.Package {
 	setSpec(p, &v1.Provider{Spec: w.Spec})
 	p.SetLabels(desired.Overlay(p.GetLabels(), w.Labels))
 	p.SetAnnotations(desired.Overlay(p.GetAnnotations(), w.Annotations))
-	if w.Labels[graph.LabelAutoInstalled] == "" && w.Annotations[graph.AnnotationRequiredBy] == "" {
+	isDependency := w.Labels[graph.LabelAutoInstalled] != "" || w.Annotations[graph.AnnotationRequiredBy] != ""
+	if !isDependency || live != nil && !graph.IsAutoInstalled(live) && !graph.IsUnmarkedDependency(live) {
 		graph.Adopt(p)
 	}
 	return p

@@ -210,15 +210,6 @@ func (e *Engine) undoUnlessUsed(ctx context.Context, plan planUndoFunc, c *chang
 	return used, isUndone, err
 }
 
-// undo undoes the change of a package that is not used.
-func (c *change) undo(ctx context.Context, cluster client.Client) (isUndone bool, err error) {
-	err = apiserver.RetryOnConflict(func() (err error) {
-		isUndone, err = c.tryUndo(ctx, cluster)
-		return err
-	})
-	return isUndone, err
-}
-
 // undoing is what became of the changes of a failed transaction.
 type undoing struct {
 	undone []*change

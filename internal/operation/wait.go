@@ -22,54 +22,24 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// waitInstalled waits until p is healthy. Created is the change of a command that has created p, or nil: if the install failed and created no
-// objects, it deletes the package again.
-func (e *Engine) waitInstalled(waiting context.Context, p v1.Package, limit time.Duration, created *change) error {
+// waitInstalled waits until p is healthy.
+func (e *Engine) waitInstalled(waiting context.Context, p v1.Package, limit time.Duration, isNew bool) error {
 	ctx, cancel := context.WithTimeout(waiting, limit)
 	defer cancel()
 	progress := e.Progress()
 	defer progress.End()
-	if created != nil {
+	if isNew {
 		progress.Set("installing %s from %s", inventory.ShortName(p), p.PackageSpec().Package)
 	}
 	err := waitHealthy(ctx, e.Client, p, progress)
-	progress.End()
-	if err == nil {
-		return nil
-	}
-	if name := inventory.ShortName(p); waiting.Err() != nil {
+	if name := inventory.ShortName(p); err != nil && waiting.Err() != nil {
 		do := fmt.Sprintf("The manager continues; `xpkg describe %s` shows the state.", name)
-		if created != nil {
+		if isNew {
 			do += fmt.Sprintf(" `xpkg uninstall %s` removes the package, and `xpkg autoremove` then the dependencies that were installed with it.", name)
 		}
 		return errcode.ErrInterrupted.New(nil, "stopped waiting until %s is healthy", name).WithDo("%s", do)
 	}
-	if errors.Is(err, inventory.ErrPackageNotFound) || errors.Is(err, inventory.ErrDeleting) {
-		return err
-	}
-	_, _, _, failed := failureOf(p)
-	if created != nil && failed && p.PackageStatus().CurrentRevision == "" {
-		return removeFailedInstall(waiting, e.Client, created, err)
-	}
 	return err
-}
-
-// removeFailedInstall deletes a package that the command has created, unless another client has changed it since or needs it.
-func removeFailedInstall(ctx context.Context, cluster client.Client, created *change, why error) error {
-	p := created.after
-	isUndone, err := created.undo(ctx, cluster)
-	if err != nil {
-		return undoError(why, err, nil, []*change{created})
-	}
-	f := errcode.From(why)
-	if !isUndone {
-		return f.WithDo("%s %s stays, because another client has changed it meanwhile: see `xpkg describe %s`.", f.Do, inventory.ShortName(p), inventory.ShortName(p))
-	}
-	advice := f.Do
-	if errors.Is(why, ErrWait) {
-		advice = "Fix the cause above and install it again."
-	}
-	return f.WithDo("%s Nothing was installed; %s was deleted again.", advice, inventory.ShortName(p))
 }
 
 // pollInterval is the interval between reads of a package while waiting.

@@ -184,7 +184,7 @@ func TestInterruptedWaitSaysWhatContinues(t *testing.T) {
 	cancel()
 	p := v1.NewPackage("Provider")
 	p.SetName("boats")
-	waited := engineOf(unchanging{}, io.Discard).waitInstalled(ctx, p, time.Minute, &change{after: p})
+	waited := engineOf(unchanging{}, io.Discard).waitInstalled(ctx, p, time.Minute, true)
 	if !errors.Is(waited, errcode.ErrInterrupted) || !strings.Contains(errcode.From(waited).Do, "The manager continues; `xpkg describe provider/boats`") {
 		t.Errorf("got %v (%s)", waited, errcode.From(waited).Do)
 	}
@@ -290,15 +290,15 @@ func TestWaitForADeletedPackage(t *testing.T) {
 	for name, want := range map[string]errcode.Code{"deleted": inventory.ErrPackageNotFound, "deleting": inventory.ErrDeleting} {
 		p := v1.NewPackage("Provider")
 		p.SetName(name)
-		if err := engineOf(cluster, io.Discard).waitInstalled(t.Context(), p, time.Hour, &change{after: p}); !errors.Is(err, want) {
+		if err := engineOf(cluster, io.Discard).waitInstalled(t.Context(), p, time.Hour, false); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %s", name, err, want.Name)
 		}
 	}
 }
 
-// A failed install deletes the package that it has created, but not if another client has changed it, has applied it without a change, or has
-// left it as it is because it wants it so.
-func TestFailedInstallKeepsPackagesOfOthers(t *testing.T) {
+// The undoing of an install deletes the package that the transaction has created, but not if another client has changed it, has applied it
+// without a change, or has left it as it is because it wants it so.
+func TestUndoKeepsPackagesOfOthers(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		t.Fatal(err)
@@ -328,13 +328,14 @@ func TestFailedInstallKeepsPackagesOfOthers(t *testing.T) {
 			created := named(v1.ProviderKind, "boats")
 			created.SetUID("a")
 			created.SetGeneration(1)
+			revision.SetTransaction(created, "one")
 			live := created.DeepCopyObject().(v1.Package)
 			tc.meanwhile(live)
 			cluster := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(live).Build()
-			failed := removeFailedInstall(t.Context(), cluster, &change{after: created}, ErrWait.New(nil, "it is not healthy"))
+			undone, err := (&change{after: created, transaction: "one"}).tryUndo(t.Context(), cluster)
 			exists := cluster.Get(t.Context(), client.ObjectKeyFromObject(live), v1.NewPackage("Provider")) == nil
-			if do := errcode.From(failed).Do; exists != tc.stays || strings.Contains(do, "stays, because another client") != tc.stays {
-				t.Errorf("exists %t, %s", exists, do)
+			if err != nil || exists != tc.stays || undone == tc.stays {
+				t.Errorf("exists %t, undone %t: %v", exists, undone, err)
 			}
 		})
 	}

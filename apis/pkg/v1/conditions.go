@@ -18,6 +18,9 @@ const (
 	// its tag cannot be resolved.
 	TypeSynced ConditionType = "Synced"
 
+	// TypeInTransaction is True on a package that a transaction changes. It is absent otherwise.
+	TypeInTransaction ConditionType = "InTransaction"
+
 	// TypeReady is True on a package or revision whose desired state is established and healthy.
 	TypeReady ConditionType = "Ready"
 	// TypeReconciling is True on a package or revision while it is in progress or retried. It is
@@ -62,6 +65,9 @@ const (
 	// ReasonSynced means that the object is reconciled normally.
 	ReasonSynced ConditionReason = "ReconcileSuccess"
 
+	// ReasonHeld means that another change of the package takes it out of a transaction.
+	ReasonHeld ConditionReason = "Held"
+
 	// ReasonPaused means that the annotation crossplane.io/paused pauses reconciliation.
 	ReasonPaused ConditionReason = "ReconcilePaused"
 )
@@ -79,6 +85,11 @@ func Inactive(message string) Condition {
 // Active returns the condition of a package whose revision is active.
 func Active() Condition {
 	return condition(TypeInstalled, corev1.ConditionTrue, ReasonActive, "")
+}
+
+// InTransaction returns the condition of a package that a transaction changes.
+func InTransaction(message string) Condition {
+	return condition(TypeInTransaction, corev1.ConditionTrue, ReasonHeld, message)
 }
 
 // Healthy returns the condition of a package whose revision and runtime are healthy.

@@ -28,6 +28,11 @@ type Transaction struct {
 	Status TransactionStatus `json:"status,omitempty"`
 }
 
+// HasEndedWriting reports whether the transaction changes no package any more.
+func (t *Transaction) HasEndedWriting() bool {
+	return t.Status.Phase.IsFinal() || t.Status.Phase == Watching && t.Spec.OnFailure == Keep
+}
+
 // TransactionList is a list of Transactions.
 //
 // +kubebuilder:object:root=true
@@ -60,7 +65,8 @@ type TransactionSpec struct {
 	// +kubebuilder:default=Return
 	OnFailure FailurePolicy `json:"onFailure,omitempty"`
 
-	// Deadline is the time in which all packages must be healthy, from the start of the transaction. Default is 5m.
+	// Deadline is the time in which all packages must be healthy, or gone, from the start of the transaction. Default is 5m. With 0s, the
+	// transaction ends when the packages are written.
 	// +optional
 	// +kubebuilder:default="5m"
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
@@ -134,6 +140,9 @@ type WantedPackage struct {
 type RemovedPackage struct {
 	PackageName `json:",inline"`
 
+	// OnlyOrphan removes the package only if it was installed as a dependency, and no package requires it.
+	// +optional
+	OnlyOrphan bool `json:"onlyOrphan,omitempty"`
 	// Expected is the state of the package to which the transaction applies. Empty accepts any.
 	// +optional
 	Expected Expected `json:"expected,omitempty"`
@@ -180,8 +189,11 @@ const (
 	Waiting Phase = "Waiting"
 	// Planning the change, before the first write.
 	Planning Phase = "Planning"
-	// Applying the change, and waiting until all packages are healthy.
+	// Applying the change.
 	Applying Phase = "Applying"
+	// Watching the packages, which are all written, until they are healthy or gone. A transaction with the failure policy Keep changes
+	// nothing any more, and no other one waits for it.
+	Watching Phase = "Watching"
 	// Returning the packages to their former state after a failure.
 	Returning Phase = "Returning"
 

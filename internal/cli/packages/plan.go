@@ -10,11 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/plantext"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
+	"github.com/xpkg-dev/xpkg/internal/operation"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -284,12 +287,48 @@ func (o planOutput) uninstall(env *terminal.Env, one uninstallArgs) error {
 
 type planSyncCmd struct {
 	syncArgs
+	Transaction bool `help:"Print a Transaction for a GitOps tool instead of the plan. The manager makes the change as a whole; applying it again changes nothing."`
 	planOutput
 }
 
-// Run prints the plans of a sync.
+// Run prints the plans of a sync, or a transaction that makes it.
 func (c *planSyncCmd) Run(env *terminal.Env) error {
-	return c.syncArgs.run(env, review{dryRun: true, needsPlan: true, save: &c.planOutput, ClusterFlags: c.ClusterFlags}, c.planFlags)
+	r := review{dryRun: true, needsPlan: true, save: &c.planOutput, ClusterFlags: c.ClusterFlags}
+	if !c.Transaction {
+		return c.syncArgs.run(env, r, c.planFlags)
+	}
+	if c.Out != "" || c.Output != "" {
+		return terminal.ErrUsage.New(nil, "--transaction cannot be used with --out or -o").WithDo("Omit them: the Transaction is printed as YAML.")
+	}
+	r.show = func(steps []*operation.Step) error {
+		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(operation.DeclarativeTransaction(steps))
+		if err != nil {
+			return err
+		}
+		return terminal.OutputFlag{Output: "yaml"}.Print(env.Stdout, withoutEmpty(raw), nil)
+	}
+	return c.syncArgs.run(env, r, c.planFlags)
+}
+
+// withoutEmpty removes the empty objects from one, as an author would write it.
+func withoutEmpty(o map[string]any) map[string]any {
+	for key, value := range o {
+		switch value := value.(type) {
+		case nil:
+			delete(o, key)
+		case map[string]any:
+			if len(withoutEmpty(value)) == 0 {
+				delete(o, key)
+			}
+		case []any:
+			for _, item := range value {
+				if m, ok := item.(map[string]any); ok {
+					withoutEmpty(m)
+				}
+			}
+		}
+	}
+	return o
 }
 
 // readPlans reads a saved plan, or the saved plans of several packages.

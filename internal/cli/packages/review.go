@@ -32,6 +32,8 @@ type review struct {
 	onlyOrphans bool
 	// save writes and prints the plans of a dry run, in place of the output of the command. It can be nil.
 	save *planOutput
+	// show prints the steps of a dry run in place of their plans. It can be nil.
+	show func([]*operation.Step) error
 	// others returns the steps of an update of the named packages alone. It is set if the user has selected all packages, instead of
 	// naming them.
 	others func(env *terminal.Env, names []string) ([]*operation.Step, error)
@@ -49,15 +51,27 @@ func (r review) change(env *terminal.Env, f planFlags, steps func(*clusterPlanne
 	}
 	pl.Pin = r.save != nil
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	all, err := inventory.LoadNamed(env.Context, pl.Client)
-	if err != nil {
-		return err
+	for {
+		all, err := inventory.LoadNamed(env.Context, pl.Client)
+		if err != nil {
+			return err
+		}
+		changes, err := steps(pl, all)
+		if err != nil || r.dryRun {
+			return cmp.Or(err, r.run(env, pl, changes))
+		}
+		o := r.operation(env, pl)
+		t, err := o.Unfinished(env.Context, changes)
+		if err != nil {
+			return err
+		}
+		if t == nil {
+			return r.run(env, pl, changes)
+		}
+		if done, err := o.Follow(env.Context, t); err != nil || o.Starts(t) {
+			return r.report(env)(done, err)
+		}
 	}
-	changes, err := steps(pl, all)
-	if err != nil {
-		return err
-	}
-	return r.run(env, pl, changes)
 }
 
 // operation returns the operation of the command. Messages are written to the standard error of env.
@@ -75,15 +89,6 @@ func (r review) operation(env *terminal.Env, pl *clusterPlanner) operation.Opera
 
 // run carries out the steps.
 func (r review) run(env *terminal.Env, pl *clusterPlanner, steps []*operation.Step) error {
-	if o := r.operation(env, pl); !r.dryRun {
-		t, err := o.Unfinished(env.Context, steps)
-		if err != nil {
-			return err
-		}
-		if t != nil {
-			return r.report(env)(o.Follow(env.Context, t))
-		}
-	}
 	if err := r.plan(env, pl, steps); err != nil {
 		return err
 	}
@@ -200,6 +205,9 @@ func (r review) adviseOthers(env *terminal.Env, why error, names []string, plan 
 
 // preview prints the plans, and ends with the exit code for pending changes.
 func (r review) preview(env *terminal.Env, steps []*operation.Step) error {
+	if r.show != nil {
+		return r.show(steps)
+	}
 	plans := []*planner.Plan{}
 	var broken error
 	isLabelled := false

@@ -32,6 +32,9 @@ type Reconciler struct {
 	Rollback     revision.RollbackPolicy
 	Runtimes     *runtimes.Set
 	Reservations *reservations.Reservations
+	// Holder returns the transaction that changes a package, or "". Held receives an event when a transaction holds or releases a package.
+	Holder func(kind, name string) string
+	Held   <-chan event.GenericEvent
 	// APIChanges receives an event when another program starts or stops overwriting the CRDs of
 	// packages.
 	APIChanges <-chan event.GenericEvent
@@ -68,6 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, revision.Summary, error) {
+	r.setHolder(p)
 	revisions, live, err := r.revisionsOf(ctx, p)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err

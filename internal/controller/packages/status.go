@@ -46,6 +46,17 @@ func (r *Reconciler) setHealth(p v1.Package, current, active string, revisions [
 	return revision.Summary{Waiting: true, Reason: inactive.Reason, Message: inactive.Message}
 }
 
+// setHolder states in the conditions whether a transaction changes a package.
+func (r *Reconciler) setHolder(p v1.Package) {
+	holder := r.Holder(p.PackageKind(), p.GetName())
+	if holder == "" {
+		p.PackageStatus().RemoveCondition(v1.TypeInTransaction)
+		return
+	}
+	p.SetConditions(r.API.Time(), v1.InTransaction(fmt.Sprintf(
+		"The transaction %s changes this package. A change by another client is kept, and takes the package out of the transaction.", holder)))
+}
+
 // keepLastKnown keeps the health of a package whose content cannot be read now, if its spec has not changed
 // and its revision exists.
 func (r *Reconciler) keepLastKnown(p v1.Package, resolved state.Resolution, current string, revisions []v1.PackageRevision, cause error) (ctrl.Result, revision.Summary, error) {

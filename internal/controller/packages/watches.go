@@ -34,6 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, origins, r.Kind)).
 		WatchesMetadata(watch.Secrets(), enqueueForSecret(c, origins, r.Kind), watch.InNamespace(r.Resolver.Packages.Namespace)).
 		WatchesRawSource(source.Channel(r.APIChanges, enqueueAll(c, r.Kind))).
+		WatchesRawSource(source.Channel(r.Held, &handler.EnqueueRequestForObject{})).
 		WithOptions(requeue.Options(log))
 	if r.Kind == v1.ProviderKind {
 		b = b.WatchesMetadata(watch.Definitions(), enqueueWhenDeleted(c, r.Kind), builder.WithPredicates(onlyDeletions))

@@ -76,7 +76,7 @@ func (r *run) overlapping(ctx context.Context, all *inventory.Inventory, changes
 	concerned := related(all, changes)
 	for i := range list.Items {
 		o := &list.Items[i]
-		if o.UID == r.t.UID || o.Status.Phase.IsFinal() || o.DeletionTimestamp != nil && o.Status.StartTime == nil || !counts(o) {
+		if o.UID == r.t.UID || o.HasEndedWriting() || o.DeletionTimestamp != nil && o.Status.StartTime == nil || !counts(o) {
 			continue
 		}
 		holds := o.Status.Holds
@@ -218,6 +218,9 @@ func (r *Reconciler) save(ctx context.Context, t *v1alpha1.Transaction, change f
 	before := t.DeepCopy()
 	if change(&t.Status); equality.Semantic.DeepEqual(before.Status, t.Status) {
 		return nil
+	}
+	if t.HasEndedWriting() {
+		defer r.Held.release(ctx, t.Name)
 	}
 	return r.Client.Status().Patch(ctx, t, client.MergeFrom(before), client.FieldOwner(plan.FieldManager))
 }

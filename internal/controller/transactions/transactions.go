@@ -6,6 +6,7 @@
 package transactions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -49,6 +50,8 @@ type Reconciler struct {
 	// Consents fails while the fences of transactions and of consents are not in force: any user who may create transactions could make
 	// changes that the user may not make otherwise.
 	Consents func(ctx context.Context) error
+	// Held knows the packages that transactions may change.
+	Held *Held
 	// Guard fails while the manager must not change packages.
 	Guard func(ctx context.Context) error
 
@@ -144,10 +147,15 @@ type run struct {
 
 // operation returns the operation of the transaction.
 func (r *run) operation() operation.Operation {
-	return operation.Operation{
+	o := operation.Operation{
 		Engine: &operation.Engine{Client: r.Client, Planner: r.NewPlanner(), Objects: r.Objects, Reporter: r.reporter},
-		Wait:   r.timeout(), Deadline: r.deadline(), Transaction: operation.MarkOf(r.t), NeedsPlan: true, Yes: true,
+		Wait:   r.timeout(), Transaction: operation.MarkOf(r.t), Atomic: r.t.Spec.OnFailure != v1alpha1.Keep, NeedsPlan: true, Yes: true,
+		OnlyOrphans: slices.ContainsFunc(r.t.Spec.Remove, func(p v1alpha1.RemovedPackage) bool { return p.OnlyOrphan }),
 	}
+	if o.Wait > 0 {
+		o.Deadline = r.deadline()
+	}
+	return o
 }
 
 func (r *run) timeout() time.Duration {
@@ -157,17 +165,19 @@ func (r *run) timeout() time.Duration {
 	return r.t.Spec.Deadline.Duration
 }
 
+// deadline returns the time until which a temporary failure is retried, and until which the packages must be healthy.
 func (r *run) deadline() time.Time {
-	if r.t.Status.StartTime == nil {
-		return time.Now().Add(r.timeout())
+	started := time.Now()
+	if r.t.Status.StartTime != nil {
+		started = r.t.Status.StartTime.Time
 	}
-	return r.t.Status.StartTime.Add(r.timeout())
+	return started.Add(cmp.Or(r.timeout(), operation.TransactionDeadline))
 }
 
 // carryOut carries out the transaction. It reports whether the transaction waits for another one. An error means that it cannot continue now.
 func (r *run) carryOut(ctx context.Context) (waits bool, err error) {
 	switch r.t.Status.Phase {
-	case v1alpha1.Applying:
+	case v1alpha1.Applying, v1alpha1.Watching:
 		return false, r.resume(ctx)
 	case v1alpha1.Returning:
 		return false, r.undo(ctx)
@@ -213,8 +223,17 @@ func (r *run) resume(ctx context.Context) error {
 
 // apply writes the packages, and waits until all of them are healthy.
 func (r *run) apply(ctx context.Context, o operation.Operation, steps []*operation.Step) error {
-	done, err := o.CarryOut(ctx, steps)
-	if done == nil && err != nil {
+	r.Held.hold(ctx, r.t.Name, changed(steps))
+	done, err := o.Write(ctx, steps)
+	if err != nil {
+		return r.fail(ctx, err)
+	}
+	if o.Wait > 0 {
+		if err := r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) { s.Phase = v1alpha1.Watching }); err != nil {
+			return err
+		}
+	}
+	if done, err = o.Await(ctx, done); done == nil && err != nil {
 		return r.fail(ctx, err)
 	}
 	r.reporter.flush()
@@ -224,6 +243,17 @@ func (r *run) apply(ctx context.Context, o operation.Operation, steps []*operati
 		}
 		end(s, v1alpha1.Succeeded, err)
 	})
+}
+
+// changed returns the packages that steps change.
+func changed(steps []*operation.Step) []v1alpha1.PackageName {
+	var out []v1alpha1.PackageName
+	for _, s := range steps {
+		if p := s.Subject(); !s.Same {
+			out = append(out, v1alpha1.PackageName{Kind: p.PackageKind(), Name: p.GetName()})
+		}
+	}
+	return out
 }
 
 // fail handles a failure after the first write.

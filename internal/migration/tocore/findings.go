@@ -43,6 +43,9 @@ func (s *snapshot) managerFindings() []migration.Finding {
 	if in := s.lock.Annotations[leader.AnnotationNamespace]; in != "" && in != s.namespace {
 		out = append(out, migration.Finding{Problem: "the manager runs in the namespace " + in, Remedy: "run the command with --namespace " + in})
 	}
+	for _, name := range s.transactions {
+		out = append(out, migration.Finding{Problem: "the transaction " + name + " has not ended", Remedy: "wait until it has ended"})
+	}
 	if len(s.renames()) == 0 {
 		return out
 	}

@@ -49,6 +49,9 @@ func TestFindings(t *testing.T) {
 		"Local": {func(s *snapshot, p *v1.Provider, _ *v1.ProviderRevision) {
 			s.local, p.DeletionTimestamp = true, new(metav1.Now())
 		}, []string{"this is the control plane of `xpkg up`"}},
+		"Transaction": {func(s *snapshot, _ *v1.Provider, _ *v1.ProviderRevision) {
+			s.transactions = []string{"spring"}
+		}, []string{"the transaction spring has not ended: wait"}},
 		"Deleted": {func(_ *snapshot, p *v1.Provider, _ *v1.ProviderRevision) {
 			p.DeletionTimestamp = new(metav1.Now())
 		}, []string{"provider/boats is being deleted: wait"}},

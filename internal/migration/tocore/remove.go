@@ -3,6 +3,7 @@ package tocore
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,12 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// owned returns the metadata of the objects of the manager that exist, without the namespace and the CRDs.
+// owned returns the metadata of the objects of the manager that exist, without the namespace and the CRDs that core has too. With the API of
+// transactions, which no other manager carries out, their records are deleted.
 func (m *mover) owned(ctx context.Context) ([]*metav1.PartialObjectMetadata, error) {
 	var out []*metav1.PartialObjectMetadata
 	seen := map[plan.Ref]bool{}
@@ -48,7 +51,8 @@ func (m *mover) owned(ctx context.Context) ([]*metav1.PartialObjectMetadata, err
 		}
 		for _, o := range objects {
 			gvk := o.GetObjectKind().GroupVersionKind()
-			if gvk.Kind == "Namespace" || gvk.Kind == plan.DefinitionKind {
+			isOurs := strings.HasSuffix(o.GetName(), "."+v1alpha1.Group)
+			if gvk.Kind == "Namespace" || gvk.Kind == plan.DefinitionKind && !isOurs {
 				continue
 			}
 			if err := add(gvk, o.GetNamespace(), o.GetName()); err != nil {

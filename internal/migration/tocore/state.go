@@ -9,11 +9,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/leader"
@@ -45,6 +47,8 @@ type snapshot struct {
 	// local reports that the holder is the manager of `xpkg up`.
 	local bool
 	lock  *v1beta1.Lock
+	// transactions are the names of those that have not ended.
+	transactions []string
 	// deployments are the revisions that control an available Deployment.
 	deployments map[types.UID]bool
 }
@@ -54,6 +58,15 @@ func (m *mover) read(ctx context.Context) (*snapshot, error) {
 	packages, err := migration.ListPackages(ctx, m.Client)
 	if err != nil {
 		return nil, err
+	}
+	var transactions v1alpha1.TransactionList
+	if err := m.Client.List(ctx, &transactions); err != nil && !apimeta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("list transactions: %w", err)
+	}
+	for _, t := range transactions.Items {
+		if !t.Status.Phase.IsFinal() || len(t.Finalizers) > 0 {
+			s.transactions = append(s.transactions, t.Name)
+		}
 	}
 	for _, p := range packages {
 		s.families = append(s.families, family{p})
