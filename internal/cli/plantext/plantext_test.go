@@ -240,3 +240,44 @@ func TestSummaryOfAnUpdateWithoutObjects(t *testing.T) {
 		}
 	}
 }
+
+// The overview of many plans fits on a screen: one line for each, worst first, and the totals.
+func TestOverviewOfManyPlans(t *testing.T) {
+	var all []*planner.Plan
+	for i := range 40 {
+		all = append(all, &planner.Plan{
+			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: fmt.Sprintf("p%02d", i), To: &planner.Version{Reference: "r.test/p:v1.0.0"}},
+		})
+	}
+	from, to := &planner.Version{Reference: "r.test/p:v1.0.0"}, &planner.Version{Reference: "r.test/p:v2.0.0"}
+	all[38].Operation, all[38].Package.From, all[38].Package.To = planner.Update, from, to
+	all[38].KindChanges = []crddiff.ChangedCRD{{Name: "a", Changes: []crddiff.Change{{Class: crddiff.Breaking}}}}
+	all[39].Operation, all[39].Package.From, all[39].Package.To = planner.Uninstall, from, nil
+	all[39].CustomResources = []planner.CustomResources{{CRD: "boats.test", Count: 412}}
+	all[39].Breaks = []planner.Broken{{Kind: "Configuration", Name: "harbor"}}
+	all[5].Warnings = []string{"its tag has moved"}
+	var out bytes.Buffer
+	if err := writeOverview(&out, all); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
+	for i, want := range []string{
+		"  uninstall provider/p39  v1.0.0           deletes 412 custom resources",
+		"                                           breaks 1 dependent",
+		"  update provider/p38     v1.0.0 → v2.0.0  1 breaking change of kinds",
+		"  install provider/p05    v1.0.0           1 note",
+		"  install provider/p00    v1.0.0",
+	} {
+		if strings.TrimRight(lines[i], " ") != want {
+			t.Errorf("line %d: got %q, want %q", i, lines[i], want)
+		}
+	}
+	if len(lines) > 40 || !strings.Contains(out.String(), "  and 10 more without consequences to decide about\n") || !strings.Contains(out.String(), "In total 40 packages: ") {
+		t.Errorf("%d lines\n%s", len(lines), out.String())
+	}
+	for _, l := range lines[:31] {
+		if len([]rune(l)) > 80 {
+			t.Errorf("%d columns: %s", len([]rune(l)), l)
+		}
+	}
+}

@@ -12,11 +12,15 @@ import (
 // fewOnTerminal is the maximum number of listed objects of each action on a terminal.
 const fewOnTerminal = 10
 
-// Write writes plans as text, with a blank line between them. It truncates long lists on a terminal.
+// Write writes plans as text, with a blank line between them. On a terminal, it truncates long lists, and writes one line for each of many
+// plans.
 func Write(w io.Writer, plans ...*planner.Plan) error {
 	most := 0
 	if terminal.IsTerminal(w) {
 		most = fewOnTerminal
+		if len(plans) > wholeOnTerminal {
+			return writeOverview(w, plans)
+		}
 	}
 	for i, p := range plans {
 		if i > 0 {
