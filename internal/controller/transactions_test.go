@@ -286,6 +286,66 @@ func TestTransactionsThatKeepHoldNothingAfterTheirWrites(t *testing.T) {
 	}
 }
 
+// A transaction deletes only the custom resources to whose deletion the user has agreed: those that appear while it waits for its first
+// removals stop it, also if another manager continues it.
+func TestTransactionsKeepNewCustomResources(t *testing.T) {
+	for _, isRestarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %t", isRestarted), func(t *testing.T) {
+			s := withExternalRuntimes(t)
+			r := newRegistry(t)
+			name := fmt.Sprintf("precious-%t", isRestarted)
+			group := name + ".test"
+			rope, _ := r.push(t, "acme/"+name+"-rope:v1.0.0", provider(name+"-rope", crd(group, "Rope", "one")))
+			mast, _ := r.push(t, "acme/"+name+"-mast:v1.0.0", meta("Configuration", name+"-mast",
+				"spec:\n  dependsOn:\n  - {provider: "+strings.TrimSuffix(rope, ":v1.0.0")+", version: '>=v1.0.0'}\n"))
+			stop := s.start(t)
+			base, top := env.NewProvider(name+"-rope", rope), env.NewPackage(v1.ConfigurationKind, name+"-mast", mast)
+			top.SetFinalizers([]string{"precious.test/hold"})
+			s.CreateTemporary(t, base, top)
+			for _, p := range []v1.Package{base, top} {
+				wait.Until(t, limit, p.GetName()+" is installed", func() (string, bool) {
+					live := v1.NewPackage(p.PackageKind())
+					err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), live)
+					return fmt.Sprint(err, live.PackageStatus()), err == nil && live.GetCondition(v1.TypeInstalled).Status == corev1.ConditionTrue
+				})
+			}
+			x := newTransaction(name)
+			x.Spec.Deadline.Duration = time.Minute
+			x.Spec.Remove = []v1alpha1.RemovedPackage{
+				{PackageName: v1alpha1.PackageName{Kind: v1.ProviderKind, Name: base.GetName()}}, {PackageName: v1alpha1.PackageName{Kind: v1.ConfigurationKind, Name: top.GetName()}},
+			}
+			s.CreateTemporary(t, x)
+			wait.Until(t, limit, "the first package is being deleted", func() (string, bool) {
+				live := v1.NewPackage(v1.ConfigurationKind)
+				err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(top), live)
+				return fmt.Sprint(err, x.Status), err == nil && live.GetDeletionTimestamp() != nil
+			})
+			if isRestarted {
+				stop()
+			}
+			precious := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Rope", "metadata": map[string]any{"name": "precious"}}}
+			wait.Until(t, limit, "the custom resource is created", func() (string, bool) {
+				err := s.Client.Create(t.Context(), precious)
+				return fmt.Sprint(err), err == nil
+			})
+			if isRestarted {
+				s.start(t)
+			}
+			env.Update(t, s.Env, top, func(p v1.Package) {
+				p.SetFinalizers(slices.DeleteFunc(p.GetFinalizers(), func(f string) bool { return f == "precious.test/hold" }))
+			})
+			status := untilEnded(t, s, x)
+			if status.Phase != v1alpha1.Returned || !strings.Contains(status.Message, "precious-") {
+				t.Errorf("%s: %s: %s", status.Phase, status.Reason, status.Message)
+			}
+			if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(precious), precious); err != nil || precious.GetDeletionTimestamp() != nil {
+				t.Errorf("the custom resource is lost: %v", err)
+			}
+			s.Delete(t, precious)
+		})
+	}
+}
+
 // If the manager is killed before or after any write of a transaction, the next manager completes it: all packages are as they are wanted, or
 // all are as they were.
 func TestTransactionsContinueAfterTheManagerIsKilled(t *testing.T) {

@@ -296,6 +296,8 @@ func Record(steps []*Step) []v1alpha1.ChangedPackage {
 		c := v1alpha1.ChangedPackage{PackageName: nameOf(s.Subject())}
 		if !s.Remove {
 			c.Package = s.Want.PackageSpec().Package
+		} else if s.Plan != nil {
+			c.Agreed = planner.Agreement([]*planner.Plan{s.Plan})
 		}
 		if p := s.Live; p != nil {
 			c.Before = &v1alpha1.FormerPackage{
@@ -306,6 +308,21 @@ func Record(steps []*Step) []v1alpha1.ChangedPackage {
 		out = append(out, c)
 	}
 	return out
+}
+
+// CheckRecord fails if a removal that is planned again has other consequences than in the record, to which the user agreed.
+func CheckRecord(record []v1alpha1.ChangedPackage, steps []*Step) error {
+	for _, s := range steps {
+		if !s.Remove || s.IsCarriedOut || s.Plan == nil {
+			continue
+		}
+		for _, c := range record {
+			if c.PackageName == nameOf(s.Live) && c.Agreed != planner.Agreement([]*planner.Plan{s.Plan}) {
+				return planner.ErrPlanMoved.New(nil, "the removal of %s has other consequences than the plan that was agreed to", inventory.ShortName(s.Live))
+			}
+		}
+	}
+	return nil
 }
 
 // writersOf returns the clients that have written a package, other than its status.

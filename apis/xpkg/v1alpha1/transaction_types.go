@@ -66,7 +66,7 @@ type TransactionSpec struct {
 	OnFailure FailurePolicy `json:"onFailure,omitempty"`
 
 	// Deadline is the time in which all packages must be healthy, or gone, from the start of the transaction. Default is 5m. With 0s, the
-	// transaction ends when the packages are written.
+	// transaction ends when the packages are written, and is refused if it cannot be planned within seconds.
 	// +optional
 	// +kubebuilder:default="5m"
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
@@ -222,6 +222,9 @@ type ChangedPackage struct {
 	// Package is the wanted reference; empty if the package is removed.
 	// +optional
 	Package string `json:"package,omitempty"`
+	// Agreed is the digest of the consequences of a removal, with which it was planned.
+	// +optional
+	Agreed string `json:"agreed,omitempty"`
 	// Result of the last step of the package, such as created or healthy.
 	// +optional
 	Result string `json:"result,omitempty"`

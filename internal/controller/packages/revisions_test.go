@@ -67,6 +67,7 @@ func reconcileBehind(t *testing.T, p *v1.Configuration, rev *v1.ConfigurationRev
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, rev).WithStatusSubresource(p, rev).Build()
 	reporter := &status.Reporter{Now: time.Now, Writes: &expectations.Versions{Now: time.Now}}
 	r := &Reconciler{
+		Holder:   func(string, string) string { return "" },
 		Kind:     v1.ConfigurationKind,
 		API:      kube.API{Client: emptyCache{live}, Live: live, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter},
 		Resolver: &Resolver{Packages: state.Packages{Content: onePackage{}, Origins: onePackage{}}, Poll: time.Minute},

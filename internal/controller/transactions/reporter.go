@@ -39,11 +39,8 @@ func (r *run) report(ctx context.Context) func(string, []string) {
 // Progress returns r.
 func (r *reporter) Progress() operation.Progress { return r }
 
-// Task returns r.
-func (r *reporter) Task(what string, args ...any) operation.Task {
-	r.Set(what, args...)
-	return r
-}
+// Task reports nothing: the phase of the transaction names its tasks.
+func (r *reporter) Task(string, ...any) operation.Task { return r }
 
 // Step reports no details of tasks.
 func (r *reporter) Step(int, int, string) {}

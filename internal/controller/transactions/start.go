@@ -43,7 +43,10 @@ func (r *run) start(ctx context.Context) (waits bool, err error) {
 		if s.StartTime == nil {
 			s.StartTime = new(metav1.Now())
 		}
-		s.Phase, s.Message, s.Holds = v1alpha1.Planning, "planning the change", holds
+		if s.Phase != v1alpha1.Planning { // Otherwise the message is why the plan is made again.
+			s.Message = "planning the change"
+		}
+		s.Phase, s.Holds = v1alpha1.Planning, holds
 	})
 }
 

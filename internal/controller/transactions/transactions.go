@@ -149,7 +149,7 @@ type run struct {
 func (r *run) operation() operation.Operation {
 	o := operation.Operation{
 		Engine: &operation.Engine{Client: r.Client, Planner: r.NewPlanner(), Objects: r.Objects, Reporter: r.reporter},
-		Wait:   r.timeout(), Transaction: operation.MarkOf(r.t), Atomic: r.t.Spec.OnFailure != v1alpha1.Keep, NeedsPlan: true, Yes: true,
+		Wait:   r.timeout(), Transaction: operation.MarkOf(r.t), Atomic: r.t.Spec.OnFailure != v1alpha1.Keep, NeedsPlan: true,
 		OnlyOrphans: slices.ContainsFunc(r.t.Spec.Remove, func(p v1alpha1.RemovedPackage) bool { return p.OnlyOrphan }),
 	}
 	if o.Wait > 0 {
@@ -165,13 +165,16 @@ func (r *run) timeout() time.Duration {
 	return r.t.Spec.Deadline.Duration
 }
 
+// shortest is the time for which a transaction without a time to wait repeats what fails temporarily.
+const shortest = 10 * time.Second
+
 // deadline returns the time until which a temporary failure is retried, and until which the packages must be healthy.
 func (r *run) deadline() time.Time {
 	started := time.Now()
 	if r.t.Status.StartTime != nil {
 		started = r.t.Status.StartTime.Time
 	}
-	return started.Add(cmp.Or(r.timeout(), operation.TransactionDeadline))
+	return started.Add(cmp.Or(r.timeout(), shortest))
 }
 
 // carryOut carries out the transaction. It reports whether the transaction waits for another one. An error means that it cannot continue now.
@@ -194,7 +197,7 @@ func (r *run) carryOut(ctx context.Context) (waits bool, err error) {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case err != nil && isTemporary(err) && time.Now().Before(r.deadline()):
-		return true, r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) { s.Message = err.Error() })
+		return true, r.save(ctx, r.t, func(s *v1alpha1.TransactionStatus) { s.Message = "trying again: " + err.Error() })
 	case err != nil:
 		return false, r.finish(ctx, v1alpha1.Refused, err)
 	case waits:
@@ -214,6 +217,9 @@ func (r *run) resume(ctx context.Context) error {
 	steps, err := r.steps(ctx)
 	if err == nil {
 		err = o.PlanTransaction(ctx, steps)
+	}
+	if err == nil {
+		err = operation.CheckRecord(r.t.Status.Packages, steps)
 	}
 	if err != nil {
 		return r.fail(ctx, err)
