@@ -40,6 +40,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/packages"
 	"github.com/xpkg-dev/xpkg/internal/cli/registry"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
@@ -191,7 +192,7 @@ func Main(ctx context.Context, argv []string, env *terminal.Env) (exit int) {
 	if program == kubectlCompletion {
 		args = append([]string{completion.Request}, args...)
 	}
-	env = &terminal.Env{Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: stderr, Executable: env.Executable, Args: args}
+	env = &terminal.Env{Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: stderr, Executable: env.Executable, Frontend: firstgen.Frontend(), Args: args}
 	colorBeforeParsing(env)
 	err := run(env, program)
 	err = commandError(ctx, err, stdout.Err())

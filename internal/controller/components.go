@@ -264,7 +264,7 @@ func (c *components) setupOrphans() error {
 		return err
 	}
 	return orphans.New(orphans.Config{
-		Client: c.api.Client, Live: c.api.Live, Cluster: planned, Packages: c.packages, Dependencies: c.known,
+		Client: c.api.Client, Live: c.api.Live, Cluster: planned, Frontend: c.options.Frontend, Packages: c.packages, Dependencies: c.known,
 		Events: c.api.Status.Events, Now: time.Now, Guard: c.guard.Check, RollbackWindow: c.rollback.Remaining,
 	}).SetupWithManager(c.manager, c.options.Log)
 }

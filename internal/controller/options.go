@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/fence"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -82,6 +83,8 @@ type Options struct {
 	Permissions *Permissions
 	// FirstGeneration configures the packages of the first generation.
 	FirstGeneration firstgen.Options
+	// Frontend is the API whose objects use packages, or nil.
+	Frontend *frontend.API
 	// KindSources returns the sources in which packages that provide the kinds of install objects are found, in a state that is at
 	// most maxAge old. It may be nil.
 	KindSources func(ctx context.Context, maxAge time.Duration) ([]provide.Source, error)

@@ -96,7 +96,7 @@ func (c *UpCmd) Run(env *terminal.Env) (err error) {
 	return up.Run(env.Context, up.Options{
 		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version, Flags: repeated,
 		Unblock: webhooks.Unblock,
-		Manager: localManager(progress, c, dir, choice, privileges, core),
+		Manager: localManager(env, progress, c, dir, choice, privileges, core),
 		Progress: func(e up.Event) {
 			c.reportEvent(env, progress, e)
 		},
@@ -186,7 +186,9 @@ func portOrLast(flag *int) int {
 
 // localManager returns the manager of a local control plane. Its log lines are written above the progress
 // line.
-func localManager(progress *terminal.Progress, c *UpCmd, dir string, choice programs.Choice, privileges []manifests.Privilege, core *manager.Core) up.Manager {
+func localManager(
+	env *terminal.Env, progress *terminal.Progress, c *UpCmd, dir string, choice programs.Choice, privileges []manifests.Privilege, core *manager.Core,
+) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
 		if core != nil {
 			core.Ready = func(version, health string) { e.SetCore(up.Core{Version: version, Health: health}) }
@@ -196,7 +198,7 @@ func localManager(progress *terminal.Progress, c *UpCmd, dir string, choice prog
 			Config: e.Config, DataDir: dir, Core: core, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir), CacheLimit: c.CacheLimit, ProgramsDir: programsDir(dir),
 			Dependencies: c.DependencyFlags, Indexes: c.Index, IndexKey: c.IndexKeyFlag,
 			Log:     slog.New(slog.NewTextHandler(progress, nil)),
-			Options: controller.Options{Ready: e.Ready, MetricsAddress: c.MetricsAddress, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: c.FirstGenerationOptions()},
+			Options: controller.Options{Ready: e.Ready, MetricsAddress: c.MetricsAddress, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: c.FirstGenerationOptions(), Frontend: env.Frontend},
 		})
 	}
 }

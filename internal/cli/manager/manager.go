@@ -114,9 +114,9 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
 			ActivationDeadline: c.ActivationDeadline, Permissions: c.Permissions(),
 			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
-			FirstGeneration: c.FirstGenerationOptions(),
-			Remote:          os.Getenv("KUBERNETES_SERVICE_HOST") == "",
-			Runtimes:        choice, MakeNamespace: !needsNamespace, CertificateOverlap: c.CertificateOverlap, RuntimePrivileges: privileges,
+			FirstGeneration: c.FirstGenerationOptions(), Frontend: env.Frontend,
+			Remote:   os.Getenv("KUBERNETES_SERVICE_HOST") == "",
+			Runtimes: choice, MakeNamespace: !needsNamespace, CertificateOverlap: c.CertificateOverlap, RuntimePrivileges: privileges,
 		},
 	})
 }

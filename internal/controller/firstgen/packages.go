@@ -91,7 +91,7 @@ func (r *Packages) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 }
 
 func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (ctrl.Result, revision.Summary, error) {
-	if state.IsOwnerlessRecord(p) {
+	if isOwnerlessRecord(p) {
 		// It was restored without its owner reference, before its install object or after it.
 		return ctrl.Result{}, creating("The record waits for its install object %s.", p.Annotations[state.AnnotationInstalledBy]), r.stop(ctx, client.ObjectKeyFromObject(p))
 	}

@@ -144,8 +144,9 @@ type run struct {
 
 // operation returns the operation of the transaction.
 func (r *run) operation() operation.Operation {
+	pl := r.NewPlanner()
 	return operation.Operation{
-		Engine: &operation.Engine{Client: r.Client, Planner: r.NewPlanner(), Objects: r.Objects, Reporter: r.reporter},
+		Engine: &operation.Engine{Client: r.Client, Planner: pl, Frontend: pl.Frontend, Objects: r.Objects, Reporter: r.reporter},
 		Wait:   r.timeout(), Deadline: r.deadline(), Transaction: operation.MarkOf(r.t), NeedsPlan: true, Yes: true,
 	}
 }
