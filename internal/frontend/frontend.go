@@ -154,7 +154,7 @@ func (a *API) All(ctx context.Context, reader client.Reader) []*Object {
 
 // Get returns an object, or nil if it does not exist.
 func (a *API) Get(ctx context.Context, reader client.Reader, ref Reference) (*Object, error) {
-	if a.KindNamed(ref.Kind) != ref.Kind {
+	if ref.Kind == "" || a.KindNamed(ref.Kind) != ref.Kind {
 		return nil, nil
 	}
 	o, err := a.Scheme.New(a.GroupVersion.WithKind(ref.Kind))

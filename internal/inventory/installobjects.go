@@ -95,7 +95,7 @@ func ReadObject(ctx context.Context, cluster client.Client, api *frontend.API, n
 	ref, _ := splitObjectName(name)
 	kind := api.KindNamed(ref.Kind)
 	if kind == "" {
-		return nil, fmt.Errorf("the kind of %s is not provider, configuration or function", name)
+		return nil, ErrPackageNotFound.New(nil, "the kind of %s is unknown", name)
 	}
 	ref.Kind = kind
 	o, err := api.Get(ctx, cluster, ref)

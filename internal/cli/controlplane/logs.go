@@ -24,7 +24,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
-	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -200,8 +199,8 @@ func (c *LogsCmd) findOf(ctx context.Context, cluster client.Client, api *fronte
 	case by.Kind == v1.ProviderKind:
 		return c.findPackage(ctx, cluster, inventory.Name(path.Join(v1.ProviderKind, by.Name)))
 	}
-	owner := plan.Owner{Kind: record.PackageKind(), Name: record.GetName()}
-	return logged{processruntime.ProcessName(record.GetNamespace(), owner), record.Controller.Namespace, record.Controller.Name, nil}, nil
+	owner := plan.Owner{Namespace: record.GetNamespace(), Name: record.GetName()}
+	return logged{runtime.ProcessName(owner), record.Controller.Namespace, record.Controller.Name, nil}, nil
 }
 
 // ofPackage returns the program of the revision whose runtime runs: the active one, which is not the newest after a rollback

@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen/setup"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 )
 
@@ -133,5 +134,5 @@ func (c *Content) Close() error { return c.close() }
 
 // Options returns the options of a manager that installs this content.
 func (c *Content) Options() controller.Options {
-	return controller.Options{Content: c.Source, Images: c.Source, InUse: c.Cache.Use, Frontend: firstgen.Frontend()}
+	return controller.Options{Content: c.Source, Images: c.Source, InUse: c.Cache.Use, FirstGeneration: setup.Extension(firstgen.Options{})}
 }
