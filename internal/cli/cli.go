@@ -155,9 +155,13 @@ func outline(of reflect.Type) []reflect.StructField {
 	var out []reflect.StructField
 	for i := range of.NumField() {
 		field := of.Field(i)
-		if _, isCommand := field.Tag.Lookup("cmd"); isCommand {
+		_, isCommand := field.Tag.Lookup("cmd")
+		switch {
+		case isCommand:
 			field.Type = reflect.StructOf(outline(field.Type))
 			out = append(out, field)
+		case field.Anonymous && field.Type.Kind() == reflect.Struct:
+			out = append(out, outline(field.Type)...)
 		}
 	}
 	return out
