@@ -123,8 +123,12 @@ func TestReadFormerRuntimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	deployment := func(name, kind, revisionKind, writtenBy string) *appsv1.Deployment {
+		of := plan.Owner{Kind: kind, Name: "hello"}
+		if kind == revisionKind {
+			of.Namespace = "system"
+		}
 		objects, err := manifests.Build(manifests.Input{
-			Owner:     plan.Requester{Package: plan.Owner{Kind: kind, Name: "hello"}, Revision: plan.Owner{Kind: revisionKind, Name: name}},
+			Owner:     plan.Requester{Package: of, Revision: plan.Owner{Kind: revisionKind, Name: name}},
 			Namespace: "system", Image: "registry.test/hello@sha256:1",
 		})
 		if err != nil {
