@@ -4,21 +4,19 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 )
 
 // FirstGenerationRules returns the rules of the API of the first generation of packages: the install objects, the Providers
 // that the manager maintains for them, and the controllers that run in their namespaces.
 func FirstGenerationRules() []rbacv1.PolicyRule {
-	const group = packagesv1alpha1.Group
+	const group, earlier = "packages.crossplane.io", "stacks.crossplane.io"
 	return []rbacv1.PolicyRule{
 		rule(group, words("clusterpackageinstalls", "packageinstalls"), slices.Concat(read, words("update"))),
 		rule(group, words("packages"), slices.Concat(read, words("create", "update", "delete"))),
 		rule(group, words("clusterpackageinstalls/status", "packageinstalls/status", "packages/status"), words("update")),
 		rule(group, words("clusterpackageinstalls/finalizers", "packageinstalls/finalizers", "packages/finalizers"), words("update")),
 		// The manager reads StackDefinitions in both groups, and grants this to templating controllers.
-		{APIGroups: []string{group, packagesv1alpha1.EarlierGroup}, Resources: words("stackdefinitions"), Verbs: slices.Concat(read, words("create", "update", "delete"))},
+		{APIGroups: []string{group, earlier}, Resources: words("stackdefinitions"), Verbs: slices.Concat(read, words("create", "update", "delete"))},
 		rule(group, words("stackdefinitions/finalizers"), words("update")),
 		rule(packages, words("providers"), words("delete")),
 		rule(packages, words("deploymentruntimeconfigs"), words("get", "create", "update", "delete")),

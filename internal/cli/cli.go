@@ -32,6 +32,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/artifact"
 	"github.com/xpkg-dev/xpkg/internal/cli/author"
 	"github.com/xpkg-dev/xpkg/internal/cli/completion"
+	"github.com/xpkg-dev/xpkg/internal/cli/compose"
 	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/indexes"
@@ -40,6 +41,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/packages"
 	"github.com/xpkg-dev/xpkg/internal/cli/registry"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
@@ -60,14 +62,14 @@ func System() *terminal.Env {
 type grammar struct {
 	Global GlobalFlags `embed:""`
 
-	Init     author.InitCmd     `cmd:"" group:"author" help:"Create the files of a new package."`
-	Build    author.BuildCmd    `cmd:"" group:"author" help:"Build a package from a folder."`
-	Lint     author.LintCmd     `cmd:"" group:"author" help:"Check a package and report every problem."`
-	Validate author.ValidateCmd `cmd:"" group:"author" help:"Check resources against the schemas of packages and their dependencies, without a cluster."`
-	Render   author.RenderCmd   `cmd:"" group:"author" help:"Show the resources that Crossplane would compose for a composite resource, without a cluster."`
-	Push     author.PushCmd     `cmd:"" group:"author" help:"Push a package to a registry."`
-	Append   author.AppendCmd   `cmd:"" group:"author" help:"Add extension layers for other tools to a package."`
-	Convert  author.ConvertCmd  `cmd:"" group:"author" help:"Convert a package of the first generation to a package of today."`
+	Init     author.InitCmd      `cmd:"" group:"author" help:"Create the files of a new package."`
+	Build    author.BuildCmd     `cmd:"" group:"author" help:"Build a package from a folder."`
+	Lint     author.LintCmd      `cmd:"" group:"author" help:"Check a package and report every problem."`
+	Validate compose.ValidateCmd `cmd:"" group:"author" help:"Check resources against the schemas of packages and their dependencies, without a cluster."`
+	Render   compose.RenderCmd   `cmd:"" group:"author" help:"Show the resources that Crossplane would compose for a composite resource, without a cluster."`
+	Push     author.PushCmd      `cmd:"" group:"author" help:"Push a package to a registry."`
+	Append   author.AppendCmd    `cmd:"" group:"author" help:"Add extension layers for other tools to a package."`
+	Convert  author.ConvertCmd   `cmd:"" group:"author" help:"Convert a package of the first generation to a package of today."`
 
 	Pull    artifact.PullCmd    `cmd:"" group:"artifact" help:"Pull a package into a file."`
 	Copy    artifact.CopyCmd    `cmd:"" group:"artifact" aliases:"cp" help:"Copy a package between registries, files and OCI layouts."`
@@ -106,15 +108,15 @@ type grammar struct {
 
 	Cache packagecache.CacheCmd `cmd:"" group:"packagecache" help:"Manage the package cache of this machine."`
 
-	Up     controlplane.UpCmd     `cmd:"" group:"controlplane" help:"Start a control plane on this machine."`
+	Up     upCmd                  `cmd:"" group:"controlplane" help:"Start a control plane on this machine."`
 	Down   controlplane.DownCmd   `cmd:"" group:"controlplane" help:"Stop the control plane that runs in the background."`
 	Status controlplane.StatusCmd `cmd:"" group:"controlplane" help:"Show the state of the control plane of this machine."`
 	Dev    controlplane.DevCmd    `cmd:"" group:"controlplane" help:"Install a package on the control plane of this machine, and again whenever its files change."`
 	Logs   controlplane.LogsCmd   `cmd:"" group:"controlplane" help:"Print the log of a package's runtime."`
 
-	Manager   manager.ManagerCmd   `cmd:"" group:"manager" help:"Run the manager for a cluster."`
+	Manager   managerCmd           `cmd:"" group:"manager" help:"Run the manager for a cluster."`
 	Bootstrap manager.BootstrapCmd `cmd:"" group:"manager" help:"Print or apply the manifests of the manager for a cluster."`
-	Migrate   manager.MigrateCmd   `cmd:"" group:"manager" help:"Move the packages of a cluster from Crossplane core to the manager, or back."`
+	Migrate   migrateCmd           `cmd:"" group:"manager" help:"Move the packages of a cluster from Crossplane core to the manager, or back."`
 	Doctor    manager.DoctorCmd    `cmd:"" group:"manager" help:"Check a cluster before and after the installation of the manager."`
 
 	Config configCmd `cmd:"" group:"other" help:"Show the configuration of the user."`
@@ -153,9 +155,13 @@ func outline(of reflect.Type) []reflect.StructField {
 	var out []reflect.StructField
 	for i := range of.NumField() {
 		field := of.Field(i)
-		if _, isCommand := field.Tag.Lookup("cmd"); isCommand {
+		_, isCommand := field.Tag.Lookup("cmd")
+		switch {
+		case isCommand:
 			field.Type = reflect.StructOf(outline(field.Type))
 			out = append(out, field)
+		case field.Anonymous && field.Type.Kind() == reflect.Struct:
+			out = append(out, outline(field.Type)...)
 		}
 	}
 	return out
@@ -191,7 +197,7 @@ func Main(ctx context.Context, argv []string, env *terminal.Env) (exit int) {
 	if program == kubectlCompletion {
 		args = append([]string{completion.Request}, args...)
 	}
-	env = &terminal.Env{Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: stderr, Executable: env.Executable, Args: args}
+	env = &terminal.Env{Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: stderr, Executable: env.Executable, Frontend: firstgen.Frontend(), Args: args}
 	colorBeforeParsing(env)
 	err := run(env, program)
 	err = commandError(ctx, err, stdout.Err())

@@ -6,6 +6,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/artifact"
 	"github.com/xpkg-dev/xpkg/internal/cli/author"
+	"github.com/xpkg-dev/xpkg/internal/cli/compose"
 	"github.com/xpkg-dev/xpkg/internal/cli/config"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
@@ -29,6 +30,6 @@ func init() {
 // Codes returns the error codes of all commands.
 func Codes() []errcode.Code {
 	return slices.Concat(
-		apiserver.Codes(), artifact.Codes(), author.Codes(), config.Codes(), connection.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), inventory.Codes(), location.Codes(), manager.Codes(), operation.Codes(), packages.Codes(), terminal.Codes(), versions.Codes(),
+		apiserver.Codes(), artifact.Codes(), author.Codes(), compose.Codes(), config.Codes(), connection.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), inventory.Codes(), location.Codes(), manager.Codes(), operation.Codes(), packages.Codes(), terminal.Codes(), versions.Codes(),
 	)
 }

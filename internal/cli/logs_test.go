@@ -17,7 +17,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -81,7 +81,7 @@ func planeOf(t *testing.T, server string) string {
 	for name, content := range map[string]string{
 		"version.json": `{"kind":"xpkg control plane","layout":1,"created":"2026-01-02T03:04:05Z"}`, "state.json": string(state),
 		"runtime/logs/hello-0123456789ab.log": "one\ntwo\tcolumns\n", "runtime/logs/hello-old.log": "old\n",
-		"runtime/logs/" + processruntime.ProcessName("team", plan.Owner{Kind: "Package", Name: "redis"}) + ".log": "of redis\n",
+		"runtime/logs/" + runtime.ProcessName(plan.Owner{Namespace: "team", Name: "redis"}) + ".log": "of redis\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

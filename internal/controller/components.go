@@ -116,7 +116,7 @@ func (c *components) setupControllers(ctx context.Context, ready func()) error {
 	if err := c.setupPackageAPI(); err != nil {
 		return err
 	}
-	if err := c.setupFirstGeneration(); err != nil {
+	if err := c.setupExtension(); err != nil {
 		return err
 	}
 	if err := c.setupRuntimes(); err != nil {
@@ -267,7 +267,7 @@ func (c *components) setupOrphans() error {
 		return err
 	}
 	return orphans.New(orphans.Config{
-		Client: c.api.Client, Live: c.api.Live, Cluster: planned, Packages: c.packages, Dependencies: c.known,
+		Client: c.api.Client, Live: c.api.Live, Cluster: planned, Frontend: c.options.FirstGeneration.API, Packages: c.packages, Dependencies: c.known,
 		Events: c.api.Status.Events, Now: time.Now, Guard: c.guard.Check, RollbackWindow: c.rollback.Remaining,
 	}).SetupWithManager(c.manager, c.options.Log)
 }

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
-	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/leader"
@@ -20,7 +19,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Content reads the content of packages.
@@ -80,8 +78,8 @@ type Options struct {
 	Dependencies *Dependencies
 	// Permissions make the manager grant permissions to runtimes. They may be nil.
 	Permissions *Permissions
-	// FirstGeneration configures the packages of the first generation.
-	FirstGeneration firstgen.Options
+	// FirstGeneration is the API of the first generation of packages.
+	FirstGeneration Extension
 	// KindSources returns the sources in which packages that provide the kinds of install objects are found, in a state that is at
 	// most maxAge old. It may be nil.
 	KindSources func(ctx context.Context, maxAge time.Duration) ([]provide.Source, error)
@@ -123,8 +121,6 @@ type Options struct {
 type Processes interface {
 	// NewRuntime returns the runtime of the packages of a control plane.
 	NewRuntime(c client.Client, config *rest.Config, namespace string, privileges []manifests.Privilege) runtime.Runtime
-	// Name returns the name of the process of an owner in a namespace.
-	Name(namespace string, owner plan.Owner) string
 	// Changes returns the names of runtimes whose state has changed.
 	Changes() <-chan string
 }

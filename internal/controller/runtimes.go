@@ -18,7 +18,7 @@ func newRuntimes(o Options, mgr ctrl.Manager) *runtimes.Set {
 	out := &runtimes.Set{Choice: o.Runtimes, ByName: map[runtime.Name]runtime.Runtime{}}
 	fresh := liveGets{mgr.GetClient(), mgr.GetAPIReader()}
 	if o.Runtimes.Uses(runtime.External) {
-		out.ByName[runtime.External] = runtime.ExternalRuntime{Reader: mgr.GetClient()}
+		out.ByName[runtime.External] = runtime.ExternalRuntime{Client: mgr.GetClient()}
 	}
 	if o.Runtimes.Uses(runtime.Deployment) {
 		out.ByName[runtime.Deployment] = deployment.PackageRuntime{Images: o.Images, Runtime: &deployment.Runtime{

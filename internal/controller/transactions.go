@@ -59,7 +59,7 @@ func (c *components) setupTransactions(ctx context.Context) error {
 func (c *components) newPlanner(live client.Client, cluster planner.Cluster) *planner.Planner {
 	o := c.options
 	pl := &planner.Planner{
-		Reader: live, Cluster: cluster, Source: o.Content, DryRun: client.NewDryRunClient(live), Namespace: o.namespace(), Identify: true,
+		Reader: live, Cluster: cluster, Source: o.Content, Frontend: o.FirstGeneration.API, DryRun: client.NewDryRunClient(live), Namespace: o.namespace(), Identify: true,
 		Kinds: &provide.Finder{},
 	}
 	pl.Images, _ = o.Content.(planner.Images)

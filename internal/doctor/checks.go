@@ -8,7 +8,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fence"
-	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -213,16 +212,16 @@ func attention(name string, all []Package) []Finding {
 	var out []Finding
 	for _, p := range all {
 		short := path.Join(strings.ToLower(p.Kind), p.Namespace, p.Name)
-		if p.Paused {
+		if p.Resume != "" {
 			out = append(out, warn(name, short+" is paused: the manager does not reconcile it",
-				"Run `"+state.ResumeCommand(p.Kind, p.Namespace, p.Name)+"`."))
+				"Run `"+p.Resume+"`."))
 		}
-		if p.Ready || p.Paused && p.Reason == "" {
+		if p.Ready || p.Resume != "" && p.Reason == "" {
 			continue
 		}
 		describe := fmt.Sprintf("Run `xpkg describe %s`.", short)
-		if p.Undescribed {
-			describe = "Run `" + state.InstallCommand("describe", p.Kind, p.Namespace, p.Name) + "`."
+		if p.Describe != "" {
+			describe = "Run `" + p.Describe + "`."
 		}
 		// A message starts with its code, which is the reason.
 		why := strings.TrimPrefix(p.Message, p.Reason+": ")

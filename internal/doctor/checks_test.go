@@ -84,22 +84,22 @@ func TestCheck(t *testing.T) {
 			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "DependencyComing", Waiting: true}
 		}, Warn, "packages", []string{"provider/aws waits: DependencyComing Run", "xpkg describe provider/aws"}, 0},
 		"paused": {func(f *Facts) {
-			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Ready: true, Paused: true}
+			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Ready: true, Resume: "kubectl annotate provider.pkg aws crossplane.io/paused-"}
 		}, Warn, "packages", []string{"provider/aws is paused", "kubectl annotate provider.pkg aws crossplane.io/paused-"}, 0},
 		"paused before it was reconciled": {func(f *Facts) {
-			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Paused: true}
+			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Resume: "kubectl annotate provider.pkg aws crossplane.io/paused-"}
 		}, Warn, "packages", []string{"provider/aws is paused"}, 0},
 		"paused and failed": {func(f *Facts) {
-			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "TagNotFound", Message: "no tag v9", Paused: true}
+			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "TagNotFound", Message: "no tag v9", Resume: "kubectl annotate provider.pkg aws crossplane.io/paused-"}
 		}, Fail, "packages", []string{"provider/aws is not ready"}, errcode.Unhealthy.Exit},
 		"paused install object": {func(f *Facts) {
-			f.FirstGeneration = append(f.FirstGeneration, Package{Kind: "PackageInstall", Namespace: "team", Name: "redis", Ready: true, Paused: true})
+			f.FirstGeneration = append(f.FirstGeneration, Package{Kind: "PackageInstall", Namespace: "team", Name: "redis", Ready: true, Resume: "kubectl annotate --namespace team packageinstalls.packages.crossplane.io redis crossplane.io/paused-"})
 		}, Warn, "first generation", []string{"kubectl annotate --namespace team packageinstalls.packages.crossplane.io redis crossplane.io/paused-"}, 0},
 		"install object": {func(f *Facts) {
 			f.FirstGeneration = append(f.FirstGeneration, Package{Kind: "PackageInstall", Namespace: "team", Name: "redis", Reason: "NamespacedVersionConflict", Message: "of v2"})
 		}, Fail, "first generation", []string{"packageinstall/team/redis is not ready: NamespacedVersionConflict: of v2", "xpkg describe packageinstall/team/redis"}, errcode.Unhealthy.Exit},
 		"install object without a package": {func(f *Facts) {
-			f.FirstGeneration = append(f.FirstGeneration, Package{Kind: "ClusterPackageInstall", Namespace: "team", Name: "redis", Reason: "NoProvider", Undescribed: true})
+			f.FirstGeneration = append(f.FirstGeneration, Package{Kind: "ClusterPackageInstall", Namespace: "team", Name: "redis", Reason: "NoProvider", Describe: "kubectl describe --namespace team clusterpackageinstalls.packages.crossplane.io redis"})
 		}, Fail, "first generation", []string{"clusterpackageinstall/team/redis is not ready: NoProvider", "kubectl describe --namespace team clusterpackageinstalls.packages.crossplane.io redis"}, errcode.Unhealthy.Exit},
 		"not reconciled": {func(f *Facts) { f.Packages[0] = Package{Kind: "Provider", Name: "aws"} }, Warn, "packages", []string{"provider/aws is not reconciled yet"}, 0},
 		"registry": {func(f *Facts) {

@@ -103,12 +103,12 @@ type Package struct {
 	Reason, Message string
 	// Fix is the remedy for the reason, or empty if it is unknown.
 	Fix string
-	// Undescribed reports that the object is an install object without a package, which xpkg describe cannot describe.
-	Undescribed bool
+	// Describe is the command that describes an install object without a package, which xpkg describe cannot describe.
+	Describe string
 	// Waiting reports that the package waits for another one, or for the approval or the activation by a user, and has not failed.
 	Waiting bool
-	// Paused reports that the reconciliation of the package is paused.
-	Paused bool
+	// Resume is the command that resumes the reconciliation of a paused package.
+	Resume string
 }
 
 // Registry is a registry of installed packages.

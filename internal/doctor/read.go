@@ -27,13 +27,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/consent"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fence"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -49,7 +49,9 @@ import (
 type Reader struct {
 	Config *rest.Config
 	// Client knows the kinds of packages and of the API groups that are read.
-	Client    client.Client
+	Client client.Client
+	// Frontend is the API whose objects use packages, or nil.
+	Frontend  *frontend.API
 	Namespace string
 	Now       func() time.Time
 	// Code returns the code that is the reason of a condition, and false if the reason is no code.
@@ -231,7 +233,7 @@ func (r Reader) readFormerRuntimes(ctx context.Context, f *Facts) error {
 		return fmt.Errorf("list Deployments: %w", err)
 	}
 	for _, d := range all.Items {
-		kind, name := runtimeOf(d)
+		kind, name := r.runtimeOf(d)
 		if kind == "" {
 			continue
 		}
@@ -243,9 +245,9 @@ func (r Reader) readFormerRuntimes(ctx context.Context, f *Facts) error {
 	return nil
 }
 
-// runtimeOf returns the kind and the name of the package whose runtime is a Deployment that a manager wrote, or "". A Package of the
-// first generation has the runtime of a Provider without a name.
-func runtimeOf(d appsv1.Deployment) (kind, name string) {
+// runtimeOf returns the kind and the name of the package whose runtime is a Deployment that a manager wrote, or "". An object of
+// an API has the runtime of a Provider without a name.
+func (r Reader) runtimeOf(d appsv1.Deployment) (kind, name string) {
 	owner := metav1.GetControllerOf(&d)
 	if owner == nil || d.Annotations[plan.ContentDigestAnnotation] == "" || d.Spec.Selector == nil {
 		return "", ""
@@ -255,7 +257,8 @@ func runtimeOf(d appsv1.Deployment) (kind, name string) {
 		return v1.ProviderKind, d.Spec.Selector.MatchLabels[v1.LabelProvider]
 	case v1.RevisionKind(v1.FunctionKind):
 		return v1.FunctionKind, d.Spec.Selector.MatchLabels[v1.LabelFunction]
-	case packagesv1alpha1.PackageKind:
+	}
+	if r.Frontend.KindNamed(owner.Kind) != "" {
 		return v1.ProviderKind, ""
 	}
 	return "", ""
@@ -367,7 +370,7 @@ func (r Reader) readPackages(ctx context.Context, f *Facts) error {
 			return fmt.Errorf("list packages: %w", err)
 		}
 		for _, p := range list.Packages() {
-			f.Packages = append(f.Packages, r.packageOf(p))
+			f.Packages = append(f.Packages, r.packageOf(p, state.ResumeCommand(kind, p.GetName())))
 			image := cmp.Or(p.PackageStatus().ResolvedPackage, p.PackageSpec().Package)
 			if ref, err := oci.ParseReference(image, oci.ParseOptions{}); err == nil && !slices.Contains(hosts, ref.Registry) {
 				hosts = append(hosts, ref.Registry)
@@ -380,8 +383,8 @@ func (r Reader) readPackages(ctx context.Context, f *Facts) error {
 
 // readFirstGeneration reads the objects of the first generation. A cluster without its API has none.
 func (r Reader) readFirstGeneration(ctx context.Context, f *Facts) error {
-	for _, kind := range packagesv1alpha1.Kinds() {
-		all, err := state.ListObjects(ctx, r.Client, kind)
+	for _, k := range r.Frontend.GroupVersionKinds() {
+		all, err := r.Frontend.List(ctx, r.Client, k.Kind)
 		if meta.IsNoMatchError(err) {
 			continue
 		}
@@ -389,26 +392,31 @@ func (r Reader) readFirstGeneration(ctx context.Context, f *Facts) error {
 			return err
 		}
 		for _, o := range all {
-			p := r.packageOf(o)
-			in, isInstall := o.(packagesv1alpha1.Install)
-			p.Namespace, p.Undescribed = o.GetNamespace(), isInstall && in.InstallStatus().Provider == ""
+			p := r.packageOf(o, o.Command("annotate", v1.AnnotationPaused+"-"))
+			if p.Namespace = o.GetNamespace(); o.IsInstall && o.Provider == "" {
+				p.Describe = o.Command("describe")
+			}
+			p.Waiting = p.Waiting || o.Progresses
 			f.FirstGeneration = append(f.FirstGeneration, p)
 		}
 	}
 	return nil
 }
 
-// packageOf returns the facts of a package or of an object of the first generation.
-func (r Reader) packageOf(p packagesv1alpha1.Object) Package {
+// packageOf returns the facts of a package, or of an object of an API, whose reconciliation a command resumes.
+func (r Reader) packageOf(p frontend.Resource, resume string) Package {
+	if !v1.IsPaused(p) || p.GetDeletionTimestamp() != nil {
+		resume = ""
+	}
 	c := p.GetCondition(v1.TypeReady)
 	code, _ := r.Code(string(c.Reason))
 	progresses := slices.Contains([]v1.ConditionReason{
-		v1.ReasonProgressing, packagesv1alpha1.ReasonCreating, packagesv1alpha1.ReasonDeleting, runtime.ReasonStarting, runtime.ReasonNotReported, runtime.ReasonWaiting,
+		v1.ReasonProgressing, runtime.ReasonStarting, runtime.ReasonNotReported, runtime.ReasonWaiting,
 	}, c.Reason)
 	return Package{
 		Kind: p.PackageKind(), Name: p.GetName(), Ready: c.Status == "True", Reason: string(c.Reason), Message: c.Message, Fix: code.Fix,
 		Waiting: progresses || c.Reason == v1.ReasonInactive || code.Approval || code.Name == graph.ErrDependencyComing.Name,
-		Paused:  v1.IsPaused(p) && p.GetDeletionTimestamp() == nil,
+		Resume:  resume,
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
@@ -52,15 +53,16 @@ func TestReadFirstGeneration(t *testing.T) {
 	own := &packagesv1alpha1.Package{ObjectMeta: object("own")}
 	own.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionTrue, Reason: packagesv1alpha1.ReasonAvailable})
 	r := Reader{
-		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(in, waits, record, own).Build(),
-		Code:   func(reason string) (errcode.Code, bool) { return errcode.Code{Name: reason}, false },
+		Frontend: firstgen.Frontend(),
+		Client:   fake.NewClientBuilder().WithScheme(scheme).WithObjects(in, waits, record, own).Build(),
+		Code:     func(reason string) (errcode.Code, bool) { return errcode.Code{Name: reason}, false },
 	}
 	f := Facts{}
 	if err := r.readFirstGeneration(t.Context(), &f); err != nil {
 		t.Fatal(err)
 	}
 	want := []Package{
-		{Kind: "ClusterPackageInstall", Namespace: "team", Name: "failed", Reason: "NoProvider", Message: "why", Undescribed: true},
+		{Kind: "ClusterPackageInstall", Namespace: "team", Name: "failed", Reason: "NoProvider", Message: "why", Describe: "kubectl describe --namespace team clusterpackageinstalls.packages.crossplane.io failed"},
 		{Kind: "PackageInstall", Namespace: "team", Name: "waits", Reason: "Creating", Message: "why", Waiting: true},
 		{Kind: "Package", Namespace: "team", Name: "own", Ready: true, Reason: "Available"},
 	}
@@ -75,15 +77,15 @@ func TestPackageOf(t *testing.T) {
 	paused := metav1.ObjectMeta{Name: "boats", Annotations: map[string]string{v1.AnnotationPaused: "true"}}
 	p := &v1.Provider{ObjectMeta: paused}
 	p.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: v1.ReasonInactive, Message: "why"})
-	if got := r.packageOf(p); !got.Waiting || !got.Paused {
+	if got := r.packageOf(p, "resume"); !got.Waiting || got.Resume != "resume" {
 		t.Errorf("the facts are %+v", got)
 	}
 	p.SetConditions(metav1.Time{}, v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: runtime.ReasonStarting, Message: "why"})
-	if got := r.packageOf(p); !got.Waiting {
+	if got := r.packageOf(p, "resume"); !got.Waiting {
 		t.Errorf("a runtime that starts has failed: %+v", got)
 	}
 	p.DeletionTimestamp = &metav1.Time{}
-	if got := r.packageOf(p); got.Paused {
+	if got := r.packageOf(p, "resume"); got.Resume != "" {
 		t.Errorf("the facts of a package that is being deleted are %+v", got)
 	}
 }
@@ -121,8 +123,12 @@ func TestReadFormerRuntimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	deployment := func(name, kind, revisionKind, writtenBy string) *appsv1.Deployment {
+		of := plan.Owner{Kind: kind, Name: "hello"}
+		if kind == revisionKind {
+			of.Namespace = "system"
+		}
 		objects, err := manifests.Build(manifests.Input{
-			Owner:     plan.Requester{Package: plan.Owner{Kind: kind, Name: "hello"}, Revision: plan.Owner{Kind: revisionKind, Name: name}},
+			Owner:     plan.Requester{Package: of, Revision: plan.Owner{Kind: revisionKind, Name: name}},
 			Namespace: "system", Image: "registry.test/hello@sha256:1",
 		})
 		if err != nil {
@@ -141,7 +147,7 @@ func TestReadFormerRuntimes(t *testing.T) {
 		if announced != "" {
 			lock.Annotations = map[string]string{runtime.AnnotationChoice: announced}
 		}
-		r := Reader{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lock,
+		r := Reader{Frontend: firstgen.Frontend(), Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(lock,
 			deployment("provider", "Provider", "ProviderRevision", xpkg), deployment("greet", "Function", "FunctionRevision", xpkg),
 			deployment("own", "Package", "Package", xpkg), deployment("runner", "Provider", "ProviderRevision", other),
 		).Build()}

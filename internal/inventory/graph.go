@@ -6,9 +6,9 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -24,7 +24,7 @@ var ErrNeedsUnknown = errcode.Code{
 }
 
 // Graph returns all packages with their dependencies in the Lock. The Providers that objects of the first generation use are in use.
-func (i *Inventory) Graph(uses state.Uses) (*graph.Graph, error) {
+func (i *Inventory) Graph(uses frontend.Uses) (*graph.Graph, error) {
 	var nodes []graph.Node
 	for _, p := range i.Packages {
 		needs, known := graph.LockedDependencies(p, i.Lock.Packages)

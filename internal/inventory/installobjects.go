@@ -3,22 +3,18 @@ package inventory
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
@@ -45,29 +41,15 @@ func (o InstallObject) String() string {
 	return text
 }
 
-// ReadObjects returns the objects of the first generation of all namespaces: install objects, and the Packages that users
-// created. It returns none in a cluster without them, and those before the first kind that the user is not allowed to read.
-func ReadObjects(ctx context.Context, cluster client.Client) []packagesv1alpha1.Object {
-	var out []packagesv1alpha1.Object
-	for _, kind := range packagesv1alpha1.Kinds() {
-		all, err := state.ListObjects(ctx, cluster, kind)
-		if err != nil {
-			return out
-		}
-		for _, o := range all {
-			o.GetObjectKind().SetGroupVersionKind(packagesv1alpha1.GroupVersion.WithKind(kind))
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
 // ReadNamespace returns the objects of the first generation of a namespace, and the error of the first kind that the user is not allowed to
 // read. It fails if the user is not allowed to read any of them.
-func ReadNamespace(ctx context.Context, cluster client.Client, namespace string) (found []packagesv1alpha1.Object, forbidden, err error) {
+func ReadNamespace(
+	ctx context.Context, cluster client.Client, api *frontend.API, namespace string,
+) (found []*frontend.Object, forbidden, err error) {
 	isAllowed := false
-	for _, kind := range packagesv1alpha1.Kinds() {
-		all, err := state.ListObjects(ctx, cluster, kind, client.InNamespace(namespace))
+	for _, k := range api.GroupVersionKinds() {
+		kind := k.Kind
+		all, err := api.List(ctx, cluster, kind, client.InNamespace(namespace))
 		switch failed := apiserver.Classify(err, "list the objects of kind %s in the namespace %s", kind, namespace); {
 		case errors.Is(failed, apiserver.ErrNoPackageAPI):
 			continue
@@ -78,10 +60,7 @@ func ReadNamespace(ctx context.Context, cluster client.Client, namespace string)
 			return nil, nil, failed
 		}
 		isAllowed = true
-		for _, o := range all {
-			o.GetObjectKind().SetGroupVersionKind(packagesv1alpha1.GroupVersion.WithKind(kind))
-			found = append(found, o)
-		}
+		found = append(found, all...)
 	}
 	if !isAllowed {
 		return nil, nil, forbidden
@@ -90,63 +69,44 @@ func ReadNamespace(ctx context.Context, cluster client.Client, namespace string)
 }
 
 // ReadUses returns the uses of Providers by objects of the first generation of all namespaces, and none in a cluster without them.
-// Unlike [ReadObjects], it fails if the user is not allowed to read them.
-func ReadUses(ctx context.Context, cluster client.Client, kinds state.KindReader) (state.Uses, error) {
-	uses, err := state.ReadUses(ctx, kinds, cluster)
-	return uses, apiserver.Classify(err, "read the objects of %s that use packages", packagesv1alpha1.Group)
+// It fails if the user is not allowed to read them.
+func ReadUses(ctx context.Context, cluster client.Client, kinds state.KindReader, api *frontend.API) (frontend.Uses, error) {
+	uses, err := api.Uses(ctx, kinds, cluster)
+	return uses, apiserver.Classify(err, "read the objects of the first generation that use packages")
 }
 
-// ReadInstalls returns the install objects among [ReadObjects].
-func ReadInstalls(ctx context.Context, cluster client.Client) []packagesv1alpha1.Install {
-	return Installs(ReadObjects(ctx, cluster))
-}
-
-// Installs returns the install objects among objects of the first generation.
-func Installs(all []packagesv1alpha1.Object) []packagesv1alpha1.Install {
-	var out []packagesv1alpha1.Install
-	for _, o := range all {
-		if in, ok := o.(packagesv1alpha1.Install); ok {
-			out = append(out, in)
-		}
-	}
-	return out
-}
-
-// splitObjectName returns the parts of the name of an object of the first generation, such as packageinstall/team/x, and
-// false for any other name.
-func splitObjectName(name Name) (kind string, key client.ObjectKey, ok bool) {
+// splitObjectName returns the parts of a name such as packageinstall/team/x, and false for any other name.
+func splitObjectName(name Name) (ref frontend.Reference, ok bool) {
 	parts := strings.Split(string(name), "/")
-	at := slices.IndexFunc(packagesv1alpha1.Kinds(), func(k string) bool { return strings.EqualFold(k, parts[0]) })
-	if len(parts) != 3 || at < 0 {
-		return "", client.ObjectKey{}, false
+	if len(parts) != 3 || slices.Contains(parts, "") || KindNamed(parts[0]) != "" || strings.ContainsAny(parts[0], ".:") {
+		return frontend.Reference{}, false
 	}
-	return packagesv1alpha1.Kinds()[at], client.ObjectKey{Namespace: parts[1], Name: parts[2]}, true
+	return frontend.Reference{Kind: parts[0], Namespace: parts[1], Name: parts[2]}, true
 }
 
-// IsObjectName reports whether a name is that of an object of the first generation, such as packageinstall/team/x.
+// IsObjectName reports whether a name is that of an object with a namespace, such as packageinstall/team/x.
 func IsObjectName(name Name) bool {
-	_, _, ok := splitObjectName(name)
+	_, ok := splitObjectName(name)
 	return ok
 }
 
-// ReadObject returns the object of the first generation with a name as of [IsObjectName]. It fails with PackageNotFound.
-func ReadObject(ctx context.Context, cluster client.Client, name Name) (packagesv1alpha1.Object, error) {
-	kind, key, _ := splitObjectName(name)
-	o, err := cluster.Scheme().New(packagesv1alpha1.GroupVersion.WithKind(kind))
-	if err != nil {
-		return nil, err
+// ReadObject returns the object of an API with a name as of [IsObjectName]. It fails with PackageNotFound.
+func ReadObject(ctx context.Context, cluster client.Client, api *frontend.API, name Name) (*frontend.Object, error) {
+	ref, _ := splitObjectName(name)
+	kind := api.KindNamed(ref.Kind)
+	if kind == "" {
+		return nil, ErrPackageNotFound.New(nil, "the kind of %s is unknown", name)
 	}
-	out := o.(packagesv1alpha1.Object)
-	err = cluster.Get(ctx, key, out)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+	ref.Kind = kind
+	o, err := api.Get(ctx, cluster, ref)
+	if err == nil && o == nil {
 		return nil, ErrPackageNotFound.New(nil, "%s does not exist", name)
 	}
-	out.GetObjectKind().SetGroupVersionKind(packagesv1alpha1.GroupVersion.WithKind(kind))
-	return out, apiserver.Classify(err, "read %s", name)
+	return o, apiserver.Classify(err, "read %s", name)
 }
 
 // Used returns the package that an install object uses. It fails with PackageNotFound, and with the state of the install object.
-func (i *Inventory) Used(in packagesv1alpha1.Install) (v1.Package, error) {
+func (i *Inventory) Used(in *frontend.Object) (v1.Package, error) {
 	if p := i.InstalledBy(in); p != nil {
 		return p, nil
 	}
@@ -155,8 +115,8 @@ func (i *Inventory) Used(in packagesv1alpha1.Install) (v1.Package, error) {
 }
 
 // InstalledBy returns the package that an install object uses, or nil.
-func (i *Inventory) InstalledBy(in packagesv1alpha1.Install) v1.Package {
-	name := in.InstallStatus().Provider
+func (i *Inventory) InstalledBy(in *frontend.Object) v1.Package {
+	name := in.Provider
 	at := slices.IndexFunc(i.Packages, func(p v1.Package) bool {
 		return name != "" && p.PackageKind() == v1.ProviderKind && p.GetName() == name
 	})
@@ -166,53 +126,24 @@ func (i *Inventory) InstalledBy(in packagesv1alpha1.Install) v1.Package {
 	return i.Packages[at]
 }
 
-// RequestedPackage returns the package that an install object names, with its source, or the kind that it names, after the
-// package that was selected for it.
-func RequestedPackage(in packagesv1alpha1.Install) string {
-	spec, chosen := in.InstallSpec(), in.InstallStatus().ChosenPackage
-	text := spec.Package
-	if spec.Source != "" {
-		text += " (source " + spec.Source + ")"
-	}
-	if spec.CRD == "" {
-		return text
-	}
-	if chosen != nil && chosen.CRD == spec.CRD {
-		text = chosen.Package
-	}
-	return strings.TrimSpace(text + " (for " + spec.CRD + ")")
-}
-
-// ControllerImage returns the image of the controller of a Package: with its digest once it runs, and "" without a controller.
-func ControllerImage(p *packagesv1alpha1.Package) string {
-	if p.Status.RuntimeImage != "" || p.Spec.Controller.Deployment == nil {
-		return p.Status.RuntimeImage
-	}
-	var spec appsv1.DeploymentSpec
-	if json.Unmarshal(p.Spec.Controller.Deployment.Spec.Raw, &spec) != nil || len(spec.Template.Spec.Containers) == 0 {
-		return ""
-	}
-	return spec.Template.Spec.Containers[0].Image
-}
-
 // InstallsOf returns the install objects that use a package.
-func InstallsOf(all []packagesv1alpha1.Install, p v1.Package) []InstallObject {
+func InstallsOf(all []*frontend.Object, p v1.Package) []InstallObject {
 	var out []InstallObject
 	for _, in := range all {
-		if p.PackageKind() == v1.ProviderKind && in.InstallStatus().Provider == p.GetName() {
+		if p.PackageKind() == v1.ProviderKind && in.Provider == p.GetName() {
 			out = append(out, viewOf(in))
 		}
 	}
 	return out
 }
 
-func viewOf(in packagesv1alpha1.Install) InstallObject {
+func viewOf(in *frontend.Object) InstallObject {
 	ready := in.GetCondition(v1.TypeReady)
 	return InstallObject{in.PackageKind(), in.GetNamespace(), in.GetName(), ready.Status, ready.Reason, ready.Message}
 }
 
 // ExplainAbsent adds the state of the install objects with the name to the error of a package that is not installed.
-func ExplainAbsent(err error, all []packagesv1alpha1.Install, name Name) error {
+func ExplainAbsent(err error, all []*frontend.Object, name Name) error {
 	_, plain, _ := name.Split()
 	var states []string
 	do := "Correct the install object as its message describes."
@@ -221,7 +152,7 @@ func ExplainAbsent(err error, all []packagesv1alpha1.Install, name Name) error {
 			continue
 		}
 		states = append(states, viewOf(in).String())
-		if used := in.InstallStatus().Provider; used != "" && in.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue {
+		if used := in.Provider; used != "" && in.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue {
 			do = fmt.Sprintf("Name the package that the install object uses: provider/%s.", used)
 		}
 	}

@@ -12,23 +12,25 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // usedBy returns an install object that uses a Provider.
-func usedBy(kind, name, provider string, ready v1.Condition) packagesv1alpha1.Install {
+func usedBy(kind, name, provider string, ready v1.Condition) *frontend.Object {
 	in := packagesv1alpha1.NewInstall(kind)
 	in.SetNamespace("team")
 	in.SetName(name)
 	in.InstallStatus().Provider = provider
 	in.SetConditions(metav1.Time{}, ready)
-	return in
+	return firstgen.Frontend().Of(in)
 }
 
 func TestADescriptionListsTheInstallObjectsOfAProvider(t *testing.T) {
 	ready := v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionTrue, Reason: "Available"}
 	failed := v1.Condition{Type: v1.TypeReady, Status: corev1.ConditionFalse, Reason: "AmbiguousKind", Message: "2 packages provide the kind"}
-	all := []packagesv1alpha1.Install{
+	all := []*frontend.Object{
 		usedBy(packagesv1alpha1.ClusterPackageInstallKind, "boats", "boats", ready),
 		usedBy(packagesv1alpha1.PackageInstallKind, "mine", "boats", ready),
 		usedBy(packagesv1alpha1.ClusterPackageInstallKind, "rafts", "", failed),
@@ -55,7 +57,7 @@ func TestADescriptionListsTheInstallObjectsOfAProvider(t *testing.T) {
 		}
 	})
 	t.Run("TheTextIsLimited", func(t *testing.T) {
-		var many []packagesv1alpha1.Install
+		var many []*frontend.Object
 		for i := range 100 {
 			many = append(many, usedBy(packagesv1alpha1.PackageInstallKind, fmt.Sprint("n", i), "boats", ready))
 		}

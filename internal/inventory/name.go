@@ -66,7 +66,8 @@ func (n Name) Split() (kind, name string, err error) {
 	case !ok:
 		return "", word, nil
 	case IsObjectName(n):
-		return "", "", fmt.Errorf("%s is an object of the first generation, and not a package: change or delete it with kubectl, or name the package that it uses, which `xpkg describe %s` shows", n, n)
+		return "", "", fmt.Errorf("%s is an object of the first generation, and not a package: change or delete it with "+
+			"kubectl, or name the package that it uses, which `xpkg describe %s` shows", n, n)
 	case kind == "" && strings.ContainsAny(word, ".:"):
 		return "", "", fmt.Errorf("%s is a reference: name the installed package, which `xpkg list` shows", n)
 	case kind == "":

@@ -9,8 +9,8 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
-	"github.com/xpkg-dev/xpkg/internal/state"
 )
 
 // A dependency that was installed under one name and is required under another is not an orphan.
@@ -44,7 +44,7 @@ func TestAutoremoveAppliesImageConfigs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := all.Graph(state.Uses{})
+		g, err := all.Graph(frontend.Uses{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -30,14 +30,8 @@ func Get(ctx context.Context, cluster client.Client, kind, name string) (v1.Pack
 	return p, nil
 }
 
-// An Object is a package, or an object of the first generation.
-type Object interface {
-	client.Object
-	v1.Conditioned
-
-	// PackageKind returns the kind of the object.
-	PackageKind() string
-}
+// An Object is a package, or a [frontend.Object].
+type Object = frontend.Resource
 
 // List returns a v1 List of objects, the form in which kubectl prints several objects.
 func List[T Object](all []T) any {
@@ -66,9 +60,9 @@ func ShortName(o Object) string {
 func ResourceNames[T Object](all []T) []string {
 	out := make([]string, len(all))
 	for i, o := range all {
-		group := packagesv1alpha1.Group
-		if _, ok := Object(o).(v1.Package); ok {
-			group = v1.Group
+		group := v1.Group
+		if _, ok := Object(o).(v1.Package); !ok {
+			group = o.GetObjectKind().GroupVersionKind().Group
 		}
 		out[i] = strings.ToLower(o.PackageKind()) + "." + group + "/" + o.GetName()
 	}

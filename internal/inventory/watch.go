@@ -16,9 +16,8 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 )
 
 // watchRetry is the time between a failed watch and the next one.
@@ -35,10 +34,10 @@ type Event struct {
 // IsGone reports whether the object is not among the selected ones any more.
 func (e Event) IsGone() bool { return e.Deleted || e.Unselected }
 
-// Watch watches the objects of a kind: packages, or objects of the first generation. It ignores Packages that record an install
-// object.
+// Watch watches the objects of a kind: packages, or objects of an API. It ignores objects that only record others.
 type Watch struct {
 	Cluster  client.WithWatch
+	Frontend *frontend.API
 	Kind     schema.GroupVersionKind
 	Selector labels.Selector
 	// Namespace restricts the objects to a namespace, unless it is empty.
@@ -49,16 +48,13 @@ type Watch struct {
 	version string
 }
 
-// WatchedKinds returns the kinds of packages, and those of the first generation.
-func WatchedKinds() []schema.GroupVersionKind {
+// WatchedKinds returns the kinds of packages, and those of an API.
+func WatchedKinds(api *frontend.API) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, kind := range v1.PackageKinds() {
 		out = append(out, v1.GroupVersion.WithKind(kind))
 	}
-	for _, kind := range packagesv1alpha1.Kinds() {
-		out = append(out, packagesv1alpha1.GroupVersion.WithKind(kind))
-	}
-	return out
+	return append(out, api.GroupVersionKinds()...)
 }
 
 // newList returns an empty list of the kind.
@@ -86,7 +82,7 @@ func (w *Watch) List(ctx context.Context) ([]Event, error) {
 	var out []Event
 	former := maps.Clone(w.known)
 	err = meta.EachListItem(list, func(item runtime.Object) error {
-		if o, ok := watched(item); ok {
+		if o, ok := w.watched(item); ok {
 			delete(former, client.ObjectKeyFromObject(o))
 			out = append(out, w.note(o))
 		}
@@ -100,12 +96,13 @@ func (w *Watch) List(ctx context.Context) ([]Event, error) {
 }
 
 // watched returns an object of a list or of a watch, and false for a record or for the status of a watch.
-func watched(item runtime.Object) (Object, bool) {
-	if p, ok := item.(*packagesv1alpha1.Package); ok && state.IsRecord(p) {
-		return nil, false
-	}
+func (w *Watch) watched(item runtime.Object) (Object, bool) {
 	o, ok := item.(Object)
-	return o, ok
+	if !ok || w.Kind.Group == v1.Group {
+		return o, ok
+	}
+	of := w.Frontend.Of(o)
+	return of, !of.IsRecord
 }
 
 // note records a selected object, and returns the event.
@@ -125,6 +122,7 @@ func (w *Watch) remove(ctx context.Context, o Object) Event {
 		return Event{Object: o, Deleted: true}
 	}
 	live.GetObjectKind().SetGroupVersionKind(w.Kind)
+	live, _ = w.watched(live)
 	return Event{Object: live, Unselected: true}
 }
 
@@ -172,7 +170,7 @@ func (w *Watch) follow(ctx context.Context, events chan<- Event) error {
 		if e.Type == apiwatch.Error {
 			return errWatchEnded // Such as a version that is too old.
 		}
-		o, ok := watched(e.Object)
+		o, ok := w.watched(e.Object)
 		if !ok {
 			continue
 		}

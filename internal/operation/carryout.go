@@ -67,7 +67,7 @@ type Done struct {
 
 // Write writes the packages of the steps. After an error, it returns the steps that were carried out.
 func (o Operation) Write(ctx context.Context, steps []*Step) ([]*Done, error) {
-	w := writer{Client: o.Client, transaction: o.Transaction}
+	w := writer{Client: o.Client, frontend: o.Frontend, transaction: o.Transaction}
 	var out []*Done
 	waited := false // since the consequences of removals were compared
 	for i, s := range steps {
@@ -92,7 +92,7 @@ func (o Operation) Write(ctx context.Context, steps []*Step) ([]*Done, error) {
 		d := &Done{Step: s}
 		if s.Remove {
 			s.asPlanned = !o.Yes || o.OnlyOrphans || o.Transaction != ""
-			if d.owned, err = newDeletionSummary(ctx, o.Client, s.Live); err != nil && o.Wait > 0 {
+			if d.owned, err = o.newDeletionSummary(ctx, s.Live); err != nil && o.Wait > 0 {
 				return out, o.partlyDone(err, out, steps[i:])
 			}
 			if o.Wait > 0 {

@@ -112,7 +112,7 @@ func (o Operation) checkOrphans(ctx context.Context, all *inventory.Inventory, r
 
 // Orphans returns the automatically installed packages that no package requires and no object of the first generation uses any more, as KIND/NAME.
 func (e *Engine) Orphans(ctx context.Context, all *inventory.Inventory) ([]string, error) {
-	uses, err := inventory.ReadUses(ctx, e.Client, e.Objects)
+	uses, err := inventory.ReadUses(ctx, e.Client, e.Objects, e.Frontend)
 	if err != nil {
 		return nil, err
 	}

@@ -12,16 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
-	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -32,7 +29,7 @@ import (
 type deletionSummary struct {
 	objects   []plan.Ref
 	revisions []string
-	// users are the PackageInstalls that used the Provider before its deletion. Their statuses name no Provider for a moment after it.
+	// users are the objects that shared the Provider before its deletion. Their statuses name no Provider for a moment after it.
 	users []types.UID
 }
 
@@ -50,8 +47,8 @@ func (l deletionSummary) isOwner(p v1.Package) func(metav1.OwnerReference) bool 
 }
 
 // newDeletionSummary returns the summary of a package with the objects of its revisions.
-func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package) (deletionSummary, error) {
-	revisions, err := inventory.ReadRevisions(ctx, cluster, p)
+func (e *Engine) newDeletionSummary(ctx context.Context, p v1.Package) (deletionSummary, error) {
+	revisions, err := inventory.ReadRevisions(ctx, e.Client, p)
 	if err != nil {
 		return deletionSummary{}, err
 	}
@@ -60,8 +57,8 @@ func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package
 		l.revisions = append(l.revisions, rev.GetName())
 		l.objects = append(l.objects, revision.Objects(rev)...)
 	}
-	for _, in := range packageInstalls(ctx, cluster, p) {
-		if in.InstallStatus().Provider == p.GetName() {
+	for _, in := range e.sharing(ctx, p) {
+		if in.Provider == p.GetName() {
 			l.users = append(l.users, in.GetUID())
 		}
 	}
@@ -90,17 +87,12 @@ func (e *Engine) noteDefinitions(l deletionSummary, p v1.Package, planned *plann
 	}
 }
 
-// packageInstalls returns the PackageInstalls of all namespaces, as far as the client may read them, if the package can be one that they
-// use.
-func packageInstalls(ctx context.Context, cluster client.Client, p v1.Package) []packagesv1alpha1.Install {
+// sharing returns the objects that share Providers, as far as the client may read them, if the package can be one that they use.
+func (e *Engine) sharing(ctx context.Context, p v1.Package) []*frontend.Object {
 	if p.PackageKind() != v1.ProviderKind {
 		return nil
 	}
-	all, err := state.ListInstalls(ctx, cluster, packagesv1alpha1.PackageInstallKind)
-	if err != nil {
-		return nil // The API of the first generation is not served, or the user has no permission.
-	}
-	return all
+	return slices.DeleteFunc(e.Frontend.All(ctx, e.Client), func(o *frontend.Object) bool { return !o.Shares })
 }
 
 // waitGone waits until the package and the objects that only it owns are deleted.
@@ -113,11 +105,11 @@ func (e *Engine) waitGone(waiting context.Context, p v1.Package, with deletionSu
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	// A package that is required is created again after its deletion, so that it is gone only if two reads agree and no
-	// PackageInstall waits for the manager.
+	// object waits for the manager.
 	gone, decided := 0, time.Time{}
 	var outage outage
 	for {
-		left, err := remains(ctx, e.Client, e.Objects, p, with)
+		left, err := e.remains(ctx, p, with)
 		if err == nil && !left {
 			left, err = with.addObjects(ctx, e.Objects, p)
 		}
@@ -128,7 +120,7 @@ func (e *Engine) waitGone(waiting context.Context, p v1.Package, with deletionSu
 			if gone++; gone == 1 {
 				decided = time.Now().Add(decisionTime)
 			}
-			if gone > 1 && (time.Now().After(decided) || !with.undecided(ctx, e.Client, p)) {
+			if gone > 1 && (time.Now().After(decided) || !e.undecided(ctx, p, with)) {
 				return nil
 			}
 		}
@@ -151,30 +143,28 @@ func (e *Engine) waitGone(waiting context.Context, p v1.Package, with deletionSu
 // decisionTime is the time in which a manager that runs decides whether it creates a Provider again for PackageInstalls.
 const decisionTime = 10 * time.Second
 
-// undecided reports whether the manager may create a deleted Provider again for a PackageInstall that uses it, or did before: until the
+// undecided reports whether the manager may create a deleted Provider again for an object that shares it, or did before: until the
 // object is refused because no administrator shares the Provider, or because it finds no package for its kind.
-func (l deletionSummary) undecided(ctx context.Context, cluster client.Client, p v1.Package) bool {
-	refusals := []string{firstgen.ErrNotAllowed.Name, provide.ErrNoProvider.Name, provide.ErrAmbiguous.Name}
-	return slices.ContainsFunc(packageInstalls(ctx, cluster, p), func(in packagesv1alpha1.Install) bool {
-		uses := in.InstallStatus().Provider == p.GetName() || slices.Contains(l.users, in.GetUID())
-		return uses && !slices.Contains(refusals, string(in.GetCondition(v1.TypeReady).Reason))
+func (e *Engine) undecided(ctx context.Context, p v1.Package, with deletionSummary) bool {
+	return slices.ContainsFunc(e.sharing(ctx, p), func(o *frontend.Object) bool {
+		return !o.IsRefused && (o.Provider == p.GetName() || slices.Contains(with.users, o.GetUID()))
 	})
 }
 
 // remains reports whether the package, or an object that it owns, still exists. It fails with PackageRecreated if there is
 // another package with the name.
-func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster, p v1.Package, with deletionSummary) (bool, error) {
+func (e *Engine) remains(ctx context.Context, p v1.Package, with deletionSummary) (bool, error) {
 	now := v1.NewPackage(p.PackageKind())
-	err := cluster.Get(ctx, client.ObjectKeyFromObject(p), now)
+	err := e.Client.Get(ctx, client.ObjectKeyFromObject(p), now)
 	switch {
 	case err == nil && now.GetUID() == p.GetUID():
 		return true, nil
 	case err == nil:
-		return true, recreated(ctx, cluster, now)
+		return true, e.recreated(ctx, now)
 	case client.IgnoreNotFound(err) != nil:
 		return false, apiserver.Classify(err, "read %s", inventory.ShortName(p))
 	}
-	revisions, err := inventory.ReadRevisions(ctx, cluster, p)
+	revisions, err := inventory.ReadRevisions(ctx, e.Client, p)
 	if err != nil {
 		return false, err
 	}
@@ -183,7 +173,7 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 			return true, nil
 		}
 	}
-	live, err := objects.Metadata(ctx, with.objects)
+	live, err := e.Objects.Metadata(ctx, with.objects)
 	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
 		return false, apiserver.Classify(err, "read the objects of %s", inventory.ShortName(p))
 	}
@@ -267,17 +257,17 @@ func (e *Engine) FinishDeletions(ctx context.Context, limit time.Duration, match
 }
 
 // recreated returns the error of a package that exists again, with the objects that require it.
-func recreated(ctx context.Context, cluster client.Client, now v1.Package) error {
+func (e *Engine) recreated(ctx context.Context, now v1.Package) error {
 	failed := ErrRecreated.New(nil, "%s was deleted, and created again", inventory.ShortName(now))
 	var by *errcode.Error
-	if errors.As(planner.CheckMaintained(ctx, cluster, now, nil), &by) {
+	if errors.As(planner.CheckMaintained(ctx, e.Frontend, e.Client, now, nil), &by) {
 		return failed.WithDo("%s", by.Do)
 	}
 	name := inventory.ShortName(now)
 	if now.GetAnnotations()[revision.AnnotationCreatedForNamespaces] == "true" {
 		return failed.WithDo("The manager has created it again for PackageInstalls that use it. Delete these first; `xpkg plan uninstall %s` lists them.", name)
 	}
-	all, err := inventory.Load(ctx, cluster)
+	all, err := inventory.Load(ctx, e.Client)
 	switch {
 	case err != nil:
 		return failed.WithDo("Run `xpkg plan uninstall %s`: if packages require it, uninstall these first.", name)

@@ -125,7 +125,7 @@ func TestADeletedProviderMayComeBackForItsUsers(t *testing.T) {
 			with.users = []types.UID{"u"}
 		}
 		cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(in).Build()
-		if got := with.undecided(t.Context(), cluster, p); got != tt.want {
+		if got := (&Engine{Client: cluster, Frontend: firstgen.Frontend()}).undecided(t.Context(), p, with); got != tt.want {
 			t.Errorf("%s: undecided %t, want %t", name, got, tt.want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 )
 
@@ -47,6 +48,8 @@ type Engine struct {
 	Client client.Client
 	// Planner plans the changes. It is not needed to carry out steps without plans.
 	Planner *planner.Planner
+	// Frontend is the API whose objects use packages, or nil.
+	Frontend *frontend.API
 	// Objects reads the objects of packages.
 	Objects *apply.Cluster
 	Reporter

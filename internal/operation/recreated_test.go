@@ -31,12 +31,12 @@ func TestRecreatedNamesTheDependents(t *testing.T) {
 		"No package requires it: another client has installed it again, and it stays. To uninstall it too, run `xpkg uninstall provider/base`.": fake.NewClientBuilder().
 			WithScheme(scheme).WithObjects(base),
 	} {
-		if got := errcode.From(recreated(t.Context(), cluster.Build(), base)).Do; got != want {
+		if got := errcode.From((&Engine{Client: cluster.Build()}).recreated(t.Context(), base)).Do; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 	const used = "The manager has created it again for PackageInstalls that use it. Delete these first; `xpkg plan uninstall provider/base` lists them."
-	if got := errcode.From(recreated(t.Context(), fake.NewClientBuilder().WithScheme(scheme).Build(), shared)).Do; got != used {
+	if got := errcode.From((&Engine{Client: fake.NewClientBuilder().WithScheme(scheme).Build()}).recreated(t.Context(), shared)).Do; got != used {
 		t.Errorf("got %s, want %s", got, used)
 	}
 }

@@ -90,7 +90,7 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 			}
 			failed := ErrWait.New(errors.New(strings.TrimSuffix(health.message, ".")), "%s is not healthy", inventory.ShortName(p))
 			if v1.IsPaused(health.of) {
-				return failed.WithDo("The manager changes nothing until you run `%s`.", state.ResumeCommand(health.of.PackageKind(), "", health.of.GetName()))
+				return failed.WithDo("The manager changes nothing until you run `%s`.", state.ResumeCommand(health.of.PackageKind(), health.of.GetName()))
 			}
 			return adviseRuntime(health.of, failed)
 		case <-tick.C:

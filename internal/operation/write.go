@@ -104,7 +104,7 @@ func (d *Done) delete(ctx context.Context, w writer) error {
 			return err
 		}
 		if d.Plan == nil {
-			if err := planner.CheckMaintained(ctx, w.Client, now, nil); err != nil {
+			if err := planner.CheckMaintained(ctx, w.frontend, w.Client, now, nil); err != nil {
 				return PlanError(err, d.String())
 			}
 		} else {

@@ -11,6 +11,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -20,6 +21,7 @@ import (
 // writer writes packages on behalf of a user. It records the transaction that writes a package, or removes that of a former write.
 type writer struct {
 	client.Client
+	frontend    *frontend.API
 	transaction string
 }
 

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
-	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -111,7 +110,7 @@ func (p *Plan) BreakageError() error {
 
 // uninstallRemedy returns how everything that requires the deleted package is removed, too: install objects and Packages with kubectl,
 // and packages in one command with those that the operation deletes. Others are the nodes of the other packages.
-func (pl *Planner) uninstallRemedy(ctx context.Context, s *clusterState, others []graph.Node, uses state.Uses, out *Plan) string {
+func (pl *Planner) uninstallRemedy(ctx context.Context, s *clusterState, others []graph.Node, uses frontend.Uses, out *Plan) string {
 	g, removed := pl.removedTogether(s, others, out)
 	packages := map[string]v1.Package{out.Package.Short(): s.live}
 	for _, x := range slices.Concat(s.others, pl.RemovedTogether) {
@@ -121,18 +120,18 @@ func (pl *Planner) uninstallRemedy(ctx context.Context, s *clusterState, others 
 	for _, n := range g.WithDependents(removed...) {
 		short := Package{Kind: n.Kind, Name: n.Name}.Short()
 		for _, in := range uses.Installs {
-			if n.Kind == v1.ProviderKind && in.InstallStatus().Provider == n.Name {
-				installs = append(installs, "`"+state.InstallCommand("delete", in.PackageKind(), in.GetNamespace(), in.GetName())+"`")
+			if n.Kind == v1.ProviderKind && in.Provider == n.Name {
+				installs = append(installs, "`"+in.Command("delete")+"`")
 			}
 		}
 		for _, use := range uses.Kinds {
-			command := "`" + state.InstallCommand("delete", packagesv1alpha1.PackageKind, use.Package.Namespace, use.Package.Name) + "`"
+			command := "`" + use.Object.Command("delete") + "`"
 			if n.Kind == v1.ProviderKind && use.Provider == n.Name && !slices.Contains(objects, command) {
 				objects = append(objects, command)
 			}
 		}
 		// The manager deletes a maintained package with its install object.
-		if CheckMaintained(ctx, pl.Reader, packages[short], nil) == nil {
+		if CheckMaintained(ctx, pl.Frontend, pl.Reader, packages[short], nil) == nil {
 			names = append(names, short)
 		}
 	}
@@ -185,28 +184,20 @@ const maxInstallsInText = 5
 // isPackage reports whether a package is broken, and not an object of the first generation.
 func (b Broken) isPackage() bool { return slices.Contains(v1.PackageKinds(), b.Kind) }
 
-// brokenText returns the numbers of packages, of install objects and of Packages of users that the plan breaks.
+// brokenText returns the numbers of packages and of other objects that the plan breaks.
 func (p *Plan) brokenText() string {
-	var packages, installs, objects int
+	packages := 0
 	for _, b := range p.Breaks {
-		switch {
-		case b.isPackage():
+		if b.isPackage() {
 			packages++
-		case b.Kind == packagesv1alpha1.PackageKind:
-			objects++
-		default:
-			installs++
 		}
 	}
 	var parts []string
 	if packages > 0 {
 		parts = append(parts, wording.Count(packages, "package"))
 	}
-	if installs > 0 {
-		parts = append(parts, wording.Count(installs, "install object"))
-	}
-	if objects > 0 {
-		parts = append(parts, wording.Count(objects, "Package")+" of "+packagesv1alpha1.Group)
+	if objects := len(p.Breaks) - packages; objects > 0 {
+		parts = append(parts, wording.Count(objects, "object")+" of the first generation")
 	}
 	return strings.Join(parts, " and ")
 }

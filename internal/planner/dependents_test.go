@@ -16,9 +16,10 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -176,21 +177,23 @@ func TestAPackageIsBrokenOnceForAllOfItsKinds(t *testing.T) {
 	}
 
 	// All install objects that use the Provider are listed, too, except for those that are listed as users of a kind.
-	installs := []packagesv1alpha1.Install{packagesv1alpha1.NewInstall(packagesv1alpha1.PackageInstallKind), packagesv1alpha1.NewInstall(packagesv1alpha1.ClusterPackageInstallKind)}
-	for _, in := range installs {
+	var installs []*frontend.Object
+	for _, kind := range []string{packagesv1alpha1.PackageInstallKind, packagesv1alpha1.ClusterPackageInstallKind} {
+		in := packagesv1alpha1.NewInstall(kind)
 		in.SetNamespace("team")
 		in.SetName("leaf")
+		in.InstallStatus().Provider = "leaf"
+		installs = append(installs, firstgen.Frontend().Of(in))
 	}
 	p.Breaks = append(p.Breaks, Broken{Kind: packagesv1alpha1.ClusterPackageInstallKind, Name: "team/leaf", Requires: leaf, Kinds: []string{"Tide.reef.test/v1"}})
 	pl.lostProvider(installs, leaf, p)
-	for _, in := range installs {
-		in.InstallStatus().Provider = "leaf"
-	}
 	// So are the Packages of users that use a kind of it.
 	byUser := &packagesv1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "tides"}}
 	tide := dependency.KindRef{Name: "Tide", Group: "reef.test", Version: "v1"}
-	uses := state.Uses{Installs: installs, Kinds: []state.UsedKind{{Package: byUser, Kind: tide, Provider: "leaf"}}}
-	if got := kindUsers(s, s.live, state.Uses{Kinds: uses.Kinds}); !slices.Contains(got, kindUser{packagesv1alpha1.PackageKind, "team/tides", tide}) {
+	used := frontend.UsedKind{Object: firstgen.Frontend().Of(byUser), Kind: tide, Provider: "leaf"}
+	uses := frontend.Uses{Installs: installs, Kinds: []frontend.UsedKind{used}}
+	byKind := kindUser{packagesv1alpha1.PackageKind, "team/tides", tide, true}
+	if got := kindUsers(s, s.live, frontend.Uses{Kinds: uses.Kinds}); !slices.Contains(got, byKind) {
 		t.Errorf("the users of kinds are %v", got)
 	}
 	p.addLostKind(Broken{Kind: packagesv1alpha1.PackageKind, Name: "team/tides", Requires: leaf}, tide)
@@ -199,7 +202,7 @@ func TestAPackageIsBrokenOnceForAllOfItsKinds(t *testing.T) {
 		t.Errorf("with install objects: %v", p.Breaks)
 	}
 	err = p.BreakageError()
-	for _, want := range []string{"breaks 1 package and 2 install objects and 1 Package of packages.crossplane.io", "`kubectl delete --namespace team packages.packages.crossplane.io tides`", "`xpkg uninstall provider/root provider/leaf`", "`kubectl delete --namespace team packageinstalls.packages.crossplane.io leaf`"} {
+	for _, want := range []string{"breaks 1 package and 3 objects of the first generation", "`kubectl delete --namespace team packages.packages.crossplane.io tides`", "`xpkg uninstall provider/root provider/leaf`", "`kubectl delete --namespace team packageinstalls.packages.crossplane.io leaf`"} {
 		if text := errcode.Message(err); !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %s", want, text)
 		}

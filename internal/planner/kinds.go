@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -186,8 +186,7 @@ func (pl *Planner) lostKinds(ctx context.Context, s *clusterState, live v1.Packa
 	repository, provided := oci.RepositoryName(live.PackageSpec().Package), map[dependency.KindRef]bool{}
 	for _, user := range kindUsers(s, live, uses) {
 		defines := content != nil && provide.DefinesKind(content, user.crd)
-		// A Package requires a kind, and no package.
-		switches := content != nil && !s.sameRepository(repository, node.Repository) && user.kind != packagesv1alpha1.PackageKind
+		switches := content != nil && !s.sameRepository(repository, node.Repository) && !user.anyPackage
 		if defines && !switches || pl.ChangedTogether[Package{Kind: user.kind, Name: user.name}.Short()] {
 			continue
 		}
@@ -219,12 +218,12 @@ func (pl *Planner) lostKinds(ctx context.Context, s *clusterState, live v1.Packa
 
 // lostVersions adds to the plan the PackageInstalls that name the version of the Provider whose CRDs they share, if the Provider has
 // another version, or is another package, after the operation.
-func (pl *Planner) lostVersions(installs []packagesv1alpha1.Install, live v1.Package, node graph.Node, out *Plan) {
+func (pl *Planner) lostVersions(installs []*frontend.Object, live v1.Package, node graph.Node, out *Plan) {
 	var lost []string
 	for _, in := range installs {
-		user := Package{Kind: in.PackageKind(), Name: in.GetNamespace() + "/" + in.GetName()}
-		ref, err := oci.ParseReference(in.InstallSpec().Package, oci.ParseOptions{DefaultRegistry: "docker.io", AllowUntagged: true})
-		if err != nil || user.Kind != packagesv1alpha1.PackageInstallKind || pl.ChangedTogether[user.Short()] {
+		user := Package{Kind: in.PackageKind(), Name: in.ShortName()}
+		ref, err := oci.ParseReference(in.Reference, oci.ParseOptions{DefaultRegistry: "docker.io", AllowUntagged: true})
+		if err != nil || !in.Shares || pl.ChangedTogether[user.Short()] {
 			continue
 		}
 		if ref.Tag == "" && ref.Digest.IsZero() {
@@ -246,9 +245,9 @@ func (pl *Planner) lostVersions(installs []packagesv1alpha1.Install, live v1.Pac
 
 // lostProvider adds to the plan the install objects whose Provider the operation deletes, as far as they are not in the plan as
 // users of a kind.
-func (pl *Planner) lostProvider(installs []packagesv1alpha1.Install, repository string, out *Plan) {
+func (pl *Planner) lostProvider(installs []*frontend.Object, repository string, out *Plan) {
 	for _, in := range installs {
-		user := Package{Kind: in.PackageKind(), Name: in.GetNamespace() + "/" + in.GetName()}
+		user := Package{Kind: in.PackageKind(), Name: in.ShortName()}
 		known := slices.ContainsFunc(out.Breaks, func(b Broken) bool { return b.Kind == user.Kind && b.Name == user.Name })
 		if !known && !pl.ChangedTogether[user.Short()] {
 			out.Breaks = append(out.Breaks, Broken{Kind: user.Kind, Name: user.Name, Requires: repository})
@@ -282,14 +281,16 @@ func (pl *Planner) provides(ctx context.Context, p v1.Package, kind dependency.K
 type kindUser struct {
 	kind, name string
 	crd        dependency.KindRef
+	// anyPackage reports whether the object requires the kind of any package.
+	anyPackage bool
 }
 
 // kindUsers returns the other packages, and the objects among uses, that use an installed package as the provider of a kind.
-func kindUsers(s *clusterState, live v1.Package, uses state.Uses) []kindUser {
+func kindUsers(s *clusterState, live v1.Package, uses frontend.Uses) []kindUser {
 	var users []kindUser
 	add := func(kind, name, crd string) {
 		if k, err := dependency.ParseKindRef(crd); err == nil {
-			users = append(users, kindUser{kind, name, k})
+			users = append(users, kindUser{kind: kind, name: name, crd: k})
 		}
 	}
 	repository := oci.RepositoryName(live.PackageSpec().Package)
@@ -301,30 +302,30 @@ func kindUsers(s *clusterState, live v1.Package, uses state.Uses) []kindUser {
 		}
 	}
 	for _, in := range uses.Installs {
-		if in.InstallSpec().CRD != "" {
-			add(in.PackageKind(), in.GetNamespace()+"/"+in.GetName(), in.InstallSpec().CRD)
+		if in.CRD != "" {
+			add(in.PackageKind(), in.ShortName(), in.CRD)
 		}
 	}
 	for _, use := range uses.Kinds {
-		users = append(users, kindUser{packagesv1alpha1.PackageKind, use.Package.Namespace + "/" + use.Package.Name, use.Kind})
+		users = append(users, kindUser{use.Object.PackageKind(), use.Object.ShortName(), use.Kind, true})
 	}
 	return users
 }
 
 // usesOf returns the objects of the first generation that use a package. It adds a warning if they cannot be read.
-func (pl *Planner) usesOf(ctx context.Context, live v1.Package, out *Plan) state.Uses {
+func (pl *Planner) usesOf(ctx context.Context, live v1.Package, out *Plan) frontend.Uses {
 	if live.PackageKind() != v1.ProviderKind {
-		return state.Uses{}
+		return frontend.Uses{}
 	}
-	uses, err := state.ReadUses(ctx, pl.Cluster, pl.Reader)
+	uses, err := pl.Frontend.Uses(ctx, pl.Cluster, pl.Reader)
 	if err != nil {
 		out.warn(fmt.Sprintf("The install objects and Packages that use the package are not known: %v.", err))
 	}
-	uses.Installs = slices.DeleteFunc(uses.Installs, func(in packagesv1alpha1.Install) bool {
+	uses.Installs = slices.DeleteFunc(uses.Installs, func(in *frontend.Object) bool {
 		isMaintainer := out.Maintained != nil && live.GetAnnotations()[state.AnnotationInstalledBy] == state.InstalledBy(in)
-		return in.InstallStatus().Provider != live.GetName() || isMaintainer
+		return in.Provider != live.GetName() || isMaintainer
 	})
-	uses.Kinds = slices.DeleteFunc(uses.Kinds, func(k state.UsedKind) bool { return k.Provider != live.GetName() })
+	uses.Kinds = slices.DeleteFunc(uses.Kinds, func(k frontend.UsedKind) bool { return k.Provider != live.GetName() })
 	return uses
 }
 

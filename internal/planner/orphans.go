@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
-	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
@@ -23,11 +23,11 @@ type Orphan struct {
 // operation, or nil if the operation deletes it. The dependencies of other packages are read from the Lock; the manager
 // deletes no orphan before it knows all dependencies.
 func (pl *Planner) recordOrphans(ctx context.Context, s *clusterState, others []graph.Node, node *graph.Node, changes []graph.Change, out *Plan) {
-	out.Orphans = s.orphans(others, node, changes, state.Uses{})
+	out.Orphans = s.orphans(others, node, changes, frontend.Uses{})
 	if len(out.Orphans) == 0 {
 		return
 	}
-	uses, err := state.ReadUses(ctx, pl.Cluster, pl.Reader)
+	uses, err := pl.Frontend.Uses(ctx, pl.Cluster, pl.Reader)
 	if err != nil {
 		out.warn(fmt.Sprintf("Install objects and Packages that use packages which are no longer required are not known: %v.", err))
 	}
@@ -35,7 +35,7 @@ func (pl *Planner) recordOrphans(ctx context.Context, s *clusterState, others []
 }
 
 // orphans returns the packages that become orphans by an operation, and that no object of the first generation uses.
-func (s *clusterState) orphans(others []graph.Node, node *graph.Node, changes []graph.Change, uses state.Uses) []Orphan {
+func (s *clusterState) orphans(others []graph.Node, node *graph.Node, changes []graph.Change, uses frontend.Uses) []Orphan {
 	if s.live == nil {
 		return nil
 	}
@@ -77,7 +77,7 @@ func withChanges(nodes []graph.Node, changes []graph.Change) []graph.Node {
 
 // orphanNodes returns the orphans among nodes that no object of the first generation uses. As in the manager, optional dependencies count as
 // required.
-func (s *clusterState) orphanNodes(nodes []graph.Node, uses state.Uses) []graph.Node {
+func (s *clusterState) orphanNodes(nodes []graph.Node, uses frontend.Uses) []graph.Node {
 	nodes = slices.Clone(nodes)
 	uses.Mark(nodes)
 	for i := range nodes {

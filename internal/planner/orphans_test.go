@@ -7,8 +7,9 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
-	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
@@ -84,8 +85,10 @@ func TestOrphansOfAPlan(t *testing.T) {
 			in := packagesv1alpha1.NewInstall(packagesv1alpha1.PackageInstallKind)
 			in.InstallStatus().Provider = tc.used
 			// A Package of a user uses a Provider as an install object does.
-			byKind := state.UsedKind{Package: &packagesv1alpha1.Package{}, Provider: tc.used}
-			for removed, uses := range map[bool]state.Uses{false: {Installs: []packagesv1alpha1.Install{in}}, true: {Kinds: []state.UsedKind{byKind}}} {
+			byKind := frontend.UsedKind{Provider: tc.used}
+			for removed, uses := range map[bool]frontend.Uses{
+				false: {Installs: []*frontend.Object{firstgen.Frontend().Of(in)}}, true: {Kinds: []frontend.UsedKind{byKind}},
+			} {
 				tc.s.lock.Annotations = nil
 				if removed {
 					tc.s.lock.Annotations = map[string]string{graph.AnnotationRemovalPolicy: "Orphans"}

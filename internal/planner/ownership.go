@@ -8,8 +8,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -41,10 +41,10 @@ func (m *Maintenance) Err() error {
 	return ErrMaintained.New(nil, "%s", m.Maintainer).WithDo("Run `%s` to %s the package.", m.Command, cmp.Or(m.effect, "change"))
 }
 
-// CheckMaintained fails with MaintainedByInstall if an install object would undo the change of the live package to p, or
+// CheckMaintained fails with MaintainedByInstall if an install object of an API would undo the change of the live package to p, or
 // its deletion if p is nil.
-func CheckMaintained(ctx context.Context, reader client.Reader, live, p v1.Package) error {
-	m, err := maintenanceOf(ctx, reader, live, p)
+func CheckMaintained(ctx context.Context, api *frontend.API, reader client.Reader, live, p v1.Package) error {
+	m, err := maintenanceOf(ctx, api, reader, live, p)
 	if err == nil && m != nil {
 		err = m.Err()
 	}
@@ -54,7 +54,7 @@ func CheckMaintained(ctx context.Context, reader client.Reader, live, p v1.Packa
 // maintenance returns the install object that would undo the change of the live package to p, or its deletion if p is nil. It fails
 // with MaintainedByInstall if there is one, unless ShowMaintained is set.
 func (pl *Planner) maintenance(ctx context.Context, live, p v1.Package) (*Maintenance, error) {
-	m, err := maintenanceOf(ctx, pl.Reader, live, p)
+	m, err := maintenanceOf(ctx, pl.Frontend, pl.Reader, live, p)
 	if err == nil && m != nil && !pl.ShowMaintained {
 		return nil, m.Err()
 	}
@@ -71,48 +71,33 @@ func (p *Plan) recordMaintenance(m *Maintenance) {
 
 // maintenanceOf returns the install object that would undo the change of the live package to p, or its deletion if p is nil; nil if there
 // is none.
-func maintenanceOf(ctx context.Context, reader client.Reader, live, p v1.Package) (*Maintenance, error) {
+func maintenanceOf(ctx context.Context, api *frontend.API, reader client.Reader, live, p v1.Package) (*Maintenance, error) {
 	if live == nil {
 		return nil, nil
 	}
 	by := live.GetAnnotations()[state.AnnotationInstalledBy]
-	if by == "" {
-		return nil, nil
-	}
 	if p != nil && p.PackageSpec().Package == live.PackageSpec().Package {
 		return nil, nil // All settings that the install object does not determine belong to users.
 	}
-	in, err := state.ReadInstall(ctx, reader, by)
+	parts := strings.Split(by, "/")
+	if len(parts) != 3 {
+		return nil, nil
+	}
+	in, err := api.Get(ctx, reader, frontend.Reference{Kind: parts[0], Namespace: parts[1], Name: parts[2]})
 	if err != nil {
 		return nil, fmt.Errorf("read the install object %s: %w", by, err)
 	}
-	if in == nil || in.GetDeletionTimestamp() != nil {
+	if in == nil || !in.IsInstall || in.GetDeletionTimestamp() != nil {
 		return nil, nil
-	}
-	command := func(verb string, more ...string) string {
-		return state.InstallCommand(verb, in.PackageKind(), in.GetNamespace(), in.GetName(), more...)
 	}
 	out := &Maintenance{Maintainer: fmt.Sprintf("the %s %s in the namespace %s maintains the %s %s", in.PackageKind(), in.GetName(), in.GetNamespace(), live.PackageKind(), live.GetName())}
 	if p == nil {
-		out.Command, out.effect = command("delete"), "uninstall"
+		out.Command, out.effect = in.Command("delete"), "uninstall"
 		return out, nil
 	}
-	patch := wording.ShellWord(installPatch(in.InstallSpec(), p.PackageSpec().Package))
-	out.Command = command("patch", "--type", "merge", "-p", patch)
+	patch := wording.ShellWord(api.Patch(in.Resource, p.PackageSpec().Package))
+	out.Command = in.Command("patch", "--type", "merge", "-p", patch)
 	return out, nil
-}
-
-// installPatch returns the patch of an install object that selects a package.
-func installPatch(spec *packagesv1alpha1.InstallSpec, reference string) string {
-	fields := []string{}
-	if spec.CRD != "" {
-		fields = append(fields, `"crd":null`)
-	}
-	name, below := strings.CutPrefix(reference, strings.TrimSuffix(spec.Source, "/")+"/")
-	if spec.Source != "" && !below {
-		fields = append(fields, `"source":null`)
-	}
-	return fmt.Sprintf(`{"spec":{%s}}`, strings.Join(append(fields, fmt.Sprintf(`"package":%q`, name)), ","))
 }
 
 // allowAdoption changes p so that it may adopt all objects of users that it contains, if

@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/permission"
@@ -57,6 +58,8 @@ type Planner struct {
 	// Images reads the configurations of runtime images. Without it, a plan does not predict images
 	// without a program.
 	Images Images
+	// Frontend is the API whose objects use packages, or nil.
+	Frontend *frontend.API
 	// DryRun is a client for dry runs, with which a plan asks the API server whether it accepts the Deployments of runtimes. Without it,
 	// plans do not ask.
 	DryRun client.Client

@@ -6,6 +6,8 @@ import (
 
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 )
 
@@ -39,7 +41,7 @@ func TestPlanPredictsTheReinstallation(t *testing.T) {
 		"a package beside one":                    {[]Broken{ofInstall, ofPackage}, install, []string{"The package manager installs it again: configuration/harbor" + suffix}},
 	} {
 		p := &Plan{Breaks: tc.breaks}
-		if got := p.installedAgain([]v1.Package{harbor, quay}, []packagesv1alpha1.Install{tc.install}); !slices.Equal(got, tc.want) {
+		if got := p.installedAgain([]v1.Package{harbor, quay}, []*frontend.Object{firstgen.Frontend().Of(tc.install)}); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}

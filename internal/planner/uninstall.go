@@ -12,12 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -155,10 +154,10 @@ func (pl *Planner) recordDependents(ctx context.Context, s *clusterState, out *P
 	if err := pl.lostKinds(ctx, s, s.live, nil, graph.Node{}, out); err != nil {
 		return err
 	}
-	var uses state.Uses
+	var uses frontend.Uses
 	if len(out.Breaks) > 0 {
 		var err error
-		if uses, err = state.ReadUses(ctx, pl.Cluster, pl.Reader); err != nil {
+		if uses, err = pl.Frontend.Uses(ctx, pl.Cluster, pl.Reader); err != nil {
 			out.warn(fmt.Sprintf("The install objects and Packages that use the packages are not known: %v.", err))
 		}
 		out.Remedy = pl.uninstallRemedy(ctx, s, others, uses, out)
@@ -173,22 +172,29 @@ func (pl *Planner) recordDependents(ctx context.Context, s *clusterState, out *P
 // installedAgain returns a warning if the manager installs the deleted package again: for a package that requires it and whose dependencies
 // are resolved, and for an install object that records a package for its kind, or if the indexes of the manager have one. A PackageInstall
 // shares a Provider that an administrator installs.
-func (p *Plan) installedAgain(others []v1.Package, installs []packagesv1alpha1.Install) []string {
+func (p *Plan) installedAgain(others []v1.Package, installs []*frontend.Object) []string {
 	skips := func(b Broken) bool {
 		return slices.ContainsFunc(others, func(x v1.Package) bool {
 			return x.PackageKind() == b.Kind && x.GetName() == b.Name && x.PackageSpec().SkipDependencyResolution
 		})
 	}
-	isInstall := func(b Broken) bool { return b.Kind == packagesv1alpha1.ClusterPackageInstallKind }
-	by := slices.IndexFunc(p.Breaks, func(b Broken) bool {
-		return b.isPackage() && !skips(b) || isInstall(b) && slices.ContainsFunc(installs, func(in packagesv1alpha1.Install) bool {
-			return in.PackageKind() == b.Kind && in.GetNamespace()+"/"+in.GetName() == b.Name && len(graph.KindProviders(in)) > 0
+	installOf := func(b Broken) *frontend.Object {
+		at := slices.IndexFunc(installs, func(in *frontend.Object) bool {
+			return !in.Shares && in.PackageKind() == b.Kind && in.ShortName() == b.Name
 		})
+		if at < 0 {
+			return nil
+		}
+		return installs[at]
+	}
+	by := slices.IndexFunc(p.Breaks, func(b Broken) bool {
+		in := installOf(b)
+		return b.isPackage() && !skips(b) || in != nil && len(graph.KindProviders(in)) > 0
 	})
 	if by >= 0 {
 		return []string{fmt.Sprintf("The package manager installs it again: %s.", p.Breaks[by])}
 	}
-	if by = slices.IndexFunc(p.Breaks, isInstall); by < 0 {
+	if by = slices.IndexFunc(p.Breaks, func(b Broken) bool { return installOf(b) != nil }); by < 0 {
 		return nil
 	}
 	return []string{fmt.Sprintf("The package manager installs a package again only if its indexes have one for the kind: %s.", p.Breaks[by])}

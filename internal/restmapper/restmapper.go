@@ -15,19 +15,22 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	xpkgv1alpha1 "github.com/xpkg-dev/xpkg/apis/xpkg/v1alpha1"
 )
 
-// namespacedGroups lists the groups whose kinds have namespaces, and the kinds of these groups that have none. All kinds of
-// other groups have none.
-var namespacedGroups = map[string][]string{
-	"apps":                 nil,
-	"authorization.k8s.io": {"SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"},
-	"coordination.k8s.io":  nil,
-	corev1.GroupName:       {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
-	"discovery.k8s.io":     nil,
-	rbacv1.GroupName:       {"ClusterRole", "ClusterRoleBinding"},
-	packagesv1alpha1.Group: nil,
+// clusterScoped lists the groups whose kinds have no namespaces, and of other groups the kinds without one. All other kinds have
+// namespaces.
+var clusterScoped = map[string][]string{
+	"admissionregistration.k8s.io": nil,
+	"apiextensions.crossplane.io":  nil,
+	"apiextensions.k8s.io":         nil,
+	"authentication.k8s.io":        nil,
+	"authorization.k8s.io":         {"SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"},
+	corev1.GroupName:               {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
+	rbacv1.GroupName:               {"ClusterRole", "ClusterRoleBinding"},
+	v1.Group:                       nil,
+	xpkgv1alpha1.Group:             nil,
 }
 
 // New returns a mapper for the kinds of a scheme and for other kinds, of which only metadata is read. It makes no request.
@@ -73,8 +76,8 @@ func add(mapper *meta.DefaultRESTMapper, kind schema.GroupVersionKind) {
 }
 
 func scope(kind schema.GroupKind) meta.RESTScope {
-	if without, namespaced := namespacedGroups[kind.Group]; namespaced && !slices.Contains(without, kind.Kind) {
-		return meta.RESTScopeNamespace
+	if kinds, listed := clusterScoped[kind.Group]; listed && (kinds == nil || slices.Contains(kinds, kind.Kind)) {
+		return meta.RESTScopeRoot
 	}
-	return meta.RESTScopeRoot
+	return meta.RESTScopeNamespace
 }

@@ -5,21 +5,21 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // ExternalRuntime leaves runtimes to another system, which reports their health in the condition
-// RuntimeHealthy of their revision, or of their Package of the first generation, with its generation as the observedGeneration.
+// RuntimeHealthy of their revision, or of their owner with a namespace, with its generation as the observedGeneration.
 // A report for an older generation is ignored, because the revision may have been inactive, and its
 // runtime stopped, since then.
 type ExternalRuntime struct {
-	// Reader reads revisions, preferably from a cache.
-	Reader client.Reader
+	// Client reads revisions, preferably from a cache.
+	Client client.Client
 }
 
 var _ Runtime = ExternalRuntime{}
@@ -48,15 +48,14 @@ type reported interface {
 
 // Run returns the reported state.
 func (r ExternalRuntime) Run(ctx context.Context, p Workload) (State, error) {
-	var o reported
-	key := client.ObjectKey{Name: p.Owner.Revision.Name}
-	if p.Owner.Package.Kind == packagesv1alpha1.PackageKind {
-		o, key.Namespace = &packagesv1alpha1.Package{}, p.Namespace
-	} else {
-		o = v1.NewPackage(p.Owner.Package.Kind).NewRevision()
+	owner := p.Owner.Revision
+	known, err := r.Client.Scheme().New(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
+	if err != nil {
+		return State{}, err
 	}
-	if err := r.Reader.Get(ctx, key, o); err != nil {
-		return State{}, fmt.Errorf("read the reported state of %s: %w", p.Owner.Revision.Name, err)
+	o := known.(reported)
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}, o); err != nil {
+		return State{}, fmt.Errorf("read the reported state of %s: %w", owner.Name, err)
 	}
 	endpoint := ""
 	if fn, ok := o.(*v1.FunctionRevision); ok {

@@ -7,12 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Owner is the owner of a plan's objects: a package revision, or its package.
+// Owner is the owner of a plan's objects: a package revision, its package, or an object of another API with a namespace.
 type Owner struct {
 	APIVersion string
 	Kind       string
-	Name       string
-	UID        types.UID
+	// Namespace is empty for packages and revisions.
+	Namespace string
+	Name      string
+	UID       types.UID
 }
 
 // Is reports whether a reference names the owner. It compares group, kind and name, but not the version and

@@ -13,9 +13,9 @@ const pkgV1 = "pkg.crossplane.io/v1"
 
 var (
 	crd = Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "buckets.example.org"}
-	pkg = Owner{pkgV1, "Provider", "aws", "uid-aws"}
-	old = Owner{pkgV1, "ProviderRevision", "aws-1", "uid-1"}
-	cur = Owner{pkgV1, "ProviderRevision", "aws-2", "uid-2"}
+	pkg = Owner{pkgV1, "Provider", "", "aws", "uid-aws"}
+	old = Owner{pkgV1, "ProviderRevision", "", "aws-1", "uid-1"}
+	cur = Owner{pkgV1, "ProviderRevision", "", "aws-2", "uid-2"}
 	who = Requester{Revision: cur, Package: pkg, Siblings: []string{"aws-1", "aws-2"}}
 )
 
@@ -46,8 +46,8 @@ func stale(r metav1.OwnerReference, uid types.UID) metav1.OwnerReference {
 }
 
 func TestEstablish(t *testing.T) {
-	foreign := Owner{pkgV1, "ProviderRevision", "gcp-1", "uid-gcp"}
-	helm := Owner{"example.org/v1", "Release", "tools", "uid-helm"}
+	foreign := Owner{pkgV1, "ProviderRevision", "", "gcp-1", "uid-gcp"}
+	helm := Owner{"example.org/v1", "Release", "", "tools", "uid-helm"}
 	cases := map[string]struct {
 		live map[Ref]Live
 		want Plan
@@ -71,7 +71,7 @@ func TestEstablish(t *testing.T) {
 			change(Update, true, "", pkg.Reference(true)),
 		},
 		"CoreCreatedItFromAManagedResourceDefinition": {
-			live("", old.Reference(true), Owner{"apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", crd.Name, "uid-mrd"}.Reference(false)),
+			live("", old.Reference(true), Owner{"apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", "", crd.Name, "uid-mrd"}.Reference(false)),
 			change(TakeOver, false, "d2", pkg.Reference(true)),
 		},
 		"RestoredFromBackupWithStaleUIDs": {
@@ -157,7 +157,7 @@ func TestEstablishPatchesMetadata(t *testing.T) {
 }
 
 func TestUninstall(t *testing.T) {
-	helm := Owner{"example.org/v1", "Release", "tools", "uid-helm"}
+	helm := Owner{"example.org/v1", "Release", "", "tools", "uid-helm"}
 	cases := map[string]struct {
 		live map[Ref]Live
 		want Plan
@@ -253,7 +253,7 @@ func TestDeactivate(t *testing.T) {
 
 // hardening: I-4
 func TestNoPackageTakesACRDOfTheManagerOrOfCrossplane(t *testing.T) {
-	deployment := Owner{"apps/v1", "Deployment", "d", "uid-d"}
+	deployment := Owner{"apps/v1", "Deployment", "", "d", "uid-d"}
 	for name, tc := range map[string]struct {
 		live   Live
 		holder string

@@ -72,10 +72,10 @@ func ownersGen() *rapid.Generator[[]metav1.OwnerReference] {
 			control := !controlled && rapid.Bool().Draw(t, "control")
 			controlled = controlled || control
 			uid := types.UID(rapid.SampledFrom([]string{"now", "before"}).Draw(t, "uid"))
-			refs = append(refs, Owner{pkgV1, "ProviderRevision", n, uid}.Reference(control))
+			refs = append(refs, Owner{pkgV1, "ProviderRevision", "", n, uid}.Reference(control))
 		}
 		if rapid.Bool().Draw(t, "package") {
-			refs = append(refs, Owner{pkgV1, "Provider", "aws", types.UID(rapid.SampledFrom([]string{string(pkg.UID), "before"}).Draw(t, "uid"))}.
+			refs = append(refs, Owner{pkgV1, "Provider", "", "aws", types.UID(rapid.SampledFrom([]string{string(pkg.UID), "before"}).Draw(t, "uid"))}.
 				Reference(!controlled && rapid.Bool().Draw(t, "control")))
 		}
 		if rapid.Bool().Draw(t, "foreign") {
@@ -131,7 +131,7 @@ func TestEstablishConverges(t *testing.T) {
 		for _, ref := range rapid.SliceOfDistinct(refGen(), rapid.ID).Draw(t, "desired") {
 			desired = append(desired, Desired{Ref: ref, Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest"), Labels: labelsGen().Draw(t, "labels")})
 		}
-		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
+		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
 		p := Establish(desired, before, knownGen().Draw(t, "known"), w)
 		if len(p.Refusals) > 0 {
 			t.Fatalf("refused among revisions of one package: %+v", p.Refusals)
@@ -140,7 +140,7 @@ func TestEstablishConverges(t *testing.T) {
 		if again := Establish(desired, then, recorded(then), w); len(again.Changes) > 0 {
 			t.Fatalf("the second plan still changes %+v", again.Changes)
 		}
-		w.Revision = Owner{pkgV1, "ProviderRevision", "aws-3", "now"}
+		w.Revision = Owner{pkgV1, "ProviderRevision", "", "aws-3", "now"}
 		if next := Establish(desired, then, recorded(then), w); len(next.Changes) > 0 {
 			t.Fatalf("another revision with the same content changes %+v", next.Changes)
 		}
@@ -176,7 +176,7 @@ func TestDeactivateConvergesAndKeepsOwners(t *testing.T) {
 		for ref := range before {
 			refs = append(refs, ref)
 		}
-		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
+		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
 		then := after(Deactivate(refs, before, w), before)
 		if again := Deactivate(refs, then, w); len(again.Changes) > 0 {
 			t.Fatalf("the second plan still changes %+v", again.Changes)
@@ -194,7 +194,7 @@ func TestDeactivateConvergesAndKeepsOwners(t *testing.T) {
 func TestSettledObjectsNeedNoWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		live, known := liveGen().Draw(t, "live"), knownGen().Draw(t, "known")
-		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
+		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
 		for ref, l := range live {
 			d := Desired{Ref: ref, Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest"), Labels: labelsGen().Draw(t, "desired labels")}
 			l.Deleting, l.CrossplaneWrote = rapid.Bool().Draw(t, "deleting"), l.OthersWrote && rapid.Bool().Draw(t, "Crossplane wrote")

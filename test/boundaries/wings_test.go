@@ -13,8 +13,11 @@ var wings = map[string][]string{
 		"internal/registry", "internal/indexer", "internal/mirror", "internal/retention", "internal/packagestatus", "internal/cli/registry",
 		"internal/cli/indexes",
 	},
-	"firstgen": {"apis/packages", "pkg/firstgen", "internal/controller/firstgen", "internal/migration/firstgeneration"},
-	"compose":  {"internal/composition", "internal/function", "internal/localcore"},
+	// The format of its packages, pkg/firstgen, belongs to the core, which reads packages of every format.
+	"firstgen": {
+		"apis/packages", "internal/controller/firstgen", "internal/migration/firstgeneration", "internal/cli/firstgeneration",
+	},
+	"compose": {"internal/composition", "internal/function", "internal/localcore", "internal/cli/compose"},
 }
 
 // composers are the packages that put the program together from the core and the wings, or describe all of it.
@@ -22,30 +25,11 @@ var composers = []string{"cmd", "internal/cli", "internal/docs", "internal/errco
 
 // crossings are the imports of wings by the core that exist. A new one needs an interface instead, and one that is removed is removed here.
 var crossings = map[string][]string{
-	"internal/bootstrap":               {"firstgen"},
-	"internal/cli/author":              {"compose", "firstgen"},
-	"internal/cli/content":             {"registry"},
-	"internal/cli/controlplane":        {"firstgen"},
-	"internal/cli/dependencies":        {"firstgen"},
-	"internal/cli/manager":             {"compose", "firstgen", "registry"},
-	"internal/cli/packages":            {"firstgen"},
-	"internal/controller":              {"firstgen"},
-	"internal/controller/revisions":    {"firstgen"},
-	"internal/doctor":                  {"firstgen"},
-	"internal/fetch":                   {"firstgen", "registry"},
-	"internal/inventory":               {"firstgen"},
-	"internal/operation":               {"firstgen"},
-	"internal/planner":                 {"firstgen"},
-	"internal/restmapper":              {"firstgen"},
-	"internal/runtime":                 {"firstgen"},
-	"internal/runtime/deployment":      {"firstgen"},
-	"internal/runtime/manifests":       {"firstgen"},
-	"internal/runtime/processruntime":  {"firstgen"},
-	"internal/state":                   {"firstgen"},
-	"internal/up":                      {"registry"},
-	"internal/up/registry":             {"registry"},
-	"pkg/oci/packagestream":            {"firstgen"},
-	"internal/registry/web (registry)": {"firstgen"},
+	"internal/cli/content": {"registry"},
+	"internal/cli/manager": {"registry"},
+	"internal/fetch":       {"registry"},
+	"internal/up":          {"registry"},
+	"internal/up/registry": {"registry"},
 }
 
 // wingOf returns the wing of a package, or "" for the core.

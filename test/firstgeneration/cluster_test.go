@@ -190,7 +190,7 @@ func (s *suite) planner(t *testing.T) *planner.Planner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &planner.Planner{Reader: s.Client, Cluster: cluster, Namespace: managerNamespace}
+	return &planner.Planner{Reader: s.Client, Cluster: cluster, Frontend: firstgen.Frontend(), Namespace: managerNamespace}
 }
 
 // isOrphan reports whether `xpkg autoremove` would uninstall a package.
@@ -204,7 +204,7 @@ func (s *suite) isOrphan(t *testing.T, p v1.Package) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	uses, err := state.ReadUses(t.Context(), kinds, s.Client)
+	uses, err := firstgen.Frontend().Uses(t.Context(), kinds, s.Client)
 	if err != nil {
 		t.Fatal(err)
 	}

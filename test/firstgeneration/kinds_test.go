@@ -17,6 +17,8 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/provide"
@@ -98,7 +100,7 @@ func TestInstallByKindSelectsOnlyWithoutDoubt(t *testing.T) {
 		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "sure"}, p); err != nil || p.Spec.Package != sure+":v1.0.0" {
 			t.Errorf("the Provider has the package %s (%v)", p.Spec.Package, err)
 		}
-		if got := inventory.InstallsOf(inventory.ReadInstalls(t.Context(), s.Client), p); len(got) != 1 || got[0].Name != "sure" || got[0].Ready != corev1.ConditionTrue {
+		if got := inventory.InstallsOf(frontend.Installs(firstgen.Frontend().All(t.Context(), s.Client)), p); len(got) != 1 || got[0].Name != "sure" || got[0].Ready != corev1.ConditionTrue {
 			t.Errorf("the install objects of the Provider are %v", got)
 		}
 	})

@@ -23,6 +23,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen/setup"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/provide"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -282,7 +283,9 @@ func TestWithdrawnSharingOfADroppedKind(t *testing.T) {
 // The manager does not share a Provider again whose sharing an administrator has withdrawn, also if it created the Provider.
 func TestWithdrawnSharingOfAnAllowedRepository(t *testing.T) {
 	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
-	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
+	s := newSuite(t, func(_ *suite, o *controller.Options) {
+		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{firstgen.All}})
+	})
 	team := s.newNamespace(t, "revoked-team")
 	in := newInstall(packagesv1alpha1.PackageInstallKind, team, "revoked", s.publish(t, "revoked", "v1.0.0", "Namespaced"))
 	s.Create(t, in)
@@ -438,7 +441,7 @@ func TestExternalControllerHasTheReportedHealth(t *testing.T) {
 func TestAllowedRepositoriesAreSharedAutomatically(t *testing.T) {
 	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, func(s *suite, o *controller.Options) {
-		o.FirstGeneration.NamespacedPackages = []string{s.Registry + "/first/auto"}
+		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{s.Registry + "/first/auto"}})
 	})
 	a := s.newNamespace(t, "auto-a")
 	in := newInstall(packagesv1alpha1.PackageInstallKind, a, "auto", s.publish(t, "auto", "v1.0.0", "Namespaced"))
@@ -487,7 +490,9 @@ func TestLongNamesOfInstallObjects(t *testing.T) {
 // PackageInstalls: the users of a namespace cannot delete it. One that was installed stays.
 func TestUnusedProviderThatWasNeverInstalledIsDeleted(t *testing.T) {
 	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
-	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
+	s := newSuite(t, func(_ *suite, o *controller.Options) {
+		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{firstgen.All}})
+	})
 	team := s.newNamespace(t, "unused-team")
 	requires := func(name, kind string) string {
 		return s.Push(t, "first/"+name, "v1.0.0", strings.Replace(content(name, "v1.0.0", "Namespaced"), "spec:\n", "spec:\n  dependsOn:\n  - crd: '"+kind+"'\n", 1))
@@ -527,7 +532,9 @@ func TestUnusedProviderThatWasNeverInstalledIsDeleted(t *testing.T) {
 // Repositories whose names differ only in separators have their own Providers.
 func TestRepositoriesWithSimilarNamesHaveTheirOwnProviders(t *testing.T) {
 	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
-	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
+	s := newSuite(t, func(_ *suite, o *controller.Options) {
+		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{firstgen.All}})
+	})
 	team := s.newNamespace(t, "similar-team")
 	providers := map[string]bool{}
 	for name, repository := range map[string]string{"similar-a": "similar/un", "similar-b": "similar-un"} {
@@ -544,7 +551,9 @@ func TestRepositoriesWithSimilarNamesHaveTheirOwnProviders(t *testing.T) {
 // A refused PackageInstall leaves no Provider, which its users could not delete.
 func TestRefusedPackageInstallLeavesNoProvider(t *testing.T) {
 	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
-	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
+	s := newSuite(t, func(_ *suite, o *controller.Options) {
+		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{firstgen.All}})
+	})
 	team := s.newNamespace(t, "refused-team")
 	held := newInstall(packagesv1alpha1.ClusterPackageInstallKind, managerNamespace, "holder", s.Push(t, "first/holder", "v1.0.0", content("contested", "v1.0.0", "Namespaced")))
 	s.Create(t, held)
@@ -571,7 +580,7 @@ func TestRefusedPackageInstallLeavesNoProvider(t *testing.T) {
 func TestPackageWithWebhookIsNotShared(t *testing.T) {
 	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	s := newSuite(t, func(s *suite, o *controller.Options) {
-		o.FirstGeneration.NamespacedPackages = []string{s.Registry + "/first/converted-auto"}
+		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{s.Registry + "/first/converted-auto"}})
 	})
 	team := s.newNamespace(t, "converted-team")
 	publish := func(name string) string {
@@ -659,7 +668,9 @@ func TestRefusedVersionOfASharedProvider(t *testing.T) {
 // An install object with the name of a Package of a user is refused before anything is installed.
 func TestInstallBesideAPackageOfAUserInstallsNothing(t *testing.T) {
 	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
-	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.NamespacedPackages = []string{firstgen.All} })
+	s := newSuite(t, func(_ *suite, o *controller.Options) {
+		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, NamespacedPackages: []string{firstgen.All}})
+	})
 	team := s.newNamespace(t, "beside-team")
 	s.audit.Reset("")
 	for name, in := range map[string]packagesv1alpha1.Install{
@@ -681,7 +692,9 @@ func TestInstallBesideAPackageOfAUserInstallsNothing(t *testing.T) {
 func TestWithdrawnNamespaceStopsItsClusterControllers(t *testing.T) {
 	lane.Full(t, "test/firstgeneration.TestClusterPackageInstallMaintainsItsProviderAndRecord", "test/firstgeneration.TestPackageInstallNeedsSharedDefinitions")
 	const team = "withdrawn-admins"
-	s := newSuite(t, func(_ *suite, o *controller.Options) { o.FirstGeneration.ClusterNamespaces = []string{team} })
+	s := newSuite(t, func(_ *suite, o *controller.Options) {
+		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, ClusterNamespaces: []string{team}})
+	})
 	s.newNamespace(t, team)
 	ref := s.publish(t, "withdrawn", "v1.0.0", "Cluster")
 	provider := env.NewProvider("withdrawn", ref)
@@ -698,12 +711,16 @@ func TestWithdrawnNamespaceStopsItsClusterControllers(t *testing.T) {
 	d := s.deployment(t, team, "wide")
 	// A pause does not keep it.
 	env.Update(t, s.Env, p, func(p *packagesv1alpha1.Package) { p.Annotations = map[string]string{v1.AnnotationPaused: "true"} })
-	s.restart(t, func(o *controller.Options) { o.FirstGeneration.ClusterNamespaces = nil })
+	s.restart(t, func(o *controller.Options) {
+		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, ClusterNamespaces: nil})
+	})
 	s.waitFor(t, p, corev1.ConditionFalse, firstgen.ErrNamespace.Name)
 	s.WaitGone(t, role)
 	s.WaitGone(t, d)
 	env.Update(t, s.Env, p, func(p *packagesv1alpha1.Package) { p.Annotations = nil })
-	s.restart(t, func(o *controller.Options) { o.FirstGeneration.ClusterNamespaces = []string{team} })
+	s.restart(t, func(o *controller.Options) {
+		o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true, ClusterNamespaces: []string{team}})
+	})
 	s.waitFor(t, p, corev1.ConditionTrue, "Available")
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen/setup"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -59,7 +60,7 @@ func newSuite(t *testing.T, change func(*suite, *controller.Options)) *suite {
 	o := env.OpenContent(t, t.TempDir(), fetch.Options{}).Options()
 	o.Config, o.Namespace, o.Settle = s.audit.Wrap(s.managerAccount(t)), managerNamespace, time.Second
 	o.Runtimes, o.Permissions = runtime.Everywhere(runtime.Deployment), &controller.Permissions{}
-	o.FirstGeneration = firstgen.Options{Enabled: true}
+	o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true})
 	if change != nil {
 		change(s, &o)
 	}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen/setup"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
@@ -125,7 +126,7 @@ func TestAppliersWriteNothingAfterConvergence(t *testing.T) {
 	o := env.OpenContent(t, t.TempDir(), fetch.Options{}).Options()
 	o.Config, o.Namespace, o.Settle = manager.Wrap(s.Config), namespace, time.Second
 	o.Runtimes, o.Permissions = runtime.Everywhere(runtime.Deployment), &controller.Permissions{}
-	o.FirstGeneration = firstgen.Options{Enabled: true}
+	o.FirstGeneration = setup.Extension(firstgen.Options{Enabled: true})
 	s.RunManager(t, o)
 
 	applierCalls := &env.Audit{}

@@ -118,7 +118,7 @@ func (c *BuildCmd) check(w io.Writer, folder *xpkg.Folder, kind xpkg.Kind) (*xpk
 		}
 		return nil, f
 	}
-	if err := writeFindings(w, findings); err != nil {
+	if err := WriteFindings(w, findings); err != nil {
 		return nil, err
 	}
 	return folder.Package(read)

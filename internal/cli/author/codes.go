@@ -10,12 +10,7 @@ import (
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrExtensions,
-		ErrFunctionRuntime,
-		ErrFunctionUnknown,
-		ErrInvalidResource,
-		ErrKindWithoutSchema,
 		ErrNotFirstGeneration,
-		ErrNothingToValidate,
 		goprogram.ErrGoBuild,
 		goprogram.ErrNoGo,
 		scaffold.ErrFolderNotEmpty,

@@ -26,8 +26,8 @@ func everyCheck(policy xpkg.Policy, limits xpkg.Limits) check.Options {
 	return check.Options{Limits: limits, Policy: policy, CRDs: crdvalidation.ValidateCRD}
 }
 
-// writeReport writes findings as text, JSON, YAML or SARIF.
-func writeReport(w io.Writer, findings []xpkg.Finding, sarif bool, output terminal.OutputFlag) error {
+// WriteReport writes findings as text, JSON, YAML or SARIF.
+func WriteReport(w io.Writer, findings []xpkg.Finding, sarif bool, output terminal.OutputFlag) error {
 	if sarif {
 		report, err := check.SARIF(findings)
 		if err != nil {
@@ -39,11 +39,11 @@ func writeReport(w io.Writer, findings []xpkg.Finding, sarif bool, output termin
 	if findings == nil {
 		findings = []xpkg.Finding{}
 	}
-	return output.Print(w, findings, func(w io.Writer) error { return writeFindings(w, findings) })
+	return output.Print(w, findings, func(w io.Writer) error { return WriteFindings(w, findings) })
 }
 
-// writeFindings writes one line for each finding.
-func writeFindings(w io.Writer, findings []xpkg.Finding) error {
+// WriteFindings writes one line for each finding.
+func WriteFindings(w io.Writer, findings []xpkg.Finding) error {
 	for _, f := range findings {
 		if _, err := fmt.Fprintln(w, strings.ReplaceAll(terminal.Safe(f.String()), "\n", `\n`)); err != nil {
 			return err
@@ -52,8 +52,8 @@ func writeFindings(w io.Writer, findings []xpkg.Finding) error {
 	return nil
 }
 
-// count returns the number of findings: "2 errors, 1 warning", or "no findings".
-func count(findings []xpkg.Finding) (text string, failed bool) {
+// CountFindings returns the number of findings: "2 errors, 1 warning", or "no findings".
+func CountFindings(findings []xpkg.Finding) (text string, failed bool) {
 	n := map[xpkg.Severity]int{}
 	for _, f := range findings {
 		n[f.Severity]++

@@ -135,7 +135,7 @@ func (c *BuildCmd) buildFirst(env *terminal.Env, f firstFolder, base *image.Imag
 	if err := xpkg.Failed(found); err != nil {
 		return err
 	}
-	if err := writeFindings(env.Stderr, found); err != nil {
+	if err := WriteFindings(env.Stderr, found); err != nil {
 		return err
 	}
 	files, err := f.files(c.StreamLimits())

@@ -49,10 +49,10 @@ func (c *LintCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := writeReport(env.Stdout, findings, c.SARIF, c.OutputFlag); err != nil {
+	if err := WriteReport(env.Stdout, findings, c.SARIF, c.OutputFlag); err != nil {
 		return err
 	}
-	text, failed := count(findings)
+	text, failed := CountFindings(findings)
 	fmt.Fprintf(env.Stderr, "%s: %s\n", terminal.SafeLine(c.Package), text)
 	if failed {
 		return terminal.ExitCode(errcode.Invalid.Exit)
@@ -76,16 +76,17 @@ func (c *LintCmd) findings(env *terminal.Env) ([]xpkg.Finding, error) {
 	switch {
 	case err == nil && info.IsDir() && !isLayout(at.Path):
 		return c.lintFolder(env, at.Path)
-	case err == nil && !info.IsDir() && isYAMLFile(at.Path):
+	case err == nil && !info.IsDir() && IsYAMLFile(at.Path):
 		return c.file(env, at.Path)
-	case errors.Is(err, os.ErrNotExist) && !isYAMLFile(at.Path) && filepath.Ext(at.Path) != ".xpkg":
+	case errors.Is(err, os.ErrNotExist) && !IsYAMLFile(at.Path) && filepath.Ext(at.Path) != ".xpkg":
 		return nil, xpkg.ErrFolderNotFound.New(nil, "the folder or file %s does not exist", at.Path).
 			WithDo("Check the path. A reference must have a :tag or an @sha256 digest.")
 	}
 	return c.lintImage(env, at)
 }
 
-func isYAMLFile(name string) bool {
+// IsYAMLFile reports whether the extension of a file is that of YAML.
+func IsYAMLFile(name string) bool {
 	ext := filepath.Ext(name)
 	return ext == ".yaml" || ext == ".yml"
 }

@@ -14,16 +14,16 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
-	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -84,7 +84,7 @@ func (c *LogsCmd) open(env *terminal.Env) (io.ReadCloser, error) {
 			return log, err
 		}
 	}
-	runs, err := c.find(ctx)
+	runs, err := c.find(env)
 	if err != nil {
 		return nil, err
 	}
@@ -150,14 +150,15 @@ func (l logged) former() string {
 }
 
 // find returns the program of the package, or of the object of the first generation, with the name.
-func (c *LogsCmd) find(ctx context.Context) (logged, error) {
+func (c *LogsCmd) find(env *terminal.Env) (logged, error) {
+	ctx := env.Context
 	cluster, err := c.Client(ctx)
 	if err != nil {
 		return logged{}, err
 	}
 	name := inventory.Name(c.Name)
 	if inventory.IsObjectName(name) {
-		return c.findOf(ctx, cluster, name)
+		return c.findOf(ctx, cluster, env.Frontend, name)
 	}
 	return c.findPackage(ctx, cluster, name)
 }
@@ -177,22 +178,20 @@ func (c *LogsCmd) findPackage(ctx context.Context, cluster client.Client, name i
 
 // findOf returns the program of an object of the first generation: that of its Package, unless a Provider runs it. Without a Provider,
 // permissions in the namespace of the object are sufficient.
-func (c *LogsCmd) findOf(ctx context.Context, cluster client.Client, name inventory.Name) (logged, error) {
-	o, err := inventory.ReadObject(ctx, cluster, name)
+func (c *LogsCmd) findOf(ctx context.Context, cluster client.Client, api *frontend.API, name inventory.Name) (logged, error) {
+	o, err := inventory.ReadObject(ctx, cluster, api, name)
 	if err != nil {
 		return logged{}, err
 	}
-	p, isPackage := o.(*packagesv1alpha1.Package)
-	if in, ok := o.(packagesv1alpha1.Install); ok && in.InstallStatus().PackageRecord != nil {
-		r := in.InstallStatus().PackageRecord
-		o, err := inventory.ReadObject(ctx, cluster, inventory.Name(path.Join(packagesv1alpha1.PackageKind, r.Namespace, r.Name)))
-		if err != nil {
-			return logged{}, err
-		}
-		p, isPackage = o.(*packagesv1alpha1.Package)
+	record, err := api.RecordOf(ctx, cluster, o)
+	if err != nil {
+		return logged{}, apiserver.Classify(err, "read the record of %s", name)
 	}
-	switch by := controllerOf(p); {
-	case by == nil && isPackage && p.Spec.Controller.Deployment == nil:
+	if record == nil {
+		record = o
+	}
+	switch by := record.Controller; {
+	case by == nil && !record.IsInstall && !record.HasController:
 		return logged{}, ErrNoLogs.New(nil, "%s has no controller", name)
 	case by == nil:
 		return logged{}, ErrNoLogs.New(errors.New(o.GetCondition(v1.TypeReady).Message), "%s runs no controller yet", name).
@@ -200,16 +199,8 @@ func (c *LogsCmd) findOf(ctx context.Context, cluster client.Client, name invent
 	case by.Kind == v1.ProviderKind:
 		return c.findPackage(ctx, cluster, inventory.Name(path.Join(v1.ProviderKind, by.Name)))
 	}
-	owner := plan.Owner{Kind: packagesv1alpha1.PackageKind, Name: p.Name}
-	return logged{processruntime.ProcessName(p.Namespace, owner), p.Status.ControllerRef.Namespace, p.Status.ControllerRef.Name, nil}, nil
-}
-
-// controllerOf returns the object that runs the controller of a Package, or nil.
-func controllerOf(p *packagesv1alpha1.Package) *packagesv1alpha1.ObjectReference {
-	if p == nil {
-		return nil
-	}
-	return p.Status.ControllerRef
+	owner := plan.Owner{Namespace: record.GetNamespace(), Name: record.GetName()}
+	return logged{runtime.ProcessName(owner), record.Controller.Namespace, record.Controller.Name, nil}, nil
 }
 
 // ofPackage returns the program of the revision whose runtime runs: the active one, which is not the newest after a rollback

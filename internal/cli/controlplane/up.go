@@ -36,7 +36,7 @@ type UpCmd struct {
 	flags.CacheLimitFlag
 	manager.PermissionFlags
 	manager.DependencyFlags
-	manager.FirstGenerationFlags
+	manager.KindFlags
 	Port           *int          `repeat:"never" placeholder:"PORT" help:"Port of the API server; 0 picks a free one. Default is the port of the last start, or 16443."`
 	RegistryPort   *int          `repeat:"never" placeholder:"PORT" help:"Port of the registry; 0 picks a free one. Default is the port of the last start, or 15000."`
 	StartTimeout   time.Duration `repeat:"never" default:"3m" help:"Deadline for the control plane to become ready."`
@@ -50,8 +50,16 @@ type UpCmd struct {
 	Detach         bool          `short:"d" repeat:"never" help:"Run in the background, and return when the control plane is ready."`
 }
 
-// Run starts a control plane.
-func (c *UpCmd) Run(env *terminal.Env) (err error) {
+// Parts are the parts of a control plane that the program adds.
+type Parts struct {
+	// FirstGeneration is the API of the first generation.
+	FirstGeneration controller.Extension
+	// OpenCore opens the image of Crossplane core.
+	OpenCore func(env *terminal.Env, where string, args []string) (manager.Core, error)
+}
+
+// Run starts a control plane. The command has the flags that the next start needs again.
+func (c *UpCmd) Run(env *terminal.Env, command any, parts Parts) (err error) {
 	dir, err := c.Dir()
 	if err != nil {
 		return err
@@ -79,15 +87,14 @@ func (c *UpCmd) Run(env *terminal.Env) (err error) {
 	if c.Detach {
 		return c.detach(env, dir)
 	}
-	var core *manager.Core
+	var core manager.Core
 	if c.WithCore != "" {
-		if core, err = manager.OpenCore(env, c.WithCore); err != nil {
+		if core, err = parts.OpenCore(env, c.WithCore, c.CoreArg); err != nil {
 			return err
 		}
 		defer terminal.Close(&err, core)
-		core.Args = c.CoreArg
 	}
-	repeated, err := repeatedFlags(env.Args)
+	repeated, err := repeatedFlags(command, env.Args)
 	if err != nil {
 		return err
 	}
@@ -96,18 +103,18 @@ func (c *UpCmd) Run(env *terminal.Env) (err error) {
 	return up.Run(env.Context, up.Options{
 		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version, Flags: repeated,
 		Unblock: webhooks.Unblock,
-		Manager: localManager(progress, c, dir, choice, privileges, core),
+		Manager: localManager(parts.FirstGeneration, progress, c, dir, choice, privileges, core),
 		Progress: func(e up.Event) {
 			c.reportEvent(env, progress, e)
 		},
 	})
 }
 
-// repeatedFlags returns the flags among the arguments of `xpkg up` that the next start needs again: those of the command without the
+// repeatedFlags returns the flags among the arguments of `xpkg up` that the next start needs again: those of a command without the
 // struct tag repeat:"never", which is for flags that the data directory records and for flags of a single start. Names of files are
 // absolute, so that the flags work in any folder.
-func repeatedFlags(args []string) ([]string, error) {
-	command, err := kong.New(&UpCmd{})
+func repeatedFlags(of any, args []string) ([]string, error) {
+	command, err := kong.New(of)
 	if err != nil {
 		return nil, err
 	}
@@ -186,17 +193,22 @@ func portOrLast(flag *int) int {
 
 // localManager returns the manager of a local control plane. Its log lines are written above the progress
 // line.
-func localManager(progress *terminal.Progress, c *UpCmd, dir string, choice programs.Choice, privileges []manifests.Privilege, core *manager.Core) up.Manager {
+func localManager(
+	first controller.Extension, progress *terminal.Progress, c *UpCmd, dir string, choice programs.Choice, privileges []manifests.Privilege,
+	core manager.Core,
+) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
 		if core != nil {
-			core.Ready = func(version, health string) { e.SetCore(up.Core{Version: version, Health: health}) }
-			core.Failed, core.Refused = e.Warn, e.Fail
+			core.Report(manager.CoreReports{
+				Ready:  func(version, health string) { e.SetCore(up.Core{Version: version, Health: health}) },
+				Failed: e.Warn, Refused: e.Fail,
+			})
 		}
 		return manager.RunManager(ctx, manager.ManagerOptions{
 			Config: e.Config, DataDir: dir, Core: core, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir), CacheLimit: c.CacheLimit, ProgramsDir: programsDir(dir),
 			Dependencies: c.DependencyFlags, Indexes: c.Index, IndexKey: c.IndexKeyFlag,
 			Log:     slog.New(slog.NewTextHandler(progress, nil)),
-			Options: controller.Options{Ready: e.Ready, MetricsAddress: c.MetricsAddress, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: c.FirstGenerationOptions()},
+			Options: controller.Options{Ready: e.Ready, MetricsAddress: c.MetricsAddress, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions(), FirstGeneration: first},
 		})
 	}
 }

@@ -82,7 +82,7 @@ func TestRepeatedFlagsOfUp(t *testing.T) {
 
 func repeated(t *testing.T, args []string) string {
 	t.Helper()
-	out, err := repeatedFlags(args)
+	out, err := repeatedFlags(&UpCmd{}, args)
 	if err != nil {
 		t.Fatal(err)
 	}

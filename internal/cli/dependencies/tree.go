@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -22,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -94,7 +93,7 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	t, err := readPackageTree(env.Context, cluster)
+	t, err := readPackageTree(env.Context, cluster, env.Frontend)
 	name := inventory.Name(c.Name)
 	if inventory.IsObjectName(name) && (err == nil || errors.Is(err, apply.ErrForbidden)) {
 		return c.runObject(env, cluster, t, err)
@@ -131,39 +130,34 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 // runObject prints the tree of the package that an object of the first generation uses. If the user is not allowed to read packages,
 // or the object uses none, it prints the object with its kinds.
 func (c *TreeCmd) runObject(env *terminal.Env, cluster client.Client, t *packageTree, forbidden error) error {
-	o, err := inventory.ReadObject(env.Context, cluster, inventory.Name(c.Name))
+	o, err := inventory.ReadObject(env.Context, cluster, env.Frontend, inventory.Name(c.Name))
 	if err != nil {
 		return err
 	}
-	record, _ := o.(*packagesv1alpha1.Package)
+	record := o
 	n := &node{
-		Kind: o.PackageKind(), Name: path.Join(o.GetNamespace(), o.GetName()), Healthy: inventory.Status(o, v1.TypeReady), Reason: inventory.Explicit,
+		Kind: o.PackageKind(), Name: o.ShortName(), Healthy: inventory.Status(o, v1.TypeReady), Reason: inventory.Explicit,
 		Deleting: o.GetDeletionTimestamp() != nil, Message: o.GetCondition(v1.TypeReady).Message, Objects: map[string]int{},
 	}
-	if in, ok := o.(packagesv1alpha1.Install); ok {
+	if o.IsInstall {
 		if forbidden == nil {
-			p, err := t.all.Used(in)
+			p, err := t.all.Used(o)
 			if err != nil {
 				return err
 			}
 			return c.print(env, []*node{t.grow(p)}, t.names())
 		}
-		fmt.Fprintf(env.Stderr, "note: the package that %s uses is not shown: %s\n", inventory.ShortName(in), terminal.Safe(forbidden.Error()))
-		n.Version = inventory.ShortVersion(inventory.RequestedPackage(in))
-		if r := in.InstallStatus().PackageRecord; r != nil {
-			record = &packagesv1alpha1.Package{}
-			if err := cluster.Get(env.Context, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, record); err != nil {
-				record = nil // The user may read install objects only.
-			}
-		}
+		fmt.Fprintf(env.Stderr, "note: the package that %s uses is not shown: %s\n", inventory.ShortName(o), terminal.Safe(forbidden.Error()))
+		n.Version = inventory.ShortVersion(o.Package)
+		record, _ = env.Frontend.RecordOf(env.Context, cluster, o) // The user may read install objects only.
 	}
 	if record != nil {
-		n.Version = cmp.Or(n.Version, record.Spec.Version)
-		if defined := len(record.Spec.CRDs); defined > 0 {
+		n.Version = cmp.Or(n.Version, record.Presentation.Version)
+		if defined := len(record.Defines); defined > 0 {
 			n.Objects["CustomResourceDefinition"] = defined
 		}
 	}
-	return c.print(env, []*node{n}, inventory.ResourceNames([]packagesv1alpha1.Object{o}))
+	return c.print(env, []*node{n}, inventory.ResourceNames([]*frontend.Object{o}))
 }
 
 // print prints trees, which contain the objects with the names.
@@ -216,7 +210,7 @@ type packageTree struct {
 	// unknown are the packages in the tree whose dependencies are not in the Lock, although they have an active revision.
 	unknown []string
 	// installs are the install objects of the first generation.
-	installs []packagesv1alpha1.Install
+	installs []*frontend.Object
 }
 
 // runningRevision is the revision of a package that runs.
@@ -234,10 +228,10 @@ func newPackageTree(all *inventory.Inventory) *packageTree {
 
 // readPackageTree reads everything that a tree shows. The Lock contains it for the packages that run the requested version. Revisions are
 // larger, so they are read only for the kinds of the other packages.
-func readPackageTree(ctx context.Context, c client.Client) (*packageTree, error) {
-	var installs []packagesv1alpha1.Install
+func readPackageTree(ctx context.Context, c client.Client, api *frontend.API) (*packageTree, error) {
+	var installs []*frontend.Object
 	var reads sync.WaitGroup
-	reads.Go(func() { installs = inventory.ReadInstalls(ctx, c) })
+	reads.Go(func() { installs = frontend.Installs(api.All(ctx, c)) })
 	all, err := inventory.LoadNamed(ctx, c)
 	reads.Wait()
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -23,7 +25,7 @@ func TestTheTreeShowsTheInstallObjectsOfAProvider(t *testing.T) {
 	p := &v1.Provider{}
 	p.Name, p.Spec.Package = "boats", "registry.example.org/boats:v1.0.0"
 	tree := newPackageTree(&inventory.Inventory{Packages: []v1.Package{p}, Lock: &v1beta1.Lock{}})
-	tree.installs = []packagesv1alpha1.Install{in}
+	tree.installs = []*frontend.Object{firstgen.Frontend().Of(in)}
 	var text strings.Builder
 	tree.grow(p).write(&text, "", "")
 	if !strings.Contains(text.String(), "└─ used by PackageInstall team/mine Ready=Unknown") {

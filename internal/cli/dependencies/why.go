@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -137,7 +137,7 @@ func (v *reasonView) write(w io.Writer) error {
 
 // installed sets the reason for which the package is installed, and the objects that use it, if a cluster is inspected. If several
 // packages are installed from a repository, a package that a user installed takes precedence.
-func (v *reasonView) installed(all *inventory.Inventory, uses state.Uses) {
+func (v *reasonView) installed(all *inventory.Inventory, uses frontend.Uses) {
 	if all == nil {
 		return
 	}
@@ -151,14 +151,14 @@ func (v *reasonView) installed(all *inventory.Inventory, uses state.Uses) {
 }
 
 // usersOf returns the objects of the first generation that use a package.
-func usersOf(p v1.Package, uses state.Uses) []string {
+func usersOf(p v1.Package, uses frontend.Uses) []string {
 	var out []string
 	for _, o := range inventory.InstallsOf(uses.Installs, p) {
 		out = append(out, fmt.Sprintf("%s %s/%s", o.Kind, o.Namespace, o.Name))
 	}
 	for _, k := range uses.Kinds {
 		if p.PackageKind() == v1.ProviderKind && k.Provider == p.GetName() {
-			out = append(out, fmt.Sprintf("%s %s/%s for %s", packagesv1alpha1.PackageKind, k.Package.Namespace, k.Package.Name, k.Kind))
+			out = append(out, fmt.Sprintf("%s %s for %s", k.Object.PackageKind(), k.Object.ShortName(), k.Kind))
 		}
 	}
 	return out
@@ -207,7 +207,7 @@ type subject struct {
 	name string
 	// all are the installed packages, and uses the objects of the first generation that use them, if a cluster is inspected.
 	all  *inventory.Inventory
-	uses state.Uses
+	uses frontend.Uses
 	// locate locates packages, if a cluster is inspected.
 	locate versions.Locate
 }
@@ -230,7 +230,7 @@ func (c *WhyCmd) subject(env *terminal.Env) (subject, error) {
 	case len(closure.Match(name)) == 0:
 		return subject{}, err
 	}
-	uses, _ := selection.ReadUses(env.Context, cluster, c.ClusterFlags)
+	uses, _ := selection.ReadUses(env.Context, cluster, c.ClusterFlags, env.Frontend)
 	return subject{closure, name, all, uses, versions.LocatorIn(cluster, c.Namespace, all)}, nil
 }
 

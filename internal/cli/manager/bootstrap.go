@@ -17,8 +17,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/version"
 )
 
-// managerFlags are the settings of the manager in a cluster.
-type managerFlags struct {
+// ManagerFlags are the settings of the manager in a cluster.
+type ManagerFlags struct {
 	Namespace         string              `default:"crossplane-system" help:"Namespace of the manager and of runtimes."`
 	Image             string              `placeholder:"IMAGE" help:"Image of the manager. Default is the image of this version."`
 	ImagePullSecret   []string            `placeholder:"NAME" help:"Secret of the namespace with credentials for the image. Can be given more than once."`
@@ -35,9 +35,9 @@ type managerFlags struct {
 	DependencyRemoval graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them."`
 }
 
-// options returns the options of the manifests for a manager beside Crossplane core with these ServiceAccounts. There are none
+// Options returns the options of the manifests for a manager beside Crossplane core with these ServiceAccounts. There are none
 // without core.
-func (f managerFlags) options(ctx context.Context, core []types.NamespacedName) (bootstrap.Options, error) {
+func (f ManagerFlags) Options(ctx context.Context, core []types.NamespacedName) (bootstrap.Options, error) {
 	if f.Replicas < 1 {
 		return bootstrap.Options{}, bootstrap.ErrOption.New(nil, "--replicas is %d; the minimum is 1", f.Replicas)
 	}
@@ -59,7 +59,7 @@ func (f managerFlags) options(ctx context.Context, core []types.NamespacedName) 
 }
 
 // indexKeys returns the content of the file with the keys of indexes, or "" without one.
-func (f managerFlags) indexKeys(ctx context.Context) (string, error) {
+func (f ManagerFlags) indexKeys(ctx context.Context) (string, error) {
 	if f.IndexKey == "" {
 		return "", nil
 	}
@@ -72,7 +72,7 @@ func (f managerFlags) indexKeys(ctx context.Context) (string, error) {
 
 // BootstrapCmd implements `xpkg bootstrap`.
 type BootstrapCmd struct {
-	managerFlags
+	ManagerFlags
 	BesideCore  bool                  `help:"Run beside Crossplane core: also print the policy that denies core writes of packages."`
 	CoreAccount []string              `placeholder:"NAMESPACE/NAME" help:"With --beside-core, ServiceAccount of core. Default is crossplane in the namespace of the manager. Can be given more than once."`
 	CoreValues  bool                  `help:"With --beside-core, print the values for the Helm chart of Crossplane instead of the manifests."`
@@ -89,7 +89,7 @@ func (c *BootstrapCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	options, err := c.options(env.Context, core)
+	options, err := c.Options(env.Context, core)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (c *DoctorCmd) Run(env *terminal.Env) error {
 	opts.Attempts = 1
 	registries := remote.New(opts)
 	defer registries.Close()
-	reader := doctor.Reader{Config: cfg, Client: cluster, Namespace: c.Namespace, Now: time.Now, Code: errcodes.Named, Ping: registries.Ping}
+	reader := doctor.Reader{Config: cfg, Client: cluster, Frontend: env.Frontend, Namespace: c.Namespace, Now: time.Now, Code: errcodes.Named, Ping: registries.Ping}
 	facts, err := reader.Read(env.Context)
 	if err != nil {
 		return apiserver.Classify(err, "read the state of the cluster")

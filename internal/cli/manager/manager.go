@@ -52,7 +52,7 @@ type ManagerCmd struct {
 	flags.CacheLimitFlag
 	flags.LimitFlags
 	PermissionFlags
-	FirstGenerationFlags
+	KindFlags
 	CacheDir           string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg/packages in the user's cache folder."`
 	Namespace          string        `default:"crossplane-system" help:"Namespace of runtimes and of pull secrets."`
 	PollInterval       time.Duration `default:"1m" help:"Interval at which the tags of packages with the pull policy Always are resolved again."`
@@ -70,8 +70,8 @@ type ManagerCmd struct {
 	LogFormat         string        `enum:"text,json" default:"text" help:"Log format: text or json."`
 }
 
-// Run runs the manager until it is stopped.
-func (c *ManagerCmd) Run(env *terminal.Env) error {
+// Run runs the manager with the API of the first generation until it is stopped.
+func (c *ManagerCmd) Run(env *terminal.Env, first controller.Extension) error {
 	if c.InsecureSkipTLSVerify {
 		return terminal.ErrUsage.New(nil, "--insecure-skip-tls-verify cannot be used with the manager").
 			WithDo("Pass the CA of each registry, such as --ca-file registry.example.com=ca.pem.")
@@ -114,7 +114,7 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
 			ActivationDeadline: c.ActivationDeadline, Permissions: c.Permissions(),
 			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
-			FirstGeneration: c.FirstGenerationOptions(),
+			FirstGeneration: first,
 			Remote:          os.Getenv("KUBERNETES_SERVICE_HOST") == "",
 			Runtimes:        choice, MakeNamespace: !needsNamespace, CertificateOverlap: c.CertificateOverlap, RuntimePrivileges: privileges,
 		},
@@ -198,7 +198,7 @@ type ManagerOptions struct {
 	// IndexKey selects the keys that must have signed the indexes.
 	IndexKey content.IndexKeyFlag
 	// Core is the Crossplane core that runs beside the manager as a process. It may be nil.
-	Core *Core
+	Core Core
 }
 
 // RunManager runs a manager with a package cache in a folder of this machine.
@@ -237,7 +237,7 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 		opts.Processes, opts.InUse = processes, pruneWith(packages.Use, roots, o.Core)
 		if o.Core != nil {
 			coreCtx, stop := context.WithCancel(ctx)
-			wait, err := o.Core.start(coreCtx, &opts, source, roots, processes, o.ProgramsDir)
+			wait, err := o.Core.Start(coreCtx, &opts, source, roots, processes, o.ProgramsDir)
 			if err != nil {
 				stop()
 				return err

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -17,8 +20,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// migrateFlags are the flags of both directions of a migration.
-type migrateFlags struct {
+// MigrateFlags are the flags of both directions of a migration.
+type MigrateFlags struct {
 	Wait   time.Duration `short:"w" default:"10m" placeholder:"DURATION" help:"Time limit of each step. Default is 10m."`
 	DryRun bool          `help:"Show the plan without carrying it out. Exits with code 2 if there are steps to carry out."`
 	terminal.ConsentFlag
@@ -26,9 +29,23 @@ type migrateFlags struct {
 	terminal.OutputFlag
 }
 
-// migrate prints a plan, asks for consent, and carries out the steps that are not done. The command is the one that continues
-// after a failure.
-func (f migrateFlags) migrate(env *terminal.Env, plan *migration.Plan, command string) error {
+// Connect returns the configuration and a client of the cluster.
+func (f MigrateFlags) Connect(ctx context.Context) (*rest.Config, client.Client, error) {
+	cfg, err := f.Config(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err := clusterClient(cfg)
+	return cfg, cluster, apiserver.Classify(err, "reach the cluster")
+}
+
+// Migrate prints a plan, asks for consent, and carries out the steps that are not done.
+func (f MigrateFlags) Migrate(env *terminal.Env, planned func(context.Context) (*migration.Plan, error)) error {
+	plan, err := planned(env.Context)
+	if err != nil {
+		return classify(err, "plan the migration")
+	}
+	command := commandLine(env) // It continues after a failure.
 	switch pending := plan.Pending(); {
 	case f.DryRun || pending == 0:
 		if err := f.Print(env.Stdout, plan, plan.WriteText); err != nil || pending == 0 {
@@ -62,7 +79,7 @@ func (f migrateFlags) migrate(env *terminal.Env, plan *migration.Plan, command s
 }
 
 // run carries out the steps, and prints each when it is done.
-func (f migrateFlags) run(env *terminal.Env, plan *migration.Plan, command string) error {
+func (f MigrateFlags) run(env *terminal.Env, plan *migration.Plan, command string) error {
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
 	err := plan.Run(env.Context, f.Wait, progress.Set, func(s *migration.Step) error {

@@ -1,30 +1,26 @@
 package manager
 
 import (
-	"github.com/xpkg-dev/xpkg/internal/apiserver"
+	"context"
+
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/migration"
 	"github.com/xpkg-dev/xpkg/internal/migration/tocore"
 )
 
 // migrateToCoreCmd implements `xpkg migrate to-core`.
 type migrateToCoreCmd struct {
 	Namespace string `default:"crossplane-system" help:"Namespace of the manager and of Crossplane."`
-	migrateFlags
+	MigrateFlags
 }
 
 // Run moves the packages of the cluster back to Crossplane core, and removes the manager.
 func (c *migrateToCoreCmd) Run(env *terminal.Env) error {
-	cfg, err := c.Config(env.Context)
+	_, cluster, err := c.Connect(env.Context)
 	if err != nil {
 		return err
 	}
-	cluster, err := clusterClient(cfg)
-	if err != nil {
-		return apiserver.Classify(err, "reach the cluster")
-	}
-	plan, err := tocore.Plan(env.Context, tocore.Options{Client: cluster, Namespace: c.Namespace})
-	if err != nil {
-		return classify(err, "plan the migration")
-	}
-	return c.migrate(env, plan, commandLine(env))
+	return c.Migrate(env, func(ctx context.Context) (*migration.Plan, error) {
+		return tocore.Plan(ctx, tocore.Options{Client: cluster, Namespace: c.Namespace})
+	})
 }

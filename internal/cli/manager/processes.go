@@ -27,8 +27,12 @@ func startSupervisor(dir string, source *fetch.Source, log *slog.Logger) (*proce
 }
 
 // pruneWith deletes unpacked images that neither a package nor core requires whenever the set of required contents changes.
-func pruneWith(use func(string, []oci.Digest) error, roots *sandbox.Roots, core *Core) func(string, []oci.Digest) error {
+func pruneWith(use func(string, []oci.Digest) error, roots *sandbox.Roots, core Core) func(string, []oci.Digest) error {
 	return func(cluster string, contents []oci.Digest) error {
-		return errors.Join(use(cluster, contents), roots.Prune(append(core.contents(), contents...)))
+		required := contents
+		if core != nil {
+			required = append(core.Contents(), contents...)
+		}
+		return errors.Join(use(cluster, contents), roots.Prune(required))
 	}
 }

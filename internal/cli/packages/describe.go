@@ -15,12 +15,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -60,7 +60,7 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	installs := inventory.ReadInstalls(env.Context, cluster)
+	installs := frontend.Installs(env.Frontend.All(env.Context, cluster))
 	var found []inventory.Object
 	if c.Selector != "" {
 		selected, err := c.Select(all.Packages)
@@ -72,7 +72,7 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 		}
 	}
 	for _, name := range c.Names {
-		o, err := described(env.Context, cluster, all, name, installs)
+		o, err := described(env, cluster, all, name, installs)
 		if err != nil {
 			return err
 		}
@@ -82,12 +82,11 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 	for _, o := range found {
 		var d *description
 		switch o := o.(type) {
-		case *packagesv1alpha1.Package:
-			d = describeOwn(o)
-			d.Events = readEvents(env.Context, cluster, []client.Object{o})
-		case packagesv1alpha1.Install:
-			notePartial(env, "the package that "+inventory.ShortName(o)+" uses is not shown", all.Forbidden)
-			d = describeInstall(env.Context, cluster, o)
+		case *frontend.Object:
+			if o.IsInstall {
+				notePartial(env, "the package that "+inventory.ShortName(o)+" uses is not shown", all.Forbidden)
+			}
+			d = describeObject(env.Context, cluster, env.Frontend, o)
 		case v1.Package:
 			if d, err = c.describe(env.Context, cluster, all, o); err != nil {
 				return err
@@ -116,7 +115,9 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 // described returns the object that a name of a command line describes: a package, for an install object the package that it
 // uses, or the install object itself if the user may not read packages, or a Package of the first generation. It fails with PackageNotFound, and with the state of the install objects with the
 // name.
-func described(ctx context.Context, cluster client.Client, all *inventory.Inventory, name inventory.Name, installs []packagesv1alpha1.Install) (inventory.Object, error) {
+func described(
+	env *terminal.Env, cluster client.Client, all *inventory.Inventory, name inventory.Name, installs []*frontend.Object,
+) (inventory.Object, error) {
 	if !inventory.IsObjectName(name) {
 		p, err := all.Find(name)
 		if err != nil {
@@ -124,53 +125,34 @@ func described(ctx context.Context, cluster client.Client, all *inventory.Invent
 		}
 		return p, nil
 	}
-	o, err := inventory.ReadObject(ctx, cluster, name)
+	o, err := inventory.ReadObject(env.Context, cluster, env.Frontend, name)
 	if err != nil {
 		return nil, err
 	}
-	if in, ok := o.(packagesv1alpha1.Install); ok {
-		if all.Forbidden != nil {
-			return in, nil
-		}
-		p, err := all.Used(in)
-		if err != nil {
-			return nil, err
-		}
-		return p, nil
+	if !o.IsInstall || all.Forbidden != nil {
+		return o, nil
 	}
-	return o, nil
+	p, err := all.Used(o)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
-// describeOwn returns the description of a Package of the first generation without events. It has no revisions.
-func describeOwn(p *packagesv1alpha1.Package) *description {
-	d := &description{
-		Kind: p.PackageKind(), Name: p.Namespace + "/" + p.Name, Package: inventory.ControllerImage(p), Created: p.CreationTimestamp.Time,
-		Reason: inventory.Explicit, Conditions: conditionViews(p.Status.ConditionedStatus.ConditionedStatus.Conditions), Objects: map[string][]string{}, Permissions: p.Spec.Permissions.Rules,
-		Dependencies: []requirement{}, Revisions: []revisionView{}, Events: []eventView{},
-		Presentation: xpkg.Presentation{
-			Title: p.Spec.Title, Summary: p.Spec.OverviewShort, Description: p.Spec.Overview, Readme: p.Spec.Readme, Category: p.Spec.Category,
-			Version: p.Spec.Version, Company: p.Spec.Company, Keywords: p.Spec.Keywords, Website: p.Spec.Website, Source: p.Spec.Source, License: p.Spec.License, PackageType: p.Spec.PackageType,
-		},
+// describeObject returns the description of an object of an API, from its record if it has one. It has no revisions.
+func describeObject(ctx context.Context, cluster client.Client, api *frontend.API, o *frontend.Object) *description {
+	record, objects := o, []client.Object{o}
+	if r, err := api.RecordOf(ctx, cluster, o); r != nil && err == nil {
+		record, objects = r, append(objects, r)
 	}
-	if by := p.Status.ControllerRef; by != nil {
+	d := &description{
+		Kind: o.PackageKind(), Name: o.ShortName(), Package: o.Package, Created: o.GetCreationTimestamp().Time, Reason: inventory.Explicit,
+		Conditions: conditionViews(o.Conditions), Objects: map[string][]string{}, Permissions: record.Permissions, Kinds: record.Defines,
+		Dependencies: []requirement{}, Revisions: []revisionView{}, Events: readEvents(ctx, cluster, objects), Presentation: record.Presentation,
+	}
+	if by := record.Controller; by != nil {
 		d.Objects[by.Kind] = append(d.Objects[by.Kind], path.Join(by.Namespace, by.Name))
 	}
-	for _, k := range p.Spec.CRDs {
-		d.Kinds = append(d.Kinds, k.Kind+" of "+k.APIVersion)
-	}
-	return d
-}
-
-// describeInstall returns the description of an install object, from its record.
-func describeInstall(ctx context.Context, cluster client.Client, in packagesv1alpha1.Install) *description {
-	record, objects := &packagesv1alpha1.Package{}, []client.Object{in}
-	if r := in.InstallStatus().PackageRecord; r != nil && cluster.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, record) == nil {
-		objects = append(objects, record)
-	}
-	d := describeOwn(record)
-	d.Kind, d.Name, d.Package = in.PackageKind(), in.GetNamespace()+"/"+in.GetName(), inventory.RequestedPackage(in)
-	d.Created, d.Conditions = in.GetCreationTimestamp().Time, conditionViews(in.InstallStatus().ConditionedStatus.ConditionedStatus.Conditions)
-	d.Events = readEvents(ctx, cluster, objects)
 	return d
 }
 

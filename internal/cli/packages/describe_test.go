@@ -7,9 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
@@ -108,7 +109,7 @@ func TestObjectsOfTheFirstGenerationAreDescribedByTheirNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	installs := inventory.ReadInstalls(t.Context(), cluster)
+	installs := frontend.Installs(firstgen.Frontend().All(t.Context(), cluster))
 	for name, want := range map[inventory.Name]string{
 		"boats": "provider/boats", "packageinstall/team/mine": "provider/boats", "ClusterPackageInstall/team/boats": "provider/boats",
 		"package/team/redis": "package/team/redis", "package/team/boats": "package/team/boats",
@@ -117,7 +118,7 @@ func TestObjectsOfTheFirstGenerationAreDescribedByTheirNames(t *testing.T) {
 		"package/team/none":                "package/team/none does not exist",
 		"mine":                             "PackageInstall team/mine Ready=True Available",
 	} {
-		o, err := described(t.Context(), cluster, all, name, installs)
+		o, err := described(testEnv(t), cluster, all, name, installs)
 		switch {
 		case err == nil && inventory.ShortName(o) != want:
 			t.Errorf("%s: the object %s, want %s", name, inventory.ShortName(o), want)
@@ -134,12 +135,13 @@ func TestObjectsOfTheFirstGenerationAreDescribedByTheirNames(t *testing.T) {
 }
 
 func TestAPackageOfAUserIsDescribed(t *testing.T) {
-	o, err := inventory.ReadObject(t.Context(), firstGenerationCluster(t, interceptor.Funcs{}), "package/team/redis")
+	cluster := firstGenerationCluster(t, interceptor.Funcs{})
+	o, err := inventory.ReadObject(t.Context(), cluster, firstgen.Frontend(), "package/team/redis")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := describeOwn(o.(*packagesv1alpha1.Package)).write(&out); err != nil {
+	if err := describeObject(t.Context(), cluster, firstgen.Frontend(), o).write(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/selection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -52,16 +53,16 @@ func (c *ListCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return adviseNamespace(err)
 	}
-	return c.Print(env.Stdout, c.list(env, cluster, all, allObjects(env.Context, cluster, all), selector))
+	return c.Print(env.Stdout, c.list(env, cluster, all, allObjects(env, cluster, all), selector))
 }
 
 // allObjects returns the packages, and the objects of the first generation of all namespaces.
-func allObjects(ctx context.Context, cluster client.Client, all *inventory.Inventory) []inventory.Object {
+func allObjects(env *terminal.Env, cluster client.Client, all *inventory.Inventory) []inventory.Object {
 	var found []inventory.Object
 	for _, p := range all.Packages {
 		found = append(found, p)
 	}
-	for _, o := range inventory.ReadObjects(ctx, cluster) {
+	for _, o := range env.Frontend.All(env.Context, cluster) {
 		found = append(found, o)
 	}
 	return found
@@ -82,7 +83,7 @@ func (c *ListCmd) runNamespace(env *terminal.Env, selector labels.Selector) erro
 	if err != nil {
 		return err
 	}
-	objects, forbidden, err := inventory.ReadNamespace(env.Context, cluster, c.Namespace)
+	objects, forbidden, err := inventory.ReadNamespace(env.Context, cluster, env.Frontend, c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -146,14 +147,12 @@ var packageTable = terminal.Table{
 }
 
 // row returns the cells of an object in the table. The function used returns the package that an install object uses, or nil.
-func (c *ListCmd) row(ctx context.Context, cluster client.Client, o inventory.Object, used func(packagesv1alpha1.Install) v1.Package) []string {
+func (c *ListCmd) row(ctx context.Context, cluster client.Client, o inventory.Object, used func(*frontend.Object) v1.Package) []string {
 	switch o := o.(type) {
 	case v1.Package:
 		return c.packageRow(ctx, cluster, o)
-	case packagesv1alpha1.Install:
-		return c.installRow(ctx, cluster, o, used(o))
-	case *packagesv1alpha1.Package:
-		return c.ownRow(o)
+	case *frontend.Object:
+		return c.objectRow(ctx, cluster, o, used(o))
 	}
 	return nil
 }
@@ -167,42 +166,25 @@ func (c *ListCmd) packageRow(ctx context.Context, cluster client.Client, p v1.Pa
 	}
 }
 
-// installRow returns the cells of an install object in the table. Whether it is installed, and the cells of -o wide, are
+// objectRow returns the cells of an object of an API in the table. Whether an install object is installed, and its cells of -o wide, are
 // those of the package that it uses, which may be nil.
-func (c *ListCmd) installRow(ctx context.Context, cluster client.Client, in packagesv1alpha1.Install, used v1.Package) []string {
+func (c *ListCmd) objectRow(ctx context.Context, cluster client.Client, o *frontend.Object, used v1.Package) []string {
 	installed := string(corev1.ConditionFalse)
 	switch {
-	case in.GetDeletionTimestamp() != nil:
+	case o.GetDeletionTimestamp() != nil:
 		installed = deletingStatus
 	case used != nil:
 		installed = inventory.InstalledStatus(used)
-	case in.InstallStatus().PackageRecord != nil:
-		installed = string(corev1.ConditionTrue) // The user may not read the package.
+	case o.IsInstalled:
+		installed = string(corev1.ConditionTrue)
 	}
 	row := []string{
-		inventory.ShortName(in), installed, inventory.Status(in, v1.TypeReady), inventory.RequestedPackage(in), age(in), string(inventory.Explicit),
+		inventory.ShortName(o), installed, inventory.Status(o, v1.TypeReady), c.shortened(o.Package), age(o), string(inventory.Explicit),
 	}
 	if used != nil && c.Output == "wide" {
 		return append(row, c.packageRow(ctx, cluster, used)[len(row):]...)
 	}
-	return append(row, make([]string, len(packageTable.WideHeader))...)
-}
-
-// ownRow returns the cells of a Package that a user created. It is installed when its controller was started, or when it is
-// ready without one.
-func (c *ListCmd) ownRow(p *packagesv1alpha1.Package) []string {
-	ready := inventory.Status(p, v1.TypeReady)
-	installed := string(corev1.ConditionFalse)
-	switch {
-	case p.DeletionTimestamp != nil:
-		installed = deletingStatus
-	case p.Status.ControllerRef != nil || ready == string(corev1.ConditionTrue):
-		installed = string(corev1.ConditionTrue)
-	}
-	return []string{
-		inventory.ShortName(p), installed, ready, c.shortened(inventory.ControllerImage(p)), age(p), string(inventory.Explicit),
-		"", "", firstLine(p.Spec.Title), firstLine(p.Spec.Category),
-	}
+	return append(row, "", "", firstLine(o.Presentation.Title), firstLine(o.Presentation.Category))
 }
 
 // deletingStatus is the status of an object that is being deleted, in place of that of a condition.
@@ -260,7 +242,7 @@ func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 	if err != nil {
 		return err
 	}
-	watches, rows, err := c.startWatches(env.Context, cluster, selector)
+	watches, rows, err := c.startWatches(env, cluster, selector)
 	if err != nil {
 		return err
 	}
@@ -316,25 +298,32 @@ func (c *ListCmd) watch(env *terminal.Env, selector labels.Selector) error {
 	return err
 }
 
-// startWatches lists the objects of every kind, and returns the watches of their changes. Kinds of the first generation that
-// the cluster does not serve, or that the user is not allowed to read, are left out, as in the list.
-func (c *ListCmd) startWatches(ctx context.Context, cluster client.WithWatch, selector labels.Selector) (watches []*inventory.Watch, found []inventory.Event, err error) {
-	for _, kind := range inventory.WatchedKinds() {
-		if c.Namespace != "" && kind.Group != packagesv1alpha1.Group {
+// startWatches lists the objects of every kind, and returns the watches of their changes. Kinds of other APIs that the cluster does not
+// serve, or that the user is not allowed to read, are left out, as in the list.
+func (c *ListCmd) startWatches(
+	env *terminal.Env, cluster client.WithWatch, selector labels.Selector,
+) (watches []*inventory.Watch, found []inventory.Event, err error) {
+	var forbidden error
+	for _, kind := range inventory.WatchedKinds(env.Frontend) {
+		if c.Namespace != "" && kind.Group == v1.Group {
 			continue
 		}
-		w := &inventory.Watch{Cluster: cluster, Kind: kind, Selector: selector, Namespace: c.Namespace}
-		all, err := w.List(ctx)
-		if c.Namespace != "" && apierrors.IsForbidden(err) && kind.Kind == packagesv1alpha1.ClusterPackageInstallKind {
-			continue
-		}
-		if err != nil && kind.Group == packagesv1alpha1.Group && c.Namespace == "" {
+		w := &inventory.Watch{Cluster: cluster, Frontend: env.Frontend, Kind: kind, Selector: selector, Namespace: c.Namespace}
+		all, err := w.List(env.Context)
+		failed := apiserver.Classify(err, "list %ss", strings.ToLower(kind.Kind))
+		switch {
+		case err == nil:
+			watches, found = append(watches, w), append(found, all...)
+		case c.Namespace != "" && apierrors.IsForbidden(err):
+			forbidden = cmp.Or(forbidden, failed)
+		case c.Namespace == "" && kind.Group != v1.Group:
 			return watches, found, nil
+		default:
+			return nil, nil, failed
 		}
-		if err != nil {
-			return nil, nil, apiserver.Classify(err, "list %ss", strings.ToLower(kind.Kind))
-		}
-		watches, found = append(watches, w), append(found, all...)
+	}
+	if len(watches) == 0 {
+		return nil, nil, forbidden
 	}
 	return watches, found, nil
 }
@@ -380,7 +369,7 @@ func (l *watchedList) change(ctx context.Context, e inventory.Event) [][]string 
 		return out
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.objects)) {
-		if in, ok := l.objects[name].(packagesv1alpha1.Install); ok && in.InstallStatus().Provider == p.Name {
+		if in, ok := l.objects[name].(*frontend.Object); ok && in.Provider == p.Name {
 			out = append(out, l.changed(ctx, in)...)
 		}
 	}
@@ -400,12 +389,12 @@ func (l *watchedList) changed(ctx context.Context, o inventory.Object) [][]strin
 }
 
 func (l *watchedList) row(ctx context.Context, o inventory.Object) []string {
-	return l.cmd.row(ctx, l.cluster, o, func(in packagesv1alpha1.Install) v1.Package { return l.used(ctx, in) })
+	return l.cmd.row(ctx, l.cluster, o, func(in *frontend.Object) v1.Package { return l.used(ctx, in) })
 }
 
 // used returns the package that an install object uses, or nil. A package that the selector leaves out is read.
-func (l *watchedList) used(ctx context.Context, in packagesv1alpha1.Install) v1.Package {
-	name := in.InstallStatus().Provider
+func (l *watchedList) used(ctx context.Context, in *frontend.Object) v1.Package {
+	name := in.Provider
 	if name == "" {
 		return nil
 	}

@@ -23,6 +23,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -65,8 +66,8 @@ func TestWatchPrintsChangedRowsOnly(t *testing.T) {
 func TestWatchPrintsTheRowsOfTheList(t *testing.T) {
 	cluster := firstGenerationCluster(t, interceptor.Funcs{})
 	c := &ListCmd{}
-	watches, found, err := c.startWatches(t.Context(), cluster, labels.Everything())
-	if err != nil || len(watches) != len(inventory.WatchedKinds()) {
+	watches, found, err := c.startWatches(testEnv(t), cluster, labels.Everything())
+	if err != nil || len(watches) != len(inventory.WatchedKinds(firstgen.Frontend())) {
 		t.Fatalf("%d watches, %v", len(watches), err)
 	}
 	watched, got := newWatchedList(c, cluster), []string{}
@@ -106,10 +107,15 @@ func TestWatchLeavesOutKindsThatTheListLeavesOut(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	})
-	watches, found, err := (&ListCmd{}).startWatches(t.Context(), cluster, labels.Everything())
+	watches, found, err := (&ListCmd{}).startWatches(testEnv(t), cluster, labels.Everything())
 	if err != nil || len(watches) != len(v1.PackageKinds()) || len(found) != 1 {
 		t.Errorf("%d watches, %d objects, %v", len(watches), len(found), err)
 	}
+}
+
+// testEnv returns the environment of a command of the program.
+func testEnv(t *testing.T) *terminal.Env {
+	return &terminal.Env{Context: t.Context(), Frontend: firstgen.Frontend()}
 }
 
 // installing returns an install object with a label, as the manager leaves it.
@@ -170,7 +176,7 @@ func listed(t *testing.T, cluster client.Client, output, selector string) string
 	}
 	c, out := &ListCmd{}, &strings.Builder{}
 	c.Output = terminal.ListFormat(output)
-	if err := c.Print(out, c.list(&terminal.Env{Context: t.Context(), Stderr: out}, cluster, all, allObjects(t.Context(), cluster, all), labels)); err != nil {
+	if err := c.Print(out, c.list(&terminal.Env{Context: t.Context(), Stderr: out}, cluster, all, allObjects(testEnv(t), cluster, all), labels)); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -8,8 +8,8 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
-	"github.com/xpkg-dev/xpkg/internal/state"
 )
 
 // Read reads the packages of the cluster with Load, LoadPackages or LoadNamed.
@@ -23,14 +23,16 @@ func Read(ctx context.Context, f connection.ClusterFlags, read func(context.Cont
 }
 
 // ReadUses reads the uses of Providers as [inventory.ReadUses] does, with the kinds of the cluster of the flags.
-func ReadUses(ctx context.Context, cluster client.Client, flags connection.ClusterFlags) (state.Uses, error) {
+func ReadUses(
+	ctx context.Context, cluster client.Client, flags connection.ClusterFlags, api *frontend.API,
+) (frontend.Uses, error) {
 	cfg, err := flags.Config(ctx)
 	if err != nil {
-		return state.Uses{}, err
+		return frontend.Uses{}, err
 	}
 	kinds, err := apply.NewCluster(cfg)
 	if err != nil {
-		return state.Uses{}, err
+		return frontend.Uses{}, err
 	}
-	return inventory.ReadUses(ctx, cluster, kinds)
+	return inventory.ReadUses(ctx, cluster, kinds, api)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -31,6 +32,8 @@ type Env struct {
 	Executable string
 	// Verbose makes commands print each blob that they read or write, and the manager log every step.
 	Verbose bool
+	// Frontend is the API whose objects use packages, or nil.
+	Frontend *frontend.API
 	// Args are the arguments of the command, without the program's name.
 	Args []string
 }

@@ -117,7 +117,8 @@ func annotateCommand(in packagesv1alpha1.Install, kind dependency.KindRef, c pro
 	if err != nil {
 		return provide.InstallCommand(c) // Dependencies are always valid JSON.
 	}
-	return state.InstallCommand("annotate --overwrite", in.PackageKind(), in.GetNamespace(), in.GetName(), wording.ShellWord(graph.AnnotationKindProviders+"="+string(record)))
+	annotation := wording.ShellWord(graph.AnnotationKindProviders + "=" + string(record))
+	return Frontend().Of(in).Command("annotate --overwrite", annotation)
 }
 
 // installed are the packages of the cluster.

@@ -196,7 +196,7 @@ func (r *ClusterInstalls) orphansDependents(ctx context.Context, in *packagesv1a
 	}
 	record := &packagesv1alpha1.Package{}
 	err := r.API.Live.Get(ctx, client.ObjectKeyFromObject(in), record)
-	return err == nil && isRecordOf(record, in) && state.IsOwnerlessRecord(record), client.IgnoreNotFound(err)
+	return err == nil && isRecordOf(record, in) && isOwnerlessRecord(record), client.IgnoreNotFound(err)
 }
 
 // reconcileDelete deletes the Provider of an install object, and removes the finalizer when the Provider is gone. A Provider

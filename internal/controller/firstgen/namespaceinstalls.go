@@ -287,7 +287,7 @@ func (r *NamespaceInstalls) isUnused(ctx context.Context, p *v1.Provider) (bool,
 	if err != nil || slices.ContainsFunc(revisions, hasObjects) {
 		return false, err
 	}
-	installs, err := state.ListInstalls(ctx, r.API.Live, packagesv1alpha1.PackageInstallKind)
+	installs, err := listInstalls(ctx, r.API.Live, packagesv1alpha1.PackageInstallKind)
 	if err != nil {
 		return false, err
 	}

@@ -48,8 +48,6 @@ type Packages struct {
 	Base
 	// NewRuntime returns the runtime of the packages of a namespace, or nil if the manager runs none.
 	NewRuntime func(namespace string) runtime.Runtime
-	// ProcessName returns the name of the process of an owner in a namespace. It may be nil without processes.
-	ProcessName func(namespace string, owner plan.Owner) string
 	// Changes receives the names of processes whose state has changed.
 	Changes <-chan event.GenericEvent
 	// Held compares permissions with those of the manager. It is nil if the manager grants none.
@@ -91,7 +89,7 @@ func (r *Packages) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 }
 
 func (r *Packages) reconcile(ctx context.Context, p *packagesv1alpha1.Package) (ctrl.Result, revision.Summary, error) {
-	if state.IsOwnerlessRecord(p) {
+	if isOwnerlessRecord(p) {
 		// It was restored without its owner reference, before its install object or after it.
 		return ctrl.Result{}, creating("The record waits for its install object %s.", p.Annotations[state.AnnotationInstalledBy]), r.stop(ctx, client.ObjectKeyFromObject(p))
 	}
@@ -187,9 +185,7 @@ func (r *Packages) run(ctx context.Context, p *packagesv1alpha1.Package, by runt
 	if err := r.API.RereadExisting(ctx, p, &packagesv1alpha1.Package{}); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
-	if process := r.processOf(p.Namespace, ownerOf(p)); process != "" {
-		r.used.remember(client.ObjectKeyFromObject(p), process)
-	}
+	r.used.remember(client.ObjectKeyFromObject(p), runtime.ProcessName(ownerOf(p)))
 	current, err := by.Run(ctx, w)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -301,25 +297,17 @@ func (r *Packages) required(ctx context.Context, p *packagesv1alpha1.Package) ([
 
 // stop stops the controller of a Package, if it runs, and forgets its runtime.
 func (r *Packages) stop(ctx context.Context, key types.NamespacedName) error {
-	owner := plan.Owner{APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Name: key.Name}
+	owner := plan.Owner{APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Namespace: key.Namespace, Name: key.Name}
 	if by := r.used.use(key, r.NewRuntime); by != nil {
 		if _, err := by.Stop(ctx, owner); err != nil {
 			return err
 		}
 	}
-	r.used.forget(key, r.processOf(key.Namespace, owner))
+	r.used.forget(key, runtime.ProcessName(owner))
 	return nil
-}
-
-// processOf returns the name of the process of an owner in a namespace, or "" without processes.
-func (r *Packages) processOf(namespace string, owner plan.Owner) string {
-	if r.ProcessName == nil {
-		return ""
-	}
-	return r.ProcessName(namespace, owner)
 }
 
 // ownerOf returns a Package as the owner of the objects of its controller.
 func ownerOf(p *packagesv1alpha1.Package) plan.Owner {
-	return plan.Owner{APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Name: p.Name, UID: p.UID}
+	return plan.Owner{APIVersion: packagesv1alpha1.GroupVersion.String(), Kind: packagesv1alpha1.PackageKind, Namespace: p.Namespace, Name: p.Name, UID: p.UID}
 }

@@ -40,7 +40,7 @@ func (r *runtimes) use(key types.NamespacedName, create func(namespace string) r
 }
 
 // forget forgets a Package that uses no runtime any more. The runtime of a namespace without other Packages is forgotten
-// as well. Process is the name of the process of the Package, or "".
+// as well. Process is the name of the process of the Package.
 func (r *runtimes) forget(key types.NamespacedName, process string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -38,14 +38,13 @@ func TestDeletedPackagesAndTheirRuntimesAreForgotten(t *testing.T) {
 			created[namespace]++
 			return by
 		},
-		ProcessName: func(namespace string, owner plan.Owner) string { return namespace + "-" + owner.Name },
 	}
 	first, second := types.NamespacedName{Namespace: "a", Name: "first"}, types.NamespacedName{Namespace: "a", Name: "second"}
 	for _, key := range []types.NamespacedName{first, second, {Namespace: "b", Name: "first"}} {
 		if got := r.used.use(key, r.NewRuntime); got != by {
 			t.Fatalf("the runtime of %s is %v", key, got)
 		}
-		r.used.remember(key, key.Namespace+"-"+key.Name)
+		r.used.remember(key, runtime.ProcessName(plan.Owner{Namespace: key.Namespace, Name: key.Name}))
 	}
 	check := func(when string, namespaces, processes int) {
 		t.Helper()

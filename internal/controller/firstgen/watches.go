@@ -20,7 +20,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/internal/state"
 )
 
 // SetupWithManager registers the controller of ClusterPackageInstalls.
@@ -77,7 +76,7 @@ func (b *Base) changed() predicate.Predicate {
 // ready and may wait for it.
 func (b *Base) enqueueInstalls(kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		all, err := state.ListInstalls(ctx, b.API.Client, kind)
+		all, err := listInstalls(ctx, b.API.Client, kind)
 		if err != nil {
 			return nil
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/frontend"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/state"
@@ -38,6 +39,7 @@ type Config struct {
 	// Live reads from the API server. No deletion is decided from the cache alone.
 	Live         client.Reader
 	Cluster      planner.Cluster
+	Frontend     *frontend.API
 	Packages     state.Packages
 	Dependencies *state.Dependencies
 	Events       events.EventRecorder
@@ -63,7 +65,7 @@ type Reconciler struct {
 func New(c Config) *Reconciler {
 	return &Reconciler{
 		Config: c, retained: map[types.UID]string{},
-		planner: &planner.Planner{Reader: c.Live, Cluster: c.Cluster, Source: c.Packages.Content, Namespace: c.Packages.Namespace},
+		planner: &planner.Planner{Reader: c.Live, Cluster: c.Cluster, Frontend: c.Frontend, Source: c.Packages.Content, Namespace: c.Packages.Namespace},
 	}
 }
 
@@ -98,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	uses, err := state.ReadUses(ctx, r.Cluster, r.Live)
+	uses, err := r.Frontend.Uses(ctx, r.Cluster, r.Live)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -20,6 +20,7 @@ import (
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -120,7 +121,8 @@ func reconcileOrphan(t *testing.T, cluster clusterWithResources, more ...client.
 	}
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(more, p, rev)...).WithStatusSubresource(p, rev).Build()
 	r = New(Config{
-		Client: lateCache{live}, Live: live, Cluster: cluster,
+		Frontend: firstgen.Frontend(),
+		Client:   lateCache{live}, Live: live, Cluster: cluster,
 		Packages:     state.Packages{Content: emptyContent{}, Origins: emptyContent{}, Namespace: "crossplane-system"},
 		Dependencies: &state.Dependencies{Content: emptyContent{}},
 		Events:       events.NewFakeRecorder(8), Now: time.Now, Guard: func(context.Context) error { return nil },

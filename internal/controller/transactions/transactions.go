@@ -147,8 +147,9 @@ type run struct {
 
 // operation returns the operation of the transaction.
 func (r *run) operation() operation.Operation {
+	pl := r.NewPlanner()
 	o := operation.Operation{
-		Engine: &operation.Engine{Client: r.Client, Planner: r.NewPlanner(), Objects: r.Objects, Reporter: r.reporter},
+		Engine: &operation.Engine{Client: r.Client, Planner: pl, Frontend: pl.Frontend, Objects: r.Objects, Reporter: r.reporter},
 		Wait:   r.timeout(), Transaction: operation.MarkOf(r.t), Atomic: r.t.Spec.OnFailure != v1alpha1.Keep, NeedsPlan: true,
 		OnlyOrphans: slices.ContainsFunc(r.t.Spec.Remove, func(p v1alpha1.RemovedPackage) bool { return p.OnlyOrphan }),
 	}

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // account is the ServiceAccount of a runtime.
@@ -70,7 +70,8 @@ func readAccount(
 	if a.use = use; use != manifests.AccountForeign {
 		return a, nil
 	}
-	ofPackage := holder != nil && manifests.IsPackage(*holder) || o.Owner.Package.Kind == packagesv1alpha1.PackageKind
+	written := a.live.Annotations[plan.ContentDigestAnnotation] != ""
+	ofPackage := holder != nil && (written || manifests.IsPackage(*holder)) || o.Owner.Package.Namespace != ""
 	if o.AccountConfig == "" && ofPackage { // The manager chooses the name.
 		return a, belongs(a.live, holder, o.Owner)
 	}

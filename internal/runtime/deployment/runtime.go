@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
@@ -167,7 +166,7 @@ func belongs(o client.Object, holder *metav1.OwnerReference, who plan.Requester)
 	if holder != nil {
 		err = ErrNameConflict.New(nil, "%s belongs to %s/%s", nameOf(o), holder.Kind, holder.Name)
 	}
-	if who.Package.Kind == packagesv1alpha1.PackageKind {
+	if who.Package.Namespace != "" {
 		return err.WithDo("Run `kubectl delete --namespace %s %s %s`, or give the Package another name.", o.GetNamespace(), strings.ToLower(kindOf(o)), o.GetName())
 	}
 	return err

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -62,7 +61,7 @@ type Objects struct {
 	// ServiceAccount has the name of the revision.
 	AccountConfig string
 	Deployment    *appsv1.Deployment
-	// Service is nil for a package of the first generation in a namespace.
+	// Service is nil for an owner with a namespace.
 	Service *corev1.Service
 	// Endpoint is the gRPC target of a function. It is empty for a provider.
 	Endpoint string
@@ -94,14 +93,13 @@ func Build(in Input) (Objects, error) {
 	return out, nil
 }
 
-// kind returns Provider or Function, and "" for packages of other kinds. A package of the first generation in a namespace
-// has the runtime of a Provider.
+// kind returns Provider or Function, and "" for packages of other kinds. An owner with a namespace has the runtime of a Provider.
 func (in Input) kind() string {
-	switch k := in.Owner.Package.Kind; k {
-	case packagesv1alpha1.PackageKind:
+	switch owner := in.Owner.Package; {
+	case owner.Namespace != "":
 		return v1.ProviderKind
-	case v1.ProviderKind, v1.FunctionKind:
-		return k
+	case owner.Kind == v1.ProviderKind, owner.Kind == v1.FunctionKind:
+		return owner.Kind
 	}
 	return ""
 }

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -32,7 +31,9 @@ func Claim(live metav1.Object, who plan.Requester) (ours bool, holder *metav1.Ow
 	if controlled {
 		return true, nil
 	}
-	if i := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool { return IsPackage(r) && !who.IsFamily(r) }); i >= 0 {
+	if i := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool {
+		return (IsPackage(r) || who.Package.IsOfKind(r)) && !who.IsFamily(r)
+	}); i >= 0 {
 		return false, &refs[i]
 	}
 	return live.GetAnnotations()[plan.ContentDigestAnnotation] != "" || slices.ContainsFunc(refs, who.IsFamily), nil
@@ -41,7 +42,7 @@ func Claim(live metav1.Object, who plan.Requester) (ours bool, holder *metav1.Ow
 // IsPackage reports whether an owner is a package or a package revision.
 func IsPackage(r metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
-	return err == nil && (gv.Group == v1.GroupVersion.Group || gv.Group == packagesv1alpha1.GroupVersion.Group)
+	return err == nil && gv.Group == v1.GroupVersion.Group
 }
 
 // Hold returns the owner references of an object of the requester's package after the requester takes control of it:

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -116,7 +115,7 @@ func refuse(pkg plan.Owner, uses []privilegeUse, allowed []Privilege) error {
 		return nil
 	}
 	name := v1.ObjectName(pkg.Kind, pkg.Name)
-	if pkg.Kind == packagesv1alpha1.PackageKind {
+	if pkg.Namespace != "" {
 		return ErrPrivileges.New(nil, "the controller of %s requests %s", name, strings.Join(fields, ", ")).
 			WithDo("Remove this from spec.controller.deployment.spec: the controller of a Package has no privileges beyond its namespace.")
 	}

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -26,7 +25,7 @@ func (o Objects) CheckProcess() error {
 		return nil
 	}
 	do := "Remove this from the DeploymentRuntimeConfig or ControllerConfig of the package, or run the package on a cluster with the runtime Deployment."
-	if o.Owner.Package.Kind == packagesv1alpha1.PackageKind {
+	if o.Owner.Package.Namespace != "" {
 		do = "Install the package on a cluster whose manager runs Deployments, such as one with the manager of `xpkg bootstrap --first-generation --apply`."
 	}
 	return ErrNotForProcesses.New(nil, "the runtime configuration of %s/%s has %s, which a process cannot have",

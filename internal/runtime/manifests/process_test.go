@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -70,7 +69,7 @@ func TestProcessesHaveNoFeaturesOfNodes(t *testing.T) {
 // The pod of a Package comes from its package, so its users cannot change it.
 func TestPackageForNodesNamesTheRemedy(t *testing.T) {
 	in := provider()
-	in.Owner = owner(packagesv1alpha1.PackageKind, "wordpress")
+	in.Owner.Package.Namespace = "team"
 	in.Config = podConfig(corev1.PodSpec{InitContainers: []corev1.Container{{Name: "setup"}}})
 	err := build(t, in).CheckProcess()
 	if e := errcode.From(err); !errors.Is(err, ErrNotForProcesses) || !strings.Contains(e.Do, "xpkg bootstrap --first-generation") {

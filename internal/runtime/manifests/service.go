@@ -7,16 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 )
 
 // service returns the Service of the package, whose controller is its active revision. The Service
 // of a function is headless, so that a gRPC client resolves every pod and balances its calls.
-// A package of the first generation in a namespace serves nothing, and has none.
+// An owner with a namespace serves nothing, and has none.
 func (in Input) service() *corev1.Service {
-	if in.Owner.Package.Kind == packagesv1alpha1.PackageKind {
+	if in.Owner.Package.Namespace != "" {
 		return nil
 	}
 	var template *v1beta1.ObjectMeta

@@ -26,7 +26,7 @@ const (
 
 // state returns the state of a runtime.
 func (p *Runtime) state(ctx context.Context, program runtime.Workload, l layout) runtime.State {
-	status, known := p.opts.Supervisor.Status(p.process(program.Owner.Revision))
+	status, known := p.opts.Supervisor.Status(runtime.ProcessName(program.Owner.Revision))
 	if !known || !status.Running {
 		return runtime.State{Reason: runtime.CrashReason(status.Restarts), Message: crash(status)}
 	}

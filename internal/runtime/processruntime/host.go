@@ -9,7 +9,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Host runs package runtimes as processes of this machine. The manager uses it through an
@@ -29,9 +28,6 @@ func (h *Host) NewRuntime(c client.Client, config *rest.Config, namespace string
 		Client: c, Config: config, Namespace: namespace, Privileges: privileges, Now: time.Now,
 	})
 }
-
-// Name returns the name of the process of an owner in a namespace.
-func (h *Host) Name(namespace string, owner plan.Owner) string { return ProcessName(namespace, owner) }
 
 // Changes returns the names of runtimes whose state has changed.
 func (h *Host) Changes() <-chan string { return h.Supervisor.Changes() }

@@ -40,7 +40,7 @@ func (p *Runtime) layOut(ctx context.Context, program runtime.Workload, o manife
 		return layout{}, err
 	}
 	who := program.Owner
-	account, renew, err := p.issuer.Files(ctx, p.process(who.Revision), o.ServiceAccountName)
+	account, renew, err := p.issuer.Files(ctx, runtime.ProcessName(who.Revision), o.ServiceAccountName)
 	if apierrors.IsNotFound(err) {
 		return layout{}, missing("the runtime needs the ServiceAccount " + o.ServiceAccountName + ", which does not exist yet")
 	}
@@ -49,7 +49,7 @@ func (p *Runtime) layOut(ctx context.Context, program runtime.Workload, o manife
 	}
 	maps.Copy(files, account)
 	c := pod.Spec.Containers[0]
-	ports, err := p.ports.of(p.process(who.Revision), who.Package.Kind)
+	ports, err := p.ports.of(runtime.ProcessName(who.Revision), who.Package.Kind)
 	if err != nil {
 		return layout{}, sandbox.ErrProgramStart.New(err, "cannot find free ports for %s", who.Revision.Name)
 	}
@@ -73,7 +73,7 @@ func (p *Runtime) commandOf(ctx context.Context, program runtime.Workload, pod c
 	}
 	env, err := p.environment(ctx, c, p.fields(pod, revision.Name, string(revision.UID)), variables)
 	return sandbox.Spec{
-		Name: p.process(revision), Origin: program.Origin, Digest: program.Digest, Command: expandAll(c.Command, env), Args: expandAll(c.Args, env), Env: env,
+		Name: runtime.ProcessName(revision), Origin: program.Origin, Digest: program.Digest, Command: expandAll(c.Command, env), Args: expandAll(c.Args, env), Env: env,
 	}, err
 }
 

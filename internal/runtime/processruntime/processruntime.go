@@ -206,13 +206,13 @@ func (p *Runtime) Stop(ctx context.Context, revision plan.Owner) (bool, error) {
 	if !known {
 		return true, nil
 	}
-	if err := p.opts.Supervisor.Stop(ctx, p.process(revision)); err != nil {
+	if err := p.opts.Supervisor.Stop(ctx, runtime.ProcessName(revision)); err != nil {
 		return false, err
 	}
 	p.mu.Lock()
 	delete(p.started, key{revision.Kind, revision.Name})
 	p.mu.Unlock()
-	p.ports.release(p.process(revision))
-	p.issuer.Forget(p.process(revision))
+	p.ports.release(runtime.ProcessName(revision))
+	p.issuer.Forget(runtime.ProcessName(revision))
 	return true, nil
 }

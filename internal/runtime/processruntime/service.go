@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -37,7 +38,7 @@ func (p *Runtime) publish(ctx context.Context, who plan.Requester, o manifests.O
 	}
 	port := ports.serving
 	if who.Package.Kind == v1.ProviderKind {
-		port = p.webhookPort(ctx, p.process(who.Revision), o.Service, ports)
+		port = p.webhookPort(ctx, runtime.ProcessName(who.Revision), o.Service, ports)
 	}
 	return p.writeEndpoints(ctx, who, o.Service, port)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen/setup"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 )
 
@@ -132,5 +134,5 @@ func (c *Content) Close() error { return c.close() }
 
 // Options returns the options of a manager that installs this content.
 func (c *Content) Options() controller.Options {
-	return controller.Options{Content: c.Source, Images: c.Source, InUse: c.Cache.Use}
+	return controller.Options{Content: c.Source, Images: c.Source, InUse: c.Cache.Use, FirstGeneration: setup.Extension(firstgen.Options{})}
 }

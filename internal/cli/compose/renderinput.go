@@ -1,4 +1,4 @@
-package author
+package compose
 
 import (
 	"encoding/json"

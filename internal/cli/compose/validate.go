@@ -1,4 +1,4 @@
-package author
+package compose
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
+	"github.com/xpkg-dev/xpkg/internal/cli/author"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -77,11 +78,11 @@ func (c *ValidateCmd) Run(env *terminal.Env) error {
 	if len(resources) == 0 && len(v.findings) == 0 {
 		return ErrNothingToValidate.New(nil, "%s: no resource was found", strings.Join(c.Resources, ", "))
 	}
-	if err := writeReport(env.Stdout, v.findings, c.SARIF, c.OutputFlag); err != nil {
+	if err := author.WriteReport(env.Stdout, v.findings, c.SARIF, c.OutputFlag); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(v.summary(len(resources))))
-	if _, failed := count(v.findings); failed {
+	if _, failed := author.CountFindings(v.findings); failed {
 		return terminal.ExitCode(errcode.Invalid.Exit)
 	}
 	return nil
@@ -238,7 +239,7 @@ func resourceFiles(name string) ([]string, error) {
 	}
 	var files []string
 	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && isYAMLFile(path) {
+		if err == nil && d.Type().IsRegular() && author.IsYAMLFile(path) {
 			files = append(files, path)
 		}
 		return err

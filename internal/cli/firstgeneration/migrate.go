@@ -1,4 +1,4 @@
-package manager
+package firstgeneration
 
 import (
 	"cmp"
@@ -9,23 +9,24 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
+	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/migration/firstgeneration"
 )
 
-// migrateFirstGenerationCmd implements `xpkg migrate first-generation`.
-type migrateFirstGenerationCmd struct {
-	managerFlags
+// MigrateCmd implements `xpkg migrate first-generation`.
+type MigrateCmd struct {
+	manager.ManagerFlags
 	FormerManager  []string `placeholder:"DEPLOYMENT" help:"Deployment of the former package manager in the namespace. Default is crossplane-package-manager and crossplane-stack-manager. Can be given more than once."`
 	Replace        string   `placeholder:"FILE" help:"File with lines OLD=NEW, which replace packages: OLD is the package or the CRD of an install object, and NEW a reference."`
 	WithoutManager bool     `help:"Do not install the manager, which is started afterwards, as with xpkg up."`
-	migrateFlags
+	manager.MigrateFlags
 	content.ContentFlags
 }
 
 // Run moves the packages of the first generation in a cluster to the manager.
-func (c *migrateFirstGenerationCmd) Run(env *terminal.Env) (err error) {
-	options, err := c.options(env.Context, nil)
+func (c *MigrateCmd) Run(env *terminal.Env) (err error) {
+	options, err := c.Options(env.Context, nil)
 	if err != nil {
 		return err
 	}
@@ -33,13 +34,9 @@ func (c *migrateFirstGenerationCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg, err := c.Config(env.Context)
+	cfg, cluster, err := c.Connect(env.Context)
 	if err != nil {
 		return err
-	}
-	cluster, err := clusterClient(cfg)
-	if err != nil {
-		return apiserver.Classify(err, "reach the cluster")
 	}
 	writer, err := apply.NewCluster(cfg)
 	if err != nil {
@@ -50,11 +47,7 @@ func (c *migrateFirstGenerationCmd) Run(env *terminal.Env) (err error) {
 	m := &firstgeneration.Migration{
 		Client: cluster, Cluster: writer, Content: source, Manager: options, WithoutManager: c.WithoutManager, FormerManagers: c.FormerManager, Replacements: replacements,
 	}
-	plan, err := m.Plan(env.Context)
-	if err != nil {
-		return classify(err, "plan the migration")
-	}
-	return c.migrate(env, plan, commandLine(env))
+	return c.Migrate(env, m.Plan)
 }
 
 // maxReplacements limits the size of a file with replacements.

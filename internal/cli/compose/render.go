@@ -1,4 +1,4 @@
-package author
+package compose
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/author"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/composition"
@@ -190,11 +191,11 @@ func (c *RenderCmd) validate(env *terminal.Env, v *resourceValidation, resources
 		v.validate(env, r)
 	}
 	xpkg.SortFindings(v.findings)
-	if err := (terminal.OutputFlag{}).Print(env.Stderr, nil, func(w io.Writer) error { return writeFindings(w, v.findings) }); err != nil {
+	if err := (terminal.OutputFlag{}).Print(env.Stderr, nil, func(w io.Writer) error { return author.WriteFindings(w, v.findings) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(v.summary(len(all))))
-	if _, failed := count(v.findings); failed {
+	if _, failed := author.CountFindings(v.findings); failed {
 		return terminal.ExitCode(errcode.Invalid.Exit)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package state_test
+package frontend_test
 
 import (
 	"context"
@@ -12,8 +12,34 @@ import (
 	"github.com/xpkg-dev/xpkg/apis"
 	packagesv1alpha1 "github.com/xpkg-dev/xpkg/apis/packages/v1alpha1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/controller/firstgen"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
+
+// servedKinds are the kinds of a group by the names of the Providers that hold them.
+type servedKinds map[string][]apply.ServedKind
+
+func (s servedKinds) Kinds(context.Context, string) ([]apply.ServedKind, error) {
+	var out []apply.ServedKind
+	for _, name := range []string{"parts", "other"} {
+		out = append(out, s[name]...)
+	}
+	return out, nil
+}
+
+func (s servedKinds) Metadata(_ context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
+	out := map[plan.Ref]plan.Live{}
+	for name, all := range s {
+		for _, k := range all {
+			for _, ref := range refs {
+				if ref.Name == k.Plural+".group.example.org" {
+					out[ref] = plan.Live{Owners: []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: name, Controller: new(true)}}}
+				}
+			}
+		}
+	}
+	return out, nil
+}
 
 // firstGenerationKinds are servedKinds in a cluster that also serves the API of the first generation.
 type firstGenerationKinds struct{ servedKinds }
@@ -74,7 +100,7 @@ func TestPackagesOfUsersUseTheProvidersOfTheirKinds(t *testing.T) {
 			in.SetNamespace("team")
 			in.SetName("installed")
 			in.InstallStatus().Provider = "installed"
-			uses, err := state.ReadUses(t.Context(), kinds, fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, in.(client.Object)).Build())
+			uses, err := firstgen.Frontend().Uses(t.Context(), kinds, fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, in.(client.Object)).Build())
 			if err != nil {
 				t.Fatal(err)
 			}
