@@ -12,10 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -45,7 +43,7 @@ type registry struct {
 // its own.
 func newRegistry(t testing.TB, delay time.Duration) *registry {
 	t.Helper()
-	content := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
+	content := localregistry.New(t)
 	backend := httptest.NewServer(content)
 	r := &registry{backend: strings.TrimPrefix(backend.URL, "http://"), delay: delay, names: map[string]bool{}}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -65,9 +63,6 @@ func newRegistry(t testing.TB, delay time.Duration) *registry {
 	t.Cleanup(func() {
 		r.Close()
 		backend.Close()
-		if err := content.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	return r
 }

@@ -13,6 +13,8 @@ import (
 // disk changes files. Tests make each change fail with before, which gets the name of the call and its path.
 type disk struct {
 	before func(call, path string) error
+	// volatile means that no call waits for the disk.
+	volatile bool
 
 	mu sync.Mutex
 	// folders are the folders whose names are on the disk.
@@ -44,7 +46,7 @@ func (d *disk) write(f *os.File, content []byte) (int, error) {
 
 // sync waits until the content of an open file is on the disk.
 func (d *disk) sync(f *os.File) error {
-	if err := d.check("sync", f.Name()); err != nil {
+	if err := d.check("sync", f.Name()); err != nil || d.volatile {
 		return err
 	}
 	return f.Sync()
@@ -63,7 +65,7 @@ func (d *disk) rename(f *os.File, path string) error {
 
 // syncFolder waits until the names in a folder are on the disk. The system does not permit it for a folder that the process cannot read.
 func (d *disk) syncFolder(dir string) error {
-	if err := d.check("sync", dir); err != nil {
+	if err := d.check("sync", dir); err != nil || d.volatile {
 		return err
 	}
 	if err := fileutil.Sync(dir); !errors.Is(err, fs.ErrPermission) {

@@ -98,7 +98,7 @@ func (m *machine) losePower(t *testing.T, losesNames bool) {
 // openOn opens a store on a machine.
 func openOn(t *testing.T, m *machine) *Store {
 	t.Helper()
-	s := Open(m.root, Options{Grace: time.Hour})
+	s := Open(m.root, Options{Volatile: true, Grace: time.Hour})
 	s.disk.before = m.before
 	return s
 }
@@ -231,7 +231,7 @@ func TestAKillAtAnyCallLeavesTheOldOrTheNewState(t *testing.T) {
 func (c content) after(t *testing.T, number int) (root string) {
 	t.Helper()
 	root = t.TempDir()
-	s := Open(root, Options{Grace: time.Hour})
+	s := Open(root, Options{Volatile: true, Grace: time.Hour})
 	for _, step := range c.steps()[:number] {
 		if err := step(s); err != nil {
 			t.Fatal(err)
@@ -263,7 +263,7 @@ func (c content) killAt(t *testing.T, former string, number, calls int, how stri
 	if how != "kill" {
 		m.losePower(t, how == "power and names")
 	}
-	s = Open(root, Options{Grace: time.Hour})
+	s = Open(root, Options{Volatile: true, Grace: time.Hour})
 	defer s.Close()
 	found := c.seen(t, s)
 	if err == nil && number < 3 {
@@ -291,7 +291,7 @@ func (c content) killAt(t *testing.T, former string, number, calls int, how stri
 func TestAFaultOfTheDiskLeavesTheOldOrTheNewState(t *testing.T) {
 	t.Parallel()
 	c := newContent(t)
-	s := Open(t.TempDir(), Options{Grace: time.Hour})
+	s := Open(t.TempDir(), Options{Volatile: true, Grace: time.Hour})
 	defer s.Close()
 	for number, step := range c.steps() {
 		states := []string{c.seen(t, s)}

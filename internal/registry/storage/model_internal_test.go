@@ -106,7 +106,7 @@ func (m model) put(name, tag string) error {
 	if tag == "" {
 		m.own[name] = true
 	} else {
-		m.untag(tag)
+		_ = m.untag(tag) // It can be new.
 		m.tags[tag] = name
 	}
 	if subject != "" {
@@ -201,7 +201,7 @@ func TestAStoreEqualsItsModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(root)
-		s := Open(root, Options{})
+		s := Open(root, Options{Volatile: true})
 		defer func() { _ = s.Close() }()
 		m := model{c, map[string]string{}, map[string]bool{}, map[string][]string{}, map[string]bool{}}
 		ctx := context.Background()
@@ -247,7 +247,7 @@ func TestAStoreEqualsItsModel(t *testing.T) {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
-				s = Open(root, Options{})
+				s = Open(root, Options{Volatile: true})
 				if manifests, _ := m.needed(); len(manifests) == 0 { // A start removes repositories without manifests.
 					clear(m.files)
 				}

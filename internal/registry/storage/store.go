@@ -23,6 +23,8 @@ type Options struct {
 	Every time.Duration
 	// Grace is the time for which new content that nothing refers to, and an unfinished upload, are kept.
 	Grace time.Duration
+	// Volatile makes no change wait for the disk, for tests: a loss of power loses content.
+	Volatile bool
 	// Log gets the damage and the faults of the system; nil means none.
 	Log *slog.Logger
 }
@@ -59,6 +61,7 @@ func Open(root string, o Options) *Store {
 		root: filepath.Clean(root), options: o, log: o.Log, states: map[string]*state{}, problems: map[string]error{}, checked: map[contentKey]contentCheck{},
 		uploads: map[string]*Upload{}, collected: map[string]collected{},
 	}
+	s.disk.volatile = o.Volatile
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

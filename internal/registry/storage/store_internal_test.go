@@ -20,7 +20,7 @@ func TestConcurrentChangesLoseNothing(t *testing.T) {
 	t.Parallel()
 	const writers, each = 4, 5
 	c := newContent(t)
-	s := Open(t.TempDir(), Options{Grace: time.Hour, Every: time.Millisecond})
+	s := Open(t.TempDir(), Options{Volatile: true, Grace: time.Hour, Every: time.Millisecond})
 	defer s.Close()
 	for name := range c.blobs {
 		if err := c.upload(s, name); err != nil {
@@ -57,7 +57,7 @@ func TestADamagedIndexOfReferrersIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	c := newContent(t)
 	root := t.TempDir()
-	s := Open(root, Options{})
+	s := Open(root, Options{Volatile: true})
 	defer func() { _ = s.Close() }()
 	for _, step := range c.steps()[:6] {
 		if err := step(s); err != nil {
@@ -102,7 +102,7 @@ func TestReferrersOfAFallbackTag(t *testing.T) {
 	t.Parallel()
 	c := newContent(t)
 	root := t.TempDir()
-	s := Open(root, Options{Grace: time.Hour})
+	s := Open(root, Options{Volatile: true, Grace: time.Hour})
 	defer func() { _ = s.Close() }()
 	for _, step := range c.steps()[:6] {
 		if err := step(s); err != nil {
@@ -145,7 +145,7 @@ func TestACollectionRemovesOldGarbageOnly(t *testing.T) {
 	t.Parallel()
 	c := newContent(t)
 	root := t.TempDir()
-	s := Open(root, Options{Grace: time.Hour})
+	s := Open(root, Options{Volatile: true, Grace: time.Hour})
 	defer func() { _ = s.Close() }()
 	for _, step := range c.steps()[:4] { // Only the blob "other" is not needed.
 		if err := step(s); err != nil {
@@ -181,7 +181,7 @@ func TestACollectionRemovesOldGarbageOnly(t *testing.T) {
 // TestTheCacheOfListsHasALimit reads more entries than the cache keeps.
 func TestTheCacheOfListsHasALimit(t *testing.T) {
 	t.Parallel()
-	s := Open(t.TempDir(), Options{})
+	s := Open(t.TempDir(), Options{Volatile: true})
 	defer func() { _ = s.Close() }()
 	for i := range 5 {
 		s.keep(fmt.Sprint("r", i), &state{list: newList(make([]Descriptor, mostCached/2))})
