@@ -123,7 +123,7 @@ const digestHeader = "Docker-Content-Digest"
 func serve(w http.ResponseWriter, r *http.Request, content *storage.Content) error {
 	w.Header().Set("Content-Type", content.MediaType)
 	w.Header().Set(digestHeader, string(content.Digest))
-	http.ServeContent(w, r, "", time.Time{}, content)
+	http.ServeContent(w, r, "", time.Time{}, content.File)
 	return content.Close()
 }
 

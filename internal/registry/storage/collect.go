@@ -34,13 +34,7 @@ func (s *Store) collectEvery(ctx context.Context) {
 // content.
 func (s *Store) Collect(ctx context.Context) {
 	oldest := time.Now().Add(-s.options.Grace)
-	s.mu.Lock()
-	var abandoned []*Upload
-	for _, u := range s.uploads {
-		abandoned = append(abandoned, u)
-	}
-	s.mu.Unlock()
-	for _, u := range abandoned {
+	for _, u := range s.unfinished() {
 		if u.isOlder(oldest) {
 			_ = u.Cancel(ctx) // It can have ended.
 		}

@@ -26,7 +26,7 @@ func (st *state) isOf(info fs.FileInfo) bool {
 }
 
 // mostCached is the number of entries of lists that are kept in memory.
-const mostCached = 200_000
+const mostCached = 100_000
 
 // keep caches a state.
 func (s *Store) keep(repository string, st *state) {
@@ -200,8 +200,16 @@ func (s *Store) restoreMarker(repository, dir string) {
 // hasContent reports whether a repository has blobs. A folder that cannot be read may have content.
 func hasContent(dir string) bool {
 	for algorithm := range algorithms {
-		names, err := os.ReadDir(filepath.Join(dir, blobsFolder, algorithm))
-		if len(names) > 0 || err != nil && !isAbsent(err) {
+		folder, err := os.Open(filepath.Join(dir, blobsFolder, algorithm))
+		if isAbsent(err) {
+			continue
+		}
+		if err != nil {
+			return true
+		}
+		_, err = folder.Readdirnames(1)
+		_ = folder.Close() // It was only read.
+		if !errors.Is(err, io.EOF) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,15 +92,24 @@ func (s *Store) checkAll(ctx context.Context) {
 	}
 }
 
-// Close ends the collection and the uploads. No other method may run.
+// Close ends the collection and the uploads.
 func (s *Store) Close() error {
 	s.stop()
 	s.collections.Wait()
 	var err error
-	for _, u := range s.uploads {
-		err = errors.Join(err, u.end())
+	for _, u := range s.unfinished() {
+		if failed := u.end(); !errors.Is(failed, ErrUploadUnknown) {
+			err = errors.Join(err, failed)
+		}
 	}
 	return err
+}
+
+// unfinished returns the unfinished uploads.
+func (s *Store) unfinished() []*Upload {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.uploads))
 }
 
 // Repositories returns the names of the repositories, sorted, including those that have content but no list of it.
@@ -113,8 +123,7 @@ func (s *Store) Repositories(ctx context.Context) ([]string, error) {
 			return err
 		}
 		dir := filepath.Dir(path)
-		isRepository := entry.Name() == listFile || entry.Name() == blobsFolder && hasContent(dir)
-		if isRepository {
+		if entry.Name() == listFile || entry.Name() == blobsFolder && isWithoutList(dir) {
 			name, err := filepath.Rel(s.root, dir)
 			if err != nil {
 				return err
@@ -130,6 +139,12 @@ func (s *Store) Repositories(ctx context.Context) ([]string, error) {
 	})
 	slices.Sort(found)
 	return slices.Compact(found), err
+}
+
+// isWithoutList reports whether a folder has content of a repository but no list of it.
+func isWithoutList(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, listFile))
+	return isAbsent(err) && hasContent(dir)
 }
 
 // uploadsFolder is the folder of a repository with its unfinished uploads. No part of the name of a repository can be equal to it.
