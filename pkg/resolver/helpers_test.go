@@ -32,7 +32,6 @@ type registry struct {
 	delay            time.Duration
 
 	mu       sync.Mutex
-	names    map[string]bool
 	fault    func(w http.ResponseWriter, r *http.Request) bool
 	requests []string
 	now      int // requests under way
@@ -45,16 +44,12 @@ func newRegistry(t testing.TB, delay time.Duration) *registry {
 	t.Helper()
 	content := localregistry.New(t)
 	backend := httptest.NewServer(content)
-	r := &registry{backend: strings.TrimPrefix(backend.URL, "http://"), delay: delay, names: map[string]bool{}}
+	r := &registry{backend: strings.TrimPrefix(backend.URL, "http://"), delay: delay}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		fault := r.begin(req)
 		defer r.end()
 		switch {
 		case !r.pauseFor(req.Context(), r.delay), fault != nil && fault(w, req):
-			return
-		case r.isMissing(req.URL.Path):
-			// The underlying registry lists the tags of missing repositories.
-			http.NotFound(w, req)
 			return
 		}
 		content.ServeHTTP(w, req)
@@ -97,13 +92,6 @@ func (r *registry) end() {
 	r.now--
 }
 
-func (r *registry) isMissing(path string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	name, ok := strings.CutSuffix(strings.TrimPrefix(path, "/v2/"), "/tags/list")
-	return ok && !r.names[name]
-}
-
 // does makes the registry answer in another way, from now on.
 func (r *registry) does(fault func(w http.ResponseWriter, r *http.Request) bool) {
 	r.mu.Lock()
@@ -137,9 +125,6 @@ func (r *registry) have(t testing.TB, text string) {
 			continue
 		}
 		stream := r.stream(name, needs)
-		r.mu.Lock()
-		r.names[name] = true
-		r.mu.Unlock()
 		wait.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
