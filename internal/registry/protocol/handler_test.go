@@ -175,6 +175,16 @@ func TestReads(t *testing.T) {
 	c.want(http.StatusRequestedRangeNotSatisfiable, c.do(http.MethodGet, base+"/blobs/"+config, "", "Range", "bytes=5-"))
 }
 
+// TestForeignLayers pushes a manifest with a layer that registries may not distribute, and that is missing.
+func TestForeignLayers(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	layer := `"layers":[{"mediaType":"application/vnd.oci.image.layer.nondistributable.v1.tar","digest":"` + digestOf("absent") + `","size":1}]`
+	m := strings.Replace(manifest("image", c.push("{}"), ""), `"layers":[]`, layer, 1)
+	c.want(http.StatusCreated, c.do(http.MethodPut, base+"/manifests/v1", m))
+	c.want(http.StatusBadRequest, c.do(http.MethodPut, base+"/manifests/v1", strings.Replace(m, ".nondistributable", "", 1)))
+}
+
 // TestRefusals sends requests that are refused, with their codes.
 func TestRefusals(t *testing.T) {
 	t.Parallel()

@@ -48,13 +48,13 @@ func (s *Store) PutManifest(ctx context.Context, repository, tag string, d Diges
 	return subject, s.save(repository, dir, st, changed)
 }
 
-// checkParts fails unless a repository has the content that a manifest needs.
+// checkParts fails unless a repository has the content that a manifest needs, except layers that clients get elsewhere.
 func (s *Store) checkParts(repository string, m *document) error {
 	for _, part := range m.parts() {
 		switch exists, err := s.has(repository, part.Digest); {
 		case err != nil:
 			return err
-		case !exists:
+		case !exists && !part.isElsewhere():
 			return fmt.Errorf("%w %s", ErrContentMissing, part.Digest)
 		}
 	}

@@ -75,7 +75,7 @@ func (s *Store) collect(ctx context.Context, repository string) {
 		return
 	}
 	result := collected{list: st.digest}
-	needed, err := s.needed(repository, dir, st)
+	needed, err := s.needed(ctx, repository, dir, st)
 	if err == nil {
 		result.due, err = s.sweep(ctx, dir, needed)
 	} else if isUnknown(err) {
@@ -101,13 +101,16 @@ func (s *Store) collect(ctx context.Context, repository string) {
 
 // needed returns the content that the manifests of a repository need. It fails with the path of a manifest that is missing or damaged: only that
 // manifest names its parts.
-func (s *Store) needed(repository, dir string, st *state) (map[Digest]bool, error) {
+func (s *Store) needed(ctx context.Context, repository, dir string, st *state) (map[Digest]bool, error) {
 	needed := map[Digest]bool{}
 	var add func(manifests []Descriptor) error
 	add = func(manifests []Descriptor) error {
 		for _, entry := range manifests {
 			if _, err := ParseDigest(string(entry.Digest)); err != nil || needed[entry.Digest] {
 				continue // No file has such a name.
+			}
+			if err := ctx.Err(); err != nil {
+				return err
 			}
 			needed[entry.Digest] = true
 			content, err := s.read(repository, entry.Digest)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // The files and folders of an OCI image layout, and the content of the first one.
@@ -54,6 +55,11 @@ func (d Descriptor) isTagged(tag string) bool { return tag != "" && d.tag() == t
 
 // is reports whether an entry is that of a manifest, and not that of an index of referrers.
 func (d Descriptor) is(digest Digest) bool { return d.Digest == digest && d.subject() == "" }
+
+// isElsewhere reports whether content may be missing, because its media type does not allow registries to distribute it.
+func (d Descriptor) isElsewhere() bool {
+	return strings.Contains(d.MediaType, ".nondistributable.") || strings.Contains(d.MediaType, ".foreign.")
+}
 
 // isPlain reports whether an entry only states that the repository has the manifest.
 func (d Descriptor) isPlain() bool { return d.tag() == "" && d.subject() == "" }
