@@ -96,10 +96,9 @@ attack: build ## Install hostile packages one after another, with a restart of t
 test-short: ## Run the tests that need no control plane and no corpus
 	CGO_ENABLED=0 $(GO) test -short -vet=off -p 4 $(BUILD_FLAGS) -ldflags=-w $(TEST_FLAGS) ./...
 
-# The race detector does not observe olareg v0.1.2, which reads the field dirRepo.exists without its lock. Without the option, each
-# program that is built with the race detector waits a second before it exits, and the tests of commands start many.
+# Without the option, each program that is built with the race detector waits a second before it exits, and the tests of commands start many.
 test-race: ## Run the short tests of all packages with goroutines or locks under the race detector
-	GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GOTEST) $(TEST_FLAGS) -race -timeout 40m -gcflags=all=-dwarf=false '-gcflags=github.com/olareg/olareg/...=-dwarf=false -race=false' \
+	GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GOTEST) $(TEST_FLAGS) -race -timeout 40m -gcflags=all=-dwarf=false \
 		-short $$(sh hack/concurrent.sh)
 
 lint: ## Run gofmt, go vet, go mod tidy and golangci-lint, and check that no binary file but small screenshots is tracked

@@ -12,14 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/mirror"
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/testing/dockerregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/indexkey"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -30,9 +28,7 @@ import (
 
 func registry(t *testing.T) string {
 	t.Helper()
-	yes := true
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	return strings.TrimPrefix(port.Serve(t, images).URL, "http://")
 }
 
@@ -129,7 +125,7 @@ func build(t *testing.T, facts ...catalog.Facts) *catalog.Catalog {
 func betweenRegistries(t *testing.T, test func(t *testing.T, from, to string)) {
 	t.Helper()
 	for name, start := range map[string]func(t *testing.T) (from, to string){
-		"olareg": func(t *testing.T) (string, string) { return registry(t), registry(t) },
+		"xpkg": func(t *testing.T) (string, string) { return registry(t), registry(t) },
 		// It has no referrers API.
 		"docker-registry":    func(t *testing.T) (string, string) { return registry(t), dockerregistry.Start(t) },
 		"of docker-registry": func(t *testing.T) (string, string) { return dockerregistry.Start(t), registry(t) },
@@ -355,8 +351,7 @@ func attach(t *testing.T, client *remote.Client, subject oci.Reference, message 
 // and a version that the target rejects.
 func TestContentThatCannotBeCopiedDoesNotStopAMirror(t *testing.T) {
 	from := registry(t)
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	to := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && strings.HasPrefix(r.URL.Path, "/v2/acme/provider-rejected/") {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
@@ -394,8 +389,7 @@ func TestContentThatCannotBeCopiedDoesNotStopAMirror(t *testing.T) {
 // versions are copied.
 func TestAMirrorThatDoesNotServeAVersionIsDamaged(t *testing.T) {
 	from := registry(t)
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	damaged, boats := push(t, from, "provider-damaged", "v1.0.0", "Damaged"), push(t, from, "provider-boats", "v1.0.0", "Boat")
 	to := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPut && strings.HasPrefix(r.URL.Path, "/v2/acme/provider-damaged/manifests/") {

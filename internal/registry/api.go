@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
@@ -27,8 +28,8 @@ type searchHit struct {
 
 // serveSearch serves a search as JSON, for a server without pages.
 func (s *Server) serveSearch(w http.ResponseWriter, r *http.Request) {
-	if !isRead(r) {
-		writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "search with GET")
+	if !protocol.IsRead(r) {
+		protocol.WriteError(w, r, http.StatusMethodNotAllowed, protocol.CodeUnsupported, "search with GET")
 		return
 	}
 	query, err := catalog.ParseQuery(r.URL.Query().Get("q"))
@@ -43,7 +44,7 @@ func (s *Server) serveSearch(w http.ResponseWriter, r *http.Request) {
 	found, err := s.site.ViewOf(r).Search(r.Context(), query, limit)
 	if err != nil {
 		s.log.Error("cannot search", "error", err)
-		writeError(w, r, http.StatusServiceUnavailable, codeUnsupported, "the search does not work now")
+		protocol.WriteError(w, r, http.StatusServiceUnavailable, protocol.CodeUnsupported, "the search does not work now")
 		return
 	}
 	hits := []searchHit{}
@@ -54,5 +55,5 @@ func (s *Server) serveSearch(w http.ResponseWriter, r *http.Request) {
 		}
 		hits = append(hits, hit)
 	}
-	writeJSON(w, r, http.StatusOK, map[string]any{"hits": hits})
+	protocol.WriteJSON(w, r, http.StatusOK, map[string]any{"hits": hits})
 }

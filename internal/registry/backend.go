@@ -21,6 +21,8 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/cluster"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
+	"github.com/xpkg-dev/xpkg/internal/registry/storage"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -123,7 +125,7 @@ func (b *backend) rewrite(r *httputil.ProxyRequest) {
 
 // roundTrip sends a request with the credentials for its repository.
 func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
-	api, ok := parseRequest(r.URL.Path)
+	api, ok := protocol.Parse(r.URL.Path)
 	if !ok {
 		return nil, ErrServer.New(nil, "the path %q is not part of the API", r.URL.Path)
 	}
@@ -137,16 +139,16 @@ func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
 // catalogScope is the scope of the list of repositories (CNCF distribution, "Docker Registry v2 authentication").
 const catalogScope = "registry:catalog:*"
 
-func scopeOf(api apiRequest, r *http.Request) string {
+func scopeOf(api protocol.Request, r *http.Request) string {
 	switch {
-	case api.endpoint == listEndpoint:
+	case api.Endpoint == protocol.Repositories:
 		return catalogScope
 	case r.Method == http.MethodDelete:
-		return "repository:" + api.repository + ":" + transport.DeleteScope
-	case isRead(r) && api.endpoint != sessionEndpoint:
-		return "repository:" + api.repository + ":" + transport.PullScope
+		return "repository:" + api.Repository + ":" + transport.DeleteScope
+	case protocol.IsRead(r) && api.Endpoint != protocol.Upload:
+		return "repository:" + api.Repository + ":" + transport.PullScope
 	}
-	return "repository:" + api.repository + ":" + transport.PushScope
+	return "repository:" + api.Repository + ":" + transport.PushScope
 }
 
 // mostSessions limits the sessions that are kept.
@@ -192,7 +194,7 @@ func (b *backend) modify(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		b.log.Warn("the backend rejects the credentials of this server", "path", resp.Request.URL.Path, "status", resp.StatusCode)
-		return replaceBody(resp, http.StatusBadGateway, codeDenied, "the registry behind this server rejects its credentials")
+		return replaceBody(resp, http.StatusBadGateway, protocol.CodeDenied, "the registry behind this server rejects its credentials")
 	case http.StatusRequestedRangeNotSatisfiable:
 		// The length in the header can be that of the blob, which the body does not have (CNCF distribution).
 		sizes := header.Values("Content-Range")
@@ -201,8 +203,8 @@ func (b *backend) modify(resp *http.Response) error {
 		return err
 	case http.StatusNotFound:
 		code := missingCode(resp.Request.URL.Path)
-		if api, _ := parseRequest(resp.Request.URL.Path); api.endpoint == referrersEndpoint && !statesNameUnknown(resp.Body) {
-			code = codeUnsupported
+		if api, _ := protocol.Parse(resp.Request.URL.Path); api.Endpoint == protocol.Referrers && !statesNameUnknown(resp.Body) {
+			code = protocol.CodeUnsupported
 		}
 		return replaceBody(resp, http.StatusNotFound, code, "not found")
 	}
@@ -215,21 +217,21 @@ func statesNameUnknown(body io.Reader) bool {
 	var found struct{ Errors []struct{ Code string } }
 	const most = 64 << 10
 	err := json.NewDecoder(io.LimitReader(body, most)).Decode(&found)
-	return err == nil && len(found.Errors) > 0 && found.Errors[0].Code == codeNameUnknown
+	return err == nil && len(found.Errors) > 0 && found.Errors[0].Code == protocol.CodeNameUnknown
 }
 
 // missingCode returns the code for missing content at a path.
 func missingCode(path string) string {
-	api, _ := parseRequest(path)
-	switch api.endpoint {
-	case manifestEndpoint:
-		return codeManifestUnknown
-	case blobEndpoint, uploadEndpoint:
-		return codeBlobUnknown
-	case sessionEndpoint:
-		return "BLOB_UPLOAD_UNKNOWN"
+	api, _ := protocol.Parse(path)
+	switch api.Endpoint {
+	case protocol.Manifest:
+		return protocol.CodeManifestUnknown
+	case protocol.Blob, protocol.StartUpload:
+		return protocol.CodeBlobUnknown
+	case protocol.Upload:
+		return protocol.CodeUploadUnknown
 	default:
-		return codeNameUnknown
+		return protocol.CodeNameUnknown
 	}
 }
 
@@ -253,15 +255,36 @@ func (b *backend) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if !errors.Is(err, context.Canceled) { // The client has disconnected.
 		b.log.Warn("cannot forward a request to the backend", "path", r.URL.Path, "error", err)
 	}
-	writeError(w, r, http.StatusBadGateway, codeUnsupported, "the request cannot be forwarded to the registry behind this server; the log of the server has the cause")
+	protocol.WriteError(w, r, http.StatusBadGateway, protocol.CodeUnsupported, "the request cannot be forwarded to the registry behind this server; the log of the server has the cause")
 }
 
 // ServeHTTP implements images.
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if api, ok := parseRequest(r.URL.Path); ok && !isRead(r) && api.endpoint == manifestEndpoint && b.written != nil {
-		defer b.written(api.repository, api.reference)
+	if api, ok := protocol.Parse(r.URL.Path); ok && !protocol.IsRead(r) && api.Endpoint == protocol.Manifest && b.written != nil {
+		defer b.written(api.Repository, api.Reference)
 	}
-	b.proxy.ServeHTTP(w, r)
+	b.proxy.ServeHTTP(w, withManifestTypes(r))
+}
+
+// withManifestTypes returns a request that accepts the types of manifests by their names, if it accepts them by a wildcard or accepts all
+// types, because registries know no wildcards.
+func withManifestTypes(r *http.Request) *http.Request {
+	if api, _ := protocol.Parse(r.URL.Path); api.Endpoint != protocol.Manifest || !protocol.IsRead(r) {
+		return r
+	}
+	accepted := strings.Join(r.Header.Values("Accept"), ",")
+	isWildcard := strings.TrimSpace(accepted) == ""
+	for part := range strings.SplitSeq(accepted, ",") {
+		name, _, _ := strings.Cut(part, ";")
+		name = strings.TrimSpace(name)
+		isWildcard = isWildcard || name == "*/*" || name == "application/*"
+	}
+	if !isWildcard {
+		return r
+	}
+	out := r.Clone(r.Context())
+	out.Header["Accept"] = slices.Concat(r.Header["Accept"], acceptedManifests())
+	return out
 }
 
 // hasTags implements images.
@@ -287,7 +310,7 @@ func (b *backend) repositories(ctx context.Context) ([]string, error) {
 	}
 	const mostPages = 1000
 	var found []string
-	next := apiPath + "_catalog?n=1000"
+	next := protocol.Root + "_catalog?n=1000"
 	for range mostPages {
 		page, link, err := b.listPage(ctx, next)
 		if err != nil {
@@ -325,7 +348,7 @@ func (b *backend) listPage(ctx context.Context, path string) (names []string, ne
 	var list struct {
 		Repositories []string `json:"repositories"`
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, largestManifest)).Decode(&list); err != nil || resp.StatusCode != http.StatusOK {
+	if err := json.NewDecoder(io.LimitReader(resp.Body, protocol.LargestManifest)).Decode(&list); err != nil || resp.StatusCode != http.StatusOK {
 		return nil, "", ErrServer.New(err, "%s does not list its repositories (status %d)", b.host, resp.StatusCode).
 			WithDo("Name the repositories with --repository.")
 	}
@@ -339,7 +362,7 @@ func nextPath(link string) string {
 		return ""
 	}
 	u, err := url.Parse(strings.Trim(strings.TrimSpace(target), "<>"))
-	if err != nil || u.Path != apiPath+"_catalog" {
+	if err != nil || u.Path != protocol.Root+"_catalog" {
 		return ""
 	}
 	return u.Path + "?" + u.RawQuery
@@ -349,7 +372,7 @@ func nextPath(link string) string {
 func (b *backend) probe() error { return nil }
 
 // damage implements images. The backend knows its damage.
-func (b *backend) damage(func(repository string) bool) damage { return damage{} }
+func (b *backend) damage(func(repository string) bool) storage.Damage { return storage.Damage{} }
 
 // close implements images.
 func (b *backend) close() error {

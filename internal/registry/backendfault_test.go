@@ -8,19 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // TestALoginPageInsteadOfTagsIsNoFaultOfThePusher pushes to a backend that responds with a page to the request for the tags.
 func TestALoginPageInsteadOfTagsIsNoFaultOfThePusher(t *testing.T) {
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/tags/list") {
 			w.Header().Set("Content-Type", "text/html")

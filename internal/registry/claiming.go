@@ -37,7 +37,7 @@ func (p *push) forwardClaimed(w http.ResponseWriter, r *http.Request, body []byt
 	if !p.store(w, r, body) {
 		return
 	}
-	wanted := cluster.Value{Repository: p.api.repository, Digest: oci.DigestOf(body)}
+	wanted := cluster.Value{Repository: p.api.Repository, Digest: oci.DigestOf(body)}
 	permits, err := p.claim(r.Context(), wanted, isNew, versions)
 	if err != nil {
 		writeRefusal(w, r, err)
@@ -95,7 +95,7 @@ func (p *push) permitted(ctx context.Context, permits ...cluster.Claim) (context
 		}
 	}
 	if remaining <= 0 {
-		return nil, nil, ErrServer.New(nil, "the server was too slow to push to %s; push again", p.api.repository)
+		return nil, nil, ErrServer.New(nil, "the server was too slow to push to %s; push again", p.api.Repository)
 	}
 	ctx, cancel := context.WithTimeout(ctx, remaining)
 	return ctx, cancel, nil
@@ -105,7 +105,7 @@ func (p *push) permitted(ctx context.Context, permits ...cluster.Claim) (context
 // store writes the response of the backend and returns false.
 func (p *push) store(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	api := p.api
-	api.reference = oci.DigestOf(body).String()
+	api.Reference = oci.DigestOf(body).String()
 	untagged := withPath(r, api)
 	untagged.URL.RawQuery = ""
 	untagged.Body, untagged.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))

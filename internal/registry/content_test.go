@@ -4,18 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
 // TestErrorsOfContentNameItsDigestOnly reads a package that is not valid: the error names no tag, for which the caller did not ask.
 func TestErrorsOfContentNameItsDigestOnly(t *testing.T) {
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	address := strings.TrimPrefix(port.Serve(t, images).URL, "http://")
 	d, err := publish.Package(t.Context(), address+"/acme/boats:v1.0.0", []byte("kind: Boat\nmetadata: {name: [}\n"))
 	if err != nil {

@@ -13,9 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -136,21 +133,12 @@ func (w *collectingWriter) Write(p []byte) (int, error) {
 func TestASlowReaderOfAManifestDoesNotDelayACollection(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	open := func() (*olareg.Server, http.Handler) {
-		layouts := registry.NewLayouts(root, slog.New(slog.DiscardHandler))
-		images := olareg.New(config.Config{
-			Storage: config.ConfigStorage{StoreType: config.StoreDir, RootDir: root, GC: registry.GarbageCollection{Grace: time.Hour}.Config()}, Log: layouts.Log(),
-		})
-		return images, layouts.Handler(registry.Conforming(images))
-	}
-	images, handler := open()
+	store, handler := registry.OpenStore(root, registry.GarbageCollection{Grace: time.Hour}, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = store.Close() })
 	content := build(t, packageYAML("boats", "Boat"))
 	client := remote.New(remote.Options{Transport: direct{handler, ""}, Attempts: 1})
 	t.Cleanup(client.Close)
 	if _, err := client.Push(t.Context(), oci.MustParseReference(host+"/acme/boats:v1.0.0"), content); err != nil {
-		t.Fatal(err)
-	}
-	if err := images.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -162,12 +150,7 @@ func TestASlowReaderOfAManifestDoesNotDelayACollection(t *testing.T) {
 		{http.MethodGet, "bytes=2-5", http.StatusPartialContent, 2, 4},
 		{http.MethodHead, "", http.StatusOK, 0, 0},
 	} {
-		images, handler := open()
-		collected := sync.OnceFunc(func() {
-			if err := images.Close(); err != nil { // It collects the garbage.
-				t.Error(err)
-			}
-		})
+		collected := sync.OnceFunc(func() { store.Collect(t.Context()) })
 		w := &collectingWriter{httptest.NewRecorder(), collected}
 		r := httptest.NewRequestWithContext(t.Context(), c.method, "/v2/acme/boats/manifests/v1.0.0", nil)
 		if c.part != "" {

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
+	"github.com/xpkg-dev/xpkg/internal/registry/storage"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -37,7 +37,7 @@ func (p *push) checkDeletion(ctx context.Context) error {
 	if err != nil || target.IsZero() {
 		return err
 	}
-	ref, err := p.packages.reference(p.api.repository)
+	ref, err := p.packages.reference(p.api.Repository)
 	if err != nil {
 		return err
 	}
@@ -45,12 +45,12 @@ func (p *push) checkDeletion(ctx context.Context) error {
 		return err
 	}
 	versions, err := p.versionsOf(ctx, ref, target)
-	isOtherTag := !isDigest(p.api.reference) && !slices.Contains(versions, p.api.reference) // Only this tag is deleted.
+	isOtherTag := storage.IsTag(p.api.Reference) && !slices.Contains(versions, p.api.Reference) // Only this tag is deleted.
 	switch {
 	case err != nil || len(versions) == 0 || isOtherTag:
 		return err
 	case len(versions) > 1:
-		return ErrPublished.New(nil, "several versions of %s have this content: %s", p.api.repository, wording.Few(versions, 5, ", "))
+		return ErrPublished.New(nil, "several versions of %s have this content: %s", p.api.Repository, wording.Few(versions, 5, ", "))
 	}
 	p.withStatus = target
 	return p.leaveStatus(ctx, ref.WithTag(versions[0]), target)
@@ -58,7 +58,7 @@ func (p *push) checkDeletion(ctx context.Context) error {
 
 // checkStatusDeletion checks that the subject may change statuses if the content to delete is the status of a version.
 func (p *push) checkStatusDeletion(ctx context.Context, content oci.Reference) error {
-	if p.policy().May(p.subject, p.api.repository, access.Yank) {
+	if p.policy().May(p.subject, p.api.Repository, access.Yank) {
 		return nil
 	}
 	a, err := p.packages.client.Artifact(ctx, content)
@@ -90,18 +90,18 @@ func (p *push) keepRemoved(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearingTime)
 	defer cancel()
-	exists, err := p.images.digest(ctx, p.api.repository, p.withStatus.String())
+	exists, err := p.images.digest(ctx, p.api.Repository, p.withStatus.String())
 	if err == nil && !exists.IsZero() {
 		return
 	}
 	if err == nil {
 		var ref oci.Reference
-		if ref, err = p.packages.reference(p.api.repository); err == nil {
+		if ref, err = p.packages.reference(p.api.Repository); err == nil {
 			err = packagestatus.SetRemoved(ctx, p.packages.client, ref.WithDigest(p.withStatus), p.now())
 		}
 	}
 	if err != nil {
-		p.log.Error("cannot write that a version was deleted", "repository", p.api.repository, "digest", p.withStatus, "error", err)
+		p.log.Error("cannot write that a version was deleted", "repository", p.api.Repository, "digest", p.withStatus, "error", err)
 	}
 }
 
@@ -131,7 +131,7 @@ func (a *manifestAnswer) refuses() bool {
 		return false
 	case http.StatusBadGateway:
 		var body struct{ Errors []struct{ Code string } }
-		return json.Unmarshal(a.body.Bytes(), &body) == nil && len(body.Errors) > 0 && body.Errors[0].Code == codeDenied
+		return json.Unmarshal(a.body.Bytes(), &body) == nil && len(body.Errors) > 0 && body.Errors[0].Code == protocol.CodeDenied
 	}
 	return a.status >= http.StatusBadRequest && a.status < http.StatusInternalServerError
 }
@@ -143,15 +143,15 @@ func (p *push) restoreStatus(ctx context.Context) {
 	if err := packagestatus.Restore(ctx, p.packages.client, p.left.version, p.left.former); err != nil {
 		p.log.Error("a version was not deleted, but its status states that it was; withdraw the status with `xpkg registry unyank`", "version", p.left.version, "error", err)
 	}
-	p.changed(p.api.repository)
+	p.changed(p.api.Repository)
 }
 
 // target returns the digest of the content to delete; zero if it does not exist.
 func (p *push) target(ctx context.Context) (oci.Digest, error) {
-	if isDigest(p.api.reference) {
-		return oci.ParseDigest(p.api.reference)
+	if !storage.IsTag(p.api.Reference) {
+		return oci.ParseDigest(p.api.Reference)
 	}
-	return p.images.digest(ctx, p.api.repository, p.api.reference)
+	return p.images.digest(ctx, p.api.Repository, p.api.Reference)
 }
 
 // versionsOf returns the tags of the versions with a digest. It fails if the content is a part of a version, or the status of one that was
@@ -169,7 +169,7 @@ func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Dig
 				return nil, err
 			}
 			// The tag has no image, so it is no version of a package, or the image is damaged.
-			if d, err := p.images.digest(ctx, p.api.repository, tag); err == nil && d == target && packagestatus.IsVersion(tag) {
+			if d, err := p.images.digest(ctx, p.api.Repository, tag); err == nil && d == target && packagestatus.IsVersion(tag) {
 				versions = append(versions, tag)
 			}
 			continue
@@ -186,7 +186,7 @@ func (p *push) versionsOf(ctx context.Context, ref oci.Reference, target oci.Dig
 		case packagestatus.IsVersion(tag):
 			isPart, err := oci.Contains(ctx, a, target, oci.Limits{})
 			if isPart || errors.Is(err, oci.ErrIndexTooDeep) {
-				return nil, ErrPublished.New(err, "the content is a part of %s:%s", p.api.repository, tag)
+				return nil, ErrPublished.New(err, "the content is a part of %s:%s", p.api.Repository, tag)
 			}
 			if err != nil && isTemporary(ctx, err) {
 				return nil, err
@@ -205,11 +205,11 @@ func (p *push) checkStatus(ctx context.Context, ref oci.Reference, subject oci.D
 	if err != nil || s == nil || s.State != catalog.Removed {
 		return nil //nolint:nilerr // Other content under the tag is no status, and neither is damaged content.
 	}
-	exists, err := p.images.digest(ctx, p.api.repository, subject.String())
+	exists, err := p.images.digest(ctx, p.api.Repository, subject.String())
 	if err != nil || !exists.IsZero() {
 		return err
 	}
-	return ErrImmutable.New(nil, "%s:%s was deleted, and its status never changes", p.api.repository, s.Tag)
+	return ErrImmutable.New(nil, "%s:%s was deleted, and its status never changes", p.api.Repository, s.Tag)
 }
 
 // leaveStatus writes the status of a version that is to be deleted, unless the client has written it.
@@ -238,16 +238,16 @@ func (p *push) checkAge() error {
 		return nil
 	}
 	view := p.fullView()
-	row, history, ok := view.Package(p.api.repository)
+	row, history, ok := view.Package(p.api.Repository)
 	if !ok {
 		return nil
 	}
 	for _, v := range history.Versions {
-		if v.Tag != p.api.reference && v.Digest.String() != p.api.reference {
+		if v.Tag != p.api.Reference && v.Digest.String() != p.api.Reference {
 			continue
 		}
-		if pushed := p.images.pushed(p.api.repository, v.Digest); !pushed.IsZero() && p.now().Sub(pushed) > deletionTime {
-			return ErrPublished.New(nil, "%s:%s was published more than 72 hours ago", p.api.repository, v.Tag)
+		if pushed := p.images.pushed(p.api.Repository, v.Digest); !pushed.IsZero() && p.now().Sub(pushed) > deletionTime {
+			return ErrPublished.New(nil, "%s:%s was published more than 72 hours ago", p.api.Repository, v.Tag)
 		}
 		if err := checkDependents(view, row.Repository, v); err != nil {
 			return err
@@ -270,15 +270,6 @@ func checkDependents(view *View, repository string, v catalog.Version) error {
 		}
 	}
 	return nil
-}
-
-// pushed implements images: the time of the file with the manifest.
-func (f *folder) pushed(repository string, d oci.Digest) time.Time {
-	info, err := os.Stat(filepath.Join(f.root, filepath.FromSlash(repository), "blobs", "sha256", d.Hex()))
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
 }
 
 // pushed implements images. The time is not known.

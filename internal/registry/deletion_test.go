@@ -14,13 +14,12 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/retention"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -170,8 +169,7 @@ func TestARefusedDeletionKeepsTheStatus(t *testing.T) {
 // A registry behind the server can refuse deletions, as CNCF distribution does by default, or the credentials of the server. The status is that of before then,
 // also for a client that deletes with nothing but the distribution API.
 func TestADeletionThatTheBackendRefusesKeepsTheStatus(t *testing.T) {
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	var code atomic.Int64
 	code.Store(http.StatusMethodNotAllowed) // The server deletes its claims after each push.
 	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -290,9 +288,7 @@ func TestTheDeletionOfAnotherTagKeepsTheVersion(t *testing.T) {
 
 // The server completes a deletion whose client disconnects once the status is written, and withdraws a status that it could not write completely.
 func TestAnInterruptedDeletionIsCompleteOrHasNoEffect(t *testing.T) {
-	yes := true
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	var afterStatus atomic.Value
 	afterStatus.Store(func() int { return http.StatusCreated })
 	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -347,9 +343,7 @@ func TestAnInterruptedDeletionIsCompleteOrHasNoEffect(t *testing.T) {
 
 // The status of a deleted version is not replaced while the server cannot read it.
 func TestAStatusThatCannotBeReadIsNotReplaced(t *testing.T) {
-	yes := true
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	var unreadable atomic.Value
 	unreadable.Store("none")
 	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -18,25 +19,25 @@ func (s *Server) serveDistribution(w http.ResponseWriter, r *http.Request) {
 	isolate(w.Header())
 	if b, ok := s.images.(*backend); ok && b.isOwn(r) {
 		s.log.Error("the registry behind this server is the server itself, or forwards requests to it; start the server with the host of another registry", "backend", b.host)
-		writeError(w, r, http.StatusLoopDetected, codeUnsupported, "the registry behind this server is the server itself")
+		protocol.WriteError(w, r, http.StatusLoopDetected, protocol.CodeUnsupported, "the registry behind this server is the server itself")
 		return
 	}
-	api, ok := parseRequest(r.URL.Path)
+	api, ok := protocol.Parse(r.URL.Path)
 	if !ok {
-		writeError(w, r, http.StatusNotFound, codeNameInvalid, "the path does not name a repository")
+		protocol.WriteError(w, r, http.StatusNotFound, protocol.CodeNameInvalid, "the path does not name a repository")
 		return
 	}
 	subject, found := s.identifier.subject(r)
 	switch {
 	case found == wrongCredentials:
 		s.challenge(w, r, "the credentials are wrong or have expired")
-	case api.endpoint == pingEndpoint && found == noCredentials:
+	case api.Endpoint == protocol.Ping && found == noCredentials:
 		s.challenge(w, r, "log in, or get an anonymous token from "+tokenPath)
-	case api.endpoint == pingEndpoint:
-		writeJSON(w, r, http.StatusOK, struct{}{})
-	case api.endpoint == listEndpoint:
+	case api.Endpoint == protocol.Ping:
+		protocol.WriteJSON(w, r, http.StatusOK, struct{}{})
+	case api.Endpoint == protocol.Repositories:
 		s.listRepositories(w, r, subject)
-	case isRead(r) && api.endpoint != sessionEndpoint:
+	case protocol.IsRead(r) && api.Endpoint != protocol.Upload:
 		s.read(w, r, api, subject, found)
 	default:
 		s.write(w, r, api, subject, found)
@@ -52,17 +53,14 @@ func isolate(header http.Header) {
 
 // read serves a read. A repository that the subject may not read has the responses of a repository that does not exist. A client
 // without credentials gets a challenge in both cases.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, api apiRequest, subject access.Subject, found credentials) {
-	if api.endpoint == manifestEndpoint {
-		r = withManifestTypes(r)
-	}
+func (s *Server) read(w http.ResponseWriter, r *http.Request, api protocol.Request, subject access.Subject, found credentials) {
 	policy := s.policy()
-	allowed := policy.May(subject, api.repository, access.Read)
-	if !allowed && policy.May(subject.WithoutRequested(), api.repository, access.Read) {
+	allowed := policy.May(subject, api.Repository, access.Read)
+	if !allowed && policy.May(subject.WithoutRequested(), api.Repository, access.Read) {
 		s.challenge(w, r, "the bearer token is for another repository")
 		return
 	}
-	asksRequired := api.endpoint == manifestEndpoint && r.Header.Get(remote.RequiredHeader) != ""
+	asksRequired := api.Endpoint == protocol.Manifest && r.Header.Get(remote.RequiredHeader) != ""
 	if asksRequired && found == noCredentials {
 		// The answer depends on the credentials, which clients do not send to a repository that every client reads.
 		s.challenge(w, r, "log in, or get an anonymous token from "+tokenPath)
@@ -73,8 +71,8 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, api apiRequest, su
 			s.challenge(w, r, "the repository does not exist, or requires credentials")
 		}}
 	}
-	if allowed && api.endpoint == blobEndpoint && api.repository == indexRepository {
-		if blob, err := oci.ParseDigest(api.reference); err == nil {
+	if allowed && api.Endpoint == protocol.Blob && api.Repository == indexRepository {
+		if blob, err := oci.ParseDigest(api.Reference); err == nil {
 			if allowed, err = s.indexBlobs.mayRead(r.Context(), subject, blob); err != nil {
 				writeRefusal(w, r, err)
 				return
@@ -85,41 +83,44 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, api apiRequest, su
 		s.readNothing(w, r, api)
 		return
 	}
-	if asksRequired && policy.May(subject.WithoutRequested(), api.repository, access.Delete) &&
-		s.fullView().Requires(api.repository, api.reference) {
+	if asksRequired && policy.May(subject.WithoutRequested(), api.Repository, access.Delete) &&
+		s.fullView().Requires(api.Repository, api.Reference) {
 		w.Header().Set(remote.RequiredHeader, "true")
 	}
-	if api.repository == indexRepository && api.endpoint == manifestEndpoint {
+	if api.Repository == indexRepository && api.Endpoint == protocol.Manifest {
 		s.readIndexManifest(w, r, api, subject)
 		return
 	}
 	s.images.ServeHTTP(w, withPath(r, api))
 }
 
+// absentRepository is the repository for which the responses for repositories are made that a client may not read. No client can create it.
+const absentRepository = "none"
+
 // readNothing serves a read of a repository that does not exist, or that the sender may not read. Both take the same time: nothing is read for the name
 // in the request.
-func (s *Server) readNothing(w http.ResponseWriter, r *http.Request, api apiRequest) {
-	s.images.ServeHTTP(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}))
+func (s *Server) readNothing(w http.ResponseWriter, r *http.Request, api protocol.Request) {
+	s.images.ServeHTTP(w, withPath(r, protocol.Request{Endpoint: api.Endpoint, Repository: absentRepository, Reference: api.Reference}))
 }
 
 // withPath returns a request for a path, without the credentials of the client.
-func withPath(r *http.Request, api apiRequest) *http.Request {
+func withPath(r *http.Request, api protocol.Request) *http.Request {
 	out := r.Clone(r.Context())
-	out.URL.Path, out.URL.RawPath = api.path(), ""
+	out.URL.Path, out.URL.RawPath = api.Path(), ""
 	out.Header.Del("Authorization")
 	out.Header.Del("X-Forwarded-For")
 	return out
 }
 
 // write serves a change.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, api apiRequest, subject access.Subject, found credentials) {
+func (s *Server) write(w http.ResponseWriter, r *http.Request, api protocol.Request, subject access.Subject, found credentials) {
 	push := &push{Server: s, api: api, subject: subject}
 	actions := push.actions(r)
 	if actions == nil {
-		writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "the method is not allowed")
+		protocol.WriteError(w, r, http.StatusMethodNotAllowed, protocol.CodeUnsupported, "the method is not allowed")
 		return
 	}
-	if !s.mayAny(subject, api.repository, actions) {
+	if !s.mayAny(subject, api.Repository, actions) {
 		s.refuse(w, r, api, subject, found, actions)
 		return
 	}
@@ -127,16 +128,16 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, api apiRequest, s
 		refused.Write(w, r)
 		return
 	}
-	if api.endpoint == manifestEndpoint {
+	if api.Endpoint == protocol.Manifest {
 		push.manifest(w, r)
 		return
 	}
-	if api.endpoint == uploadEndpoint {
+	if api.Endpoint == protocol.StartUpload {
 		if err := push.checkRepository(r.Context()); err != nil {
 			writeRefusal(w, r, err)
 			return
 		}
-		if push.isNew && !s.limitRepositories(w, r, api.repository) {
+		if push.isNew && !s.limitRepositories(w, r, api.Repository) {
 			return
 		}
 		s.limitMount(r, subject)
@@ -166,14 +167,14 @@ func (s *Server) mayAny(subject access.Subject, repository string, actions []acc
 
 // refuse responds to a change that the policy does not allow. The response does not depend on the existence of a repository that
 // the subject cannot read.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, api apiRequest, subject access.Subject, found credentials, actions []access.Action) {
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, api protocol.Request, subject access.Subject, found credentials, actions []access.Action) {
 	switch {
-	case found == noCredentials, s.mayAny(subject.WithoutRequested(), api.repository, actions):
-		s.challenge(w, r, s.changesNeedToken(api.repository, actions))
+	case found == noCredentials, s.mayAny(subject.WithoutRequested(), api.Repository, actions):
+		s.challenge(w, r, s.changesNeedToken(api.Repository, actions))
 	case subject.IsAnonymous():
-		writeError(w, r, http.StatusForbidden, codeDenied, s.changesNeedToken(api.repository, actions)) // An anonymous bearer token.
+		protocol.WriteError(w, r, http.StatusForbidden, protocol.CodeDenied, s.changesNeedToken(api.Repository, actions)) // An anonymous bearer token.
 	default:
-		writeError(w, r, http.StatusForbidden, codeDenied, "the token does not allow this change of "+api.repository)
+		protocol.WriteError(w, r, http.StatusForbidden, protocol.CodeDenied, "the token does not allow this change of "+api.Repository)
 	}
 }
 
@@ -193,24 +194,24 @@ func (s *Server) limitMount(r *http.Request, subject access.Subject) {
 
 // writeRefusal writes the response for an error of a rule.
 func writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
-	status, code := http.StatusInternalServerError, codeUnknown
+	status, code := http.StatusInternalServerError, protocol.CodeUnknown
 	switch errcode.From(err).Code.Class.Name {
 	case errcode.Conflict.Name:
-		status, code = http.StatusConflict, codeDenied
+		status, code = http.StatusConflict, protocol.CodeDenied
 	case errcode.Unauthorized.Name:
-		status, code = http.StatusForbidden, codeDenied
+		status, code = http.StatusForbidden, protocol.CodeDenied
 	case errcode.Invalid.Name, errcode.Limit.Name, errcode.Usage.Name:
-		status, code = http.StatusBadRequest, codeManifest
+		status, code = http.StatusBadRequest, protocol.CodeManifestInvalid
 	case errcode.Unavailable.Name:
 		status = http.StatusServiceUnavailable
 	}
 	if fault := (backendFault{}); errors.As(err, &fault) {
-		status, code = http.StatusBadGateway, codeUnknown
+		status, code = http.StatusBadGateway, protocol.CodeUnknown
 	}
 	if errors.Is(err, ErrDamaged) {
-		status, code = http.StatusInternalServerError, codeDamaged // A repetition does not help.
+		status, code = http.StatusInternalServerError, protocol.CodeDamaged // A repetition does not help.
 	}
-	writeError(w, r, status, code, err.Error())
+	protocol.WriteError(w, r, status, code, err.Error())
 }
 
 // challengeMissing replaces the response for missing content by a challenge.

@@ -4,7 +4,7 @@
 //
 //	            ┌ /token, /api/v1/token   credentials → bearer tokens        (tokenserver, exchange)
 //	request ────┼ /v2/…                   access, names, immutable versions  (distribution)
-//	            │                           └▶ olareg, or the backend        (backend)
+//	            │                           └▶ storage, or the backend       (backend)
 //	            └ everything else         pages, search, feeds, API          (Site)
 //	                                        ▲
 //	push ──▶ queue ──▶ facts of the repository ──▶ catalog ──▶ search database, index artifact
@@ -12,7 +12,7 @@
 // # Access
 //
 // All parts ask [access.Policy.May]. A client that may not read a repository gets the responses for a repository that does not
-// exist, from the same code: see absent. Packages with different readers are in different partitions, each with an index of its
+// exist, from the same code: see readNothing. Packages with different readers are in different partitions, each with an index of its
 // own, so neither ranks nor counts of public packages depend on private ones.
 //
 // # State

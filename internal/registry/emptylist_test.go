@@ -9,10 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -20,8 +18,7 @@ import (
 
 // The index keeps its packages when the backend lists no repositories or tags for a moment, and loses them when it has none for longer.
 func TestAnEmptyListOfABackendKeepsTheIndex(t *testing.T) {
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	var list, tags atomic.Value
 	list.Store(`{"repositories":["acme/provider-boats"]}`)
 	tags.Store("")
@@ -79,8 +76,7 @@ func TestAnEmptyListOfABackendKeepsTheIndex(t *testing.T) {
 // TestAServerThatStartsKeepsTheIndexOfAnEmptyList starts servers while their backend lists nothing: with the folder of a server that has indexed a package, and with a new
 // one, which finds the package in the published index.
 func TestAServerThatStartsKeepsTheIndexOfAnEmptyList(t *testing.T) {
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	var list, tags atomic.Value
 	list.Store("")
 	tags.Store("")

@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/limit"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -91,7 +92,7 @@ func newIssuers(client *http.Client, now func() time.Time, log *slog.Logger) *is
 func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "exchange a token with POST")
+		protocol.WriteError(w, r, http.StatusMethodNotAllowed, protocol.CodeUnsupported, "exchange a token with POST")
 		return
 	}
 	limit.Body(r, manifestTime)
@@ -99,16 +100,16 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 		Token string `json:"token"`
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, largestExchange)).Decode(&body); err != nil || body.Token == "" {
-		writeError(w, r, http.StatusBadRequest, codeUnsupported, `the body must be a JSON object with the field "token"`)
+		protocol.WriteError(w, r, http.StatusBadRequest, protocol.CodeUnsupported, `the body must be a JSON object with the field "token"`)
 		return
 	}
 	subject, err := s.issuers.verify(r.Context(), s.policy(), body.Token)
 	switch {
 	case errors.Is(err, errIssuer):
-		writeError(w, r, http.StatusServiceUnavailable, codeUnknown, "the issuer of the token cannot be reached, or its documents are not valid; the log of the server has the cause")
+		protocol.WriteError(w, r, http.StatusServiceUnavailable, protocol.CodeUnknown, "the issuer of the token cannot be reached, or its documents are not valid; the log of the server has the cause")
 		return
 	case err != nil:
-		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "no issuer and identity of the configuration matches the token, or it has expired; the log of the server has the cause")
+		protocol.WriteError(w, r, http.StatusUnauthorized, protocol.CodeUnauthorized, "no issuer and identity of the configuration matches the token, or it has expired; the log of the server has the cause")
 		return
 	}
 	life := loginLife
@@ -118,7 +119,7 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 	bearer, life, err := s.identifier.bearer.issue(login{subject: subject}, life)
 	switch {
 	case errors.Is(err, errTooManyGroups):
-		writeError(w, r, http.StatusBadRequest, codeUnsupported, err.Error())
+		protocol.WriteError(w, r, http.StatusBadRequest, protocol.CodeUnsupported, err.Error())
 		return
 	case err != nil:
 		s.log.Error("cannot issue a bearer token", "error", err)
@@ -126,7 +127,7 @@ func (s *Server) serveExchange(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	writeJSON(w, r, http.StatusOK, map[string]any{"token": bearer, "expires_in": int(life / time.Second)})
+	protocol.WriteJSON(w, r, http.StatusOK, map[string]any{"token": bearer, "expires_in": int(life / time.Second)})
 }
 
 // errIssuer is the error for a token whose issuer cannot be asked for its keys, and errToken that for a token that is not valid or has no identity in the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 )
 
@@ -47,7 +48,7 @@ func (s *Server) RefuseDeletions() {
 	next := s.packages.requests.handler
 	s.packages.requests.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
-			writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "deletions are disabled")
+			protocol.WriteError(w, r, http.StatusMethodNotAllowed, protocol.CodeUnsupported, "deletions are disabled")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -78,9 +79,5 @@ func (s *Server) LockRepository(t testing.TB, repository string) (unlock func())
 	return unlock
 }
 
-// SetSync replaces the function that writes a file or a folder to the disk. It gets the former one.
-func (s *Server) SetSync(replace func(path string, sync func(string) error) error) {
-	l := s.images.(*folder).layouts
-	sync := l.sync
-	l.sync = func(path string) error { return replace(path, sync) }
-}
+// CollectGarbage collects the garbage of all repositories.
+func (s *Server) CollectGarbage(ctx context.Context) { s.images.(*folder).store.Collect(ctx) }

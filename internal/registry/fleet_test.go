@@ -16,13 +16,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
 	"pgregory.net/rapid"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -153,11 +152,7 @@ func (f *fleet) serve(r *http.Request) *http.Response {
 
 func newFleet(t *testing.T, n int) *fleet {
 	t.Helper()
-	deletes := true
-	images := olareg.New(config.Config{
-		Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &deletes},
-	})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	f := &fleet{backend: images, config: inCluster(t), written: map[string]map[string]bool{}, repositories: map[string]bool{}}
 	for i := range n {
 		f.servers = append(f.servers, start(t, func(o *registry.Options) {

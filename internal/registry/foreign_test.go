@@ -15,13 +15,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	crane "github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/testing/dockerregistry"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -111,19 +110,14 @@ func backends(t *testing.T) map[string]func(t *testing.T) string {
 	t.Helper()
 	return map[string]func(t *testing.T) string{
 		"docker-registry": func(t *testing.T) string { return dockerregistry.Start(t) },
-		"olareg":          func(t *testing.T) string { return startOlareg(t) },
+		"xpkg":            func(t *testing.T) string { return startRegistry(t) },
 	}
 }
 
-// startOlareg starts a registry that keeps its content in memory.
-func startOlareg(t testing.TB) string {
+// startRegistry starts a registry without access control.
+func startRegistry(t testing.TB) string {
 	t.Helper()
-	yes := true
-	images := olareg.New(config.Config{
-		Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes},
-	})
-	t.Cleanup(func() { _ = images.Close() })
-	return strings.TrimPrefix(port.Serve(t, images).URL, "http://")
+	return strings.TrimPrefix(port.Serve(t, localregistry.New(t)).URL, "http://")
 }
 
 func TestAServerInFrontOfAnotherRegistryAddsAccessControlAndSearch(t *testing.T) {

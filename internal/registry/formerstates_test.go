@@ -13,14 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/testing/buffer"
 	"github.com/xpkg-dev/xpkg/internal/testing/indexkey"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -38,7 +36,7 @@ func indexModes() map[string]func(t *testing.T) func(*registry.Options) {
 	return map[string]func(t *testing.T) func(*registry.Options){
 		"folder": func(*testing.T) func(*registry.Options) { return func(*registry.Options) {} },
 		"backend": func(t *testing.T) func(*registry.Options) {
-			address := startOlareg(t)
+			address := startRegistry(t)
 			return func(o *registry.Options) {
 				o.Backend = &registry.BackendOptions{
 					Host: address, PlainHTTP: true, Repositories: indexRepositories, PublishIndex: true,
@@ -426,7 +424,7 @@ func TestTheCurrentStateIsCheckedBeforeItsFirstReader(t *testing.T) {
 
 // TestAServerServesOtherContentInTheRepositoryOfTheIndex pushes a package to the repository with the name of that of an index.
 func TestAServerServesOtherContentInTheRepositoryOfTheIndex(t *testing.T) {
-	address := startOlareg(t)
+	address := startRegistry(t)
 	s := start(t, func(o *registry.Options) {
 		o.Backend = &registry.BackendOptions{Host: address, PlainHTTP: true, Repositories: indexRepositories}
 	})
@@ -452,8 +450,7 @@ func TestAServerServesOtherContentInTheRepositoryOfTheIndex(t *testing.T) {
 
 // TestALookupOfABlobReadsNoStateTwice asks for blobs that do not exist, in front of a registry that keeps many former states, with their signatures.
 func TestALookupOfABlobReadsNoStateTwice(t *testing.T) {
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	var requests atomic.Int64
 	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {

@@ -31,7 +31,7 @@ func BenchmarkPushUntilFound(b *testing.B) {
 		b.ReportMetric(published.Seconds(), "s/published(goal:2)")
 	})
 	b.Run("front", func(b *testing.B) {
-		address := startOlareg(b)
+		address := startRegistry(b)
 		direct := remote.New(remote.Options{})
 		b.Cleanup(direct.Close)
 		s := start(b, func(o *registry.Options) {

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
+	"github.com/xpkg-dev/xpkg/internal/registry/storage"
 )
 
 // healthPath is the path at which the server reports whether it works.
@@ -16,19 +18,19 @@ const healthPath = "/healthz"
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if err := s.site.Healthy(); err != nil {
 		s.log.Warn("not ready", "error", err)
-		writeJSON(w, r, http.StatusServiceUnavailable, map[string]string{"status": "the index is not ready"})
+		protocol.WriteJSON(w, r, http.StatusServiceUnavailable, map[string]string{"status": "the index is not ready"})
 		return
 	}
 	if err := s.probe(); err != nil {
 		s.log.Error("not healthy: content cannot be read", "error", err)
-		writeJSON(w, r, http.StatusServiceUnavailable, map[string]string{"status": "content cannot be read"})
+		protocol.WriteJSON(w, r, http.StatusServiceUnavailable, map[string]string{"status": "content cannot be read"})
 		return
 	}
 	answer := health{Status: "ok"}
-	if found := s.damageIn(r); found != (damage{}) {
+	if found := s.damageIn(r); found != (storage.Damage{}) {
 		answer = health{"damaged", found.Repositories, found.Contents}
 	}
-	writeJSON(w, r, http.StatusOK, answer)
+	protocol.WriteJSON(w, r, http.StatusOK, answer)
 }
 
 // probe fails if content cannot be read with new descriptors. One check runs at a time, so that checks take few of
@@ -44,7 +46,7 @@ func (s *Server) probe() error {
 }
 
 // damageIn returns the damage in the repositories that the sender of a request may read.
-func (s *Server) damageIn(r *http.Request) damage {
+func (s *Server) damageIn(r *http.Request) storage.Damage {
 	policy := s.policy()
 	subject, _ := s.identifier.subject(r)
 	return s.images.damage(func(repository string) bool { return policy.May(subject, repository, access.Read) })

@@ -254,3 +254,26 @@ func configured(t testing.TB, document string) func(*registry.Options) {
 		}
 	}
 }
+
+// uploadText pushes a blob and returns the status and the digest.
+func (s *server) uploadText(t *testing.T, repository, content string) (int, oci.Digest) {
+	t.Helper()
+	d := oci.DigestOf([]byte(content))
+	begun := s.do(t, http.MethodPost, "/v2/"+repository+"/blobs/uploads/", s.admin, nil).Header.Get("Location")
+	return s.do(t, http.MethodPut, begun+"&digest="+d.String(), s.admin, strings.NewReader(content)).StatusCode, d
+}
+
+// put pushes a manifest.
+func (s *server) put(t *testing.T, repository, reference, content string) int {
+	t.Helper()
+	return s.do(t, http.MethodPut, "/v2/"+repository+"/manifests/"+reference, s.admin, strings.NewReader(content)).StatusCode
+}
+
+// subjectManifest returns a manifest with a configuration, a layer and perhaps a subject.
+func subjectManifest(config, layer oci.Digest, subject string) string {
+	if subject != "" {
+		subject = fmt.Sprintf(`,"subject":{"mediaType":%q,"digest":%q,"size":%d}`, oci.MediaTypeOCIManifest, oci.DigestOf([]byte(subject)), len(subject))
+	}
+	return fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":"application/example","digest":%q,"size":1},`+
+		`"layers":[{"mediaType":"application/example","digest":%q,"size":1}]%s}`, oci.MediaTypeOCIManifest, config, layer, subject)
+}

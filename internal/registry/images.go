@@ -3,21 +3,12 @@ package registry
 import (
 	"context"
 	"errors"
-	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-	"github.com/olareg/olareg/types"
-
-	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
+	"github.com/xpkg-dev/xpkg/internal/registry/storage"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -37,166 +28,105 @@ type images interface {
 	// probe fails if content cannot be read now.
 	probe() error
 	// damage returns what is known to be damaged in visible repositories.
-	damage(visible func(repository string) bool) damage
+	damage(visible func(repository string) bool) storage.Damage
 	// close releases the resources.
 	close() error
 }
 
-// damage counts the repositories that are refused, and the manifests and blobs that are not served.
-type damage struct{ Repositories, Contents int }
-
-// MostReferrerLists is the number of long lists of referrers that olareg keeps in memory.
-const MostReferrerLists = 8
-
 // folder stores content in OCI layouts below a folder.
 type folder struct {
-	images *olareg.Server
-	// absent has no content.
-	absent *olareg.Server
-	// serve and serveNothing serve them.
-	serve, serveNothing http.Handler
-	root                string
-	layouts             *Layouts
-	contents            *contents
-	// grace is the time for which new content is kept.
-	grace time.Duration
-	log   *slog.Logger
+	http.Handler
+	store *storage.Store
 }
 
-func openFolder(root string, gc GarbageCollection, log *slog.Logger) *folder {
-	yes, collection := true, gc.Config()
-	f := &folder{root: root, grace: collection.GracePeriod, log: log, absent: newAbsent(), layouts: NewLayouts(root, log), contents: newContents(root, log)}
-	if err := RemoveUploads(root); err != nil {
-		log.Warn("cannot remove unfinished uploads", "error", err)
-	}
-	RemoveEmpty(root, f.grace, log)
-	f.layouts.checkAll()
-	f.images = olareg.New(config.Config{
-		Storage: config.ConfigStorage{
-			StoreType: config.StoreDir, RootDir: root, GC: collection,
-		},
-		API: config.ConfigAPI{
-			DeleteEnabled: &yes,
-			Blob:          config.ConfigAPIBlob{DeleteEnabled: &yes},
-			Manifest:      config.ConfigAPIManifest{Limit: largestManifest},
-			Referrer:      config.ConfigAPIReferrer{PageCacheLimit: MostReferrerLists},
-		},
-		Log: f.layouts.Log(),
-	})
-	f.serve, f.serveNothing = f.contents.handler(f.layouts.storing(Conforming(f.images))), absentImages(f.absent)
-	return f
-}
+// collectionTime is the time between two collections of garbage unless the options say otherwise.
+const collectionTime = 15 * time.Minute
 
-// ServeHTTP implements images.
-func (f *folder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	api, ok := parseRequest(r.URL.Path)
-	if ok && f.layouts.refuse(w, r, api.repository) {
-		return
-	}
-	if ok && isRead(r) && api.repository != "" && !f.exists(api.repository) {
-		// olareg would remember every name of a repository that does not exist.
-		f.serveNothing.ServeHTTP(w, withPath(r, apiRequest{endpoint: api.endpoint, repository: absentRepository, reference: api.reference}))
-		return
-	}
-	if ok && api.endpoint == tagsEndpoint {
-		f.setState(w.Header(), api.repository)
-	}
-	f.serve.ServeHTTP(w, r)
-}
+// contentGrace is the time for which new content that nothing refers to is kept unless the options say otherwise.
+const contentGrace = time.Hour
 
-// setState sets the state of a repository in the header of a response: the digest of the file that lists its manifests, tags and referrers.
-func (f *folder) setState(header http.Header, repository string) {
-	document, err := os.ReadFile(filepath.Join(f.root, filepath.FromSlash(repository), layoutFile))
-	if err == nil {
-		header.Set(remote.RepositoryStateHeader, oci.DigestOf(document).String())
+// OpenStore opens the folder of a registry of this process. The result serves its content without access control.
+func OpenStore(root string, gc GarbageCollection, log *slog.Logger) (*storage.Store, http.Handler) {
+	if gc.Every == 0 {
+		gc.Every = collectionTime
 	}
+	if gc.Grace == 0 {
+		gc.Grace = contentGrace
+	}
+	store := storage.Open(root, storage.Options{Every: gc.Every, Grace: gc.Grace, Log: log})
+	return store, &protocol.Handler{Store: store, StateHeader: remote.RepositoryStateHeader, Log: log}
 }
 
 // hasTags implements images. The name of a damaged repository is not free.
 func (f *folder) hasTags(_ context.Context, repository string) (bool, error) {
-	switch err := f.layouts.check(repository); {
-	case errors.Is(err, ErrDamaged):
+	tags, err := f.tags(repository)
+	if errors.Is(err, ErrDamaged) {
 		return true, nil
-	case err != nil:
-		return false, err
 	}
-	return f.exists(repository) && f.layouts.hasTags(repository), nil
+	return len(tags) > 0, err
+}
+
+// tags returns the digests of the tags of a repository, whether their manifests are missing or damaged or not; none if it does not exist.
+func (f *folder) tags(repository string) (map[string]storage.Digest, error) {
+	tags, _, err := f.store.Tags(repository)
+	switch {
+	case errors.Is(err, storage.ErrRepositoryUnknown):
+		return nil, nil
+	case errors.Is(err, storage.ErrDamaged):
+		return nil, ErrDamaged.New(nil, "the repository %s is damaged; the log of the server names the file and the remedy", repository)
+	case err != nil:
+		return nil, ErrServer.New(nil, "the repository %s cannot be read now; the log of the server has the cause", repository)
+	}
+	return tags, nil
 }
 
 // probe implements images: it reads the folder, and the list and the newest state of the index if there is one.
 func (f *folder) probe() error {
-	dir, err := os.Open(f.root)
-	if err != nil {
+	if err := f.store.Probe(); err != nil {
 		return err
 	}
-	_, err = dir.Readdirnames(1)
-	if err = errors.Join(err, dir.Close()); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	tags, err := f.layouts.tags(indexRepository)
-	if d, ok := tags[indexTag]; ok && err == nil {
-		_, err = os.ReadFile(f.contents.path(indexRepository, d))
-	}
-	if isAbsent(err) || errors.Is(err, ErrDamaged) {
+	content, err := f.store.Manifest(indexRepository, indexTag)
+	switch {
+	case err == nil:
+		return content.Close()
+	case errors.Is(err, storage.ErrRepositoryUnknown), errors.Is(err, storage.ErrManifestUnknown), errors.Is(err, storage.ErrDamaged):
 		return nil // Damage is reported, and everything else is served.
 	}
 	return err
 }
 
-// exists reports whether a repository has content.
-func (f *folder) exists(repository string) bool {
-	if !access.ValidRepository(repository) {
-		return false
-	}
-	info, err := os.Stat(filepath.Join(f.root, filepath.FromSlash(repository), layoutFile))
-	return err == nil && info.Mode().IsRegular()
-}
-
 // repositories implements images.
 func (f *folder) repositories(ctx context.Context) ([]string, error) {
-	return repositoriesIn(ctx, f.root)
+	return repositoriesIn(ctx, f.store)
 }
 
-// repositoriesIn returns the names of the repositories in a folder, sorted, including those that have content but no list of it.
-func repositoriesIn(ctx context.Context, root string) ([]string, error) {
-	var found []string
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		dir := filepath.Dir(path)
-		isRepository := entry.Name() == layoutFile || entry.IsDir() && entry.Name() == blobsFolder && isDamaged(dir)
-		if isRepository {
-			name, err := filepath.Rel(root, dir)
-			if err != nil {
-				return err
-			}
-			if name = filepath.ToSlash(name); access.ValidRepository(name) {
-				found = append(found, name)
-			}
-		}
-		if entry.IsDir() && (isRepository || entry.Name() == blobsFolder || strings.HasPrefix(entry.Name(), "_")) {
-			return filepath.SkipDir
-		}
-		return ctx.Err()
-	})
+// repositoriesIn returns the names of the repositories in a store, sorted, including those that have content but no list of it.
+func repositoriesIn(ctx context.Context, store *storage.Store) ([]string, error) {
+	found, err := store.Repositories(ctx)
 	if err != nil {
-		return nil, ErrServer.New(err, "cannot list the repositories in %s", root)
+		return nil, ErrServer.New(err, "cannot list the repositories")
 	}
-	slices.Sort(found)
-	return slices.Compact(found), nil
+	return found, nil
 }
 
 // digest implements images. A tag keeps its digest while its manifest is missing or damaged, so that it cannot get other content.
-func (f *folder) digest(ctx context.Context, repository, tag string) (oci.Digest, error) {
-	d, err := headDigest(ctx, f, repository, tag)
-	if err != nil || !d.IsZero() || isDigest(tag) {
-		return d, err
+func (f *folder) digest(_ context.Context, repository, reference string) (oci.Digest, error) {
+	if storage.IsTag(reference) {
+		tags, err := f.tags(repository)
+		if err != nil || tags[reference] == "" {
+			return oci.Digest{}, err
+		}
+		return oci.ParseDigest(string(tags[reference]))
 	}
-	return f.layouts.recorded(repository, tag)
+	content, err := f.store.Manifest(repository, reference)
+	switch {
+	case errors.Is(err, storage.ErrRepositoryUnknown), errors.Is(err, storage.ErrManifestUnknown):
+		return oci.Digest{}, nil
+	case err != nil:
+		return oci.Digest{}, ErrServer.New(err, "cannot read %s:%s", repository, reference)
+	}
+	defer content.Close()
+	return oci.ParseDigest(string(content.Digest))
 }
 
 // digestsOf returns the function that reads the digests of all tags at once; nil if a registry has none.
@@ -207,61 +137,47 @@ func digestsOf(i images) func(repository string) (map[string]oci.Digest, error) 
 	return nil
 }
 
-// digests returns the digests of the tags of a repository whose manifests are there and not damaged. olareg copies the list of a repository for each request, so that
-// a request for each tag would take a time that grows with the square of their number.
+// digests returns the digests of the tags of a repository whose manifests are there and not damaged.
 func (f *folder) digests(repository string) (map[string]oci.Digest, error) {
-	tags, err := f.layouts.tags(repository)
+	tags, err := f.tags(repository)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]oci.Digest, len(tags))
 	for tag, d := range tags {
-		info, err := os.Stat(f.contents.path(repository, d))
-		if err != nil || !info.Mode().IsRegular() {
-			delete(tags, tag)
+		content, err := f.store.Blob(repository, d)
+		if errors.Is(err, storage.ErrBlobUnknown) {
 			continue
 		}
-		switch isDamaged, err := f.contents.isDamaged(repository, d); {
-		case err != nil:
+		if err != nil {
 			return nil, ErrServer.New(err, "cannot read the content %s of the repository %s", d, repository)
-		case isDamaged:
-			delete(tags, tag)
+		}
+		if err := content.Close(); err != nil {
+			return nil, err
+		}
+		if parsed, err := oci.ParseDigest(string(d)); err == nil { // Packages have digests with sha256.
+			found[tag] = parsed
 		}
 	}
-	return tags, err
+	return found, nil
+}
+
+// pushed implements images. It is the time of the file.
+func (f *folder) pushed(repository string, d oci.Digest) time.Time {
+	return f.store.Pushed(repository, storage.Digest(d.String()))
 }
 
 // damage implements images.
-func (f *folder) damage(visible func(repository string) bool) damage {
-	return damage{f.layouts.damaged(visible), f.contents.damaged(visible)}
+func (f *folder) damage(visible func(repository string) bool) storage.Damage {
+	return f.store.Damage(visible)
 }
 
 // close implements images.
-func (f *folder) close() error {
-	f.layouts.checkAll() // olareg collects garbage when it closes.
-	err := errors.Join(CloseImages(f.images), f.absent.Close())
-	RemoveEmpty(f.root, f.grace, f.log)
-	return err
-}
-
-// CloseImages closes a registry of olareg. When it closes, olareg reads each repository again that it was asked for, which fails for one
-// whose first upload did not complete; this is no error.
-func CloseImages(images *olareg.Server) error { return withoutNotFound(images.Close()) }
-
-// withoutNotFound returns an error without its parts that report a repository without content.
-func withoutNotFound(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var rest []error
-		for _, part := range joined.Unwrap() {
-			rest = append(rest, withoutNotFound(part))
-		}
-		return errors.Join(rest...)
-	}
-	if errors.Is(err, types.ErrNotFound) {
-		return nil
-	}
-	return err
-}
+func (f *folder) close() error { return f.store.Close() }
 
 // headDigest returns the digest of a tag in the response of a handler.
 func headDigest(ctx context.Context, handler http.Handler, repository, tag string) (oci.Digest, error) {
-	path := apiRequest{endpoint: manifestEndpoint, repository: repository, reference: tag}.path()
+	path := protocol.Request{Endpoint: protocol.Manifest, Repository: repository, Reference: tag}.Path()
 	r, err := http.NewRequestWithContext(ctx, http.MethodHead, path, nil)
 	if err != nil {
 		return oci.Digest{}, err
@@ -278,7 +194,7 @@ func headDigest(ctx context.Context, handler http.Handler, repository, tag strin
 	return oci.Digest{}, ErrServer.New(nil, "cannot read %s:%s: status %d", repository, tag, answer.status)
 }
 
-// acceptedManifests returns the media types of manifests. olareg knows no wildcard.
+// acceptedManifests returns the media types of manifests. Registries know no wildcard.
 func acceptedManifests() []string {
 	return []string{
 		string(oci.MediaTypeOCIManifest), string(oci.MediaTypeOCIIndex), string(oci.MediaTypeDockerManifest), string(oci.MediaTypeDockerList),

@@ -14,6 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/indexer"
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
+	"github.com/xpkg-dev/xpkg/internal/registry/storage"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -127,7 +129,7 @@ func (g *indexGuard) read(ctx context.Context, d oci.Digest) ([]string, error) {
 	if a.Root().MediaType != oci.MediaTypeOCIManifest {
 		return nil, nil
 	}
-	raw, err := oci.ReadSmall(ctx, a, a.Root(), oci.Limits{Manifest: largestManifest})
+	raw, err := oci.ReadSmall(ctx, a, a.Root(), oci.Limits{Manifest: protocol.LargestManifest})
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +190,7 @@ func (g *indexGuard) report(ctx context.Context, d oci.Digest) {
 }
 
 // readIndexManifest serves a manifest of the repository of the index. One that the subject may not read does not exist.
-func (s *Server) readIndexManifest(w http.ResponseWriter, r *http.Request, api apiRequest, subject access.Subject) {
+func (s *Server) readIndexManifest(w http.ResponseWriter, r *http.Request, api protocol.Request, subject access.Subject) {
 	forwarded := withPath(r, api)
 	for _, name := range []string{"Range", "If-None-Match", "If-Modified-Since"} {
 		forwarded.Header.Del(name) // The whole manifest is checked.
@@ -210,7 +212,7 @@ func (s *Server) readIndexManifest(w http.ResponseWriter, r *http.Request, api a
 	case allowed:
 		answer.send(w)
 	default:
-		if !isDigest(api.reference) {
+		if storage.IsTag(api.Reference) {
 			s.indexGuard.report(r.Context(), d)
 			s.site.checkPolicy(s.policy())
 		}
@@ -238,7 +240,7 @@ func (a *manifestAnswer) WriteHeader(status int) {
 // Write implements [http.ResponseWriter]. It fails for a body that is too large for a manifest.
 func (a *manifestAnswer) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
-	if a.body.Len()+len(p) > largestManifest {
+	if a.body.Len()+len(p) > protocol.LargestManifest {
 		return 0, io.ErrShortWrite
 	}
 	return a.body.Write(p)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/limit"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
 	"github.com/xpkg-dev/xpkg/internal/registry/upload"
 )
 
@@ -56,7 +57,7 @@ func (s *Server) kindOf(r *http.Request) limit.Kind {
 		return limit.Check
 	case path == tokenPath, path == exchangePath, path == LoginPath, strings.HasPrefix(path, "/static/"):
 		return limit.Plain
-	case strings.HasPrefix(path, apiPath):
+	case strings.HasPrefix(path, protocol.Root):
 		return KindOf(r)
 	}
 	return limit.Work
@@ -64,11 +65,11 @@ func (s *Server) kindOf(r *http.Request) limit.Kind {
 
 // KindOf returns the kind of a request of the OCI distribution API for the limits.
 func KindOf(r *http.Request) limit.Kind {
-	api, _ := parseRequest(r.URL.Path)
+	api, _ := protocol.Parse(r.URL.Path)
 	switch {
-	case api.endpoint == listEndpoint, api.endpoint == tagsEndpoint, api.endpoint == referrersEndpoint:
+	case api.Endpoint == protocol.Repositories, api.Endpoint == protocol.Tags, api.Endpoint == protocol.Referrers:
 		return limit.Work
-	case api.endpoint == manifestEndpoint && !isRead(r):
+	case api.Endpoint == protocol.Manifest && !protocol.IsRead(r):
 		return limit.Manifest
 	}
 	return limit.Plain

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
+	"github.com/xpkg-dev/xpkg/internal/registry/storage"
 )
 
 // mostListed is the maximum number of repositories in one response.
@@ -24,21 +26,21 @@ type RepositoryList struct {
 	Log     *slog.Logger
 }
 
-// NewLocalList returns the list of the repositories in OCI layouts below a folder, all of which every client may read.
-func NewLocalList(root string, log *slog.Logger) RepositoryList {
-	return RepositoryList{Repositories: func(ctx context.Context) ([]string, error) { return repositoriesIn(ctx, root) }, Log: log}
+// NewLocalList returns the list of the repositories in a store, all of which every client may read.
+func NewLocalList(store *storage.Store, log *slog.Logger) RepositoryList {
+	return RepositoryList{Repositories: func(ctx context.Context) ([]string, error) { return repositoriesIn(ctx, store) }, Log: log}
 }
 
 // ServeHTTP implements [http.Handler].
 func (l RepositoryList) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !isRead(r) {
-		writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "the method is not allowed")
+	if !protocol.IsRead(r) {
+		protocol.WriteError(w, r, http.StatusMethodNotAllowed, protocol.CodeUnsupported, "the method is not allowed")
 		return
 	}
 	all, err := l.Repositories(r.Context())
 	if err != nil {
 		l.Log.Error("cannot list the repositories", "error", err)
-		writeError(w, r, http.StatusServiceUnavailable, codeUnsupported, "the repositories cannot be listed now")
+		protocol.WriteError(w, r, http.StatusServiceUnavailable, protocol.CodeUnsupported, "the repositories cannot be listed now")
 		return
 	}
 	last := r.URL.Query().Get("last")
@@ -52,12 +54,12 @@ func (l RepositoryList) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(visible) > count {
 		visible = visible[:count]
 		next := url.Values{"n": {strconv.Itoa(count)}, "last": {visible[count-1]}}
-		w.Header().Set("Link", "<"+apiPath+"_catalog?"+next.Encode()+`>; rel="next"`)
+		w.Header().Set("Link", "<"+protocol.Root+"_catalog?"+next.Encode()+`>; rel="next"`)
 	}
 	if visible == nil {
 		visible = []string{}
 	}
-	writeJSON(w, r, http.StatusOK, map[string]any{"repositories": visible})
+	protocol.WriteJSON(w, r, http.StatusOK, map[string]any{"repositories": visible})
 }
 
 // listRepositories lists the repositories that a subject may read.

@@ -8,6 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
+	"github.com/xpkg-dev/xpkg/internal/registry/storage"
 )
 
 // metrics counts requests by the part of the server and the class of the status, never by repository, so the metrics reveal
@@ -34,7 +37,7 @@ func newMetrics() *metrics {
 }
 
 // handler returns a handler that serves the metrics and the numbers of damaged repositories and contents.
-func (m *metrics) handler(found damage) http.Handler {
+func (m *metrics) handler(found storage.Damage) http.Handler {
 	repositories := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "xpkg_registry_damaged_repositories",
 		Help: "Repositories that are refused because their lists of versions are damaged, among those that the client may read.",
@@ -54,7 +57,7 @@ func (m *metrics) handler(found damage) http.Handler {
 func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	if subject, found := s.identifier.subject(r); found != validCredentials || subject.IsAnonymous() {
 		w.Header().Set("WWW-Authenticate", `Basic realm="xpkg"`)
-		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "the metrics need a token of the server")
+		protocol.WriteError(w, r, http.StatusUnauthorized, protocol.CodeUnauthorized, "the metrics need a token of the server")
 		return
 	}
 	s.metrics.handler(s.damageIn(r)).ServeHTTP(w, r)
@@ -73,7 +76,7 @@ func (m *metrics) count(next http.Handler) http.Handler {
 
 func partOf(path string) string {
 	switch {
-	case strings.HasPrefix(path, apiPath):
+	case strings.HasPrefix(path, protocol.Root):
 		return "distribution"
 	case path == tokenPath, path == exchangePath:
 		return "tokens"

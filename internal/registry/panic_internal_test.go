@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
 )
 
 // TestPanicIsAResponse responds to a request whose handler panics, and logs the cause.
@@ -17,7 +19,7 @@ func TestPanicIsAResponse(t *testing.T) {
 	handler := recovering(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("no tags") }), slog.New(slog.NewTextHandler(&log, nil)))
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/acme/boats/tags/list", nil))
-	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), codeUnknown) || !strings.Contains(log.String(), "no tags") {
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), protocol.CodeUnknown) || !strings.Contains(log.String(), "no tags") {
 		t.Errorf("%d %s\n%s", w.Code, w.Body, &log)
 	}
 }

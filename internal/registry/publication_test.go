@@ -208,7 +208,7 @@ func invalidateIndex(t *testing.T, dir string) {
 
 // TestTheIndexContinuesWhenItIsDeletedInTheBackend deletes the current state while two servers run, of which the second one has followed the first one.
 func TestTheIndexContinuesWhenItIsDeletedInTheBackend(t *testing.T) {
-	address := startOlareg(t)
+	address := startRegistry(t)
 	direct := remote.New(remote.Options{})
 	t.Cleanup(direct.Close)
 	now, in := newClock(), inCluster(t)
@@ -480,7 +480,7 @@ func buildIndex(t testing.TB, s *server) catalog.Catalog {
 
 // A signature of the current state that was replaced or deleted in the backend is made again by the next update.
 func TestTheSignatureOfTheCurrentStateIsRepaired(t *testing.T) {
-	address := startOlareg(t)
+	address := startRegistry(t)
 	signer, _ := indexkey.New(t)
 	other, _ := indexkey.New(t)
 	s := start(t, func(o *registry.Options) {

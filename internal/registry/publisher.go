@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/registry/annotated"
 	"github.com/xpkg-dev/xpkg/internal/registry/cluster"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -76,7 +77,7 @@ func (p *publisher) check(ctx context.Context) error {
 			err = p.compare(ctx, ref, id)
 		}
 	}
-	if err == nil || isTemporary(ctx, err) && remote.ResponseCode(err) != codeDenied {
+	if err == nil || isTemporary(ctx, err) && remote.ResponseCode(err) != protocol.CodeDenied {
 		return err
 	}
 	if p.unrecorded.CompareAndSwap(false, true) {

@@ -13,6 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/limit"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
+	"github.com/xpkg-dev/xpkg/internal/registry/storage"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -20,8 +22,6 @@ import (
 )
 
 const (
-	// largestManifest is the maximum size of a manifest in bytes, as other registries have it.
-	largestManifest = 4 << 20
 	// manifestTime is the time in which a client must have sent a manifest.
 	manifestTime = time.Minute
 	// mostQueryTags is the maximum number of tags in the query of a push by digest.
@@ -31,7 +31,7 @@ const (
 // push is a change of a repository by a client.
 type push struct {
 	*Server
-	api     apiRequest
+	api     protocol.Request
 	subject access.Subject
 	// isNew means that the repository has no tags.
 	isNew bool
@@ -46,11 +46,11 @@ type push struct {
 func (p *push) actions(r *http.Request) []access.Action {
 	any := []access.Action{access.Publish, access.Create, access.Yank}
 	switch {
-	case p.api.endpoint == manifestEndpoint && r.Method == http.MethodPut,
-		p.api.endpoint == uploadEndpoint && r.Method == http.MethodPost,
-		p.api.endpoint == sessionEndpoint:
+	case p.api.Endpoint == protocol.Manifest && r.Method == http.MethodPut,
+		p.api.Endpoint == protocol.StartUpload && r.Method == http.MethodPost,
+		p.api.Endpoint == protocol.Upload:
 		return any
-	case p.api.endpoint == manifestEndpoint && r.Method == http.MethodDelete:
+	case p.api.Endpoint == protocol.Manifest && r.Method == http.MethodDelete:
 		// The garbage collection removes blobs: the blobs of a version must not disappear before it.
 		return []access.Action{access.Delete}
 	}
@@ -59,7 +59,7 @@ func (p *push) actions(r *http.Request) []access.Action {
 
 // checkIndex checks that the repository of a change is not the one of the index.
 func (p *push) checkIndex() error {
-	if p.publishesIndexIn(p.api.repository) {
+	if p.publishesIndexIn(p.api.Repository) {
 		return access.ErrReservedName.New(nil, "only the server itself changes the repository %s, which has its index", indexRepository)
 	}
 	return nil
@@ -71,11 +71,11 @@ func (p *push) checkRepository(ctx context.Context) error {
 	if err := p.checkIndex(); err != nil {
 		return err
 	}
-	if exists, err := p.images.hasTags(ctx, p.api.repository); err != nil || exists {
+	if exists, err := p.images.hasTags(ctx, p.api.Repository); err != nil || exists {
 		return err
 	}
 	p.isNew = true
-	if !p.policy().May(p.subject, p.api.repository, access.Create) {
+	if !p.policy().May(p.subject, p.api.Repository, access.Create) {
 		return p.forbidden(access.Create)
 	}
 	similar, err := p.similar(ctx)
@@ -86,7 +86,7 @@ func (p *push) checkRepository(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.policy().CheckNew(p.api.repository, existing)
+	return p.policy().CheckNew(p.api.Repository, existing)
 }
 
 // firstWithTags returns the first one of some repositories that has tags; none if none has.
@@ -106,7 +106,7 @@ func (p *push) similar(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool {
-		return !access.Similar(name, p.api.repository) || !p.mayKnow(name)
+		return !access.Similar(name, p.api.Repository) || !p.mayKnow(name)
 	}), nil
 }
 
@@ -125,9 +125,9 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 		writeRefusal(w, r, err)
 		return
 	}
-	unlock, err := p.changing.Lock(r.Context(), access.Fold(p.api.repository))
+	unlock, err := p.changing.Lock(r.Context(), access.Fold(p.api.Repository))
 	if err != nil { // The client has disconnected.
-		writeError(w, r, http.StatusServiceUnavailable, codeUnknown, "the request ended while other changes of the repository were made; try again")
+		protocol.WriteError(w, r, http.StatusServiceUnavailable, protocol.CodeUnknown, "the request ended while other changes of the repository were made; try again")
 		return
 	}
 	defer unlock()
@@ -138,7 +138,7 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.subject = subject
-	if actions := p.actions(r); !p.mayAny(subject, p.api.repository, actions) {
+	if actions := p.actions(r); !p.mayAny(subject, p.api.Repository, actions) {
 		p.refuse(w, r, p.api, subject, found, actions)
 		return
 	}
@@ -173,9 +173,9 @@ func (p *push) manifest(w http.ResponseWriter, r *http.Request) {
 		p.images.ServeHTTP(answer, forward)
 	}
 	if answer.status < http.StatusMultipleChoices {
-		p.limiter.Repositories.Remove(p.api.repository)
+		p.limiter.Repositories.Remove(p.api.Repository)
 		p.keepRemoved(r.Context())
-		p.changed(p.api.repository)
+		p.changed(p.api.Repository)
 	}
 }
 
@@ -185,12 +185,12 @@ func readManifest(r *http.Request) ([]byte, error) {
 		return nil, nil
 	}
 	limit.Body(r, manifestTime)
-	body, err := io.ReadAll(io.LimitReader(r.Body, largestManifest+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, protocol.LargestManifest+1))
 	if err != nil {
 		return nil, oci.ErrInvalidManifest.New(err, "cannot read the manifest")
 	}
-	if len(body) > largestManifest {
-		return nil, oci.ErrManifestTooLarge.New(nil, "the manifest has more than %d bytes", largestManifest)
+	if len(body) > protocol.LargestManifest {
+		return nil, oci.ErrManifestTooLarge.New(nil, "the manifest has more than %d bytes", protocol.LargestManifest)
 	}
 	return body, nil
 }
@@ -213,7 +213,7 @@ func (p *push) check(r *http.Request, body []byte) error {
 	}
 	digest := oci.DigestOf(body)
 	if err := p.checkContent(r.Context(), tags, doc, pushedManifest{
-		packages: p.packages, repository: p.api.repository, raw: body, root: oci.Descriptor{MediaType: doc.MediaType, Digest: digest, Size: int64(len(body))},
+		packages: p.packages, repository: p.api.Repository, raw: body, root: oci.Descriptor{MediaType: doc.MediaType, Digest: digest, Size: int64(len(body))},
 	}); err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (p *push) check(r *http.Request, body []byte) error {
 
 // checkTombstones checks that a push changes no status of a version that was deleted.
 func (p *push) checkTombstones(ctx context.Context, tags []string, digest oci.Digest) error {
-	ref, err := p.packages.reference(p.api.repository)
+	ref, err := p.packages.reference(p.api.Repository)
 	if err != nil {
 		return err
 	}
@@ -239,12 +239,12 @@ func (p *push) checkTombstones(ctx context.Context, tags []string, digest oci.Di
 		if !isStatus {
 			continue
 		}
-		version, err := p.images.digest(ctx, p.api.repository, subject.String())
+		version, err := p.images.digest(ctx, p.api.Repository, subject.String())
 		if err != nil {
 			return err
 		}
 		p.withStatus = version
-		current, err := p.images.digest(ctx, p.api.repository, tag)
+		current, err := p.images.digest(ctx, p.api.Repository, tag)
 		if err != nil {
 			return err
 		}
@@ -267,8 +267,8 @@ func mediaType(r *http.Request) oci.MediaType {
 // tags returns the tags that a push writes: the reference, or the tags in the query of a push by digest.
 func (p *push) tags(r *http.Request) ([]string, error) {
 	tags := r.URL.Query()["tag"]
-	if !isDigest(p.api.reference) {
-		tags = append(tags[:len(tags):len(tags)], p.api.reference)
+	if storage.IsTag(p.api.Reference) {
+		tags = append(tags[:len(tags):len(tags)], p.api.Reference)
 	}
 	if len(tags) > mostQueryTags {
 		return nil, oci.ErrManifestTooLarge.New(nil, "the push writes %d tags, at most %d are allowed", len(tags), mostQueryTags)
@@ -306,7 +306,7 @@ func (p *push) checkContent(ctx context.Context, tags []string, doc *oci.Documen
 		}
 		publishes = publishes || !isStatusTag
 	}
-	if publishes && !p.policy().May(p.subject, p.api.repository, access.Publish) {
+	if publishes && !p.policy().May(p.subject, p.api.Repository, access.Publish) {
 		if lists, err := p.listsStatuses(ctx, tags, doc); err != nil || lists {
 			return err
 		}
@@ -327,28 +327,28 @@ func (p *push) checkContent(ctx context.Context, tags []string, doc *oci.Documen
 // name the deletion.
 func (p *push) checkState(ctx context.Context, status catalog.VersionStatus) error {
 	switch policy := p.policy(); {
-	case !policy.May(p.subject, p.api.repository, access.Yank):
+	case !policy.May(p.subject, p.api.Repository, access.Yank):
 		return p.forbidden(access.Yank)
-	case status.State == catalog.Removed && !policy.May(p.subject.WithoutRequested(), p.api.repository, access.Delete):
+	case status.State == catalog.Removed && !policy.May(p.subject.WithoutRequested(), p.api.Repository, access.Delete):
 		return p.forbidden(access.Delete)
-	case policy.May(p.subject, p.api.repository, access.Publish):
+	case policy.May(p.subject, p.api.Repository, access.Publish):
 		return nil
 	}
 	has, err := p.hasVersion(ctx, status)
 	if err == nil && !has {
 		err = ErrForbidden.New(nil, "%s:%s is not %s, and the token does not allow the action %s, which the status of another version needs; %s",
-			p.api.repository, status.Tag, status.Digest.Short(), access.Publish, createToken(p.api.repository, access.Publish))
+			p.api.Repository, status.Tag, status.Digest.Short(), access.Publish, createToken(p.api.Repository, access.Publish))
 	}
 	return err
 }
 
 // hasVersion reports whether the tag in a status refers to the digest in it, or did so before the version was deleted: then it has a status already.
 func (p *push) hasVersion(ctx context.Context, status catalog.VersionStatus) (bool, error) {
-	current, err := p.images.digest(ctx, p.api.repository, status.Tag)
+	current, err := p.images.digest(ctx, p.api.Repository, status.Tag)
 	if err != nil || current == status.Digest {
 		return err == nil, err
 	}
-	ref, err := p.packages.reference(p.api.repository)
+	ref, err := p.packages.reference(p.api.Repository)
 	if err != nil {
 		return false, err
 	}
@@ -384,7 +384,7 @@ func (m pushedManifest) Open(ctx context.Context, d oci.Descriptor) (io.ReadClos
 
 // forbidden returns the error for an action that the subject may not perform on the repository.
 func (p *push) forbidden(action access.Action) error {
-	return ErrForbidden.New(nil, "the token does not allow the action %s on %s; %s", action, p.api.repository, createToken(p.api.repository, action))
+	return ErrForbidden.New(nil, "the token does not allow the action %s on %s; %s", action, p.api.Repository, createToken(p.api.Repository, action))
 }
 
 // checkTag checks that a version is not published again with other content, under any spelling, such as 1.0.0 and v1.00.0 for v1.0.0.
@@ -393,7 +393,7 @@ func (p *push) checkTag(ctx context.Context, tag string, digest oci.Digest) erro
 	if !wanted.Usable() {
 		return nil
 	}
-	published, err := p.packages.published(ctx, p.api.repository, isSpellingOf(wanted))
+	published, err := p.packages.published(ctx, p.api.Repository, isSpellingOf(wanted))
 	if err != nil {
 		return err
 	}
@@ -415,7 +415,7 @@ func isSpellingOf(wanted version.Version) func(tag string) bool {
 
 // immutable returns the error for a version that has other content.
 func (p *push) immutable(tag string, current, wanted oci.Digest) error {
-	return ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.repository, tag, current.Short(), wanted.Short())
+	return ErrImmutable.New(nil, "%s:%s is %s and cannot become %s: versions never change", p.api.Repository, tag, current.Short(), wanted.Short())
 }
 
 // statusRecorder records the status of a response.

@@ -1,42 +1,13 @@
 package registry
 
 import (
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strconv"
 
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
-	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
-
-// The error codes that the OCI distribution specification does not have.
-const (
-	codeDamaged = remote.CodeDamaged
-	// codePagination and codeUnknown are codes of CNCF distribution.
-	codePagination = "PAGINATION_NUMBER_INVALID"
-	codeUnknown    = "UNKNOWN"
-)
-
-// The error codes of the OCI distribution specification that this package uses.
-const (
-	codeUnauthorized = "UNAUTHORIZED"
-	codeDenied       = "DENIED"
-	codeNameInvalid  = "NAME_INVALID"
-	codeNameUnknown  = "NAME_UNKNOWN"
-	codeUnsupported  = "UNSUPPORTED"
-	codeManifest     = "MANIFEST_INVALID"
-	codeBlobUnknown  = "BLOB_UNKNOWN"
-
-	codeManifestUnknown = "MANIFEST_UNKNOWN"
-	codeTooMany         = "TOOMANYREQUESTS"
-)
-
-// writeError writes a response with an error of the OCI distribution specification.
-func writeError(w http.ResponseWriter, r *http.Request, status int, code, message string) {
-	writeJSON(w, r, status, map[string]any{"errors": []map[string]string{{"code": code, "message": message}}})
-}
 
 // backendFault is an error of a response of the backend: the request of the client can be valid.
 type backendFault struct{ error }
@@ -50,22 +21,6 @@ func ofBackend(err error) error {
 		return backendFault{err}
 	}
 	return err
-}
-
-// writeJSON writes a response. The response to a HEAD has the same headers and no body.
-func writeJSON(w http.ResponseWriter, r *http.Request, status int, body any) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		w.WriteHeader(http.StatusInternalServerError)
-		return
-	}
-	raw = append(raw, '\n')
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(raw) // An error means that the client has disconnected.
-	}
 }
 
 // recovering returns a handler that responds to a request for which another one panics, and logs the panic. The server of package http would close
@@ -85,7 +40,7 @@ func recovering(next http.Handler, log *slog.Logger) http.Handler {
 			if recorder.status != 0 {
 				panic(http.ErrAbortHandler) // The response is incomplete.
 			}
-			writeError(recorder, r, http.StatusInternalServerError, codeUnknown, "the server failed to respond; its log has the cause")
+			protocol.WriteError(recorder, r, http.StatusInternalServerError, protocol.CodeUnknown, "the server failed to respond; its log has the cause")
 		}()
 		next.ServeHTTP(recorder, r)
 	})

@@ -14,13 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -195,9 +193,7 @@ func (r *revoking) Read(p []byte) (int, error) {
 
 // A backend, which does not know the client, gets no request to mount a blob that the client may not read. Registries read different values of several.
 func TestABackendMountsOnlyWhatTheClientReads(t *testing.T) {
-	yes := true
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	var mounted atomic.Value
 	address := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {

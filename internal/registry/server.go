@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
 	"github.com/xpkg-dev/xpkg/internal/registry/cluster"
 	"github.com/xpkg-dev/xpkg/internal/registry/limit"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
 )
 
@@ -227,7 +228,8 @@ func (s *Server) openImages() (images, error) {
 		b.written = s.written
 		return b, nil
 	}
-	return openFolder(filepath.Join(s.options.Dir, imagesFolder), s.options.GarbageCollection, s.log), nil
+	store, handler := OpenStore(filepath.Join(s.options.Dir, imagesFolder), s.options.GarbageCollection, s.log)
+	return &folder{handler, store}, nil
 }
 
 func (s *Server) openSite() error {
@@ -262,7 +264,7 @@ func (s *Server) openSite() error {
 			s.serveHealth(w, r)
 		case path == "/metrics":
 			s.serveMetrics(w, r)
-		case strings.HasPrefix(path, apiPath), path == strings.TrimSuffix(apiPath, "/"):
+		case strings.HasPrefix(path, protocol.Root), path == strings.TrimSuffix(protocol.Root, "/"):
 			s.serveDistribution(w, r)
 		default:
 			pages.ServeHTTP(w, r)

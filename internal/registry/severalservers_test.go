@@ -43,7 +43,7 @@ func (w *writers) of(name string) http.RoundTripper {
 // publishes after the first one has lost the API server, and the first one does not overwrite the index when it has
 // it back.
 func TestOfSeveralServersOnePublishesTheIndex(t *testing.T) {
-	address, in, by := startOlareg(t), inCluster(t), &writers{}
+	address, in, by := startRegistry(t), inCluster(t), &writers{}
 	direct := remote.New(remote.Options{})
 	t.Cleanup(direct.Close)
 	const boats, rafts, cars = "acme/provider-boats", "acme/provider-rafts", "acme/provider-cars"

@@ -14,19 +14,19 @@ import (
 // listsStatuses reports whether a push only adds statuses of a version to the list of its referrers, and the subject may set them. Clients keep this list under a
 // tag in a registry without the referrers API.
 func (p *push) listsStatuses(ctx context.Context, tags []string, doc *oci.Document) (bool, error) {
-	if len(tags) != 1 || !p.policy().May(p.subject, p.api.repository, access.Yank) {
+	if len(tags) != 1 || !p.policy().May(p.subject, p.api.Repository, access.Yank) {
 		return false, nil
 	}
 	version, isList := remote.ParseFallbackTag(tags[0])
 	if !isList {
 		return false, nil
 	}
-	ref, err := p.packages.reference(p.api.repository)
+	ref, err := p.packages.reference(p.api.Repository)
 	if err != nil {
 		return false, err
 	}
 	current := &oci.Document{SchemaVersion: doc.SchemaVersion, MediaType: oci.MediaTypeOCIIndex}
-	digest, err := p.images.digest(ctx, p.api.repository, tags[0])
+	digest, err := p.images.digest(ctx, p.api.Repository, tags[0])
 	if err != nil {
 		return false, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/registry/access"
+	"github.com/xpkg-dev/xpkg/internal/registry/protocol"
 )
 
 const (
@@ -19,12 +20,12 @@ const (
 // challenge responds with 401 and the address of the token server (CNCF distribution, "Token Authentication").
 func (s *Server) challenge(w http.ResponseWriter, r *http.Request, message string) {
 	challenge := fmt.Sprintf(`Bearer realm="%s%s",service="%s"`, s.address(r), tokenPath, s.service(r))
-	if api, ok := parseRequest(r.URL.Path); ok && api.repository != "" {
-		challenge += fmt.Sprintf(`,scope="repository:%s:%s"`, api.repository, dockerActions(r))
+	if api, ok := protocol.Parse(r.URL.Path); ok && api.Repository != "" {
+		challenge += fmt.Sprintf(`,scope="repository:%s:%s"`, api.Repository, dockerActions(r))
 	}
 	w.Header().Set("WWW-Authenticate", challenge)
 	w.Header().Set("Docker-Distribution-API-Version", "registry/2.0")
-	writeError(w, r, http.StatusUnauthorized, codeUnauthorized, message)
+	protocol.WriteError(w, r, http.StatusUnauthorized, protocol.CodeUnauthorized, message)
 }
 
 // dockerActions returns the actions of the scope that a request needs.
@@ -32,7 +33,7 @@ func dockerActions(r *http.Request) string {
 	switch {
 	case r.Method == http.MethodDelete:
 		return "delete"
-	case isRead(r):
+	case protocol.IsRead(r):
 		return "pull"
 	}
 	return "pull,push"
@@ -68,20 +69,20 @@ func safeHost(host string) string {
 // serveToken exchanges credentials for a bearer token that is limited to the requested scopes. It responds with 405 to the
 // OAuth2 variant, a POST, after which clients fall back to GET.
 func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
-	if !isRead(r) {
+	if !protocol.IsRead(r) {
 		w.Header().Set("Allow", http.MethodGet)
-		writeError(w, r, http.StatusMethodNotAllowed, codeUnsupported, "get tokens with GET")
+		protocol.WriteError(w, r, http.StatusMethodNotAllowed, protocol.CodeUnsupported, "get tokens with GET")
 		return
 	}
 	identity, found := s.identifier.login(r)
 	if found == wrongCredentials {
 		w.Header().Set("WWW-Authenticate", `Basic realm="xpkg"`)
-		writeError(w, r, http.StatusUnauthorized, codeUnauthorized, "the token is wrong, expired or revoked; `xpkg registry token create --help` shows how to create one")
+		protocol.WriteError(w, r, http.StatusUnauthorized, protocol.CodeUnauthorized, "the token is wrong, expired or revoked; `xpkg registry token create --help` shows how to create one")
 		return
 	}
 	requested := r.URL.Query()["scope"]
 	if len(requested) > mostScopes {
-		writeError(w, r, http.StatusBadRequest, codeDenied, fmt.Sprintf("at most %d scopes are allowed", mostScopes))
+		protocol.WriteError(w, r, http.StatusBadRequest, protocol.CodeDenied, fmt.Sprintf("at most %d scopes are allowed", mostScopes))
 		return
 	}
 	identity.subject = identity.subject.WithRequested(parseScopes(requested))
@@ -92,7 +93,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	writeJSON(w, r, http.StatusOK, map[string]any{
+	protocol.WriteJSON(w, r, http.StatusOK, map[string]any{
 		"token": bearer, "access_token": bearer, "expires_in": int(life / time.Second), "issued_at": s.now().UTC().Format(time.RFC3339),
 	})
 }

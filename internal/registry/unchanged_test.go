@@ -11,11 +11,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	crane "github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
 
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/registry"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -65,11 +64,7 @@ func (s *server) round(t testing.TB) {
 // An update of an unchanged registry lists the tags. It reads no digest and no content, and builds neither the index nor the
 // search database. The registry has a package with a status, a version that cannot be read, and an image that is no package.
 func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
-	yes := true
-	images := olareg.New(config.Config{
-		Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes},
-	})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	backend := &recorder{Handler: images}
 	address := strings.TrimPrefix(port.Serve(t, backend).URL, "http://")
 	direct := remote.New(remote.Options{})
@@ -170,9 +165,7 @@ func TestAnUpdateOfAnUnchangedBackendReadsNoContent(t *testing.T) {
 
 // A push to a repository with many tags asks for its own tag only, and tags that moved in the backend are found by rounds that compare a limited number of them.
 func TestManyTagsOfABackendDelayNoUpdate(t *testing.T) {
-	yes := true
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	backend := &recorder{Handler: images}
 	address := strings.TrimPrefix(port.Serve(t, backend).URL, "http://")
 	direct := remote.New(remote.Options{})

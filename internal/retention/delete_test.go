@@ -4,11 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/retention"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -17,9 +15,7 @@ import (
 )
 
 func TestContentThatATagOrAnArtifactNeedsIsKeptAndOtherContentLeavesItsReason(t *testing.T) {
-	yes := true
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	repository := strings.TrimPrefix(port.Serve(t, images).URL, "http://") + "/acme/boats"
 	client := remote.New(remote.Options{})
 	t.Cleanup(client.Close)

@@ -9,13 +9,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/up/datadir"
-
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	sites "github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/limit"
+	"github.com/xpkg-dev/xpkg/internal/registry/storage"
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 	"github.com/xpkg-dev/xpkg/internal/up/registry"
 )
 
@@ -25,7 +22,7 @@ const registryGrace = time.Second
 // registryServer serves the images of the data directory.
 type registryServer struct {
 	server  *http.Server
-	images  *olareg.Server
+	store   *storage.Store
 	pages   *registryPages
 	log     *logFile
 	lock    sites.FolderLock
@@ -34,8 +31,7 @@ type registryServer struct {
 	err     error // to be read after done is closed
 }
 
-// startRegistry starts the registry on an open listener. It removes the unfinished uploads of a
-// killed process first. It fails if `xpkg registry serve` uses the data directory.
+// startRegistry starts the registry on an open listener. It fails if `xpkg registry serve` uses the data directory.
 func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses registry.Uses) (_ *registryServer, err error) {
 	lock, err := sites.LockFolder(d.Path, d.Registry())
 	if err != nil {
@@ -51,36 +47,20 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	if err != nil {
 		return nil, err
 	}
-	if err := sites.RemoveUploads(d.Registry()); err != nil {
-		return nil, ErrDataDirUnusable.New(err, "cannot remove unfinished uploads from %s", d.Registry())
-	}
 	log, err := openLog(d.Logs(), "registry.log")
 	if err != nil {
 		return nil, err
 	}
-	yes := true
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	sites.RemoveEmpty(d.Registry(), sites.ContentGrace, logger)
-	layouts := sites.NewLayouts(d.Registry(), logger)
-	images := olareg.New(config.Config{
-		Storage: config.ConfigStorage{
-			StoreType: config.StoreDir, RootDir: d.Registry(), GC: sites.GarbageCollection{}.Config(),
-		},
-		API: config.ConfigAPI{
-			DeleteEnabled: &yes,
-			Blob:          config.ConfigAPIBlob{DeleteEnabled: &yes},
-			Referrer:      config.ConfigAPIReferrer{PageCacheLimit: sites.MostReferrerLists},
-		},
-		Log: layouts.Log(),
-	})
+	store, images := sites.OpenStore(d.Registry(), sites.GarbageCollection{}, logger)
 	address := listener.Addr().String()
 	web := &registryPages{options: sites.LocalOptions{
-		Host: address, Images: images, Root: d.Registry(), Dir: filepath.Join(d.Cache(), "pages"), Log: logger,
+		Host: address, Images: images, Store: store, Dir: filepath.Join(d.Cache(), "pages"), Log: logger,
 	}}
 	limiter := limit.New(limit.OfProcess(), &limit.Disk{Dir: d.Registry()})
-	handler := registry.Handler(layouts.Handler(sites.Conforming(images)), registry.Options{
-		Token: token, Login: LoginCommand(State{DataDir: d.Path, Registry: address}), MaxUpload: o.MaxUpload, Limiter: limiter, Uses: uses,
-		Repositories: sites.NewLocalList(d.Registry(), logger), Pages: web, Changed: web.changed,
+	handler := registry.Handler(images, registry.Options{
+		Token: token, Login: LoginCommand(State{DataDir: d.Path, Registry: address}), MaxUpload: o.MaxUpload, Limiter: limiter, Store: store, Uses: uses,
+		Repositories: sites.NewLocalList(store, logger), Pages: web, Changed: web.changed,
 		Report: func(message string) {
 			logger.Warn(message)
 			o.Progress(Event{Stage: StageRegistry, Warning: message})
@@ -88,7 +68,7 @@ func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses regist
 	})
 	r := &registryServer{
 		server:  &http.Server{Handler: handler},
-		images:  images,
+		store:   store,
 		pages:   web,
 		log:     log,
 		lock:    lock,
@@ -112,5 +92,5 @@ func (r *registryServer) stop() error {
 		err = r.server.Close()
 	}
 	<-r.done
-	return errors.Join(err, r.pages.close(), sites.CloseImages(r.images), r.log.Close(), r.lock.Close())
+	return errors.Join(err, r.pages.close(), r.store.Close(), r.log.Close(), r.lock.Close())
 }

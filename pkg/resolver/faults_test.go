@@ -295,9 +295,6 @@ func pushWithIndex(t *testing.T, r *registry, name, tag, stream, claimed string)
 	if _, err := remote.Push(t.Context(), oci.MustParseReference(r.backend+"/"+name+":"+tag), image); err != nil {
 		t.Fatal(err)
 	}
-	r.mu.Lock()
-	r.names[name] = true
-	r.mu.Unlock()
 }
 
 // An unchanged fork is distinguished from an independent package.

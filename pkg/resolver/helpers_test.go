@@ -12,10 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -34,7 +32,6 @@ type registry struct {
 	delay            time.Duration
 
 	mu       sync.Mutex
-	names    map[string]bool
 	fault    func(w http.ResponseWriter, r *http.Request) bool
 	requests []string
 	now      int // requests under way
@@ -45,18 +42,14 @@ type registry struct {
 // its own.
 func newRegistry(t testing.TB, delay time.Duration) *registry {
 	t.Helper()
-	content := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
+	content := localregistry.New(t)
 	backend := httptest.NewServer(content)
-	r := &registry{backend: strings.TrimPrefix(backend.URL, "http://"), delay: delay, names: map[string]bool{}}
+	r := &registry{backend: strings.TrimPrefix(backend.URL, "http://"), delay: delay}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		fault := r.begin(req)
 		defer r.end()
 		switch {
 		case !r.pauseFor(req.Context(), r.delay), fault != nil && fault(w, req):
-			return
-		case r.isMissing(req.URL.Path):
-			// The underlying registry lists the tags of missing repositories.
-			http.NotFound(w, req)
 			return
 		}
 		content.ServeHTTP(w, req)
@@ -65,9 +58,6 @@ func newRegistry(t testing.TB, delay time.Duration) *registry {
 	t.Cleanup(func() {
 		r.Close()
 		backend.Close()
-		if err := content.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	return r
 }
@@ -100,13 +90,6 @@ func (r *registry) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now--
-}
-
-func (r *registry) isMissing(path string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	name, ok := strings.CutSuffix(strings.TrimPrefix(path, "/v2/"), "/tags/list")
-	return ok && !r.names[name]
 }
 
 // does makes the registry answer in another way, from now on.
@@ -142,9 +125,6 @@ func (r *registry) have(t testing.TB, text string) {
 			continue
 		}
 		stream := r.stream(name, needs)
-		r.mu.Lock()
-		r.names[name] = true
-		r.mu.Unlock()
 		wait.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()

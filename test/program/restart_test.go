@@ -11,11 +11,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
@@ -134,7 +133,7 @@ type witness struct {
 
 func newWitness(t *testing.T) *witness {
 	t.Helper()
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
+	images := localregistry.New(t)
 	w := &witness{}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
@@ -143,12 +142,7 @@ func newWitness(t *testing.T) *witness {
 		images.ServeHTTP(rw, r)
 	}))
 	w.address = strings.TrimPrefix(server.URL, "http://")
-	t.Cleanup(func() {
-		server.Close()
-		if err := images.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(server.Close)
 	return w
 }
 

@@ -6,10 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/testing/command"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
@@ -18,8 +16,7 @@ import (
 // its sequence.
 func TestARepairReplacesNoStateThatItHasNotSeen(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	var between atomic.Pointer[func()]
 	host := strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/acme/boats/tags/list") {

@@ -8,11 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/packagestatus"
 	"github.com/xpkg-dev/xpkg/internal/testing/command"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/catalog"
@@ -26,8 +24,7 @@ import (
 func TestAMirrorOmitsWhatItCannotRead(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	start := func(fails func(*http.Request) int) string {
-		images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-		t.Cleanup(func() { _ = images.Close() })
+		images := localregistry.New(t)
 		return strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch code := fails(r); code {
 			case 0:

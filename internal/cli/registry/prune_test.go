@@ -8,10 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
-
 	"github.com/xpkg-dev/xpkg/internal/testing/command"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
@@ -19,9 +17,7 @@ import (
 // startRegistry starts a registry that allows deletions, and returns its host. It does not serve a request to which refuse responds.
 func startRegistry(t *testing.T, refuse func(w http.ResponseWriter, r *http.Request) bool) string {
 	t.Helper()
-	yes := true
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}, API: config.ConfigAPI{DeleteEnabled: &yes}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	return strings.TrimPrefix(port.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !refuse(w, r) {
 			images.ServeHTTP(w, r)

@@ -15,14 +15,12 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/registry/pages"
 	"github.com/xpkg-dev/xpkg/internal/registry/tokens"
 	"github.com/xpkg-dev/xpkg/internal/testing/browser"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
-
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
 )
 
 func get(t *testing.T, s http.Handler, path string) (status int, body string) {
@@ -38,8 +36,7 @@ const host = "registry.example.org"
 // serve serves the packages of a registry with a private one, and returns the token of its administrator.
 func serve(t *testing.T) (s *registry.Server, token string) {
 	t.Helper()
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-	t.Cleanup(func() { _ = images.Close() })
+	images := localregistry.New(t)
 	backend := strings.TrimPrefix(port.Serve(t, images).URL, "http://")
 	client := remote.New(remote.Options{})
 	t.Cleanup(client.Close)

@@ -198,6 +198,7 @@ func (a *answer) isDropped() bool { return a.body != nil && a.body.exceeded() }
 // WriteHeader implements [http.ResponseWriter].
 func (a *answer) WriteHeader(status int) {
 	if a.isDropped() {
+		a.Header().Del("Content-Length") // Another response is sent.
 		return
 	}
 	if a.status == 0 && status == http.StatusAccepted {

@@ -5,29 +5,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 )
 
 // Registry starts an OCI registry for one test and returns its address as host:port. It
-// serves plain HTTP on the loopback interface, stores everything in memory, and allows
-// deletes.
+// serves plain HTTP on the loopback interface, stores everything in a folder of the
+// test, and allows deletes.
 func Registry(t testing.TB) string {
 	t.Helper()
-	yes := true
-	registry := olareg.New(config.Config{
-		Storage: config.ConfigStorage{StoreType: config.StoreMem},
-		API: config.ConfigAPI{
-			DeleteEnabled: &yes,
-			Blob:          config.ConfigAPIBlob{DeleteEnabled: &yes},
-		},
-	})
-	server := httptest.NewServer(registry)
-	t.Cleanup(func() {
-		server.Close()
-		if err := registry.Close(); err != nil {
-			t.Errorf("registry: %v", err)
-		}
-	})
+	server := httptest.NewServer(localregistry.New(t))
+	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
 }

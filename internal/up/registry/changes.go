@@ -1,16 +1,11 @@
 package registry
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/olareg/olareg/types"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -46,7 +41,7 @@ type change struct {
 // o.Report.
 func reportChanges(o Options, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		changes := o.changesOf(r, next)
+		changes := o.changesOf(r)
 		if len(changes) == 0 {
 			next.ServeHTTP(w, r)
 			return
@@ -68,19 +63,29 @@ func reportChanges(o Options, next http.Handler) http.Handler {
 }
 
 // changesOf returns the changes of existing references that a request makes.
-func (o Options) changesOf(r *http.Request, images http.Handler) []change {
+func (o Options) changesOf(r *http.Request) []change {
 	if o.Uses == nil {
 		return nil
 	}
 	var changes []change
 	for _, c := range requestedChanges(r) {
-		if c.from = digestOf(r.Context(), images, pingPath+c.repository+"/manifests/"+cmp.Or(c.tag, c.from)); c.from == "" {
-			continue
+		tags, _, err := o.Store.Tags(c.repository)
+		if err != nil {
+			continue // The request fails for the same reason.
 		}
-		if c.tags = []string{c.tag}; c.tag == "" {
-			c.tags = tagsOf(r.Context(), images, c)
+		switch {
+		case c.tag != "":
+			c.from, c.tags = string(tags[c.tag]), []string{c.tag}
+		default:
+			for tag, d := range tags {
+				if string(d) == c.from {
+					c.tags = append(c.tags, tag)
+				}
+			}
 		}
-		changes = append(changes, c)
+		if c.from != "" {
+			changes = append(changes, c)
+		}
 	}
 	return changes
 }
@@ -103,47 +108,6 @@ func requestedChanges(r *http.Request) []change {
 		return []change{{repository: repository, from: reference}}
 	}
 	return nil
-}
-
-// manifestTypes are the media types of manifests that the registry stores.
-var manifestTypes = []string{
-	types.MediaTypeOCI1Manifest, types.MediaTypeOCI1ManifestList, types.MediaTypeDocker2Manifest, types.MediaTypeDocker2ManifestList,
-}
-
-// digestOf returns the digest of the manifest at a path of the API, or "" if there is none.
-func digestOf(ctx context.Context, images http.Handler, path string) string {
-	return request(ctx, images, http.MethodHead, path).header.Get("Docker-Content-Digest")
-}
-
-// tagsOf returns the tags of a repository that refer to the manifest of a change.
-func tagsOf(ctx context.Context, images http.Handler, c change) []string {
-	base := pingPath + c.repository
-	var list struct {
-		Tags []string `json:"tags"`
-	}
-	found := request(ctx, images, http.MethodGet, base+"/tags/list")
-	if json.Unmarshal(found.body.Bytes(), &list) != nil {
-		return nil
-	}
-	return slices.DeleteFunc(list.Tags, func(tag string) bool {
-		return digestOf(ctx, images, base+"/manifests/"+tag) != c.from
-	})
-}
-
-// request makes a request to the handler of the images. The response is empty unless the status is
-// 200.
-func request(ctx context.Context, images http.Handler, method, path string) answer {
-	a := answer{header: http.Header{}}
-	request, err := http.NewRequestWithContext(ctx, method, path, nil)
-	if err != nil {
-		return a
-	}
-	request.Header["Accept"] = manifestTypes // olareg knows no wildcard.
-	images.ServeHTTP(&a, request)
-	if a.status != http.StatusOK {
-		return answer{header: http.Header{}}
-	}
-	return a
 }
 
 // report reports a change and returns the messages about it.
@@ -208,27 +172,6 @@ func short(digest string) string {
 		return d.Short()
 	}
 	return digest
-}
-
-// answer records the response to a request of this package.
-type answer struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header implements [http.ResponseWriter].
-func (a *answer) Header() http.Header { return a.header }
-
-// WriteHeader implements [http.ResponseWriter].
-func (a *answer) WriteHeader(status int) { a.status = status }
-
-// Write implements [http.ResponseWriter].
-func (a *answer) Write(p []byte) (int, error) {
-	if a.status == 0 {
-		a.status = http.StatusOK
-	}
-	return a.body.Write(p)
 }
 
 // warningWriter adds Warning headers to a response, as the OCI distribution specification describes

@@ -15,6 +15,7 @@ import (
 
 	sites "github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/limit"
+	"github.com/xpkg-dev/xpkg/internal/registry/storage"
 	"github.com/xpkg-dev/xpkg/internal/registry/upload"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	MaxUpload int64
 	// Limiter applies the limits for clients.
 	Limiter *limit.Limiter
+	// Store has the content of the images.
+	Store *storage.Store
 	// Uses returns the references of installed packages to this registry. It is called when a tag
 	// moves or content is deleted. It may be nil; then no changes are reported.
 	Uses Uses
@@ -47,7 +50,7 @@ type Options struct {
 func Handler(images http.Handler, o Options) http.Handler {
 	limited := upload.Limit(upload.Options{
 		Most: o.MaxUpload, Hint: "start the control plane with a larger `xpkg up --max-upload-size`", Limiter: o.Limiter,
-	}, upload.Serialize(reportChanges(o, images)))
+	}, reportChanges(o, images))
 	protected := guard(withPages(o, authorize(o, o.withRoom(withList(o, notify(o, limited))))))
 	return limit.Transfers(o.Limiter.Handler(o.client, kindOf, protected))
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -20,24 +19,21 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
-
-	"github.com/xpkg-dev/xpkg/pkg/oci/image"
-	ociremote "github.com/xpkg-dev/xpkg/pkg/oci/remote"
-
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/stream"
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
 
 	sites "github.com/xpkg-dev/xpkg/internal/registry"
 	"github.com/xpkg-dev/xpkg/internal/registry/limit"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"github.com/xpkg-dev/xpkg/internal/up/registry"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	ociremote "github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 const token = "token-of-the-control-plane"
@@ -51,13 +47,10 @@ type server struct {
 func serve(t testing.TB, o registry.Options) *server {
 	t.Helper()
 	s := &server{dir: t.TempDir()}
-	yes := true
-	images := olareg.New(config.Config{
-		Storage: config.ConfigStorage{StoreType: config.StoreDir, RootDir: s.dir},
-		API:     config.ConfigAPI{DeleteEnabled: &yes, Blob: config.ConfigAPIBlob{DeleteEnabled: &yes}},
-	})
-	t.Cleanup(func() { _ = images.Close() })
-	o.Repositories = sites.NewLocalList(s.dir, slog.New(slog.DiscardHandler))
+	store, images := sites.OpenStore(s.dir, sites.GarbageCollection{}, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = store.Close() })
+	o.Store = store
+	o.Repositories = sites.NewLocalList(store, slog.New(slog.DiscardHandler))
 	o.Limiter = limit.New(limit.OfProcess(), nil)
 	o.Token, o.Login = token, "xpkg login 127.0.0.1:15000 --data-dir /data"
 	o.Report = func(message string) { s.reports = append(s.reports, message) }

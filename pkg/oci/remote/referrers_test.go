@@ -13,10 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
-	"github.com/olareg/olareg"
-	"github.com/olareg/olareg/config"
 
-	"github.com/xpkg-dev/xpkg/internal/registry/upload"
+	"github.com/xpkg-dev/xpkg/internal/testing/localregistry"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
@@ -54,11 +52,9 @@ func newNote(t testing.TB, subject oci.Descriptor, artifactType, text string) no
 
 // registries are handlers of registries with and without the referrers API.
 func registries(t testing.TB) map[string]http.Handler {
-	images := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-	t.Cleanup(func() { _ = images.Close() })
 	plain := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	return map[string]http.Handler{
-		"with the API": upload.Serialize(images),
+		"with the API": localregistry.New(t),
 		"without the API": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.URL.Path, "/referrers/") {
 				http.NotFound(w, r)

@@ -1,4 +1,4 @@
-package registry
+package protocol
 
 import (
 	"path"
@@ -15,16 +15,16 @@ func FuzzParseRequest(f *testing.F) {
 		f.Add(p)
 	}
 	f.Fuzz(func(t *testing.T, p string) {
-		r, ok := parseRequest(p)
+		r, ok := Parse(p)
 		if !ok {
 			return
 		}
-		again, ok := parseRequest(r.path())
+		again, ok := Parse(r.Path())
 		if !ok || again != r {
-			t.Fatalf("%q is %+v, and its canonical path %q is %+v", p, r, r.path(), again)
+			t.Fatalf("%q is %+v, and its canonical path %q is %+v", p, r, r.Path(), again)
 		}
-		if r.repository != "" && strings.TrimSuffix(path.Clean(p), "/") != strings.TrimSuffix(r.path(), "/") {
-			t.Fatalf("%q is not canonical, and was understood as %q", p, r.path())
+		if r.Repository != "" && strings.TrimSuffix(path.Clean(p), "/") != strings.TrimSuffix(r.Path(), "/") {
+			t.Fatalf("%q is not canonical, and was understood as %q", p, r.Path())
 		}
 	})
 }
