@@ -286,7 +286,7 @@ func adviseUndone(do string, changes []*change) string {
 		if c.after == nil {
 			continue
 		}
-		if code, _, _, _ := failureOf(c.after); code.Approval {
+		if code, _, _ := failureOf(c.after); code.Approval {
 			return "Repeat the command without --atomic. Then review what the package waits for, and approve it, with `xpkg approve " + c.named() + "`."
 		}
 		do = strings.TrimSuffix(do, adviseRollback(c.after))

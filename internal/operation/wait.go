@@ -205,7 +205,7 @@ func (e *Engine) outcomesOfWait() func(v1.Package) string {
 
 // finalFailure returns the permanent failure of a package, or nil.
 func finalFailure(p v1.Package) error {
-	code, what, do, _ := failureOf(p)
+	code, what, do := failureOf(p)
 	former := formerOf(p)
 	outcome := "cannot be installed"
 	if former != "" {
@@ -243,12 +243,12 @@ func formerOf(p v1.Package) string {
 }
 
 // failureOf parses the failure in the message of the condition Healthy: the code, the failure
-// and the fix. It returns false if the message contains no code.
-func failureOf(p v1.Package) (code errcode.Code, what, do string, failed bool) {
+// and the fix. The code is zero if the message contains none.
+func failureOf(p v1.Package) (code errcode.Code, what, do string) {
 	name, rest, _ := strings.Cut(p.GetCondition(v1.TypeHealthy).Message, ": ")
 	code, known := codeNamed(name)
 	if !known {
-		return errcode.Code{}, "", "", false
+		return errcode.Code{}, "", ""
 	}
 	what, do = rest, code.Fix
 	if before, ok := strings.CutSuffix(rest, " "+code.Fix); ok {
@@ -256,7 +256,7 @@ func failureOf(p v1.Package) (code errcode.Code, what, do string, failed bool) {
 	} else if at := sentenceEnd().FindStringIndex(rest); at != nil {
 		what, do = rest[:at[0]], rest[at[0]+2:]
 	}
-	return code, strings.TrimSuffix(what, "."), do, true
+	return code, strings.TrimSuffix(what, "."), do
 }
 
 // sentenceEnd is the boundary between two sentences of a message.
