@@ -162,9 +162,7 @@ func namesOf(packages []v1alpha1.WantedPackage) []string {
 
 // A transaction of forty packages installs all of them, and returns all of them to their former version if one is not healthy in time.
 func TestTransactionOfFortyPackages(t *testing.T) {
-	if !lane.IsFull() {
-		t.Skip("it takes minutes")
-	}
+	lane.Full(t, "internal/controller.TestTransactionReturnsAllPackages")
 	s := withExternalRuntimes(t)
 	r := newRegistry(t)
 	var install, update []v1alpha1.WantedPackage

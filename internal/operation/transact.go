@@ -31,6 +31,9 @@ const LabelCommand = "xpkg.dev/command"
 // idleTime is the time for which a transaction may report no progress, beyond the time to wait, before a command stops waiting for it.
 const idleTime = 5 * time.Minute
 
+// quietTime is the time for which a command waits for a transaction without a report.
+const quietTime = time.Second
+
 // Run carries out the steps. The manager makes a change of several packages, one that this command cannot plan, and an atomic one, as a
 // transaction: Run creates it and follows it, or follows one that makes the same changes already. The API server makes a change of one package
 // whole, so that Run writes it itself, like all changes in a cluster whose manager serves no transactions, or not for this user.
@@ -162,8 +165,9 @@ func (o Operation) Follow(ctx context.Context, t *v1alpha1.Transaction) ([]*Done
 	defer limit.Stop()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	for !t.Status.Phase.IsFinal() {
+	for began := time.Now(); !t.Status.Phase.IsFinal(); {
 		switch {
+		case time.Since(began) < quietTime:
 		case t.Status.Message != "":
 			progress.Set("%s", t.Status.Message)
 		case !progress.IsSet():
