@@ -300,6 +300,16 @@ func TestChangesOfSeveralPackagesAreTransactions(t *testing.T) {
 	}
 }
 
+// TestUnknownPackagesEndTheCommand proves that a command of several packages that does not find one of them plans and prints nothing.
+func TestUnknownPackagesEndTheCommand(t *testing.T) {
+	b := newBench(t)
+	for _, flag := range []string{"--yes", "--dry-run"} {
+		if e := b.must(t, 5, "uninstall", "unknown-a", "unknown-b", flag, "-o", "json"); e.out != "" {
+			t.Errorf("%s prints %s", flag, e.out)
+		}
+	}
+}
+
 // TestLostResponsesOfTransactions proves that a command follows a transaction that it has created although the connection ended before the
 // response.
 func TestLostResponsesOfTransactions(t *testing.T) {

@@ -57,8 +57,11 @@ func (r review) change(env *terminal.Env, f planFlags, steps func(*clusterPlanne
 			return err
 		}
 		changes, err := steps(pl, all)
-		if err != nil || r.dryRun {
-			return cmp.Or(err, r.run(env, pl, changes))
+		if err != nil {
+			return err
+		}
+		if r.dryRun {
+			return r.run(env, pl, changes)
 		}
 		o := r.operation(env, pl)
 		t, err := o.Unfinished(env.Context, changes)
