@@ -68,7 +68,7 @@ type components struct {
 	installed   packageapi.Installed
 	overwritten *packageapi.Overwritten
 	metrics     *metrics
-	held        transactions.Held
+	held        *transactions.Held
 	// watchesFences and missingFences are set by setupFences.
 	watchesFences bool
 	missingFences []string
@@ -88,7 +88,7 @@ func newComponents(o Options, mgr ctrl.Manager, cluster *apply.Cluster, installe
 		Blocked: func(ctx context.Context, kind string) error { return cmp.Or(overwritten.Of(kind), guard.Check(ctx)) },
 	}
 	return &components{
-		options: o, manager: mgr, guard: guard, runtimes: set, installed: installed, overwritten: overwritten, metrics: metrics,
+		held: transactions.NewHeld(), options: o, manager: mgr, guard: guard, runtimes: set, installed: installed, overwritten: overwritten, metrics: metrics,
 		api: kube.API{Client: c, Live: live, Cluster: cluster, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter},
 		packages: state.Packages{
 			Content: o.Content, Origins: origin.Finder{Reader: c, Secrets: live, Namespace: namespace}, Namespace: namespace,

@@ -42,7 +42,7 @@ func (c *components) setupTransactions(ctx context.Context) error {
 		return err
 	}
 	r := &transactions.Reconciler{
-		Client: live, Cache: c.api.Client, Objects: c.api.Cluster, Guard: c.guard.Check, Held: &c.held,
+		Client: live, Cache: c.api.Client, Objects: c.api.Cluster, Guard: c.guard.Check, Held: c.held,
 		NewPlanner: func() *planner.Planner { return c.newPlanner(live, planned) },
 		Consents: func(ctx context.Context) error {
 			gap, err := consent.CheckTransactions(ctx, c.fenceReader())

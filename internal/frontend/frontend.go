@@ -35,8 +35,8 @@ type API struct {
 	GroupVersion schema.GroupVersion
 	// Kinds are the kinds of the objects, in display order.
 	Kinds []string
-	// Scheme knows the kinds and their lists. All objects are Resources.
-	Scheme *runtime.Scheme
+	// New returns a new object of a kind, which is a Resource, or of the kind of a list.
+	New func(kind string) (runtime.Object, error)
 	// Facts returns the facts of an object.
 	Facts func(Resource) Facts
 	// Patch returns the merge patch with which an install object requests another package.
@@ -123,7 +123,7 @@ func (a *API) KindNamed(name string) string {
 
 // List returns the objects of a kind, without those that only record others.
 func (a *API) List(ctx context.Context, reader client.Reader, kind string, opts ...client.ListOption) ([]*Object, error) {
-	list, err := a.Scheme.New(a.GroupVersion.WithKind(kind + "List"))
+	list, err := a.New(kind + "List")
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (a *API) Get(ctx context.Context, reader client.Reader, ref Reference) (*Ob
 	if ref.Kind == "" || a.KindNamed(ref.Kind) != ref.Kind {
 		return nil, nil
 	}
-	o, err := a.Scheme.New(a.GroupVersion.WithKind(ref.Kind))
+	o, err := a.New(ref.Kind)
 	if err != nil {
 		return nil, err
 	}

@@ -3,10 +3,7 @@ package operation
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -96,11 +93,8 @@ func DeclarativeTransaction(steps []*Step) *v1alpha1.Transaction {
 		graph.SetKindProviders(p, kindProviders(*s.Locked))
 		t.Spec.Packages = append(t.Spec.Packages, v1alpha1.WantedPackage{PackageName: nameOf(p), Annotations: p.GetAnnotations(), Spec: specOf(s.Want)})
 	}
-	raw, err := json.Marshal(t.Spec)
-	if err != nil {
-		panic(err) // The type has no values that JSON does not have.
-	}
-	t.Name = fmt.Sprintf("sync-%.6x", sha256.Sum256(raw))
+	const shown = 12
+	t.Name = "sync-" + strings.TrimPrefix(planner.DigestOf(t.Spec), "sha256:")[:shown]
 	return t
 }
 
@@ -112,6 +106,17 @@ func different(now, former map[string]string, kept ...string) map[string]string 
 		was, ok := former[key]
 		return ok && was == value && !slices.Contains(kept, key)
 	})
+	return out
+}
+
+// Changed returns the packages that steps change.
+func Changed(steps []*Step) []v1alpha1.PackageName {
+	var out []v1alpha1.PackageName
+	for _, s := range steps {
+		if !s.Same {
+			out = append(out, nameOf(s.Subject()))
+		}
+	}
 	return out
 }
 

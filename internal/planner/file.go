@@ -39,10 +39,10 @@ const digestField = "digest"
 
 // Digest returns the digest "sha256:…" of the canonical JSON of the plan, which has ordered keys
 // and no spaces. Equal plans have the same digest on every machine.
-func (p *Plan) Digest() string { return digestOfValue(p) }
+func (p *Plan) Digest() string { return DigestOf(p) }
 
-// digestOfValue returns the digest of the canonical JSON of a plan or of a list of plans.
-func digestOfValue(v any) string {
+// DigestOf returns the digest of the canonical JSON of a value that has one, such as a plan.
+func DigestOf(v any) string {
 	raw, err := marshal(v)
 	if err == nil {
 		raw, err = canonical(raw)
@@ -89,7 +89,7 @@ func Agreement(plans []*Plan) string {
 		all = append(all, a)
 	}
 	slices.SortFunc(all, func(a, b agreed) int { return strings.Compare(a.Package, b.Package) })
-	return digestOfValue(all)
+	return DigestOf(all)
 }
 
 // FileName returns the name of a plan file, which is derived from its content.
@@ -135,7 +135,7 @@ func EncodeList(plans []*Plan) ([]byte, error) {
 	raw, err := marshal(struct {
 		planList
 		Digest string `json:"digest"`
-	}{list, digestOfValue(list)})
+	}{list, DigestOf(list)})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func EncodeList(plans []*Plan) ([]byte, error) {
 }
 
 // ListFileName returns the name of a file with the plans of several packages, which is derived from its content.
-func ListFileName(plans []*Plan) string { return fileName(digestOfValue(newPlanList(plans))) }
+func ListFileName(plans []*Plan) string { return fileName(DigestOf(newPlanList(plans))) }
 
 func indented(raw []byte) ([]byte, error) {
 	var out bytes.Buffer

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,16 +26,27 @@ import (
 
 // Frontend returns the API of the first generation for the package manager.
 func Frontend() *frontend.API {
-	scheme := runtime.NewScheme()
-	if err := packagesv1alpha1.AddToScheme(scheme); err != nil {
-		panic(err)
-	}
 	return &frontend.API{
-		GroupVersion: packagesv1alpha1.GroupVersion, Kinds: packagesv1alpha1.Kinds(), Scheme: scheme, Facts: factsOf,
+		GroupVersion: packagesv1alpha1.GroupVersion, Kinds: packagesv1alpha1.Kinds(), New: newObject, Facts: factsOf,
 		Patch: func(o frontend.Resource, reference string) string {
 			return installPatch(o.(packagesv1alpha1.Install).InstallSpec(), reference)
 		},
 	}
+}
+
+// scheme is made when it is first used: most commands read no object.
+var scheme = sync.OnceValues(func() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	return s, packagesv1alpha1.AddToScheme(s)
+})
+
+// newObject implements frontend.API.New.
+func newObject(kind string) (runtime.Object, error) {
+	s, err := scheme()
+	if err != nil {
+		return nil, err
+	}
+	return s.New(packagesv1alpha1.GroupVersion.WithKind(kind))
 }
 
 // factsOf returns the facts of an install object, or of a Package.

@@ -11,11 +11,21 @@ import (
 )
 
 // Held knows which packages the transactions of this manager hold. The manager holds them again after a restart, when it continues the
-// transactions. The zero value is ready to use.
+// transactions.
 type Held struct {
-	mu      sync.Mutex
-	by      map[v1alpha1.PackageName]string
 	changes map[string]chan event.GenericEvent
+
+	mu sync.Mutex
+	by map[v1alpha1.PackageName]string
+}
+
+// NewHeld returns a Held without packages.
+func NewHeld() *Held {
+	h := &Held{changes: map[string]chan event.GenericEvent{}, by: map[v1alpha1.PackageName]string{}}
+	for _, kind := range v1.PackageKinds() {
+		h.changes[kind] = make(chan event.GenericEvent)
+	}
+	return h
 }
 
 // By returns the name of the transaction that holds a package, or "".
@@ -25,27 +35,14 @@ func (h *Held) By(kind, name string) string {
 	return h.by[v1alpha1.PackageName{Kind: kind, Name: name}]
 }
 
-// Changes returns a channel that receives an event for each package of a kind that is held or released. It must be called for each kind
-// before the first transaction starts.
-func (h *Held) Changes(kind string) <-chan event.GenericEvent {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.changes == nil {
-		h.changes = map[string]chan event.GenericEvent{}
-	}
-	if h.changes[kind] == nil {
-		h.changes[kind] = make(chan event.GenericEvent)
-	}
-	return h.changes[kind]
-}
+// Changes returns the channel that receives an event for each package of a kind that is held or released. Its receiver must run while
+// transactions do.
+func (h *Held) Changes(kind string) <-chan event.GenericEvent { return h.changes[kind] }
 
 // hold holds packages for a transaction.
 func (h *Held) hold(ctx context.Context, transaction string, packages []v1alpha1.PackageName) {
 	for _, p := range packages {
 		h.mu.Lock()
-		if h.by == nil {
-			h.by = map[v1alpha1.PackageName]string{}
-		}
 		was := h.by[p]
 		h.by[p] = transaction
 		h.mu.Unlock()
@@ -72,16 +69,10 @@ func (h *Held) release(ctx context.Context, transaction string) {
 }
 
 func (h *Held) notify(ctx context.Context, p v1alpha1.PackageName) {
-	h.mu.Lock()
-	changes := h.changes[p.Kind]
-	h.mu.Unlock()
-	if changes == nil {
-		return
-	}
 	o := v1.NewPackage(p.Kind)
 	o.SetName(p.Name)
 	select {
-	case changes <- event.GenericEvent{Object: o}:
+	case h.changes[p.Kind] <- event.GenericEvent{Object: o}:
 	case <-ctx.Done():
 	}
 }

@@ -230,7 +230,7 @@ func (r *run) resume(ctx context.Context) error {
 
 // apply writes the packages, and waits until all of them are healthy.
 func (r *run) apply(ctx context.Context, o operation.Operation, steps []*operation.Step) error {
-	r.Held.hold(ctx, r.t.Name, changed(steps))
+	r.Held.hold(ctx, r.t.Name, operation.Changed(steps))
 	done, err := o.Write(ctx, steps)
 	if err != nil {
 		return r.fail(ctx, err)
@@ -250,17 +250,6 @@ func (r *run) apply(ctx context.Context, o operation.Operation, steps []*operati
 		}
 		end(s, v1alpha1.Succeeded, err)
 	})
-}
-
-// changed returns the packages that steps change.
-func changed(steps []*operation.Step) []v1alpha1.PackageName {
-	var out []v1alpha1.PackageName
-	for _, s := range steps {
-		if p := s.Subject(); !s.Same {
-			out = append(out, v1alpha1.PackageName{Kind: p.PackageKind(), Name: p.GetName()})
-		}
-	}
-	return out
 }
 
 // fail handles a failure after the first write.
