@@ -280,7 +280,7 @@ func announcements(o Options) map[string]string {
 	if d := o.Dependencies; d != nil {
 		upgrades, removal = d.UpgradePolicy(), d.Removal
 	}
-	out := lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced, o.Runtimes, o.RuntimePrivileges)
+	out := lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced, o.Permissions != nil && o.Permissions.Increase == ApproveIncrease, o.Runtimes, o.RuntimePrivileges)
 	if o.LeaderElection != nil {
 		// The claim survives a deletion of the Lock.
 		out[leader.AnnotationNamespace] = o.namespace()

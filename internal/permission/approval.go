@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -12,8 +13,8 @@ import (
 )
 
 const (
-	// AnnotationIncrease on a package, with the value Approve, makes versions that
-	// request more permissions than the previous version wait for approval.
+	// AnnotationIncrease on a package, with the value Approve, makes versions that request more permissions than the previous version
+	// wait for approval. On the Lock, it announces that the manager is configured so for all packages.
 	AnnotationIncrease = "xpkg.dev/permission-increase"
 	// ApproveIncrease is the value of AnnotationIncrease.
 	ApproveIncrease = "Approve"
@@ -21,6 +22,11 @@ const (
 	// value is their fingerprint, so that the approval is valid for these permissions only.
 	AnnotationApproved = "xpkg.dev/approved-permissions"
 )
+
+// ApprovesIncrease reports whether a package, or the Lock for all packages, requires the approval of every increase of permissions.
+func ApprovesIncrease(o metav1.Object) bool {
+	return o.GetAnnotations()[AnnotationIncrease] == ApproveIncrease
+}
 
 // Inherits reports whether a revision keeps the permissions of another revision of its package without another approval: an
 // approval applies to the repository of its revision.

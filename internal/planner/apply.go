@@ -13,8 +13,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
-	"github.com/xpkg-dev/xpkg/pkg/rbac"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // ErrPlanMoved is the code for a plan whose preconditions no longer hold.
@@ -41,20 +39,8 @@ func MovedError(p *Plan, moved []Difference) error {
 
 // RefusalError returns the error of a plan whose objects cannot be established, or that an install object would undo, otherwise nil.
 func (p *Plan) RefusalError() error {
-	if p.Incompatible != "" {
-		return xpkg.ErrIncompatible.New(errors.New(p.Incompatible), "%s cannot be established", p.Package.Short())
-	}
-	if why := p.denied(); why != "" {
-		return rbac.ErrPermissionDenied.New(errors.New(why), "%s is denied the permissions that it requests", p.Package.Short())
-	}
-	if of, r := p.runtimeRefusal(); r != nil {
-		if failed := r.Error(); of != p.Package.Short() {
-			return failed.Code.New(errors.New(r.Reason), "%s cannot be installed", of).WithDo("%s", r.Fix)
-		}
-		return r.Error()
-	}
-	if rules := p.unallowed(); len(rules) > 0 {
-		return webhooks.NotAllowed(p.Package.Short(), rules, p.commandToAllow())
+	if len(p.Findings) > 0 {
+		return p.Findings[0].Err()
 	}
 	if len(p.Objects.Refusals) == 0 {
 		if p.Maintained != nil {

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
@@ -56,9 +57,10 @@ func Compare(planned, now *Plan) []Difference {
 	each(&d, planned.RuntimeChanges, now.RuntimeChanges, func(c SpecChange) (string, string) {
 		return "the change of " + c.Field + " in the runtime configuration", c.Was + " to " + c.Is
 	})
-	d.text("the reason why the package is incompatible", planned.Incompatible, now.Incompatible)
 	d.permissions(planned.Permissions, now.Permissions)
-	d.text("the reason why the runtime is refused", planned.refusedRuntime(), now.refusedRuntime())
+	each(&d, planned.Findings, now.Findings, func(f install.Finding) (string, string) {
+		return "the result of the check " + string(f.Stage), strings.TrimSpace(f.Package + " " + f.Code + ": " + f.Reason)
+	})
 	d.text("the list of webhooks for resources of others", strings.Join(planned.outside(), "; "), strings.Join(now.outside(), "; "))
 	d.objects(planned.Objects, now.Objects)
 	each(&d, planned.Dependencies, now.Dependencies, func(x Dependency) (string, string) {
@@ -169,7 +171,6 @@ func (v *Version) String() string {
 func (d *differences) permissions(was, is *Permissions) {
 	var none Permissions
 	was, is = cmp.Or(was, &none), cmp.Or(is, &none)
-	d.text("the reason for denied permissions", was.Denied, is.Denied)
 	d.text("the list of added permissions", describe(was.Added), describe(is.Added))
 	d.text("the list of removed permissions", describe(was.Removed), describe(is.Removed))
 	each(d, was.CompositeRoles, is.CompositeRoles, func(role string) (string, string) { return "the change of ClusterRole " + role, string(plan.Create) })

@@ -16,10 +16,13 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -77,13 +80,15 @@ func whole(t testing.TB) *Plan {
 			Refusals:  []plan.Refusal{{Ref: crd("canoes.example.com"), Holder: "ProviderRevision/other", Reason: "it belongs to ProviderRevision/other"}},
 			Unchanged: 3,
 		},
-		Incompatible: "it is made for another Crossplane",
+		Findings: []install.Finding{
+			{Stage: install.Policy, Code: rbac.ErrPermissionDenied.Name, Reason: "it is denied", Fix: "Change the policy."},
+			{Stage: install.Crossplane, Code: xpkg.ErrIncompatible.Name, Reason: "it is made for another Crossplane", Fix: "Install another version."},
+		},
 		Permissions: &Permissions{
 			Added:         []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"r"}, ResourceNames: []string{"n"}, NonResourceURLs: []string{"/x"}, Verbs: []string{"get"}}},
 			Removed:       []rbacv1.PolicyRule{{APIGroups: []string{"b"}, Resources: []string{"r"}, Verbs: []string{"get"}}},
 			NeedsApproval: []rbacv1.PolicyRule{{APIGroups: []string{"c"}, Resources: []string{"r"}, Verbs: []string{"get"}}},
 			Foreign:       []rbacv1.PolicyRule{{APIGroups: []string{"d"}, Resources: []string{"r"}, Verbs: []string{"create"}}},
-			Denied:        "it is denied",
 		},
 		Dependencies: []Dependency{{Package: "registry.example.com/water", Constraint: ">=v1", State: graph.Incompatible, Installed: "registry.example.com/water:v0.9.0"}},
 		AddedPackages: []AddedPackage{

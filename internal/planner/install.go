@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // Install plans to create or update a package. For an existing package, only the spec of want and
@@ -98,8 +96,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 			return nil, err
 		}
 	}
-	pl.checkCrossplane(ctx, p, pkg.Meta, out)
-	if err := pl.permissions(ctx, s, p, pkg, t, out); err != nil {
+	if err := pl.check(ctx, s, p, pkg, t, out); err != nil {
 		return nil, err
 	}
 	pl.runtime(ctx, s, p, pkg, t, res.Digest, out)
@@ -267,19 +264,4 @@ func (s *clusterState) startInstall(p v1.Package, res state.Resolution) (*Plan, 
 	}
 	out.Package.Object, err = written(p)
 	return out, err
-}
-
-// checkCrossplane records the reason why a package does not work with the Crossplane in the
-// cluster. A manager that is configured with another version may decide otherwise.
-func (pl *Planner) checkCrossplane(ctx context.Context, p v1.Package, meta xpkg.Meta, out *Plan) {
-	if p.PackageSpec().IgnoreCrossplaneConstraints {
-		return
-	}
-	err := pl.crossplane().Check(ctx, meta)
-	switch {
-	case errors.Is(err, xpkg.ErrIncompatible):
-		out.Incompatible = err.Error()
-	case err != nil:
-		out.warn(fmt.Sprintf("Whether the package works with the Crossplane in the cluster is not known: %v.", err))
-	}
 }

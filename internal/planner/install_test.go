@@ -121,6 +121,45 @@ func TestPlanKnowsAManagerThatConfinesRuntimesToItsNamespace(t *testing.T) {
 	}
 }
 
+// A plan shows that a new version waits for the approval of its permissions, where the package or the manager requires that.
+func TestPlanKnowsThatIncreasesNeedApproval(t *testing.T) {
+	s := newFakeContent()
+	const at = "registry.example.com/boats:"
+	content := func(verbs string) string {
+		return provider("boats", `spec: {controller: {permissionRequests: [{apiGroups: [""], resources: [pods], verbs: [`+verbs+`]}]}}`+"\n", crd("boats.test", "Boat", "one"))
+	}
+	first := s.put(at+"v1", content("get"))
+	s.put(at+"v2", content("get, list"))
+	approve := map[string]string{permission.AnnotationIncrease: permission.ApproveIncrease}
+	for name, tc := range map[string]struct {
+		ofPackage, ofLock map[string]string
+		want              string
+	}{
+		"allowed":                {nil, nil, ""},
+		"required by the user":   {approve, nil, "list pods in the core group"},
+		"announced by a manager": {nil, approve, "list pods in the core group"},
+	} {
+		p := env.NewProvider("boats", at+"v1")
+		p.Annotations = tc.ofPackage
+		p.Status.CurrentIdentifier, p.Status.ResolvedDigest, p.Status.CurrentRevision = at+"v1", first.String(), "boats-1"
+		running := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", Labels: map[string]string{v1.LabelPackage: "boats"}}}
+		running.Spec.Image, running.Spec.Digest, running.Spec.DesiredState, running.Spec.Revision = at+"v1", first.String(), v1.RevisionActive, 1
+		lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName, Annotations: tc.ofLock}}
+		update := env.NewProvider("boats", at+"v2")
+		got, err := fakePlanner(t, s, p, running, lock).Install(t.Context(), update)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var waits []string
+		for _, rule := range got.Permissions.NeedsApproval {
+			waits = append(waits, rbac.Describe(rule))
+		}
+		if text := strings.Join(waits, "; "); text != tc.want || got.Blocked() {
+			t.Errorf("%s: %q wait for approval, want %q; blocked is %t", name, text, tc.want, got.Blocked())
+		}
+	}
+}
+
 // A package that was rolled back stands for the version that runs, also before the Lock lists it.
 func TestPlanTakesARolledBackPackageForTheVersionThatRuns(t *testing.T) {
 	s := newFakeContent()

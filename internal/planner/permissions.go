@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,73 +28,18 @@ type Permissions struct {
 	// rules are written.
 	Added   []rbacv1.PolicyRule `json:"added,omitempty"`
 	Removed []rbacv1.PolicyRule `json:"removed,omitempty"`
-	// NeedsApproval are the permissions that amount to control of the cluster. The package
-	// waits until they are approved.
+	// NeedsApproval are the permissions that a user must approve: those that amount to control of the cluster and, if every increase
+	// needs approval, all added ones. The package waits until they are approved.
 	NeedsApproval []rbacv1.PolicyRule `json:"needsApproval,omitempty"`
 	// Foreign are the requested permissions to write objects of API groups that neither the package nor its dependencies define,
 	// among the added ones.
 	Foreign []rbacv1.PolicyRule `json:"foreign,omitempty"`
-	// Denied is the reason why the runtime may not have the requested permissions. If it is set, no
-	// object is changed.
-	Denied string `json:"denied,omitempty"`
 	// CompositeRoles are the names of the ClusterRoles that the manager creates for users and the composition engine, from the
 	// XRDs of a Configuration. It creates none if it does not manage permissions or lacks the permissions in them.
 	CompositeRoles []string `json:"compositeRoles,omitempty"`
 
 	// requestedForeign is like Foreign, also with the API groups of the dependencies.
 	requestedForeign []rbacv1.PolicyRule
-}
-
-// permissions adds to the plan the difference between the permissions of the current revision's
-// runtime and those of the running one, and checks the requests against the policy.
-func (pl *Planner) permissions(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
-	loader := pl.permissionLoader(s)
-	objects, err := pl.packages().Desired(pkg, t.Current)
-	if err != nil {
-		return err
-	}
-	after, err := pl.permissionInput(ctx, loader, s, p, t.Current, pkg, objects)
-	if err != nil {
-		return err
-	}
-	if err := rbac.CheckDefined(after.Defined); err != nil {
-		return err
-	}
-	var changes Permissions
-	var policy rbac.Policy
-	if len(after.Requests) > 0 {
-		policy, err = pl.PermissionPolicy.Read(ctx, pl.Reader, pl.Namespace)
-		if err == nil {
-			err = policy.Check(after.Requests)
-		}
-		switch {
-		case errors.Is(err, rbac.ErrPermissionDenied):
-			changes.Denied = errors.Unwrap(err).Error()
-		case err != nil:
-			return err
-		}
-	}
-	before, err := pl.permissionsBefore(ctx, loader, s, p, t)
-	if err != nil {
-		out.warn(fmt.Sprintf("The current permissions of the runtime are not known: %v.", err))
-	}
-	changes.Added, changes.Removed = rbac.Changes(before, after)
-	everywhere, within := rbac.RuntimeRules(before)
-	if rev := permittedRevision(t.Before); rev != nil && !permission.Inherits(t.Current, rev) {
-		everywhere, within = nil, nil
-	}
-	if needed := rbac.Escalating(policy.Allow, everywhere, within, after); changes.Denied == "" && !permission.Approved(t.Current, needed) {
-		changes.NeedsApproval = needed
-	}
-	own := groupsIn(slices.Concat(after.Defined, after.Family))
-	changes.requestedForeign = rbac.Foreign(rbac.Requested(everywhere, within, after), own)
-	if changes.CompositeRoles, err = pl.compositeRoles(ctx, objects); err != nil {
-		out.warn(fmt.Sprintf("The roles of its composite resources are not known: %v.", err))
-	}
-	if len(changes.Added)+len(changes.Removed)+len(changes.NeedsApproval)+len(changes.CompositeRoles) > 0 || changes.Denied != "" {
-		out.Permissions = &changes
-	}
-	return nil
 }
 
 // markForeign adds to the permissions in the plan those to write objects that neither the package itself nor one of its

@@ -16,6 +16,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -68,16 +69,14 @@ type Plan struct {
 	Objects plan.Plan `json:"objects"`
 	// LeftOut are the webhook configurations of a package without a runtime, or nil. They are not compared.
 	LeftOut *LeftOut `json:"leftOut,omitempty"`
-	// Incompatible is the reason why the content does not work with the installed version of
-	// Crossplane, or empty. If it is set, no object is changed.
-	Incompatible string `json:"incompatible,omitempty"`
+	// Findings are the reasons why the manager refuses the package or one that is added with it, in the order of its checks. With a
+	// finding, no object is changed.
+	Findings []install.Finding `json:"findings,omitempty"`
 	// Permissions are the changes to the permissions of the runtime, or nil if there are none.
 	Permissions *Permissions `json:"permissions,omitempty"`
 	// Maintained is the install object that would undo the operation, or nil. If it is set, no object is changed, and a command
 	// changes the install object instead.
 	Maintained *Maintenance `json:"maintained,omitempty"`
-	// Runtime is the reason why the manager refuses the runtime, or nil.
-	Runtime *RuntimeRefusal `json:"runtime,omitempty"`
 	// Webhooks are the rules for resources that the package does not define, or nil if there are
 	// none.
 	Webhooks *Webhooks `json:"webhooks,omitempty"`
@@ -199,8 +198,6 @@ type AddedPackage struct {
 	// runtime, or nil. Both are empty if the content of the package is unknown.
 	Objects     plan.Plan    `json:"objects,omitzero"`
 	Permissions *Permissions `json:"permissions,omitempty"`
-	// Runtime is the reason why the manager refuses its runtime, or nil.
-	Runtime *RuntimeRefusal `json:"runtime,omitempty"`
 	// LeftOut are its webhook configurations if it has no runtime, or nil. They are not compared.
 	LeftOut *LeftOut `json:"leftOut,omitempty"`
 	// KindChanges are the changes of the fields of the kinds that a moved package defines now and afterwards. They are not
@@ -366,20 +363,16 @@ func (p *Plan) moves(repository string) bool {
 
 // Blocked reports whether a problem prevents every change of objects.
 func (p *Plan) Blocked() bool {
-	return p.Incompatible != "" || p.denied() != "" || p.refusesRuntime() || len(p.unallowed()) > 0 || len(p.Objects.Refusals) > 0 || p.WaitsForDependencies()
+	return len(p.Findings) > 0 || len(p.Objects.Refusals) > 0 || p.WaitsForDependencies()
 }
 
-// denied returns the reason why the requested permissions are denied, or "".
-func (p *Plan) denied() string {
-	if p.Permissions != nil && p.Permissions.Denied != "" {
-		return p.Permissions.Denied
+// refuse adds the finding of a failed check. It returns false if the failure is no refusal.
+func (p *Plan) refuse(s install.Stage, failure error) bool {
+	found, refused := install.Find(s, failure)
+	if refused {
+		p.Findings = append(p.Findings, found)
 	}
-	for _, a := range p.AddedPackages {
-		if a.Permissions != nil && a.Permissions.Denied != "" {
-			return a.Short() + ": " + a.Permissions.Denied
-		}
-	}
-	return ""
+	return refused
 }
 
 // CountCustomResources returns the number of custom resources that an uninstall deletes, and the number of CRDs whose

@@ -10,6 +10,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
@@ -47,20 +48,27 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 			if err := pl.movedKinds(ctx, s, changes[i], a.Package, out); err != nil {
 				return err
 			}
-			warnings, err := pl.addition(ctx, s, p, changes[i], a.Package, &out.AddedPackages[i])
-			for _, text := range warnings {
-				out.warn(out.AddedPackages[i].Short() + ": " + text)
+			own, err := pl.addition(ctx, s, p, changes[i], a.Package, &out.AddedPackages[i])
+			name := out.AddedPackages[i].Short()
+			for _, text := range own.Warnings {
+				out.warn(name + ": " + text)
+			}
+			for _, f := range own.Findings {
+				if f.Stage == install.Webhooks {
+					out.warn(fmt.Sprintf("%s: %s. It waits until they are allowed: %s", name, f.Reason, f.Fix))
+					continue
+				}
+				f.Package = name
+				out.Findings = append(out.Findings, f)
 			}
 			if err != nil {
 				out.warn(fmt.Sprintf("The changes of %s are not known: %v.", changes[i].Reference(), err))
 			}
 		}
 		switch {
-		case errors.Is(a.Err, rbac.ErrReservedDefinition):
-			return a.Err
-		case errors.Is(a.Err, xpkg.ErrIncompatible):
-			out.Incompatible = a.Err.Error()
-		case a.Err != nil:
+		case a.Err == nil, errors.Is(a.Err, rbac.ErrReservedDefinition): // The check of the definitions has found it.
+		case out.refuse(install.Crossplane, a.Err):
+		default:
 			out.warn(fmt.Sprintf("The objects of %s are not known: %v.", changes[i].Reference(), a.Err))
 		}
 	}
@@ -99,8 +107,8 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 }
 
 // addition sets the changes of the objects, the permissions and the runtime of a package that is
-// installed or moved for a parent, and returns warnings about it.
-func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Package, c graph.Change, pkg *xpkg.Package, out *AddedPackage) (warnings []string, err error) {
+// installed or moved for a parent, and returns its own plan, with findings and warnings.
+func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Package, c graph.Change, pkg *xpkg.Package, out *AddedPackage) (own Plan, err error) {
 	p := c.NewPackage(parent)
 	names := c.Names()
 	p.SetName(names[0])
@@ -111,28 +119,28 @@ func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Pack
 	if c.Existing != nil {
 		live, err := s.installed(ctx, c.Existing.Kind, c.Existing.Name)
 		if err != nil {
-			return nil, err
+			return own, err
 		}
 		p = live.DeepCopyObject().(v1.Package)
 		p.PackageSpec().Package = c.Reference()
 		if revisions, err = pl.listRevisions(ctx, p.PackageKind(), p.GetName()); err != nil {
-			return nil, err
+			return own, err
 		}
 	}
 	p.SetGeneration(p.GetGeneration() + 1)
 	t := revision.Next(p, pkg.Meta, c.To.Digest.String(), revisions)
-	var own Plan
-	if err := pl.permissions(ctx, s, p, pkg, t, &own); err != nil {
-		return nil, err
+	own.Package = Package{Kind: p.PackageKind(), Name: p.GetName(), To: &Version{Reference: c.Reference()}}
+	if err := pl.check(ctx, s, p, pkg, t, &own); err != nil {
+		return own, err
 	}
 	if err := pl.objects(ctx, s, p, pkg, t, &own); err != nil {
-		return nil, err
+		return own, err
 	}
 	pl.runtime(ctx, s, p, pkg, t, c.To.Digest, &own)
 	c.ExplainAdoption(own.Objects.Refusals)
-	out.Objects, out.Permissions, out.Runtime, out.LeftOut = own.Objects, own.Permissions, own.Runtime, own.LeftOut
+	out.Objects, out.Permissions, out.LeftOut = own.Objects, own.Permissions, own.LeftOut
 	out.KindChanges = pl.kindChanges(ctx, revisions, pkg, t)
-	return own.Warnings, nil
+	return own, nil
 }
 
 // installed returns another package of the cluster, and fails if it does not exist.

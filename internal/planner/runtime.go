@@ -15,41 +15,19 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
-	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
-	"github.com/xpkg-dev/xpkg/pkg/runtimedefaults"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // Images reads the configurations of runtime images; fetch.Source implements it.
 type Images interface {
 	RuntimeConfig(ctx context.Context, o fetch.Origin, d oci.Digest, platform oci.Platform) (unpack.RuntimeConfig, error)
-}
-
-// RuntimeRefusal is the error with which the manager refuses the runtime of a package: its code,
-// its text, and its fix. With a refusal, no object is changed.
-type RuntimeRefusal struct {
-	Code   string `json:"code"`
-	Reason string `json:"reason"`
-	Fix    string `json:"fix"`
-}
-
-// refusalCodes are the codes with which a manager refuses a runtime before it writes an object.
-var refusalCodes = []errcode.Code{runtime.ErrNoProgram, manifests.ErrPrivileges, manifests.ErrNotForProcesses, manifests.ErrRejected, runtime.ErrRuntimeConfig, runtimedefaults.ErrInvalid, deployment.ErrNameConflict}
-
-// Error returns the error with which the manager refuses the runtime.
-func (r *RuntimeRefusal) Error() *errcode.Error {
-	for _, code := range refusalCodes {
-		if code.Name == r.Code {
-			return code.New(nil, "%s", r.Reason).WithDo("%s", r.Fix)
-		}
-	}
-	return errcode.Unknown.New(nil, "%s", r.Reason).WithDo("%s", r.Fix)
 }
 
 // runtime records whether the manager, whose configuration the Lock announces, refuses the runtime
@@ -59,24 +37,9 @@ func (pl *Planner) runtime(ctx context.Context, s *clusterState, p v1.Package, p
 		out.warn("The package has templates. A Provider installs its CRDs only; a ClusterPackageInstall or PackageInstall also runs the templating controller.")
 	}
 	out.WithoutRuntime = !s.hasRuntime(p, pkg)
-	err := pl.checkRuntime(ctx, s, p, pkg, t, digest)
-	failed := &errcode.Error{}
-	switch {
-	case err == nil:
-	case errors.As(err, &failed) && isRefusal(failed):
-		out.Runtime = &RuntimeRefusal{Code: failed.Code.Name, Reason: failed.Error(), Fix: failed.Do}
-	default:
+	if err := pl.checkRuntime(ctx, s, p, pkg, t, digest); err != nil && !out.refuse(install.Runtime, err) {
 		out.warn(fmt.Sprintf("Whether the runtime can run is not known: %v.", err))
 	}
-}
-
-func isRefusal(err error) bool {
-	for _, code := range refusalCodes {
-		if errors.Is(err, code) {
-			return true
-		}
-	}
-	return false
 }
 
 // runtimeConfig returns the origin of a package and the configuration of the runtime of its revision, or nil if it
@@ -210,7 +173,10 @@ func (pl *Planner) checkDeployment(ctx context.Context, s *clusterState, w runti
 	d := objects.Deployment
 	d.OwnerReferences = slices.DeleteFunc(d.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == "" })
 	err = (&deployment.Runtime{Client: pl.DryRun, Namespace: pl.Namespace}).CheckAccepted(ctx, objects)
-	if err != nil && !isRefusal(err) {
+	if err == nil {
+		return nil
+	}
+	if _, refused := install.Find(install.Runtime, err); !refused {
 		return fmt.Errorf("the API server was not asked whether it accepts the Deployment: %w", err)
 	}
 	return err
@@ -251,33 +217,4 @@ func (pl *Planner) checkProgram(ctx context.Context, objects manifests.Objects, 
 	c := objects.Deployment.Spec.Template.Spec.Containers[0]
 	_, err = runtime.CommandLine(objects.Owner.Revision.Name, digest, image, c.Command, c.Args)
 	return err
-}
-
-// runtimeRefusal returns the refusal of the runtime of the package, or of an added package, and the
-// name of that package. It returns nil if there is no refusal.
-func (p *Plan) runtimeRefusal() (of string, _ *RuntimeRefusal) {
-	if p.Runtime != nil {
-		return p.Package.Short(), p.Runtime
-	}
-	for _, a := range p.AddedPackages {
-		if a.Runtime != nil {
-			return a.Short(), a.Runtime
-		}
-	}
-	return "", nil
-}
-
-// refusesRuntime reports whether the manager refuses the runtime of the package or of an added one.
-func (p *Plan) refusesRuntime() bool {
-	_, r := p.runtimeRefusal()
-	return r != nil
-}
-
-// refusedRuntime returns the text of the refusal, or "".
-func (p *Plan) refusedRuntime() string {
-	of, r := p.runtimeRefusal()
-	if r == nil {
-		return ""
-	}
-	return of + ": " + r.Code + ": " + r.Reason
 }

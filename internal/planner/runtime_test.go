@@ -237,8 +237,8 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 			}
 			refused := got.RefusalError()
 			if tc.code.Name == "" {
-				if got.Runtime != nil || refused != nil || got.Blocked() {
-					t.Fatalf("refused: %+v, %v", got.Runtime, refused)
+				if len(got.Findings) > 0 || refused != nil || got.Blocked() {
+					t.Fatalf("refused: %+v, %v", got.Findings, refused)
 				}
 				return
 			}
@@ -301,8 +301,8 @@ func TestPlanAsksAboutTheDeployment(t *testing.T) {
 			t.Fatal(err)
 		}
 		refused := ""
-		if got.Runtime != nil {
-			refused = got.Runtime.Code
+		if len(got.Findings) > 0 {
+			refused = got.Findings[0].Code
 		}
 		warned := slices.ContainsFunc(got.Warnings, func(w string) bool {
 			return strings.Contains(w, "the API server was not asked whether it accepts the Deployment")

@@ -61,14 +61,6 @@ func (pl *Planner) warnOfConsents(ctx context.Context, p v1.Package, out *Plan) 
 	return err
 }
 
-// unallowed returns the rules of webhooks to which the user has not consented.
-func (p *Plan) unallowed() []string {
-	if p.Webhooks == nil {
-		return nil
-	}
-	return p.Webhooks.Unallowed
-}
-
 // outside returns the rules of webhooks for resources that the package does not define.
 func (p *Plan) outside() []string {
 	if p.Webhooks == nil {

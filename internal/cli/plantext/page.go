@@ -9,6 +9,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/inventory"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
@@ -42,11 +43,7 @@ func pageOf(p *planner.Plan, most int) *page {
 	t.fields("fields of the package", p.SpecChanges())
 	t.fields("fields of the runtime configuration", p.RuntimeChanges)
 	t.revisions(p.Revisions)
-	if p.Incompatible != "" {
-		t.title("refused")
-		t.row(p.Incompatible)
-	}
-	t.runtime("the runtime", p.Runtime)
+	t.findings(p.Findings)
 	t.permissions(p.Permissions)
 	t.webhooks(p.Webhooks)
 	t.objects(p.Objects)
@@ -77,11 +74,13 @@ func (t *page) row(cells ...string) {
 	last.rows = append(last.rows, cells)
 }
 
-// runtime writes why the manager refuses a runtime.
-func (t *page) runtime(name string, r *planner.RuntimeRefusal) {
-	if r != nil {
-		t.title(name)
-		t.row("refuse", r.Code+": "+r.Reason)
+// findings writes why the manager refuses the package.
+func (t *page) findings(all []install.Finding) {
+	if len(all) > 0 {
+		t.title("refused")
+	}
+	for _, f := range all {
+		t.row("refuse", f.Code+": "+f.Err().Error())
 	}
 }
 
@@ -299,7 +298,6 @@ func (t *page) additions(all []planner.AddedPackage) {
 			t.changes(a.Objects.Changes)
 		}
 		t.kinds("changed fields of kinds of "+a.Short(), a.KindChanges)
-		t.runtime(a.Short(), a.Runtime)
 		t.permissionsOf(a.Short(), a.Permissions)
 	}
 }

@@ -23,20 +23,21 @@ func (t *page) permissionsOf(name string, p *planner.Permissions) {
 			t.row(string(plan.Create), "ClusterRole "+role)
 		}
 	}
-	if len(p.Added)+len(p.Removed) > 0 || p.Denied != "" {
+	if len(p.Added)+len(p.Removed) > 0 {
 		t.title("permissions of " + name)
 	}
 	t.rules("+", p.Added)
 	t.rules("-", p.Removed)
-	if p.Denied != "" {
-		t.row("refuse", p.Denied)
-	}
 	if len(p.Foreign) > 0 {
 		t.title("permissions of " + name + " to write objects that neither the package nor its dependencies define")
 		t.rules("foreign", p.Foreign)
 	}
 	if len(p.NeedsApproval) > 0 {
-		t.title("permissions that amount to control of the cluster and wait for `xpkg approve`")
+		title := "permissions that amount to control of the cluster and wait for `xpkg approve`"
+		if !slices.ContainsFunc(p.NeedsApproval, rbac.Escalates) {
+			title = "added permissions that wait for `xpkg approve`"
+		}
+		t.title(title)
 		for _, rule := range p.NeedsApproval {
 			t.row("approve", rbac.DescribeEscalation(rule))
 		}

@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -100,7 +101,11 @@ func plans() map[string]*planner.Plan {
 			}},
 		},
 		"incompatible": {
-			Operation: planner.Install, Package: planner.Package{Kind: "Function", Name: "row", To: one}, Incompatible: "it requires \">=v3\"",
+			Operation: planner.Install, Package: planner.Package{Kind: "Function", Name: "row", To: one},
+			Findings: []install.Finding{
+				{Stage: install.Crossplane, Code: "IncompatibleCrossplane", Reason: "Function \"row\" does not work with Crossplane 2.1.0: it requires \">=v3\"", Fix: "Install another version."},
+				{Package: "provider/wind", Stage: install.Policy, Code: "PermissionDenied", Reason: "the package requests permissions that the policy does not allow", Fix: "Change the policy."},
+			},
 		},
 		"permissions": {
 			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
@@ -125,9 +130,12 @@ func plans() map[string]*planner.Plan {
 		"denied": {
 			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "boats", To: one},
 			Permissions: &planner.Permissions{
-				Added:  []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}},
-				Denied: "get pods in the core group (denied by the rule \"no-pods\")",
+				Added: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}},
 			},
+			Findings: []install.Finding{{
+				Stage: install.Policy, Code: "PermissionDenied",
+				Reason: "the package requests permissions that the policy does not allow: get pods in the core group (denied by the rule \"no-pods\")",
+			}},
 			Objects: plan.Plan{Changes: changes(plan.Create, 1, "boat")},
 		},
 		"nothing": {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
@@ -17,14 +18,8 @@ func summary(p *planner.Plan) string {
 	if !p.HasChanges() {
 		return "Nothing to do: " + unchanged + "."
 	}
-	if p.Incompatible != "" {
-		return "The package is incompatible; nothing will be changed."
-	}
-	if p.Permissions != nil && p.Permissions.Denied != "" {
-		return "The policy denies requested permissions; nothing will be changed."
-	}
-	if p.Runtime != nil {
-		return "The runtime is refused; nothing will be changed."
+	if len(p.Findings) > 0 {
+		return refused(p.Findings[0].Stage) + "; nothing will be changed."
 	}
 	if n := len(p.Objects.Refusals); n > 0 {
 		return wording.Count(n, "object") + " refused; nothing will be changed."
@@ -53,6 +48,21 @@ func summary(p *planner.Plan) string {
 		text += " " + Lost(resources, uncounted)
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// refused returns the result of a failed check in a clause.
+func refused(s install.Stage) string {
+	switch s {
+	case install.Crossplane:
+		return "The package is incompatible"
+	case install.Policy:
+		return "The policy denies requested permissions"
+	case install.Runtime:
+		return "The runtime is refused"
+	case install.Webhooks:
+		return "Webhooks for resources of others are not allowed"
+	}
+	return "The package is refused"
 }
 
 // total returns the totals of several plans in one line.

@@ -176,7 +176,7 @@ func (r *Reconciler) written(lock *v1beta1.Lock, err error) (ctrl.Result, error)
 
 // Announcements returns the annotations of the Lock for a configuration of the manager. The upgrade policy
 // is empty where the manager installs no dependencies.
-func Announcements(upgrades graph.Policy, removal graph.RemovalPolicy, namespaced bool, runtimes runtime.Choice, privileges []manifests.Privilege) map[string]string {
+func Announcements(upgrades graph.Policy, removal graph.RemovalPolicy, namespaced, approvesIncrease bool, runtimes runtime.Choice, privileges []manifests.Privilege) map[string]string {
 	out := map[string]string{runtime.AnnotationChoice: runtimes.String(), version.AnnotationManager: version.Version}
 	if len(privileges) > 0 {
 		out[runtime.AnnotationPrivileges] = manifests.JoinPrivileges(privileges)
@@ -190,6 +190,9 @@ func Announcements(upgrades graph.Policy, removal graph.RemovalPolicy, namespace
 	if namespaced {
 		out[permission.AnnotationScope] = permission.ScopeNamespaced
 	}
+	if approvesIncrease {
+		out[permission.AnnotationIncrease] = permission.ApproveIncrease
+	}
 	return out
 }
 
@@ -199,7 +202,7 @@ func (r *Reconciler) announce(lock *v1beta1.Lock) (changed bool) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	for _, key := range []string{graph.AnnotationUpgrades, graph.AnnotationRemovalPolicy, permission.AnnotationScope, runtime.AnnotationChoice, runtime.AnnotationPrivileges, version.AnnotationManager} {
+	for _, key := range []string{graph.AnnotationUpgrades, graph.AnnotationRemovalPolicy, permission.AnnotationScope, permission.AnnotationIncrease, runtime.AnnotationChoice, runtime.AnnotationPrivileges, version.AnnotationManager} {
 		delete(annotations, key)
 	}
 	maps.Copy(annotations, r.Announcements)

@@ -13,7 +13,7 @@ import (
 
 // ensureCertificates issues and renews the certificates of the runtime of a revision, and sets the
 // service and the CA bundle of the webhooks and conversions that call the runtime.
-func (r *Reconciler) ensureCertificates(ctx context.Context, in *install) error {
+func (r *Reconciler) ensureCertificates(ctx context.Context, in *reconciliation) error {
 	if in.workload == nil {
 		in.objects.SetWebhookService(desired.Service{}, nil)
 		return nil

@@ -13,7 +13,7 @@ import (
 
 // checkComposed reports in the Ready condition which XRDs of a package are not established. The
 // package stays ready: Crossplane core establishes XRDs, and may be installed later.
-func (r *Reconciler) checkComposed(ctx context.Context, in *install) error {
+func (r *Reconciler) checkComposed(ctx context.Context, in *reconciliation) error {
 	composites, err := in.objects.Composites()
 	if err != nil || len(composites) == 0 {
 		return err

@@ -22,7 +22,7 @@ type unreadableError struct{ error }
 func (e unreadableError) Unwrap() error { return e.error }
 
 // readContent reads the package of a revision, and the objects that it installs.
-func (r *Reconciler) readContent(ctx context.Context, in *install) (err error) {
+func (r *Reconciler) readContent(ctx context.Context, in *reconciliation) (err error) {
 	if in.pkg, in.source, err = r.readPackage(ctx, in.Revision); err != nil {
 		return unreadableError{err}
 	}
@@ -34,7 +34,7 @@ func (r *Reconciler) readContent(ctx context.Context, in *install) (err error) {
 
 // reportAccepted records an event with the deviations that the lenient policy accepts in the
 // content of a revision that is not established yet.
-func (r *Reconciler) reportAccepted(in *install) {
+func (r *Reconciler) reportAccepted(in *reconciliation) {
 	found := revision.AcceptedContent(in.pkg)
 	if len(found) > 0 && !revision.IsEstablished(in.Revision) {
 		r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, "LenientContent", "Install",
@@ -58,7 +58,7 @@ func (r *Reconciler) readPackage(ctx context.Context, rev v1.PackageRevision) (*
 
 // keepLastKnown keeps the health of an established revision whose content cannot be read now, if
 // the revision still controls all of its objects. Otherwise it returns cause.
-func (r *Reconciler) keepLastKnown(ctx context.Context, in *install, cause error) error {
+func (r *Reconciler) keepLastKnown(ctx context.Context, in *reconciliation, cause error) error {
 	if !requeue.IsTransient(cause) || !revision.IsEstablished(in.Revision) {
 		return cause
 	}

@@ -13,7 +13,7 @@ import (
 // reconcileTerminating keeps the runtime of a revision running while its package waits for the
 // deletion of its CRDs: only the runtime can remove its finalizers from custom resources. It starts
 // the runtime again after a restart of the manager, and writes no objects of the package.
-func (r *Reconciler) reconcileTerminating(ctx context.Context, in *install) error {
+func (r *Reconciler) reconcileTerminating(ctx context.Context, in *reconciliation) error {
 	err := in.run(ctx,
 		r.readContent,
 		r.prepareRuntime,

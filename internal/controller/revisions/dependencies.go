@@ -57,7 +57,7 @@ type Dependencies struct {
 // version, and counts them in the status. Where the policy allows it, it installs missing
 // dependencies and moves the others to a matching version, and the revision waits for them.
 // Optional dependencies only constrain versions.
-func (r *Reconciler) ensureDependencies(ctx context.Context, in *install) error {
+func (r *Reconciler) ensureDependencies(ctx context.Context, in *reconciliation) error {
 	err := r.resolveDependencies(ctx, in)
 	if !errors.Is(err, graph.ErrDependencyComing) {
 		return err
@@ -75,7 +75,7 @@ func (r *Reconciler) ensureDependencies(ctx context.Context, in *install) error 
 
 // resolveDependencies returns an error with a code of package graph unless the dependencies are
 // satisfied. It records their numbers in the status, and installs and moves dependencies.
-func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error {
+func (r *Reconciler) resolveDependencies(ctx context.Context, in *reconciliation) error {
 	revisionStatus, meta := in.Revision.RevisionStatus(), in.pkg.Meta
 	graph.Unsatisfied{}.Record(revisionStatus, 0)
 	if in.Revision.RevisionSpec().SkipDependencyResolution {
@@ -126,7 +126,7 @@ func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error
 }
 
 // installsDependencies reports whether the manager installs and moves the dependencies of a revision.
-func (r *Reconciler) installsDependencies(in *install) bool {
+func (r *Reconciler) installsDependencies(in *reconciliation) bool {
 	return r.Dependencies.Options != nil && revision.InstallsDependencies(in.Package)
 }
 
@@ -145,7 +145,7 @@ func (r *Reconciler) messageOf(ctx context.Context, n graph.Node) string {
 
 // dependencyGraph returns the graph of all packages in the cache. The node of the revision's own
 // package has the dependencies of that revision.
-func (r *Reconciler) dependencyGraph(ctx context.Context, in *install) (*graph.Graph, error) {
+func (r *Reconciler) dependencyGraph(ctx context.Context, in *reconciliation) (*graph.Graph, error) {
 	// A revision that another package manager created has no digest.
 	content, _ := oci.ParseDigest(in.Revision.RevisionSpec().Digest)
 	var nodes []graph.Node
@@ -204,7 +204,7 @@ func (c waitingContents) Defines(ctx context.Context, n graph.Node, kind depende
 // a time among packages that depend on each other. It returns a description of each move. Seen is
 // the graph in which a dependency was not satisfied, and missing reports that a dependency is not
 // installed.
-func (r *Reconciler) solveDependencies(ctx context.Context, in *install, seen *graph.Graph, missing bool) (moved []string, err error) {
+func (r *Reconciler) solveDependencies(ctx context.Context, in *reconciliation, seen *graph.Graph, missing bool) (moved []string, err error) {
 	options := r.Dependencies.Options
 	if !r.installsDependencies(in) || !missing && options.UpgradePolicy() == graph.None {
 		return nil, nil
@@ -233,7 +233,7 @@ func (r *Reconciler) solveDependencies(ctx context.Context, in *install, seen *g
 // resolveAndApply finds one solution for all packages that depend on each other, and installs and
 // moves all packages that the solution changes, if all of them can be installed. A conflict is
 // reported only by the packages whose dependencies are not satisfied.
-func (r *Reconciler) resolveAndApply(ctx context.Context, in *install, parent v1.Package, policy graph.Policy) (moved []string, err error) {
+func (r *Reconciler) resolveAndApply(ctx context.Context, in *reconciliation, parent v1.Package, policy graph.Policy) (moved []string, err error) {
 	// The previous holder of the lock may have made all changes.
 	seen, err := r.dependencyGraph(ctx, in)
 	if err != nil {
@@ -283,7 +283,7 @@ func componentOf(g *graph.Graph, p v1.Package) (*graph.Graph, error) {
 
 // bindKinds returns the dependencies on the packages that provide the kinds that a revision requires, and records them on
 // the package, with the kinds that have neither a recorded nor an installed provider.
-func (r *Reconciler) bindKinds(ctx context.Context, in *install) (state.KindBinding, error) {
+func (r *Reconciler) bindKinds(ctx context.Context, in *reconciliation) (state.KindBinding, error) {
 	if len(in.pkg.Meta.Kinds) == 0 {
 		return state.KindBinding{}, nil
 	}
@@ -298,7 +298,7 @@ func (r *Reconciler) bindKinds(ctx context.Context, in *install) (state.KindBind
 
 // waitForKinds returns the reason why a revision waits for missing kinds: an installed package whose objects do not exist yet will
 // provide them, or they have no provider. The manager selects none.
-func (r *Reconciler) waitForKinds(ctx context.Context, in *install, g *graph.Graph, missing []dependency.KindRef) error {
+func (r *Reconciler) waitForKinds(ctx context.Context, in *reconciliation, g *graph.Graph, missing []dependency.KindRef) error {
 	own, _ := g.Find(oci.RepositoryName(in.Revision.RevisionSpec().Image))
 	linked, rest := state.LinkedKinds(own, missing)
 	if len(rest) > 0 {
@@ -335,7 +335,7 @@ func noProvider(p v1.Package, missing []dependency.KindRef) error {
 }
 
 // recordProviders writes the selected packages to the annotation of the package, if they are not recorded.
-func (r *Reconciler) recordProviders(ctx context.Context, in *install, selected []dependency.Dependency) error {
+func (r *Reconciler) recordProviders(ctx context.Context, in *reconciliation, selected []dependency.Dependency) error {
 	if !graph.SetKindProviders(in.Package, selected) {
 		return nil
 	}
@@ -355,7 +355,7 @@ func (r *Reconciler) recordProviders(ctx context.Context, in *install, selected 
 
 // checkKinds waits until the selected packages are healthy and the API server serves the kinds. A kind whose provider does
 // not run is served, but its objects would not be reconciled.
-func (r *Reconciler) checkKinds(ctx context.Context, in *install, g *graph.Graph, selected []dependency.Dependency) error {
+func (r *Reconciler) checkKinds(ctx context.Context, in *reconciliation, g *graph.Graph, selected []dependency.Dependency) error {
 	if len(in.pkg.Meta.Kinds) == 0 {
 		return nil
 	}

@@ -26,7 +26,7 @@ import (
 // requires it, contains an object that another package holds, or that another one of them contains too. It
 // reads all packages first, so a package that cannot be read, or that does not work with the cluster's
 // version of Crossplane, also stops all changes, and so do kinds that the packages require of each other in a cycle.
-func (r *Reconciler) preflightChanges(ctx context.Context, in *install, seen *graph.Graph, changes []graph.Change) error {
+func (r *Reconciler) preflightChanges(ctx context.Context, in *reconciliation, seen *graph.Graph, changes []graph.Change) error {
 	holders, err := r.holders(ctx, in, seen, changes)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (r *Reconciler) refuseObjects(ctx context.Context, parent v1.Package, c gra
 
 // holders returns the holders of the objects of all packages, except for the packages that change and the
 // package itself.
-func (r *Reconciler) holders(ctx context.Context, in *install, seen *graph.Graph, changes []graph.Change) (plan.Holders, error) {
+func (r *Reconciler) holders(ctx context.Context, in *reconciliation, seen *graph.Graph, changes []graph.Change) (plan.Holders, error) {
 	unchanged := map[reservations.Key]bool{}
 	for _, n := range seen.Nodes() {
 		unchanged[reservations.Key{Kind: n.Kind, Name: n.Name}] = true

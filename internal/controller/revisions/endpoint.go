@@ -12,7 +12,7 @@ import (
 // inheritEndpoint sets the endpoint of the active revision of a Function to the endpoint of the
 // previous revision, until its own runtime serves. Callers of functions read the endpoint of the
 // active revision, and the previous runtime runs until the new one serves.
-func (r *Reconciler) inheritEndpoint(ctx context.Context, in *install) error {
+func (r *Reconciler) inheritEndpoint(ctx context.Context, in *reconciliation) error {
 	fn, ok := in.Revision.(*v1.FunctionRevision)
 	if !ok || fn.Status.Endpoint != "" {
 		return nil

@@ -38,7 +38,7 @@ const (
 // seconds and then at intervals that double. If the API server serves no more kinds for 20 seconds, the revision is not
 // healthy, and the reconciliation stops and is repeated. It fails with NoServedVersion if a CRD can never be served, and with requeue.ErrStale when the revision or its package
 // changes. The watch of CRDs shows when it is worth asking the API server.
-func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
+func (r *Reconciler) waitEstablished(ctx context.Context, in *reconciliation) error {
 	ctx, cancel := r.whileCurrent(ctx, in.Set)
 	defer cancel()
 	wait, stall, poll := establishedWait{}, stallDetector{}, pollInterval{}
@@ -159,7 +159,7 @@ func (w *establishedWait) rest(now time.Time) time.Duration {
 }
 
 // reportEstablishing reports the number of CRDs that the API server has established, while the reconciliation goes on.
-func (r *Reconciler) reportEstablishing(ctx context.Context, in *install, missing int) {
+func (r *Reconciler) reportEstablishing(ctx context.Context, in *reconciliation, missing int) {
 	total := in.objects.Definitions()
 	message := fmt.Sprintf("NotEstablished: %d of %d CustomResourceDefinitions are established.", total-missing, total)
 	in.Revision.SetConditions(r.API.Time(), v1.RevisionUnhealthy(message))
@@ -178,7 +178,7 @@ func createdDefinitions(p plan.Plan) map[string]bool {
 }
 
 // missingKinds returns the names of the CRDs whose kinds the API server does not serve yet.
-func (r *Reconciler) missingKinds(ctx context.Context, in *install) ([]string, error) {
+func (r *Reconciler) missingKinds(ctx context.Context, in *reconciliation) ([]string, error) {
 	if in.objects.Definitions() == 0 {
 		return nil, nil
 	}
@@ -200,7 +200,7 @@ func (r *Reconciler) notServed(ctx context.Context, written bool, missing func(s
 
 // reportNotEstablished stops the reconciliation, and reports the number of CRDs that the API server
 // has established, and the reason why the first missing one is not.
-func (r *Reconciler) reportNotEstablished(ctx context.Context, in *install, missing []string) error {
+func (r *Reconciler) reportNotEstablished(ctx context.Context, in *reconciliation, missing []string) error {
 	reason, err := r.API.Cluster.WhyNotEstablished(ctx, missing[0])
 	if err != nil {
 		return err

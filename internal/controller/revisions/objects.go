@@ -41,7 +41,7 @@ type Objects struct {
 
 // reserveObjects reserves the objects of a revision against other packages that are being installed, and the CRDs that
 // Crossplane creates from them.
-func (r *Reconciler) reserveObjects(_ context.Context, in *install) error {
+func (r *Reconciler) reserveObjects(_ context.Context, in *reconciliation) error {
 	composed, err := in.objects.ComposedCRDs()
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (r *Reconciler) reserveObjects(_ context.Context, in *install) error {
 // will accept the changes. It commits the reservation and records the planned objects in the
 // status. Webhook configurations are separated, because they are written once the runtime serves
 // them.
-func (r *Reconciler) planObjects(ctx context.Context, in *install) error {
+func (r *Reconciler) planObjects(ctx context.Context, in *reconciliation) error {
 	refs := in.objects.Refs()
 	known := r.Objects.knownWrites(in.Siblings)
 	live, err := r.liveObjects(ctx, in.objects.Desired(), known, in.Requester())
@@ -123,7 +123,7 @@ func (r *Reconciler) watchedObject(ctx context.Context, kinds []schema.GroupVers
 
 // checkAdmitted returns the error of a dry run of the changes of an update and of its roles, if an admission policy or webhook may
 // deny one of them. It omits bindings, which the API server refuses without their roles.
-func (r *Reconciler) checkAdmitted(ctx context.Context, in *install) error {
+func (r *Reconciler) checkAdmitted(ctx context.Context, in *reconciliation) error {
 	changes, content := in.changes, in.objects.Content
 	if len(changes.Changes) > 0 && r.Checks.Permissions != nil && r.Kind != v1.ConfigurationKind {
 		input, err := r.permissionInput(ctx, in)
@@ -153,7 +153,7 @@ func (r *Reconciler) checkAdmitted(ctx context.Context, in *install) error {
 
 // applyObjects writes the changes that were planned, except for webhook configurations. An update of which an object is
 // denied writes nothing.
-func (r *Reconciler) applyObjects(ctx context.Context, in *install) error {
+func (r *Reconciler) applyObjects(ctx context.Context, in *reconciliation) error {
 	in.wrote = hasReason(in.Revision, apply.ErrPartial.Name)
 	if !isFirstInstall(in) {
 		if err := r.checkAdmitted(ctx, in); err != nil {
@@ -167,7 +167,7 @@ func (r *Reconciler) applyObjects(ctx context.Context, in *install) error {
 
 // apply writes the changes of a plan, or fails with its refusals, and records the written objects in the
 // status.
-func (r *Reconciler) apply(ctx context.Context, in *install, p plan.Plan) error {
+func (r *Reconciler) apply(ctx context.Context, in *reconciliation, p plan.Plan) error {
 	started := r.API.Now()
 	if err := r.dryRunRejected(ctx, in, p); err != nil {
 		return err
@@ -277,7 +277,7 @@ func (o *Objects) knownWrites(revisions []v1.PackageRevision) map[plan.Ref]plan.
 
 // adviseDuplicate returns the error of a revision whose objects belong to another package. If that is the same package under another name,
 // the error says so and advises which of them to uninstall.
-func (r *Reconciler) adviseDuplicate(ctx context.Context, in *install, err error) error {
+func (r *Reconciler) adviseDuplicate(ctx context.Context, in *reconciliation, err error) error {
 	if !errors.Is(err, apply.ErrRefused) {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/install"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -49,43 +50,11 @@ const (
 // needsApproval reports whether a user must approve additional permissions of a package. An
 // annotation of the package can require approval, but cannot waive it.
 func (o PermissionOptions) needsApproval(p v1.Package) bool {
-	return o.Increase == ApproveIncrease || p.GetAnnotations()[permission.AnnotationIncrease] == permission.ApproveIncrease
-}
-
-// checkPermissions fails before the objects of a revision are written if its runtime cannot have
-// the permissions that it needs: with ReservedDefinition; with PermissionDenied for requests beyond
-// the policy; with PermissionEscalation for unapproved permissions that amount to control of the
-// cluster; with PermissionIncrease for unapproved permissions that the version before it does not
-// have; and with PermissionMissing for permissions that the manager cannot grant. It revokes
-// permissions that were granted for requests that the policy does not allow any more.
-func (r *Reconciler) checkPermissions(ctx context.Context, in *install) error {
-	in.Revision.RevisionStatus().UnapprovedPermissions = nil
-	if err := rbac.CheckDefined(in.objects.Defined()); err != nil {
-		return err
-	}
-	if r.Checks.Permissions == nil {
-		return nil
-	}
-	input, err := r.permissionInput(ctx, in)
-	if err != nil {
-		return err
-	}
-	policy, err := r.checkPolicy(ctx, in.Set, input)
-	if err != nil {
-		return err
-	}
-	change, err := r.planRoles(ctx, in.Set, input)
-	if err != nil || !change.grants() {
-		return err
-	}
-	if err := r.checkApproval(ctx, in.Set, input, policy); err != nil {
-		return err
-	}
-	return r.Checks.Held.Check(ctx, change.set, r.Packages.Namespace)
+	return o.Increase == ApproveIncrease || permission.ApprovesIncrease(p)
 }
 
 // reconcilePermissions writes the roles and bindings of the active revision.
-func (r *Reconciler) reconcilePermissions(ctx context.Context, in *install) error {
+func (r *Reconciler) reconcilePermissions(ctx context.Context, in *reconciliation) error {
 	if r.Checks.Permissions == nil || r.Kind == v1.ConfigurationKind {
 		return nil
 	}
@@ -104,7 +73,7 @@ func (r *Reconciler) reconcilePermissions(ctx context.Context, in *install) erro
 }
 
 // revokePermissions deletes the roles of an inactive revision.
-func (r *Reconciler) revokePermissions(ctx context.Context, in *install) error {
+func (r *Reconciler) revokePermissions(ctx context.Context, in *reconciliation) error {
 	if r.Checks.Permissions == nil {
 		return nil
 	}
@@ -122,7 +91,7 @@ func (r *Reconciler) revokeDenied(ctx context.Context, set revision.Set) (err er
 	if !revision.IsEstablished(rev) || revision.IsTerminating(set.Package) {
 		return nil
 	}
-	in := &install{Set: set}
+	in := &reconciliation{Set: set}
 	if err := r.acceptConsents(ctx, in); err != nil {
 		return err
 	}
@@ -132,21 +101,15 @@ func (r *Reconciler) revokeDenied(ctx context.Context, set revision.Set) (err er
 	if in.objects, err = r.Packages.Desired(in.pkg, rev); err != nil {
 		return err
 	}
-	if r.Checks.Permissions != nil {
-		input, err := r.permissionInput(ctx, in)
-		if err == nil {
-			_, err = r.checkPolicy(ctx, in.Set, input)
-		}
-		if err != nil && !errors.Is(err, rbac.ErrPolicyUnreadable) {
-			return err
-		}
+	if err := r.check(ctx, in, install.Policy); err != nil && !errors.Is(err, rbac.ErrPolicyUnreadable) {
+		return err
 	}
-	return in.unaccepted.explain(r.checkWebhooks(ctx, in))
+	return in.unaccepted.explain(r.check(ctx, in, install.Webhooks))
 }
 
 // permissionInput returns the facts from which the permissions of a revision are derived. A revision without a runtime gets none, and
 // loses those of a runtime that it had.
-func (r *Reconciler) permissionInput(ctx context.Context, in *install) (rbac.Input, error) {
+func (r *Reconciler) permissionInput(ctx context.Context, in *reconciliation) (rbac.Input, error) {
 	loader := permission.Loader{
 		Reader: r.API.Client, Namespace: r.Packages.Namespace,
 		Namespaced: r.Checks.Permissions.Namespaced, ClusterScoped: r.API.Cluster.ClusterScoped,
@@ -162,30 +125,14 @@ func (r *Reconciler) permissionInput(ctx context.Context, in *install) (rbac.Inp
 	return input, nil
 }
 
-// checkPolicy compares the requests of a revision with the policy, and returns the policy. If the
-// policy denies a request, checkPolicy revokes all permissions that were granted for requests.
-func (r *Reconciler) checkPolicy(ctx context.Context, set revision.Set, input rbac.Input) (rbac.Policy, error) {
-	if len(input.Requests) == 0 {
-		return rbac.Policy{}, nil
-	}
-	policy, err := r.Checks.Permissions.Policy.Read(ctx, r.API.Live, r.Packages.Namespace)
-	if err != nil {
-		return rbac.Policy{}, err
-	}
-	denied := policy.Check(input.Requests)
-	if denied == nil {
-		return policy, nil
-	}
-	if err := r.revokeRequests(ctx, set, input); err != nil {
-		return rbac.Policy{}, err
-	}
-	return rbac.Policy{}, denied
-}
-
 // revokeRequests deletes the roles that a revision has for its requests. It grants nothing.
-func (r *Reconciler) revokeRequests(ctx context.Context, set revision.Set, input rbac.Input) error {
+func (r *Reconciler) revokeRequests(ctx context.Context, in *reconciliation) error {
+	input, err := r.permissionInput(ctx, in)
+	if err != nil {
+		return err
+	}
 	input.Requests = nil
-	change, err := r.planRoles(ctx, set, input)
+	change, err := r.planRoles(ctx, in.Set, input)
 	if err != nil {
 		return err
 	}
@@ -193,27 +140,6 @@ func (r *Reconciler) revokeRequests(ctx context.Context, set revision.Set, input
 	// The service account is unknown here, so bindings stay.
 	change.unused = slices.DeleteFunc(change.unused, func(l plan.Live) bool { return l.Ref.Kind != "ClusterRole" && l.Ref.Kind != "Role" })
 	return r.applyRoles(ctx, change)
-}
-
-// checkApproval fails unless a user has approved the permissions of a revision that need approval.
-// These are the permissions that amount to control of the cluster and that the allow list of the
-// policy does not contain. If increases need approval, they are all permissions that the package
-// did not have so far; the first revision of a package is no increase.
-//
-// The granted permissions are read from the roles of the revisions. A revision that was never
-// approved has no roles, so its requests do not count as granted.
-func (r *Reconciler) checkApproval(ctx context.Context, set revision.Set, input rbac.Input, policy rbac.Policy) error {
-	increase := r.Checks.Permissions.needsApproval(set.Package) && len(set.Siblings) > 1
-	if !increase && len(rbac.Escalating(policy.Allow, nil, nil, input)) == 0 {
-		return nil
-	}
-	clusterWide, namespaced, err := r.grantedRules(ctx, set)
-	if err != nil {
-		return err
-	}
-	unapproved, err := permission.CheckApproval(set.Revision, input, clusterWide, namespaced, policy.Allow, increase)
-	set.Revision.RevisionStatus().UnapprovedPermissions = unapproved
-	return err
 }
 
 // grantedRules returns the rules in the roles of the revisions from which a revision inherits permissions.

@@ -15,7 +15,7 @@ import (
 // releaseObjects gives up control of the objects of an inactive revision that the active one does
 // not contain. Without an active revision, it also deletes the webhook configurations of the
 // package.
-func (r *Reconciler) releaseObjects(ctx context.Context, in *install) error {
+func (r *Reconciler) releaseObjects(ctx context.Context, in *reconciliation) error {
 	refs, err := r.Packages.ObjectRefs(ctx, in.Revision)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (r *Reconciler) releaseObjects(ctx context.Context, in *install) error {
 // and frees the reservations of the package. If there is an active revision, its reconciliation
 // stops the runtime. The reason why a runtime was unhealthy stays in the status, because it
 // explains the rollback.
-func (r *Reconciler) stopRuntime(ctx context.Context, in *install) error {
+func (r *Reconciler) stopRuntime(ctx context.Context, in *reconciliation) error {
 	if !revision.AnyActive(in.Siblings) {
 		r.Objects.Reservations.Release(reservations.KeyOf(in.Package))
 		if err := r.stopRuntimeOf(ctx, in); err != nil {
@@ -54,7 +54,7 @@ func (r *Reconciler) stopRuntime(ctx context.Context, in *install) error {
 }
 
 // stopRuntimeOf stops the runtime of a revision, unless a revision of the package was activated meanwhile.
-func (r *Reconciler) stopRuntimeOf(ctx context.Context, in *install) error {
+func (r *Reconciler) stopRuntimeOf(ctx context.Context, in *reconciliation) error {
 	by := r.Runtimes.Of(r.Kind, in.Package.GetName())
 	if by == nil {
 		return nil

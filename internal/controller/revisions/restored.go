@@ -21,7 +21,7 @@ func restoredObjects(p plan.Plan, known map[plan.Ref]plan.Written) []plan.Ref {
 }
 
 // reportRestored records an event that names the written objects that another client had deleted.
-func (r *Reconciler) reportRestored(in *install, written map[plan.Ref]plan.Written) {
+func (r *Reconciler) reportRestored(in *reconciliation, written map[plan.Ref]plan.Written) {
 	const most = 10
 	var names []string
 	for _, ref := range in.restored {

@@ -81,8 +81,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	})
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, set revision.Set) (*install, error) {
-	in, p, rev := &install{Set: set}, set.Package, set.Revision
+func (r *Reconciler) reconcile(ctx context.Context, set revision.Set) (*reconciliation, error) {
+	in, p, rev := &reconciliation{Set: set}, set.Package, set.Revision
 	switch {
 	case revision.IsActive(rev) && revision.IsTerminating(p):
 		return in, r.reconcileTerminating(ctx, in)
@@ -96,15 +96,12 @@ func (r *Reconciler) reconcile(ctx context.Context, set revision.Set) (*install,
 
 // reconcileActive writes all objects of the revision, or none, and runs its runtime. All checks,
 // including checks of the dependencies, come before the first write of an object of the package.
-func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
+func (r *Reconciler) reconcileActive(ctx context.Context, in *reconciliation) error {
 	err := in.run(ctx,
 		r.acceptConsents,
 		r.inheritEndpoint,
 		r.readContent,
-		r.checkShared,
-		r.checkPermissions,
-		r.checkWebhooks,
-		r.checkCrossplane,
+		r.checkInstall,
 		r.ensureDependencies,
 		r.prepareRuntime,
 		r.ensureCertificates,

@@ -34,7 +34,7 @@ const (
 // work on the same resources. For a Function, it stops the others when the new runtime serves, so
 // that one runtime always serves. It does the same for a Provider whose revision only gets another
 // name: both runtimes are the same program, as in the rollout of a Deployment.
-func (r *Reconciler) ensureRuntime(ctx context.Context, in *install) error {
+func (r *Reconciler) ensureRuntime(ctx context.Context, in *reconciliation) error {
 	if in.workload == nil {
 		return r.stopUnusedRuntimes(ctx, in)
 	}
@@ -59,7 +59,7 @@ const runElsewhere = "another system runs the runtime"
 
 // withoutFormerHealth returns the state of an external runtime without a report if the manager ran the runtime before, and the
 // condition is still the one that it wrote then. It removes that condition.
-func withoutFormerHealth(in *install, state runtime.State) runtime.State {
+func withoutFormerHealth(in *reconciliation, state runtime.State) runtime.State {
 	active, healthy := in.Revision.GetCondition(v1.TypeRuntimeActive), in.Revision.GetCondition(v1.TypeRuntimeHealthy)
 	ofManager := healthy.Reason == v1.ReasonHealthy || healthy.Reason == v1.ReasonUnhealthy
 	if !state.Reported || !ofManager || active.Reason == "" || active.Message == runElsewhere {
@@ -72,7 +72,7 @@ func withoutFormerHealth(in *install, state runtime.State) runtime.State {
 // stopUnusedRuntimes stops the runtimes of a package for which the manager runs none: all of them if the choice runs none, or if
 // the package shares its CRDs with namespaces, in which other runtimes work on them; otherwise those of earlier revisions, because
 // the content of this one has no runtime. It removes the conditions of a runtime that the manager ran before, or could not run.
-func (r *Reconciler) stopUnusedRuntimes(ctx context.Context, in *install) error {
+func (r *Reconciler) stopUnusedRuntimes(ctx context.Context, in *reconciliation) error {
 	if in.Revision.RuntimeStatus() == nil {
 		return nil
 	}
@@ -116,7 +116,7 @@ func checkStillActive(ctx context.Context, api kube.API, set revision.Set) error
 
 // rollOver makes one step of the transition from the running runtimes to the runtime of the
 // revision, and returns the state of that runtime.
-func (r *Reconciler) rollOver(ctx context.Context, in *install) (runtime.State, error) {
+func (r *Reconciler) rollOver(ctx context.Context, in *reconciliation) (runtime.State, error) {
 	w := in.workload
 	if remaining, err := r.stopInOtherRuntimes(ctx, w); remaining != "" || err != nil {
 		return waitingFor(remaining), err
@@ -190,7 +190,7 @@ func waitingFor(other string) runtime.State {
 
 // recordRuntimeState records the state of the runtime in the status of the revision and in the
 // outcome.
-func (r *Reconciler) recordRuntimeState(ctx context.Context, in *install, state runtime.State) {
+func (r *Reconciler) recordRuntimeState(ctx context.Context, in *reconciliation, state runtime.State) {
 	before := in.Revision.GetCondition(v1.TypeRuntimeHealthy)
 	active := v1.RuntimeActive()
 	if in.workload.spec.AwaitingActivation {

@@ -45,7 +45,7 @@ func TestPreviousFunctionRunsWhileCallersMayUseIt(t *testing.T) {
 			fn := &v1.FunctionRevision{}
 			fn.Status.Endpoint = tc.reported
 			fn.SetConditions(available, v1.RuntimeHealthy())
-			state, err := r.rollOver(t.Context(), &install{Set: revision.Set{Revision: fn}, workload: &workload{runtime: fake}})
+			state, err := r.rollOver(t.Context(), &reconciliation{Set: revision.Set{Revision: fn}, workload: &workload{runtime: fake}})
 			if err != nil || state.Again != tc.again {
 				t.Errorf("requeued after %s, want %s (%v)", state.Again, tc.again, err)
 			}

@@ -77,7 +77,7 @@ func isRuntimeError(err error) bool {
 
 // prepareRuntime describes the runtime of a revision and obtains its image. It starts nothing. A package
 // without a runtime, or whose runtime the manager does not run, has no workload.
-func (r *Reconciler) prepareRuntime(ctx context.Context, in *install) error {
+func (r *Reconciler) prepareRuntime(ctx context.Context, in *reconciliation) error {
 	name, defaults, err := r.Runtimes.Choice.Select(in.Package, in.pkg.Meta)
 	by := r.Runtimes.ByName[name]
 	if err != nil || by == nil {
@@ -114,7 +114,7 @@ func (r *Reconciler) obtainImage(ctx context.Context, rev v1.PackageRevision, by
 
 // describeRuntime returns the workload of a revision, with its runtime configuration over the defaults of the
 // package, and its resolved image.
-func (r *Reconciler) describeRuntime(ctx context.Context, in *install, defaults *runtimedefaults.Defaults) (runtime.Workload, error) {
+func (r *Reconciler) describeRuntime(ctx context.Context, in *reconciliation, defaults *runtimedefaults.Defaults) (runtime.Workload, error) {
 	source := in.source
 	config, err := runtime.Config(ctx, r.API.Client, in.Revision, source.Route.Runtime)
 	if err != nil {
@@ -161,7 +161,7 @@ func packageRegistry(rev v1.PackageRevision) string {
 //
 // The image of an external runtime has no digest if the manager cannot read it: another system fetches it, possibly
 // with credentials of its own or from the machine on which it runs.
-func (r *Reconciler) resolveRuntimeImage(ctx context.Context, in *install, image, registry string) (state.Source, error) {
+func (r *Reconciler) resolveRuntimeImage(ctx context.Context, in *reconciliation, image, registry string) (state.Source, error) {
 	ref, err := oci.ParseReference(image, oci.ParseOptions{DefaultRegistry: registry, AllowUntagged: true})
 	if err != nil {
 		return state.Source{}, err
@@ -185,7 +185,7 @@ func (r *Reconciler) resolveRuntimeImage(ctx context.Context, in *install, image
 }
 
 // runsExternally reports whether another system runs the runtime of a package.
-func (r *Reconciler) runsExternally(in *install) bool {
+func (r *Reconciler) runsExternally(in *reconciliation) bool {
 	return r.Runtimes.Choice.Of(r.Kind, in.Package.GetName()) == runtime.External
 }
 
@@ -227,7 +227,7 @@ const (
 // safeStartPending reports whether the runtime of a revision is not needed yet: the package has the
 // safe-start capability and contains ManagedResourceDefinitions, none of which is active. A runtime
 // that has run once keeps running.
-func (r *Reconciler) safeStartPending(ctx context.Context, in *install) (bool, error) {
+func (r *Reconciler) safeStartPending(ctx context.Context, in *reconciliation) (bool, error) {
 	started := in.Revision.GetCondition(v1.TypeRuntimeActive).Status == corev1.ConditionTrue
 	if r.Kind != v1.ProviderKind || !in.pkg.Meta.HasCapability(xpkg.CapabilitySafeStart) || started {
 		return false, nil

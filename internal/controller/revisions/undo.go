@@ -17,7 +17,7 @@ import (
 
 // isFirstInstall reports whether no version of the package of a revision was ever healthy. A later version that is
 // rejected is rolled back instead.
-func isFirstInstall(in *install) bool {
+func isFirstInstall(in *reconciliation) bool {
 	return in.Package != nil && in.Package.PackageStatus().LastHealthyRevision == ""
 }
 
@@ -29,7 +29,7 @@ func isRejection(err error) bool {
 // explainPartial returns the failure of an update whose objects were written, at least in part, with the code
 // PartlyWritten if admission denied another object: the package is rolled back, because it would run a mixture of two
 // versions.
-func explainPartial(in *install, failure error) error {
+func explainPartial(in *reconciliation, failure error) error {
 	if !in.wrote || isFirstInstall(in) || !errors.Is(failure, apply.ErrDenied) {
 		return failure
 	}
@@ -41,7 +41,7 @@ func explainPartial(in *install, failure error) error {
 
 // dryRunRejected makes a dry run of the changes of a first install that the API server rejected
 // before, so that a retry does not write a part of the objects again.
-func (r *Reconciler) dryRunRejected(ctx context.Context, in *install, p plan.Plan) error {
+func (r *Reconciler) dryRunRejected(ctx context.Context, in *reconciliation, p plan.Plan) error {
 	reason := string(in.Revision.GetCondition(v1.TypeReady).Reason)
 	if reason != apply.ErrRejected.Name && reason != apply.ErrDenied.Name || !isFirstInstall(in) || len(p.Refusals) > 0 {
 		return nil
@@ -56,7 +56,7 @@ func (r *Reconciler) dryRunRejected(ctx context.Context, in *install, p plan.Pla
 // undo deletes the objects that a first install has created before the API server rejected one of
 // its objects. It removes them from written, and returns the failure, which names the objects that
 // remain.
-func (r *Reconciler) undo(ctx context.Context, in *install, p plan.Plan, written map[plan.Ref]plan.Written, failure error) error {
+func (r *Reconciler) undo(ctx context.Context, in *reconciliation, p plan.Plan, written map[plan.Ref]plan.Written, failure error) error {
 	if !isRejection(failure) || !isFirstInstall(in) {
 		return failure
 	}

@@ -22,7 +22,7 @@ import (
 //
 // While a runtime restarts, its configurations stay, and their failure policy decides about
 // requests. [webhooks.Guard] deletes them if the runtime does not serve for longer.
-func (r *Reconciler) reconcileWebhooks(ctx context.Context, in *install) error {
+func (r *Reconciler) reconcileWebhooks(ctx context.Context, in *reconciliation) error {
 	runs := in.workload != nil && !in.workload.spec.AwaitingActivation
 	switch {
 	case runs && in.summary.Ready:
@@ -38,7 +38,7 @@ func (r *Reconciler) reconcileWebhooks(ctx context.Context, in *install) error {
 	return nil
 }
 
-func (r *Reconciler) deleteWebhooks(ctx context.Context, in *install, selects func(plan.Live) bool) error {
+func (r *Reconciler) deleteWebhooks(ctx context.Context, in *reconciliation, selects func(plan.Live) bool) error {
 	return webhooks.Delete(ctx, r.API.Cluster, in.Set, selects)
 }
 
@@ -47,7 +47,7 @@ func (r *Reconciler) deleteWebhooks(ctx context.Context, in *install, selects fu
 // endpoint, it writes configurations that only cover the package's own resources without a
 // handshake, and no others. It returns the time of the next attempt, or zero if the configurations
 // are installed; the package stays ready, and its Ready condition reports that they are not.
-func (r *Reconciler) installWebhooks(ctx context.Context, in *install) (retry time.Time, err error) {
+func (r *Reconciler) installWebhooks(ctx context.Context, in *reconciliation) (retry time.Time, err error) {
 	if len(in.webhooks.Changes) == 0 {
 		return time.Time{}, nil
 	}

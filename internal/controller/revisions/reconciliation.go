@@ -14,9 +14,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// install is one reconciliation of a revision. Each step reads the results of the steps before it, and
+// reconciliation is one reconciliation of a revision. Each step reads the results of the steps before it, and
 // adds its own.
-type install struct {
+type reconciliation struct {
 	revision.Set
 
 	// acceptConsents; nil if all consents of the package count.
@@ -49,10 +49,10 @@ type outcome struct {
 }
 
 // step is a step of a reconciliation. An error ends the reconciliation.
-type step func(ctx context.Context, in *install) error
+type step func(ctx context.Context, in *reconciliation) error
 
 // run runs steps until one fails or stops the reconciliation.
-func (in *install) run(ctx context.Context, steps ...step) error {
+func (in *reconciliation) run(ctx context.Context, steps ...step) error {
 	in.summary = revision.Ready
 	for _, step := range steps {
 		if err := step(ctx, in); err != nil || in.stopped {
